@@ -1,0 +1,109 @@
+//! What may be written inside `#[wire(...)]` and `#[experimental(...)]`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::parse::{Parse, ParseStream};
+use syn::{Attribute, Expr, Ident, LitStr, Token, parse_quote};
+
+/// The arguments of `#[wire(...)]`.
+#[derive(Default)]
+pub(crate) struct Container {
+    rename: Option<&'static str>,
+    tag: Option<LitStr>,
+    untagged: bool,
+    closed: bool,
+    as_is: bool,
+    pub(crate) omit_null: bool,
+}
+
+impl Parse for Container {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut options = Container::default();
+        while !input.is_empty() {
+            let word: Ident = input.parse()?;
+            match word.to_string().as_str() {
+                "snake_case" => options.rename = Some("snake_case"),
+                "kebab_case" => options.rename = Some("kebab-case"),
+                "lowercase" => options.rename = Some("lowercase"),
+                "screaming" => options.rename = Some("SCREAMING_SNAKE_CASE"),
+                "as_is" => options.as_is = true,
+                "untagged" => options.untagged = true,
+                "closed" => options.closed = true,
+                "omit_null" => options.omit_null = true,
+                "tag" => {
+                    input.parse::<Token![=]>()?;
+                    options.tag = Some(input.parse()?);
+                }
+                _ => return Err(syn::Error::new(word.span(), "unknown #[wire] option")),
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(options)
+    }
+}
+
+impl Container {
+    pub(crate) fn serde_attribute(&self, is_enum: bool) -> TokenStream {
+        let mut parts = Vec::new();
+        if !self.as_is && !self.untagged {
+            let rename = self.rename.unwrap_or("camelCase");
+            parts.push(quote!(rename_all = #rename));
+            if is_enum {
+                parts.push(quote!(rename_all_fields = #rename));
+            }
+        }
+        if let Some(tag) = &self.tag {
+            parts.push(quote!(tag = #tag));
+        }
+        if self.untagged {
+            parts.push(quote!(untagged));
+        }
+        if self.closed {
+            parts.push(quote!(deny_unknown_fields));
+        }
+        quote!(#[serde(#(#parts),*)])
+    }
+}
+
+/// `#[experimental("descriptor")]`, with two exceptions a wire may need:
+/// `listed` keeps it in stable exports, `sent` keeps it in messages to stable connections.
+#[derive(Clone)]
+pub(crate) struct Experimental {
+    pub(crate) descriptor: Expr,
+    sent: bool,
+    listed: bool,
+}
+
+impl Parse for Experimental {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut experimental = Experimental { descriptor: input.parse()?, sent: false, listed: false };
+        while !input.is_empty() {
+            input.parse::<Token![,]>()?;
+            let word: Ident = input.parse()?;
+            match word.to_string().as_str() {
+                "listed" => experimental.listed = true,
+                "sent" => experimental.sent = true,
+                _ => return Err(syn::Error::new(word.span(), "expected `listed` or `sent`")),
+            }
+        }
+        Ok(experimental)
+    }
+}
+
+impl Experimental {
+    /// Stable connections do not get what neither their schema shows nor an exception lets through.
+    pub(crate) fn is_stripped(&self) -> bool {
+        !self.sent && !self.listed
+    }
+
+    /// The mark the exporters read; the gate is generated beside it, so the two cannot disagree.
+    pub(crate) fn schema_attribute(&self) -> Attribute {
+        if self.listed {
+            parse_quote!(#[schemars(extend("x-experimental" = "listed"))])
+        } else {
+            parse_quote!(#[schemars(extend("x-experimental" = "hidden"))])
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Reading a payload, with errors that name the field.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::diagnose;
+use crate::export::draft07;
+
+/// Why a payload was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.sentence())]
+pub struct DecodeError {
+    message: String,
+    path: String,
+}
+
+impl DecodeError {
+    pub(crate) fn new(message: String, path: String) -> Self {
+        Self { message, path }
+    }
+
+    /// Where in the payload: `input[0].text`. Empty when the payload as a whole is wrong.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The first words are serde's, which known clients compare; the path is ours.
+    fn sentence(&self) -> String {
+        if self.path.is_empty() || self.message.contains(&format!("`{}`", self.path)) {
+            self.message.clone()
+        } else {
+            format!("{} at `{}`", self.message, self.path)
+        }
+    }
+}
+
+/// Decodes one payload. The schema is consulted only when decoding fails, to find the offending field.
+pub fn decode<T: DeserializeOwned + JsonSchema>(text: &str) -> Result<T, DecodeError> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let error = match serde_path_to_error::deserialize(&mut deserializer) {
+        Ok(value) => match deserializer.end() {
+            Ok(()) => return Ok(value),
+            Err(error) => return Err(DecodeError::new(without_position(&error), String::new())),
+        },
+        Err(error) => error,
+    };
+    let reached = error.path().to_string();
+    // "." is the payload itself; "?" is where the parser stopped without knowing where.
+    let reached = if reached == "." || reached.contains('?') { String::new() } else { reached };
+    let message = without_position(error.inner());
+    // Serde forgets the path inside tagged and untagged enums; the schema knows the rest of the way.
+    let path = match serde_json::from_str::<Value>(text) {
+        Ok(value) => diagnose::first_mismatch(&schema_of::<T>(), &value)
+            .filter(|deeper| deeper.starts_with(&reached))
+            .unwrap_or(reached),
+        Err(_) => reached,
+    };
+    Err(DecodeError::new(message, path))
+}
+
+/// Made once per type: a client that sends nonsense must not make the server write schemas all day.
+fn schema_of<T: JsonSchema>() -> Arc<Value> {
+    static MADE: Mutex<BTreeMap<&'static str, Arc<Value>>> = Mutex::new(BTreeMap::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let schema = made
+        .entry(std::any::type_name::<T>())
+        .or_insert_with(|| Arc::new(draft07().into_root_schema_for::<T>().to_value()));
+    Arc::clone(schema)
+}
+
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&position).map(str::to_owned).unwrap_or(text)
+}

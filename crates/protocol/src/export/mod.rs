@@ -1,0 +1,34 @@
+//! The exports: everything here is derived from the method tables and the types they name.
+
+mod ir;
+mod python;
+mod schema;
+mod typescript;
+
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+
+pub use python::python;
+pub use schema::json_schema;
+pub use typescript::typescript;
+
+/// One generated file: a path relative to the output folder, with `/` between its parts, and its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    pub path: String,
+    pub text: String,
+}
+
+/// How much of the wire an export shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Surface {
+    /// What every client may use.
+    Stable,
+    /// Also what needs the experimental capability.
+    Experimental,
+}
+
+/// The dialect of the reference's schemas.
+pub(crate) fn draft07() -> SchemaGenerator {
+    SchemaSettings::draft07().into_generator()
+}

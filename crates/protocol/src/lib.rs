@@ -1,0 +1,31 @@
+//! Owns every wire type, the tables of methods, the experimental gate and the exporters to JSON Schema, TypeScript
+//! and Python. Must not know async, I/O, or the runtime.
+
+mod decode;
+mod diagnose;
+mod envelope;
+pub mod export;
+mod gate;
+mod method;
+mod methods;
+mod scalar;
+mod types;
+
+pub use decode::{DecodeError, decode};
+pub use envelope::{
+    JsonRpcError, JsonRpcErrorError, JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse,
+    RequestId, W3cTraceContext,
+};
+pub use gate::Gate;
+pub use method::{Folder, Method, NoParams, Notification, Order, Payload, Request, Stage, WireType};
+pub use methods::*;
+pub use scalar::{
+    AbsolutePath, AgentPath, EnvironmentId, ItemId, ModelRequestId, OperationId, Raw, SegmentId, ThreadId,
+    TriState, TurnId,
+};
+pub use types::*;
+
+/// For `#[serde(default = "crate::yes")]`.
+fn yes() -> bool {
+    true
+}

@@ -1,0 +1,167 @@
+//! What a row of a method table is. The rows themselves are in `methods.rs`.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::decode::{DecodeError, decode};
+use crate::gate::Gate;
+
+/// Anything that travels as params, result or notification payload.
+pub trait Payload: Serialize + DeserializeOwned + JsonSchema + Gate + Send + 'static {}
+impl<T: Serialize + DeserializeOwned + JsonSchema + Gate + Send + 'static> Payload for T {}
+
+/// A request: a method with params and a response. Implemented by the marker types of the tables.
+pub trait Request: 'static {
+    const METHOD: &'static str;
+    type Params: Payload;
+    type Response: Payload;
+
+    /// Requests with the same key are handled in arrival order.
+    fn order_key(_params: &Self::Params) -> Option<&str> {
+        None
+    }
+}
+
+/// A notification: a method with params and no response.
+pub trait Notification: 'static {
+    const METHOD: &'static str;
+    type Params: Payload;
+}
+
+/// Who may use a method, and whether stable exports show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    Stable,
+    /// Needs the experimental capability; absent from stable exports.
+    Experimental,
+    /// Needs the experimental capability; stable exports show it because the reference's do.
+    ExperimentalListed,
+}
+
+/// What puts a request in order with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// After every earlier request of the same connection that names no thread.
+    Connection,
+    /// After every earlier request about the same thread, whoever sent it.
+    Thread,
+}
+
+/// Where the schema of a payload is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Folder {
+    Root,
+    V1,
+    V2,
+}
+
+/// One row of a table.
+#[derive(Debug, Clone, Copy)]
+pub struct Method {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub stage: Stage,
+    pub order: Order,
+    pub folder: Folder,
+    pub params: WireType,
+    /// `None` for notifications.
+    pub response: Option<WireType>,
+}
+
+impl Method {
+    pub(crate) const fn request<R: Request>(about: &'static str) -> Self {
+        Self { response: Some(WireType::of::<R::Response>()), ..Self::new::<R::Params>(R::METHOD, about) }
+    }
+    pub(crate) const fn notification<N: Notification>(about: &'static str) -> Self {
+        Self::new::<N::Params>(N::METHOD, about)
+    }
+    const fn new<P: Payload>(name: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            about,
+            stage: Stage::Stable,
+            order: Order::Connection,
+            folder: Folder::V2,
+            params: WireType::of::<P>(),
+            response: None,
+        }
+    }
+
+    // The flags a row may carry, by the names the tables use.
+    pub(crate) const fn experimental(self) -> Self {
+        Self { stage: Stage::Experimental, ..self }
+    }
+    pub(crate) const fn experimental_listed(self) -> Self {
+        Self { stage: Stage::ExperimentalListed, ..self }
+    }
+    pub(crate) const fn in_order_of(self, _field: &'static str) -> Self {
+        Self { order: Order::Thread, ..self }
+    }
+    pub(crate) const fn root(self) -> Self {
+        Self { folder: Folder::Root, ..self }
+    }
+    pub(crate) const fn v1(self) -> Self {
+        Self { folder: Folder::V1, ..self }
+    }
+
+    /// The reason to refuse this method on a connection without the experimental capability.
+    pub fn experimental_descriptor(&self) -> Option<&'static str> {
+        (self.stage != Stage::Stable).then_some(self.name)
+    }
+}
+
+/// A payload type as data: its name, its schema, and a way through Rust and back.
+#[derive(Debug, Clone, Copy)]
+pub struct WireType {
+    pub name: fn() -> Cow<'static, str>,
+    pub schema: fn(&mut SchemaGenerator) -> Schema,
+    /// Decodes the text and encodes it again, as a peer that understands all of it would.
+    pub round_trip: fn(&str) -> Result<String, DecodeError>,
+}
+
+impl WireType {
+    pub const fn of<T: Payload>() -> Self {
+        Self {
+            name: T::schema_name,
+            schema: SchemaGenerator::subschema_for::<T>,
+            round_trip: round_trip::<T>,
+        }
+    }
+}
+
+fn round_trip<T: Payload>(text: &str) -> Result<String, DecodeError> {
+    let value: T = decode(text)?;
+    serde_json::to_string(&value).map_err(|error| DecodeError::new(error.to_string(), String::new()))
+}
+
+/// For methods without params: absent, null and `{}` are all fine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NoParams;
+crate::gate::never_gated!(NoParams);
+
+impl Serialize for NoParams {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_unit()
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for NoParams {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+impl JsonSchema for NoParams {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "NoParams".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({ "type": "null" })
+    }
+}

@@ -1,0 +1,451 @@
+//! Every method on the wire. Routes, schemas, TypeScript, Python and the method page all come from these four tables:
+//! adding a method is one row here and its types in `types/`.
+
+use serde::{Serialize, Serializer};
+
+use crate::gate::Gate;
+use crate::method::{Method, NoParams, Notification, Request};
+use crate::types::*;
+
+macro_rules! requests {
+    ($(#[$table_doc:meta])* $table:ident as $message:ident { $($rows:tt)* }) => {
+        messages! { $message { $($rows)* } }
+        requests! { $(#[$table_doc])* $table { $($rows)* } }
+    };
+    ($(#[$table_doc:meta])* $table:ident {
+        $($(#[doc = $doc:literal])+ $name:ident = $method:literal ($params:ty) -> $response:ty
+            $([$($flag:ident),+])? $(, in_order_of $order:ident)?;)*
+    }) => {
+        $(
+            $(#[doc = $doc])+
+            #[derive(Debug, Clone, Copy)]
+            pub struct $name;
+            impl Request for $name {
+                const METHOD: &'static str = $method;
+                type Params = $params;
+                type Response = $response;
+                $(fn order_key(params: &Self::Params) -> Option<&str> {
+                    Some(params.$order.as_ref())
+                })?
+            }
+        )*
+        $(#[$table_doc])*
+        pub static $table: &[Method] = &[
+            $(Method::request::<$name>(concat!($($doc),+))$($(.$flag())+)?$(.in_order_of(stringify!($order)))?,)*
+        ];
+    };
+}
+
+/// What the server sends, as one type: the runtime speaks it, and a connection writes it.
+macro_rules! messages {
+    ($message:ident {
+        $($(#[doc = $doc:literal])+ $name:ident = $method:literal ($params:ty) $(-> $response:ty)?
+            $([$($flag:ident),+])? $(, in_order_of $order:ident)?;)*
+    }) => {
+        #[doc = concat!("Any ", stringify!($message), " with its params.")]
+        #[derive(Debug, Clone, PartialEq)]
+        #[allow(clippy::large_enum_variant, reason = "moved a few times each, and most are small")]
+        pub enum $message {
+            $($(#[doc = $doc])+ $name($params),)*
+        }
+
+        impl $message {
+            /// The method on the wire.
+            pub fn method(&self) -> &'static str {
+                match self {
+                    $(Self::$name(_) => $method,)*
+                }
+            }
+
+            /// Takes out what a stable connection must not see.
+            pub fn strip_experimental(&mut self) {
+                match self {
+                    $(Self::$name(params) => params.strip_experimental(),)*
+                }
+            }
+        }
+
+        /// Writes the params alone; the envelope belongs to whoever sends it.
+        impl Serialize for $message {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $(Self::$name(params) => params.serialize(serializer),)*
+                }
+            }
+        }
+    };
+}
+
+macro_rules! notifications {
+    ($(#[$table_doc:meta])* $table:ident as $message:ident { $($rows:tt)* }) => {
+        messages! { $message { $($rows)* } }
+        notifications! { $(#[$table_doc])* $table { $($rows)* } }
+    };
+    ($(#[$table_doc:meta])* $table:ident {
+        $($(#[doc = $doc:literal])+ $name:ident = $method:literal ($params:ty) $([$($flag:ident),+])?;)*
+    }) => {
+        $(
+            $(#[doc = $doc])+
+            #[derive(Debug, Clone, Copy)]
+            pub struct $name;
+            impl Notification for $name {
+                const METHOD: &'static str = $method;
+                type Params = $params;
+            }
+        )*
+        $(#[$table_doc])*
+        pub static $table: &[Method] = &[
+            $(Method::notification::<$name>(concat!($($doc),+))$($(.$flag())+)?,)*
+        ];
+    };
+}
+
+requests! {
+    /// What a client may ask of the server, in the order unknown-method errors list them.
+    CLIENT_REQUESTS {
+        /// Opens the connection: who the client is and what it can do. Must be the first request.
+        Initialize = "initialize" (InitializeParams) -> InitializeResponse [v1];
+        /// Creates a thread and subscribes the caller to it.
+        ThreadStart = "thread/start" (ThreadStartParams) -> ThreadStartResponse;
+        /// Loads a stored thread, or joins a loaded one, and subscribes the caller to it.
+        ThreadResume = "thread/resume" (ThreadResumeParams) -> ThreadResumeResponse, in_order_of thread_id;
+        /// Creates a new thread with the history of another.
+        ThreadFork = "thread/fork" (ThreadForkParams) -> ThreadForkResponse, in_order_of thread_id;
+        /// Unloads a thread and moves its record to the archive.
+        ThreadArchive = "thread/archive" (ThreadArchiveParams) -> ThreadArchiveResponse, in_order_of thread_id;
+        /// Ends the caller's subscription; the last subscriber to leave unloads the thread.
+        ThreadUnsubscribe = "thread/unsubscribe" (ThreadUnsubscribeParams) -> ThreadUnsubscribeResponse, in_order_of thread_id;
+        /// Counts one more question asked outside the protocol; command timeouts pause while the count is above zero.
+        ThreadIncrementElicitation = "thread/increment_elicitation" (ThreadIncrementElicitationParams) -> ThreadIncrementElicitationResponse [experimental], in_order_of thread_id;
+        /// Counts one such question less.
+        ThreadDecrementElicitation = "thread/decrement_elicitation" (ThreadDecrementElicitationParams) -> ThreadDecrementElicitationResponse [experimental], in_order_of thread_id;
+        /// Gives a thread a name.
+        ThreadSetName = "thread/name/set" (ThreadSetNameParams) -> ThreadSetNameResponse, in_order_of thread_id;
+        /// Changes the git facts stored with a thread.
+        ThreadMetadataUpdate = "thread/metadata/update" (ThreadMetadataUpdateParams) -> ThreadMetadataUpdateResponse, in_order_of thread_id;
+        /// Sets what the thread is to reach, and how many tokens it may spend on it.
+        ThreadGoalSet = "thread/goal/set" (ThreadGoalSetParams) -> ThreadGoalSetResponse, in_order_of thread_id;
+        /// Reads the thread's goal.
+        ThreadGoalGet = "thread/goal/get" (ThreadGoalGetParams) -> ThreadGoalGetResponse, in_order_of thread_id;
+        /// Removes the thread's goal.
+        ThreadGoalClear = "thread/goal/clear" (ThreadGoalClearParams) -> ThreadGoalClearResponse, in_order_of thread_id;
+        /// Moves an archived thread back among the others.
+        ThreadUnarchive = "thread/unarchive" (ThreadUnarchiveParams) -> ThreadUnarchiveResponse, in_order_of thread_id;
+        /// Starts a turn that replaces the history by a summary.
+        ThreadCompactStart = "thread/compact/start" (ThreadCompactStartParams) -> ThreadCompactStartResponse, in_order_of thread_id;
+        /// Runs a command of the user's own, outside the sandbox, and shows it to the model.
+        ThreadShellCommand = "thread/shellCommand" (ThreadShellCommandParams) -> ThreadShellCommandResponse, in_order_of thread_id;
+        /// Ends the terminals the thread left running.
+        ThreadBackgroundTerminalsClean = "thread/backgroundTerminals/clean" (ThreadBackgroundTerminalsCleanParams) -> ThreadBackgroundTerminalsCleanResponse [experimental], in_order_of thread_id;
+        /// Drops the last turns from the model's history. Files stay as they are.
+        ThreadRollback = "thread/rollback" (ThreadRollbackParams) -> ThreadRollbackResponse, in_order_of thread_id;
+        /// Lists stored threads, a page at a time.
+        ThreadList = "thread/list" (ThreadListParams) -> ThreadListResponse;
+        /// Lists the ids of the threads in memory.
+        ThreadLoadedList = "thread/loaded/list" (ThreadLoadedListParams) -> ThreadLoadedListResponse;
+        /// Reads a thread without loading it.
+        ThreadRead = "thread/read" (ThreadReadParams) -> ThreadReadResponse, in_order_of thread_id;
+        /// Lists the skills found for each folder.
+        SkillsList = "skills/list" (SkillsListParams) -> SkillsListResponse;
+        /// Lists plugins by marketplace.
+        PluginList = "plugin/list" (PluginListParams) -> PluginListResponse;
+        /// Reads one plugin with what it contains.
+        PluginRead = "plugin/read" (PluginReadParams) -> PluginReadResponse;
+        /// Lists apps.
+        AppsList = "app/list" (AppsListParams) -> AppsListResponse;
+        /// Reads a file whole.
+        FsReadFile = "fs/readFile" (FsReadFileParams) -> FsReadFileResponse;
+        /// Writes a file whole.
+        FsWriteFile = "fs/writeFile" (FsWriteFileParams) -> FsWriteFileResponse;
+        /// Creates a folder.
+        FsCreateDirectory = "fs/createDirectory" (FsCreateDirectoryParams) -> FsCreateDirectoryResponse;
+        /// Tells what a path is and when it changed.
+        FsGetMetadata = "fs/getMetadata" (FsGetMetadataParams) -> FsGetMetadataResponse;
+        /// Lists the direct children of a folder.
+        FsReadDirectory = "fs/readDirectory" (FsReadDirectoryParams) -> FsReadDirectoryResponse;
+        /// Removes a file or folder.
+        FsRemove = "fs/remove" (FsRemoveParams) -> FsRemoveResponse;
+        /// Copies a file or folder.
+        FsCopy = "fs/copy" (FsCopyParams) -> FsCopyResponse;
+        /// Reports changes of a path to the caller until `fs/unwatch`.
+        FsWatch = "fs/watch" (FsWatchParams) -> FsWatchResponse;
+        /// Ends a watch.
+        FsUnwatch = "fs/unwatch" (FsUnwatchParams) -> FsUnwatchResponse;
+        /// Switches a skill on or off.
+        SkillsConfigWrite = "skills/config/write" (SkillsConfigWriteParams) -> SkillsConfigWriteResponse;
+        /// Installs a plugin from a marketplace.
+        PluginInstall = "plugin/install" (PluginInstallParams) -> PluginInstallResponse;
+        /// Removes an installed plugin.
+        PluginUninstall = "plugin/uninstall" (PluginUninstallParams) -> PluginUninstallResponse;
+        /// Starts a turn. The answer comes as soon as it is accepted; its items follow as notifications.
+        TurnStart = "turn/start" (TurnStartParams) -> TurnStartResponse, in_order_of thread_id;
+        /// Adds input to the running turn.
+        TurnSteer = "turn/steer" (TurnSteerParams) -> TurnSteerResponse, in_order_of thread_id;
+        /// Stops the running turn.
+        TurnInterrupt = "turn/interrupt" (TurnInterruptParams) -> TurnInterruptResponse, in_order_of thread_id;
+        /// Brings the running turn to a point where the process may end, and keeps it resumable.
+        TurnSuspend = "turn/suspend" (TurnSuspendParams) -> TurnSuspendResponse [experimental], in_order_of thread_id;
+        /// Opens a live voice conversation.
+        ThreadRealtimeStart = "thread/realtime/start" (ThreadRealtimeStartParams) -> ThreadRealtimeStartResponse [experimental], in_order_of thread_id;
+        /// Sends audio to it.
+        ThreadRealtimeAppendAudio = "thread/realtime/appendAudio" (ThreadRealtimeAppendAudioParams) -> ThreadRealtimeAppendAudioResponse [experimental], in_order_of thread_id;
+        /// Sends text to it.
+        ThreadRealtimeAppendText = "thread/realtime/appendText" (ThreadRealtimeAppendTextParams) -> ThreadRealtimeAppendTextResponse [experimental], in_order_of thread_id;
+        /// Closes it.
+        ThreadRealtimeStop = "thread/realtime/stop" (ThreadRealtimeStopParams) -> ThreadRealtimeStopResponse [experimental], in_order_of thread_id;
+        /// Has the agent review changes, in this thread or in one of its own.
+        ReviewStart = "review/start" (ReviewStartParams) -> ReviewStartResponse, in_order_of thread_id;
+        /// Lists the models a client may offer.
+        ModelList = "model/list" (ModelListParams) -> ModelListResponse;
+        /// Hands the runtime a batch of stream events of a model request the host carries.
+        ModelStreamEvent = "model/streamEvent" (ModelStreamEventParams) -> ModelStreamEventResponse [experimental], in_order_of thread_id;
+        /// Tells the runtime that such a stream ended without a terminal event.
+        ModelStreamAborted = "model/streamAborted" (ModelStreamAbortedParams) -> ModelStreamAbortedResponse [experimental], in_order_of thread_id;
+        /// Refuses an accepted model request before its first event.
+        ModelRequestRejected = "model/requestRejected" (ModelRequestRejectedParams) -> ModelRequestRejectedResponse [experimental], in_order_of thread_id;
+        /// Uploads one part of a long history announced by `initialItemsRef`.
+        RolloutLoad = "rollout/load" (RolloutLoadParams) -> RolloutLoadResponse [experimental], in_order_of thread_id;
+        /// Delivers what a child the host ran has to say. Idempotent by delegation id.
+        DelegationResult = "delegation/result" (DelegationResultParams) -> DelegationResultResponse [experimental];
+        /// Makes an environment known to the runtime.
+        EnvironmentAdd = "environment/add" (EnvironmentAddParams) -> EnvironmentAddResponse [experimental];
+        /// Describes one environment.
+        EnvironmentInfo = "environment/info" (EnvironmentInfoParams) -> EnvironmentInfoResponse [experimental];
+        /// Tells whether an environment can be used now.
+        EnvironmentStatusRead = "environment/status" (EnvironmentStatusParams) -> EnvironmentStatusResponse [experimental];
+        /// Lists feature flags with their stage and value.
+        ExperimentalFeatureList = "experimentalFeature/list" (ExperimentalFeatureListParams) -> ExperimentalFeatureListResponse;
+        /// Switches feature flags for this process.
+        ExperimentalFeatureEnablementSet = "experimentalFeature/enablement/set" (ExperimentalFeatureEnablementSetParams) -> ExperimentalFeatureEnablementSetResponse;
+        /// Lists the collaboration modes.
+        CollaborationModeList = "collaborationMode/list" (CollaborationModeListParams) -> CollaborationModeListResponse [experimental];
+        /// Echoes a value; exists to test the experimental gate.
+        MockExperimentalMethod = "mock/experimentalMethod" (MockExperimentalMethodParams) -> MockExperimentalMethodResponse [experimental];
+        /// Starts the OAuth login of an MCP server.
+        McpServerOauthLogin = "mcpServer/oauth/login" (McpServerOauthLoginParams) -> McpServerOauthLoginResponse;
+        /// Reads the MCP servers from config again.
+        McpServerRefresh = "config/mcpServer/reload" (NoParams) -> McpServerRefreshResponse;
+        /// Lists MCP servers with their tools and resources.
+        McpServerStatusList = "mcpServerStatus/list" (ListMcpServerStatusParams) -> ListMcpServerStatusResponse;
+        /// Sets up the Windows sandbox.
+        WindowsSandboxSetupStart = "windowsSandbox/setupStart" (WindowsSandboxSetupStartParams) -> WindowsSandboxSetupStartResponse;
+        /// Logs in.
+        LoginAccount = "account/login/start" (LoginAccountParams) -> LoginAccountResponse;
+        /// Cancels a login that waits for the user.
+        CancelLoginAccount = "account/login/cancel" (CancelLoginAccountParams) -> CancelLoginAccountResponse;
+        /// Logs out.
+        LogoutAccount = "account/logout" (NoParams) -> LogoutAccountResponse;
+        /// Reads the account's rate limits.
+        GetAccountRateLimits = "account/rateLimits/read" (NoParams) -> GetAccountRateLimitsResponse;
+        /// Sends feedback.
+        FeedbackUpload = "feedback/upload" (FeedbackUploadParams) -> FeedbackUploadResponse;
+        /// Runs a command outside any thread; the answer comes when it ends.
+        CommandExec = "command/exec" (CommandExecParams) -> CommandExecResponse;
+        /// Writes to such a command.
+        CommandExecWrite = "command/exec/write" (CommandExecWriteParams) -> CommandExecWriteResponse;
+        /// Ends such a command.
+        CommandExecTerminate = "command/exec/terminate" (CommandExecTerminateParams) -> CommandExecTerminateResponse;
+        /// Changes the size of its terminal.
+        CommandExecResize = "command/exec/resize" (CommandExecResizeParams) -> CommandExecResizeResponse;
+        /// Reads the effective configuration, and its layers on demand.
+        ConfigRead = "config/read" (ConfigReadParams) -> ConfigReadResponse;
+        /// Finds what could be taken over from another agent's configuration.
+        ExternalAgentConfigDetect = "externalAgentConfig/detect" (ExternalAgentConfigDetectParams) -> ExternalAgentConfigDetectResponse;
+        /// Takes it over.
+        ExternalAgentConfigImport = "externalAgentConfig/import" (ExternalAgentConfigImportParams) -> ExternalAgentConfigImportResponse;
+        /// Writes one value to the user's config file.
+        ConfigValueWrite = "config/value/write" (ConfigValueWriteParams) -> ConfigWriteResponse;
+        /// Writes several values, all or none.
+        ConfigBatchWrite = "config/batchWrite" (ConfigBatchWriteParams) -> ConfigWriteResponse;
+        /// Reads what an administrator requires.
+        ConfigRequirementsRead = "configRequirements/read" (NoParams) -> ConfigRequirementsReadResponse;
+        /// Reads who is logged in.
+        GetAccount = "account/read" (GetAccountParams) -> GetAccountResponse;
+        /// Describes a stored conversation. Older than threads; use `thread/read`.
+        GetConversationSummary = "getConversationSummary" (GetConversationSummaryParams) -> GetConversationSummaryResponse [root];
+        /// Compares a folder with its remote.
+        GitDiffToRemote = "gitDiffToRemote" (GitDiffToRemoteParams) -> GitDiffToRemoteResponse [root];
+        /// Reads the login method. Older than accounts; use `account/read`.
+        GetAuthStatus = "getAuthStatus" (GetAuthStatusParams) -> GetAuthStatusResponse [root];
+        /// Finds files by a fuzzy query.
+        FuzzyFileSearch = "fuzzyFileSearch" (FuzzyFileSearchParams) -> FuzzyFileSearchResponse [root];
+        /// Opens a search session that follows a changing query.
+        FuzzyFileSearchSessionStart = "fuzzyFileSearch/sessionStart" (FuzzyFileSearchSessionStartParams) -> FuzzyFileSearchSessionStartResponse [experimental, root];
+        /// Changes the query.
+        FuzzyFileSearchSessionUpdate = "fuzzyFileSearch/sessionUpdate" (FuzzyFileSearchSessionUpdateParams) -> FuzzyFileSearchSessionUpdateResponse [experimental, root];
+        /// Closes the session.
+        FuzzyFileSearchSessionStop = "fuzzyFileSearch/sessionStop" (FuzzyFileSearchSessionStopParams) -> FuzzyFileSearchSessionStopResponse [experimental, root];
+    }
+}
+
+requests! {
+    /// What the server may ask of a client.
+    SERVER_REQUESTS as ServerRequest {
+        /// May this command run?
+        CommandExecutionRequestApproval = "item/commandExecution/requestApproval" (CommandExecutionRequestApprovalParams) -> CommandExecutionRequestApprovalResponse [root], in_order_of thread_id;
+        /// May these files be changed?
+        FileChangeRequestApproval = "item/fileChange/requestApproval" (FileChangeRequestApprovalParams) -> FileChangeRequestApprovalResponse [root], in_order_of thread_id;
+        /// May this tool be called? For tools without an approval request of their own.
+        ToolRequestApproval = "item/tool/requestApproval" (ToolRequestApprovalParams) -> ToolRequestApprovalResponse [experimental, root], in_order_of thread_id;
+        /// Questions from the agent to the user.
+        ToolRequestUserInput = "item/tool/requestUserInput" (ToolRequestUserInputParams) -> ToolRequestUserInputResponse [root], in_order_of thread_id;
+        /// A question from an MCP server to the user.
+        McpServerElicitationAsk = "mcpServer/elicitation/request" (McpServerElicitationRequestParams) -> McpServerElicitationRequestResponse [root], in_order_of thread_id;
+        /// May the agent have these permissions?
+        PermissionsRequestApproval = "item/permissions/requestApproval" (PermissionsRequestApprovalParams) -> PermissionsRequestApprovalResponse [root], in_order_of thread_id;
+        /// Runs a tool the client brought.
+        DynamicToolCall = "item/tool/call" (DynamicToolCallParams) -> DynamicToolCallResponse [root], in_order_of thread_id;
+        /// Asks for fresh tokens after the provider refused the old ones.
+        ChatgptAuthTokensRefresh = "account/chatgptAuthTokens/refresh" (ChatgptAuthTokensRefreshParams) -> ChatgptAuthTokensRefreshResponse [root];
+        /// Asks the host to carry one model request.
+        ModelRequest = "model/request" (ModelRequestParams) -> ModelRequestResponse [experimental, root], in_order_of thread_id;
+        /// Asks the host to stop carrying it.
+        ModelCancel = "model/cancel" (ModelCancelParams) -> ModelCancelResponse [experimental, root], in_order_of thread_id;
+        /// Gives the host records to store; answered when they are committed.
+        RolloutAppend = "rollout/append" (RolloutAppendParams) -> RolloutAppendResponse [experimental, root], in_order_of thread_id;
+        /// Asks the host where a child agent is to run.
+        DelegationRequest = "delegation/request" (DelegationRequestParams) -> DelegationRequestResponse [experimental, root];
+        /// Sends input to a child the host runs.
+        DelegationInput = "delegation/input" (DelegationInputParams) -> DelegationInputResponse [experimental, root];
+        /// Stops a child the host runs.
+        DelegationCancel = "delegation/cancel" (DelegationCancelParams) -> DelegationCancelResponse [experimental, root];
+        /// May this patch be applied? Never sent; declared for clients that still know it.
+        ApplyPatchApproval = "applyPatchApproval" (ApplyPatchApprovalParams) -> ApplyPatchApprovalResponse [root], in_order_of conversation_id;
+        /// May this command run? Never sent; declared for clients that still know it.
+        ExecCommandApproval = "execCommandApproval" (ExecCommandApprovalParams) -> ExecCommandApprovalResponse [root], in_order_of conversation_id;
+    }
+}
+
+notifications! {
+    /// What the server tells clients without being asked.
+    SERVER_NOTIFICATIONS as ServerNotification {
+        /// Something went wrong in a turn.
+        Error = "error" (ErrorNotification);
+        /// A thread exists.
+        ThreadStarted = "thread/started" (ThreadStartedNotification);
+        /// A thread became idle, active, broken or unloaded.
+        ThreadStatusChanged = "thread/status/changed" (ThreadStatusChangedNotification);
+        /// A thread was archived.
+        ThreadArchived = "thread/archived" (ThreadArchivedNotification);
+        /// A thread left the archive.
+        ThreadUnarchived = "thread/unarchived" (ThreadUnarchivedNotification);
+        /// A thread was unloaded.
+        ThreadClosed = "thread/closed" (ThreadClosedNotification);
+        /// Skill files changed on disk.
+        SkillsChanged = "skills/changed" (SkillsChangedNotification);
+        /// A thread has a new name.
+        ThreadNameUpdated = "thread/name/updated" (ThreadNameUpdatedNotification);
+        /// A thread's goal changed.
+        ThreadGoalUpdated = "thread/goal/updated" (ThreadGoalUpdatedNotification);
+        /// A thread's goal was removed.
+        ThreadGoalCleared = "thread/goal/cleared" (ThreadGoalClearedNotification);
+        /// Tokens used by a thread.
+        ThreadTokenUsageUpdated = "thread/tokenUsage/updated" (ThreadTokenUsageUpdatedNotification);
+        /// An environment of a thread can be used.
+        ThreadEnvironmentConnected = "thread/environment/connected" (ThreadEnvironmentConnectedNotification) [experimental];
+        /// An environment of a thread can no longer be used.
+        ThreadEnvironmentDisconnected = "thread/environment/disconnected" (ThreadEnvironmentDisconnectedNotification) [experimental];
+        /// A turn began.
+        TurnStarted = "turn/started" (TurnStartedNotification);
+        /// A hook began.
+        HookStarted = "hook/started" (HookStartedNotification);
+        /// A turn ended.
+        TurnCompleted = "turn/completed" (TurnCompletedNotification);
+        /// A turn was put away and can be taken up again.
+        TurnSuspended = "turn/suspended" (TurnSuspendedNotification) [experimental];
+        /// A hook ended.
+        HookCompleted = "hook/completed" (HookCompletedNotification);
+        /// All file changes of the turn so far, as one diff.
+        TurnDiffUpdated = "turn/diff/updated" (TurnDiffUpdatedNotification);
+        /// The agent's plan changed.
+        TurnPlanUpdated = "turn/plan/updated" (TurnPlanUpdatedNotification);
+        /// An item began.
+        ItemStarted = "item/started" (ItemStartedNotification);
+        /// An automatic approval review began.
+        ItemGuardianApprovalReviewStarted = "item/autoApprovalReview/started" (ItemGuardianApprovalReviewStartedNotification);
+        /// An automatic approval review ended.
+        ItemGuardianApprovalReviewCompleted = "item/autoApprovalReview/completed" (ItemGuardianApprovalReviewCompletedNotification);
+        /// An item ended; what it holds is final.
+        ItemCompleted = "item/completed" (ItemCompletedNotification);
+        /// A Responses item as the model sent it, for threads that asked for raw events.
+        RawResponseItemCompleted = "rawResponseItem/completed" (RawResponseItemCompletedNotification);
+        /// More text of an agent message.
+        AgentMessageDelta = "item/agentMessage/delta" (AgentMessageDeltaNotification);
+        /// More text of a proposed plan.
+        PlanDelta = "item/plan/delta" (PlanDeltaNotification);
+        /// More output of a `command/exec`.
+        CommandExecOutputDelta = "command/exec/outputDelta" (CommandExecOutputDeltaNotification);
+        /// More output of a command item.
+        CommandExecutionOutputDelta = "item/commandExecution/outputDelta" (CommandExecutionOutputDeltaNotification);
+        /// The agent typed into a terminal.
+        TerminalInteraction = "item/commandExecution/terminalInteraction" (TerminalInteractionNotification);
+        /// More output of a patch.
+        FileChangeOutputDelta = "item/fileChange/outputDelta" (FileChangeOutputDeltaNotification);
+        /// A server request was answered or is no longer waiting.
+        ServerRequestResolved = "serverRequest/resolved" (ServerRequestResolvedNotification);
+        /// Progress of an MCP tool call.
+        McpToolCallProgress = "item/mcpToolCall/progress" (McpToolCallProgressNotification);
+        /// An MCP login ended.
+        McpServerOauthLoginCompleted = "mcpServer/oauthLogin/completed" (McpServerOauthLoginCompletedNotification);
+        /// An MCP server is starting, ready or failed.
+        McpServerStatusUpdated = "mcpServer/startupStatus/updated" (McpServerStatusUpdatedNotification);
+        /// The login changed.
+        AccountUpdated = "account/updated" (AccountUpdatedNotification);
+        /// The rate limits changed.
+        AccountRateLimitsUpdated = "account/rateLimits/updated" (AccountRateLimitsUpdatedNotification);
+        /// The list of apps changed.
+        AppListUpdated = "app/list/updated" (AppListUpdatedNotification);
+        /// A thread's model traffic goes to the host's bridge.
+        SdkDelegationConfigured = "codexSdk/delegationConfigured" (SdkDelegationConfiguredNotification) [experimental];
+        /// A watched path changed.
+        FsChanged = "fs/changed" (FsChangedNotification);
+        /// More text of a reasoning summary.
+        ReasoningSummaryTextDelta = "item/reasoning/summaryTextDelta" (ReasoningSummaryTextDeltaNotification);
+        /// A reasoning summary has a new part.
+        ReasoningSummaryPartAdded = "item/reasoning/summaryPartAdded" (ReasoningSummaryPartAddedNotification);
+        /// More raw reasoning text.
+        ReasoningTextDelta = "item/reasoning/textDelta" (ReasoningTextDeltaNotification);
+        /// The history was compacted. Deprecated; the contextCompaction item says the same.
+        ContextCompacted = "thread/compacted" (ContextCompactedNotification);
+        /// The provider answered with another model.
+        ModelRerouted = "model/rerouted" (ModelReroutedNotification);
+        /// Something the client uses will go away.
+        DeprecationNotice = "deprecationNotice" (DeprecationNoticeNotification);
+        /// Something in the configuration is wrong or was left out.
+        ConfigWarning = "configWarning" (ConfigWarningNotification);
+        /// New results of a search session.
+        FuzzyFileSearchSessionUpdated = "fuzzyFileSearch/sessionUpdated" (FuzzyFileSearchSessionUpdatedNotification) [root];
+        /// A search session has all results for its query.
+        FuzzyFileSearchSessionCompleted = "fuzzyFileSearch/sessionCompleted" (FuzzyFileSearchSessionCompletedNotification) [root];
+        /// A voice conversation is open.
+        ThreadRealtimeStarted = "thread/realtime/started" (ThreadRealtimeStartedNotification) [experimental_listed];
+        /// It has a new item.
+        ThreadRealtimeItemAdded = "thread/realtime/itemAdded" (ThreadRealtimeItemAddedNotification) [experimental_listed];
+        /// More of its transcript.
+        ThreadRealtimeTranscriptUpdated = "thread/realtime/transcriptUpdated" (ThreadRealtimeTranscriptUpdatedNotification) [experimental_listed];
+        /// More audio of it.
+        ThreadRealtimeOutputAudioDelta = "thread/realtime/outputAudio/delta" (ThreadRealtimeOutputAudioDeltaNotification) [experimental_listed];
+        /// It failed.
+        ThreadRealtimeError = "thread/realtime/error" (ThreadRealtimeErrorNotification) [experimental_listed];
+        /// It is closed.
+        ThreadRealtimeClosed = "thread/realtime/closed" (ThreadRealtimeClosedNotification) [experimental_listed];
+        /// Folders anybody may write to weaken the Windows sandbox.
+        WindowsWorldWritableWarning = "windows/worldWritableWarning" (WindowsWorldWritableWarningNotification);
+        /// The Windows sandbox is set up, or why not.
+        WindowsSandboxSetupCompleted = "windowsSandbox/setupCompleted" (WindowsSandboxSetupCompletedNotification);
+        /// A login ended.
+        AccountLoginCompleted = "account/login/completed" (AccountLoginCompletedNotification);
+    }
+}
+
+notifications! {
+    /// What a client may tell the server without expecting an answer.
+    CLIENT_NOTIFICATIONS {
+        /// The client has read the answer to `initialize`. Not required.
+        Initialized = "initialized" (NoParams);
+        /// Progress of a child the host runs.
+        DelegationProgress = "delegation/progress" (DelegationProgressNotification) [experimental, root];
+        /// The notification form of `model/streamEvent`: no acknowledgement, no flow control.
+        ModelStreamEventUnacknowledged = "model/streamEvent" (ModelStreamEventParams) [experimental];
+    }
+}

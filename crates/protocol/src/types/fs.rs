@@ -1,0 +1,135 @@
+//! `fs/*`: files on the server's machine, by absolute path and outside any sandbox.
+
+use super::prelude::*;
+
+/// Reads a whole file.
+#[wire]
+pub struct FsReadFileParams {
+    pub path: AbsolutePath,
+}
+
+/// Writes a whole file.
+#[wire]
+pub struct FsWriteFileParams {
+    pub path: AbsolutePath,
+    /// The content in base64.
+    pub data_base64: String,
+}
+
+/// Creates a folder.
+#[wire(omit_null)]
+pub struct FsCreateDirectoryParams {
+    pub path: AbsolutePath,
+    /// Also create missing parents. True when unset.
+    pub recursive: Option<bool>,
+}
+
+/// Tells what a path is and when it was made and changed.
+#[wire]
+pub struct FsGetMetadataParams {
+    pub path: AbsolutePath,
+}
+
+/// Lists the direct children of a folder.
+#[wire]
+pub struct FsReadDirectoryParams {
+    pub path: AbsolutePath,
+}
+
+/// Removes a file or folder.
+#[wire(omit_null)]
+pub struct FsRemoveParams {
+    pub path: AbsolutePath,
+    /// Also remove what a folder holds. True when unset.
+    pub recursive: Option<bool>,
+    /// Do not fail when there is nothing to remove. True when unset.
+    pub force: Option<bool>,
+}
+
+/// Copies a file or folder. Symbolic links stay links.
+#[wire]
+pub struct FsCopyParams {
+    pub source_path: AbsolutePath,
+    pub destination_path: AbsolutePath,
+    /// Required for a folder. Special files in it are skipped.
+    #[serde(default)]
+    pub recursive: bool,
+}
+
+/// Reports changes of a path to this connection until `fs/unwatch`. Folders are not watched in depth.
+#[wire]
+pub struct FsWatchParams {
+    /// Need not exist yet.
+    pub path: AbsolutePath,
+}
+
+/// Ends a watch. An id that is not known is fine.
+#[wire]
+pub struct FsUnwatchParams {
+    /// From the answer to `fs/watch`.
+    pub watch_id: String,
+}
+
+#[wire]
+pub struct FsReadFileResponse {
+    /// The content in base64.
+    pub data_base64: String,
+}
+
+#[wire]
+pub struct FsWriteFileResponse {}
+
+#[wire]
+pub struct FsCreateDirectoryResponse {}
+
+#[wire]
+pub struct FsGetMetadataResponse {
+    pub is_directory: bool,
+    /// Whether it is a regular file.
+    pub is_file: bool,
+    /// Whether the path itself is a symbolic link.
+    #[serde(default)]
+    pub is_symlink: bool,
+    /// Unix milliseconds; 0 where the platform does not tell.
+    pub created_at_ms: i64,
+    /// Unix milliseconds; 0 where the platform does not tell.
+    pub modified_at_ms: i64,
+}
+
+/// One child of a folder.
+#[wire]
+pub struct FsReadDirectoryEntry {
+    /// The name alone.
+    pub file_name: String,
+    pub is_directory: bool,
+    pub is_file: bool,
+}
+
+#[wire]
+pub struct FsReadDirectoryResponse {
+    pub entries: Vec<FsReadDirectoryEntry>,
+}
+
+#[wire]
+pub struct FsRemoveResponse {}
+
+#[wire]
+pub struct FsCopyResponse {}
+
+#[wire]
+pub struct FsWatchResponse {
+    /// Made by the server; found again in `fs/changed`.
+    pub watch_id: String,
+    pub path: AbsolutePath,
+}
+
+#[wire]
+pub struct FsUnwatchResponse {}
+
+/// Sent to the watching connection. Changes close in time, about 200 ms, come together.
+#[wire]
+pub struct FsChangedNotification {
+    pub watch_id: String,
+    /// Sorted.
+    pub changed_paths: Vec<AbsolutePath>,
+}

@@ -1,0 +1,350 @@
+//! Items: the pieces a turn is made of.
+
+use super::prelude::*;
+
+/// Which part of a turn a message belongs to.
+#[wire(snake_case)]
+pub enum MessagePhase {
+    /// Said along the way.
+    Commentary,
+    /// The answer the turn ends with.
+    FinalAnswer,
+}
+
+/// A child agent as it was last seen.
+#[wire]
+pub struct CollabAgentState {
+    pub status: CollabAgentStatus,
+    /// What a completed agent said last, or why it failed.
+    pub message: Option<String>,
+}
+
+/// How a child agent stands.
+#[wire]
+pub enum CollabAgentStatus {
+    /// Not started yet.
+    PendingInit,
+    Running,
+    /// Its turn was stopped; it can go on.
+    Interrupted,
+    Completed,
+    Errored,
+    /// Closed.
+    Shutdown,
+    /// No agent has this id.
+    NotFound,
+}
+
+/// What an agent does with its child agents.
+#[wire]
+pub enum CollabAgentTool {
+    SpawnAgent,
+    SendInput,
+    /// Opens a closed one again.
+    ResumeAgent,
+    /// Waits until any of them is done.
+    Wait,
+    /// Ends one and all its descendants.
+    CloseAgent,
+}
+
+/// How the call stands.
+#[wire]
+pub enum CollabAgentToolCallStatus {
+    InProgress,
+    Completed,
+    Failed,
+}
+
+/// What a command seems to do, worked out from its words. For display.
+#[wire(tag = "type")]
+pub enum CommandAction {
+    Read {
+        /// The part of the command that does this.
+        command: String,
+        /// The file's name alone.
+        name: String,
+        path: String,
+    },
+    ListFiles {
+        /// The part of the command that does this.
+        command: String,
+        path: Option<String>,
+    },
+    Search {
+        /// The part of the command that does this.
+        command: String,
+        path: Option<String>,
+        query: Option<String>,
+    },
+    Unknown {
+        /// The part of the command in question.
+        command: String,
+    },
+}
+
+/// Who started a command.
+#[wire]
+#[derive(Default)]
+pub enum CommandExecutionSource {
+    /// The agent.
+    #[default]
+    Agent,
+    /// The user, by `thread/shellCommand`.
+    UserShell,
+    /// The agent, in a terminal that may outlive the turn.
+    UnifiedExecStartup,
+    /// The agent, by typing into such a terminal.
+    UnifiedExecInteraction,
+}
+
+/// How a command stands.
+#[wire]
+pub enum CommandExecutionStatus {
+    InProgress,
+    Completed,
+    Failed,
+    /// Approval was refused, so it did not run.
+    Declined,
+}
+
+/// How the call stands.
+#[wire]
+pub enum DynamicToolCallStatus {
+    InProgress,
+    Completed,
+    /// The client said so, answered with an error or could not be understood.
+    Failed,
+}
+
+/// One changed file.
+#[wire]
+pub struct FileUpdateChange {
+    pub path: String,
+    pub kind: PatchChangeKind,
+    /// The file's content when added or deleted, else a unified diff. A rename is noted at its end.
+    pub diff: String,
+}
+
+/// What a hook told the agent to go on with.
+#[wire]
+pub struct HookPromptFragment {
+    pub text: String,
+    /// Id of the hook's run.
+    pub hook_run_id: String,
+}
+
+/// Why a call failed.
+#[wire]
+pub struct McpToolCallError {
+    pub message: String,
+}
+
+/// What the MCP server gave back, unchanged.
+#[wire]
+pub struct McpToolCallResult {
+    /// MCP content blocks.
+    pub content: Vec<Value>,
+    pub structured_content: Option<Value>,
+}
+
+/// How the call stands.
+#[wire]
+pub enum McpToolCallStatus {
+    InProgress,
+    Completed,
+    Failed,
+}
+
+/// The memories a message rests on.
+#[wire]
+pub struct MemoryCitation {
+    pub entries: Vec<MemoryCitationEntry>,
+    /// The threads those memories come from.
+    pub thread_ids: Vec<String>,
+}
+
+/// A place in a memory file.
+#[wire]
+pub struct MemoryCitationEntry {
+    pub path: String,
+    pub line_start: u32,
+    pub line_end: u32,
+    pub note: String,
+}
+
+/// How a patch stands.
+#[wire]
+pub enum PatchApplyStatus {
+    InProgress,
+    Completed,
+    Failed,
+    /// Approval was refused, so nothing was changed.
+    Declined,
+}
+
+/// What happens to a file.
+#[wire(tag = "type")]
+pub enum PatchChangeKind {
+    Add,
+    Delete,
+    Update {
+        /// The new path when the file is also renamed.
+        #[serde(rename = "move_path")]
+        move_path: Option<String>,
+    },
+}
+
+/// One piece of a turn. Tool items keep the model's call id; others may get ids such as `item-1` once the
+/// thread is read back from its record.
+#[wire(tag = "type")]
+pub enum ThreadItem {
+    /// What the user said.
+    UserMessage { id: ItemId, content: Vec<UserInput> },
+    /// What a hook told the agent to go on with. Shown live only in threads with raw events, and always in
+    /// history.
+    HookPrompt { id: ItemId, fragments: Vec<HookPromptFragment> },
+    /// What the agent said.
+    AgentMessage {
+        id: ItemId,
+        /// Empty in `item/started`.
+        text: String,
+        /// Null when the model does not tell.
+        phase: Option<MessagePhase>,
+        memory_citation: Option<MemoryCitation>,
+    },
+    /// A plan the agent proposes in plan mode. Its id is the turn's id and `-plan`.
+    Plan {
+        id: ItemId,
+        /// Empty in `item/started`.
+        text: String,
+    },
+    /// What the model thought.
+    Reasoning {
+        id: ItemId,
+        /// Readable summaries, one per part.
+        #[serde(default)]
+        summary: Vec<String>,
+        /// Raw reasoning, from models that show it.
+        #[serde(default)]
+        content: Vec<String>,
+    },
+    /// A command in a shell.
+    CommandExecution {
+        id: ItemId,
+        /// One shell-quoted line.
+        command: String,
+        cwd: String,
+        /// The terminal it runs in; null for a plain shell call.
+        process_id: Option<String>,
+        #[serde(default)]
+        source: CommandExecutionSource,
+        status: CommandExecutionStatus,
+        /// What it seems to do, for display.
+        command_actions: Vec<CommandAction>,
+        /// Standard output and error together; null when there is none.
+        aggregated_output: Option<String>,
+        /// Null while it runs; -1 when it was aborted.
+        exit_code: Option<i32>,
+        /// Null while it runs.
+        duration_ms: Option<i64>,
+    },
+    /// A patch to files.
+    FileChange {
+        id: ItemId,
+        /// Sorted by path.
+        changes: Vec<FileUpdateChange>,
+        status: PatchApplyStatus,
+    },
+    /// A call to an MCP server.
+    McpToolCall {
+        id: ItemId,
+        /// The server's name in the configuration.
+        server: String,
+        tool: String,
+        status: McpToolCallStatus,
+        arguments: Value,
+        /// Null while it runs and when it failed.
+        result: Option<McpToolCallResult>,
+        /// Set when the call failed.
+        error: Option<McpToolCallError>,
+        /// Null while it runs.
+        duration_ms: Option<i64>,
+    },
+    /// A call to a tool the client runs.
+    DynamicToolCall {
+        id: ItemId,
+        tool: String,
+        arguments: Value,
+        status: DynamicToolCallStatus,
+        /// What the client gave back; null until then.
+        content_items: Option<Vec<DynamicToolCallOutputContentItem>>,
+        /// Null while it runs.
+        success: Option<bool>,
+        /// Null while it runs.
+        duration_ms: Option<i64>,
+    },
+    /// A step in the work with child agents.
+    CollabAgentToolCall {
+        id: ItemId,
+        tool: CollabAgentTool,
+        status: CollabAgentToolCallStatus,
+        /// The thread that acts.
+        sender_thread_id: ThreadId,
+        /// The children's threads. A new child is listed once it exists.
+        receiver_thread_ids: Vec<ThreadId>,
+        /// What the children are told, where they are told something.
+        prompt: Option<String>,
+        /// The model of a new child.
+        model: Option<String>,
+        /// The effort of a new child.
+        reasoning_effort: Option<ReasoningEffort>,
+        /// By thread id.
+        agents_states: BTreeMap<String, CollabAgentState>,
+    },
+    /// A search the provider ran.
+    WebSearch {
+        id: ItemId,
+        query: String,
+        /// Null until the model tells.
+        action: Option<WebSearchAction>,
+    },
+    /// The agent looked at an image file.
+    ImageView { id: ItemId, path: String },
+    /// An image the provider made.
+    ImageGeneration {
+        id: ItemId,
+        /// In the provider's words.
+        status: String,
+        /// The prompt the provider used instead of the model's.
+        revised_prompt: Option<String>,
+        /// The image in base64.
+        result: String,
+        /// The file it was saved to.
+        #[omit]
+        saved_path: Option<String>,
+    },
+    /// A review began. Its id is the turn's id.
+    EnteredReviewMode {
+        id: ItemId,
+        /// What is reviewed, in a few words.
+        review: String,
+    },
+    /// A review ended. Its id is the turn's id.
+    ExitedReviewMode {
+        id: ItemId,
+        /// The review as plain text, findings included.
+        review: String,
+    },
+    /// The history before this point was replaced by a summary.
+    ContextCompaction { id: ItemId },
+}
+
+/// What was done in a search.
+#[wire(tag = "type")]
+pub enum WebSearchAction {
+    Search { query: Option<String>, queries: Option<Vec<String>> },
+    OpenPage { url: Option<String> },
+    FindInPage { url: Option<String>, pattern: Option<String> },
+    Other,
+}

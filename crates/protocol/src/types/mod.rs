@@ -1,0 +1,101 @@
+//! The payloads, one file per noun.
+
+mod account;
+mod additional_context;
+mod app;
+mod approval;
+mod collaboration;
+mod command_exec;
+mod config;
+mod delegation;
+mod dynamic_tool;
+mod elicitation;
+mod environment;
+mod external_agent;
+mod feature;
+mod fs;
+mod fuzzy_file_search;
+mod goal;
+mod hook;
+mod initialize;
+mod item;
+mod item_events;
+mod legacy;
+mod mcp;
+mod model;
+mod model_stream;
+mod notice;
+mod operation;
+mod permissions;
+mod plugin;
+mod realtime;
+mod response_item;
+mod review;
+mod rollout;
+mod sandbox;
+mod skills;
+mod subagent;
+mod thread;
+mod thread_methods;
+mod thread_open;
+mod tool_set;
+mod turn;
+mod usage;
+mod user_input;
+mod windows;
+
+pub use account::*;
+pub use additional_context::*;
+pub use app::*;
+pub use approval::*;
+pub use collaboration::*;
+pub use command_exec::*;
+pub use config::*;
+pub use delegation::*;
+pub use dynamic_tool::*;
+pub use elicitation::*;
+pub use environment::*;
+pub use external_agent::*;
+pub use feature::*;
+pub use fs::*;
+pub use fuzzy_file_search::*;
+pub use goal::*;
+pub use hook::*;
+pub use initialize::*;
+pub use item::*;
+pub use item_events::*;
+pub use legacy::*;
+pub use mcp::*;
+pub use model::*;
+pub use model_stream::*;
+pub use notice::*;
+pub use operation::*;
+pub use permissions::*;
+pub use plugin::*;
+pub use realtime::*;
+pub use response_item::*;
+pub use review::*;
+pub use rollout::*;
+pub use sandbox::*;
+pub use skills::*;
+pub use subagent::*;
+pub use thread::*;
+pub use thread_methods::*;
+pub use thread_open::*;
+pub use tool_set::*;
+pub use turn::*;
+pub use usage::*;
+pub use user_input::*;
+pub use windows::*;
+
+/// What every file of this folder starts from.
+mod prelude {
+    pub(super) use std::collections::BTreeMap;
+
+    pub(super) use protocol_macros::wire;
+    pub(super) use serde_json::Value;
+
+    pub(super) use crate::envelope::RequestId;
+    pub(super) use crate::scalar::*;
+    pub(super) use crate::types::*;
+}

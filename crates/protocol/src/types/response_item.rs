@@ -1,0 +1,240 @@
+//! Items of the Responses API: what the model reads and what it writes.
+
+use super::prelude::*;
+
+/// One part of a message.
+#[wire(snake_case, tag = "type")]
+pub enum ContentItem {
+    /// From the user or the developer.
+    InputText {
+        text: String,
+    },
+    InputImage {
+        image_url: String,
+    },
+    /// From the model.
+    OutputText {
+        text: String,
+    },
+}
+
+/// One part of a tool's result.
+#[wire(snake_case, tag = "type")]
+pub enum FunctionCallOutputContentItem {
+    InputText {
+        text: String,
+    },
+    InputImage {
+        image_url: String,
+        #[omit]
+        detail: Option<ImageDetail>,
+    },
+}
+
+/// A snapshot of the working copy, as a commit no branch leads to.
+#[wire(snake_case)]
+pub struct GhostCommit {
+    /// The commit.
+    pub id: String,
+    pub parent: Option<String>,
+    /// Were not tracked when the snapshot was taken.
+    pub preexisting_untracked_files: Vec<String>,
+    /// Were not tracked when the snapshot was taken.
+    pub preexisting_untracked_dirs: Vec<String>,
+}
+
+/// How closely the model looks at an image.
+#[wire]
+pub enum ImageDetail {
+    Auto,
+    Low,
+    High,
+    Original,
+}
+
+/// What a local shell call does.
+#[wire(tag = "type")]
+pub enum LocalShellAction {
+    Exec {
+        /// Program and arguments.
+        command: Vec<String>,
+        env: Option<BTreeMap<String, String>>,
+        #[serde(rename = "timeout_ms")]
+        timeout_ms: Option<u64>,
+        user: Option<String>,
+        #[serde(rename = "working_directory")]
+        working_directory: Option<String>,
+    },
+}
+
+/// How a local shell call stands.
+#[wire(snake_case)]
+pub enum LocalShellStatus {
+    Completed,
+    InProgress,
+    Incomplete,
+}
+
+/// A piece of raw reasoning.
+#[wire(snake_case, tag = "type")]
+pub enum ReasoningItemContent {
+    ReasoningText { text: String },
+    Text { text: String },
+}
+
+/// A piece of a reasoning summary.
+#[wire(snake_case, tag = "type")]
+pub enum ReasoningItemReasoningSummary {
+    SummaryText { text: String },
+}
+
+/// One entry of what a model is sent and gives back. Field names are snake_case.
+#[wire(snake_case, tag = "type")]
+pub enum ResponseItem {
+    Message {
+        #[omit]
+        id: Option<String>,
+        /// `user`, `assistant` or `developer`.
+        role: String,
+        content: Vec<ContentItem>,
+        #[omit]
+        end_turn: Option<bool>,
+        #[omit]
+        phase: Option<MessagePhase>,
+    },
+    Reasoning {
+        #[omit]
+        id: Option<String>,
+        summary: Vec<ReasoningItemReasoningSummary>,
+        #[omit]
+        content: Option<Vec<ReasoningItemContent>>,
+        /// Only the provider can read it; sent back unchanged.
+        encrypted_content: Option<String>,
+    },
+    /// A call to the shell tool the provider defines.
+    LocalShellCall {
+        #[omit]
+        id: Option<String>,
+        call_id: Option<String>,
+        status: LocalShellStatus,
+        action: LocalShellAction,
+    },
+    /// A call to a tool that takes JSON.
+    FunctionCall {
+        #[omit]
+        id: Option<String>,
+        name: String,
+        #[omit]
+        namespace: Option<String>,
+        /// JSON as text, as the model wrote it.
+        arguments: String,
+        /// Ties the call to its output.
+        call_id: String,
+    },
+    /// A search for tools that were not offered at first.
+    ToolSearchCall {
+        #[omit]
+        id: Option<String>,
+        call_id: Option<String>,
+        #[omit]
+        status: Option<String>,
+        /// Who searches: `client` or `server`.
+        execution: String,
+        arguments: Value,
+    },
+    FunctionCallOutput {
+        call_id: String,
+        output: FunctionCallOutputBody,
+    },
+    /// A call to a tool that takes plain text.
+    CustomToolCall {
+        #[omit]
+        id: Option<String>,
+        #[omit]
+        status: Option<String>,
+        /// Ties the call to its output.
+        call_id: String,
+        name: String,
+        input: String,
+    },
+    CustomToolCallOutput {
+        call_id: String,
+        #[omit]
+        name: Option<String>,
+        output: FunctionCallOutputBody,
+    },
+    ToolSearchOutput {
+        call_id: Option<String>,
+        status: String,
+        /// Who searched: `client` or `server`.
+        execution: String,
+        /// Definitions of the tools found.
+        tools: Vec<Value>,
+    },
+    /// A search the provider ran.
+    WebSearchCall {
+        #[omit]
+        id: Option<String>,
+        #[omit]
+        status: Option<String>,
+        #[omit]
+        action: Option<ResponsesApiWebSearchAction>,
+    },
+    /// An image the provider made.
+    ImageGenerationCall {
+        id: String,
+        status: String,
+        /// The prompt the provider used instead of the model's.
+        #[omit]
+        revised_prompt: Option<String>,
+        /// The image in base64.
+        result: String,
+    },
+    /// Kept in the record for undo; the model does not see it.
+    GhostSnapshot {
+        ghost_commit: GhostCommit,
+    },
+    /// A summary of earlier history, made by the provider.
+    #[serde(alias = "compaction_summary")]
+    Compaction {
+        /// Only the provider can read it; sent back unchanged.
+        encrypted_content: String,
+    },
+    /// Something newer than this release.
+    #[serde(other)]
+    Other,
+}
+
+/// What was done in a search.
+#[wire(snake_case, tag = "type")]
+pub enum ResponsesApiWebSearchAction {
+    Search {
+        queries: Option<Vec<String>>,
+        query: Option<String>,
+    },
+    OpenPage {
+        url: Option<String>,
+    },
+    FindInPage {
+        pattern: Option<String>,
+        url: Option<String>,
+    },
+    /// Something newer than this release.
+    #[serde(other)]
+    Other,
+}
+
+/// Sent for each item the model gives, in threads started with `experimentalRawEvents`.
+#[wire]
+pub struct RawResponseItemCompletedNotification {
+    pub thread_id: ThreadId,
+    pub turn_id: TurnId,
+    pub item: ResponseItem,
+}
+
+/// What a tool gave back: one text, or several parts.
+#[wire(untagged)]
+pub enum FunctionCallOutputBody {
+    Text(String),
+    Content(Vec<FunctionCallOutputContentItem>),
+}
