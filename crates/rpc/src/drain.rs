@@ -1,0 +1,89 @@
+//! The writing end of one connection.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+
+use crate::encode::Line;
+use crate::lanes::Held;
+use crate::queue::{Found, Queue};
+
+/// What is written at once, about.
+const BATCH_BYTES: usize = 64 * 1024;
+
+/// What waits to be written. When it is dropped the connection is dead: what waits is lost, senders get `Closed`.
+#[derive(Debug)]
+pub struct Backlog {
+    queue: Arc<Queue>,
+    /// Taken and not yet known to be written.
+    in_flight: Held,
+}
+
+impl Backlog {
+    pub(crate) fn new(queue: Arc<Queue>) -> Self {
+        Self { queue, in_flight: Held::default() }
+    }
+
+    /// The next line, for a transport that sends messages one by one, or `None` when the outbox is closed and all is
+    /// sent. Asking for the next one says that the last one is written. Nothing is lost when the future is dropped.
+    pub async fn next(&mut self) -> Option<Line> {
+        let mut line = Line::new();
+        self.take(1, &mut line).await.then_some(line)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Fills `batch` with what is to be written next. False at the end.
+    async fn take(&mut self, max_bytes: usize, batch: &mut Line) -> bool {
+        batch.clear();
+        // A delta that could not be rendered leaves nothing to write, but room.
+        while batch.is_empty() {
+            self.queue.settle(std::mem::take(&mut self.in_flight));
+            let entries = match self.queue.take(max_bytes) {
+                Found::Entries(entries) => entries,
+                Found::Nothing => {
+                    self.queue.wait_for_arrival().await;
+                    continue;
+                }
+                Found::End => return false,
+            };
+            for entry in entries {
+                self.in_flight.add(&entry);
+                append(batch, entry.into_line());
+            }
+        }
+        true
+    }
+}
+
+impl Drop for Backlog {
+    fn drop(&mut self) {
+        self.queue.kill();
+    }
+}
+
+/// A long line is moved rather than copied, and the buffer of an earlier long one is given up.
+fn append(batch: &mut Line, line: Line) {
+    let usable = BATCH_BYTES / 2..4 * BATCH_BYTES;
+    if batch.is_empty() && (line.len() >= BATCH_BYTES || !usable.contains(&batch.capacity())) {
+        *batch = line;
+    } else {
+        batch.extend_from_slice(&line);
+    }
+}
+
+/// Writes everything that is sent on a connection, several messages at once, and flushes when nothing waits. Ends
+/// when the outbox is closed and all is written, or with the first failure to write.
+pub async fn drain(mut backlog: Backlog, mut sink: impl AsyncWrite + Unpin) -> io::Result<()> {
+    let mut batch = Line::new();
+    while backlog.take(BATCH_BYTES, &mut batch).await {
+        sink.write_all(&batch).await?;
+        if backlog.is_empty() {
+            sink.flush().await?;
+        }
+    }
+    sink.flush().await
+}

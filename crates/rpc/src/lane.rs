@@ -1,0 +1,254 @@
+//! The ordered queue of a connection as plain data: what waits, and which deltas become one while they wait.
+//!
+//! A delta joins the last message of its group if that is a delta of the same stream. Messages of other groups may
+//! stand between the two; one of the same group, or one without a group, keeps them apart. So the order that a
+//! reader can see within a group never changes, and a stream that is slow to leave takes few, longer lines.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::encode::Line;
+use crate::message::{DeltaKey, ENTRY_BYTES, Group, Message};
+
+/// A merged delta grows no longer than this: a reader gets lines of a size it can expect, and an answer waits for
+/// one of them at most.
+pub const MAX_MERGED_BYTES: usize = 32 * 1024;
+
+/// Places an empty lane keeps for what comes next.
+const KEPT_PLACES: usize = 64;
+
+/// One place in the lane and what it was charged for.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) message: Message,
+    pub(crate) charge: usize,
+    /// When its last piece came. Stamps only grow.
+    pub(crate) stamp: u64,
+    /// An answer: charged to the answers, not to the messages.
+    pub(crate) answer: bool,
+}
+
+impl Entry {
+    pub(crate) fn into_line(self) -> Line {
+        match self.message {
+            Message::Plain { line, .. } => line,
+            Message::Delta { text, render, .. } => render(&text),
+        }
+    }
+
+    fn group(&self) -> Option<Group> {
+        match &self.message {
+            Message::Plain { group, .. } => *group,
+            Message::Delta { key, .. } => Some(key.group),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    entries: VecDeque<Entry>,
+    /// The number of the first entry. Numbers only grow.
+    first: u64,
+    /// The number of the last waiting entry of each group.
+    last_of: HashMap<Group, u64>,
+    /// Nothing joins an entry with a smaller number.
+    barrier: u64,
+}
+
+impl Lane {
+    /// Queues an entry, or merges it. Gives back what a merged one was charged too much.
+    pub(crate) fn push(&mut self, mut entry: Entry) -> usize {
+        if let Message::Delta { key, text, .. } = &entry.message
+            && let Some(last) = self.last_of_group(key.group)
+            && last.join(key, text)
+        {
+            // The merged text keeps its charge, the place it did not take is given back.
+            let place = ENTRY_BYTES.min(entry.charge);
+            last.charge += entry.charge - place;
+            last.stamp = entry.stamp;
+            return place;
+        }
+        let number = self.first + self.entries.len() as u64;
+        match entry.group() {
+            Some(group) => {
+                self.last_of.insert(group, number);
+            }
+            None => self.barrier = number,
+        }
+        entry.shrink();
+        self.entries.push_back(entry);
+        0
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Entry> {
+        let entry = self.entries.pop_front()?;
+        if let Some(group) = entry.group()
+            && self.last_of.get(&group) == Some(&self.first)
+        {
+            self.last_of.remove(&group);
+        }
+        self.first += 1;
+        if self.entries.is_empty() {
+            self.entries.shrink_to(KEPT_PLACES);
+        }
+        Some(entry)
+    }
+
+    pub(crate) fn front(&self) -> Option<&Entry> {
+        self.entries.front()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn last_of_group(&mut self, group: Group) -> Option<&mut Entry> {
+        let number = *self.last_of.get(&group)?;
+        if number < self.barrier {
+            return None;
+        }
+        self.entries.get_mut(usize::try_from(number - self.first).ok()?)
+    }
+}
+
+impl Entry {
+    /// Takes the text in, if it goes on with what is here.
+    fn join(&mut self, key: &DeltaKey, more: &str) -> bool {
+        let Message::Delta { key: own, text, .. } = &mut self.message else { return false };
+        let length = text.len() + more.len();
+        if own != key || length > MAX_MERGED_BYTES {
+            return false;
+        }
+        if text.capacity() < length {
+            // A quarter at a time: what is allocated stays close to what is charged.
+            text.reserve_exact(more.len().max(text.len() / 4));
+        }
+        text.push_str(more);
+        true
+    }
+
+    /// What waits keeps no room to grow.
+    fn shrink(&mut self) {
+        match &mut self.message {
+            Message::Plain { line, .. } => line.shrink_to_fit(),
+            Message::Delta { text, .. } => text.shrink_to_fit(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn plain(group: Option<u64>, text: &str) -> Message {
+        Message::Plain { group: group.map(Group), line: text.into() }
+    }
+
+    fn delta(group: u64, stream: &str, text: &str) -> Message {
+        let name = stream.to_owned();
+        Message::Delta {
+            key: DeltaKey { group: Group(group), stream: stream.into() },
+            text: text.to_owned(),
+            render: Arc::new(move |text| format!("{name}={text}").into()),
+        }
+    }
+
+    fn push(lane: &mut Lane, message: Message) -> usize {
+        let charge = message.cost();
+        lane.push(Entry { message, charge, stamp: 0, answer: false })
+    }
+
+    fn check(messages: Vec<Message>, expected: &[&str]) {
+        let mut lane = Lane::default();
+        for message in messages {
+            push(&mut lane, message);
+        }
+        let lines = std::iter::from_fn(|| lane.pop()).map(Entry::into_line);
+        let lines: Vec<String> = lines.map(|line| String::from_utf8(line).unwrap()).collect();
+        assert_eq!(lines, expected);
+        assert!(lane.last_of.is_empty() && lane.is_empty());
+    }
+
+    #[test]
+    fn deltas_of_one_stream_become_one() {
+        check(
+            vec![delta(1, "a", "x"), delta(1, "a", "é"), delta(1, "a", ""), delta(1, "a", "z")],
+            &["a=xéz"],
+        );
+    }
+
+    #[test]
+    fn another_group_between_them_does_not_matter() {
+        check(
+            vec![
+                delta(1, "a", "x"),
+                plain(Some(2), "two"),
+                delta(2, "b", "1"),
+                delta(1, "a", "y"),
+                delta(2, "b", "2"),
+            ],
+            &["a=xy", "two", "b=12"],
+        );
+    }
+
+    #[test]
+    fn a_message_of_the_same_group_keeps_them_apart() {
+        check(vec![delta(1, "a", "x"), plain(Some(1), "one"), delta(1, "a", "y")], &["a=x", "one", "a=y"]);
+        check(vec![delta(1, "a", "x"), delta(1, "b", "1"), delta(1, "a", "y")], &["a=x", "b=1", "a=y"]);
+    }
+
+    #[test]
+    fn a_message_without_a_group_keeps_all_apart() {
+        check(
+            vec![
+                delta(1, "a", "x"),
+                delta(2, "b", "1"),
+                plain(None, "all"),
+                delta(2, "b", "2"),
+                delta(1, "a", "y"),
+            ],
+            &["a=x", "b=1", "all", "b=2", "a=y"],
+        );
+    }
+
+    #[test]
+    fn what_has_left_is_not_joined() {
+        let mut lane = Lane::default();
+        push(&mut lane, delta(1, "a", "x"));
+        push(&mut lane, plain(Some(2), "two"));
+        assert_eq!(lane.pop().unwrap().into_line(), b"a=x");
+        push(&mut lane, delta(1, "a", "y"));
+        push(&mut lane, delta(1, "a", "z"));
+        assert_eq!(lane.pop().unwrap().into_line(), b"two");
+        assert_eq!(lane.pop().unwrap().into_line(), b"a=yz");
+    }
+
+    #[test]
+    fn a_merged_delta_stays_of_a_readable_size() {
+        let mut lane = Lane::default();
+        let piece = "x".repeat(1000);
+        for _ in 0..100 {
+            push(&mut lane, delta(1, "a", &piece));
+        }
+        let lengths: Vec<usize> =
+            std::iter::from_fn(|| lane.pop()).map(|entry| entry.into_line().len() - "a=".len()).collect();
+        assert_eq!(lengths, [32_000, 32_000, 32_000, 4_000]);
+    }
+
+    #[test]
+    fn what_is_charged_covers_what_is_held() {
+        let mut lane = Lane::default();
+        let mut charged = 0;
+        for length in (0..3000).map(|n| n % 37) {
+            let message = delta(1, "a", &"x".repeat(length));
+            charged += message.cost();
+            charged -= push(&mut lane, message);
+        }
+        assert_eq!(lane.entries.iter().map(|entry| entry.charge).sum::<usize>(), charged);
+        for entry in &lane.entries {
+            let Message::Delta { text, .. } = &entry.message else { panic!("a delta") };
+            assert!(text.capacity() + 2 * size_of::<Entry>() <= entry.charge);
+        }
+    }
+}

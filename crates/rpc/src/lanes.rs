@@ -1,0 +1,192 @@
+//! The two lanes of a connection as plain data: what leaves next, and what all of it holds.
+
+use std::collections::VecDeque;
+
+use crate::encode::Line;
+use crate::lane::{Entry, Lane};
+use crate::message::{ENTRY_BYTES, Message};
+
+/// Answers of the control lane that may leave in a row while an older message waits.
+const CONTROL_STREAK: u32 = 32;
+
+/// Which way an answer leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Behind everything that waits.
+    Ordered,
+    /// Before everything that waits.
+    Control,
+}
+
+/// Bytes that wait or are being written.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) messages: usize,
+    pub(crate) answers: usize,
+}
+
+impl Held {
+    pub(crate) fn add(&mut self, entry: &Entry) {
+        if entry.answer {
+            self.answers += entry.charge;
+        } else {
+            self.messages += entry.charge;
+        }
+    }
+
+    fn subtract(&mut self, written: Held) {
+        self.messages -= written.messages;
+        self.answers -= written.answers;
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    ordered: Lane,
+    control: VecDeque<Entry>,
+    control_streak: u32,
+    last_stamp: u64,
+    held: Held,
+}
+
+impl Lanes {
+    /// Queues a message that was charged for. Gives back what it was charged too much.
+    pub(crate) fn push_message(&mut self, message: Message, charge: usize) -> usize {
+        let entry = Entry { message, charge, stamp: self.stamp(), answer: false };
+        self.held.add(&entry);
+        let change = self.ordered.push(entry);
+        self.held.messages -= change;
+        change
+    }
+
+    pub(crate) fn push_answer(&mut self, mut line: Line, way: Way) {
+        line.shrink_to_fit();
+        let charge = ENTRY_BYTES + line.len();
+        let message = Message::Plain { group: None, line };
+        let entry = Entry { message, charge, stamp: self.stamp(), answer: true };
+        self.held.add(&entry);
+        match way {
+            Way::Control => self.control.push_back(entry),
+            Way::Ordered => {
+                self.ordered.push(entry);
+            }
+        }
+    }
+
+    /// Up to about `max_bytes` of what leaves next, at least one entry if there is any. They stay held.
+    pub(crate) fn take(&mut self, max_bytes: usize) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        while bytes < max_bytes
+            && let Some(entry) = self.pop()
+        {
+            bytes += entry.charge;
+            entries.push(entry);
+        }
+        entries
+    }
+
+    /// What was taken is written.
+    pub(crate) fn settle(&mut self, written: Held) {
+        self.held.subtract(written);
+    }
+
+    pub(crate) fn held(&self) -> Held {
+        self.held
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.control.is_empty() && self.ordered.is_empty()
+    }
+
+    fn stamp(&mut self) -> u64 {
+        self.last_stamp += 1;
+        self.last_stamp
+    }
+
+    /// Control first, but what is older gets its turn. What is younger never passes an answer: the answer to a
+    /// request leaves before the messages about what the request began.
+    fn pop(&mut self) -> Option<Entry> {
+        let older_waits = match (self.control.front(), self.ordered.front()) {
+            (Some(answer), Some(message)) => message.stamp < answer.stamp,
+            (_, None) => false,
+            (None, Some(_)) => true,
+        };
+        if older_waits && (self.control.is_empty() || self.control_streak == CONTROL_STREAK) {
+            self.control_streak = 0;
+            return self.ordered.pop();
+        }
+        self.control_streak = if older_waits { self.control_streak + 1 } else { 0 };
+        self.control.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Group;
+
+    impl Lanes {
+        fn message(&mut self, text: &str) {
+            let message = Message::Plain { group: Some(Group(1)), line: text.into() };
+            let charge = message.cost();
+            self.push_message(message, charge);
+        }
+
+        fn answers(&mut self, number: usize, way: Way) {
+            for _ in 0..number {
+                self.push_answer(b"A".to_vec(), way);
+            }
+        }
+
+        /// Everything, in the order in which it leaves.
+        fn all(&mut self) -> String {
+            let entries = self.take(usize::MAX).into_iter();
+            String::from_utf8(entries.flat_map(Entry::into_line).collect()).unwrap()
+        }
+    }
+
+    #[test]
+    fn control_goes_before_what_waits() {
+        let mut lanes = Lanes::default();
+        lanes.message("m");
+        lanes.answers(1, Way::Ordered);
+        lanes.message("n");
+        lanes.answers(2, Way::Control);
+        assert_eq!(lanes.all(), "AAmAn");
+        assert_eq!(lanes.all(), "");
+    }
+
+    #[test]
+    fn what_is_older_gets_a_turn_after_32_answers() {
+        let mut lanes = Lanes::default();
+        lanes.message("m");
+        lanes.message("n");
+        lanes.answers(100, Way::Control);
+        let streak = "A".repeat(32);
+        assert_eq!(lanes.all(), format!("{streak}m{streak}n{}", "A".repeat(36)));
+    }
+
+    #[test]
+    fn what_is_younger_gets_none() {
+        let mut lanes = Lanes::default();
+        lanes.answers(100, Way::Control);
+        lanes.message("m");
+        lanes.answers(40, Way::Control);
+        assert_eq!(lanes.all(), format!("{}m{}", "A".repeat(132), "A".repeat(8)));
+    }
+
+    #[test]
+    fn what_is_taken_stays_held_until_it_is_settled() {
+        let mut lanes = Lanes::default();
+        lanes.message("m");
+        lanes.answers(1, Way::Control);
+        let held = Held { messages: ENTRY_BYTES + 1, answers: ENTRY_BYTES + 1 };
+        assert_eq!(lanes.held(), held);
+        assert_eq!(lanes.take(1).len(), 1);
+        assert_eq!(lanes.take(1).len(), 1);
+        assert_eq!(lanes.held(), held);
+        lanes.settle(held);
+        assert_eq!(lanes.held(), Held::default());
+    }
+}

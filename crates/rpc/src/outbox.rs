@@ -1,0 +1,139 @@
+//! The sending end of one connection. Everything in it is bounded, and what a bound does is to make somebody wait:
+//!
+//! | what | bound | who waits |
+//! |---|---|---|
+//! | requests accepted and not answered | a count | [`Outbox::reserve`], so the one who reads the connection |
+//! | answers not written | bytes | [`Outbox::reserve`] and [`Outbox::answer`], so the one who reads the connection |
+//! | messages not written | bytes | [`Outbox::send`], so whoever produces them; first come, first served |
+//!
+//! A request is accepted only with a [`ReplySlot`] in hand, and a slot sends exactly one answer without waiting, so
+//! no request stays without one. Answers and messages have budgets of their own: a flood of deltas does not keep a
+//! request from being read and answered. A single message larger than its budget waits until it is alone.
+//!
+//! There are two lanes. Messages take the ordered one and leave in the order in which they came, but for deltas of
+//! one text, which are merged while they wait (see [`Message`]). An answer takes either:
+//!
+//! - [`ReplySlot::reply`] stands in the ordered lane: behind every message that was sent before it, before every
+//!   one sent after it. For an answer that sums up what earlier messages told, as a snapshot does.
+//! - [`ReplySlot::reply_now`] takes the control lane: it passes what waits, and nothing sent after it passes it. So
+//!   the answer to a request still comes before the messages about what that request began. For all the rest.
+//!
+//! Control goes first, yet a message older than the waiting answers gets every 33rd turn: a peer that asks without
+//! pause does not starve its own notifications. Bytes are given back when they are written, not when they are
+//! taken, so what is held counts the batch that a slow reader does not accept.
+
+use std::sync::Arc;
+
+use tokio::sync::TryAcquireError;
+
+use crate::drain::Backlog;
+use crate::encode::Line;
+use crate::message::Message;
+use crate::queue::{Closed, OutboxLimits, Queue, Refused};
+use crate::reply::ReplySlot;
+
+/// Sends on one connection. Clones send on the same one; with the last of them it closes.
+#[derive(Debug, Clone)]
+pub struct Outbox {
+    handle: Arc<Handle>,
+}
+
+#[derive(Debug)]
+struct Handle {
+    queue: Arc<Queue>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+impl Outbox {
+    /// The two ends: what sends, and what a writer takes from.
+    pub fn open(limits: OutboxLimits) -> (Self, Backlog) {
+        let queue = Arc::new(Queue::new(limits));
+        let handle = Arc::new(Handle { queue: queue.clone() });
+        (Self { handle }, Backlog::new(queue))
+    }
+
+    fn queue(&self) -> &Queue {
+        &self.handle.queue
+    }
+
+    /// Waits until one more request may be accepted. `unanswered` makes the answer for a request whose slot is
+    /// dropped unused, as by a handler that panics. It must not panic itself.
+    pub async fn reserve(
+        &self,
+        unanswered: impl FnOnce() -> Line + Send + 'static,
+    ) -> Result<ReplySlot, Closed> {
+        let slot = self.queue().slots().acquire().await.map_err(|_| Closed)?;
+        self.queue().wait_for_answer_room().await?;
+        self.queue().accept(slot)?;
+        Ok(ReplySlot::new(self.handle.queue.clone(), Box::new(unanswered)))
+    }
+
+    /// As [`Outbox::reserve`], without waiting. Who is refused may tell so with [`Outbox::answer`].
+    pub fn try_reserve(
+        &self,
+        unanswered: impl FnOnce() -> Line + Send + 'static,
+    ) -> Result<ReplySlot, Refused> {
+        let slot = self.queue().slots().try_acquire().map_err(|error| refused(&error))?;
+        self.queue().answer_room()?;
+        self.queue().accept(slot).map_err(|Closed| Refused::Closed)?;
+        Ok(ReplySlot::new(self.handle.queue.clone(), Box::new(unanswered)))
+    }
+
+    /// Sends an answer that needs no slot, by the control lane: to a line that was no message, or a refusal.
+    /// Waits while the answers that wait hold too much.
+    pub async fn answer(&self, line: Line) -> Result<(), Closed> {
+        self.queue().wait_for_answer_room().await?;
+        self.queue().answer_without_slot(line)
+    }
+
+    /// Queues a message, waiting for room. Dropped before it is done, the message is not sent.
+    pub async fn send(&self, message: Message) -> Result<(), Closed> {
+        let price = self.queue().price(&message);
+        let paid = self.queue().room().acquire_many(price).await.map_err(|_| Closed)?;
+        self.queue().push(message, paid)
+    }
+
+    /// Queues a message if there is room. A refused one is gone: the caller gives up the message, or the connection.
+    pub fn try_send(&self, message: Message) -> Result<(), Refused> {
+        let price = self.queue().price(&message);
+        let paid = self.queue().room().try_acquire_many(price).map_err(|error| refused(&error))?;
+        self.queue().push(message, paid).map_err(|Closed| Refused::Closed)
+    }
+
+    /// Takes nothing more in. What waits still leaves and open slots may still be answered; then the writer ends.
+    pub fn close(&self) {
+        self.queue().close();
+    }
+
+    /// Whether nothing more is taken in.
+    pub fn is_closed(&self) -> bool {
+        self.queue().room().is_closed()
+    }
+
+    /// Requests that are accepted and not answered.
+    pub fn open_requests(&self) -> usize {
+        self.queue().open_requests()
+    }
+
+    /// What messages hold that are not written.
+    pub fn message_bytes(&self) -> usize {
+        self.queue().held().messages
+    }
+
+    /// What answers hold that are not written.
+    pub fn answer_bytes(&self) -> usize {
+        self.queue().held().answers
+    }
+}
+
+fn refused(error: &TryAcquireError) -> Refused {
+    match error {
+        TryAcquireError::Closed => Refused::Closed,
+        TryAcquireError::NoPermits => Refused::Full,
+    }
+}

@@ -1,0 +1,237 @@
+//! What the two ends of an outbox share: the lanes, whether they are open, and who waits for room.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+
+use crate::encode::Line;
+use crate::lane::Entry;
+use crate::lanes::{Held, Lanes, Way};
+use crate::message::{ENTRY_BYTES, Message};
+
+#[derive(Debug, Clone, Copy)]
+pub struct OutboxLimits {
+    /// Requests that are accepted and not answered.
+    pub max_pending_requests: usize,
+    /// What messages may hold until they are written.
+    pub max_message_bytes: usize,
+    /// What answers may hold until they are written, before no further request is accepted.
+    pub max_answer_bytes: usize,
+}
+
+impl Default for OutboxLimits {
+    fn default() -> Self {
+        let max_bytes = 8 * 1024 * 1024;
+        Self { max_pending_requests: 1024, max_message_bytes: max_bytes, max_answer_bytes: max_bytes }
+    }
+}
+
+/// The connection takes nothing more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the connection is closed")]
+pub struct Closed;
+
+/// Why something was not taken at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("the outbound queue is full")]
+    Full,
+    #[error("the connection is closed")]
+    Closed,
+}
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    limits: OutboxLimits,
+    state: Mutex<State>,
+    /// One permit per request that may still be accepted.
+    slots: Semaphore,
+    /// One permit per byte that messages may still take. First come, first served.
+    room: Semaphore,
+    arrived: Notify,
+    answers_left: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lanes: Lanes,
+    open_requests: usize,
+    phase: Phase,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Open,
+    /// What waits still leaves, and requests that were accepted are still answered.
+    Closing,
+    /// The writer is gone.
+    Dead,
+}
+
+/// What the writer finds.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Entries(Vec<Entry>),
+    Nothing,
+    End,
+}
+
+impl Queue {
+    pub(crate) fn new(mut limits: OutboxLimits) -> Self {
+        // A semaphore gives out no more than this at once; with less room than this nothing could ever be sent.
+        limits.max_answer_bytes = limits.max_answer_bytes.max(1);
+        limits.max_message_bytes = limits.max_message_bytes.clamp(ENTRY_BYTES, u32::MAX as usize);
+        Self {
+            limits,
+            state: Mutex::default(),
+            slots: Semaphore::new(limits.max_pending_requests.clamp(1, Semaphore::MAX_PERMITS)),
+            room: Semaphore::new(limits.max_message_bytes),
+            arrived: Notify::new(),
+            answers_left: Notify::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock, and if it did, the counts would still be sound.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state, if something new may come in.
+    fn open_state(&self) -> Result<MutexGuard<'_, State>, Closed> {
+        let state = self.state();
+        if state.phase == Phase::Open { Ok(state) } else { Err(Closed) }
+    }
+
+    pub(crate) fn slots(&self) -> &Semaphore {
+        &self.slots
+    }
+
+    pub(crate) fn room(&self) -> &Semaphore {
+        &self.room
+    }
+
+    /// What a message must pay. One that is larger than the whole queue waits until it is alone.
+    pub(crate) fn price(&self, message: &Message) -> u32 {
+        let price = message.cost().min(self.limits.max_message_bytes);
+        u32::try_from(price).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn push(&self, message: Message, paid: SemaphorePermit<'_>) -> Result<(), Closed> {
+        let change = self.open_state()?.lanes.push_message(message, paid.num_permits());
+        paid.forget();
+        self.room.add_permits(change);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// Takes an accepted request into account.
+    pub(crate) fn accept(&self, slot: SemaphorePermit<'_>) -> Result<(), Closed> {
+        self.open_state()?.open_requests += 1;
+        slot.forget();
+        Ok(())
+    }
+
+    /// Answers an accepted request, whatever else waits, and frees its slot.
+    pub(crate) fn answer(&self, line: Line, way: Way) -> Result<(), Closed> {
+        let mut state = self.state();
+        state.open_requests -= 1;
+        let alive = state.phase != Phase::Dead;
+        if alive {
+            state.lanes.push_answer(line, way);
+        }
+        drop(state);
+        self.slots.add_permits(1);
+        self.arrived.notify_one();
+        if alive { Ok(()) } else { Err(Closed) }
+    }
+
+    /// Queues an answer that has no slot.
+    pub(crate) fn answer_without_slot(&self, line: Line) -> Result<(), Closed> {
+        self.open_state()?.lanes.push_answer(line, Way::Control);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// Whether a further answer may be asked for.
+    pub(crate) fn answer_room(&self) -> Result<(), Refused> {
+        let held = self.open_state().map_err(|Closed| Refused::Closed)?.lanes.held();
+        if held.answers < self.limits.max_answer_bytes { Ok(()) } else { Err(Refused::Full) }
+    }
+
+    pub(crate) async fn wait_for_answer_room(&self) -> Result<(), Closed> {
+        loop {
+            // Made before the look, so that what changes in between is not missed.
+            let left = self.answers_left.notified();
+            match self.answer_room() {
+                Ok(()) => return Ok(()),
+                Err(Refused::Closed) => return Err(Closed),
+                Err(Refused::Full) => left.await,
+            }
+        }
+    }
+
+    /// What is to be written next, see [`Lanes::take`].
+    pub(crate) fn take(&self, max_bytes: usize) -> Found {
+        let mut state = self.state();
+        let entries = state.lanes.take(max_bytes);
+        match state.phase {
+            _ if !entries.is_empty() => Found::Entries(entries),
+            Phase::Open => Found::Nothing,
+            Phase::Closing if state.open_requests > 0 => Found::Nothing,
+            Phase::Closing | Phase::Dead => Found::End,
+        }
+    }
+
+    pub(crate) async fn wait_for_arrival(&self) {
+        self.arrived.notified().await;
+    }
+
+    /// Gives back what entries were charged, once they are written.
+    pub(crate) fn settle(&self, written: Held) {
+        self.state().lanes.settle(written);
+        self.room.add_permits(written.messages);
+        if written.answers > 0 {
+            self.answers_left.notify_waiters();
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.state().lanes.is_empty()
+    }
+
+    pub(crate) fn held(&self) -> Held {
+        self.state().lanes.held()
+    }
+
+    pub(crate) fn open_requests(&self) -> usize {
+        self.state().open_requests
+    }
+
+    /// Takes nothing more in. What waits still leaves.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        if state.phase == Phase::Open {
+            state.phase = Phase::Closing;
+        }
+        drop(state);
+        self.wake_all();
+    }
+
+    /// The writer is gone: what waits will never leave.
+    pub(crate) fn kill(&self) {
+        let mut state = self.state();
+        state.phase = Phase::Dead;
+        let lost = std::mem::take(&mut state.lanes);
+        drop(state);
+        drop(lost);
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
+        self.slots.close();
+        self.room.close();
+        self.answers_left.notify_waiters();
+        self.arrived.notify_one();
+    }
+}

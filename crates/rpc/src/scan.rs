@@ -1,0 +1,119 @@
+//! One cheap look at the bytes of a message, for what the JSON parser lets pass in text it does not decode: nesting
+//! that a later decoder could not follow, and escapes that are no text.
+
+use memchr::memchr2;
+
+/// Levels of objects and arrays in one message, its own object included. A payload has one level less, which is
+/// what `serde_json` follows.
+pub const MAX_DEPTH: usize = 128;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    TooDeep,
+    LoneSurrogate,
+}
+
+/// Understands strings and brackets only: whether the rest is JSON is for the parser to say.
+pub(crate) fn check(text: &[u8]) -> Result<(), Flaw> {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        at += 1;
+        match byte {
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > MAX_DEPTH {
+                    return Err(Flaw::TooDeep);
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => at = string_end(text, at, surrogate)?.unwrap_or(text.len()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Where the string whose first character is at `from` ends: behind its closing quote, or `None` without one.
+/// `escape` sees each `\` and says how many bytes it takes.
+fn string_end<E>(
+    text: &[u8],
+    mut from: usize,
+    escape: impl Fn(&[u8]) -> Result<usize, E>,
+) -> Result<Option<usize>, E> {
+    while let Some(found) = text.get(from..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        let at = from + found;
+        if text[at] == b'"' {
+            return Ok(Some(at + 1));
+        }
+        from = at + escape(&text[at..])?;
+    }
+    Ok(None)
+}
+
+/// As [`string_end`], whatever the string holds.
+pub(crate) fn any_string_end(text: &[u8], from: usize) -> Option<usize> {
+    match string_end(text, from, |_| Ok::<usize, std::convert::Infallible>(2)) {
+        Ok(end) => end,
+        Err(never) => match never {},
+    }
+}
+
+/// The length of the escape at the beginning of `text`. Half a surrogate pair is not text.
+fn surrogate(text: &[u8]) -> Result<usize, Flaw> {
+    match unicode_escape(text) {
+        Some(0xD800..0xDC00) => match unicode_escape(&text[6..]) {
+            Some(0xDC00..0xE000) => Ok(12),
+            _ => Err(Flaw::LoneSurrogate),
+        },
+        Some(0xDC00..0xE000) => Err(Flaw::LoneSurrogate),
+        Some(_) => Ok(6),
+        None => Ok(2),
+    }
+}
+
+/// The code unit of a `\u` escape at the beginning of `text`.
+fn unicode_escape(text: &[u8]) -> Option<u16> {
+    let digits = text.strip_prefix(b"\\u")?.get(..4)?;
+    digits.iter().try_fold(0_u16, |unit, digit| {
+        let value = char::from(*digit).to_digit(16)?;
+        Some(unit << 4 | u16::try_from(value).ok()?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nested(levels: usize) -> String {
+        format!("{}{}", "[".repeat(levels), "]".repeat(levels))
+    }
+
+    #[test]
+    fn counts_levels_but_not_those_in_strings() {
+        assert_eq!(check(nested(MAX_DEPTH).as_bytes()), Ok(()));
+        assert_eq!(check(nested(MAX_DEPTH + 1).as_bytes()), Err(Flaw::TooDeep));
+        assert_eq!(check(nested(100_000).as_bytes()), Err(Flaw::TooDeep));
+        assert_eq!(check(format!("\"{}\"", "[".repeat(200)).as_bytes()), Ok(()));
+        assert_eq!(check(format!(r#""\"{}""#, "{".repeat(200)).as_bytes()), Ok(()));
+        assert_eq!(check("[]".repeat(1000).as_bytes()), Ok(()));
+    }
+
+    #[test]
+    fn a_payload_of_the_deepest_allowed_message_can_be_decoded() {
+        assert!(serde_json::from_str::<serde_json::Value>(&nested(MAX_DEPTH - 1)).is_ok());
+        assert!(serde_json::from_str::<serde_json::Value>(&nested(MAX_DEPTH)).is_err());
+    }
+
+    #[test]
+    fn finds_half_a_pair() {
+        for text in [r#""\ud800""#, r#""\udc00""#, r#""\ud83d\ud83d""#, r#""\ud83dx""#, r#""\uDBFF\n""#] {
+            assert_eq!(check(text.as_bytes()), Err(Flaw::LoneSurrogate), "{text}");
+        }
+        for text in
+            [r#""\ud83d\ude00""#, r#""\u00e9\ue000""#, r#""\\ud800""#, r#""\u12"#, r#""\"#, r#""\uzzzz""#]
+        {
+            assert_eq!(check(text.as_bytes()), Ok(()), "{text}");
+        }
+    }
+}
