@@ -1,0 +1,285 @@
+//! What can go wrong with a model request, and what follows from it.
+
+use protocol::CodexErrorInfo;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Why a model request failed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelFailure {
+    pub class: FailureClass,
+    /// One sentence for a person. Never holds a key or a header.
+    pub message: String,
+    pub http_status: Option<u16>,
+    /// How long the provider asked to wait, in milliseconds.
+    pub retry_after_ms: Option<u64>,
+}
+
+/// The kinds of failure that are treated differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureClass {
+    ContextWindow,
+    UsageLimit,
+    Quota,
+    PlanLacksUsage,
+    InvalidRequest,
+    InvalidImage,
+    Overloaded,
+    /// The provider keeps refusing by rate (429).
+    TooManyAttempts,
+    InternalServerError,
+    UnexpectedStatus,
+    /// No connection could be made.
+    Connection,
+    Unauthorized,
+    /// The stream broke, ended early, or fell silent.
+    Stream,
+    /// The request was never sent: nothing is configured to carry it.
+    NotConfigured,
+}
+
+impl ModelFailure {
+    pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
+        Self { class, message: message.into(), http_status: None, retry_after_ms: None }
+    }
+
+    /// A stream that broke for the given reason.
+    pub fn stream(reason: impl std::fmt::Display) -> Self {
+        Self::new(FailureClass::Stream, format!("stream disconnected before completion: {reason}"))
+    }
+
+    /// Whether the same request may succeed when sent again.
+    pub fn is_retryable(&self) -> bool {
+        match self.class {
+            FailureClass::Stream
+            | FailureClass::InternalServerError
+            | FailureClass::UnexpectedStatus
+            | FailureClass::Connection => true,
+            FailureClass::ContextWindow
+            | FailureClass::UsageLimit
+            | FailureClass::Quota
+            | FailureClass::PlanLacksUsage
+            | FailureClass::InvalidRequest
+            | FailureClass::InvalidImage
+            | FailureClass::Overloaded
+            | FailureClass::TooManyAttempts
+            | FailureClass::Unauthorized
+            | FailureClass::NotConfigured => false,
+        }
+    }
+
+    /// How clients are told.
+    pub fn codex_error_info(&self) -> CodexErrorInfo {
+        let http_status_code = self.http_status;
+        match self.class {
+            FailureClass::ContextWindow => CodexErrorInfo::ContextWindowExceeded,
+            FailureClass::UsageLimit | FailureClass::Quota | FailureClass::PlanLacksUsage => {
+                CodexErrorInfo::UsageLimitExceeded
+            }
+            FailureClass::Overloaded => CodexErrorInfo::ServerOverloaded,
+            FailureClass::TooManyAttempts => {
+                CodexErrorInfo::ResponseTooManyFailedAttempts { http_status_code }
+            }
+            FailureClass::InternalServerError => CodexErrorInfo::InternalServerError,
+            FailureClass::Connection => CodexErrorInfo::HttpConnectionFailed { http_status_code },
+            FailureClass::Unauthorized => CodexErrorInfo::Unauthorized,
+            FailureClass::InvalidImage | FailureClass::NotConfigured => CodexErrorInfo::BadRequest,
+            FailureClass::InvalidRequest | FailureClass::UnexpectedStatus | FailureClass::Stream => {
+                CodexErrorInfo::Other
+            }
+        }
+    }
+
+    /// Reads the `error` object of a `response.failed` event.
+    pub fn from_failed_response(error: Option<&Value>) -> Self {
+        let text = |name: &str| error.and_then(|error| error.get(name)).and_then(Value::as_str);
+        let message = text("message").unwrap_or("the provider gave no reason");
+        match text("code").unwrap_or_default() {
+            "context_length_exceeded" => Self::context_window(),
+            "insufficient_quota" => Self::quota(),
+            "usage_not_included" => Self::plan_lacks_usage(),
+            "invalid_prompt" => Self::new(FailureClass::InvalidRequest, message),
+            "server_is_overloaded" | "slow_down" => Self::overloaded(),
+            code => {
+                let retry_after_ms =
+                    if code == "rate_limit_exceeded" { requested_delay(message) } else { None };
+                Self { retry_after_ms, ..Self::stream(message) }
+            }
+        }
+    }
+
+    /// Reads an HTTP answer that is not a success. `url` is shown to the user; it must hold no secret.
+    pub fn from_http(status: u16, body: &str, url: &str) -> Self {
+        let error = serde_json::from_str::<ErrorBody>(body).map(|body| body.error).unwrap_or_default();
+        let failure = match (status, error.kind.as_deref(), error.code.as_deref()) {
+            (400, ..) if body.contains("image data you provided does not represent a valid image") => {
+                Self::new(FailureClass::InvalidImage, "the provider could not read an image in the request")
+            }
+            (400, ..) => Self::new(FailureClass::InvalidRequest, shortened(body)),
+            (429, Some("usage_limit_reached"), _) => Self::new(
+                FailureClass::UsageLimit,
+                "The usage limit of this account is reached; try again later.",
+            ),
+            (429, Some("usage_not_included"), _) => Self::plan_lacks_usage(),
+            (429, ..) => Self::new(
+                FailureClass::TooManyAttempts,
+                format!("exceeded retry limit, last status: {}", status_text(status)),
+            ),
+            (500, ..) => Self::new(
+                FailureClass::InternalServerError,
+                "The model provider failed with an internal error; try again.",
+            ),
+            (503, _, Some("server_is_overloaded" | "slow_down")) => Self::overloaded(),
+            _ => {
+                let shown = error.message.unwrap_or_else(|| shortened(body));
+                let status = status_text(status);
+                Self::new(
+                    FailureClass::UnexpectedStatus,
+                    format!("unexpected status {status}: {shown}, url: {url}"),
+                )
+            }
+        };
+        Self { http_status: Some(status), ..failure }
+    }
+
+    fn context_window() -> Self {
+        Self::new(
+            FailureClass::ContextWindow,
+            "The conversation no longer fits the model's context window; start a new thread or compact this one.",
+        )
+    }
+    fn quota() -> Self {
+        Self::new(FailureClass::Quota, "The quota of this account is used up; check its plan and billing.")
+    }
+    fn plan_lacks_usage() -> Self {
+        Self::new(FailureClass::PlanLacksUsage, "The plan of this account does not include this use.")
+    }
+    fn overloaded() -> Self {
+        Self::new(
+            FailureClass::Overloaded,
+            "The selected model is overloaded; try again later or choose another.",
+        )
+    }
+}
+
+#[derive(Default, Deserialize)]
+struct ErrorBody {
+    #[serde(default)]
+    error: ErrorFields,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ErrorFields {
+    message: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    code: Option<String>,
+}
+
+/// `429 Too Many Requests`; the number alone for a status without a name.
+pub fn status_text(status: u16) -> String {
+    let name = match status {
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        408 => "Request Timeout",
+        413 => "Payload Too Large",
+        422 => "Unprocessable Entity",
+        429 => "Too Many Requests",
+        500 => "Internal Server Error",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        _ => return status.to_string(),
+    };
+    format!("{status} {name}")
+}
+
+const SHOWN_BODY_BYTES: usize = 1_000;
+
+fn shortened(body: &str) -> String {
+    let end =
+        (0..=SHOWN_BODY_BYTES.min(body.len())).rev().find(|end| body.is_char_boundary(*end)).unwrap_or(0);
+    body[..end].to_owned()
+}
+
+/// Finds "try again in 1.5s" and the like.
+fn requested_delay(message: &str) -> Option<u64> {
+    let lower = message.to_ascii_lowercase();
+    let rest = lower.split_once("try again in ")?.1.trim_start();
+    let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let number: f64 = rest[..digits].trim_end_matches('.').parse().ok()?;
+    let unit = rest[digits..].trim_start();
+    let milliseconds = if unit.starts_with("ms") {
+        number
+    } else if unit.starts_with('s') {
+        number * 1_000.0
+    } else {
+        return None;
+    };
+    (milliseconds.is_finite() && milliseconds >= 0.0).then_some(milliseconds as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_http(status: u16, body: &str, class: FailureClass, message: &str) {
+        let failure = ModelFailure::from_http(status, body, "http://127.0.0.1:1/v1/responses");
+        assert_eq!((failure.class, failure.message.as_str()), (class, message));
+        assert_eq!(failure.http_status, Some(status));
+    }
+
+    #[test]
+    fn http_answers_have_their_class() {
+        check_http(
+            400,
+            r#"{"error":{"message":"no"}}"#,
+            FailureClass::InvalidRequest,
+            r#"{"error":{"message":"no"}}"#,
+        );
+        check_http(
+            401,
+            r#"{"error":{"message":"bad key"}}"#,
+            FailureClass::UnexpectedStatus,
+            "unexpected status 401 Unauthorized: bad key, url: http://127.0.0.1:1/v1/responses",
+        );
+        check_http(
+            429,
+            "{}",
+            FailureClass::TooManyAttempts,
+            "exceeded retry limit, last status: 429 Too Many Requests",
+        );
+        let busy = r#"{"error":{"code":"slow_down"}}"#;
+        assert_eq!(ModelFailure::from_http(503, busy, "").class, FailureClass::Overloaded);
+        assert_eq!(ModelFailure::from_http(503, "<html>", "").class, FailureClass::UnexpectedStatus);
+        let spent = r#"{"error":{"type":"usage_limit_reached"}}"#;
+        assert_eq!(ModelFailure::from_http(429, spent, "").class, FailureClass::UsageLimit);
+    }
+
+    #[test]
+    fn a_long_body_is_cut_on_a_character() {
+        let failure = ModelFailure::from_http(400, &"é".repeat(2_000), "");
+        assert_eq!(failure.message.len(), 1_000);
+    }
+
+    #[test]
+    fn delays_are_read_from_rate_limit_messages() {
+        for (text, expected) in [
+            ("Rate limit reached. Please try again in 1.898s.", Some(1_898)),
+            ("try again in 250ms", Some(250)),
+            ("Try again in 3 seconds", Some(3_000)),
+            ("try again in a while", None),
+            ("try again later", None),
+        ] {
+            let error = serde_json::json!({ "code": "rate_limit_exceeded", "message": text });
+            let failure = ModelFailure::from_failed_response(Some(&error));
+            assert_eq!(failure.retry_after_ms, expected, "{text}");
+            assert!(failure.is_retryable());
+        }
+    }
+}
