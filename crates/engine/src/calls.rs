@@ -1,0 +1,88 @@
+//! The tool calls of a response.
+
+use protocol::{FunctionCallOutputBody, ResponseItem};
+
+/// A call to be carried out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    pub call_id: String,
+    pub name: String,
+    pub namespace: Option<String>,
+    pub payload: ToolPayload,
+}
+
+/// What the model gave the tool.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolPayload {
+    /// JSON, not yet parsed: what is wrong with it is for the model to read.
+    Function { arguments: String },
+    /// Free text.
+    Custom { input: String },
+}
+
+/// A call with what became of it.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenCall {
+    pub(crate) call: ToolCall,
+    pub(crate) began_ms: i64,
+    pub(crate) runner: Runner,
+    pub(crate) output: Option<FunctionCallOutputBody>,
+}
+
+/// Who was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Runner {
+    Tool,
+    Client,
+    Nobody,
+}
+
+impl OpenCall {
+    /// The item that goes back to the model.
+    pub(crate) fn answer(&self, output: FunctionCallOutputBody) -> ResponseItem {
+        let call_id = self.call.call_id.clone();
+        match self.call.payload {
+            ToolPayload::Function { .. } => ResponseItem::FunctionCallOutput { call_id, output },
+            ToolPayload::Custom { .. } => ResponseItem::CustomToolCallOutput { call_id, name: None, output },
+        }
+    }
+
+    /// What the model reads of a call the user stopped.
+    pub(crate) fn aborted_after(&self, now_ms: i64) -> FunctionCallOutputBody {
+        let seconds = ((now_ms - self.began_ms).max(100)) as f64 / 1_000.0;
+        let text = match self.call.name.as_str() {
+            "shell" | "container.exec" | "local_shell" | "shell_command" => {
+                format!("Wall time: {seconds:.1} seconds\naborted by user")
+            }
+            _ => format!("aborted by user after {seconds:.1}s"),
+        };
+        FunctionCallOutputBody::Text(text)
+    }
+}
+
+/// The call in a finished item, if it is one the runtime answers.
+pub(crate) fn call_in(item: &ResponseItem) -> Option<ToolCall> {
+    match item {
+        ResponseItem::FunctionCall { name, namespace, arguments, call_id, .. } => Some(ToolCall {
+            call_id: call_id.clone(),
+            name: name.clone(),
+            namespace: namespace.clone(),
+            payload: ToolPayload::Function { arguments: arguments.clone() },
+        }),
+        ResponseItem::CustomToolCall { call_id, name, input, .. } => Some(ToolCall {
+            call_id: call_id.clone(),
+            name: name.clone(),
+            namespace: None,
+            payload: ToolPayload::Custom { input: input.clone() },
+        }),
+        _ => None,
+    }
+}
+
+/// What the model reads of a call to a tool it was not offered.
+pub(crate) fn unsupported(call: &ToolCall) -> FunctionCallOutputBody {
+    FunctionCallOutputBody::Text(match call.payload {
+        ToolPayload::Function { .. } => format!("unsupported call: {}", call.name),
+        ToolPayload::Custom { .. } => format!("unsupported custom tool call: {}", call.name),
+    })
+}

@@ -1,0 +1,97 @@
+//! Compaction as data: which request asks for a summary, and what the history is afterwards.
+
+use std::sync::Arc;
+
+use protocol::{ContentItem, ResponseItem};
+
+use crate::context::user_message;
+use crate::history::is_contextual;
+use crate::items::text_of;
+use crate::tokens::approximate_tokens;
+use crate::{Truncation, truncate_middle};
+
+/// How a summary is recognised later.
+pub const SUMMARY_PREFIX: &str = "What follows is the summary of this thread up to here, written to hand it over. Build on \
+it and do not repeat work it says is done.";
+
+/// Asks for the summary.
+const PROMPT: &str = "Write a hand-over for whoever continues this thread without having read it: what the user wants, \
+what has been done and found so far (files, commands, decisions, with their exact names), what is still open, and what \
+to do next. Leave out pleasantries; do not call tools.";
+
+/// This much of what the user said is kept word for word.
+const KEPT_USER_TOKENS: i64 = 20_000;
+
+pub(crate) fn question() -> Arc<ResponseItem> {
+    Arc::new(user_message(vec![ContentItem::InputText { text: PROMPT.to_owned() }]))
+}
+
+/// The history after compaction: what the user said, newest kept first, then the summary.
+pub(crate) fn compacted(history: &[Arc<ResponseItem>], summary: &str) -> Vec<ResponseItem> {
+    let mut kept = Vec::new();
+    let mut budget = KEPT_USER_TOKENS;
+    for text in history.iter().rev().filter_map(|item| spoken_by_user(item)) {
+        if budget == 0 {
+            break;
+        }
+        let cost = approximate_tokens(text.len());
+        if cost <= budget {
+            budget -= cost;
+            kept.push(text);
+        } else {
+            kept.push(truncate_middle(&text, Truncation::Tokens(usize::try_from(budget).unwrap_or(0))));
+            budget = 0;
+        }
+    }
+    let said = kept.into_iter().rev();
+    let summary = format!("{SUMMARY_PREFIX}\n{summary}");
+    said.chain([summary]).map(|text| user_message(vec![ContentItem::InputText { text }])).collect()
+}
+
+/// The text of a real user message; earlier summaries are not one.
+fn spoken_by_user(item: &ResponseItem) -> Option<String> {
+    match item {
+        ResponseItem::Message { role, content, .. } if role == "user" && !is_contextual(content) => {
+            let text = text_of(content);
+            (!text.is_empty() && !text.starts_with(SUMMARY_PREFIX)).then_some(text)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Arc<ResponseItem> {
+        Arc::new(user_message(vec![ContentItem::InputText { text: text.into() }]))
+    }
+
+    fn texts(items: &[ResponseItem]) -> Vec<String> {
+        items
+            .iter()
+            .map(|item| match item {
+                ResponseItem::Message { content, .. } => text_of(content),
+                other => format!("{other:?}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn user_words_stay_and_context_goes() {
+        let history = [said("one"), said("<environment_context></environment_context>"), said("two")];
+        let after = compacted(&history, "sum");
+        assert_eq!(texts(&after), ["one", "two", &format!("{SUMMARY_PREFIX}\nsum")]);
+        let again: Vec<_> = after.into_iter().map(Arc::new).collect();
+        assert_eq!(texts(&compacted(&again, "new")), ["one", "two", &format!("{SUMMARY_PREFIX}\nnew")]);
+    }
+
+    #[test]
+    fn the_newest_words_are_kept_first() {
+        let history = [said(&"a".repeat(70_000)), said(&"b".repeat(40_000))];
+        let after = texts(&compacted(&history, "s"));
+        assert_eq!(after[1], "b".repeat(40_000));
+        assert!(after[0].starts_with("aaa") && after[0].contains("tokens truncated"), "{}", &after[0][..20]);
+        assert!(after[0].len() < 41_000);
+    }
+}

@@ -1,0 +1,97 @@
+//! Fragments that are one text each.
+
+use protocol::{CollaborationMode, Personality};
+
+use super::{Fragment, Role};
+
+/// The developer's own words, as they are.
+pub(crate) struct DeveloperInstructions<'a>(pub(crate) &'a str);
+
+impl Fragment for DeveloperInstructions<'_> {
+    const ROLE: Role = Role::Developer;
+    fn body(&self) -> String {
+        self.0.to_owned()
+    }
+}
+
+/// How to work in the chosen mode.
+pub(crate) struct CollaborationText<'a>(&'a str);
+
+impl<'a> CollaborationText<'a> {
+    /// A mode without text leaves the earlier text valid.
+    pub(crate) fn of(mode: Option<&'a CollaborationMode>) -> Option<Self> {
+        mode?.settings.developer_instructions.as_deref().filter(|text| !text.is_empty()).map(Self)
+    }
+}
+
+impl Fragment for CollaborationText<'_> {
+    const ROLE: Role = Role::Developer;
+    const START: &'static str = "<collaboration_mode>";
+    const END: &'static str = "</collaboration_mode>";
+    fn body(&self) -> String {
+        self.0.to_owned()
+    }
+}
+
+/// The thread goes on with another model, whose instructions differ.
+pub(crate) struct ModelSwitch<'a> {
+    pub(crate) instructions: &'a str,
+}
+
+impl Fragment for ModelSwitch<'_> {
+    const ROLE: Role = Role::Developer;
+    const START: &'static str = "<model_switch>";
+    const END: &'static str = "</model_switch>";
+    fn body(&self) -> String {
+        format!(
+            "\nAnother model worked on this thread before you. Go on from where it stopped, by these instructions:\n\n{}\n",
+            self.instructions
+        )
+    }
+}
+
+/// How to sound.
+pub(crate) struct PersonalityText(pub(crate) Personality);
+
+impl Fragment for PersonalityText {
+    const ROLE: Role = Role::Developer;
+    const START: &'static str = "<personality_spec>";
+    const END: &'static str = "</personality_spec>";
+    fn body(&self) -> String {
+        let text = match self.0 {
+            Personality::None => "Use a neutral tone from now on.",
+            Personality::Friendly => "From now on be warm and encouraging, and explain as you go.",
+            Personality::Pragmatic => "From now on be brief and to the point.",
+        };
+        format!(" {text} ")
+    }
+}
+
+/// What the AGENTS.md files say.
+pub(crate) struct ProjectInstructions<'a> {
+    pub(crate) cwd: &'a str,
+    pub(crate) text: &'a str,
+}
+
+impl Fragment for ProjectInstructions<'_> {
+    const ROLE: Role = Role::ContextualUser;
+    const START: &'static str = "# AGENTS.md instructions for ";
+    const END: &'static str = "</INSTRUCTIONS>";
+    fn body(&self) -> String {
+        format!("{}\n\n<INSTRUCTIONS>\n{}\n", self.cwd, self.text)
+    }
+}
+
+/// The user stopped the turn before this one.
+pub(crate) struct TurnAborted;
+
+impl Fragment for TurnAborted {
+    const ROLE: Role = Role::ContextualUser;
+    const START: &'static str = "<turn_aborted>";
+    const END: &'static str = "</turn_aborted>";
+    fn body(&self) -> String {
+        "\nThe user stopped the previous turn on purpose. Commands and tools it had begun may have done part of their work, \
+         and terminals it opened may still be running: look before you repeat anything.\n"
+            .to_owned()
+    }
+}

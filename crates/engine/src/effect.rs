@@ -1,0 +1,41 @@
+//! What a thread wants done. Effects are carried out in order; a record is durable before anything after it happens.
+
+use std::sync::Arc;
+
+use model::PreparedRequest;
+use protocol::{DynamicToolCallParams, RolloutRecord, ServerNotification, TurnStatus};
+
+use crate::{Step, ToolCall};
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Write to the journal and make it durable.
+    Record(Box<RolloutRecord>),
+    /// Tell the thread's subscribers.
+    Emit(Box<ServerNotification>),
+    /// Capture the view for the next model request.
+    CaptureStep,
+    /// Send a request; its events come back with this attempt number.
+    RequestModel { attempt: u64, request: PreparedRequest },
+    /// Give the attempt up.
+    CancelModel { attempt: u64 },
+    /// Run a tool in the view its request was made from.
+    RunTool { call: ToolCall, step: Arc<Step> },
+    /// Stop a running tool; its end is no longer of interest.
+    CancelTool { call_id: String },
+    /// Ask a client.
+    AskClient(Question),
+    /// The question no longer needs an answer.
+    WithdrawQuestion { call_id: String },
+    /// Send `Input::Woken` at this time (Unix milliseconds).
+    Wake { at_ms: i64 },
+    /// The turn is over. No effect of it follows.
+    Finish(TurnStatus),
+}
+
+/// What is asked of a client.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Question {
+    DynamicTool(DynamicToolCallParams),
+}

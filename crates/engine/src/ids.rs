@@ -1,0 +1,75 @@
+//! Ids made from what came in with the input, so that the same inputs give the same ids.
+
+use protocol::ItemId;
+
+/// What a pure function may not make by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Unix milliseconds.
+    pub now_ms: i64,
+    /// Fresh randomness; the source of ids and jitter.
+    pub entropy: u64,
+}
+
+/// A small generator (SplitMix64) over one stamp's entropy.
+#[derive(Debug, Clone)]
+pub(crate) struct Ids {
+    state: u64,
+}
+
+impl Ids {
+    pub(crate) fn new(stamp: Stamp) -> Self {
+        Self { state: stamp.entropy }
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A random (version 4) UUID.
+    pub(crate) fn item(&mut self) -> ItemId {
+        let (high, low) = (self.next(), self.next());
+        let high = (high & !0xf000) | 0x4000;
+        let low = (low & !(0b11 << 62)) | (0b10 << 62);
+        ItemId::new(format!(
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xffff,
+            low >> 48,
+            low & 0xffff_ffff_ffff
+        ))
+    }
+
+    /// Between 0.9 and 1.1.
+    pub(crate) fn jitter(&mut self) -> f64 {
+        0.9 + 0.2 * ((self.next() >> 11) as f64 / (1u64 << 53) as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_uuids_and_follow_from_the_entropy() {
+        let stamp = Stamp { now_ms: 0, entropy: 7 };
+        let (mut one, mut two) = (Ids::new(stamp), Ids::new(stamp));
+        let id = one.item();
+        assert_eq!(id, two.item());
+        assert_ne!(id, one.item());
+        let parts: Vec<&str> = id.as_str().split('-').collect();
+        assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12]);
+        assert!(parts[2].starts_with('4') && "89ab".contains(&parts[3][..1]), "{id}");
+    }
+
+    #[test]
+    fn jitter_stays_in_its_band() {
+        let mut ids = Ids::new(Stamp { now_ms: 0, entropy: 1 });
+        assert!((0..1_000).map(|_| ids.jitter()).all(|jitter| (0.9..=1.1).contains(&jitter)));
+    }
+}

@@ -1,0 +1,114 @@
+//! A thread as pure state: its lasting part and the turn it may be in.
+
+use std::sync::Arc;
+
+use protocol::{
+    NonSteerableTurnKind, ResponseItem, RolloutRecord, ThreadId, ThreadStatus, ThreadTokenUsage, TurnId,
+};
+use serde_json::Value;
+
+use crate::context::Baseline;
+use crate::history::History;
+use crate::ids::Stamp;
+use crate::status::Facts;
+use crate::turn::{Kind, Turn};
+use crate::work::{Core, Work};
+use crate::{Effect, Input, Refusal};
+
+/// What a thread is made from, new or stored.
+#[derive(Debug, Clone)]
+pub struct ThreadSeed {
+    pub id: ThreadId,
+    pub history: Vec<ResponseItem>,
+    pub usage: Option<ThreadTokenUsage>,
+    /// The context of the last `turnContext` record.
+    pub context: Option<Value>,
+    pub raw_events: bool,
+}
+
+/// Takes one input at a time and says what is to be done. Same inputs, same effects.
+#[derive(Debug, Clone)]
+pub struct Thread {
+    core: Core,
+    turn: Option<Turn>,
+}
+
+impl Thread {
+    pub fn new(seed: ThreadSeed) -> Self {
+        let baseline = seed.context.and_then(|context| serde_json::from_value::<Baseline>(context).ok());
+        Self {
+            core: Core {
+                id: seed.id,
+                history: History::new(seed.history),
+                usage: seed.usage,
+                rate_limits: None,
+                baseline,
+                facts: Facts::default(),
+                attempts: 0,
+                raw_events: seed.raw_events,
+            },
+            turn: None,
+        }
+    }
+
+    pub fn id(&self) -> &ThreadId {
+        &self.core.id
+    }
+    pub fn history(&self) -> &[Arc<ResponseItem>] {
+        self.core.history.items()
+    }
+    pub fn usage(&self) -> Option<&ThreadTokenUsage> {
+        self.core.usage.as_ref()
+    }
+    pub fn status(&self) -> ThreadStatus {
+        self.core.facts.status()
+    }
+    pub fn active_turn(&self) -> Option<&TurnId> {
+        self.turn.as_ref().map(|turn| &turn.id)
+    }
+
+    /// What follows from one input. A refusal changes nothing.
+    pub fn on(&mut self, stamp: Stamp, input: Input) -> Result<Vec<Effect>, Refusal> {
+        self.accepts(&input)?;
+        let mut work = Work::new(&mut self.core, stamp);
+        self.turn = match (self.turn.take(), input) {
+            (None, Input::Start { turn_id, text, output_schema, step }) => {
+                Turn::start(&mut work, turn_id, text, output_schema, step)
+            }
+            (None, Input::Compact { turn_id, step }) => Turn::compact(&mut work, turn_id, step),
+            (None, Input::Rollback { num_turns }) => {
+                roll_back(&mut work, num_turns);
+                None
+            }
+            // Late news of a turn that is over is normal life, not a bug.
+            (None, _) => None,
+            (Some(turn), input) => turn.on(&mut work, input),
+        };
+        Ok(work.effects)
+    }
+
+    fn accepts(&self, input: &Input) -> Result<(), Refusal> {
+        let running = self.turn.as_ref();
+        match input {
+            Input::Start { text, .. } | Input::Steer(text) if text.shown.is_empty() => {
+                Err(Refusal::EmptyInput)
+            }
+            Input::Start { .. } | Input::Compact { .. } if running.is_some() => Err(Refusal::TurnRunning),
+            Input::Steer(_) => match running.map(|turn| turn.kind) {
+                None => Err(Refusal::NoActiveTurn),
+                Some(Kind::Compact) => Err(Refusal::NotSteerable(NonSteerableTurnKind::Compact)),
+                Some(Kind::Regular) => Ok(()),
+            },
+            Input::Rollback { .. } if running.is_some() => Err(Refusal::RollbackWhileRunning),
+            Input::Rollback { num_turns: 0 } => Err(Refusal::NothingToRollBack),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn roll_back(work: &mut Work<'_>, num_turns: u32) {
+    work.record(RolloutRecord::RolledBack { num_turns });
+    if work.core.history.roll_back(num_turns) {
+        work.core.baseline = None;
+    }
+}

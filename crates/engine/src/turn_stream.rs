@@ -1,0 +1,325 @@
+//! What a turn does with the events of a stream.
+
+use model::{ModelFailure, Opened, StreamEvent};
+use protocol::{
+    AgentMessageDeltaNotification, ItemId, ModelRerouteReason, ModelReroutedNotification,
+    PlanDeltaNotification, ReasoningSummaryPartAddedNotification, ReasoningSummaryTextDeltaNotification,
+    ReasoningTextDeltaNotification, ResponseItem, ServerNotification, ThreadItem,
+};
+
+use crate::calls::call_in;
+use crate::items::{begun, id_of, shown, without_citations};
+use crate::plan_text::{self, Piece};
+use crate::sampling::{Active, ActiveMessage, ActivePlan, Sampling, Stream, append_at};
+use crate::turn::{Phase, Retry, Turn, warning};
+use crate::work::Work;
+
+impl Turn {
+    pub(crate) fn on_model(
+        mut self,
+        work: &mut Work<'_>,
+        attempt: u64,
+        event: Result<StreamEvent, ModelFailure>,
+    ) -> Option<Self> {
+        if matches!(&self.phase, Phase::Compacting(compacting) if compacting.attempt == attempt) {
+            return self.on_summary(work, event);
+        }
+        // Events of an attempt that was given up mean nothing any more.
+        let Some(mut sampling) = self.take_stream(attempt) else { return Some(self) };
+        let failure = match event {
+            Ok(StreamEvent::Failed(failure)) | Err(failure) => failure,
+            Ok(event) => {
+                self.on_event(work, &mut sampling, event);
+                self.phase = Phase::Sampling(sampling);
+                return self.advance(work);
+            }
+        };
+        self.close_active(work, &mut sampling);
+        if sampling.calls.is_empty() {
+            return self.retry(work, failure, Retry::Sampling(sampling));
+        }
+        // Calls that have begun are not hidden: their outputs go into the history before anything is tried again.
+        sampling.stream = Stream::Broken(failure);
+        self.phase = Phase::Sampling(sampling);
+        self.advance(work)
+    }
+
+    fn take_stream(&mut self, attempt: u64) -> Option<Box<Sampling>> {
+        match &self.phase {
+            Phase::Sampling(sampling)
+                if sampling.attempt == attempt && matches!(sampling.stream, Stream::Open) => {}
+            _ => return None,
+        }
+        match std::mem::replace(&mut self.phase, Phase::AwaitingStep) {
+            Phase::Sampling(sampling) => Some(sampling),
+            other => {
+                self.phase = other;
+                None
+            }
+        }
+    }
+
+    fn on_event(&mut self, work: &mut Work<'_>, sampling: &mut Sampling, event: StreamEvent) {
+        match event {
+            StreamEvent::Opened(opened) => self.on_opened(work, opened),
+            StreamEvent::ServedBy(model) => self.on_served_by(work, &model),
+            StreamEvent::RateLimits(limits) => {
+                work.core.rate_limits = Some(limits);
+                work.tell_usage(&self.id);
+            }
+            StreamEvent::ItemAdded(item) => self.on_added(work, sampling, &item),
+            StreamEvent::ItemDone(item) => self.on_done(work, sampling, *item),
+            StreamEvent::TextDelta { delta } => self.on_text(work, sampling, delta),
+            StreamEvent::ReasoningSummaryPartAdded { summary_index } => {
+                if let Some(Active::Reasoning { id, .. }) = &sampling.active {
+                    work.emit(ServerNotification::ReasoningSummaryPartAdded(
+                        ReasoningSummaryPartAddedNotification {
+                            thread_id: work.core.id.clone(),
+                            turn_id: self.id.clone(),
+                            item_id: id.clone(),
+                            summary_index,
+                        },
+                    ));
+                }
+            }
+            StreamEvent::ReasoningSummaryDelta { summary_index, delta } => {
+                if let Some(Active::Reasoning { id, summary, .. }) = &mut sampling.active {
+                    append_at(summary, summary_index, &delta);
+                    work.emit(ServerNotification::ReasoningSummaryTextDelta(
+                        ReasoningSummaryTextDeltaNotification {
+                            thread_id: work.core.id.clone(),
+                            turn_id: self.id.clone(),
+                            item_id: id.clone(),
+                            delta,
+                            summary_index,
+                        },
+                    ));
+                }
+            }
+            StreamEvent::ReasoningTextDelta { content_index, delta } => {
+                if let Some(Active::Reasoning { id, content, .. }) = &mut sampling.active {
+                    append_at(content, content_index, &delta);
+                    work.emit(ServerNotification::ReasoningTextDelta(ReasoningTextDeltaNotification {
+                        thread_id: work.core.id.clone(),
+                        turn_id: self.id.clone(),
+                        item_id: id.clone(),
+                        delta,
+                        content_index,
+                    }));
+                }
+            }
+            StreamEvent::Completed { usage, .. } => {
+                self.close_active(work, sampling);
+                sampling.stream = Stream::Completed;
+                self.retries = 0;
+                work.count_tokens(&self.id, &self.step, usage);
+            }
+            StreamEvent::Failed(_) => {}
+        }
+    }
+
+    pub(crate) fn on_opened(&mut self, work: &mut Work<'_>, opened: Opened) {
+        if opened.turn_state.is_some() {
+            self.turn_state = opened.turn_state;
+        }
+        if opened.rate_limits.is_some() {
+            work.core.rate_limits = opened.rate_limits;
+            work.tell_usage(&self.id);
+        }
+        if let Some(model) = opened.served_by {
+            self.on_served_by(work, &model);
+        }
+    }
+
+    /// Told once per turn when another model answers than the one asked.
+    fn on_served_by(&mut self, work: &mut Work<'_>, model: &str) {
+        let asked = self.step.model.slug.clone();
+        if self.rerouted || model.eq_ignore_ascii_case(&asked) {
+            return;
+        }
+        self.rerouted = true;
+        work.emit(ServerNotification::ModelRerouted(ModelReroutedNotification {
+            thread_id: work.core.id.clone(),
+            turn_id: self.id.clone(),
+            from_model: asked.clone(),
+            to_model: model.to_owned(),
+            reason: ModelRerouteReason::HighRiskCyberActivity,
+        }));
+        work.remember(&self.id, warning(&format!("the provider answers with {model} instead of {asked}.")));
+    }
+
+    fn on_added(&mut self, work: &mut Work<'_>, sampling: &mut Sampling, item: &ResponseItem) {
+        self.close_active(work, sampling);
+        let Some(item) = shown(item, || work.ids.item()) else { return };
+        let active = match begun(&item) {
+            ThreadItem::AgentMessage { id, phase, .. } => {
+                let plan = self.in_plan_mode().then(ActivePlan::default);
+                // In plan mode a message shows itself with its first word: there may be nothing beside the plan.
+                let started = plan.is_none();
+                Active::Message(ActiveMessage { id, phase, text: String::new(), started, plan })
+            }
+            ThreadItem::Reasoning { id, .. } => Active::Reasoning { id, summary: vec![], content: vec![] },
+            other => Active::Other(other),
+        };
+        if let Some(item) = active.clone().so_far() {
+            work.item_started(&self.id, item);
+        }
+        sampling.active = Some(active);
+    }
+
+    fn in_plan_mode(&self) -> bool {
+        self.step.collaboration_mode.as_ref().is_some_and(|mode| mode.mode == protocol::ModeKind::Plan)
+    }
+
+    /// Deltas outside an item have nothing to belong to.
+    fn on_text(&mut self, work: &mut Work<'_>, sampling: &mut Sampling, delta: String) {
+        let Some(Active::Message(message)) = &mut sampling.active else { return };
+        match &mut message.plan {
+            None => self.message_delta(work, message, delta),
+            Some(plan) => {
+                let pieces = plan.splitter.push(&delta);
+                self.on_pieces(work, message, pieces);
+            }
+        }
+    }
+
+    fn on_pieces(&self, work: &mut Work<'_>, message: &mut ActiveMessage, pieces: Vec<Piece>) {
+        for piece in pieces {
+            match piece {
+                Piece::Message(text) => self.held_message_delta(work, message, text),
+                Piece::Plan(text) => self.plan_delta(work, message, text),
+            }
+        }
+    }
+
+    fn held_message_delta(&self, work: &mut Work<'_>, message: &mut ActiveMessage, text: String) {
+        let Some(plan) = &mut message.plan else { return };
+        if !message.started {
+            plan.blank.push_str(&text);
+            if plan.blank.trim().is_empty() {
+                return;
+            }
+            let text = std::mem::take(&mut plan.blank);
+            message.started = true;
+            work.item_started(&self.id, agent_message(message, String::new()));
+            return self.message_delta(work, message, text);
+        }
+        self.message_delta(work, message, text);
+    }
+
+    fn message_delta(&self, work: &mut Work<'_>, message: &mut ActiveMessage, delta: String) {
+        message.text.push_str(&delta);
+        work.emit(ServerNotification::AgentMessageDelta(AgentMessageDeltaNotification {
+            thread_id: work.core.id.clone(),
+            turn_id: self.id.clone(),
+            item_id: message.id.clone(),
+            delta,
+        }));
+    }
+
+    fn plan_id(&self) -> ItemId {
+        ItemId::new(format!("{}-plan", self.id))
+    }
+
+    fn plan_delta(&self, work: &mut Work<'_>, message: &mut ActiveMessage, delta: String) {
+        let Some(plan) = &mut message.plan else { return };
+        if !plan.started {
+            plan.started = true;
+            work.item_started(&self.id, ThreadItem::Plan { id: self.plan_id(), text: String::new() });
+        }
+        plan.text.push_str(&delta);
+        work.emit(ServerNotification::PlanDelta(PlanDeltaNotification {
+            thread_id: work.core.id.clone(),
+            turn_id: self.id.clone(),
+            item_id: self.plan_id(),
+            delta,
+        }));
+    }
+
+    fn on_done(&mut self, work: &mut Work<'_>, sampling: &mut Sampling, item: ResponseItem) {
+        if let Some(call) = call_in(&item) {
+            self.close_active(work, sampling);
+            // The same call again is neither run nor kept: its first output answers both.
+            if self.seen_calls.insert(call.call_id.clone()) {
+                work.remember(&self.id, item);
+                self.begin_call(work, sampling, call);
+            }
+            return;
+        }
+        let active = sampling.active.take();
+        // An item that ends under another id than it began with is two items.
+        let begun_id = active.as_ref().map(|active| active.id().clone());
+        let done = shown(&item, || begun_id.clone().unwrap_or_else(|| work.ids.item()));
+        let same = matches!((&done, &begun_id), (Some(done), Some(id)) if id_of(done) == id);
+        let active = if same {
+            active
+        } else {
+            sampling.active = active;
+            self.close_active(work, sampling);
+            None
+        };
+        work.remember(&self.id, item);
+        match done {
+            Some(ThreadItem::AgentMessage { id, text, phase, .. }) if self.in_plan_mode() => {
+                self.finish_planned_message(work, active, id, &text, phase);
+            }
+            Some(done) => {
+                if active.is_none() {
+                    work.item_started(&self.id, done.clone());
+                }
+                work.item_completed(&self.id, done);
+            }
+            None => {}
+        }
+    }
+
+    fn finish_planned_message(
+        &self,
+        work: &mut Work<'_>,
+        active: Option<Active>,
+        id: ItemId,
+        text: &str,
+        phase: Option<protocol::MessagePhase>,
+    ) {
+        let (text, plan_text) = plan_text::split(text);
+        let (mut message_started, mut plan_started) = (false, false);
+        if let Some(Active::Message(mut message)) = active {
+            let rest = message.plan.as_mut().map(|plan| plan.splitter.finish()).unwrap_or_default();
+            self.on_pieces(work, &mut message, rest);
+            message_started = message.started;
+            plan_started = message.plan.as_ref().is_some_and(|plan| plan.started);
+        }
+        if plan_started || plan_text.is_some() {
+            let plan = ThreadItem::Plan { id: self.plan_id(), text: plan_text.unwrap_or_default() };
+            if !plan_started {
+                work.item_started(&self.id, plan.clone());
+            }
+            work.item_completed(&self.id, plan);
+        }
+        if message_started || !text.trim().is_empty() {
+            let text = without_citations(&text);
+            let message = ThreadItem::AgentMessage { id, text, phase, memory_citation: None };
+            if !message_started {
+                work.item_started(&self.id, message.clone());
+            }
+            work.item_completed(&self.id, message);
+        }
+    }
+
+    /// Ends an item the stream left open, with what has arrived of it.
+    pub(crate) fn close_active(&self, work: &mut Work<'_>, sampling: &mut Sampling) {
+        let Some(active) = sampling.active.take() else { return };
+        if let Active::Message(ActiveMessage { plan: Some(plan), .. }) = &active
+            && plan.started
+        {
+            work.item_completed(&self.id, ThreadItem::Plan { id: self.plan_id(), text: plan.text.clone() });
+        }
+        if let Some(item) = active.so_far() {
+            work.item_completed(&self.id, item);
+        }
+    }
+}
+
+fn agent_message(message: &ActiveMessage, text: String) -> ThreadItem {
+    ThreadItem::AgentMessage { id: message.id.clone(), text, phase: message.phase, memory_citation: None }
+}

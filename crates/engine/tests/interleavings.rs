@@ -1,0 +1,160 @@
+//! Whatever happens in whatever order: one end per turn, every started item completed, deltas inside their item, nothing
+//! told before it is recorded, no effect after the end, and the same inputs give the same effects. The fixture checks
+//! all of this on every effect; here the order is left to chance.
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
+mod support;
+
+use std::sync::Arc;
+
+use model::{FailureClass, ModelFailure, StreamEvent};
+use oarlock_engine::{Input, ToolOutcome};
+use proptest::prelude::*;
+use protocol::{DynamicToolCallResponse, FunctionCallOutputBody, TurnId};
+use support::{Fixture, added, call, completed, done, message, said, text};
+
+#[derive(Debug, Clone, Copy)]
+enum Move {
+    Start,
+    Compact,
+    Steer,
+    Interrupt,
+    Rollback,
+    Model(u8, Stale),
+    Break(u8),
+    ToolEnds(u8),
+    ClientAnswers(u8, bool),
+    Captured,
+    Woken,
+    StorageFails,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Stale {
+    No,
+    Yes,
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let stale = prop_oneof![9 => Just(Stale::No), 1 => Just(Stale::Yes)];
+    let one = prop_oneof![
+        3 => Just(Move::Start),
+        1 => Just(Move::Compact),
+        2 => Just(Move::Steer),
+        1 => Just(Move::Interrupt),
+        1 => Just(Move::Rollback),
+        12 => (any::<u8>(), stale).prop_map(|(kind, stale)| Move::Model(kind, stale)),
+        2 => any::<u8>().prop_map(Move::Break),
+        4 => any::<u8>().prop_map(Move::ToolEnds),
+        3 => (any::<u8>(), any::<bool>()).prop_map(|(id, ok)| Move::ClientAnswers(id, ok)),
+        4 => Just(Move::Captured),
+        3 => Just(Move::Woken),
+        1 => Just(Move::StorageFails),
+    ];
+    prop::collection::vec(one, 1..60)
+}
+
+fn model_event(kind: u8) -> StreamEvent {
+    let id = kind / 16 % 4;
+    match kind % 12 {
+        0 => added(message(&format!("m{id}"), "")),
+        1 | 2 => text("word <proposed_plan>\nx"),
+        3 => done(message(&format!("m{id}"), "word")),
+        4 => added(serde_json::json!({ "type": "reasoning", "id": format!("r{id}"), "summary": [] })),
+        5 => StreamEvent::ReasoningSummaryDelta { summary_index: i64::from(id), delta: "s".into() },
+        6 => done(serde_json::json!({ "type": "reasoning", "id": format!("r{id}"), "summary": [] })),
+        7 => done(call(&format!("c{id}"), "update_plan", "{}")),
+        8 => done(call(&format!("c{id}"), "lookup", "{}")),
+        9 => done(serde_json::json!({ "type": "web_search_call", "id": format!("w{id}") })),
+        10 => StreamEvent::ReasoningSummaryPartAdded { summary_index: 0 },
+        _ => completed(i64::from(kind) * 10),
+    }
+}
+
+fn play(fixture: &mut Fixture, number: usize, one: Move) {
+    let turn_id = TurnId::new(format!("u{number}"));
+    let step = Arc::new(fixture.step.clone());
+    let input = match one {
+        Move::Start => Input::Start { turn_id, text: said("go"), output_schema: None, step },
+        Move::Compact => Input::Compact { turn_id, step },
+        Move::Steer => Input::Steer(said("more")),
+        Move::Interrupt => Input::Interrupt,
+        Move::Rollback => Input::Rollback { num_turns: 1 },
+        Move::Model(kind, stale) => {
+            let attempt = match stale {
+                Stale::No => fixture.attempt,
+                Stale::Yes => fixture.attempt.saturating_sub(1),
+            };
+            Input::Model { attempt, event: Ok(model_event(kind)) }
+        }
+        Move::Break(kind) => {
+            let failure = match kind % 4 {
+                0 => ModelFailure::new(FailureClass::Quota, "used up"),
+                1 => ModelFailure::new(FailureClass::ContextWindow, "too long"),
+                _ => ModelFailure::stream("gone"),
+            };
+            Input::Model { attempt: fixture.attempt, event: Err(failure) }
+        }
+        Move::ToolEnds(id) => Input::ToolFinished {
+            call_id: format!("c{}", id % 4),
+            outcome: ToolOutcome { output: FunctionCallOutputBody::Text("ok".into()), item: None },
+        },
+        Move::ClientAnswers(id, ok) => Input::DynamicToolAnswered {
+            call_id: format!("c{}", id % 4),
+            answer: if ok {
+                Ok(DynamicToolCallResponse { content_items: vec![], success: true })
+            } else {
+                Err("broke".into())
+            },
+        },
+        Move::Captured => Input::StepCaptured(step),
+        Move::Woken => Input::Woken,
+        Move::StorageFails => Input::StorageFailed { message: "full".into() },
+    };
+    // A refusal is a fine answer; the fixture has checked that it changed nothing it watches.
+    let before = fixture.thread.history().len();
+    if fixture.on(input).is_err() {
+        assert_eq!(fixture.thread.history().len(), before);
+    }
+}
+
+/// Every call in a finished thread's record has exactly one output.
+fn assert_paired(fixture: &Fixture) {
+    let (mut calls, mut outputs) = (Vec::new(), Vec::new());
+    for item in fixture.thread.history() {
+        let item = serde_json::to_value(&**item).expect("serialises");
+        let id = item["call_id"].as_str().unwrap_or_default().to_owned();
+        match item["type"].as_str() {
+            Some("function_call") => calls.push(id),
+            Some("function_call_output") => outputs.push(id),
+            _ => {}
+        }
+    }
+    calls.sort();
+    outputs.sort();
+    assert_eq!(calls, outputs);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_invariants_hold(plan_mode in any::<bool>(), limit in prop_oneof![Just(None), Just(Some(200i64))], moves in moves()) {
+        let mut fixture = Fixture::new();
+        fixture.step.model.auto_compact_token_limit = limit;
+        if plan_mode {
+            let settings = protocol::Settings { model: "m".into(), reasoning_effort: None, developer_instructions: None };
+            fixture.step.collaboration_mode =
+                Some(protocol::CollaborationMode { mode: protocol::ModeKind::Plan, settings });
+        }
+        for (number, one) in moves.into_iter().enumerate() {
+            play(&mut fixture, number, one);
+        }
+        let _ = fixture.on(Input::Interrupt);
+        fixture.assert_all_closed();
+        assert_paired(&fixture);
+        fixture.take();
+        let effects = fixture.on(Input::Model { attempt: fixture.attempt, event: Ok(text("late")) }).expect("ignored");
+        prop_assert!(effects.is_empty(), "no effect after the end");
+    }
+}

@@ -1,0 +1,331 @@
+//! A thread under test: feeds inputs, keeps a readable trace of effects, and checks what must always hold.
+#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(clippy::expect_used, clippy::needless_pass_by_value, reason = "test code reads better without")]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::{ModelFailure, StreamEvent, parse_event};
+use oarlock_engine::{
+    Effect, Input, ModelInfo, Question, Refusal, Stamp, Step, Thread, ThreadSeed, ToolKind, ToolSpec,
+    Truncation, UserText,
+};
+use protocol::{
+    AskForApproval, ContentItem, ReadOnlyAccess, RolloutRecord, SandboxPolicy, ServerNotification, ThreadId,
+    ThreadItem, TurnId, UserInput,
+};
+use serde_json::{Value, json};
+
+pub(crate) fn step() -> Step {
+    let tool = |name: &str, kind| ToolSpec {
+        name: name.to_owned(),
+        kind,
+        json: Arc::new(json!({ "type": "function", "name": name })),
+    };
+    Step {
+        model: ModelInfo {
+            slug: "test-model".into(),
+            context_window: Some(272_000),
+            effective_window_percent: 95,
+            auto_compact_token_limit: None,
+            supports_reasoning_summaries: true,
+            supports_parallel_tool_calls: true,
+            truncation: Truncation::Bytes(10_000),
+            stream_max_retries: 2,
+        },
+        effort: None,
+        summary: None,
+        verbosity: None,
+        service_tier: None,
+        base_instructions: "Be useful.".into(),
+        developer_instructions: None,
+        project_instructions: None,
+        collaboration_mode: None,
+        personality: None,
+        approval_policy: AskForApproval::Never,
+        sandbox: SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false },
+        cwd: "/repo".into(),
+        shell: "bash".into(),
+        current_date: "2026-11-15".into(),
+        timezone: "Etc/UTC".into(),
+        tools: vec![tool("update_plan", ToolKind::Builtin), tool("lookup", ToolKind::Dynamic)],
+    }
+}
+
+pub(crate) fn said(text: &str) -> UserText {
+    UserText {
+        shown: vec![UserInput::Text { text: text.into(), text_elements: vec![] }],
+        content: vec![ContentItem::InputText { text: text.into() }],
+    }
+}
+
+/// The event with this JSON.
+pub(crate) fn event(value: Value) -> StreamEvent {
+    parse_event(&value.to_string()).expect("a good event").expect("a known event")
+}
+
+pub(crate) fn message(id: &str, text: &str) -> Value {
+    let content = if text.is_empty() { json!([]) } else { json!([{ "type": "output_text", "text": text }]) };
+    json!({ "type": "message", "role": "assistant", "id": id, "content": content })
+}
+
+pub(crate) fn call(id: &str, name: &str, arguments: &str) -> Value {
+    json!({ "type": "function_call", "id": "fc", "call_id": id, "name": name, "arguments": arguments })
+}
+
+pub(crate) fn added(item: Value) -> StreamEvent {
+    event(json!({ "type": "response.output_item.added", "item": item }))
+}
+pub(crate) fn done(item: Value) -> StreamEvent {
+    event(json!({ "type": "response.output_item.done", "item": item }))
+}
+pub(crate) fn text(delta: &str) -> StreamEvent {
+    event(json!({ "type": "response.output_text.delta", "delta": delta }))
+}
+pub(crate) fn completed(total: i64) -> StreamEvent {
+    event(json!({ "type": "response.completed", "response": { "id": "r", "usage": {
+        "input_tokens": total - 1, "output_tokens": 1, "total_tokens": total } } }))
+}
+
+pub(crate) struct Fixture {
+    pub(crate) thread: Thread,
+    pub(crate) step: Step,
+    pub(crate) trace: Vec<String>,
+    pub(crate) attempt: u64,
+    pub(crate) last_request: Option<Value>,
+    pub(crate) now_ms: i64,
+    watch: Watch,
+}
+
+/// What must hold whatever happens.
+#[derive(Default)]
+struct Watch {
+    open_items: BTreeSet<String>,
+    recorded_items: Vec<ThreadItem>,
+    in_turn: bool,
+    completed_turns: u32,
+}
+
+impl Fixture {
+    pub(crate) fn new() -> Self {
+        let seed = ThreadSeed {
+            id: ThreadId::new("t"),
+            history: vec![],
+            usage: None,
+            context: None,
+            raw_events: false,
+        };
+        Self {
+            thread: Thread::new(seed),
+            step: step(),
+            trace: vec![],
+            attempt: 0,
+            last_request: None,
+            now_ms: 1_000,
+            watch: Watch::default(),
+        }
+    }
+
+    pub(crate) fn start(&mut self, turn: &str, text: &str) -> &mut Self {
+        let step = Arc::new(self.step.clone());
+        let input = Input::Start { turn_id: TurnId::new(turn), text: said(text), output_schema: None, step };
+        self.on(input).expect("the turn starts");
+        self
+    }
+
+    pub(crate) fn model(&mut self, event: StreamEvent) -> &mut Self {
+        let attempt = self.attempt;
+        self.on(Input::Model { attempt, event: Ok(event) }).expect("accepted");
+        self
+    }
+
+    pub(crate) fn breaks(&mut self, failure: ModelFailure) -> &mut Self {
+        let attempt = self.attempt;
+        self.on(Input::Model { attempt, event: Err(failure) }).expect("accepted");
+        self
+    }
+
+    pub(crate) fn put(&mut self, input: Input) -> &mut Self {
+        self.on(input).expect("accepted");
+        self
+    }
+
+    pub(crate) fn captured(&mut self) -> &mut Self {
+        let step = Arc::new(self.step.clone());
+        self.put(Input::StepCaptured(step))
+    }
+
+    pub(crate) fn on(&mut self, input: Input) -> Result<Vec<Effect>, Refusal> {
+        self.now_ms += 10;
+        let stamp = Stamp { now_ms: self.now_ms, entropy: self.now_ms as u64 };
+        let mut twin = self.thread.clone();
+        let effects = self.thread.on(stamp, input.clone());
+        assert_eq!(twin.on(stamp, input), effects, "same inputs, same effects");
+        for effect in effects.iter().flatten() {
+            self.see(effect);
+        }
+        effects
+    }
+
+    fn see(&mut self, effect: &Effect) {
+        self.watch.check(effect);
+        if let Effect::RequestModel { attempt, request } = effect {
+            assert!(*attempt > self.attempt, "attempts only grow");
+            self.attempt = *attempt;
+            self.last_request = serde_json::to_value(&*request.body).ok();
+        }
+        self.trace.push(shown(effect));
+    }
+
+    /// The trace since it was last taken.
+    pub(crate) fn take(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.trace)
+    }
+
+    /// The texts of the last request's input, each with its role or type.
+    pub(crate) fn prompt(&self) -> Vec<String> {
+        let input = self
+            .last_request
+            .as_ref()
+            .and_then(|request| request["input"].as_array())
+            .cloned()
+            .unwrap_or_default();
+        input.iter().map(prompt_line).collect()
+    }
+
+    pub(crate) fn assert_all_closed(&self) {
+        assert!(self.watch.open_items.is_empty(), "started and never completed: {:?}", self.watch.open_items);
+        assert!(!self.watch.in_turn);
+    }
+
+    pub(crate) fn completed_turns(&self) -> u32 {
+        self.watch.completed_turns
+    }
+}
+
+fn prompt_line(item: &Value) -> String {
+    let text = |part: &Value| {
+        part["text"].as_str().unwrap_or("(image)").lines().next().unwrap_or_default().to_owned()
+    };
+    match item["type"].as_str() {
+        Some("message") => {
+            let parts: Vec<String> = item["content"].as_array().into_iter().flatten().map(text).collect();
+            format!("{}: {}", item["role"].as_str().unwrap_or_default(), parts.join(" | "))
+        }
+        Some("function_call_output") => format!("output {}: {}", item["call_id"], item["output"]),
+        Some(other) => format!("{other} {}", item["call_id"]),
+        None => item.to_string(),
+    }
+}
+
+impl Watch {
+    fn check(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Record(record) => {
+                if let RolloutRecord::ThreadItem { item, .. } = &**record {
+                    self.recorded_items.push(item.clone());
+                }
+            }
+            Effect::Emit(notification) => self.check_told(notification),
+            Effect::Finish(_) => assert!(!self.in_turn, "turn/completed comes before the end"),
+            _ => {}
+        }
+    }
+
+    fn check_told(&mut self, notification: &ServerNotification) {
+        let params = serde_json::to_value(notification).expect("serialises");
+        let id = params["item"]["id"].as_str().unwrap_or_default().to_owned();
+        match notification {
+            ServerNotification::TurnStarted(_) => {
+                assert!(!self.in_turn);
+                self.in_turn = true;
+            }
+            ServerNotification::TurnCompleted(_) => {
+                assert!(self.in_turn, "one end per turn");
+                assert!(self.open_items.is_empty(), "open at the end: {:?}", self.open_items);
+                self.in_turn = false;
+                self.completed_turns += 1;
+            }
+            ServerNotification::ItemStarted(_) => {
+                assert!(self.in_turn && self.open_items.insert(id), "started twice or outside a turn");
+            }
+            ServerNotification::ItemCompleted(done) => {
+                assert!(self.open_items.remove(&id), "completed without a start: {id}");
+                assert!(self.recorded_items.contains(&done.item), "told before it was recorded");
+            }
+            _ => {
+                if let Some(item) = params["itemId"].as_str() {
+                    assert!(self.open_items.contains(item), "a delta outside its item");
+                }
+            }
+        }
+    }
+}
+
+/// One effect as one short line.
+fn shown(effect: &Effect) -> String {
+    match effect {
+        Effect::Record(record) => {
+            let value = serde_json::to_value(&**record).expect("serialises");
+            let detail = match &**record {
+                RolloutRecord::ResponseItem { item, .. } => {
+                    let item = serde_json::to_value(item).expect("serialises");
+                    format!(" {}", prompt_line(&item))
+                }
+                RolloutRecord::ThreadItem { item, .. } => format!(" {}", item_line(item)),
+                RolloutRecord::TurnEnded { status, .. } => format!(" {status:?}"),
+                _ => String::new(),
+            };
+            format!("record {}{detail}", value["kind"].as_str().unwrap_or_default())
+        }
+        Effect::Emit(notification) => told(notification),
+        Effect::RequestModel { attempt, .. } => format!("request {attempt}"),
+        Effect::CancelModel { attempt } => format!("cancel {attempt}"),
+        Effect::RunTool { call, .. } => format!("run {} {}", call.call_id, call.name),
+        Effect::CancelTool { call_id } => format!("cancel tool {call_id}"),
+        Effect::AskClient(Question::DynamicTool(params)) => format!("ask {} {}", params.call_id, params.tool),
+        Effect::WithdrawQuestion { call_id } => format!("withdraw {call_id}"),
+        Effect::Wake { .. } => "wake".to_owned(),
+        Effect::CaptureStep => "capture".to_owned(),
+        Effect::Finish(status) => format!("finish {status:?}"),
+    }
+}
+
+fn told(notification: &ServerNotification) -> String {
+    let params = serde_json::to_value(notification).expect("serialises");
+    let detail = match notification {
+        ServerNotification::ThreadStatusChanged(_) => {
+            params["status"]["type"].as_str().unwrap_or_default().to_owned()
+        }
+        ServerNotification::TurnCompleted(_) => {
+            params["turn"]["status"].as_str().unwrap_or_default().to_owned()
+        }
+        ServerNotification::ItemStarted(started) => item_line(&started.item),
+        ServerNotification::ItemCompleted(done) => item_line(&done.item),
+        ServerNotification::Error(_) => {
+            format!(
+                "{} retry={}",
+                params["error"]["message"].as_str().unwrap_or_default(),
+                params["willRetry"]
+            )
+        }
+        _ => params["delta"].as_str().unwrap_or_default().to_owned(),
+    };
+    let method = notification.method();
+    if detail.is_empty() { method.to_owned() } else { format!("{method} {detail}") }
+}
+
+fn item_line(item: &ThreadItem) -> String {
+    match item {
+        ThreadItem::UserMessage { content, .. } => match content.first() {
+            Some(UserInput::Text { text, .. }) => format!("user {text:?}"),
+            _ => "user".to_owned(),
+        },
+        ThreadItem::AgentMessage { text, .. } => format!("agent {text:?}"),
+        ThreadItem::Plan { text, .. } => format!("plan {text:?}"),
+        ThreadItem::Reasoning { summary, .. } => format!("reasoning {summary:?}"),
+        ThreadItem::DynamicToolCall { status, .. } => format!("dynamic {status:?}"),
+        ThreadItem::ContextCompaction { .. } => "compaction".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
