@@ -1,0 +1,291 @@
+//! A provider made ready: its URL, the headers that never change, and what must not be shown of it.
+
+use base64::Engine as _;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::uri::{Authority, Parts, PathAndQuery, Scheme};
+use hyper::{Request, Uri};
+
+use crate::secret::{HIDDEN, Redactor};
+use crate::{ClientOptions, Provider, ProviderError, Secret};
+
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) name: String,
+    /// Shows the query's values, so it must not be shown itself.
+    pub(crate) url: Hidden<Uri>,
+    /// For errors: without user name, password, and the values of the query.
+    pub(crate) shown_url: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) redactor: Redactor,
+}
+
+/// Keeps a value out of `Debug` output.
+pub(crate) struct Hidden<T>(pub(crate) T);
+
+impl<T> std::fmt::Debug for Hidden<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+impl Endpoint {
+    pub(crate) fn new(provider: &Provider, options: &ClientOptions) -> Result<Self, ProviderError> {
+        let base = Base::read(provider)?;
+        let mut redactor = Redactor::default();
+        let keys = [&provider.api_key, &provider.bearer_token].into_iter().flatten();
+        let configured = provider.http_headers.values().chain(provider.query_params.values());
+        for secret in keys.chain(configured).chain(base.query.iter().map(|(_, value)| value)) {
+            redactor.add(secret);
+        }
+        if let Some(user_info) = &base.user_info {
+            let password = user_info.reveal().split_once(':').map_or("", |(_, password)| password);
+            redactor.add(user_info);
+            redactor.add(&password.into());
+            redactor.add(&basic(user_info).into());
+        }
+        let url = base.url(&provider.query_params).ok_or_else(|| base_url(provider, "is not a URL"))?;
+        Ok(Self {
+            name: provider.name.clone(),
+            url: Hidden(url),
+            shown_url: base.shown(&provider.query_params),
+            headers: headers(provider, options, &base)?,
+            redactor,
+        })
+    }
+
+    /// Whether the provider runs on this machine, which no proxy can reach for us.
+    pub(crate) fn is_local(&self) -> bool {
+        let host = self.url.0.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+        let address = host.parse::<std::net::IpAddr>();
+        host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+    }
+
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.url.0.scheme() == Some(&Scheme::HTTPS)
+    }
+
+    /// A request with everything but its body.
+    pub(crate) fn request<B>(&self, own: &HeaderMap, body: B) -> Request<B> {
+        let mut request = Request::new(body);
+        *request.method_mut() = hyper::Method::POST;
+        *request.uri_mut() = self.url.0.clone();
+        *request.headers_mut() = self.headers.clone();
+        request.headers_mut().extend(own.clone());
+        request
+    }
+}
+
+fn base_url(provider: &Provider, problem: &'static str) -> ProviderError {
+    ProviderError::BaseUrl { provider: provider.id.clone(), problem }
+}
+
+/// The parts of `base_url`.
+struct Base {
+    scheme: Scheme,
+    host: Authority,
+    user_info: Option<Secret>,
+    path: String,
+    query: Vec<(String, Secret)>,
+}
+
+impl Base {
+    fn read(provider: &Provider) -> Result<Self, ProviderError> {
+        let text = provider.base_url.trim();
+        let scheme = match text.split_once("://") {
+            Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => Scheme::HTTPS,
+            Some((scheme, _)) if scheme.eq_ignore_ascii_case("http") => Scheme::HTTP,
+            _ => return Err(base_url(provider, "does not begin with https:// or http://")),
+        };
+        let uri: Uri = text.parse().map_err(|_| base_url(provider, "is not a URL"))?;
+        let Parts { authority, path_and_query, .. } = uri.into_parts();
+        let authority = authority.ok_or_else(|| base_url(provider, "names no host"))?;
+        let (user_info, host) = match authority.as_str().rsplit_once('@') {
+            Some((user_info, host)) => (Some(Secret::from(user_info)), host),
+            None => (None, authority.as_str()),
+        };
+        let host = host.parse().map_err(|_| base_url(provider, "names no host"))?;
+        let path = path_and_query.as_ref().map_or("", PathAndQuery::path).trim_end_matches('/');
+        let query = path_and_query.as_ref().and_then(PathAndQuery::query).unwrap_or_default();
+        let query = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (name.to_owned(), Secret::from(value))
+        });
+        Ok(Self { scheme, host, user_info, path: format!("{path}/responses"), query: query.collect() })
+    }
+
+    fn url(&self, more: &std::collections::BTreeMap<String, Secret>) -> Option<Uri> {
+        let own = self.query.iter().map(|(name, value)| format!("{name}={}", value.reveal()));
+        let more = more.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value.reveal())));
+        let path = with_query(&self.path, own.chain(more));
+        let url = Uri::builder().scheme(self.scheme.clone()).authority(self.host.clone());
+        url.path_and_query(path).build().ok()
+    }
+
+    fn shown(&self, more: &std::collections::BTreeMap<String, Secret>) -> String {
+        let names =
+            self.query.iter().map(|(name, _)| name.clone()).chain(more.keys().map(|name| encoded(name)));
+        let path = with_query(&self.path, names.map(|name| format!("{name}={HIDDEN}")));
+        format!("{}://{}{path}", self.scheme, self.host)
+    }
+}
+
+fn with_query(path: &str, pairs: impl Iterator<Item = String>) -> String {
+    let pairs = Vec::from_iter(pairs);
+    if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
+}
+
+/// Percent-encodes all but the characters that mean themselves everywhere in a URL.
+fn encoded(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            shown.push(char::from(byte));
+        } else {
+            shown.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    shown
+}
+
+/// Ours come last: a configured header may add to them but not replace them.
+fn headers(provider: &Provider, options: &ClientOptions, base: &Base) -> Result<HeaderMap, ProviderError> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &provider.http_headers {
+        let header = (name.parse::<HeaderName>(), HeaderValue::from_str(value.reveal()));
+        if let (Ok(name), Ok(mut value)) = header {
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        } else {
+            tracing::warn!(
+                provider = provider.id,
+                header = name,
+                "a configured header is not valid and is left out"
+            );
+        }
+    }
+    let identity =
+        |field, text: &str| HeaderValue::from_str(text).map_err(|_| ProviderError::Identity { field });
+    headers.insert("originator", identity("originator", &options.originator)?);
+    headers.insert(header::USER_AGENT, identity("user agent", &options.user_agent)?);
+    headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(credential) = credential(provider, base)? {
+        headers.insert(header::AUTHORIZATION, credential);
+    }
+    Ok(headers)
+}
+
+/// A key before a token before what the URL says.
+fn credential(provider: &Provider, base: &Base) -> Result<Option<HeaderValue>, ProviderError> {
+    let keyed = [("the key", &provider.api_key), ("bearer_token", &provider.bearer_token)];
+    let bearer = keyed
+        .into_iter()
+        .find_map(|(field, secret)| Some((field, format!("Bearer {}", secret.as_ref()?.reveal()))));
+    let in_url = || Some(("base_url", format!("Basic {}", basic(base.user_info.as_ref()?))));
+    let Some((field, text)) = bearer.or_else(in_url) else { return Ok(None) };
+    let invalid = |_| ProviderError::Credential { provider: provider.id.clone(), field };
+    let mut value = HeaderValue::from_str(&text).map_err(invalid)?;
+    value.set_sensitive(true);
+    Ok(Some(value))
+}
+
+fn basic(user_info: &Secret) -> String {
+    base64::prelude::BASE64_STANDARD.encode(user_info.reveal())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(base_url: &str, change: impl FnOnce(&mut Provider)) -> Result<Endpoint, ProviderError> {
+        let mut provider = Provider::new("p", base_url);
+        change(&mut provider);
+        Endpoint::new(&provider, &ClientOptions::new("oarlock", "oarlock/1"))
+    }
+
+    #[track_caller]
+    fn check(base_url: &str, params: &[(&str, &str)], sent: &str, shown: &str) {
+        let pairs = params.iter().map(|(name, value)| ((*name).to_owned(), Secret::from(*value)));
+        let endpoint = endpoint(base_url, |provider| provider.query_params = pairs.collect()).unwrap();
+        assert_eq!((endpoint.url.0.to_string().as_str(), endpoint.shown_url.as_str()), (sent, shown));
+    }
+
+    #[test]
+    fn urls_are_put_together_and_shown_without_secrets() {
+        check("https://host/v1/", &[], "https://host/v1/responses", "https://host/v1/responses");
+        check("http://[::1]:8080", &[], "http://[::1]:8080/responses", "http://[::1]:8080/responses");
+        check(
+            "https://me:hunter2@host/v1?key=a%20b",
+            &[("api version", "2024&x")],
+            "https://host/v1/responses?key=a%20b&api%20version=2024%26x",
+            "https://host/v1/responses?key=***&api%20version=***",
+        );
+    }
+
+    #[track_caller]
+    fn check_error(base_url: &str, key: &str, expected: &str) {
+        let result = endpoint(base_url, |provider| provider.api_key = Some(key.into()));
+        assert_eq!(result.unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_before_use() {
+        let advice = "; write it like https://host/v1";
+        check_error(
+            "host/v1",
+            "k",
+            &format!("base_url of provider `p` does not begin with https:// or http://{advice}"),
+        );
+        check_error(
+            "ftp://host",
+            "k",
+            &format!("base_url of provider `p` does not begin with https:// or http://{advice}"),
+        );
+        check_error("https://not a url", "k", &format!("base_url of provider `p` is not a URL{advice}"));
+        check_error(
+            "https://host",
+            "planted\nkey",
+            "the key of provider `p` has characters a header cannot carry; is a line break in it?",
+        );
+    }
+
+    #[test]
+    fn credentials_have_an_order() {
+        let authorization = |change: fn(&mut Provider)| {
+            let endpoint = endpoint("https://me:hunter2@host", change).unwrap();
+            endpoint.headers[header::AUTHORIZATION].to_str().unwrap().to_owned()
+        };
+        assert_eq!(authorization(|_| {}), "Basic bWU6aHVudGVyMg==");
+        assert_eq!(authorization(|provider| provider.bearer_token = Some("token".into())), "Bearer token");
+        assert_eq!(
+            authorization(|provider| {
+                provider.bearer_token = Some("token".into());
+                provider.api_key = Some("key".into());
+            }),
+            "Bearer key"
+        );
+    }
+
+    #[test]
+    fn configured_headers_are_sent_and_bad_ones_left_out() {
+        let endpoint = endpoint("https://host", |provider| {
+            for (name, value) in
+                [("X-Extra", "planted"), ("bad name", "x"), ("x-bad", "a\nb"), ("Accept", "text/html")]
+            {
+                provider.http_headers.insert(name.to_owned(), value.into());
+            }
+        });
+        let endpoint = endpoint.unwrap();
+        assert_eq!(endpoint.headers["x-extra"], "planted");
+        assert_eq!(endpoint.headers[header::ACCEPT], "text/event-stream");
+        assert_eq!(endpoint.headers.len(), 5);
+        assert!(!format!("{endpoint:?}").contains("planted"));
+    }
+
+    #[test]
+    fn this_machine_is_recognised() {
+        let local = |url| endpoint(url, |_| {}).unwrap().is_local();
+        assert!(local("http://localhost:1") && local("http://127.0.0.1:1/v1") && local("http://[::1]:1"));
+        assert!(!local("https://example.com") && !local("http://10.0.0.1"));
+    }
+}

@@ -1,0 +1,123 @@
+//! What an embedded model is asked and what it answers, whether in the process or over HTTP.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use std::vec;
+
+use futures_core::Stream;
+use model::{ModelFailure, Opened, PreparedRequest, Purpose, RequestBody, StreamEvent};
+use tokio::time::{Sleep, sleep};
+
+use crate::event::{CLOSED_EARLY, read_event};
+
+/// Answers requests. Both forms of the offline model do; a test may bring its own.
+pub trait Responder: fmt::Debug + Send + Sync {
+    fn respond(&self, request: Asked<'_>) -> Reply;
+}
+
+/// One request.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    pub body: &'a RequestBody,
+    pub purpose: Purpose,
+}
+
+/// One answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// How long to wait before any of it.
+    pub delay: Duration,
+    pub outcome: Outcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Responses events, each as the text of its JSON.
+    Events {
+        events: Vec<String>,
+        /// The connection is kept open after them, as by a provider that has fallen silent.
+        stays_open: bool,
+    },
+    /// An HTTP answer that is not a success.
+    Refused { status: u16, body: String },
+}
+
+impl Reply {
+    pub fn events(events: Vec<String>) -> Self {
+        Self { delay: Duration::ZERO, outcome: Outcome::Events { events, stays_open: false } }
+    }
+
+    pub fn refused(status: u16, body: impl Into<String>) -> Self {
+        Self { delay: Duration::ZERO, outcome: Outcome::Refused { status, body: body.into() } }
+    }
+}
+
+/// A reply as the stream of one attempt. The model is asked when the stream is first polled.
+pub(super) struct ReplyStream<R> {
+    state: State<R>,
+}
+
+enum State<R> {
+    Asking(R, PreparedRequest),
+    Waiting(Pin<Box<Sleep>>, Outcome),
+    Playing { events: vec::IntoIter<String>, stays_open: bool },
+    Ended,
+}
+
+impl<R: Responder> ReplyStream<R> {
+    pub(super) fn new(responder: R, request: PreparedRequest) -> Self {
+        Self { state: State::Asking(responder, request) }
+    }
+}
+
+impl<R: Responder + Unpin> Stream for ReplyStream<R> {
+    type Item = Result<StreamEvent, ModelFailure>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let event = loop {
+            match &mut self.state {
+                State::Asking(responder, request) => {
+                    let asked = Asked { body: &request.body, purpose: request.metadata.purpose };
+                    let Reply { delay, outcome } = responder.respond(asked);
+                    if delay.is_zero() {
+                        break self.begin(outcome);
+                    }
+                    self.state = State::Waiting(Box::pin(sleep(delay)), outcome);
+                }
+                State::Waiting(timer, outcome) => {
+                    ready!(timer.as_mut().poll(context));
+                    let outcome = outcome.clone();
+                    break self.begin(outcome);
+                }
+                State::Playing { events, stays_open } => match events.next() {
+                    Some(text) => match read_event(&text).transpose() {
+                        Some(event) => break event,
+                        None => continue,
+                    },
+                    // Nobody will wake us, which is the point.
+                    None if *stays_open => return Poll::Pending,
+                    None => break Err(ModelFailure::stream(CLOSED_EARLY)),
+                },
+                State::Ended => return Poll::Ready(None),
+            }
+        };
+        if event.as_ref().map_or(true, StreamEvent::is_terminal) {
+            self.state = State::Ended;
+        }
+        Poll::Ready(Some(event))
+    }
+}
+
+impl<R> ReplyStream<R> {
+    fn begin(&mut self, outcome: Outcome) -> Result<StreamEvent, ModelFailure> {
+        match outcome {
+            Outcome::Events { events, stays_open } => {
+                self.state = State::Playing { events: events.into_iter(), stays_open };
+                Ok(StreamEvent::Opened(Opened::default()))
+            }
+            Outcome::Refused { status, body } => Err(ModelFailure::from_http(status, &body, "offline")),
+        }
+    }
+}

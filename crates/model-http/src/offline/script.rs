@@ -1,0 +1,139 @@
+//! The offline model that follows a script.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::{EventStream, ModelTransport, PreparedRequest, RequestBody};
+use serde_json::Value;
+
+use super::reply::{Asked, Reply, ReplyStream, Responder};
+use super::script_step::Step;
+
+/// Answers request after request from a list of steps. Clones share the list.
+///
+/// The file is a JSON array; each request takes one step:
+/// ~~~json
+/// [
+///   {"expect": {"lastUserContains": "list", "toolOffered": "exec_command"},
+///    "call": {"name": "exec_command", "arguments": {"cmd": "ls"}}},
+///   {"fail": {"status": 500, "body": {"error": {"message": "busy"}}}, "delayMs": 10},
+///   {"text": "done", "usage": {"inputTokens": 100, "outputTokens": 5}},
+///   {"events": [{"type": "response.created", "response": {"id": "r"}}], "hang": true}
+/// ]
+/// ~~~
+/// A request that does not fit its step, or comes after the last one, is refused with status 400 and a sentence that says
+/// why, and [`Script::finish`] reports it. Over HTTP, remember that the client retries a status of 500 and more, and that every
+/// retry takes a step.
+#[derive(Debug, Clone)]
+pub struct Script {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    steps: VecDeque<Step>,
+    total: usize,
+    requests: Vec<RequestBody>,
+    problems: Vec<String>,
+}
+
+/// A script that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptError {
+    #[error("the script is not a JSON array of steps: {0}")]
+    NotAList(String),
+    #[error("step {number} of the script {problem}")]
+    BadStep { number: usize, problem: String },
+}
+
+/// A script that was not played as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    /// Steps that no request took.
+    pub unused: usize,
+    /// Requests that did not fit, as they were told.
+    pub problems: Vec<String>,
+}
+
+impl fmt::Display for Leftover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unused = (self.unused > 0).then(|| format!("{} steps of the script were not used", self.unused));
+        let all = Vec::from_iter(unused.into_iter().chain(self.problems.iter().cloned()));
+        f.write_str(&all.join("; "))
+    }
+}
+
+impl std::error::Error for Leftover {}
+
+impl Script {
+    pub fn from_json(text: &str) -> Result<Self, ScriptError> {
+        let steps: Vec<Value> =
+            serde_json::from_str(text).map_err(|error| ScriptError::NotAList(error.to_string()))?;
+        let steps = steps.into_iter().zip(1..).map(|(step, number)| {
+            let bad = |problem: String| ScriptError::BadStep { number, problem };
+            let step: Step =
+                serde_json::from_value(step).map_err(|error| bad(format!("cannot be read: {error}")))?;
+            match step.complaint() {
+                Some(problem) => Err(bad(problem.to_owned())),
+                None => Ok(step),
+            }
+        });
+        let steps: VecDeque<Step> = steps.collect::<Result<_, _>>()?;
+        let state = State { total: steps.len(), steps, requests: Vec::new(), problems: Vec::new() };
+        Ok(Self { state: Arc::new(Mutex::new(state)) })
+    }
+
+    /// Whether every step was used and every request fitted.
+    pub fn finish(&self) -> Result<(), Leftover> {
+        self.with(|state| {
+            if state.steps.is_empty() && state.problems.is_empty() {
+                return Ok(());
+            }
+            Err(Leftover { unused: state.steps.len(), problems: state.problems.clone() })
+        })
+    }
+
+    /// The requests that took a step, oldest first.
+    pub fn requests(&self) -> Vec<RequestBody> {
+        self.with(|state| state.requests.clone())
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        // A state is whole between any two statements, so a panic elsewhere leaves nothing half done.
+        work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl State {
+    fn answer(&mut self, body: &RequestBody) -> Reply {
+        let Some(step) = self.steps.pop_front() else {
+            return self.refuse(format!("the script has {} steps and all are used", self.total));
+        };
+        self.requests.push(body.clone());
+        match step.mismatch(body) {
+            Some(mismatch) => {
+                let number = self.total - self.steps.len();
+                self.refuse(format!("the request does not fit step {number} of the script: {mismatch}"))
+            }
+            None => step.reply(body),
+        }
+    }
+
+    fn refuse(&mut self, problem: String) -> Reply {
+        self.problems.push(problem.clone());
+        Reply::refused(400, problem)
+    }
+}
+
+impl Responder for Script {
+    fn respond(&self, request: Asked<'_>) -> Reply {
+        self.with(|state| state.answer(request.body))
+    }
+}
+
+impl ModelTransport for Script {
+    fn open(&self, request: PreparedRequest) -> EventStream {
+        Box::pin(ReplyStream::new(self.clone(), request))
+    }
+}

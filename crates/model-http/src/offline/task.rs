@@ -1,0 +1,213 @@
+//! The rules: what the offline model understands of a sentence.
+
+use super::clause::{Clause, clauses, starts_with};
+use super::words::{
+    after, argument, first_code, first_path, looks_like_path, sentence, split_first, split_last, unquoted,
+    whole_code,
+};
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Task {
+    List {
+        path: String,
+    },
+    Read {
+        path: String,
+    },
+    Search {
+        text: String,
+        path: Option<String>,
+    },
+    Run {
+        command: String,
+    },
+    Create {
+        path: String,
+        text: String,
+    },
+    Replace {
+        old: String,
+        new: String,
+        path: String,
+    },
+    Plan {
+        steps: Vec<String>,
+    },
+    Say {
+        text: String,
+    },
+    Call {
+        tool: String,
+        input: String,
+    },
+    /// Understood by no rule.
+    Unknown {
+        text: String,
+    },
+}
+
+/// Everything the user asked for, in order.
+pub(super) fn tasks(text: &str) -> Vec<Task> {
+    let mut tasks: Vec<Task> = Vec::new();
+    for Clause { joint, text } in clauses(text) {
+        match (task(text), tasks.last_mut()) {
+            (Some(task), _) => tasks.push(task),
+            // Free text goes on until the next thing we know how to do.
+            (None, Some(Task::Say { text: said } | Task::Create { text: said, .. })) if !said.is_empty() => {
+                said.push_str(joint);
+                said.push_str(text);
+            }
+            (None, _) => tasks.push(Task::Unknown { text: text.to_owned() }),
+        }
+    }
+    tasks
+}
+
+fn task(clause: &str) -> Option<Task> {
+    let clause = without_manners(clause);
+    // A block of code is not asked to be run; it belongs to the sentence before it.
+    if let Some(command) = whole_code(clause).filter(|_| !clause.starts_with("```")) {
+        return Some(Task::Run { command });
+    }
+    let rules = [plan, list, call, replace, create, search, run, say, read];
+    rules.iter().find_map(|rule| rule(clause))
+}
+
+fn without_manners(mut clause: &str) -> &str {
+    const MANNERS: &[&str] = &[
+        "please ",
+        "can you ",
+        "could you ",
+        "now ",
+        "first ",
+        "first, ",
+        "finally ",
+        "finally, ",
+        "and ",
+        "also ",
+        "then ",
+    ];
+    while let Some(manner) = MANNERS.iter().find(|manner| starts_with(clause, manner)) {
+        clause = clause[manner.len()..].trim_start();
+    }
+    clause
+}
+
+fn plan(clause: &str) -> Option<Task> {
+    let rest = after(clause, &["plan", "make a plan", "update the plan", "make a plan with"])?;
+    let rest = rest.strip_prefix(':').unwrap_or(rest);
+    let separator = if rest.contains(';') { ';' } else { ',' };
+    let steps = rest.split(separator).map(|step| sentence(step).to_owned()).filter(|step| !step.is_empty());
+    let steps = Vec::from_iter(steps);
+    (!steps.is_empty()).then_some(Task::Plan { steps })
+}
+
+fn list(clause: &str) -> Option<Task> {
+    let clause = sentence(clause);
+    if clause.eq_ignore_ascii_case("ls")
+        || after(clause, &["what files are here", "what files are there"]).is_some()
+    {
+        return Some(Task::List { path: ".".to_owned() });
+    }
+    let rest = after(clause, &["list", "show", "show me"])?;
+    let rest = after(rest, &["all", "the", "all the", "all of the"]).unwrap_or(rest);
+    let rest = after(rest, &["files", "folder", "directory", "contents", "content"])?;
+    let place = after(rest, &["in", "of", "under", "in the folder", "in the directory"]).map(unquoted);
+    let here = ["", "here", "this folder", "this directory", "the current directory", "the workspace"];
+    let path = place.filter(|place| !here.contains(&place.as_str())).unwrap_or_else(|| ".".to_owned());
+    (!path.contains(char::is_whitespace)).then_some(Task::List { path })
+}
+
+fn read(clause: &str) -> Option<Task> {
+    let clause = sentence(clause);
+    if let Some(rest) =
+        after(clause, &["read", "cat", "read the", "read the file", "read file", "cat the file"])
+    {
+        let path = argument(rest).filter(|(_, rest)| rest.is_empty()).map(|(path, _)| path);
+        return path.or_else(|| first_path(rest)).map(|path| Task::Read { path });
+    }
+    // These verbs mean many things; only with something that looks like a file do they mean this.
+    let rest = after(clause, &["show", "show me", "open", "print", "display"])?;
+    first_path(rest).map(|path| Task::Read { path })
+}
+
+fn search(clause: &str) -> Option<Task> {
+    let clause = sentence(clause);
+    let exact = after(
+        clause,
+        &["search for", "grep", "grep for", "look for", "search the files for", "search the code for"],
+    );
+    let rest = exact
+        .or_else(|| after(clause, &["search", "find"]).filter(|rest| split_last(rest, " in ").is_some()))?;
+    let (text, path) = match split_last(rest, " in ") {
+        Some((text, path)) if argument(path).is_some_and(|(_, rest)| rest.is_empty()) => {
+            (text, Some(unquoted(path)))
+        }
+        _ => (rest, None),
+    };
+    let text = unquoted(after(text, &["the text", "text"]).unwrap_or(text));
+    (!text.is_empty()).then_some(Task::Search { text, path })
+}
+
+fn run(clause: &str) -> Option<Task> {
+    let rest = after(clause, &["run", "execute", "run the command", "execute the command", "run command"])?;
+    let rest = rest.strip_prefix(':').unwrap_or(rest).trim();
+    if let Some(code) = first_code(rest) {
+        return Some(Task::Run { command: code });
+    }
+    // "Run the tests" names no command.
+    let is_prose = after(rest, &["the", "a", "an", "all", "my", "this", "it", "that"]).is_some();
+    (!rest.is_empty() && !is_prose).then(|| Task::Run { command: rest.to_owned() })
+}
+
+fn create(clause: &str) -> Option<Task> {
+    if let Some(rest) = after(clause, &["write"])
+        && let Some((text, path)) = split_last(sentence(rest), " to ")
+        && let Some(path) = first_path(path)
+    {
+        return Some(Task::Create { path, text: unquoted(text) });
+    }
+    let rest = after(clause, &["create", "write", "make", "add"])?;
+    let named = after(rest, &["a", "the", "a new", "new"]).unwrap_or(rest);
+    let file = after(named, &["file", "file called", "file named", "text file"]);
+    let (path, rest) = argument(file.unwrap_or(named))?;
+    let path = if rest.is_empty() { sentence(&path).to_owned() } else { path };
+    if file.is_none() && !looks_like_path(&path) {
+        return None;
+    }
+    let text = after(rest, &["with", "containing", "that says", "saying", "that contains"]);
+    if text.is_none() && !rest.trim_end_matches('.').is_empty() {
+        return None;
+    }
+    let text = text.unwrap_or_default();
+    let text = after(text, &["the text", "the content", "the contents", "text", "content", "contents"])
+        .unwrap_or(text);
+    let text = unquoted(text.strip_prefix(':').unwrap_or(text));
+    Some(Task::Create { path, text })
+}
+
+fn replace(clause: &str) -> Option<Task> {
+    let rest = after(sentence(clause), &["replace", "change"])?;
+    let (change, path) = split_last(rest, " in ")?;
+    let path = after(path, &["the file", "file"]).unwrap_or(path);
+    let (old, new) = [" with ", " to ", " by "].iter().find_map(|joint| split_first(change, joint))?;
+    let (old, new, path) = (unquoted(old), unquoted(new), unquoted(path));
+    let is_clear = !old.is_empty() && !path.is_empty() && !path.contains(char::is_whitespace);
+    is_clear.then_some(Task::Replace { old, new, path })
+}
+
+fn say(clause: &str) -> Option<Task> {
+    let rest = after(clause, &["say", "reply with", "reply", "respond with", "answer with", "answer"])?;
+    let text = unquoted(rest.strip_prefix(':').unwrap_or(rest));
+    (!text.is_empty()).then_some(Task::Say { text })
+}
+
+fn call(clause: &str) -> Option<Task> {
+    let rest = after(clause, &["call", "call the tool", "use the tool", "call tool"])?;
+    let (tool, rest) = argument(rest)?;
+    let input =
+        after(rest, &["with", "with the arguments", "with arguments", "with input"]).unwrap_or(rest).trim();
+    let input = whole_code(input).unwrap_or_else(|| input.to_owned());
+    Some(Task::Call { tool: sentence(&tool).to_owned(), input })
+}

@@ -1,0 +1,42 @@
+//! Stands where a provider should be and is not.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use model::{EventStream, FailureClass, ModelFailure, ModelTransport, PreparedRequest, StreamEvent};
+
+/// Answers every request with how to get one that works. Chosen instead of a provider whose key is missing, so that
+/// everything that needs no model still does its work.
+#[derive(Debug, Clone)]
+pub struct UnavailableTransport {
+    failure: ModelFailure,
+}
+
+impl UnavailableTransport {
+    /// `key_variable` is the name of the environment variable that the provider's key is read from.
+    pub fn new(provider: &str, key_variable: &str) -> Self {
+        let message = format!(
+            "No key for the model provider `{provider}`: set {key_variable}, or choose the offline model with \
+             `--provider offline` or `model_provider = \"offline\"`."
+        );
+        Self { failure: ModelFailure::new(FailureClass::NotConfigured, message) }
+    }
+}
+
+impl ModelTransport for UnavailableTransport {
+    fn open(&self, _: PreparedRequest) -> EventStream {
+        Box::pin(Once(Some(self.failure.clone())))
+    }
+}
+
+/// Fails once and ends.
+struct Once(Option<ModelFailure>);
+
+impl Stream for Once {
+    type Item = Result<StreamEvent, ModelFailure>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.take().map(Err))
+    }
+}

@@ -1,0 +1,12 @@
+//! The crate from outside: against raw sockets on the loopback interface, and the offline model in a loop of fake tools.
+
+// A helper that fails is a failed test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::needless_pass_by_value)]
+
+mod http;
+mod offline;
+mod script;
+mod secrets;
+mod serve;
+mod support;
+mod tls;
