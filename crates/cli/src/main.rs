@@ -1,6 +1,7 @@
 //! The `oarlock` binary: reads the command line and calls the crate that does the work.
 
 mod generate;
+mod offline_model;
 
 use std::process::ExitCode;
 
@@ -22,37 +23,48 @@ enum Command {
         #[command(subcommand)]
         command: AppServerCommand,
     },
+    /// Serve the offline model as a Responses endpoint, for tests of programs that need a model.
+    ///
+    /// The offline model is a small deterministic test double inside this binary. It needs no key and no network, and
+    /// its answers say what it is.
+    OfflineModel(offline_model::Options),
 }
 
 #[derive(Debug, Subcommand)]
 enum AppServerCommand {
     /// Write the protocol as JSON Schema: one file per type and two bundles.
-    GenerateJsonSchema(generate::Options),
+    #[command(name = "generate-json-schema")]
+    JsonSchema(generate::Options),
     /// Write the protocol as a Python package of typed models.
-    GeneratePython(generate::Options),
+    #[command(name = "generate-python")]
+    Python(generate::Options),
     /// Write the protocol as TypeScript: one file per type, an index, and maps from methods to payloads.
-    GenerateTs(generate::Options),
+    #[command(name = "generate-ts")]
+    TypeScript(generate::Options),
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let result = match cli.command {
-        Command::AppServer { command: AppServerCommand::GenerateJsonSchema(options) } => {
-            generate::run(&options, protocol::export::json_schema)
-        }
-        Command::AppServer { command: AppServerCommand::GeneratePython(options) } => {
-            generate::run(&options, protocol::export::python)
-        }
-        Command::AppServer { command: AppServerCommand::GenerateTs(options) } => {
-            generate::run(&options, protocol::export::typescript)
-        }
-    };
+    match Cli::parse().command {
+        // What a generator cannot do is about what the caller gave, which clap reports with 2 as well.
+        Command::AppServer { command } => exit(app_server(&command), 2),
+        Command::OfflineModel(options) => exit(offline_model::run(&options), 1),
+    }
+}
+
+fn app_server(command: &AppServerCommand) -> anyhow::Result<()> {
+    match command {
+        AppServerCommand::JsonSchema(options) => generate::run(options, protocol::export::json_schema),
+        AppServerCommand::Python(options) => generate::run(options, protocol::export::python),
+        AppServerCommand::TypeScript(options) => generate::run(options, protocol::export::typescript),
+    }
+}
+
+fn exit(result: anyhow::Result<()>, failure: u8) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("oarlock: {error:#}");
-            // Every failure here is about what the caller gave, which clap reports with 2 as well.
-            ExitCode::from(2)
+            ExitCode::from(failure)
         }
     }
 }
