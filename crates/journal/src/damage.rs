@@ -1,0 +1,147 @@
+//! What is wrong with a journal, said so that a person can find the place.
+
+use std::fmt;
+
+/// How many places are named; past that they are only counted, so that a ruined file cannot fill memory.
+const NAMED: usize = 1_000;
+
+/// One thing that is wrong, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// From 1.
+    pub line: u64,
+    /// In bytes from the start of the file.
+    pub offset: u64,
+    pub what: What,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// Not shaped like a record; `salvaged` sound records were found inside it.
+    Malformed {
+        salvaged: usize,
+    },
+    NotUtf8 {
+        salvaged: usize,
+    },
+    BadChecksum {
+        salvaged: usize,
+    },
+    TooLong {
+        bytes: u64,
+    },
+    /// The last line was never finished: what a crash in the middle of a write leaves behind.
+    TornTail {
+        bytes: u64,
+    },
+    /// These numbers are there already. `differing` when the second says something else than the first, which stays.
+    Duplicate {
+        first: u64,
+        last: u64,
+        differing: bool,
+    },
+    /// Found later in the file than their numbers say, and put back into their place.
+    OutOfOrder {
+        first: u64,
+        last: u64,
+    },
+    /// No sound record has these numbers.
+    Missing {
+        first: u64,
+        last: u64,
+    },
+    /// The line is sound, and this release cannot read what it says.
+    Undecodable {
+        seq: u64,
+        reason: String,
+    },
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {} (byte {}): ", self.line, self.offset)?;
+        let inside = |salvaged| match salvaged {
+            0 => String::from("skipped"),
+            count => format!("{count} sound records inside it kept"),
+        };
+        match &self.what {
+            What::Malformed { salvaged } => write!(f, "not a record, {}", inside(*salvaged)),
+            What::NotUtf8 { salvaged } => write!(f, "invalid UTF-8, {}", inside(*salvaged)),
+            What::BadChecksum { salvaged } => write!(f, "checksum does not match, {}", inside(*salvaged)),
+            What::TooLong { bytes } => write!(f, "{bytes} bytes without a line break, skipped"),
+            What::TornTail { bytes } => write!(f, "unfinished last line, {bytes} bytes cut"),
+            What::Duplicate { first, last, differing: false } => {
+                write!(f, "records {first}..={last} repeated, skipped")
+            }
+            What::Duplicate { first, last, differing: true } => {
+                write!(f, "records {first}..={last} there a second time with other content, skipped")
+            }
+            What::OutOfOrder { first, last } => {
+                write!(f, "records {first}..={last} out of order, put in place")
+            }
+            What::Missing { first, last } => write!(f, "records {first}..={last} are missing"),
+            What::Undecodable { seq, reason } => write!(f, "record {seq} kept but not understood: {reason}"),
+        }
+    }
+}
+
+/// Everything that is wrong with one journal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DamageReport {
+    named: Vec<Damage>,
+    total: u64,
+}
+
+impl DamageReport {
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// How many places there are, named or not.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The places in the order they were found, at most a thousand.
+    pub fn named(&self) -> &[Damage] {
+        &self.named
+    }
+
+    /// Whether anything is wrong besides an unfinished last line, which every crash may leave.
+    pub fn is_beyond_tail(&self) -> bool {
+        let tails = self.named.iter().filter(|damage| matches!(damage.what, What::TornTail { .. })).count();
+        self.total > tails as u64
+    }
+
+    pub(crate) fn add(&mut self, line: u64, offset: u64, what: What) {
+        if let Some(last) = self.named.last_mut()
+            && last.what.absorb(&what)
+        {
+            return;
+        }
+        self.total += 1;
+        if self.named.len() < NAMED {
+            self.named.push(Damage { line, offset, what });
+        }
+    }
+}
+
+impl What {
+    /// Neighbours with the same fault are one place: a moved block of a thousand records is one thing to say.
+    fn absorb(&mut self, next: &What) -> bool {
+        match (self, next) {
+            (
+                What::Duplicate { last, differing: mine, .. },
+                What::Duplicate { first, last: end, differing: theirs },
+            ) if *last + 1 == *first && mine == theirs => {
+                *last = *end;
+                true
+            }
+            (What::OutOfOrder { last, .. }, What::OutOfOrder { first, last: end }) if *last + 1 == *first => {
+                *last = *end;
+                true
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! From records to what a thread was: the model's history, the turns clients see, and the facts about the thread.
+//! One pass over one stream of records gives all three, so they cannot disagree.
+
+use std::collections::{HashMap, HashSet};
+
+use protocol::{ResponseItem, RolloutRecord, SessionMeta, ThreadId, ThreadTokenUsage, Turn, TurnId};
+use serde_json::Value;
+
+use crate::facts::{Fact, Summary};
+use crate::operations::OpenOperation;
+use crate::record::{Entry, Record};
+use crate::turn_builder::TurnBuilder;
+
+/// A thread as its journal tells it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct History {
+    /// What the model is to see: compaction replaces what was before it, a rolled-back turn is gone.
+    pub model: Vec<ResponseItem>,
+    /// What clients see. A turn that never ended is interrupted.
+    pub turns: Vec<Turn>,
+    pub summary: Summary,
+    pub meta: Option<SessionMeta>,
+    pub token_usage: Option<ThreadTokenUsage>,
+    /// The settings of the last turn that is not rolled back.
+    pub turn_context: Option<Value>,
+    /// Operations that have neither finished nor been withdrawn, oldest first.
+    pub operations: Vec<OpenOperation>,
+    /// The turn that had not ended, for a host that wants to take it up again.
+    pub unfinished_turn: Option<TurnId>,
+}
+
+/// Takes records in order and becomes a [`History`].
+#[derive(Debug, Default)]
+pub struct HistoryBuilder {
+    summary: Summary,
+    meta: Option<SessionMeta>,
+    token_usage: Option<ThreadTokenUsage>,
+    /// What happened, cut at the turns. The first has no turn: what came before all of them.
+    segments: Vec<Segment>,
+    places: HashMap<TurnId, usize>,
+    rolled_back: HashSet<TurnId>,
+    operations: Vec<OpenOperation>,
+}
+
+/// One turn, with whatever was recorded between it and the next.
+#[derive(Debug, Default)]
+struct Segment {
+    turn: Option<TurnBuilder>,
+    model: Vec<ModelStep>,
+    context: Option<Value>,
+}
+
+#[derive(Debug)]
+enum ModelStep {
+    Add(Box<ResponseItem>),
+    Replace(Vec<ResponseItem>),
+}
+
+impl HistoryBuilder {
+    /// For the thread with this id; the identity of any other found in the file is ignored.
+    pub fn new(thread_id: Option<ThreadId>) -> Self {
+        Self { summary: Summary::of_thread(thread_id), segments: vec![Segment::default()], ..Self::default() }
+    }
+
+    pub fn add(&mut self, entry: Entry) {
+        let record = match entry.record {
+            Record::Known(record) => record,
+            // What this release cannot read still happened.
+            Record::Foreign(_) => return self.summary.apply(Fact::Activity, entry.at_ms),
+        };
+        self.summary.apply(Fact::of(&record), entry.at_ms);
+        match record {
+            RolloutRecord::SessionMeta { meta } => self.identify(meta),
+            RolloutRecord::TurnStarted { turn_id, at_ms } => self.start(turn_id, at_ms),
+            RolloutRecord::TurnContext { turn_id, context } => {
+                if let Some(segment) = self.segment_of(turn_id) {
+                    segment.context = Some(context);
+                }
+            }
+            RolloutRecord::ResponseItem { turn_id, item } => self.model_step(turn_id, ModelStep::add(item)),
+            RolloutRecord::Compacted { turn_id, replacement, .. } => {
+                self.model_step(Some(turn_id), ModelStep::Replace(replacement));
+            }
+            RolloutRecord::ThreadItem { turn_id, item } => {
+                if let Some(turn) = self.turn_of(turn_id) {
+                    turn.upsert(item);
+                }
+            }
+            RolloutRecord::TokenUsage { usage, .. } => self.token_usage = Some(usage),
+            RolloutRecord::RolledBack { num_turns } => self.roll_back(num_turns),
+            RolloutRecord::TurnEnded { turn_id, status, error, at_ms } => {
+                if let Some(turn) = self.turn_of(turn_id) {
+                    turn.end(status, error, at_ms);
+                }
+            }
+            RolloutRecord::Operation { operation } => {
+                let turn = self.segments.last().and_then(|segment| segment.turn.as_ref());
+                OpenOperation::fold(&mut self.operations, turn.map(TurnBuilder::id), operation);
+            }
+            RolloutRecord::Metadata { .. } => {}
+        }
+    }
+
+    pub fn finish(self) -> History {
+        let Self { summary, meta, token_usage, segments, operations, .. } = self;
+        let mut history = History { summary, meta, token_usage, operations, ..History::default() };
+        // Exactly the room that is needed: for a long thread, growing by doubling would cost as much again.
+        history.turns.reserve_exact(segments.iter().filter(|segment| segment.turn.is_some()).count());
+        history.model.reserve_exact(steps_since_replacement(&segments));
+        for segment in segments {
+            for step in segment.model {
+                match step {
+                    ModelStep::Add(item) => history.model.push(*item),
+                    ModelStep::Replace(items) => {
+                        history.model.clear();
+                        history.model.extend(items);
+                    }
+                }
+            }
+            history.turn_context = segment.context.or(history.turn_context);
+            if let Some(turn) = segment.turn {
+                history.unfinished_turn = turn.is_open().then(|| turn.id().clone());
+                history.turns.push(turn.finish());
+            }
+        }
+        history
+    }
+
+    fn identify(&mut self, meta: SessionMeta) {
+        if self.meta.is_none() && self.summary.thread_id.as_ref() == Some(&meta.thread_id) {
+            self.meta = Some(meta);
+        }
+    }
+
+    /// A suspended turn starts again under its own id and in its own place; one rolled back never does.
+    fn start(&mut self, turn_id: TurnId, at_ms: i64) {
+        if let Some(turn) = self.turn_of(turn_id) {
+            turn.start(at_ms);
+        }
+    }
+
+    fn model_step(&mut self, turn_id: Option<TurnId>, step: ModelStep) {
+        let segment = match turn_id {
+            Some(turn_id) => self.segment_of(turn_id),
+            None => Some(self.last()),
+        };
+        if let Some(segment) = segment {
+            segment.model.push(step);
+        }
+    }
+
+    fn last(&mut self) -> &mut Segment {
+        if self.segments.is_empty() {
+            self.segments.push(Segment::default());
+        }
+        let last = self.segments.len() - 1;
+        &mut self.segments[last]
+    }
+
+    /// The segment of a turn, made when the record that began it is lost; none when the turn was rolled back.
+    fn segment_of(&mut self, turn_id: TurnId) -> Option<&mut Segment> {
+        if self.rolled_back.contains(&turn_id) {
+            return None;
+        }
+        let next = self.segments.len();
+        let at = *self.places.entry(turn_id.clone()).or_insert(next);
+        if at == next {
+            self.segments.push(Segment { turn: Some(TurnBuilder::new(turn_id)), ..Segment::default() });
+        }
+        self.segments.get_mut(at)
+    }
+
+    fn turn_of(&mut self, turn_id: TurnId) -> Option<&mut TurnBuilder> {
+        self.segment_of(turn_id)?.turn.as_mut()
+    }
+
+    /// Drops the last turns as clients count them, and everything recorded since the first of them began.
+    fn roll_back(&mut self, num_turns: u32) {
+        for _ in 0..num_turns {
+            let Some(at) = self.segments.iter().rposition(|segment| segment.turn.is_some()) else { break };
+            let dropped = self.segments.drain(at..).filter_map(|segment| segment.turn);
+            self.rolled_back.extend(dropped.map(|turn| turn.id().clone()));
+        }
+        let rolled_back = &self.rolled_back;
+        self.places.retain(|turn_id, _| !rolled_back.contains(turn_id));
+        self.operations
+            .retain(|operation| operation.turn_id.as_ref().is_none_or(|id| !rolled_back.contains(id)));
+    }
+}
+
+/// How many items the model's history will hold at most.
+fn steps_since_replacement(segments: &[Segment]) -> usize {
+    let mut count = 0;
+    for step in segments.iter().flat_map(|segment| &segment.model) {
+        count = match step {
+            ModelStep::Add(_) => count + 1,
+            ModelStep::Replace(items) => items.len(),
+        };
+    }
+    count
+}
+
+impl ModelStep {
+    fn add(item: ResponseItem) -> Self {
+        Self::Add(Box::new(item))
+    }
+}

@@ -1,0 +1,182 @@
+//! The open database, and bringing it up to date with the journals.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::columns;
+use super::refresh::{self, Known, Plan};
+use super::schema::{self, Opened};
+use crate::event::{Observer, RebuildReason, StoreEvent};
+use crate::facts::Summary;
+use crate::layout::{Layout, Stored, ThreadKey};
+use crate::row::ThreadRow;
+
+/// So many journals are read between two commits and two reports of progress.
+const AT_ONCE: usize = 50;
+
+pub(super) struct Database {
+    connection: Connection,
+    layout: Layout,
+    observer: Observer,
+    /// Why the table is empty or behind, until it has been compared with the disk.
+    stale: Option<RebuildReason>,
+    is_in_memory: bool,
+}
+
+impl Database {
+    /// Falls back to memory where the disk does not let us, which only a lack of memory can prevent.
+    pub(super) fn open(layout: &Layout, observer: &Observer) -> rusqlite::Result<Self> {
+        match schema::open(&layout.index()) {
+            Ok(opened) => Ok(Self::of(opened, layout, observer)),
+            Err(error) => Self::in_memory(&error, layout, observer),
+        }
+    }
+
+    /// Another process may have died without writing what it knew, so even a full table is compared once.
+    fn of(Opened { connection, reason }: Opened, layout: &Layout, observer: &Observer) -> Self {
+        let stale = Some(reason.unwrap_or(RebuildReason::Behind));
+        let (layout, observer) = (layout.clone(), observer.clone());
+        Self { connection, layout, observer, stale, is_in_memory: false }
+    }
+
+    fn in_memory(error: &rusqlite::Error, layout: &Layout, observer: &Observer) -> rusqlite::Result<Self> {
+        observer(&StoreEvent::IndexInMemory { reason: error.to_string() });
+        Ok(Self { is_in_memory: true, ..Self::of(schema::open_in_memory()?, layout, observer) })
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        self.layout.root()
+    }
+
+    /// Sets a corrupt file aside and starts over. False in memory, where there is nothing to set aside.
+    pub(super) fn replace_corrupt(&mut self) -> rusqlite::Result<bool> {
+        if self.is_in_memory {
+            return Ok(false);
+        }
+        // Let go of first: a corrupt file is not to be written to any more.
+        self.connection = schema::open_in_memory()?.connection;
+        *self = Self::of(schema::open_again(&self.layout.index())?, &self.layout, &self.observer);
+        Ok(true)
+    }
+
+    /// Starts over in memory when that error says that the disk will take nothing more.
+    pub(super) fn retreat(&mut self, error: &rusqlite::Error) -> rusqlite::Result<()> {
+        if schema::is_unwritable(error) && !self.is_in_memory {
+            *self = Self::in_memory(error, &self.layout, &self.observer)?;
+        }
+        Ok(())
+    }
+
+    /// Starts over with an empty file.
+    pub(super) fn delete(&mut self) -> rusqlite::Result<()> {
+        if !self.is_in_memory {
+            // Let go of first: it would go on writing to files that have no name.
+            self.connection = schema::open_in_memory()?.connection;
+            schema::delete(&self.layout.index());
+        }
+        *self = Self::open(&self.layout, &self.observer)?;
+        Ok(())
+    }
+
+    pub(super) fn row(&self, key: &ThreadKey) -> rusqlite::Result<Option<ThreadRow>> {
+        let sql = format!("SELECT {} FROM threads WHERE id = ?", columns::COLUMNS);
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        statement.query_row([key.as_str()], |row| columns::load(self.layout.root(), row)).optional()
+    }
+
+    pub(super) fn save(&mut self, rows: &[ThreadRow]) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction()?;
+        for row in rows {
+            columns::save(&transaction, self.layout.root(), row)?;
+        }
+        transaction.commit()
+    }
+
+    pub(super) fn distrust(&mut self) {
+        self.stale.get_or_insert(RebuildReason::Behind);
+    }
+
+    /// Compares with the disk, unless that was done already. `live` are the rows of journals open in this process.
+    pub(super) fn freshen(&mut self, live: &[ThreadRow]) -> rusqlite::Result<()> {
+        let Some(reason) = self.stale.clone() else { return Ok(()) };
+        // In this order: what another process adds meanwhile is on the disk before it is in the table.
+        let known = self.known()?;
+        let live_ids: HashSet<String> = live.iter().map(|row| row.thread_id.to_string()).collect();
+        let plan = refresh::plan(self.layout.walk(), &known, &live_ids);
+        let total = plan.read.len();
+        if total > 0 {
+            (self.observer)(&StoreEvent::IndexRebuilding { reason, threads: total });
+        }
+        let mut damaged = 0;
+        for (journals, done) in plan.read.chunks(AT_ONCE).zip((0..).step_by(AT_ONCE)) {
+            (self.observer)(&StoreEvent::IndexProgress { done, total });
+            damaged += self.read(journals)?;
+        }
+        self.put_right(&plan)?;
+        self.save(live)?;
+        self.stale = None;
+        if total > 0 {
+            (self.observer)(&StoreEvent::IndexProgress { done: total, total });
+            (self.observer)(&StoreEvent::IndexRebuilt { threads: total, damaged });
+        }
+        Ok(())
+    }
+
+    /// Says how many of the journals are damaged.
+    fn read(&mut self, journals: &[Stored]) -> rusqlite::Result<usize> {
+        let mut rows = Vec::with_capacity(journals.len());
+        for journal in journals {
+            let before = self.row(&journal.key)?;
+            rows.push(row_of(journal, before.as_ref().map(|row| &row.summary), &self.observer));
+        }
+        self.save(&rows)?;
+        Ok(rows.iter().filter(|row| row.is_damaged).count())
+    }
+
+    fn put_right(&mut self, plan: &Plan) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction()?;
+        for Stored { key, path, is_archived, .. } in &plan.moved {
+            let path = path.strip_prefix(self.layout.root()).unwrap_or(path);
+            transaction.execute(
+                "UPDATE threads SET path = ?, archived = ? WHERE id = ?",
+                (path.to_string_lossy(), is_archived, key.as_str()),
+            )?;
+        }
+        for id in &plan.gone {
+            // One that was being moved while we looked may have been in neither place.
+            if ThreadKey::parse(id).is_ok_and(|key| self.layout.find(&key).is_some()) {
+                continue;
+            }
+            transaction.execute("DELETE FROM threads WHERE id = ?", [id])?;
+        }
+        transaction.commit()
+    }
+
+    fn known(&self) -> rusqlite::Result<HashMap<String, Known>> {
+        let mut statement = self.connection.prepare_cached("SELECT id, path, length FROM threads")?;
+        let rows = statement.query_map([], |row| {
+            let path = self.layout.root().join(row.get::<_, String>(1)?);
+            Ok((row.get(0)?, Known { path, length: row.get::<_, i64>(2)?.cast_unsigned() }))
+        })?;
+        rows.collect()
+    }
+}
+
+/// The row of a journal as it is on the disk.
+pub(super) fn row_of(journal: &Stored, before: Option<&Summary>, observer: &Observer) -> ThreadRow {
+    let (row, read) = refresh::row_of(journal, before);
+    let path = journal.path.clone();
+    match read {
+        // An unfinished last line may just be one that another process is writing.
+        Ok(damage) if !damage.is_beyond_tail() => {}
+        Ok(damage) => observer(&StoreEvent::ThreadDamaged { path, damage }),
+        Err(error) => observer(&StoreEvent::ThreadUnreadable { path, reason: error.to_string() }),
+    }
+    row
+}

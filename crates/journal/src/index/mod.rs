@@ -1,0 +1,226 @@
+//! The list of threads, in SQLite. Everything in it comes from the journals: it may be behind them for a moment,
+//! never ahead of them, and deleting it loses nothing.
+
+mod columns;
+mod database;
+mod query;
+mod refresh;
+mod schema;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+pub use query::{ListQuery, Page};
+
+use self::database::Database;
+use crate::committer::lock;
+use crate::error::JournalError;
+use crate::event::Observer;
+use crate::layout::{Layout, Stored, ThreadKey};
+use crate::row::ThreadRow;
+
+/// How long a changed row may wait for others to be written with it.
+const GATHER: Duration = Duration::from_millis(200);
+
+/// A row that is changed by its journal and written by the index.
+pub(crate) type SharedRow = Arc<Mutex<ThreadRow>>;
+
+pub(crate) struct Index {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    layout: Layout,
+    observer: Observer,
+    /// Opened when it is first needed: a process that lists nothing starts sooner.
+    database: Mutex<Option<Database>>,
+    pending: Mutex<Pending>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct Pending {
+    /// Changed and not yet written.
+    dirty: HashMap<String, SharedRow>,
+    /// Journals open in this process.
+    live: HashMap<String, SharedRow>,
+    is_closing: bool,
+}
+
+impl Index {
+    pub(crate) fn new(layout: Layout, observer: Observer) -> Self {
+        let shared = Arc::new(Shared {
+            layout,
+            observer,
+            database: Mutex::default(),
+            pending: Mutex::default(),
+            wake: Condvar::new(),
+        });
+        let background = shared.clone();
+        let thread = thread::Builder::new().name("thread-index".to_owned()).spawn(move || background.run());
+        let thread = thread.inspect_err(|error| tracing::warn!(%error, "no thread for the index")).ok();
+        Self { shared, thread }
+    }
+
+    /// A journal was opened in this process; its row changes with it from now on.
+    pub(crate) fn opened(&self, key: &ThreadKey, row: &SharedRow) {
+        lock(&self.shared.pending).live.insert(key.as_str().to_owned(), row.clone());
+        self.note(key, row);
+    }
+
+    /// The journal with this row was closed. It may be open again by now, with another row.
+    pub(crate) fn closed(&self, key: &ThreadKey, row: &SharedRow) {
+        let mut pending = lock(&self.shared.pending);
+        if pending.live.get(key.as_str()).is_some_and(|live| Arc::ptr_eq(live, row)) {
+            pending.live.remove(key.as_str());
+        }
+    }
+
+    pub(crate) fn live(&self, key: &ThreadKey) -> Option<ThreadRow> {
+        let row = lock(&self.shared.pending).live.get(key.as_str()).cloned();
+        row.map(|row| lock(&row).clone())
+    }
+
+    /// A row has changed.
+    pub(crate) fn note(&self, key: &ThreadKey, row: &SharedRow) {
+        let mut pending = lock(&self.shared.pending);
+        if pending.dirty.insert(key.as_str().to_owned(), row.clone()).is_none() {
+            self.shared.wake.notify_one();
+        }
+    }
+
+    pub(crate) fn list(&self, query: &ListQuery) -> Result<Page, JournalError> {
+        let cursor = query.cursor()?;
+        self.shared.attempt(|database| {
+            self.shared.flush(database);
+            database.freshen(&self.shared.live_rows())?;
+            // Again, for when the disk refused and the index has gone to memory.
+            self.shared.flush(database);
+            query.run(database.connection(), database.root(), cursor.as_ref())
+        })
+    }
+
+    /// What is known of one thread.
+    pub(crate) fn row(&self, key: &ThreadKey) -> Result<Option<ThreadRow>, JournalError> {
+        let changed = {
+            let pending = lock(&self.shared.pending);
+            pending.live.get(key.as_str()).or_else(|| pending.dirty.get(key.as_str())).cloned()
+        };
+        match changed {
+            Some(row) => Ok(Some(lock(&row).clone())),
+            None => self.shared.attempt(|database| database.row(key)),
+        }
+    }
+
+    /// Reads one journal anew and remembers what it says.
+    pub(crate) fn reread(&self, journal: &Stored) -> Result<ThreadRow, JournalError> {
+        let before = self.row(&journal.key)?.map(|row| row.summary);
+        let row = database::row_of(journal, before.as_ref(), &self.shared.observer);
+        self.note(&journal.key, &Arc::new(Mutex::new(row.clone())));
+        Ok(row)
+    }
+
+    /// Compares the whole index with the disk.
+    pub(crate) fn refresh(&self) -> Result<(), JournalError> {
+        self.shared.attempt(|database| {
+            database.distrust();
+            database.freshen(&self.shared.live_rows())
+        })
+    }
+
+    /// Starts over with an empty index, filled from the journals when it is next asked.
+    pub(crate) fn delete(&self) -> Result<(), JournalError> {
+        self.shared.attempt(Database::delete)
+    }
+}
+
+impl Shared {
+    /// Writes changed rows a moment after they change, several at a time.
+    fn run(&self) {
+        let mut pending = lock(&self.pending);
+        while !pending.is_closing {
+            if pending.dirty.is_empty() {
+                pending = self.wake.wait(pending).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let not_closing = |pending: &mut Pending| !pending.is_closing;
+            let waited = self.wake.wait_timeout_while(pending, GATHER, not_closing);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            self.flush_now();
+            pending = lock(&self.pending);
+        }
+    }
+
+    fn flush_now(&self) {
+        let flushed = self.attempt(|database| {
+            self.flush(database);
+            Ok(())
+        });
+        if let Err(error) = flushed {
+            tracing::warn!(%error, "cannot open the thread index");
+        }
+    }
+
+    /// Writes what changed. A failure costs nothing but time: the rows stay to be written later.
+    fn flush(&self, database: &mut Database) {
+        let dirty = std::mem::take(&mut lock(&self.pending).dirty);
+        if dirty.is_empty() {
+            return;
+        }
+        let rows: Vec<ThreadRow> = dirty.values().map(|row| lock(row).clone()).collect();
+        let Err(error) = database.save(&rows) else { return };
+        tracing::warn!(%error, "cannot write the thread index");
+        let mut pending = lock(&self.pending);
+        for (key, row) in dirty {
+            // A row that came in meanwhile is newer.
+            pending.dirty.entry(key).or_insert(row);
+        }
+        drop(pending);
+        if let Err(error) = database.retreat(&error) {
+            tracing::error!(%error, "no thread index");
+        }
+    }
+
+    fn live_rows(&self) -> Vec<ThreadRow> {
+        let live: Vec<SharedRow> = lock(&self.pending).live.values().cloned().collect();
+        live.iter().map(|row| lock(row).clone()).collect()
+    }
+
+    /// A database that turns out to be corrupt is replaced and asked again.
+    fn attempt<T>(&self, work: impl Fn(&mut Database) -> rusqlite::Result<T>) -> Result<T, JournalError> {
+        let mut slot = lock(&self.database);
+        let database = match slot.take() {
+            Some(database) => database,
+            None => Database::open(&self.layout, &self.observer)?,
+        };
+        let database = slot.insert(database);
+        match work(database) {
+            Err(error) if schema::is_corrupt(&error) && database.replace_corrupt()? => Ok(work(database)?),
+            result => Ok(result?),
+        }
+    }
+}
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        lock(&self.shared.pending).is_closing = true;
+        self.shared.wake.notify_all();
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != thread::current().id()
+        {
+            let _ = thread.join();
+        }
+        if !lock(&self.shared.pending).dirty.is_empty() {
+            self.shared.flush_now();
+        }
+    }
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Index").field("root", &self.shared.layout.root()).finish_non_exhaustive()
+    }
+}

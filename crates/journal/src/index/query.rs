@@ -1,0 +1,182 @@
+//! A page of the list of threads: which, in what order, and where the next page begins.
+
+use std::path::Path;
+
+use protocol::{SortDirection, ThreadSortKey, ThreadSourceKind};
+use rusqlite::Connection;
+use rusqlite::types::Value;
+
+use super::columns::{COLUMNS, load};
+use crate::error::JournalError;
+use crate::layout::ThreadKey;
+use crate::row::{INTERACTIVE, ThreadRow, words_of};
+use crate::time;
+
+const DEFAULT_LIMIT: usize = 25;
+const MAX_LIMIT: usize = 100;
+
+/// What a list is to show. The default is the first page of everything a person started.
+#[derive(Debug, Clone)]
+pub struct ListQuery {
+    /// From the page before.
+    pub cursor: Option<String>,
+    /// At least 1 and at most 100.
+    pub limit: usize,
+    pub sort_key: ThreadSortKey,
+    pub direction: SortDirection,
+    /// Any of these, or all when empty.
+    pub model_providers: Vec<String>,
+    /// Any of these, or what a person started when empty.
+    pub source_kinds: Vec<ThreadSourceKind>,
+    pub archived: bool,
+    /// Exactly one of these folders, or any when empty.
+    pub cwds: Vec<String>,
+    /// Part of the preview, in exactly these letters.
+    pub search_term: Option<String>,
+    /// Threads in which no user has said anything, too.
+    pub with_silent: bool,
+}
+
+impl Default for ListQuery {
+    fn default() -> Self {
+        Self {
+            cursor: None,
+            limit: DEFAULT_LIMIT,
+            sort_key: ThreadSortKey::CreatedAt,
+            direction: SortDirection::Desc,
+            model_providers: Vec::new(),
+            source_kinds: Vec::new(),
+            archived: false,
+            cwds: Vec::new(),
+            search_term: None,
+            with_silent: false,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    pub threads: Vec<ThreadRow>,
+    /// Unset on the last page.
+    pub next_cursor: Option<String>,
+}
+
+/// The last thread of a page. Milliseconds and the id place it among threads of the same second and millisecond.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Cursor {
+    at_ms: i64,
+    key: ThreadKey,
+}
+
+impl Cursor {
+    pub(super) fn parse(text: &str) -> Result<Self, JournalError> {
+        let parts = text.split_once('|');
+        let cursor = parts
+            .and_then(|(at, id)| Some(Self { at_ms: time::parse_ms(at)?, key: ThreadKey::parse(id).ok()? }));
+        cursor.ok_or_else(|| JournalError::InvalidCursor(text.to_owned()))
+    }
+}
+
+impl ListQuery {
+    /// Refuses a cursor that no page ends with.
+    pub(super) fn cursor(&self) -> Result<Option<Cursor>, JournalError> {
+        self.cursor.as_deref().map(Cursor::parse).transpose()
+    }
+
+    pub(super) fn run(
+        &self,
+        connection: &Connection,
+        root: &Path,
+        cursor: Option<&Cursor>,
+    ) -> rusqlite::Result<Page> {
+        let limit = self.limit.clamp(1, MAX_LIMIT);
+        let (sql, values) = self.sql(cursor, limit + 1);
+        let mut statement = connection.prepare_cached(&sql)?;
+        let rows = statement.query_map(rusqlite::params_from_iter(values), |row| load(root, row))?;
+        let mut threads = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+        let is_last = threads.len() <= limit;
+        threads.truncate(limit);
+        let next_cursor = threads.last().filter(|_| !is_last).map(|row| self.cursor_after(row));
+        Ok(Page { threads, next_cursor })
+    }
+
+    fn cursor_after(&self, row: &ThreadRow) -> String {
+        let at_ms = match self.sort_key {
+            ThreadSortKey::CreatedAt => row.summary.created_at_ms,
+            ThreadSortKey::UpdatedAt => row.summary.updated_at_ms,
+        };
+        format!("{}|{}", time::format_ms(at_ms), row.thread_id)
+    }
+
+    fn sql(&self, cursor: Option<&Cursor>, limit: usize) -> (String, Vec<Value>) {
+        let by = match self.sort_key {
+            ThreadSortKey::CreatedAt => "created_at_ms",
+            ThreadSortKey::UpdatedAt => "updated_at_ms",
+        };
+        let (order, beyond) = match self.direction {
+            SortDirection::Asc => ("ASC", ">"),
+            SortDirection::Desc => ("DESC", "<"),
+        };
+        let mut filter = Filter::new(self.archived);
+        if !self.with_silent {
+            // A damaged thread is shown even if its first words are what is lost.
+            filter.require("(preview IS NOT NULL OR damaged)");
+        }
+        let words: Vec<&str> = match self.source_kinds.as_slice() {
+            [] => INTERACTIVE.to_vec(),
+            kinds => kinds.iter().flat_map(|kind| words_of(*kind)).copied().collect(),
+        };
+        filter.any_or_unknown("source_word", words);
+        filter.any_or_unknown("model_provider", self.model_providers.iter().map(String::as_str).collect());
+        filter.any("cwd", &self.cwds);
+        if let Some(term) = &self.search_term {
+            filter.require("instr(preview, ?) > 0");
+            filter.values.push(Value::Text(term.clone()));
+        }
+        if let Some(Cursor { at_ms, key }) = cursor {
+            filter.require(&format!("({by}, id) {beyond} (?, ?)"));
+            filter.values.extend([Value::Integer(*at_ms), Value::Text(key.as_str().to_owned())]);
+        }
+        let Filter { sql, mut values } = filter;
+        values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
+        let sql =
+            format!("SELECT {COLUMNS} FROM threads WHERE {sql} ORDER BY {by} {order}, id {order} LIMIT ?");
+        (sql, values)
+    }
+}
+
+struct Filter {
+    sql: String,
+    values: Vec<Value>,
+}
+
+impl Filter {
+    fn new(archived: bool) -> Self {
+        Self { sql: "archived = ?".to_owned(), values: vec![Value::Integer(i64::from(archived))] }
+    }
+
+    fn require(&mut self, condition: &str) {
+        self.sql.push_str(" AND ");
+        self.sql.push_str(condition);
+    }
+
+    /// Nothing is asked for by an empty list.
+    fn any(&mut self, column: &str, allowed: &[String]) {
+        if !allowed.is_empty() {
+            self.require(&format!("{column} IN ({})", marks(allowed.len())));
+            self.values.extend(allowed.iter().map(|value| Value::Text(value.clone())));
+        }
+    }
+
+    /// What a damaged journal no longer says is no reason to hide it.
+    fn any_or_unknown(&mut self, column: &str, allowed: Vec<&str>) {
+        if !allowed.is_empty() {
+            self.require(&format!("({column} IS NULL OR {column} IN ({}))", marks(allowed.len())));
+            self.values.extend(allowed.into_iter().map(|value| Value::Text(value.to_owned())));
+        }
+    }
+}
+
+fn marks(count: usize) -> String {
+    vec!["?"; count].join(", ")
+}

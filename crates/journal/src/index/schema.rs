@@ -1,0 +1,190 @@
+//! The database file: its tables, and what is done when it is missing, of another version, or not a database at all.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+
+use crate::event::RebuildReason;
+
+/// Of the tables below. All of it comes from the journals, so another version is made anew instead of changed.
+const VERSION: i64 = 1;
+
+/// Another process may be in the middle of writing.
+const BUSY: Duration = Duration::from_secs(5);
+
+const TABLES: &str = "
+    DROP TABLE IF EXISTS threads;
+    CREATE TABLE threads (
+        id TEXT PRIMARY KEY NOT NULL,
+        path TEXT NOT NULL,
+        archived INTEGER NOT NULL,
+        damaged INTEGER NOT NULL,
+        length INTEGER NOT NULL,
+        created_at_ms INTEGER NOT NULL,
+        updated_at_ms INTEGER NOT NULL,
+        session_id TEXT,
+        preview TEXT,
+        name TEXT,
+        cwd TEXT,
+        originator TEXT,
+        cli_version TEXT,
+        source TEXT,
+        source_word TEXT,
+        thread_source TEXT,
+        model_provider TEXT,
+        model TEXT,
+        reasoning_effort TEXT,
+        git_sha TEXT,
+        git_branch TEXT,
+        git_origin_url TEXT,
+        has_git INTEGER NOT NULL,
+        agent_nickname TEXT,
+        agent_role TEXT,
+        forked_from_id TEXT,
+        tokens INTEGER
+    ) STRICT;
+    CREATE INDEX threads_by_creation ON threads (archived, created_at_ms, id);
+    CREATE INDEX threads_by_update ON threads (archived, updated_at_ms, id);
+";
+
+/// A database with its tables, and why they are empty if they are.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) connection: Connection,
+    pub(super) reason: Option<RebuildReason>,
+}
+
+/// Opens the index, setting aside what is not one.
+pub(super) fn open(path: &Path) -> rusqlite::Result<Opened> {
+    // The last connection to close leaves no write-ahead log behind; one that is there tells of a crash.
+    let was_open = fs::metadata(beside(path, "-wal")).is_ok_and(|metadata| metadata.len() > 0);
+    open_or_set_aside(path, was_open.then_some("quick_check"))
+}
+
+/// Opens an index that was found to be corrupt in use.
+pub(super) fn open_again(path: &Path) -> rusqlite::Result<Opened> {
+    open_or_set_aside(path, Some("integrity_check"))
+}
+
+fn open_or_set_aside(path: &Path, check: Option<&str>) -> rusqlite::Result<Opened> {
+    // Two processes that find the same corrupt file must not set aside each other's new one.
+    let _guard = guard(path);
+    match open_sound(path, check) {
+        Err(error) if is_corrupt(&error) => {
+            let kept_as = set_aside(path);
+            let opened = open_sound(path, None)?;
+            Ok(Opened { reason: Some(RebuildReason::Corrupt { kept_as }), ..opened })
+        }
+        result => result,
+    }
+}
+
+pub(super) fn open_in_memory() -> rusqlite::Result<Opened> {
+    let connection = Connection::open_in_memory()?;
+    connection.execute_batch(TABLES)?;
+    Ok(Opened { connection, reason: Some(RebuildReason::Missing) })
+}
+
+fn open_sound(path: &Path, check: Option<&str>) -> rusqlite::Result<Opened> {
+    let mut connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "normal")?;
+    if let Some(check) = check {
+        verify(&connection, check)?;
+    }
+    let reason = prepare(&mut connection)?;
+    Ok(Opened { connection, reason })
+}
+
+fn verify(connection: &Connection, check: &str) -> rusqlite::Result<()> {
+    let verdict: String = connection.query_row(&format!("PRAGMA {check}(1)"), [], |row| row.get(0))?;
+    match verdict.as_str() {
+        "ok" => Ok(()),
+        _ => Err(rusqlite::Error::SqliteFailure(
+            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT),
+            Some(verdict),
+        )),
+    }
+}
+
+/// Makes the tables where they are missing or of another version; a crash in between leaves the old ones.
+fn prepare(connection: &mut Connection) -> rusqlite::Result<Option<RebuildReason>> {
+    let version =
+        |connection: &Connection| connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0));
+    if version(connection)? == VERSION {
+        return Ok(None);
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found = version(&transaction)?;
+    if found == VERSION {
+        // Another process was faster.
+        return Ok(None);
+    }
+    transaction.execute_batch(TABLES)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()?;
+    Ok(Some(match found {
+        0 => RebuildReason::Missing,
+        found => RebuildReason::OtherVersion { found },
+    }))
+}
+
+/// Gives the file another name, with its log, and says which.
+fn set_aside(path: &Path) -> Option<PathBuf> {
+    let free = |number| {
+        let name = beside(path, &format!(".corrupt-{number}"));
+        (!name.exists()).then_some(name)
+    };
+    let kept_as = (1..10_000).find_map(free)?;
+    let _ = fs::rename(beside(path, "-wal"), beside(&kept_as, "-wal"));
+    let _ = fs::remove_file(beside(path, "-shm"));
+    match fs::rename(path, &kept_as) {
+        Ok(()) => Some(kept_as),
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "cannot set the corrupt thread index aside");
+            None
+        }
+    }
+}
+
+/// Deletes the index and everything that belongs to it.
+pub(super) fn delete(path: &Path) {
+    for ending in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(beside(path, ending));
+    }
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// Held until dropped. Without it, on a disk that cannot be written or locked, things go on as for one process.
+fn guard(path: &Path) -> Option<fs::File> {
+    let file =
+        fs::File::options().create(true).truncate(false).write(true).open(beside(path, ".lock")).ok()?;
+    file.lock().ok()?;
+    Some(file)
+}
+
+pub(super) fn is_corrupt(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// Whether the disk refuses, as opposed to another process being busy.
+pub(super) fn is_unwritable(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            ErrorCode::DiskFull
+                | ErrorCode::ReadOnly
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::CannotOpen
+                | ErrorCode::PermissionDenied
+        )
+    )
+}

@@ -1,0 +1,180 @@
+//! One line of a journal: `{"seq":N,"at":"…","type":"…","payload":{…},"crc":"8 hex"}`. The checksum is CRC-32C over
+//! every byte before the comma of the `crc` member, so a line is checked without parsing it.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::record::{self, Entry, SCHEMA, Strange};
+use crate::time;
+
+const HEAD: &[u8] = b"{\"seq\":";
+const CRC: &[u8] = b",\"crc\":\"";
+const END: &[u8] = b"\"}";
+/// `,"crc":"0123abcd"}`
+pub(crate) const SEAL_LEN: usize = CRC.len() + 8 + END.len();
+
+/// Everything a line says, before it has a place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Body<'a> {
+    pub(crate) at: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) schema: u32,
+    pub(crate) payload: &'a [u8],
+}
+
+/// Appends one line with its newline.
+pub(crate) fn encode(out: &mut Vec<u8>, seq: u64, body: Body<'_>) {
+    let start = out.len();
+    out.extend_from_slice(HEAD);
+    out.extend_from_slice(seq.to_string().as_bytes());
+    for part in [",\"at\":\"", body.at, "\",\"type\":\"", body.kind, "\""] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    if body.schema != SCHEMA {
+        out.extend_from_slice(format!(",\"schema\":{}", body.schema).as_bytes());
+    }
+    out.extend_from_slice(b",\"payload\":");
+    out.extend_from_slice(body.payload);
+    let crc = crc32c::crc32c(&out[start..]);
+    out.extend_from_slice(CRC);
+    out.extend_from_slice(format!("{crc:08x}").as_bytes());
+    out.extend_from_slice(END);
+    out.push(b'\n');
+}
+
+/// A line whose checksum holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sound {
+    pub(crate) seq: u64,
+    pub(crate) crc: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Not shaped like a line of a journal.
+    Shape,
+    Checksum,
+    Utf8,
+}
+
+/// Checks a line, given without its newline.
+pub(crate) fn check(line: &[u8]) -> Result<Sound, Fault> {
+    let fault = match seal(line) {
+        None => Fault::Shape,
+        Some(crc) if crc32c::crc32c(&line[..line.len() - SEAL_LEN]) != crc => Fault::Checksum,
+        Some(crc) => return seq(line).map(|seq| Sound { seq, crc }).ok_or(Fault::Shape),
+    };
+    Err(if std::str::from_utf8(line).is_err() { Fault::Utf8 } else { fault })
+}
+
+/// The checksum a line claims to have.
+pub(crate) fn seal(line: &[u8]) -> Option<u32> {
+    let hex = line.strip_suffix(END)?.last_chunk::<8>()?;
+    let before = &line[..line.len() - END.len() - hex.len()];
+    let lower = hex.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if !before.ends_with(CRC) || !lower {
+        return None;
+    }
+    u32::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()
+}
+
+/// The number a line begins with, where it begins like one.
+pub(crate) fn seq(line: &[u8]) -> Option<u64> {
+    let rest = line.strip_prefix(HEAD)?;
+    let end = rest.iter().take(21).position(|&byte| byte == b',')?;
+    if end == 0 || !rest[..end].iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    std::str::from_utf8(&rest[..end]).ok()?.parse().ok()
+}
+
+/// A sound line taken apart as far as its envelope.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Envelope<'a> {
+    pub(crate) seq: u64,
+    #[serde(borrow)]
+    at: Cow<'a, str>,
+    #[serde(borrow, rename = "type")]
+    pub(crate) kind: Cow<'a, str>,
+    #[serde(default = "first_schema")]
+    schema: u32,
+    #[serde(borrow)]
+    payload: &'a RawValue,
+}
+
+fn first_schema() -> u32 {
+    SCHEMA
+}
+
+impl<'a> Envelope<'a> {
+    pub(crate) fn parse(line: &'a [u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(line)
+    }
+
+    pub(crate) fn at_ms(&self) -> i64 {
+        time::parse_ms(&self.at).unwrap_or_default()
+    }
+
+    pub(crate) fn open(&self) -> (Entry, Option<Strange>) {
+        let (record, strange) = record::decode(&self.kind, self.schema, self.payload);
+        (Entry { seq: self.seq, at_ms: self.at_ms(), record }, strange)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Record;
+
+    fn line(seq: u64, kind: &str, schema: u32, payload: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        let body = Body { at: "2026-11-15T20:09:51.123Z", kind, schema, payload: payload.as_bytes() };
+        encode(&mut out, seq, body);
+        assert_eq!(out.pop(), Some(b'\n'));
+        out
+    }
+
+    #[test]
+    fn the_format_stays_what_it_is() {
+        let line = line(7, "rolledBack", 1, r#"{"numTurns":2}"#);
+        assert_eq!(
+            String::from_utf8(line).unwrap(),
+            r#"{"seq":7,"at":"2026-11-15T20:09:51.123Z","type":"rolledBack","payload":{"numTurns":2},"crc":"4353a114"}"#
+        );
+    }
+
+    #[test]
+    fn any_flipped_bit_is_noticed() {
+        let line = line(7, "rolledBack", 1, r#"{"numTurns":2}"#);
+        assert_eq!(check(&line).unwrap().seq, 7);
+        for bit in 0..line.len() * 8 {
+            let mut bad = line.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(check(&bad).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn unknown_kinds_and_newer_formats_come_back_byte_for_byte() {
+        for (kind, schema, payload) in [
+            ("teleported", 1, r#"{"to": "mars",  "x":1e999}"#),
+            ("rolledBack", 2, r#"{"numTurns":{"of":3}}"#),
+            ("teleported", 9, "[1, 2]"),
+        ] {
+            let before = line(3, kind, schema, payload);
+            let (entry, strange) = Envelope::parse(&before).unwrap().open();
+            assert_eq!(strange == Some(Strange::Kind), kind == "teleported");
+            let Record::Foreign(foreign) = entry.record else { panic!("{kind} is not foreign") };
+            assert_eq!(line(3, &foreign.kind, foreign.schema, foreign.payload.get()), before);
+        }
+    }
+
+    #[test]
+    fn a_known_kind_that_does_not_parse_is_told_apart() {
+        let line = line(3, "rolledBack", 1, r#"{"numTurns":"many"}"#);
+        let (_, strange) = Envelope::parse(&line).unwrap().open();
+        assert!(matches!(strange, Some(Strange::Payload(reason)) if reason.contains("invalid type")));
+    }
+}

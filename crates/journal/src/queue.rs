@@ -1,0 +1,182 @@
+//! What waits for the disk: lines in their order, and who wants to know when they are there. No I/O happens here.
+
+use std::fmt;
+
+use crate::batch::Batch;
+use crate::error::JournalError;
+use crate::journal_file::Mark;
+
+/// More than this may not wait for the disk: memory is bounded, however slow the disk is.
+const MAX_BACKLOG: usize = 64 * 1024 * 1024;
+
+/// The numbers given to a batch, and where its lines end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    pub first: u64,
+    /// One below `first` for an empty batch.
+    pub last: u64,
+    /// Length of the file up to and with the batch.
+    pub length: u64,
+}
+
+/// Who wants to know when a batch is durable.
+pub(crate) enum Listener {
+    /// A caller who waits, and is told of a failure too.
+    Waits(Box<dyn FnOnce(Result<Appended, JournalError>) + Send>),
+    /// A bystander who does not count as having been told of one.
+    Notes(Box<dyn FnOnce(Appended) + Send>),
+}
+
+impl Listener {
+    /// A panic in what a caller asked us to call must not end the thread that serves everyone.
+    pub(crate) fn tell(self, result: Result<Appended, JournalError>) {
+        let call = std::panic::AssertUnwindSafe(|| match (self, result) {
+            (Self::Waits(done), result) => done(result),
+            (Self::Notes(note), Ok(appended)) => note(appended),
+            (Self::Notes(_), Err(_)) => {}
+        });
+        if std::panic::catch_unwind(call).is_err() {
+            tracing::error!("a listener of the journal panicked");
+        }
+    }
+}
+
+pub(crate) struct Queue {
+    lines: Vec<u8>,
+    listeners: Vec<(Appended, Listener)>,
+    /// Handed to the committer and not back yet.
+    is_under_way: bool,
+    /// Where the file will end once everything appended is written.
+    end: Mark,
+    durable: Mark,
+    /// Records were lost that nobody waited for. Whoever appends next is told, so that no gap goes unnoticed.
+    untold: Option<JournalError>,
+    /// No append can succeed any more.
+    broken: Option<JournalError>,
+}
+
+/// What is taken from the queue to be written in one go.
+#[derive(Default)]
+pub(crate) struct Load {
+    pub(crate) lines: Vec<u8>,
+    listeners: Vec<(Appended, Listener)>,
+    pub(crate) end: Mark,
+}
+
+impl Load {
+    /// Tells everyone the same, in the order of appending.
+    pub(crate) fn tell(self, result: &Result<(), JournalError>) {
+        for (appended, listener) in self.listeners {
+            listener.tell(result.clone().map(|()| appended));
+        }
+    }
+}
+
+impl Queue {
+    pub(crate) fn new(durable: Mark) -> Self {
+        Self {
+            lines: Vec::new(),
+            listeners: Vec::new(),
+            is_under_way: false,
+            end: durable,
+            durable,
+            untold: None,
+            broken: None,
+        }
+    }
+
+    pub(crate) fn durable(&self) -> Mark {
+        self.durable
+    }
+
+    pub(crate) fn next_seq(&self) -> u64 {
+        self.end.seq.saturating_add(1)
+    }
+
+    /// Gives a batch its place behind all others.
+    pub(crate) fn add(&mut self, batch: &Batch, max_line: usize) -> Result<Appended, JournalError> {
+        if let Some(error) = self.untold.take() {
+            return Err(error);
+        }
+        if let Some(error) = &self.broken {
+            return Err(error.clone());
+        }
+        let before = self.lines.len();
+        if before > MAX_BACKLOG {
+            return Err(JournalError::Backlog { waiting: before });
+        }
+        let first = self.next_seq();
+        let next = batch.encode(&mut self.lines, first, max_line).inspect_err(|_| {
+            self.lines.truncate(before);
+        })?;
+        let length = self.end.len + (self.lines.len() - before) as u64;
+        self.end = Mark { len: length, seq: next - 1 };
+        Ok(Appended { first, last: next - 1, length })
+    }
+
+    /// Gives the listener back when there is nothing it could wait for.
+    pub(crate) fn listen(&mut self, appended: Appended, listener: Listener) -> Option<Listener> {
+        if self.lines.is_empty() && !self.is_under_way {
+            return Some(listener);
+        }
+        self.listeners.push((appended, listener));
+        None
+    }
+
+    /// Whether the queue is to be handed to the committer: once, and not again before [`Queue::rest`].
+    pub(crate) fn set_out(&mut self) -> bool {
+        let has_work = !self.lines.is_empty() || !self.listeners.is_empty();
+        has_work && !std::mem::replace(&mut self.is_under_way, true)
+    }
+
+    pub(crate) fn take(&mut self) -> Load {
+        Load {
+            lines: std::mem::take(&mut self.lines),
+            listeners: std::mem::take(&mut self.listeners),
+            end: self.end,
+        }
+    }
+
+    /// Takes word from the disk about a load, which after a failure grows by everything that was to follow it.
+    pub(crate) fn settle(&mut self, load: &mut Load, result: &Result<(), JournalError>) {
+        let error = match result {
+            Ok(()) => {
+                self.durable = load.end;
+                return;
+            }
+            Err(error) => error,
+        };
+        // All that waits was numbered behind what failed, so it fails too and the numbers start over.
+        load.listeners.append(&mut self.listeners);
+        self.lines.clear();
+        let mut waiting =
+            load.listeners.iter().filter(|(_, listener)| matches!(listener, Listener::Waits(_)));
+        let told = waiting.next_back().map_or(self.durable.seq, |(appended, _)| appended.last);
+        if told < self.end.seq {
+            self.untold = Some(error.clone());
+        }
+        if !error.is_passing() {
+            self.broken = Some(error.clone());
+        }
+        self.end = self.durable;
+    }
+
+    /// Done with one load. Says whether there is another.
+    pub(crate) fn rest(&mut self) -> bool {
+        self.is_under_way = !self.lines.is_empty() || !self.listeners.is_empty();
+        self.is_under_way
+    }
+
+    pub(crate) fn close(&mut self, error: JournalError) {
+        self.broken = Some(error);
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue")
+            .field("end", &self.end)
+            .field("durable", &self.durable)
+            .finish_non_exhaustive()
+    }
+}

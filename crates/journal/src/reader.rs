@@ -1,0 +1,138 @@
+//! Reading a journal: record by record, in order, tolerant of damage and in bounded memory.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use crate::damage::{DamageReport, What};
+use crate::error::JournalError;
+use crate::line::Envelope;
+use crate::record::{Entry, Strange};
+use crate::scan::{self, Limits, LineRef, Scan};
+
+/// Longer lines are skipped when read and refused when written.
+pub(crate) const MAX_LINE: usize = 100_000_000;
+
+#[derive(Debug, Clone)]
+pub struct ReadOptions {
+    /// Longer lines are skipped and reported.
+    pub max_line: usize,
+    /// Reads no further than this many bytes: what is durable, when the journal is being written.
+    pub up_to: Option<u64>,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { max_line: MAX_LINE, up_to: None }
+    }
+}
+
+/// Everything a journal holds.
+#[derive(Debug, Clone, Default)]
+pub struct Contents {
+    pub entries: Vec<Entry>,
+    pub damage: DamageReport,
+    pub next_seq: u64,
+}
+
+/// Reads all records into memory.
+pub fn read(path: &Path, options: &ReadOptions) -> Result<Contents, JournalError> {
+    let mut contents = Contents::default();
+    let summary = read_each(path, options, |entry| contents.entries.push(entry))?;
+    contents.damage = summary.damage;
+    contents.next_seq = summary.next_seq;
+    Ok(contents)
+}
+
+/// What is said about a journal once all its records were seen.
+#[derive(Debug, Clone, Default)]
+pub struct ReadSummary {
+    pub damage: DamageReport,
+    pub next_seq: u64,
+    pub records: u64,
+    /// Bytes looked at.
+    pub length: u64,
+}
+
+/// Hands over one record after another, so that only what the caller keeps is in memory.
+pub fn read_each(
+    path: &Path,
+    options: &ReadOptions,
+    mut each: impl FnMut(Entry),
+) -> Result<ReadSummary, JournalError> {
+    let file = open_to_read(path)?;
+    let limits = Limits { max_line: options.max_line, up_to: options.up_to.unwrap_or(u64::MAX) };
+    let scan = scan::scan(&file, limits).map_err(|error| JournalError::storage("read", path, error))?;
+    read_scanned(path, &file, scan, |_| true, &mut each)
+}
+
+/// Reads what a scan has found. Lines whose envelope is not `wanted` are passed over without being parsed.
+pub(crate) fn read_scanned(
+    path: &Path,
+    file: &File,
+    scan: Scan,
+    mut wanted: impl FnMut(&Envelope<'_>) -> bool,
+    each: &mut dyn FnMut(Entry),
+) -> Result<ReadSummary, JournalError> {
+    let Scan { lines, mut damage, next_seq, length, .. } = scan;
+    let mut input = Places { input: BufReader::with_capacity(256 * 1024, file), at: None };
+    let mut buffer = Vec::new();
+    let records = lines.len() as u64;
+    for line in lines {
+        let reason = match input.read(line, &mut buffer).map(|()| Envelope::parse(&buffer)) {
+            // Its writer took back what it could not finish.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => error.to_string(),
+            Err(error) => return Err(JournalError::storage("read", path, error)),
+            Ok(Ok(envelope)) if !wanted(&envelope) => continue,
+            Ok(Ok(envelope)) => {
+                let (entry, strange) = envelope.open();
+                each(entry);
+                match strange {
+                    None | Some(Strange::Kind) => continue,
+                    Some(Strange::Payload(reason)) => reason,
+                }
+            }
+            Ok(Err(error)) => error.to_string(),
+        };
+        let what = What::Undecodable { seq: line.seq, reason };
+        damage.add(u64::from(line.line), line.offset, what);
+    }
+    Ok(ReadSummary { damage, next_seq, records, length })
+}
+
+/// Reads pieces of a file, without a system call where the next piece is in the buffer.
+struct Places<'a> {
+    input: BufReader<&'a File>,
+    at: Option<u64>,
+}
+
+impl Places<'_> {
+    fn read(&mut self, line: LineRef, buffer: &mut Vec<u8>) -> io::Result<()> {
+        match self.at {
+            Some(at) => self.input.seek_relative(line.offset.cast_signed() - at.cast_signed())?,
+            None => {
+                self.input.seek(SeekFrom::Start(line.offset))?;
+            }
+        }
+        buffer.resize(line.len as usize, 0);
+        self.input.read_exact(buffer)?;
+        self.at = Some(line.offset + u64::from(line.len));
+        Ok(())
+    }
+}
+
+/// Follows no link, and never waits: a pipe in the place of a journal must not hold anyone up.
+pub(crate) fn open_to_read(path: &Path) -> Result<File, JournalError> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+        .map_err(|error| JournalError::storage("open", path, error))?;
+    let metadata = file.metadata().map_err(|error| JournalError::storage("open", path, error))?;
+    match metadata.is_file() {
+        true => Ok(file),
+        false => Err(JournalError::NotAFile { path: path.to_owned() }),
+    }
+}

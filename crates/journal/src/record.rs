@@ -1,0 +1,143 @@
+//! Records as they are kept: those this release knows, and those of a newer one, which pass through untouched.
+
+use protocol::{RolloutItem, RolloutRecord};
+use serde_json::value::RawValue;
+
+/// The format of each kind of record that this release writes and understands.
+pub(crate) const SCHEMA: u32 = 1;
+
+/// Deserialising stops at 127 levels, so a deeper record could be written and never read again.
+pub(crate) const MAX_DEPTH: usize = 127;
+
+/// One record with its place and time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    pub seq: u64,
+    pub at_ms: i64,
+    pub record: Record,
+}
+
+// Entries are looked at one by one, so the room a foreign one wastes does not add up.
+#[allow(clippy::large_enum_variant)]
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    Known(RolloutRecord),
+    Foreign(Foreign),
+}
+
+/// A record this release cannot read: of an unknown kind, or of a newer format. Written again byte for byte.
+#[derive(Debug, Clone)]
+pub struct Foreign {
+    pub kind: String,
+    pub schema: u32,
+    pub payload: Box<RawValue>,
+}
+
+impl PartialEq for Foreign {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.schema == other.schema && self.payload.get() == other.payload.get()
+    }
+}
+
+impl From<RolloutRecord> for Record {
+    fn from(record: RolloutRecord) -> Self {
+        Self::Known(record)
+    }
+}
+
+impl Entry {
+    /// The record as it travels to a host; a foreign one has no such form and comes back as it is.
+    pub fn into_item(self) -> Result<RolloutItem, Foreign> {
+        match self.record {
+            Record::Known(record) => Ok(RolloutItem { ordinal: self.seq, schema: SCHEMA, record }),
+            Record::Foreign(foreign) => Err(foreign),
+        }
+    }
+}
+
+/// Why a sound line is foreign.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Strange {
+    /// A kind of record this release has never heard of: normal life beside a newer release.
+    Kind,
+    /// A kind it should be able to read.
+    Payload(String),
+}
+
+/// `{"kind":"turnStarted","turnId":…}` taken apart: the kind, and the members after it up to the closing brace.
+pub(crate) fn split(json: &[u8]) -> Option<(&str, &[u8])> {
+    let rest = json.strip_prefix(b"{\"kind\":\"")?;
+    let end = rest.iter().position(|&byte| byte == b'"')?;
+    let kind = std::str::from_utf8(&rest[..end]).ok()?;
+    let members = &rest[end + 1..];
+    Some((kind, members.strip_prefix(b",").unwrap_or(members)))
+}
+
+/// The opposite of [`split`]. The kind goes first again, where the decoder finds it without looking further.
+pub(crate) fn decode(kind: &str, schema: u32, payload: &RawValue) -> (Record, Option<Strange>) {
+    let strange = match known(kind, schema, payload.get()) {
+        Ok(record) => return (Record::Known(record), None),
+        Err(strange) => strange,
+    };
+    let foreign = Foreign { kind: kind.to_owned(), schema, payload: payload.to_owned() };
+    (Record::Foreign(foreign), Some(strange))
+}
+
+fn known(kind: &str, schema: u32, payload: &str) -> Result<RolloutRecord, Strange> {
+    if !kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Err(Strange::Kind);
+    }
+    if schema != SCHEMA {
+        return Err(if is_known(kind) {
+            Strange::Payload(format!("format {schema} is newer than this release"))
+        } else {
+            Strange::Kind
+        });
+    }
+    let Some(members) = payload.strip_prefix('{') else {
+        return Err(if is_known(kind) {
+            Strange::Payload("not an object".to_owned())
+        } else {
+            Strange::Kind
+        });
+    };
+    let comma = if members.trim_start().starts_with('}') { "" } else { "," };
+    let mut json = String::with_capacity(kind.len() + members.len() + 12);
+    for part in ["{\"kind\":\"", kind, "\"", comma, members] {
+        json.push_str(part);
+    }
+    serde_json::from_str(&json).map_err(|error| match is_known(kind) {
+        true => Strange::Payload(error.to_string()),
+        false => Strange::Kind,
+    })
+}
+
+/// Asks the protocol's own decoder, so that the list of kinds is written once. With the kind alone, the only thing
+/// it can call unknown is the kind.
+fn is_known(kind: &str) -> bool {
+    let alone = format!("{{\"kind\":{kind:?}}}");
+    match serde_json::from_str::<RolloutRecord>(&alone) {
+        Ok(_) => true,
+        Err(error) => !error.to_string().starts_with("unknown variant"),
+    }
+}
+
+/// How many objects and lists are open at once at the deepest place.
+pub(crate) fn depth(json: &[u8]) -> usize {
+    let (mut now, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for &byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = in_string,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => {
+                now += 1;
+                deepest = deepest.max(now);
+            }
+            b'}' | b']' => now = now.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}

@@ -1,0 +1,187 @@
+//! The first look at a journal: which bytes are sound records, in what order, and what is wrong with the rest.
+//! Nothing is parsed here, so it runs at the speed of the checksum.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+
+use crate::damage::{DamageReport, What};
+use crate::line::{self, Fault, Sound};
+use crate::salvage;
+
+/// Where one sound record lies, without its newline.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LineRef {
+    pub(crate) seq: u64,
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+    pub(crate) line: u32,
+    crc: u32,
+}
+
+/// How much of a file to look at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) max_line: usize,
+    pub(crate) up_to: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    /// In the order of their numbers, each number once.
+    pub(crate) lines: Vec<LineRef>,
+    pub(crate) damage: DamageReport,
+    /// Where the file should end: after its last line, or before an unfinished one.
+    pub(crate) end: u64,
+    /// Bytes of an unfinished last line behind that.
+    pub(crate) torn: u64,
+    /// The last record is whole and only its newline is gone.
+    pub(crate) lacks_newline: bool,
+    /// The number of the next record to be written.
+    pub(crate) next_seq: u64,
+    /// How much was looked at.
+    pub(crate) length: u64,
+}
+
+/// Looks at a whole file. Fails only when it cannot be read.
+pub(crate) fn scan(file: &File, limits: Limits) -> io::Result<Scan> {
+    let mut file = file;
+    file.seek(SeekFrom::Start(0))?;
+    let mut input = BufReader::with_capacity(256 * 1024, file.take(limits.up_to));
+    let mut scanner = Scanner::default();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = input.by_ref().take(limits.max_line as u64 + 1).read_until(b'\n', &mut line)? as u64;
+        if read == 0 {
+            return Ok(scanner.finish());
+        }
+        scanner.line += 1;
+        if line.pop_if(|byte| *byte == b'\n').is_some() {
+            scanner.whole(&line);
+        } else if line.len() > limits.max_line {
+            let rest = input.skip_until(b'\n')? as u64;
+            scanner.scan.damage.add(scanner.line, scanner.offset, What::TooLong { bytes: read + rest });
+            scanner.bad_since += 1;
+            scanner.offset += read + rest;
+            scanner.scan.end = scanner.offset;
+        } else {
+            scanner.tail(&line);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Scanner {
+    scan: Scan,
+    line: u64,
+    offset: u64,
+    last_seq: u64,
+    /// Bad lines since the last sound one: each was a record once, and its number must not be given again.
+    bad_since: u64,
+    /// Every number so far with its checksum; kept only once one came out of order.
+    seen: Option<HashMap<u64, u32>>,
+}
+
+impl Scanner {
+    fn whole(&mut self, line: &[u8]) {
+        match line::check(line) {
+            Ok(sound) => self.record(sound, 0, line.len()),
+            Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
+            Err(fault) => {
+                self.inside(line, fault);
+            }
+        }
+        self.offset += line.len() as u64 + 1;
+        self.scan.end = self.offset;
+    }
+
+    /// The last line, when it has no newline.
+    fn tail(&mut self, line: &[u8]) {
+        let kept = match line::check(line) {
+            Ok(sound) => {
+                self.record(sound, 0, line.len());
+                line.len()
+            }
+            Err(_) => {
+                let inside = salvage::sound_inside(line);
+                for (range, sound) in &inside {
+                    self.record(*sound, range.start, range.len());
+                }
+                inside.last().map_or(0, |(range, _)| range.end)
+            }
+        };
+        let bytes = (line.len() - kept) as u64;
+        if bytes > 0 {
+            self.scan.damage.add(self.line, self.offset + kept as u64, What::TornTail { bytes });
+        }
+        self.scan.torn = bytes;
+        self.scan.lacks_newline = kept > 0;
+        self.scan.end = self.offset + kept as u64;
+        self.offset += line.len() as u64;
+    }
+
+    fn inside(&mut self, line: &[u8], fault: Fault) {
+        let inside = salvage::sound_inside(line);
+        let salvaged = inside.len();
+        let what = match fault {
+            Fault::Shape => What::Malformed { salvaged },
+            Fault::Checksum => What::BadChecksum { salvaged },
+            Fault::Utf8 => What::NotUtf8 { salvaged },
+        };
+        self.scan.damage.add(self.line, self.offset, what);
+        for (range, sound) in inside {
+            self.record(sound, range.start, range.len());
+        }
+        self.bad_since += 1;
+    }
+
+    fn record(&mut self, sound: Sound, start: usize, len: usize) {
+        let offset = self.offset + start as u64;
+        let Sound { seq, crc } = sound;
+        if seq <= self.last_seq && !self.is_new(sound, offset) {
+            return;
+        }
+        if let Some(seen) = &mut self.seen {
+            seen.insert(seq, crc);
+        }
+        // No limit on lines reaches 4 GB, and the number of a line is only ever shown.
+        let len = u32::try_from(len).unwrap_or(u32::MAX);
+        let line = u32::try_from(self.line).unwrap_or(u32::MAX);
+        self.scan.lines.push(LineRef { seq, offset, len, line, crc });
+        self.last_seq = self.last_seq.max(seq);
+        self.bad_since = 0;
+    }
+
+    /// A number that is not above all before it: out of order, or there already.
+    fn is_new(&mut self, sound: Sound, offset: u64) -> bool {
+        let lines = &self.scan.lines;
+        let seen = self.seen.get_or_insert_with(|| lines.iter().map(|line| (line.seq, line.crc)).collect());
+        let (first, last) = (sound.seq, sound.seq);
+        let what = match seen.get(&sound.seq) {
+            Some(&crc) => What::Duplicate { first, last, differing: crc != sound.crc },
+            None => What::OutOfOrder { first, last },
+        };
+        let is_new = matches!(what, What::OutOfOrder { .. });
+        self.scan.damage.add(self.line, offset, what);
+        is_new
+    }
+
+    fn finish(self) -> Scan {
+        let Self { mut scan, offset, last_seq, bad_since, seen, .. } = self;
+        if seen.is_some() {
+            scan.lines.sort_by_key(|line| line.seq);
+        }
+        let mut expected = 1;
+        for found in &scan.lines {
+            if found.seq > expected {
+                let what = What::Missing { first: expected, last: found.seq - 1 };
+                scan.damage.add(u64::from(found.line), found.offset, what);
+            }
+            expected = found.seq.saturating_add(1);
+        }
+        scan.next_seq = last_seq.saturating_add(1).saturating_add(bad_since);
+        scan.length = offset;
+        scan
+    }
+}

@@ -1,0 +1,258 @@
+//! All threads of one state folder: making, finding, reading and archiving their journals.
+
+mod edits;
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use protocol::ThreadId;
+
+use crate::batch::Batch;
+use crate::damage::DamageReport;
+use crate::disk::{Disk, make_dirs};
+use crate::error::JournalError;
+use crate::event::Observer;
+use crate::facts::Summary;
+use crate::history::{History, HistoryBuilder};
+use crate::index::{Index, ListQuery, Page};
+use crate::layout::{Layout, Stored, ThreadKey};
+use crate::reader::{self, ReadOptions, ReadSummary};
+use crate::row::ThreadRow;
+use crate::thread_journal::ThreadJournal;
+use crate::writer::{Recovery, Writer, WriterOptions};
+
+#[derive(Clone)]
+pub struct StoreOptions {
+    pub writer: WriterOptions,
+    /// Told of damage and of the index being rebuilt.
+    pub observer: Observer,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        let observer = |event: &crate::StoreEvent| tracing::info!("{event}");
+        Self { writer: WriterOptions::default(), observer: Arc::new(observer) }
+    }
+}
+
+/// One state folder.
+#[derive(Debug)]
+pub struct Store {
+    layout: Layout,
+    writer: WriterOptions,
+    index: Arc<Index>,
+}
+
+/// A thread opened to be continued.
+#[derive(Debug)]
+pub struct Resumed {
+    pub journal: ThreadJournal,
+    pub history: History,
+    pub recovery: Recovery,
+}
+
+/// A thread as it is on the disk.
+#[derive(Debug)]
+pub struct ReadThread {
+    pub row: ThreadRow,
+    pub history: History,
+    pub damage: DamageReport,
+}
+
+impl Store {
+    /// Makes the folder where it is missing. The index is compared with the journals when it is first asked.
+    pub fn open(root: &Path, options: StoreOptions) -> Result<Self, JournalError> {
+        let storage = |error| JournalError::storage("create", root, error);
+        DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(storage)?;
+        // Links above are the user's own; below, none is followed.
+        let layout = Layout::new(fs::canonicalize(root).map_err(storage)?);
+        for folder in [layout.threads(), layout.archive(), layout.locks()] {
+            make_folder(&*options.writer.disk, &folder)?;
+        }
+        let index = Arc::new(Index::new(layout.clone(), options.observer));
+        Ok(Self { layout, writer: options.writer, index })
+    }
+
+    pub fn root(&self) -> &Path {
+        self.layout.root()
+    }
+
+    /// Fails, and says why, when nothing can be written here.
+    pub fn check_writable(&self) -> Result<(), JournalError> {
+        let probe = self.layout.locks().join(format!("{}.probe", std::process::id()));
+        let written = fs::write(&probe, b"x").and_then(|()| fs::remove_file(&probe));
+        written.map_err(|error| JournalError::storage("write to", self.layout.root(), error))
+    }
+
+    /// Where the journal of a thread made at this time will be.
+    pub fn path_for(&self, thread_id: &ThreadId, created_at_ms: i64) -> Result<PathBuf, JournalError> {
+        Ok(self.layout.active(&ThreadKey::parse(thread_id.as_str())?, created_at_ms))
+    }
+
+    /// Makes the journal of a new thread. It begins with `first`, which holds the thread's identity.
+    pub fn create(&self, thread_id: &ThreadId, mut first: Batch) -> Result<ThreadJournal, JournalError> {
+        let key = ThreadKey::parse(thread_id.as_str())?;
+        if let Some(path) = self.layout.find(&key) {
+            return Err(JournalError::AlreadyExists { path });
+        }
+        let mut summary = Summary::of_thread(Some(key.thread_id()));
+        for fact in first.take_facts() {
+            summary.apply(fact, first.at_ms());
+        }
+        let path = self.layout.active(&key, summary.created_at_ms);
+        if let Some(folder) = path.parent() {
+            make_folder(&*self.writer.disk, folder)?;
+        }
+        let writer = Writer::create(&path, &self.layout.lock(&key), &self.writer, &first)?;
+        let row = self.row(&key, path, writer.durable_length(), &summary, &DamageReport::default());
+        Ok(ThreadJournal::new(writer, key, row, self.index.clone()))
+    }
+
+    /// Opens a thread to be continued: takes its lock, repairs its end, reads its history.
+    pub fn resume(&self, thread_id: &ThreadId) -> Result<Resumed, JournalError> {
+        let key = ThreadKey::parse(thread_id.as_str())?;
+        let path = self.path_of(&key)?;
+        let before = self.index.row(&key)?.map(|row| row.summary);
+        let (writer, scan) = Writer::open_scanned(&path, &self.layout.lock(&key), &self.writer)?;
+        let mut recovery = Recovery::of(&scan);
+        let file = reader::open_to_read(&path)?;
+        let mut builder = HistoryBuilder::new(Some(key.thread_id()));
+        let read = reader::read_scanned(&path, &file, scan, |_| true, &mut |entry| builder.add(entry))?;
+        recovery.damage = read.damage;
+        let mut history = builder.finish();
+        if let Some(before) = &before {
+            history.summary.fill_from(before);
+        }
+        if !history.summary.is_identified() {
+            return Err(JournalError::Headless { path });
+        }
+        let length = writer.durable_length();
+        let row = self.row(&key, path, length, &history.summary, &recovery.damage);
+        let journal = ThreadJournal::new(writer, key, row, self.index.clone());
+        Ok(Resumed { journal, history, recovery })
+    }
+
+    /// Reads a thread without opening it; also one that is being written, up to what is durable.
+    pub fn read(&self, thread_id: &ThreadId) -> Result<ReadThread, JournalError> {
+        let key = ThreadKey::parse(thread_id.as_str())?;
+        let path = self.path_of(&key)?;
+        let live = self.index.live(&key);
+        let options =
+            ReadOptions { up_to: live.as_ref().map(|row| row.length), max_line: self.writer.max_line };
+        let (mut history, read) = read_history(&path, &key, &options)?;
+        let before = self.index.row(&key)?;
+        if let Some(before) = &before {
+            history.summary.fill_from(&before.summary);
+        }
+        if read.records == 0 {
+            return Err(JournalError::Unreadable { path });
+        }
+        let row = match live {
+            Some(row) => row,
+            None => self.row(&key, path, read.length, &history.summary, &read.damage),
+        };
+        if before.is_some_and(|before| before.is_damaged != row.is_damaged) {
+            self.index.note(&key, &Arc::new(Mutex::new(row.clone())));
+        }
+        Ok(ReadThread { row, history, damage: read.damage })
+    }
+
+    /// What is known of a thread without reading all of its journal.
+    pub fn summary(&self, thread_id: &ThreadId) -> Result<ThreadRow, JournalError> {
+        let key = ThreadKey::parse(thread_id.as_str())?;
+        let path = self.path_of(&key)?;
+        let length = fs::symlink_metadata(&path).map(|metadata| metadata.len());
+        let length = length.map_err(|error| JournalError::storage("look at", &path, error))?;
+        if let Some(row) = self.index.live(&key) {
+            return Ok(row);
+        }
+        match self.index.row(&key)? {
+            Some(row) if row.path == path && row.length == length => Ok(row),
+            _ => {
+                let is_archived = self.layout.is_archived(&path);
+                self.index.reread(&Stored { key, path, is_archived, length })
+            }
+        }
+    }
+
+    pub fn list(&self, query: &ListQuery) -> Result<Page, JournalError> {
+        self.index.list(query)
+    }
+
+    /// Compares the whole index with the journals, now.
+    pub fn refresh_index(&self) -> Result<(), JournalError> {
+        self.index.refresh()
+    }
+
+    /// Deletes the index. It is made again from the journals when it is next asked.
+    pub fn delete_index(&self) -> Result<(), JournalError> {
+        self.index.delete()
+    }
+
+    /// The index is asked first and believed only if the file is there.
+    fn path_of(&self, key: &ThreadKey) -> Result<PathBuf, JournalError> {
+        let known = self.index.row(key)?.map(|row| row.path);
+        let is_there =
+            |path: &PathBuf| path.starts_with(self.layout.root()) && fs::symlink_metadata(path).is_ok();
+        known
+            .filter(is_there)
+            .or_else(|| self.layout.find(key))
+            .ok_or_else(|| JournalError::NotFound(key.as_str().to_owned()))
+    }
+
+    fn row(
+        &self,
+        key: &ThreadKey,
+        path: PathBuf,
+        length: u64,
+        summary: &Summary,
+        damage: &DamageReport,
+    ) -> ThreadRow {
+        ThreadRow {
+            thread_id: key.thread_id(),
+            is_archived: self.layout.is_archived(&path),
+            path,
+            is_damaged: damage.is_beyond_tail(),
+            length,
+            summary: summary.clone(),
+        }
+    }
+}
+
+/// The history in any journal file, wherever it is.
+pub fn read_history_file(path: &Path, options: &ReadOptions) -> Result<(History, ReadSummary), JournalError> {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    match ThreadKey::parse(stem) {
+        Ok(key) => read_history(path, &key, options),
+        Err(_) => build(path, HistoryBuilder::new(None), options),
+    }
+}
+
+fn read_history(
+    path: &Path,
+    key: &ThreadKey,
+    options: &ReadOptions,
+) -> Result<(History, ReadSummary), JournalError> {
+    build(path, HistoryBuilder::new(Some(key.thread_id())), options)
+}
+
+fn build(
+    path: &Path,
+    mut builder: HistoryBuilder,
+    options: &ReadOptions,
+) -> Result<(History, ReadSummary), JournalError> {
+    let read = reader::read_each(path, options, |entry| builder.add(entry))?;
+    Ok((builder.finish(), read))
+}
+
+fn make_folder(disk: &dyn Disk, path: &Path) -> Result<(), JournalError> {
+    make_dirs(disk, path).map_err(|error| JournalError::storage("create", path, error))
+}
+
+impl std::fmt::Debug for StoreOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreOptions").field("writer", &self.writer).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,128 @@
+//! The journal of one open thread: what is appended to it, and the row of the index that changes with it.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, mpsc};
+
+use protocol::ThreadId;
+
+use crate::batch::Batch;
+use crate::committer::lock;
+use crate::error::JournalError;
+use crate::facts::Fact;
+use crate::index::{Index, SharedRow};
+use crate::layout::ThreadKey;
+use crate::queue::Appended;
+use crate::row::ThreadRow;
+use crate::writer::Writer;
+
+/// Appends to one thread. No other process can, for as long as this lives.
+#[derive(Debug)]
+pub struct ThreadJournal {
+    writer: Writer,
+    listing: Arc<Listing>,
+}
+
+#[derive(Debug)]
+struct Listing {
+    key: ThreadKey,
+    row: SharedRow,
+    index: Arc<Index>,
+}
+
+impl ThreadJournal {
+    pub(crate) fn new(writer: Writer, key: ThreadKey, row: ThreadRow, index: Arc<Index>) -> Self {
+        let row = Arc::new(Mutex::new(row));
+        index.opened(&key, &row);
+        Self { writer, listing: Arc::new(Listing { key, row, index }) }
+    }
+
+    pub fn thread_id(&self) -> ThreadId {
+        self.listing.key.thread_id()
+    }
+
+    pub fn path(&self) -> &Path {
+        self.writer.path()
+    }
+
+    /// The number the next record will get.
+    pub fn next_seq(&self) -> u64 {
+        self.writer.next_seq()
+    }
+
+    /// What is known of the thread, all durable.
+    pub fn row(&self) -> ThreadRow {
+        lock(&self.listing.row).clone()
+    }
+
+    /// Appends without waiting. Should the disk refuse, the next call says so.
+    pub fn append(&self, mut batch: Batch) -> Result<Appended, JournalError> {
+        let note = self.note(&mut batch);
+        self.writer.append_noting(&batch, note)
+    }
+
+    /// Appends and calls `done` once the batch is durable, or cannot be. The call comes from a journal thread, in
+    /// the order of appending, and must not block. After an error, none of the batch is in the journal.
+    pub fn append_then(
+        &self,
+        mut batch: Batch,
+        done: impl FnOnce(Result<Appended, JournalError>) + Send + 'static,
+    ) {
+        let note = self.note(&mut batch);
+        self.writer.append_then(&batch, move |result| {
+            // Before the caller is told: a list asked for right after must show it.
+            if let Ok(appended) = &result {
+                note(*appended);
+            }
+            done(result);
+        });
+    }
+
+    /// Appends and waits. Not for use on a thread that serves others.
+    pub fn append_durable(&self, batch: Batch) -> Result<Appended, JournalError> {
+        let (told, wait) = mpsc::sync_channel(1);
+        self.append_then(batch, move |result| {
+            let _ = told.send(result);
+        });
+        let closed = || JournalError::Closed { path: self.path().to_owned() };
+        wait.recv().unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Waits until everything appended so far is durable.
+    pub fn flush(&self) -> Result<(), JournalError> {
+        self.writer.flush()
+    }
+
+    /// Finishes what was appended and lets go of the thread before it returns.
+    pub fn close(self) -> Result<(), JournalError> {
+        let result = self.writer.close();
+        self.listing.close();
+        result
+    }
+
+    /// What becomes known of the thread once the batch is durable.
+    fn note(&self, batch: &mut Batch) -> impl FnOnce(Appended) + Send + 'static {
+        let listing = self.listing.clone();
+        let (facts, at_ms): (Vec<Fact>, i64) = (batch.take_facts(), batch.at_ms());
+        move |appended| {
+            let mut row = lock(&listing.row);
+            row.length = row.length.max(appended.length);
+            for fact in facts {
+                row.summary.apply(fact, at_ms);
+            }
+            drop(row);
+            listing.index.note(&listing.key, &listing.row);
+        }
+    }
+}
+
+impl Listing {
+    fn close(&self) {
+        self.index.closed(&self.key, &self.row);
+    }
+}
+
+impl Drop for Listing {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

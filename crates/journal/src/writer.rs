@@ -1,0 +1,217 @@
+//! Appending to one journal. Whoever appends gets numbers at once and word of durability later; all that waits goes
+//! to the disk together.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, mpsc};
+
+use crate::batch::Batch;
+use crate::committer::{Commit, Committer, lock};
+use crate::damage::DamageReport;
+use crate::disk::{Disk, RealDisk};
+use crate::error::JournalError;
+use crate::journal_file::JournalFile;
+use crate::lock::JournalLock;
+use crate::queue::{Appended, Listener, Queue};
+use crate::reader::MAX_LINE;
+use crate::scan::Scan;
+
+#[derive(Debug, Clone)]
+pub struct WriterOptions {
+    pub committer: Committer,
+    pub disk: Arc<dyn Disk>,
+    /// Larger records are refused.
+    pub max_line: usize,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        Self { committer: Committer::default(), disk: Arc::new(RealDisk), max_line: MAX_LINE }
+    }
+}
+
+/// What opening found and repaired.
+#[derive(Debug, Clone)]
+pub struct Recovery {
+    pub damage: DamageReport,
+    /// Bytes of an unfinished last line that were cut off.
+    pub cut: u64,
+    pub next_seq: u64,
+}
+
+impl Recovery {
+    pub(crate) fn of(scan: &Scan) -> Self {
+        Self { damage: scan.damage.clone(), cut: scan.torn, next_seq: scan.next_seq }
+    }
+}
+
+/// The one writer of one journal. Dropped, it finishes what was appended and lets go of the lock.
+#[derive(Debug)]
+pub struct Writer {
+    shared: Arc<Shared>,
+    committer: Committer,
+    max_line: usize,
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    queue: Mutex<Queue>,
+    file: Mutex<JournalFile>,
+    /// Let go of after the file, which may still have an end to cut.
+    lock: Mutex<Option<JournalLock>>,
+}
+
+impl Writer {
+    /// Makes a new journal that begins with these records. `lock` is the file that keeps other writers out.
+    pub fn create(
+        path: &Path,
+        lock: &Path,
+        options: &WriterOptions,
+        first: &Batch,
+    ) -> Result<Self, JournalError> {
+        let lock = JournalLock::acquire(lock, path)?;
+        if fs::symlink_metadata(path).is_ok() {
+            return Err(JournalError::AlreadyExists { path: path.to_owned() });
+        }
+        let mut lines = Vec::new();
+        let next = first.encode(&mut lines, 1, options.max_line)?;
+        let file = JournalFile::create(options.disk.clone(), path, options.max_line, &lines, next - 1)?;
+        Ok(Self::start(path, lock, options, file))
+    }
+
+    /// Opens an existing journal, repaired so that it can be appended to.
+    pub fn open(path: &Path, lock: &Path, options: &WriterOptions) -> Result<(Self, Recovery), JournalError> {
+        let (writer, scan) = Self::open_scanned(path, lock, options)?;
+        let recovery = Recovery::of(&scan);
+        Ok((writer, recovery))
+    }
+
+    pub(crate) fn open_scanned(
+        path: &Path,
+        lock: &Path,
+        options: &WriterOptions,
+    ) -> Result<(Self, Scan), JournalError> {
+        let lock = JournalLock::acquire(lock, path)?;
+        let (file, scan) = JournalFile::open(options.disk.clone(), path, options.max_line)?;
+        Ok((Self::start(path, lock, options, file), scan))
+    }
+
+    fn start(path: &Path, lock: JournalLock, options: &WriterOptions, file: JournalFile) -> Self {
+        let shared = Shared {
+            path: path.to_owned(),
+            queue: Mutex::new(Queue::new(file.durable())),
+            file: Mutex::new(file),
+            lock: Mutex::new(Some(lock)),
+        };
+        let committer = options.committer.clone();
+        Self { shared: Arc::new(shared), committer, max_line: options.max_line }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// How long the file is up to its last durable record; what lies behind may yet be taken back.
+    pub fn durable_length(&self) -> u64 {
+        lock(&self.shared.queue).durable().len
+    }
+
+    /// The number the next record will get.
+    pub fn next_seq(&self) -> u64 {
+        lock(&self.shared.queue).next_seq()
+    }
+
+    /// Appends without waiting. Should the disk refuse, the next call on this writer says so.
+    pub fn append(&self, batch: &Batch) -> Result<Appended, JournalError> {
+        self.enqueue(batch, None).map_err(|(error, _)| error)
+    }
+
+    /// As [`Writer::append`], with word of durability to someone who would not act on a failure.
+    pub(crate) fn append_noting(
+        &self,
+        batch: &Batch,
+        note: impl FnOnce(Appended) + Send + 'static,
+    ) -> Result<Appended, JournalError> {
+        self.enqueue(batch, Some(Listener::Notes(Box::new(note)))).map_err(|(error, _)| error)
+    }
+
+    /// Appends and calls `done` once the batch is durable, or cannot be. The call comes from a journal thread, in
+    /// the order of appending, and must not block. After an error, none of the batch is in the journal, unless the
+    /// disk keeps refusing until the writer is gone.
+    pub fn append_then(
+        &self,
+        batch: &Batch,
+        done: impl FnOnce(Result<Appended, JournalError>) + Send + 'static,
+    ) {
+        if let Err((error, Some(listener))) = self.enqueue(batch, Some(Listener::Waits(Box::new(done)))) {
+            listener.tell(Err(error));
+        }
+    }
+
+    /// Appends and waits. Not for use on a thread that serves others.
+    pub fn append_durable(&self, batch: &Batch) -> Result<Appended, JournalError> {
+        let (told, wait) = mpsc::sync_channel(1);
+        self.append_then(batch, move |result| {
+            let _ = told.send(result);
+        });
+        wait.recv().unwrap_or_else(|_| Err(self.shared.closed()))
+    }
+
+    /// Waits until everything appended so far is durable.
+    pub fn flush(&self) -> Result<(), JournalError> {
+        self.append_durable(&Batch::at(0)).map(|_| ())
+    }
+
+    /// Finishes what was appended and lets go of the lock before it returns.
+    pub fn close(self) -> Result<(), JournalError> {
+        let result = self.flush();
+        lock(&self.shared.queue).close(self.shared.closed());
+        lock(&self.shared.file).close();
+        let released = lock(&self.shared.lock).take();
+        drop(released);
+        result
+    }
+
+    /// Gives the listener back when the batch is refused.
+    fn enqueue(
+        &self,
+        batch: &Batch,
+        listener: Option<Listener>,
+    ) -> Result<Appended, (JournalError, Option<Listener>)> {
+        let mut queue = lock(&self.shared.queue);
+        let appended = match queue.add(batch, self.max_line) {
+            Ok(appended) => appended,
+            Err(error) => return Err((error, listener)),
+        };
+        let at_once = listener.and_then(|listener| queue.listen(appended, listener));
+        let sets_out = queue.set_out();
+        drop(queue);
+        if sets_out {
+            self.committer.submit(self.shared.clone());
+        }
+        if let Some(listener) = at_once {
+            listener.tell(Ok(appended));
+        }
+        Ok(appended)
+    }
+}
+
+impl Commit for Shared {
+    fn commit(&self) -> bool {
+        let mut file = lock(&self.file);
+        let mut load = lock(&self.queue).take();
+        let result = if load.lines.is_empty() { Ok(()) } else { file.append(&load.lines, load.end.seq) };
+        lock(&self.queue).settle(&mut load, &result);
+        drop(file);
+        load.tell(&result);
+        // Only now may this journal queue up again, so that listeners are told in the order of appending.
+        lock(&self.queue).rest()
+    }
+}
+
+impl Shared {
+    fn closed(&self) -> JournalError {
+        JournalError::Closed { path: self.path.clone() }
+    }
+}

@@ -1,0 +1,13 @@
+//! The journal as its users see it, against real files, injected faults and other processes.
+
+// The lint spares test functions but not what they call.
+#![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
+
+mod damage;
+mod durability;
+mod faults;
+mod history;
+mod index;
+mod locks;
+mod store;
+mod support;
