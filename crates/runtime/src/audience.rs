@@ -1,0 +1,22 @@
+//! Who hears what a thread says, and who answers its questions.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+use protocol::{DynamicToolCallParams, DynamicToolCallResponse, ServerNotification, ThreadId};
+
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The clients of a thread, as the runtime sees them.
+pub trait Audience: fmt::Debug + Send + Sync {
+    /// Delivers in order. Taking long slows this thread down and no other.
+    fn tell<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()>;
+
+    /// Asks for a client's own tool to be run. `Err` says why there is no usable answer. Dropping the future withdraws
+    /// the question.
+    fn call_tool(
+        &self,
+        params: DynamicToolCallParams,
+    ) -> BoxFuture<'static, Result<DynamicToolCallResponse, String>>;
+}

@@ -1,0 +1,175 @@
+//! Carrying out what the engine wants: in order, and nothing before what was recorded for it is durable.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use engine::{Effect, Input, Question, Stamp, ThreadSeed};
+use journal::JournalError;
+use protocol::RolloutRecord;
+
+use crate::actor::Actor;
+use crate::record::Recorder;
+
+/// Called once what the caller asked for is durable, before anybody else hears of it.
+pub(crate) type Acknowledge = Box<dyn FnOnce() + Send>;
+
+impl Actor {
+    /// One input and all that follows from it.
+    pub(crate) async fn feed(&mut self, input: Input) {
+        let stamp = self.services.clock.stamp();
+        // Only commands can be refused, and they are handled before they get here.
+        let effects = self.thread.on(stamp, input).unwrap_or_default();
+        let _ = self.carry_out(stamp, effects, None, None).await;
+    }
+
+    /// A failed write ends the turn; what had not been told by then is not told, because it is not so. A command that
+    /// nobody was told of yet is undone whole, where `before` says what to go back to.
+    pub(crate) async fn carry_out(
+        &mut self,
+        stamp: Stamp,
+        effects: Vec<Effect>,
+        mut acknowledge: Option<Acknowledge>,
+        before: Option<engine::Thread>,
+    ) -> Result<(), JournalError> {
+        let result = self.in_order(stamp, effects, &mut acknowledge, Failure::Stops).await;
+        if let Err(error) = &result {
+            tracing::error!(%error, thread = %self.thread.id(), "a record could not be written");
+            match before {
+                Some(before) if acknowledge.is_some() => self.thread = before,
+                _ => self.end_turn(error).await,
+            }
+        }
+        self.tasks.tidy();
+        self.tell_status();
+        result
+    }
+
+    async fn end_turn(&mut self, error: &JournalError) {
+        self.is_behind = true;
+        let stamp = self.services.clock.stamp();
+        let input = Input::StorageFailed { message: error.to_string() };
+        let effects = self.thread.on(stamp, input).unwrap_or_default();
+        let _ = self.in_order(stamp, effects, &mut None, Failure::IsKnown).await;
+    }
+
+    async fn in_order(
+        &mut self,
+        stamp: Stamp,
+        effects: Vec<Effect>,
+        acknowledge: &mut Option<Acknowledge>,
+        failure: Failure,
+    ) -> Result<(), JournalError> {
+        let mut queue = VecDeque::from(effects);
+        let mut records: Vec<RolloutRecord> = Vec::new();
+        while let Some(effect) = queue.pop_front() {
+            match effect {
+                Effect::Record(record) => {
+                    records.push(*record);
+                    continue;
+                }
+                // Stopping something needs no record.
+                Effect::CancelModel { attempt } => {
+                    self.tasks.stop_stream(attempt);
+                    continue;
+                }
+                Effect::CancelTool { call_id } | Effect::WithdrawQuestion { call_id } => {
+                    self.tasks.stop_call(&call_id);
+                    continue;
+                }
+                effect => {
+                    self.write(stamp, &mut records, failure).await?;
+                    if let Some(acknowledge) = acknowledge.take() {
+                        acknowledge();
+                    }
+                    queue.extend(self.perform(stamp, effect).await);
+                }
+            }
+        }
+        self.write(stamp, &mut records, failure).await?;
+        if let Some(acknowledge) = acknowledge.take() {
+            acknowledge();
+        }
+        Ok(())
+    }
+
+    async fn write(
+        &mut self,
+        stamp: Stamp,
+        records: &mut Vec<RolloutRecord>,
+        failure: Failure,
+    ) -> Result<(), JournalError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let written = self.recorder.write(stamp.now_ms, records).await;
+        records.clear();
+        match failure {
+            Failure::Stops => written,
+            Failure::IsKnown => Ok(()),
+        }
+    }
+
+    /// What an effect leads to at once is carried out next.
+    async fn perform(&mut self, stamp: Stamp, effect: Effect) -> Vec<Effect> {
+        match effect {
+            Effect::Emit(notification) => {
+                self.services.audience.tell(self.thread.id(), *notification).await;
+            }
+            Effect::CaptureStep => {
+                let step = std::sync::Arc::new(self.steps.capture());
+                return self.thread.on(stamp, Input::StepCaptured(step)).unwrap_or_default();
+            }
+            Effect::RequestModel { attempt, request } => self.tasks.stream(&self.transport, attempt, request),
+            Effect::RunTool { call, step } => self.tasks.run_tool(&self.services.tools, call, step),
+            Effect::AskClient(Question::DynamicTool(params)) => {
+                self.tasks.ask(&self.services.audience, params);
+            }
+            Effect::Wake { at_ms } => {
+                let pause = u64::try_from(at_ms - self.services.clock.stamp().now_ms).unwrap_or(0);
+                self.tasks.wake_after(Duration::from_millis(pause));
+            }
+            Effect::Finish(_)
+            | Effect::Record(_)
+            | Effect::CancelModel { .. }
+            | Effect::CancelTool { .. }
+            | Effect::WithdrawQuestion { .. } => {}
+        }
+        Vec::new()
+    }
+
+    /// After a failed write the engine remembers what the disk does not. The disk is right.
+    pub(crate) async fn catch_up(&mut self) -> Result<(), JournalError> {
+        if !self.is_behind {
+            return Ok(());
+        }
+        let seed = match (&self.recorder, &self.seed) {
+            (Recorder::Waiting { .. } | Recorder::Ephemeral, Some(seed)) => (**seed).clone(),
+            _ => self.read_back().await?,
+        };
+        self.thread = engine::Thread::new(seed);
+        self.is_behind = false;
+        Ok(())
+    }
+
+    async fn read_back(&mut self) -> Result<ThreadSeed, JournalError> {
+        let (store, id) = (self.services.store.clone(), self.thread.id().clone());
+        let read = tokio::task::spawn_blocking(move || store.read(&id)).await;
+        let id = self.thread.id().clone();
+        // The task can only fail by a panic, and then there is nothing to go on from.
+        let history = match read {
+            Ok(read) => read?.history,
+            Err(_) => return Err(JournalError::NotFound(id.to_string())),
+        };
+        let (history, usage, context) = (history.model, history.token_usage, history.turn_context);
+        Ok(ThreadSeed { id, history, usage, context, raw_events: self.raw_events })
+    }
+}
+
+/// What a failed write means.
+#[derive(Debug, Clone, Copy)]
+enum Failure {
+    /// Nothing after it happens.
+    Stops,
+    /// It failed before; the end of the turn is told all the same.
+    IsKnown,
+}

@@ -1,0 +1,72 @@
+//! A thread's record on the disk: made with the first turn, kept open while the thread is loaded.
+
+use std::sync::Arc;
+
+use journal::{Batch, JournalError, Store, ThreadJournal};
+use protocol::{RolloutRecord, SessionMeta};
+use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+
+/// Where a thread's records go.
+#[derive(Debug)]
+pub(crate) enum Recorder {
+    /// Nothing is kept.
+    Ephemeral,
+    /// Nothing was said yet, so there is nothing to keep.
+    Waiting {
+        store: Arc<Store>,
+        meta: Box<SessionMeta>,
+    },
+    Open(ThreadJournal),
+}
+
+impl Recorder {
+    /// Returns when the records are durable, or says why they are not.
+    pub(crate) async fn write(&mut self, at_ms: i64, records: &[RolloutRecord]) -> Result<(), JournalError> {
+        match self {
+            Self::Ephemeral => Ok(()),
+            Self::Waiting { store, meta } => {
+                let identity = RolloutRecord::SessionMeta { meta: (**meta).clone() };
+                let batch = batch(at_ms, std::iter::once(&identity).chain(records))?;
+                let (store, thread_id) = (Arc::clone(store), meta.thread_id.clone());
+                // Makes folders and files and waits for the disk, which is no work for a thread that serves others.
+                let made = spawn_blocking(move || store.create(&thread_id, batch)).await;
+                *self = Self::Open(made.unwrap_or_else(|stopped| Err(interrupted(&stopped)))?);
+                Ok(())
+            }
+            Self::Open(journal) => {
+                let (told, wait) = oneshot::channel();
+                journal.append_then(batch(at_ms, records)?, move |result| {
+                    let _ = told.send(result);
+                });
+                let closed = || JournalError::Closed { path: journal.path().to_owned() };
+                wait.await.unwrap_or_else(|_| Err(closed())).map(|_| ())
+            }
+        }
+    }
+
+    /// Finishes what was appended and lets go of the thread.
+    pub(crate) async fn close(self) {
+        if let Self::Open(journal) = self
+            && let Ok(Err(error)) = spawn_blocking(move || journal.close()).await
+        {
+            tracing::warn!(%error, "a journal did not close cleanly");
+        }
+    }
+}
+
+fn batch<'a>(
+    at_ms: i64,
+    records: impl IntoIterator<Item = &'a RolloutRecord>,
+) -> Result<Batch, JournalError> {
+    let mut batch = Batch::at(at_ms);
+    for record in records {
+        batch.push(record)?;
+    }
+    Ok(batch)
+}
+
+fn interrupted(stopped: &tokio::task::JoinError) -> JournalError {
+    tracing::error!(%stopped, "making a journal was cut short");
+    JournalError::Closed { path: std::path::PathBuf::new() }
+}

@@ -1,0 +1,66 @@
+//! What lives as long as the process, apart from what one thread is made of.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use engine::{Stamp, Step, ThreadSeed};
+use journal::{Store, ThreadJournal};
+use model::ModelTransport;
+use protocol::SessionMeta;
+
+use crate::actor::Actor;
+use crate::audience::Audience;
+use crate::handle::ThreadHandle;
+use crate::tools::ToolRunner;
+
+/// Shared by all threads.
+#[derive(Debug, Clone)]
+pub struct Services {
+    pub store: Arc<Store>,
+    pub audience: Arc<dyn Audience>,
+    pub tools: Arc<dyn ToolRunner>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Where time and randomness come from.
+pub trait Clock: fmt::Debug + Send + Sync {
+    fn stamp(&self) -> Stamp;
+}
+
+/// The real ones.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn stamp(&self) -> Stamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+        // Every state is keyed afresh from the system's randomness; enough for ids and jitter, not for keys.
+        let entropy = RandomState::new().build_hasher().finish();
+        Stamp { now_ms, entropy }
+    }
+}
+
+/// Makes the frozen view of each model request from the thread's settings as they are then.
+pub trait StepSource: fmt::Debug + Send {
+    fn capture(&mut self) -> Step;
+}
+
+/// One thread, new or resumed.
+#[derive(Debug)]
+pub struct ThreadPlan {
+    pub seed: ThreadSeed,
+    pub meta: SessionMeta,
+    /// Set for a resumed thread. A new one gets its journal with its first turn; an ephemeral one never.
+    pub journal: Option<ThreadJournal>,
+    pub ephemeral: bool,
+    pub steps: Box<dyn StepSource>,
+    pub transport: Arc<dyn ModelTransport>,
+}
+
+/// Starts the actor of a thread. It runs until its last handle is dropped or it is closed.
+pub fn open_thread(services: Services, plan: ThreadPlan) -> ThreadHandle {
+    Actor::spawn(services, plan)
+}

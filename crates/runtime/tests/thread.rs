@@ -1,0 +1,306 @@
+//! Threads from the outside: a scripted model, a real journal, an audience that writes down what it hears.
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use engine::{ModelInfo, Step, ThreadSeed, ToolCall, ToolKind, ToolOutcome, ToolSpec, Truncation, UserText};
+use journal::{Store, StoreOptions};
+use model_http::Script;
+use oarlock_runtime::{
+    Audience, BoxFuture, Progress, RuntimeError, Services, StepSource, SystemClock, ThreadHandle, ThreadPlan,
+    ToolRunner, TurnOptions, open_thread,
+};
+use protocol::{
+    AskForApproval, ContentItem, DynamicToolCallOutputContentItem, DynamicToolCallParams,
+    DynamicToolCallResponse, FunctionCallOutputBody, SandboxPolicy, ServerNotification, SessionMeta,
+    SessionSource, ThreadId, ThreadStatus, TurnId, TurnStatus, UserInput,
+};
+use serde_json::json;
+use tokio::sync::watch;
+
+const THREAD: &str = "019a8b3c-0000-7000-8000-000000000001";
+
+/// What clients hear, by method.
+#[derive(Debug)]
+struct Ears {
+    heard: Mutex<Vec<ServerNotification>>,
+    count: watch::Sender<usize>,
+}
+
+impl Audience for Ears {
+    fn tell<'a>(&'a self, _: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
+        self.heard.lock().expect("not poisoned").push(notification);
+        self.count.send_modify(|count| *count += 1);
+        Box::pin(async {})
+    }
+
+    fn call_tool(
+        &self,
+        params: DynamicToolCallParams,
+    ) -> BoxFuture<'static, Result<DynamicToolCallResponse, String>> {
+        let text = format!("looked up {}", params.arguments["id"]);
+        let content_items = vec![DynamicToolCallOutputContentItem::InputText { text }];
+        Box::pin(async { Ok(DynamicToolCallResponse { content_items, success: true }) })
+    }
+}
+
+#[derive(Debug)]
+struct Plans;
+
+impl ToolRunner for Plans {
+    fn run(&self, call: ToolCall, _: Arc<Step>, _: Progress) -> BoxFuture<'static, ToolOutcome> {
+        Box::pin(async move {
+            ToolOutcome { output: FunctionCallOutputBody::Text(format!("{} done", call.name)), item: None }
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Fixed {
+    panics: bool,
+}
+
+impl StepSource for Fixed {
+    fn capture(&mut self) -> Step {
+        assert!(!self.panics, "a defect in one thread's settings");
+        let tool = |name: &str, kind| ToolSpec {
+            name: name.to_owned(),
+            kind,
+            json: Arc::new(json!({ "type": "function", "name": name })),
+        };
+        Step {
+            model: ModelInfo {
+                slug: "offline".into(),
+                context_window: None,
+                effective_window_percent: 95,
+                auto_compact_token_limit: None,
+                supports_reasoning_summaries: false,
+                supports_parallel_tool_calls: false,
+                truncation: Truncation::Bytes(10_000),
+                stream_max_retries: 0,
+            },
+            effort: None,
+            summary: None,
+            verbosity: None,
+            service_tier: None,
+            base_instructions: "Be useful.".into(),
+            developer_instructions: None,
+            project_instructions: None,
+            collaboration_mode: None,
+            personality: None,
+            approval_policy: AskForApproval::Never,
+            sandbox: SandboxPolicy::DangerFullAccess,
+            cwd: "/repo".into(),
+            shell: "bash".into(),
+            current_date: "2026-11-15".into(),
+            timezone: "Etc/UTC".into(),
+            tools: vec![tool("update_plan", ToolKind::Builtin), tool("lookup", ToolKind::Dynamic)],
+        }
+    }
+}
+
+struct Room {
+    store: Arc<Store>,
+    ears: Arc<Ears>,
+    script: Script,
+}
+
+impl Room {
+    fn new(root: &Path, script: &serde_json::Value) -> Self {
+        let store = Arc::new(Store::open(root, StoreOptions::default()).expect("a store"));
+        let ears = Arc::new(Ears { heard: Mutex::default(), count: watch::channel(0).0 });
+        Self { store, ears, script: Script::from_json(&script.to_string()).expect("a script") }
+    }
+
+    fn open(&self, seed: ThreadSeed, journal: Option<journal::ThreadJournal>, panics: bool) -> ThreadHandle {
+        let services = Services {
+            store: self.store.clone(),
+            audience: self.ears.clone(),
+            tools: Arc::new(Plans),
+            clock: Arc::new(SystemClock),
+        };
+        let transport = Arc::new(self.script.clone());
+        let plan = ThreadPlan {
+            meta: meta(),
+            seed,
+            journal,
+            ephemeral: false,
+            steps: Box::new(Fixed { panics }),
+            transport,
+        };
+        open_thread(services, plan)
+    }
+
+    fn fresh(&self) -> ThreadHandle {
+        self.open(seed(), None, false)
+    }
+
+    fn resumed(&self) -> ThreadHandle {
+        let resumed = self.store.resume(&ThreadId::new(THREAD)).expect("resumed");
+        let history = resumed.history;
+        let seed = ThreadSeed {
+            history: history.model,
+            usage: history.token_usage,
+            context: history.turn_context,
+            ..seed()
+        };
+        self.open(seed, Some(resumed.journal), false)
+    }
+
+    /// Waits until this method has been heard so often.
+    async fn heard(&self, method: &str, times: usize) {
+        let mut count = self.ears.count.subscribe();
+        let enough = || self.methods().iter().filter(|heard| heard.as_str() == method).count() >= times;
+        count.wait_for(|_| enough()).await.expect("the audience lives");
+    }
+
+    fn methods(&self) -> Vec<String> {
+        self.ears.heard.lock().expect("not poisoned").iter().map(|heard| heard.method().to_owned()).collect()
+    }
+
+    fn turns(&self) -> Vec<protocol::Turn> {
+        self.store.read(&ThreadId::new(THREAD)).expect("a stored thread").history.turns
+    }
+}
+
+fn seed() -> ThreadSeed {
+    ThreadSeed { id: ThreadId::new(THREAD), history: vec![], usage: None, context: None, raw_events: false }
+}
+
+fn meta() -> SessionMeta {
+    SessionMeta {
+        thread_id: ThreadId::new(THREAD),
+        session_id: THREAD.into(),
+        created_at_ms: 1_763_000_000_000,
+        cwd: "/repo".into(),
+        originator: "test".into(),
+        cli_version: "0.1.0".into(),
+        source: SessionSource::AppServer,
+        model_provider: "offline".into(),
+        model: None,
+        base_instructions: None,
+        developer_instructions: None,
+        forked_from_id: None,
+        thread_source: None,
+        agent_nickname: None,
+        agent_role: None,
+        git_info: None,
+        dynamic_tools: None,
+    }
+}
+
+fn said(text: &str) -> UserText {
+    UserText {
+        shown: vec![UserInput::Text { text: text.into(), text_elements: vec![] }],
+        content: vec![ContentItem::InputText { text: text.into() }],
+    }
+}
+
+fn turn(id: &str, text: &str) -> TurnOptions {
+    TurnOptions { turn_id: TurnId::new(id), text: said(text), output_schema: None }
+}
+
+#[tokio::test]
+async fn a_turn_runs_and_is_there_tomorrow() {
+    let root = tempfile::tempdir().expect("a folder");
+    let script = json!([
+        { "call": { "name": "update_plan", "arguments": {}, "callId": "c1" } },
+        { "call": { "name": "lookup", "arguments": { "id": 7 }, "callId": "c2" } },
+        { "text": "hello" },
+        { "expect": { "lastUserContains": "again" }, "text": "once more" }
+    ]);
+    let room = Room::new(root.path(), &script);
+    let thread = room.fresh();
+    assert_eq!(thread.start_turn(turn("u1", "hi")).await, Ok(TurnId::new("u1")));
+    room.heard("turn/completed", 1).await;
+    assert_eq!(thread.status(), ThreadStatus::Idle);
+    thread.close().await.expect("closed");
+    assert!(matches!(thread.interrupt().await, Err(RuntimeError::Gone(_))));
+
+    let thread = room.resumed();
+    thread.start_turn(turn("u2", "again")).await.expect("accepted");
+    room.heard("turn/completed", 2).await;
+    room.script.finish().expect("every step was used");
+    let turns = room.turns();
+    assert_eq!(turns.iter().map(|turn| turn.status).collect::<Vec<_>>(), [TurnStatus::Completed; 2]);
+    // The user's words, the client's tool and the answer; a plan is not an item.
+    assert_eq!(turns[0].items.len(), 3, "{:?}", turns[0].items);
+    let requests = room.script.requests();
+    let last = serde_json::to_string(&requests[3].input).expect("serialises");
+    for text in ["hi", "update_plan done", "looked up 7", "hello", "again"] {
+        assert!(last.contains(text), "{text} is missing from {last}");
+    }
+}
+
+#[tokio::test]
+async fn an_accepted_prompt_is_on_the_disk_and_an_interrupt_ends_the_turn() {
+    let root = tempfile::tempdir().expect("a folder");
+    let room = Room::new(root.path(), &json!([{ "events": [], "hang": true }]));
+    let thread = room.fresh();
+    thread.start_turn(turn("u1", "hi")).await.expect("accepted");
+    let stored = room.turns();
+    assert_eq!((stored.len(), stored[0].items.len()), (1, 1), "the prompt is stored once it is accepted");
+    assert_eq!(
+        thread.start_turn(turn("u2", "and this")).await,
+        Ok(TurnId::new("u1")),
+        "it joins the running turn"
+    );
+    let other = thread.steer(TurnId::new("u9"), said("x")).await;
+    let (expected, found) = (TurnId::new("u9"), TurnId::new("u1"));
+    assert_eq!(other, Err(RuntimeError::OtherTurn { expected, found }));
+    thread.interrupt().await.expect("interrupted");
+    room.heard("turn/completed", 1).await;
+    let turns = room.turns();
+    assert_eq!(turns[0].status, TurnStatus::Interrupted);
+    let shown = serde_json::to_string(&turns[0].items).expect("serialises");
+    assert!(shown.contains("and this"), "what was accepted is not lost: {shown}");
+    thread.interrupt().await.expect("with nothing to stop it answers at once");
+}
+
+#[tokio::test]
+async fn a_lost_record_fails_the_turn_and_not_the_process() {
+    let root = tempfile::tempdir().expect("a folder");
+    let room = Room::new(root.path(), &json!([{ "text": "one" }]));
+    let thread = room.fresh();
+    thread.start_turn(turn("u1", "hi")).await.expect("accepted");
+    room.heard("turn/completed", 1).await;
+    let path = room.store.summary(thread.id()).expect("listed").path;
+    fs::remove_file(path).expect("removed");
+    let before = room.methods().len();
+    let refused = thread.start_turn(turn("u2", "again")).await;
+    assert!(matches!(&refused, Err(RuntimeError::Storage(_))), "{refused:?}");
+    assert_eq!(room.methods().len(), before, "of a turn that was not accepted nothing is told");
+    assert_eq!(thread.status(), ThreadStatus::Idle);
+}
+
+#[tokio::test]
+async fn a_record_lost_in_the_middle_of_a_turn_fails_it() {
+    let root = tempfile::tempdir().expect("a folder");
+    let room = Room::new(root.path(), &json!([{ "events": [], "hang": true }]));
+    let thread = room.fresh();
+    thread.start_turn(turn("u1", "hi")).await.expect("accepted");
+    room.heard("turn/started", 1).await;
+    fs::remove_file(room.store.summary(thread.id()).expect("listed").path).expect("removed");
+    let refused = thread.steer(TurnId::new("u1"), said("more")).await;
+    assert!(matches!(&refused, Err(RuntimeError::Storage(_))), "{refused:?}");
+    room.heard("turn/completed", 1).await;
+    assert_eq!(thread.status(), ThreadStatus::SystemError);
+    assert!(room.methods().contains(&"error".to_owned()));
+}
+
+#[tokio::test]
+async fn a_panic_marks_its_own_thread_and_nothing_else() {
+    let root = tempfile::tempdir().expect("a folder");
+    let room = Room::new(root.path(), &json!([{ "text": "fine" }]));
+    let broken =
+        room.open(ThreadSeed { id: ThreadId::new(THREAD.replace("0001", "0002")), ..seed() }, None, true);
+    let gone = broken.start_turn(turn("u1", "hi")).await;
+    assert!(matches!(gone, Err(RuntimeError::Gone(_))), "{gone:?}");
+    room.heard("thread/status/changed", 1).await;
+    assert_eq!(broken.status(), ThreadStatus::SystemError);
+    let sound = room.fresh();
+    sound.start_turn(turn("u1", "hi")).await.expect("accepted");
+    room.heard("turn/completed", 1).await;
+}
