@@ -175,7 +175,7 @@ def test_left_out_and_null_stay_apart() -> None:
 
 
 def test_null_is_refused_where_only_leaving_out_is_meant() -> None:
-    assert ThreadReadParams.from_wire({"threadId": "t"}).exclude_turns is None
+    assert ThreadReadParams.from_wire({"threadId": "t"}).exclude_turns is False
     refuse(ThreadReadParams, {"threadId": "t", "excludeTurns": None})
 
 

@@ -8,6 +8,8 @@ mod shapes;
 mod tests;
 mod types;
 
+use std::collections::HashSet;
+
 use super::ir::Model;
 use super::{File, Surface};
 use types::Declarations;
@@ -63,7 +65,10 @@ fn types_module(types: &Declarations) -> String {
         "read",
         "wire",
     ];
-    let base = layout::lines("from ._base import (", base.iter().map(|name| (*name).to_owned()), ")");
+    // A surface need not use every helper, and an import nobody uses does not pass the linter.
+    let words: HashSet<&str> = types.text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let base = base.iter().filter(|name| words.contains(*name)).map(|name| (*name).to_owned());
+    let base = layout::lines("from ._base import (", base, ")");
     let all = layout::lines("\n__all__ = [", types.names.iter().map(|name| layout::string(name)), "]");
     format!("{head}{base}{all}{}", types.text)
 }

@@ -6,7 +6,6 @@ from pydantic import Field, StrictBool, StrictInt
 
 from ._base import (
     FIRST_MATCH,
-    NOT_NULL,
     ClosedModel,
     Keyed,
     Number,
