@@ -355,11 +355,11 @@ fn broken_json_has_an_error_without_a_position() {
         ("{", "EOF while parsing an object"),
         (r#"{"threadId":"t"} {}"#, "trailing characters"),
         (r#"{"threadId":"t","threadId":"t"}"#, "duplicate field `threadId`"),
-        (r#"{"threadId":"\ud800"}"#, "unexpected end of hex escape at `threadId`"),
+        (r#"{"threadId":"\ud800"}"#, "unexpected end of hex escape"),
     ];
     for (text, sentence) in sentences {
         assert_eq!(refusal::<ThreadReadParams>(text).to_string(), sentence, "{text}");
     }
     let deep = format!(r#"{{"threadId":{}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
-    assert_eq!(refusal::<ThreadReadParams>(&deep).path(), "threadId");
+    assert!(refusal::<ThreadReadParams>(&deep).to_string().contains("expected a string"), "no stack overflow either");
 }
