@@ -118,8 +118,10 @@ fn check_depth(json: &[u8]) -> Result<(), JournalError> {
 /// JSON that passed through unparsed may be spread over lines. Inside strings a line break is always escaped, so
 /// each one found is white space.
 fn on_one_line(mut json: Vec<u8>) -> Vec<u8> {
-    for byte in json.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
-        *byte = b' ';
+    if json.contains(&b'\n') || json.contains(&b'\r') {
+        for byte in json.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+            *byte = b' ';
+        }
     }
     json
 }

@@ -105,7 +105,7 @@ impl Layout {
         let by_id = key.made_at_ms().map(|at_ms| self.active(key, at_ms));
         let quick = [Some(self.archived(key)), by_id];
         quick.into_iter().flatten().find(is_there).or_else(|| {
-            let days = self.days().ok()?;
+            let days = self.days();
             days.into_iter().rev().map(|day| day.join(file_name(key))).find(is_there)
         })
     }
@@ -113,14 +113,14 @@ impl Layout {
     /// Every journal there is, oldest day first and the archive last. A folder that cannot be read is passed over.
     pub(crate) fn walk(&self) -> Vec<Stored> {
         let mut stored = Vec::new();
-        for day in self.days().unwrap_or_default() {
+        for day in self.days() {
             collect(&day, false, &mut stored);
         }
         collect(&self.archive(), true, &mut stored);
         stored
     }
 
-    fn days(&self) -> io::Result<Vec<PathBuf>> {
+    fn days(&self) -> Vec<PathBuf> {
         let mut folders = vec![self.threads()];
         for _year_month_day in 0..3 {
             let mut inner = Vec::new();
@@ -133,7 +133,7 @@ impl Layout {
             }
             folders = inner;
         }
-        Ok(folders)
+        folders
     }
 }
 

@@ -1,6 +1,6 @@
 //! Records as they are kept: those this release knows, and those of a newer one, which pass through untouched.
 
-use protocol::{RolloutItem, RolloutRecord};
+use protocol::{ResponseItem, RolloutItem, RolloutRecord};
 use serde_json::value::RawValue;
 
 /// The format of each kind of record that this release writes and understands.
@@ -58,7 +58,7 @@ impl Entry {
 /// Why a sound line is foreign.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Strange {
-    /// A kind of record this release has never heard of: normal life beside a newer release.
+    /// A kind of record, or of item in it, that this release has never heard of: normal life beside a newer one.
     Kind,
     /// A kind it should be able to read.
     Payload(String),
@@ -106,10 +106,13 @@ fn known(kind: &str, schema: u32, payload: &str) -> Result<RolloutRecord, Strang
     for part in ["{\"kind\":\"", kind, "\"", comma, members] {
         json.push_str(part);
     }
-    serde_json::from_str(&json).map_err(|error| match is_known(kind) {
-        true => Strange::Payload(error.to_string()),
-        false => Strange::Kind,
-    })
+    match serde_json::from_str(&json) {
+        // Decoding has dropped what the item says, so it is not decoded at all.
+        Ok(RolloutRecord::ResponseItem { item: ResponseItem::Other, .. }) => Err(Strange::Kind),
+        Ok(record) => Ok(record),
+        Err(error) if is_known(kind) => Err(Strange::Payload(error.to_string())),
+        Err(_) => Err(Strange::Kind),
+    }
 }
 
 /// Asks the protocol's own decoder, so that the list of kinds is written once. With the kind alone, the only thing
@@ -122,8 +125,12 @@ fn is_known(kind: &str) -> bool {
     }
 }
 
-/// How many objects and lists are open at once at the deepest place.
+/// How many objects and lists are open at once at the deepest place; where there are few, simply how many.
 pub(crate) fn depth(json: &[u8]) -> usize {
+    let brackets = json.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
+    if brackets <= MAX_DEPTH {
+        return brackets;
+    }
     let (mut now, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for &byte in json {
         match byte {

@@ -361,5 +361,8 @@ fn broken_json_has_an_error_without_a_position() {
         assert_eq!(refusal::<ThreadReadParams>(text).to_string(), sentence, "{text}");
     }
     let deep = format!(r#"{{"threadId":{}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
-    assert!(refusal::<ThreadReadParams>(&deep).to_string().contains("expected a string"), "no stack overflow either");
+    assert!(
+        refusal::<ThreadReadParams>(&deep).to_string().contains("expected a string"),
+        "no stack overflow either"
+    );
 }

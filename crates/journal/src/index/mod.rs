@@ -116,11 +116,11 @@ impl Index {
     }
 
     /// Reads one journal anew and remembers what it says.
-    pub(crate) fn reread(&self, journal: &Stored) -> Result<ThreadRow, JournalError> {
-        let before = self.row(&journal.key)?.map(|row| row.summary);
+    pub(crate) fn reread(&self, journal: &Stored) -> ThreadRow {
+        let before = self.row(&journal.key).ok().flatten().map(|row| row.summary);
         let row = database::row_of(journal, before.as_ref(), &self.shared.observer);
         self.note(&journal.key, &Arc::new(Mutex::new(row.clone())));
-        Ok(row)
+        row
     }
 
     /// Compares the whole index with the disk.

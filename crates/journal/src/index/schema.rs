@@ -1,10 +1,11 @@
 //! The database file: its tables, and what is done when it is missing, of another version, or not a database at all.
 
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::event::RebuildReason;
 
@@ -88,7 +89,11 @@ pub(super) fn open_in_memory() -> rusqlite::Result<Opened> {
 }
 
 fn open_sound(path: &Path, check: Option<&str>) -> rusqlite::Result<Opened> {
-    let mut connection = Connection::open(path)?;
+    // It quotes what users said, so it is made for this user alone; what SQLite puts beside it is made alike.
+    let _ = private().create(true).open(path);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "normal")?;
@@ -165,10 +170,15 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 
 /// Held until dropped. Without it, on a disk that cannot be written or locked, things go on as for one process.
 fn guard(path: &Path) -> Option<fs::File> {
-    let file =
-        fs::File::options().create(true).truncate(false).write(true).open(beside(path, ".lock")).ok()?;
+    let file = private().create(true).open(beside(path, ".lock")).ok()?;
     file.lock().ok()?;
     Some(file)
+}
+
+fn private() -> fs::OpenOptions {
+    let mut options = fs::File::options();
+    options.append(true).mode(0o600).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    options
 }
 
 pub(super) fn is_corrupt(error: &rusqlite::Error) -> bool {

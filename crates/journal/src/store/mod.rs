@@ -82,8 +82,9 @@ impl Store {
     /// Fails, and says why, when nothing can be written here.
     pub fn check_writable(&self) -> Result<(), JournalError> {
         let probe = self.layout.locks().join(format!("{}.probe", std::process::id()));
-        let written = fs::write(&probe, b"x").and_then(|()| fs::remove_file(&probe));
-        written.map_err(|error| JournalError::storage("write to", self.layout.root(), error))
+        let written = fs::write(&probe, b"x");
+        let removed = fs::remove_file(&probe);
+        written.and(removed).map_err(|error| JournalError::storage("write to", self.layout.root(), error))
     }
 
     /// Where the journal of a thread made at this time will be.
@@ -114,7 +115,7 @@ impl Store {
     pub fn resume(&self, thread_id: &ThreadId) -> Result<Resumed, JournalError> {
         let key = ThreadKey::parse(thread_id.as_str())?;
         let path = self.path_of(&key)?;
-        let before = self.index.row(&key)?.map(|row| row.summary);
+        let before = self.known(&key).map(|row| row.summary);
         let (writer, scan) = Writer::open_scanned(&path, &self.layout.lock(&key), &self.writer)?;
         let mut recovery = Recovery::of(&scan);
         let file = reader::open_to_read(&path)?;
@@ -142,7 +143,7 @@ impl Store {
         let options =
             ReadOptions { up_to: live.as_ref().map(|row| row.length), max_line: self.writer.max_line };
         let (mut history, read) = read_history(&path, &key, &options)?;
-        let before = self.index.row(&key)?;
+        let before = self.known(&key);
         if let Some(before) = &before {
             history.summary.fill_from(&before.summary);
         }
@@ -168,11 +169,11 @@ impl Store {
         if let Some(row) = self.index.live(&key) {
             return Ok(row);
         }
-        match self.index.row(&key)? {
+        match self.known(&key) {
             Some(row) if row.path == path && row.length == length => Ok(row),
             _ => {
                 let is_archived = self.layout.is_archived(&path);
-                self.index.reread(&Stored { key, path, is_archived, length })
+                Ok(self.index.reread(&Stored { key, path, is_archived, length }))
             }
         }
     }
@@ -191,9 +192,15 @@ impl Store {
         self.index.delete()
     }
 
+    /// What the index says, if it says anything: threads are there without it too.
+    fn known(&self, key: &ThreadKey) -> Option<ThreadRow> {
+        let row = self.index.row(key);
+        row.inspect_err(|error| tracing::warn!(%error, "the thread index does not answer")).ok()?
+    }
+
     /// The index is asked first and believed only if the file is there.
     fn path_of(&self, key: &ThreadKey) -> Result<PathBuf, JournalError> {
-        let known = self.index.row(key)?.map(|row| row.path);
+        let known = self.known(key).map(|row| row.path);
         let is_there =
             |path: &PathBuf| path.starts_with(self.layout.root()) && fs::symlink_metadata(path).is_ok();
         known

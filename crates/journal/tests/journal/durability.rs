@@ -118,35 +118,44 @@ fn child_appends_until_killed() {
 
 #[test]
 fn a_killed_process_loses_nothing_it_acknowledged() {
-    let folder = folder();
-    let (path, lock) = places(folder.path());
-    Writer::create(&path, &lock, &options(), &batch(&[meta(&thread_id(1))])).unwrap().close().unwrap();
     let mut chance = Chance::new(52);
-    let mut acknowledged = 1;
-    for round in 0..rounds("JOURNAL_KILLS", 15) {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "durability::child_appends_until_killed", "--nocapture"])
-            .env("JOURNAL_TEST_APPEND", folder.path())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let seqs = lines
-            .map_while(Result::ok)
-            .filter_map(|line| line.strip_prefix("acknowledged ").and_then(|seq| seq.parse::<u64>().ok()));
-        let mut left = 1 + chance.below(60);
-        for seq in seqs {
-            acknowledged = seq;
-            left = left.saturating_sub(1);
-            if left == 0 {
-                child.kill().unwrap();
-            }
+    for journal in 0..rounds("JOURNAL_KILLS", 15).div_ceil(15) {
+        let folder = folder();
+        let (path, lock) = places(folder.path());
+        let first = batch(&[meta(&thread_id(1))]);
+        Writer::create(&path, &lock, &options(), &first).unwrap().close().unwrap();
+        let mut acknowledged = 1;
+        for kill in 0..15 {
+            acknowledged = kill_after(1 + chance.below(60), folder.path()).unwrap_or(acknowledged);
+            let contents = read(&path, &ReadOptions::default()).unwrap();
+            let at = format!("journal {journal}, kill {kill}");
+            assert!(!contents.damage.is_beyond_tail(), "{at}: {:?}", contents.damage);
+            assert!(contents.next_seq > acknowledged, "{at}: {acknowledged} was acknowledged");
+            assert_eq!(contents.entries.len() as u64, contents.next_seq - 1, "{at}");
         }
-        child.wait().unwrap();
-        let contents = read(&path, &ReadOptions::default()).unwrap();
-        assert!(!contents.damage.is_beyond_tail(), "round {round}: {:?}", contents.damage);
-        assert!(contents.next_seq > acknowledged, "round {round}: {acknowledged} was acknowledged");
-        assert_eq!(contents.entries.len() as u64, contents.next_seq - 1, "round {round}");
+        assert!(acknowledged > 100, "{acknowledged}");
     }
-    assert!(acknowledged > 100, "{acknowledged}");
+}
+
+/// Kills a process in the middle of its work, and gives the last number it said was acknowledged.
+fn kill_after(acknowledgements: usize, folder: &Path) -> Option<u64> {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "durability::child_appends_until_killed", "--nocapture"])
+        .env("JOURNAL_TEST_APPEND", folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let seqs = lines
+        .map_while(Result::ok)
+        .filter_map(|line| line.strip_prefix("acknowledged ").and_then(|seq| seq.parse::<u64>().ok()));
+    let mut last = None;
+    for (seq, count) in seqs.zip(1..) {
+        last = Some(seq);
+        if count == acknowledgements {
+            child.kill().unwrap();
+        }
+    }
+    child.wait().unwrap();
+    last
 }

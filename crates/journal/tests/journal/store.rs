@@ -43,6 +43,10 @@ fn a_thread_is_one_private_file_in_the_folder_of_its_day() {
         assert_eq!(mode(path), 0o700, "{}", path.display());
     }
     store.check_writable().unwrap();
+    store.list(&ListQuery::default()).unwrap();
+    for file in ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm", "index.sqlite.lock"] {
+        assert_eq!(mode(&store.root().join(file)), 0o600, "{file}");
+    }
 }
 
 #[test]
