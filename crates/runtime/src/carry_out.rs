@@ -128,8 +128,9 @@ impl Actor {
                 let pause = u64::try_from(at_ms - self.services.clock.stamp().now_ms).unwrap_or(0);
                 self.tasks.wake_after(Duration::from_millis(pause));
             }
-            Effect::Finish(_)
-            | Effect::Record(_)
+            Effect::Finish(_) => self.tasks.stop_timer(),
+            // Handled before: they need nothing to be durable.
+            Effect::Record(_)
             | Effect::CancelModel { .. }
             | Effect::CancelTool { .. }
             | Effect::WithdrawQuestion { .. } => {}

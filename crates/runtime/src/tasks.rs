@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Input, Step, ToolCall};
-use futures_util::StreamExt;
+use engine::{Input, Step, ToolCall, ToolOutcome};
+use futures_util::{FutureExt, StreamExt};
 use model::{ModelFailure, ModelTransport, PreparedRequest};
-use protocol::DynamicToolCallParams;
+use protocol::{DynamicToolCallParams, FunctionCallOutputBody};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -25,12 +26,19 @@ pub(crate) struct Tasks {
     inputs: mpsc::Sender<Input>,
     streams: HashMap<u64, AbortHandle>,
     calls: HashMap<String, AbortHandle>,
+    timer: Option<AbortHandle>,
 }
+
+/// Said of a tool, a client or a transport whose code panicked. Its details are in the log.
+const PANICKED: &str = "failed because of a defect in this program";
 
 impl Tasks {
     pub(crate) fn new() -> (Self, mpsc::Receiver<Input>) {
         let (inputs, finished) = mpsc::channel(WAITING_INPUTS);
-        (Self { set: JoinSet::new(), inputs, streams: HashMap::new(), calls: HashMap::new() }, finished)
+        (
+            Self { set: JoinSet::new(), inputs, streams: HashMap::new(), calls: HashMap::new(), timer: None },
+            finished,
+        )
     }
 
     /// Carries a request and hands on its events. The end is always told, whatever the transport does.
@@ -44,9 +52,11 @@ impl Tasks {
         let mut events = transport.open(request);
         let handle = self.set.spawn(async move {
             loop {
-                let event = events
-                    .next()
-                    .await
+                let next = AssertUnwindSafe(events.next()).catch_unwind().await;
+                let event = next
+                    .unwrap_or_else(|_| {
+                        Some(Err(ModelFailure::stream(format_args!("the transport {PANICKED}"))))
+                    })
                     .unwrap_or_else(|| Err(ModelFailure::stream("the stream ended early")));
                 let is_last = event.as_ref().map_or(true, model::StreamEvent::is_terminal);
                 if inputs.send(Input::Model { attempt, event }).await.is_err() || is_last {
@@ -67,28 +77,33 @@ impl Tasks {
         let call_id = call.call_id.clone();
         let progress = Progress { call_id: call_id.clone(), inputs: self.inputs.clone() };
         let outcome = tools.run(call, step, progress);
-        self.report(call_id, async move |call_id| Input::ToolFinished { call_id, outcome: outcome.await });
+        let failed =
+            ToolOutcome { output: FunctionCallOutputBody::Text(format!("the tool {PANICKED}")), item: None };
+        self.report(call_id, outcome, failed, |call_id, outcome| Input::ToolFinished { call_id, outcome });
     }
 
     pub(crate) fn ask(&mut self, audience: &Arc<dyn Audience>, params: DynamicToolCallParams) {
         let call_id = params.call_id.clone();
         let answer = audience.call_tool(params);
-        self.report(call_id, async move |call_id| Input::DynamicToolAnswered {
+        let failed = Err(format!("the question {PANICKED}"));
+        self.report(call_id, answer, failed, |call_id, answer| Input::DynamicToolAnswered {
             call_id,
-            answer: answer.await,
+            answer,
         });
     }
 
-    fn report<F, R>(&mut self, call_id: String, work: F)
-    where
-        F: FnOnce(String) -> R,
-        R: Future<Output = Input> + Send + 'static,
-    {
-        let inputs = self.inputs.clone();
-        let input = work(call_id.clone());
+    /// A call always ends: with what the work gives, or, should it panic, with `failed`.
+    fn report<T: Send + 'static>(
+        &mut self,
+        call_id: String,
+        work: impl Future<Output = T> + Send + 'static,
+        failed: T,
+        input: fn(String, T) -> Input,
+    ) {
+        let (inputs, named) = (self.inputs.clone(), call_id.clone());
         let handle = self.set.spawn(async move {
-            let input = input.await;
-            let _ = inputs.send(input).await;
+            let ended = AssertUnwindSafe(work).catch_unwind().await.unwrap_or(failed);
+            let _ = inputs.send(input(named, ended)).await;
         });
         self.calls.insert(call_id, handle);
     }
@@ -100,22 +115,24 @@ impl Tasks {
     }
 
     pub(crate) fn wake_after(&mut self, pause: Duration) {
+        self.stop_timer();
         let inputs = self.inputs.clone();
-        self.set.spawn(async move {
+        self.timer = Some(self.set.spawn(async move {
             tokio::time::sleep(pause).await;
             let _ = inputs.send(Input::Woken).await;
-        });
+        }));
     }
 
-    /// Forgets tasks that have ended. A panic of one is told as the end of what it did.
-    pub(crate) fn tidy(&mut self) {
-        while let Some(ended) = self.set.try_join_next() {
-            if let Err(error) = ended
-                && error.is_panic()
-            {
-                tracing::error!(%error, "a task of a thread panicked");
-            }
+    /// A turn that is over waits for nothing; its timer must not wake the next one.
+    pub(crate) fn stop_timer(&mut self) {
+        if let Some(timer) = self.timer.take() {
+            timer.abort();
         }
+    }
+
+    /// Forgets tasks that have ended.
+    pub(crate) fn tidy(&mut self) {
+        while self.set.try_join_next().is_some() {}
         self.streams.retain(|_, handle| !handle.is_finished());
         self.calls.retain(|_, handle| !handle.is_finished());
     }

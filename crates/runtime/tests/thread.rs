@@ -52,6 +52,7 @@ struct Plans;
 impl ToolRunner for Plans {
     fn run(&self, call: ToolCall, _: Arc<Step>, _: Progress) -> BoxFuture<'static, ToolOutcome> {
         Box::pin(async move {
+            assert!(call.call_id != "bad", "a defect in a tool");
             ToolOutcome { output: FunctionCallOutputBody::Text(format!("{} done", call.name)), item: None }
         })
     }
@@ -288,6 +289,21 @@ async fn a_record_lost_in_the_middle_of_a_turn_fails_it() {
     room.heard("turn/completed", 1).await;
     assert_eq!(thread.status(), ThreadStatus::SystemError);
     assert!(room.methods().contains(&"error".to_owned()));
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_is_a_failed_call_and_the_turn_goes_on() {
+    let root = tempfile::tempdir().expect("a folder");
+    let script = json!([
+        { "call": { "name": "update_plan", "arguments": {}, "callId": "bad" } },
+        { "expect": { "lastOutputContains": "defect in this program" }, "text": "noted" }
+    ]);
+    let room = Room::new(root.path(), &script);
+    let thread = room.fresh();
+    thread.start_turn(turn("u1", "hi")).await.expect("accepted");
+    room.heard("turn/completed", 1).await;
+    room.script.finish().expect("the model was told");
+    assert_eq!(room.turns()[0].status, TurnStatus::Completed);
 }
 
 #[tokio::test]
