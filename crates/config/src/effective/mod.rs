@@ -1,0 +1,171 @@
+//! From keys to values: profile, overrides, defaults and requirements.
+
+mod features;
+mod options;
+mod permissions;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use toml::Table;
+
+use crate::config::{AgentLimits, Instructions, Permissions};
+use crate::keys::{Keys, ProfileKeys};
+use crate::loader::Layers;
+use crate::{
+    Config, ConfigError, ConfigWarning, Env, Features, Home, LoadRequest, Overrides, ProviderConfig,
+    Requirements, provider,
+};
+
+/// All that was read.
+pub(crate) struct Merged {
+    pub(crate) keys: Keys,
+    pub(crate) merged: Table,
+    pub(crate) layers: Layers,
+    pub(crate) requirements: Requirements,
+}
+
+/// What every step looks at.
+struct Sources<'a> {
+    home: &'a Home,
+    env: &'a Env,
+    cwd: Option<&'a PathBuf>,
+    profile_name: Option<String>,
+    profile: ProfileKeys,
+    overrides: &'a Overrides,
+    keys: &'a Keys,
+    requirements: &'a Requirements,
+    layers: &'a Layers,
+}
+
+/// The parts that can be refused.
+struct Checked {
+    features: Features,
+    providers: BTreeMap<String, ProviderConfig>,
+    provider: ProviderConfig,
+    permissions: Permissions,
+    instructions: Instructions,
+    agents: AgentLimits,
+}
+
+/// The effective configuration.
+pub(crate) fn build(
+    home: &Home,
+    env: &Env,
+    request: &LoadRequest<'_>,
+    merged: Merged,
+) -> Result<Config, ConfigError> {
+    let keys = &merged.keys;
+    let mut warnings = Vec::new();
+    let (profile_name, profile) = choose_profile(request.profile.as_ref(), keys)?;
+    let sources = Sources {
+        home,
+        env,
+        cwd: request.cwd.as_ref(),
+        profile_name,
+        profile,
+        overrides: &request.overrides,
+        keys,
+        requirements: &merged.requirements,
+        layers: &merged.layers,
+    };
+    let providers = provider::providers(keys, env, &mut warnings)?;
+    let chosen =
+        first([&request.overrides.model_provider, &sources.profile.model_provider, &keys.model_provider]);
+    let checked = Checked {
+        features: sources.features(request.runtime_features, &mut warnings),
+        provider: provider::choose(&providers, chosen.as_deref().unwrap_or(ProviderConfig::DEFAULT_ID))?,
+        providers,
+        permissions: sources.permissions(&mut warnings)?,
+        instructions: sources.instructions(&mut warnings)?,
+        agents: options::agent_limits(keys.agents.as_ref())?,
+    };
+    let mut config = sources.assemble(checked, warnings);
+    config.requirements = merged.requirements;
+    config.merged = merged.merged;
+    config.layers = merged.layers.layers;
+    config.layers.iter_mut().for_each(crate::Layer::forget_text);
+    config.tools.web_search = config.web_search_under(&config.permissions.sandbox_policy);
+    Ok(config)
+}
+
+/// What counts when nothing can be read.
+pub(crate) fn defaults(home: &Home, env: &Env) -> Config {
+    let keys = Keys::default();
+    let mut warnings = Vec::new();
+    let providers = provider::built_in(&keys, env, &mut warnings);
+    let checked = Checked {
+        features: Features::default(),
+        provider: providers[0].clone(),
+        providers: providers.into_iter().map(|provider| (provider.id.clone(), provider)).collect(),
+        permissions: Permissions::default(),
+        instructions: Instructions::default(),
+        agents: AgentLimits::default(),
+    };
+    let sources = Sources {
+        home,
+        env,
+        cwd: None,
+        profile_name: None,
+        profile: ProfileKeys::default(),
+        overrides: &Overrides::default(),
+        keys: &keys,
+        requirements: &Requirements::default(),
+        layers: &Layers::default(),
+    };
+    sources.assemble(checked, warnings)
+}
+
+impl Sources<'_> {
+    /// All values but the layers and what is learnt from them.
+    fn assemble(&self, checked: Checked, mut warnings: Vec<ConfigWarning>) -> Config {
+        let keys = self.keys;
+        Config {
+            home: self.home.clone(),
+            cwd: self.cwd.cloned(),
+            profile: self.profile_name.clone(),
+            model: self.model(&checked.features),
+            tools: self.tools(&checked.features, &mut warnings),
+            provider: checked.provider,
+            providers: checked.providers,
+            permissions: checked.permissions,
+            instructions: checked.instructions,
+            project_docs: self.project_docs(),
+            agents: checked.agents,
+            features: checked.features,
+            login: self.login(),
+            history: options::history(keys),
+            paths: self.paths(),
+            notify: keys.notify.clone().filter(|command| !command.is_empty()),
+            hide_agent_reasoning: keys.hide_agent_reasoning.unwrap_or(false),
+            show_raw_agent_reasoning: self
+                .overrides
+                .show_raw_agent_reasoning
+                .or(keys.show_raw_agent_reasoning)
+                .unwrap_or(false),
+            feedback_enabled: keys.feedback.as_ref().and_then(|feedback| feedback.enabled).unwrap_or(true),
+            suppress_unfinished: keys.suppress_unstable_features_warning.unwrap_or(false),
+            requirements: Requirements::default(),
+            warnings,
+            layers: Vec::new(),
+            merged: Table::new(),
+        }
+    }
+}
+
+/// The profile the request names, or else the one the files name.
+fn choose_profile(
+    requested: Option<&String>,
+    keys: &Keys,
+) -> Result<(Option<String>, ProfileKeys), ConfigError> {
+    let Some(name) = requested.or(keys.profile.as_ref()).filter(|name| !name.is_empty()) else {
+        return Ok((None, ProfileKeys::default()));
+    };
+    let profile = keys.profiles.get(name).cloned();
+    Ok((Some(name.clone()), profile.ok_or_else(|| ConfigError::UnknownProfile(name.clone()))?))
+}
+
+/// The first that is set.
+fn first<T: Clone, const N: usize>(choices: [&Option<T>; N]) -> Option<T> {
+    choices.into_iter().find_map(Clone::clone)
+}

@@ -1,0 +1,184 @@
+//! The model, the texts for it, tools, and the small rest.
+
+use std::path::PathBuf;
+
+use protocol::{Personality, ServiceTier, WebSearchMode};
+
+use super::{Sources, first};
+use crate::config::{
+    AgentLimits, History, Instructions, Login, ModelOptions, Paths, ProjectDocs, ToolOptions,
+};
+use crate::keys::{AgentKeys, Keys};
+use crate::requirements::Chosen;
+use crate::{ConfigError, ConfigWarning, Features};
+
+const PROJECT_DOC_MAX_BYTES: usize = 32 * 1024;
+const CHATGPT_BASE_URL: &str = "https://chatgpt.com/backend-api/";
+const TERMINAL_TIMEOUT_MS: u64 = 300_000;
+const LEAST_TERMINAL_TIMEOUT_MS: u64 = 5_000;
+
+impl Sources<'_> {
+    pub(super) fn model(&self, features: &Features) -> ModelOptions {
+        let (overrides, profile, keys) = (self.overrides, &self.profile, self.keys);
+        let configured_tier = first([&profile.service_tier, &keys.service_tier]);
+        let tier = overrides.service_tier.clone().apply(configured_tier);
+        let default_personality = features.enabled("personality").then_some(Personality::Pragmatic);
+        ModelOptions {
+            name: first([&overrides.model, &profile.model, &keys.model]).filter(|name| !name.is_empty()),
+            review: first([&overrides.review_model, &keys.review_model]),
+            context_window: keys.model_context_window,
+            auto_compact_token_limit: keys.model_auto_compact_token_limit,
+            tool_output_token_limit: keys.tool_output_token_limit,
+            effort: first([&overrides.effort, &profile.model_reasoning_effort, &keys.model_reasoning_effort]),
+            plan_mode_effort: first([&profile.plan_mode_reasoning_effort, &keys.plan_mode_reasoning_effort]),
+            summary: first([
+                &overrides.summary,
+                &profile.model_reasoning_summary,
+                &keys.model_reasoning_summary,
+            ]),
+            verbosity: first([&profile.model_verbosity, &keys.model_verbosity]),
+            supports_reasoning_summaries: keys.model_supports_reasoning_summaries,
+            service_tier: tier.filter(|tier| match tier {
+                ServiceTier::Fast => features.enabled("fast_mode"),
+                ServiceTier::Flex => true,
+                ServiceTier::Other(name) => !name.is_empty(),
+            }),
+            personality: first([&overrides.personality, &profile.personality, &keys.personality])
+                .or(default_personality),
+            catalog_json: not_blank(first([&profile.model_catalog_json, &keys.model_catalog_json])),
+        }
+    }
+
+    pub(super) fn instructions(
+        &self,
+        warnings: &mut Vec<ConfigWarning>,
+    ) -> Result<Instructions, ConfigError> {
+        let (overrides, profile, keys) = (self.overrides, &self.profile, self.keys);
+        if first([&profile.experimental_instructions_file, &keys.experimental_instructions_file]).is_some() {
+            warnings.push(ConfigWarning::new(
+                "experimental_instructions_file is deprecated and ignored. Use model_instructions_file instead.",
+            ));
+        }
+        let base = match &overrides.base_instructions {
+            Some(text) => Some(text.clone()),
+            None => text_of(
+                "model_instructions_file",
+                first([&profile.model_instructions_file, &keys.model_instructions_file]),
+            )?,
+        };
+        let prompt = first([&overrides.compact_prompt, &keys.compact_prompt]);
+        let prompt = prompt.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        let compact_prompt = match prompt {
+            Some(text) => Some(text),
+            None => text_of(
+                "experimental_compact_prompt_file",
+                first([&profile.experimental_compact_prompt_file, &keys.experimental_compact_prompt_file]),
+            )?,
+        };
+        Ok(Instructions {
+            base,
+            developer: first([&overrides.developer_instructions, &keys.developer_instructions]),
+            compact_prompt,
+            commit_attribution: keys.commit_attribution.clone(),
+        })
+    }
+
+    pub(super) fn project_docs(&self) -> ProjectDocs {
+        let names = self.keys.project_doc_fallback_filenames.iter().flatten().map(|name| name.trim());
+        ProjectDocs {
+            max_bytes: self.keys.project_doc_max_bytes.unwrap_or(PROJECT_DOC_MAX_BYTES),
+            fallback_filenames: names.filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+            root_markers: self.layers.root_markers.clone(),
+            project_root: self.layers.project_root.clone(),
+        }
+    }
+
+    pub(super) fn tools(&self, features: &Features, warnings: &mut Vec<ConfigWarning>) -> ToolOptions {
+        let (profile, keys) = (&self.profile, self.keys);
+        let mode = first([&profile.web_search, &keys.web_search]);
+        let older = if features.enabled("web_search_cached") {
+            Some(WebSearchMode::Cached)
+        } else {
+            features.enabled("web_search_request").then_some(WebSearchMode::Live)
+        };
+        let mode = mode.or(older);
+        let chosen = Chosen { explicit: mode.is_some(), value: mode.unwrap_or(WebSearchMode::Cached) };
+        let mode = self.requirements.constrain_web_search(chosen, warnings);
+        let tools = [&profile.tools, &keys.tools].map(Option::as_ref);
+        ToolOptions {
+            web_search: mode,
+            configured_web_search: mode,
+            web_search_options: tools.into_iter().flatten().find_map(|tools| tools.web_search.clone()),
+            view_image: tools.into_iter().flatten().find_map(|tools| tools.view_image),
+            background_terminal_max_timeout_ms: keys
+                .background_terminal_max_timeout
+                .unwrap_or(TERMINAL_TIMEOUT_MS)
+                .max(LEAST_TERMINAL_TIMEOUT_MS),
+        }
+    }
+
+    pub(super) fn login(&self) -> Login {
+        let url = first([&self.profile.chatgpt_base_url, &self.keys.chatgpt_base_url]);
+        Login {
+            forced_method: self.keys.forced_login_method,
+            forced_chatgpt_workspace_id: self
+                .keys
+                .forced_chatgpt_workspace_id
+                .as_deref()
+                .map(|id| id.trim().to_owned())
+                .filter(|id| !id.is_empty()),
+            chatgpt_base_url: url.unwrap_or_else(|| CHATGPT_BASE_URL.to_owned()),
+        }
+    }
+
+    pub(super) fn paths(&self) -> Paths {
+        let state = self.home.state();
+        let from_env =
+            || Some(self.cwd.map_or(state, PathBuf::as_path).join(self.env.text("CODEX_SQLITE_HOME")?));
+        Paths {
+            sqlite_home: not_blank(self.keys.sqlite_home.clone())
+                .or_else(from_env)
+                .unwrap_or_else(|| state.to_owned()),
+            log_dir: not_blank(self.keys.log_dir.clone()).unwrap_or_else(|| state.join("log")),
+        }
+    }
+}
+
+/// A request clears a path with an empty text.
+fn not_blank(path: Option<PathBuf>) -> Option<PathBuf> {
+    path.filter(|path| !path.as_os_str().is_empty())
+}
+
+/// The trimmed text of a file a key names, which must have some.
+fn text_of(key: &'static str, path: Option<PathBuf>) -> Result<Option<String>, ConfigError> {
+    let Some(path) = not_blank(path) else { return Ok(None) };
+    let text = std::fs::read_to_string(&path).map_err(|error| ConfigError::read(&path, error))?;
+    match text.trim() {
+        "" => Err(ConfigError::BlankFile { key, path }),
+        text => Ok(Some(text.to_owned())),
+    }
+}
+
+pub(super) fn history(keys: &Keys) -> History {
+    let history = keys.history.as_ref();
+    History {
+        persistence: history.and_then(|history| history.persistence).unwrap_or_default(),
+        max_bytes: history.and_then(|history| history.max_bytes),
+    }
+}
+
+pub(super) fn agent_limits(keys: Option<&AgentKeys>) -> Result<AgentLimits, ConfigError> {
+    let at_least_one = |key: &str, value: Option<i64>| match value {
+        Some(value) if value < 1 => Err(ConfigError::value(format!("agents.{key} must be at least 1"))),
+        value => Ok(value),
+    };
+    let keys = keys.cloned().unwrap_or_default();
+    let count = |value: Option<i64>| value.and_then(|value| usize::try_from(value).ok());
+    let defaults = AgentLimits::default();
+    let runtime = at_least_one("job_max_runtime_seconds", keys.job_max_runtime_seconds)?;
+    Ok(AgentLimits {
+        max_threads: count(at_least_one("max_threads", keys.max_threads)?).unwrap_or(defaults.max_threads),
+        max_depth: count(at_least_one("max_depth", keys.max_depth)?).unwrap_or(defaults.max_depth),
+        job_max_runtime_seconds: runtime.and_then(|seconds| u64::try_from(seconds).ok()),
+    })
+}

@@ -1,0 +1,93 @@
+//! What can go wrong, in words that read well behind `failed to load configuration: `.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use protocol::{TextPosition, TextRange};
+
+use crate::ConfigWarning;
+
+/// Cheap to clone.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ConfigError {
+    /// A file that is not TOML, or holds a value of the wrong kind.
+    #[error("{}:{}:{}: {message}", path.display(), range.start.line, range.start.column)]
+    Invalid { path: PathBuf, range: TextRange, message: String },
+    /// A value of the command line or of a request.
+    #[error("{message}")]
+    InvalidFlag { message: String },
+    /// Values that fit one by one and not together.
+    #[error("{message}")]
+    InvalidValue { message: String },
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: Arc<io::Error> },
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: Arc<io::Error> },
+    #[error("{key} names {}, which is empty", path.display())]
+    BlankFile { key: &'static str, path: PathBuf },
+    #[error("config profile `{0}` not found; add a [profiles.{0}] table or choose another profile")]
+    UnknownProfile(String),
+    #[error("model provider `{0}` not found; add a [model_providers.{0}] table or choose another provider")]
+    UnknownProvider(String),
+    #[error("model provider `ollama-chat` is no longer supported; set model_provider = \"ollama\"")]
+    RemovedProvider,
+    #[error("model_providers.{0} takes the name of a built-in provider; give yours another id")]
+    ReservedProvider(String),
+    #[error(
+        "environment variable `{variable}` is not set; provider `{provider}` needs it.{}",
+        instructions.as_deref().map(|text| format!(" {text}")).unwrap_or_default()
+    )]
+    MissingEnv { variable: String, provider: String, instructions: Option<String> },
+    /// What the administrator's requirements forbid.
+    #[error("{field} may not be `{candidate}`: {} allows only {allowed}", file.display())]
+    NotAllowed { field: &'static str, candidate: String, allowed: String, file: PathBuf },
+    #[error("{variable} names {}, which {problem}", path.display())]
+    Home { variable: &'static str, path: PathBuf, problem: String },
+    #[error("no home folder is known; set HOME or OARLOCK_HOME")]
+    NoHome,
+}
+
+impl ConfigError {
+    pub(crate) fn read(path: &Path, source: io::Error) -> Self {
+        Self::Read { path: path.to_owned(), source: Arc::new(source) }
+    }
+
+    pub(crate) fn write(path: &Path, source: io::Error) -> Self {
+        Self::Write { path: path.to_owned(), source: Arc::new(source) }
+    }
+
+    pub(crate) fn value(message: impl Into<String>) -> Self {
+        Self::InvalidValue { message: message.into() }
+    }
+
+    /// An error of the parser, with its place in the text it parsed.
+    pub(crate) fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> Self {
+        let span = error.span().unwrap_or(0..0);
+        let range = TextRange { start: position(text, span.start), end: position(text, span.end) };
+        Self::Invalid { path: path.to_owned(), range, message: one_line(error.message()) }
+    }
+
+    /// The error as a warning, for where work goes on without the bad file.
+    pub fn to_warning(&self, summary: impl Into<String>) -> ConfigWarning {
+        let (path, range) = match self {
+            Self::Invalid { path, range, .. } => (Some(path.clone()), Some(range.clone())),
+            Self::Read { path, .. } | Self::BlankFile { path, .. } => (Some(path.clone()), None),
+            _ => (None, None),
+        };
+        ConfigWarning { summary: summary.into(), details: Some(self.to_string()), path, range }
+    }
+}
+
+fn position(text: &str, offset: usize) -> TextPosition {
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    TextPosition {
+        line: 1 + before.bytes().filter(|byte| *byte == b'\n').count() as u64,
+        column: 1 + before[line_start..].chars().count() as u64,
+    }
+}
+
+pub(crate) fn one_line(text: &str) -> String {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}

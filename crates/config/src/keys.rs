@@ -1,0 +1,220 @@
+//! The keys of a configuration file as they are written. Unknown keys are ignored, wrong kinds of values refused.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use protocol::{
+    AnalyticsConfig, ApprovalsReviewer, AppsConfig, AskForApproval, ForcedLoginMethod, Personality,
+    ReasoningEffort, ReasoningSummary, SandboxMode, SandboxWorkspaceWrite, ServiceTier, Verbosity,
+    WebSearchMode, WebSearchToolConfig,
+};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use toml::Table;
+
+use crate::Trust;
+use crate::config::HistoryPersistence;
+use crate::shell_environment::Inherit;
+
+/// The top level.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Keys {
+    pub(crate) model: Option<String>,
+    pub(crate) review_model: Option<String>,
+    pub(crate) model_provider: Option<String>,
+    pub(crate) model_context_window: Option<i64>,
+    pub(crate) model_auto_compact_token_limit: Option<i64>,
+    pub(crate) tool_output_token_limit: Option<usize>,
+    pub(crate) model_reasoning_effort: Option<ReasoningEffort>,
+    pub(crate) plan_mode_reasoning_effort: Option<ReasoningEffort>,
+    pub(crate) model_reasoning_summary: Option<ReasoningSummary>,
+    pub(crate) model_verbosity: Option<Verbosity>,
+    pub(crate) model_supports_reasoning_summaries: Option<bool>,
+    pub(crate) model_catalog_json: Option<PathBuf>,
+    pub(crate) service_tier: Option<ServiceTier>,
+    pub(crate) personality: Option<Personality>,
+    pub(crate) openai_base_url: Option<String>,
+    pub(crate) chatgpt_base_url: Option<String>,
+    pub(crate) oss_provider: Option<String>,
+    pub(crate) approval_policy: Option<AskForApproval>,
+    pub(crate) approvals_reviewer: Option<ApprovalsReviewer>,
+    pub(crate) sandbox_mode: Option<SandboxMode>,
+    pub(crate) sandbox_workspace_write: Option<SandboxWorkspaceWrite>,
+    pub(crate) default_permissions: Option<String>,
+    pub(crate) permissions: Option<Table>,
+    pub(crate) allow_login_shell: Option<bool>,
+    pub(crate) shell_environment_policy: Option<ShellEnvironmentKeys>,
+    pub(crate) instructions: Option<String>,
+    pub(crate) developer_instructions: Option<String>,
+    pub(crate) model_instructions_file: Option<PathBuf>,
+    pub(crate) experimental_instructions_file: Option<PathBuf>,
+    pub(crate) compact_prompt: Option<String>,
+    pub(crate) experimental_compact_prompt_file: Option<PathBuf>,
+    pub(crate) commit_attribution: Option<String>,
+    pub(crate) project_doc_max_bytes: Option<usize>,
+    pub(crate) project_doc_fallback_filenames: Option<Vec<String>>,
+    pub(crate) project_root_markers: Option<Vec<String>>,
+    pub(crate) projects: Option<BTreeMap<String, ProjectKeys>>,
+    pub(crate) profile: Option<String>,
+    pub(crate) profiles: BTreeMap<String, ProfileKeys>,
+    pub(crate) model_providers: BTreeMap<String, ProviderKeys>,
+    pub(crate) history: Option<HistoryKeys>,
+    pub(crate) sqlite_home: Option<PathBuf>,
+    pub(crate) log_dir: Option<PathBuf>,
+    pub(crate) notify: Option<Vec<String>>,
+    pub(crate) hide_agent_reasoning: Option<bool>,
+    pub(crate) show_raw_agent_reasoning: Option<bool>,
+    pub(crate) web_search: Option<WebSearchMode>,
+    pub(crate) tools: Option<ToolKeys>,
+    pub(crate) background_terminal_max_timeout: Option<u64>,
+    pub(crate) agents: Option<AgentKeys>,
+    pub(crate) mcp_servers: Table,
+    pub(crate) forced_login_method: Option<ForcedLoginMethod>,
+    pub(crate) forced_chatgpt_workspace_id: Option<String>,
+    pub(crate) plugins: Table,
+    pub(crate) apps: Option<AppsConfig>,
+    pub(crate) analytics: Option<AnalyticsConfig>,
+    pub(crate) feedback: Option<FeedbackKeys>,
+    pub(crate) features: Option<BTreeMap<String, bool>>,
+    pub(crate) suppress_unstable_features_warning: Option<bool>,
+    pub(crate) experimental_use_unified_exec_tool: Option<bool>,
+    pub(crate) experimental_use_freeform_apply_patch: Option<bool>,
+}
+
+/// One `[profiles.<name>]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ProfileKeys {
+    pub(crate) model: Option<String>,
+    pub(crate) service_tier: Option<ServiceTier>,
+    pub(crate) model_provider: Option<String>,
+    pub(crate) approval_policy: Option<AskForApproval>,
+    pub(crate) approvals_reviewer: Option<ApprovalsReviewer>,
+    pub(crate) sandbox_mode: Option<SandboxMode>,
+    pub(crate) model_reasoning_effort: Option<ReasoningEffort>,
+    pub(crate) plan_mode_reasoning_effort: Option<ReasoningEffort>,
+    pub(crate) model_reasoning_summary: Option<ReasoningSummary>,
+    pub(crate) model_verbosity: Option<Verbosity>,
+    pub(crate) model_catalog_json: Option<PathBuf>,
+    pub(crate) personality: Option<Personality>,
+    pub(crate) chatgpt_base_url: Option<String>,
+    pub(crate) model_instructions_file: Option<PathBuf>,
+    pub(crate) experimental_instructions_file: Option<PathBuf>,
+    pub(crate) experimental_compact_prompt_file: Option<PathBuf>,
+    pub(crate) tools: Option<ToolKeys>,
+    pub(crate) web_search: Option<WebSearchMode>,
+    pub(crate) analytics: Option<AnalyticsConfig>,
+    pub(crate) features: Option<BTreeMap<String, bool>>,
+    pub(crate) oss_provider: Option<String>,
+    pub(crate) include_apply_patch_tool: Option<bool>,
+    pub(crate) experimental_use_unified_exec_tool: Option<bool>,
+    pub(crate) experimental_use_freeform_apply_patch: Option<bool>,
+}
+
+/// One `[model_providers.<id>]`. Serialised for `config/read`, which shows every key.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+pub(crate) struct ProviderKeys {
+    pub(crate) name: String,
+    pub(crate) base_url: Option<String>,
+    pub(crate) env_key: Option<String>,
+    pub(crate) env_key_instructions: Option<String>,
+    pub(crate) experimental_bearer_token: Option<String>,
+    #[serde(default)]
+    pub(crate) wire_api: WireApi,
+    pub(crate) query_params: Option<BTreeMap<String, String>>,
+    pub(crate) http_headers: Option<BTreeMap<String, String>>,
+    pub(crate) env_http_headers: Option<BTreeMap<String, String>>,
+    pub(crate) request_max_retries: Option<u64>,
+    pub(crate) stream_max_retries: Option<u64>,
+    pub(crate) stream_idle_timeout_ms: Option<u64>,
+    pub(crate) websocket_connect_timeout_ms: Option<u64>,
+    #[serde(default)]
+    pub(crate) requires_openai_auth: bool,
+    #[serde(default)]
+    pub(crate) supports_websockets: bool,
+}
+
+/// Only the Responses API is spoken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum WireApi {
+    #[default]
+    Responses,
+}
+
+impl<'de> Deserialize<'de> for WireApi {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            "responses" => Ok(Self::Responses),
+            "chat" => Err(D::Error::custom(
+                "wire_api = \"chat\" is no longer supported; set wire_api = \"responses\"",
+            )),
+            other => Err(D::Error::unknown_variant(other, &["responses"])),
+        }
+    }
+}
+
+/// `[shell_environment_policy]`. Serialised for `config/read`, which shows every key.
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct ShellEnvironmentKeys {
+    pub(crate) inherit: Option<Inherit>,
+    pub(crate) ignore_default_excludes: Option<bool>,
+    pub(crate) exclude: Option<Vec<String>>,
+    pub(crate) set: Option<BTreeMap<String, String>>,
+    pub(crate) include_only: Option<Vec<String>>,
+    pub(crate) experimental_use_profile: Option<bool>,
+}
+
+/// One `[projects."<path>"]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ProjectKeys {
+    pub(crate) trust_level: Option<Trust>,
+}
+
+/// `[history]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct HistoryKeys {
+    pub(crate) persistence: Option<HistoryPersistence>,
+    pub(crate) max_bytes: Option<u64>,
+}
+
+/// `[tools]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ToolKeys {
+    #[serde(deserialize_with = "web_search_tool")]
+    pub(crate) web_search: Option<WebSearchToolConfig>,
+    pub(crate) view_image: Option<bool>,
+}
+
+/// A bare yes or no was an older way to switch the tool; it is accepted and has no effect.
+fn web_search_tool<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<WebSearchToolConfig>, D::Error> {
+    match toml::Value::deserialize(deserializer)? {
+        toml::Value::Boolean(_) => Ok(None),
+        value => {
+            value.try_into().map(Some).map_err(|error: toml::de::Error| D::Error::custom(error.message()))
+        }
+    }
+}
+
+/// `[agents]`; every other entry is a role.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct AgentKeys {
+    pub(crate) max_threads: Option<i64>,
+    pub(crate) max_depth: Option<i64>,
+    pub(crate) job_max_runtime_seconds: Option<i64>,
+}
+
+/// `[feedback]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct FeedbackKeys {
+    pub(crate) enabled: Option<bool>,
+}

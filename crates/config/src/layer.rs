@@ -1,0 +1,111 @@
+//! One source of configuration.
+
+use std::path::{Path, PathBuf};
+use std::{fmt, fs, io};
+
+use protocol::{AbsolutePath, ConfigLayerMetadata, ConfigLayerSource};
+use toml::Table;
+
+use crate::ConfigError;
+use crate::keys::Keys;
+use crate::paths::{Base, resolve_paths};
+
+/// The values of one source, before any merging. Paths in it are absolute already.
+#[derive(Clone)]
+pub struct Layer {
+    pub source: ConfigLayerSource,
+    /// Where the skills, rules, agents and hooks of this layer are. None for session flags.
+    pub folder: Option<PathBuf>,
+    pub table: Table,
+    /// Set when the layer is listed without counting.
+    pub disabled_reason: Option<String>,
+    /// The file the table was read from, for the places of errors.
+    file: Option<(PathBuf, String)>,
+}
+
+impl Layer {
+    pub(crate) fn new(source: ConfigLayerSource, folder: Option<PathBuf>) -> Self {
+        Self { source, folder, table: Table::new(), disabled_reason: None, file: None }
+    }
+
+    /// Reads the file into the layer; a file that is missing leaves it empty. Tells whether there was one.
+    pub(crate) fn read(&mut self, path: &Path, base: Base<'_>) -> Result<bool, ConfigError> {
+        let Some(text) = read_optional(path)? else { return Ok(false) };
+        self.table = toml::from_str(&text).map_err(|error| ConfigError::in_file(path, &text, &error))?;
+        resolve_paths(&mut self.table, base);
+        self.file = Some((path.to_owned(), text));
+        Ok(true)
+    }
+
+    pub fn is_enabled(&self) -> bool {
+        self.disabled_reason.is_none()
+    }
+
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_ref().map(|(path, _)| path.as_path())
+    }
+
+    /// The text is only needed while the configuration is made.
+    pub(crate) fn forget_text(&mut self) {
+        if let Some((_, text)) = &mut self.file {
+            *text = String::new();
+        }
+    }
+
+    pub(crate) fn metadata(&self) -> ConfigLayerMetadata {
+        ConfigLayerMetadata { name: self.source.clone(), version: self.version() }
+    }
+
+    /// Why the values of this layer alone do not fit their keys, and where.
+    fn fault(&self) -> Option<(String, ConfigError)> {
+        match &self.file {
+            Some((path, text)) => {
+                let error = toml::from_str::<Keys>(text).err()?;
+                Some((error.message().to_owned(), ConfigError::in_file(path, text, &error)))
+            }
+            None => {
+                let error = self.table.clone().try_into::<Keys>().err()?;
+                let message = crate::error::one_line(&error.to_string());
+                Some((error.message().to_owned(), ConfigError::InvalidFlag { message }))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Layer {
+    /// Without the values, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layer")
+            .field("source", &self.source)
+            .field("disabled_reason", &self.disabled_reason)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Finds the layer to blame for merged values that do not fit: one with the same complaint, or else any with one.
+pub(crate) fn blame(layers: &[Layer], error: &toml::de::Error) -> ConfigError {
+    let faults: Vec<_> =
+        layers.iter().rev().filter(|layer| layer.is_enabled()).filter_map(Layer::fault).collect();
+    let same = faults.iter().find(|(message, _)| message == error.message());
+    match same.or(faults.first()) {
+        Some((_, fault)) => fault.clone(),
+        None => ConfigError::value(crate::error::one_line(&error.to_string())),
+    }
+}
+
+/// None when there is no such file.
+pub(crate) fn read_optional(path: &Path) -> Result<Option<String>, ConfigError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(ConfigError::read(path, error)),
+    }
+}
+
+/// A path for the wire, which carries absolute ones only.
+pub(crate) fn absolute_path(path: &Path) -> Result<AbsolutePath, ConfigError> {
+    AbsolutePath::new(path.to_string_lossy())
+        .ok_or_else(|| ConfigError::value(format!("{} is not an absolute path", path.display())))
+}

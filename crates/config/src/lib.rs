@@ -1,0 +1,44 @@
+//! Owns configuration: where the files are, their layers, profiles, overrides and requirements, turned into typed
+//! options; and the stored API key. Must not know threads or the wire.
+
+mod config;
+mod credentials;
+mod effective;
+mod env;
+mod error;
+mod features;
+mod flags;
+mod git;
+mod home;
+mod keys;
+mod layer;
+mod loader;
+mod mask;
+mod merge;
+mod paths;
+mod project;
+mod provider;
+mod read;
+mod requirements;
+mod secret;
+mod shell_environment;
+mod warning;
+
+pub use config::{
+    AgentLimits, Config, History, HistoryPersistence, Instructions, Login, ModelOptions, Paths, Permissions,
+    ProjectDocs, ToolOptions,
+};
+pub use credentials::Credentials;
+pub use env::Env;
+pub use error::ConfigError;
+pub use features::{FEATURES, Feature, Features};
+pub use flags::parse_flag;
+pub use home::Home;
+pub use layer::Layer;
+pub use loader::{LoadRequest, Loader, LoaderOptions, Overrides, Startup};
+pub use project::Trust;
+pub use provider::{Caller, ProviderConfig, ProviderKind};
+pub use requirements::Requirements;
+pub use secret::Secret;
+pub use shell_environment::{Inherit, ShellEnvironmentPolicy};
+pub use warning::ConfigWarning;

@@ -1,0 +1,240 @@
+//! Reading the layers and making one configuration of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use protocol::{
+    ApprovalsReviewer, AskForApproval, ConfigLayerSource, Personality, ReasoningEffort, ReasoningSummary,
+    SandboxMode, ServiceTier, TriState,
+};
+use serde_json::Value;
+use toml::Table;
+
+use crate::effective::{self, Merged};
+use crate::flags::session_table;
+use crate::keys::Keys;
+use crate::layer::{Layer, absolute_path, blame};
+use crate::merge::merge;
+use crate::paths::{Base, resolve_paths};
+use crate::project::{Project, untrusted_warning};
+use crate::{Config, ConfigError, ConfigWarning, Env, Home, Requirements, Trust, project};
+
+/// The machine's files, and the environment. A file set to none is not looked for.
+#[derive(Debug, Clone)]
+pub struct LoaderOptions {
+    /// Settings below those of the user.
+    pub system_file: Option<PathBuf>,
+    /// Settings above everybody's.
+    pub managed_file: Option<PathBuf>,
+    /// What the administrator allows.
+    pub requirements_file: Option<PathBuf>,
+    pub environment: Env,
+}
+
+impl Default for LoaderOptions {
+    fn default() -> Self {
+        Self {
+            system_file: Some("/etc/codex/config.toml".into()),
+            managed_file: Some("/etc/codex/managed_config.toml".into()),
+            requirements_file: Some("/etc/codex/requirements.toml".into()),
+            environment: Env::process(),
+        }
+    }
+}
+
+/// Typed choices of one request. They win over files and profile; unset ones choose nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    pub model: Option<String>,
+    pub review_model: Option<String>,
+    pub model_provider: Option<String>,
+    pub effort: Option<ReasoningEffort>,
+    pub summary: Option<ReasoningSummary>,
+    pub approval_policy: Option<AskForApproval>,
+    pub approvals_reviewer: Option<ApprovalsReviewer>,
+    pub sandbox_mode: Option<SandboxMode>,
+    /// More folders that may be written to under `workspace-write`.
+    pub writable_roots: Vec<PathBuf>,
+    pub base_instructions: Option<String>,
+    pub developer_instructions: Option<String>,
+    pub compact_prompt: Option<String>,
+    pub personality: Option<Personality>,
+    pub service_tier: TriState<ServiceTier>,
+    pub show_raw_agent_reasoning: Option<bool>,
+}
+
+/// What a configuration is wanted for.
+#[derive(Debug, Clone, Default)]
+pub struct LoadRequest<'a> {
+    /// Absolute. Without it no project layers count.
+    pub cwd: Option<PathBuf>,
+    /// Wins over the key `profile`.
+    pub profile: Option<String>,
+    /// The `config` of a request: keys joined by dots.
+    pub config: Option<&'a BTreeMap<String, Value>>,
+    pub overrides: Overrides,
+    /// Flags a client switched for the life of the process. They count where no layer sets them.
+    pub runtime_features: Option<&'a BTreeMap<String, bool>>,
+}
+
+/// A configuration to start with, whatever the files look like.
+#[derive(Debug, Clone)]
+pub struct Startup {
+    pub config: Config,
+    /// For the user, those of the configuration included.
+    pub warnings: Vec<ConfigWarning>,
+}
+
+/// Reads configuration afresh at every call. Keeps nothing that a file could make stale.
+#[derive(Debug, Clone)]
+pub struct Loader {
+    home: Home,
+    flags: Vec<(String, String)>,
+    options: LoaderOptions,
+}
+
+impl Loader {
+    /// `flags` are those of `-c`, split by [`crate::parse_flag`]; later ones win.
+    pub fn new(home: Home, flags: Vec<(String, String)>, options: LoaderOptions) -> Self {
+        Self { home, flags, options }
+    }
+
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    pub fn environment(&self) -> &Env {
+        &self.options.environment
+    }
+
+    /// The configuration for one request.
+    pub fn load(&self, request: &LoadRequest<'_>) -> Result<Config, ConfigError> {
+        self.combine(self.layers(request)?, request)
+    }
+
+    /// The configuration to start a server with. A bad file is left out with all others, and told.
+    pub fn startup(&self, cwd: Option<&Path>) -> Startup {
+        let request = LoadRequest { cwd: cwd.map(Path::to_owned), ..LoadRequest::default() };
+        let loaded = self.load(&request);
+        match loaded {
+            Ok(config) => {
+                let warnings = untrusted_warning(&config.layers).into_iter().chain(config.warnings.clone());
+                Startup { warnings: warnings.collect(), config }
+            }
+            Err(error) => {
+                let warning = error.to_warning("The configuration has an error. Defaults are used instead.");
+                let (config, flag_error) = self.fallback(&request);
+                let flag_warning = flag_error
+                    .map(|error| error.to_warning("The values of -c cannot be used either and are ignored."));
+                let warnings = [warning].into_iter().chain(flag_warning).chain(config.warnings.clone());
+                Startup { warnings: warnings.collect(), config }
+            }
+        }
+    }
+
+    /// Defaults and flags, or else defaults alone.
+    fn fallback(&self, request: &LoadRequest<'_>) -> (Config, Option<ConfigError>) {
+        let with_flags = self.session_layer(request).and_then(|session| {
+            let layers = Layers { layers: session.into_iter().collect(), ..Layers::default() };
+            self.combine(layers, request)
+        });
+        match with_flags {
+            Ok(config) => (config, None),
+            Err(error) => (effective::defaults(&self.home, &self.options.environment), Some(error)),
+        }
+    }
+
+    fn combine(&self, layers: Layers, request: &LoadRequest<'_>) -> Result<Config, ConfigError> {
+        let mut merged = Table::new();
+        for layer in layers.layers.iter().filter(|layer| layer.is_enabled()) {
+            merge(&mut merged, &layer.table);
+        }
+        let keys: Keys =
+            merged.clone().try_into().map_err(|error: toml::de::Error| blame(&layers.layers, &error))?;
+        let managed = layers.layers.iter().find(|layer| is_managed(layer));
+        let requirements = Requirements::read(self.options.requirements_file.as_deref(), managed)?;
+        let merged = Merged { keys, merged, layers, requirements };
+        effective::build(&self.home, &self.options.environment, request, merged)
+    }
+
+    /// All layers, the lowest first.
+    fn layers(&self, request: &LoadRequest<'_>) -> Result<Layers, ConfigError> {
+        let user_home = self.user_home();
+        let user_home = user_home.as_deref();
+        let mut below = Vec::new();
+        if let Some(file) = &self.options.system_file {
+            let source = ConfigLayerSource::System { file: absolute_path(file)? };
+            below.push(file_layer(source, file, user_home)?.0);
+        }
+        let file = self.home.config_file();
+        let source = ConfigLayerSource::User { file: absolute_path(&file)? };
+        below.push(file_layer(source, &file, user_home)?.0);
+        let mut above: Vec<Layer> = self.session_layer(request)?.into_iter().collect();
+
+        let mut settings = Table::new();
+        below.iter().chain(&above).for_each(|layer| merge(&mut settings, &layer.table));
+        let mut found = Layers { root_markers: project::markers(&settings), ..Layers::default() };
+        if let Some(cwd) = &request.cwd {
+            let project = Project::new(cwd, &found.root_markers, &settings);
+            found.trust = project.trust();
+            below.extend(project.layers(&self.home, user_home)?);
+            found.project_root = Some(project.root().to_owned());
+        }
+        if let Some(file) = &self.options.managed_file {
+            let source = ConfigLayerSource::LegacyManagedConfigTomlFromFile { file: absolute_path(file)? };
+            let (layer, is_there) = file_layer(source, file, user_home)?;
+            above.extend(is_there.then_some(layer));
+        }
+        below.extend(above);
+        Ok(Layers { layers: below, ..found })
+    }
+
+    /// Flags and the request's map, if there are any.
+    fn session_layer(&self, request: &LoadRequest<'_>) -> Result<Option<Layer>, ConfigError> {
+        let mut layer = Layer::new(ConfigLayerSource::SessionFlags, None);
+        layer.table = session_table(&self.flags, request.config)?;
+        let folder = request.cwd.as_deref().unwrap_or(self.home.reading());
+        resolve_paths(&mut layer.table, Base { folder, user: self.user_home().as_deref() });
+        Ok((!layer.table.is_empty()).then_some(layer))
+    }
+
+    fn user_home(&self) -> Option<PathBuf> {
+        self.options.environment.var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
+    }
+}
+
+/// The layers and what was learnt on the way to them.
+#[derive(Debug)]
+pub(crate) struct Layers {
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) trust: Option<Trust>,
+    pub(crate) project_root: Option<PathBuf>,
+    pub(crate) root_markers: Vec<String>,
+}
+
+impl Default for Layers {
+    fn default() -> Self {
+        Self {
+            layers: Vec::new(),
+            trust: None,
+            project_root: None,
+            root_markers: project::markers(&Table::new()),
+        }
+    }
+}
+
+/// The layer of a file, and whether the file is there.
+fn file_layer(
+    source: ConfigLayerSource,
+    file: &Path,
+    user: Option<&Path>,
+) -> Result<(Layer, bool), ConfigError> {
+    let folder = file.parent().unwrap_or(file);
+    let mut layer = Layer::new(source, Some(folder.to_owned()));
+    let is_there = layer.read(file, Base { folder, user })?;
+    Ok((layer, is_there))
+}
+
+fn is_managed(layer: &Layer) -> bool {
+    matches!(layer.source, ConfigLayerSource::LegacyManagedConfigTomlFromFile { .. })
+}

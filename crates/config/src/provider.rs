@@ -1,0 +1,232 @@
+//! Model providers: the built-in ones, those of the configuration, and what a request to one carries.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::keys::{Keys, ProviderKeys};
+use crate::{ConfigError, ConfigWarning, Env, Secret};
+
+/// What is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderKind {
+    /// OpenAI itself.
+    OpenAi,
+    /// Anything else that speaks the Responses API.
+    Compatible,
+    /// The model that is part of this program and needs no network.
+    Offline,
+}
+
+/// Who asks for a credential. A server takes none from its environment, as its clients may be strangers to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    Server,
+    /// A command a person or a script runs in its own environment.
+    Exec,
+}
+
+/// One provider, with its defaults filled in.
+#[derive(Clone, PartialEq)]
+pub struct ProviderConfig {
+    pub id: String,
+    /// For people.
+    pub name: String,
+    pub kind: ProviderKind,
+    /// Requests go to paths below it. None for the offline model only.
+    pub base_url: Option<String>,
+    /// The variable that holds the key.
+    pub env_key: Option<String>,
+    /// Told to the user when that variable is unset.
+    pub env_key_instructions: Option<String>,
+    /// A token in the file itself.
+    pub bearer_token: Option<Secret>,
+    pub http_headers: BTreeMap<String, Secret>,
+    /// Header names, and the variables that hold their values.
+    pub env_http_headers: BTreeMap<String, String>,
+    pub query_params: BTreeMap<String, Secret>,
+    pub request_max_retries: u32,
+    pub stream_max_retries: u32,
+    pub stream_idle_timeout_ms: u64,
+    pub websocket_connect_timeout_ms: u64,
+    /// Whether the stored login is meant for it.
+    pub requires_openai_auth: bool,
+    pub supports_websockets: bool,
+}
+
+const OPENAI: &str = "openai";
+const OLLAMA: &str = "ollama";
+const LMSTUDIO: &str = "lmstudio";
+const OFFLINE: &str = "offline";
+const RESERVED: &[&str] = &[OPENAI, OLLAMA, LMSTUDIO, OFFLINE];
+/// The name that marks a provider as OpenAI, whatever its id.
+const OPENAI_NAME: &str = "OpenAI";
+const OPENAI_URL: &str = "https://api.openai.com/v1";
+const MOST_RETRIES: u64 = 100;
+
+impl ProviderConfig {
+    pub const DEFAULT_ID: &'static str = OPENAI;
+
+    fn new(id: &str, keys: &ProviderKeys) -> Self {
+        let secrets = |map: &Option<BTreeMap<String, String>>| {
+            let entries = map.iter().flatten();
+            entries.map(|(name, value)| (name.clone(), Secret::new(value))).collect()
+        };
+        let retries = |set: Option<u64>, default: u64| {
+            u32::try_from(set.unwrap_or(default).min(MOST_RETRIES)).unwrap_or(u32::MAX)
+        };
+        let kind = if keys.name == OPENAI_NAME { ProviderKind::OpenAi } else { ProviderKind::Compatible };
+        Self {
+            id: id.to_owned(),
+            name: keys.name.clone(),
+            kind,
+            base_url: Some(keys.base_url.clone().unwrap_or_else(|| OPENAI_URL.to_owned())),
+            env_key: keys.env_key.clone(),
+            env_key_instructions: keys.env_key_instructions.clone(),
+            bearer_token: keys.experimental_bearer_token.as_ref().map(Secret::new),
+            http_headers: secrets(&keys.http_headers),
+            env_http_headers: keys.env_http_headers.clone().unwrap_or_default(),
+            query_params: secrets(&keys.query_params),
+            request_max_retries: retries(keys.request_max_retries, 4),
+            stream_max_retries: retries(keys.stream_max_retries, 5),
+            stream_idle_timeout_ms: keys.stream_idle_timeout_ms.unwrap_or(300_000),
+            websocket_connect_timeout_ms: keys.websocket_connect_timeout_ms.unwrap_or(15_000),
+            requires_openai_auth: keys.requires_openai_auth,
+            supports_websockets: keys.supports_websockets,
+        }
+    }
+
+    /// The provider's own key: the variable it names, else the token in the file. None when it has neither.
+    pub fn resolve_key(&self, env: &Env) -> Result<Option<Secret>, ConfigError> {
+        let Some(variable) = &self.env_key else { return Ok(self.bearer_token.clone()) };
+        match env.text(variable) {
+            Some(key) => Ok(Some(Secret::new(key))),
+            None => Err(ConfigError::MissingEnv {
+                variable: variable.clone(),
+                provider: self.id.clone(),
+                instructions: self.env_key_instructions.clone(),
+            }),
+        }
+    }
+
+    /// What a request authenticates with: the provider's own key, or else the login, which only a provider with
+    /// `requires_openai_auth` gets to see. Under `Exec`, `CODEX_API_KEY` goes before the stored key and
+    /// `OPENAI_API_KEY` after it.
+    pub fn credential(
+        &self,
+        env: &Env,
+        stored: Option<&Secret>,
+        caller: Caller,
+    ) -> Result<Option<Secret>, ConfigError> {
+        let own = self.resolve_key(env)?;
+        if own.is_some() || !self.requires_openai_auth {
+            return Ok(own);
+        }
+        let from_env = |name: &str| (caller == Caller::Exec).then(|| env.text(name).map(Secret::new))?;
+        Ok(from_env("CODEX_API_KEY").or_else(|| stored.cloned()).or_else(|| from_env("OPENAI_API_KEY")))
+    }
+
+    /// The headers of every request. Those whose variable is unset or blank, and those HTTP cannot carry, are left out.
+    pub fn resolve_headers(&self, env: &Env) -> BTreeMap<String, Secret> {
+        let from_env = self.env_http_headers.iter();
+        let from_env =
+            from_env.filter_map(|(name, variable)| Some((name.clone(), Secret::new(env.text(variable)?))));
+        let fixed = self.http_headers.iter().map(|(name, value)| (name.clone(), value.clone()));
+        fixed.chain(from_env).filter(|(name, value)| is_header(name, value)).collect()
+    }
+}
+
+fn is_header(name: &str, value: &Secret) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let is_text = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);
+    !name.is_empty() && name.bytes().all(is_token) && value.reveal().bytes().all(is_text)
+}
+
+impl fmt::Debug for ProviderConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderConfig")
+            .field("id", &self.id)
+            .field("kind", &self.kind)
+            .field("env_key", &self.env_key)
+            .field("bearer_token", &self.bearer_token)
+            .field("http_headers", &self.http_headers)
+            .field("env_http_headers", &self.env_http_headers)
+            .field("query_params", &self.query_params)
+            .field("requires_openai_auth", &self.requires_openai_auth)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Every provider by id, the built-in ones included.
+pub(crate) fn providers(
+    keys: &Keys,
+    env: &Env,
+    warnings: &mut Vec<ConfigWarning>,
+) -> Result<BTreeMap<String, ProviderConfig>, ConfigError> {
+    let mut providers =
+        BTreeMap::from(built_in(keys, env, warnings).map(|provider| (provider.id.clone(), provider)));
+    for (id, keys) in &keys.model_providers {
+        if RESERVED.contains(&id.as_str()) {
+            return Err(ConfigError::ReservedProvider(id.clone()));
+        }
+        providers.insert(id.clone(), ProviderConfig::new(id, keys));
+    }
+    Ok(providers)
+}
+
+/// The OpenAI one comes first.
+pub(crate) fn built_in(keys: &Keys, env: &Env, warnings: &mut Vec<ConfigWarning>) -> [ProviderConfig; 4] {
+    let local = |id: &str, name: &str, port: u16| {
+        let port = env.text("CODEX_OSS_PORT").and_then(|port| port.parse().ok()).unwrap_or(port);
+        let url = env.text("CODEX_OSS_BASE_URL").unwrap_or_else(|| format!("http://localhost:{port}/v1"));
+        let keys = ProviderKeys { name: name.to_owned(), base_url: Some(url), ..ProviderKeys::default() };
+        ProviderConfig::new(id, &keys)
+    };
+    let offline = ProviderKeys { name: "Offline".to_owned(), ..ProviderKeys::default() };
+    [
+        openai(keys, env, warnings),
+        local(OLLAMA, "Ollama", 11_434),
+        local(LMSTUDIO, "LM Studio", 1234),
+        ProviderConfig {
+            kind: ProviderKind::Offline,
+            base_url: None,
+            ..ProviderConfig::new(OFFLINE, &offline)
+        },
+    ]
+}
+
+fn openai(keys: &Keys, env: &Env, warnings: &mut Vec<ConfigWarning>) -> ProviderConfig {
+    let from_env = || {
+        let url = env.text("OPENAI_BASE_URL")?;
+        warnings.push(ConfigWarning::new(
+            "The environment variable OPENAI_BASE_URL is deprecated. Set openai_base_url in config.toml instead.",
+        ));
+        Some(url)
+    };
+    let set = keys.openai_base_url.clone().filter(|url| !url.trim().is_empty());
+    let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let keys = ProviderKeys {
+        name: OPENAI_NAME.to_owned(),
+        base_url: set.or_else(from_env),
+        http_headers: Some(BTreeMap::from([header("version", env!("CARGO_PKG_VERSION"))])),
+        env_http_headers: Some(BTreeMap::from([
+            header("OpenAI-Organization", "OPENAI_ORGANIZATION"),
+            header("OpenAI-Project", "OPENAI_PROJECT"),
+        ])),
+        requires_openai_auth: true,
+        supports_websockets: true,
+        ..ProviderKeys::default()
+    };
+    ProviderConfig::new(OPENAI, &keys)
+}
+
+/// Finds the chosen provider.
+pub(crate) fn choose(
+    providers: &BTreeMap<String, ProviderConfig>,
+    id: &str,
+) -> Result<ProviderConfig, ConfigError> {
+    match providers.get(id) {
+        Some(provider) => Ok(provider.clone()),
+        None if id == "ollama-chat" => Err(ConfigError::RemovedProvider),
+        None => Err(ConfigError::UnknownProvider(id.to_owned())),
+    }
+}

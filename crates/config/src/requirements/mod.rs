@@ -1,0 +1,260 @@
+//! What an administrator allows.
+
+mod file;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use protocol::{
+    AskForApproval, ConfigRequirements, ResidencyRequirement, SandboxMode, SandboxPolicy, WebSearchMode,
+};
+use serde::Serialize;
+use toml::Table;
+
+use self::file::{AllowedSandbox, NetworkKeys, RequirementKeys, Residency};
+use crate::features::Feature;
+use crate::layer::{Layer, read_optional};
+use crate::{ConfigError, ConfigWarning};
+
+/// A list of allowed values, and the file that says so.
+#[derive(Debug, Clone, PartialEq)]
+struct Allowed<T> {
+    values: Vec<T>,
+    source: PathBuf,
+}
+
+/// The rules in effect. The default allows everything.
+#[derive(Debug, Clone, Default)]
+pub struct Requirements {
+    approval: Option<Allowed<AskForApproval>>,
+    sandbox: Option<Allowed<AllowedSandbox>>,
+    web_search: Option<Allowed<WebSearchMode>>,
+    features: Option<(BTreeMap<&'static str, bool>, PathBuf)>,
+    residency: Option<Residency>,
+    network: Option<NetworkKeys>,
+    /// Text for the agent that reviews approvals.
+    pub guardian_developer_instructions: Option<String>,
+    /// `[mcp_servers]`: the only servers that may run, by name, each with its `identity`.
+    pub mcp_servers: Option<Table>,
+    /// `[apps]`: those with `enabled = false` stay off.
+    pub apps: Option<Table>,
+    /// `[rules]`: command rules on top of those of the user.
+    pub rules: Option<Table>,
+}
+
+impl Requirements {
+    /// Reads the file, if there is one, and fills what it leaves open from an older managed config file.
+    pub(crate) fn read(file: Option<&Path>, managed: Option<&Layer>) -> Result<Self, ConfigError> {
+        let mut requirements = match file {
+            Some(path) => Self::from_file(path)?,
+            None => Self::default(),
+        };
+        if let Some(managed) = managed {
+            requirements.fill_from(managed);
+        }
+        Ok(requirements)
+    }
+
+    fn from_file(path: &Path) -> Result<Self, ConfigError> {
+        let Some(text) = read_optional(path)? else { return Ok(Self::default()) };
+        let keys: RequirementKeys =
+            toml::from_str(&text).map_err(|error| ConfigError::in_file(path, &text, &error))?;
+        let refuse = |problem: String| Err(ConfigError::value(format!("{}: {problem}", path.display())));
+        if keys.allowed_approval_policies.as_ref().is_some_and(Vec::is_empty) {
+            return refuse("allowed_approval_policies must name at least one policy".to_owned());
+        }
+        if keys.allowed_sandbox_modes.as_ref().is_some_and(|modes| !modes.contains(&AllowedSandbox::ReadOnly))
+        {
+            return refuse("allowed_sandbox_modes must contain `read-only`".to_owned());
+        }
+        let mut features = BTreeMap::new();
+        for (key, enabled) in keys.features.iter().flatten() {
+            match Feature::find(key) {
+                Some(feature) => features.insert(feature.key, *enabled),
+                None => return refuse(format!("unknown feature `{key}`")),
+            };
+        }
+        Ok(Self {
+            approval: allowed(keys.allowed_approval_policies, path),
+            sandbox: allowed(keys.allowed_sandbox_modes, path),
+            web_search: allowed(keys.allowed_web_search_modes, path),
+            features: keys.features.map(|_| (features, path.to_owned())),
+            residency: keys.enforce_residency,
+            network: keys.experimental_network,
+            guardian_developer_instructions: keys.guardian_developer_instructions,
+            mcp_servers: keys.mcp_servers,
+            apps: keys.apps,
+            rules: keys.rules,
+        })
+    }
+
+    /// A value of the wrong kind is refused with the rest of that layer, so here it is only passed over.
+    fn fill_from(&mut self, managed: &Layer) {
+        let source = managed.file().unwrap_or(Path::new("managed_config.toml"));
+        let value = |key: &str| managed.table.get(key).cloned();
+        if self.approval.is_none() {
+            let policy = value("approval_policy").and_then(|value| value.try_into().ok());
+            self.approval = allowed(policy.map(|policy| vec![policy]), source);
+        }
+        if self.sandbox.is_none() {
+            let mode = value("sandbox_mode").and_then(|value| value.try_into().ok());
+            self.sandbox = allowed(mode.map(|mode| vec![AllowedSandbox::ReadOnly, mode]), source);
+        }
+    }
+
+    /// Whether a running thread may change to this policy.
+    pub fn allow_approval_policy(&self, policy: &AskForApproval) -> Result<(), ConfigError> {
+        check(self.approval.as_ref(), policy, "approval_policy")
+    }
+
+    /// Whether a running thread may change to this sandbox.
+    pub fn allow_sandbox(&self, policy: &SandboxPolicy) -> Result<(), ConfigError> {
+        let mode = match policy {
+            SandboxPolicy::DangerFullAccess => AllowedSandbox::DangerFullAccess,
+            SandboxPolicy::ReadOnly { .. } => AllowedSandbox::ReadOnly,
+            SandboxPolicy::ExternalSandbox { .. } => AllowedSandbox::ExternalSandbox,
+            SandboxPolicy::WorkspaceWrite { .. } => AllowedSandbox::WorkspaceWrite,
+        };
+        check(self.sandbox.as_ref(), &mode, "sandbox_mode")
+    }
+
+    /// Whether web search may run in this mode. Turning it off is always allowed.
+    pub fn allow_web_search(&self, mode: WebSearchMode) -> Result<(), ConfigError> {
+        match mode {
+            WebSearchMode::Disabled => Ok(()),
+            mode => check(self.web_search.as_ref(), &mode, "web_search"),
+        }
+    }
+
+    /// The flags that are fixed, by name.
+    pub fn features(&self) -> impl Iterator<Item = (&'static str, bool)> + '_ {
+        self.features.iter().flat_map(|(features, _)| features.iter().map(|(key, enabled)| (*key, *enabled)))
+    }
+
+    pub(crate) fn features_file(&self) -> Option<&Path> {
+        self.features.as_ref().map(|(_, file)| file.as_path())
+    }
+
+    pub(crate) fn constrain_approval(
+        &self,
+        chosen: Chosen<AskForApproval>,
+        warn: Warn<'_>,
+    ) -> AskForApproval {
+        let fallback = self.approval.as_ref().and_then(|allowed| allowed.values.first().cloned());
+        let verdict = self.allow_approval_policy(&chosen.value);
+        settle(chosen, verdict, fallback.unwrap_or(AskForApproval::OnRequest), warn)
+    }
+
+    pub(crate) fn constrain_sandbox(&self, chosen: Chosen<SandboxMode>, warn: Warn<'_>) -> SandboxMode {
+        let mode = match chosen.value {
+            SandboxMode::ReadOnly => AllowedSandbox::ReadOnly,
+            SandboxMode::WorkspaceWrite => AllowedSandbox::WorkspaceWrite,
+            SandboxMode::DangerFullAccess => AllowedSandbox::DangerFullAccess,
+        };
+        let verdict = check(self.sandbox.as_ref(), &mode, "sandbox_mode");
+        settle(chosen, verdict, SandboxMode::ReadOnly, warn)
+    }
+
+    pub(crate) fn constrain_web_search(
+        &self,
+        chosen: Chosen<WebSearchMode>,
+        warn: Warn<'_>,
+    ) -> WebSearchMode {
+        let verdict = self.allow_web_search(chosen.value);
+        settle(chosen, verdict, self.first_allowed_search([WebSearchMode::Cached, WebSearchMode::Live]), warn)
+    }
+
+    pub(crate) fn first_allowed_search(&self, wanted: [WebSearchMode; 2]) -> WebSearchMode {
+        let mut wanted = wanted.into_iter();
+        wanted.find(|mode| self.allow_web_search(*mode).is_ok()).unwrap_or(WebSearchMode::Disabled)
+    }
+
+    /// As clients read them; none when nothing is required.
+    pub fn to_wire(&self) -> Option<ConfigRequirements> {
+        let wire = ConfigRequirements {
+            allowed_approval_policies: self.approval.as_ref().map(|allowed| allowed.values.clone()),
+            allowed_sandbox_modes: self
+                .sandbox
+                .as_ref()
+                .map(|allowed| allowed.values.iter().filter_map(|mode| mode.to_wire()).collect()),
+            allowed_web_search_modes: self.web_search.as_ref().map(|allowed| {
+                let mut modes = allowed.values.clone();
+                if !modes.contains(&WebSearchMode::Disabled) {
+                    modes.push(WebSearchMode::Disabled);
+                }
+                modes
+            }),
+            feature_requirements: self.features.as_ref().map(|(features, _)| {
+                features.iter().map(|(key, enabled)| ((*key).to_owned(), *enabled)).collect()
+            }),
+            enforce_residency: self.residency.map(|Residency::Us| ResidencyRequirement::Us),
+            network: self.network.clone().map(NetworkKeys::into_wire),
+        };
+        let nothing = ConfigRequirements {
+            allowed_approval_policies: None,
+            allowed_sandbox_modes: None,
+            allowed_web_search_modes: None,
+            feature_requirements: None,
+            enforce_residency: None,
+            network: None,
+        };
+        (wire != nothing || self.has_unlisted()).then_some(wire)
+    }
+
+    /// Rules that the wire has no field for.
+    fn has_unlisted(&self) -> bool {
+        let tables = [&self.mcp_servers, &self.apps, &self.rules];
+        self.guardian_developer_instructions.is_some() || tables.iter().any(|table| table.is_some())
+    }
+}
+
+/// A value, and whether somebody set it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chosen<T> {
+    pub(crate) value: T,
+    pub(crate) explicit: bool,
+}
+
+/// Where warnings go.
+pub(crate) type Warn<'a> = &'a mut Vec<ConfigWarning>;
+
+/// A forbidden value gives way to the fallback; whoever set it is told.
+fn settle<T>(chosen: Chosen<T>, verdict: Result<(), ConfigError>, fallback: T, warn: Warn<'_>) -> T
+where
+    T: Serialize,
+{
+    let Err(error) = verdict else { return chosen.value };
+    if chosen.explicit {
+        let summary = format!("A setting is not allowed here and was replaced by `{}`.", name(&fallback));
+        warn.push(ConfigWarning::with_details(summary, error.to_string()));
+    }
+    fallback
+}
+
+fn allowed<T>(values: Option<Vec<T>>, source: &Path) -> Option<Allowed<T>> {
+    values.map(|values| Allowed { values, source: source.to_owned() })
+}
+
+fn check<T: PartialEq + Serialize>(
+    allowed: Option<&Allowed<T>>,
+    candidate: &T,
+    field: &'static str,
+) -> Result<(), ConfigError> {
+    let Some(allowed) = allowed.filter(|allowed| !allowed.values.contains(candidate)) else { return Ok(()) };
+    let names: Vec<String> = allowed.values.iter().map(|value| format!("`{}`", name(value))).collect();
+    Err(ConfigError::NotAllowed {
+        field,
+        candidate: name(candidate),
+        allowed: if names.is_empty() { "nothing".to_owned() } else { names.join(", ") },
+        file: allowed.source.clone(),
+    })
+}
+
+/// The value as it is written in a file.
+fn name(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        Ok(other) => other.to_string(),
+        Err(_) => "?".to_owned(),
+    }
+}

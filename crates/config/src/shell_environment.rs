@@ -1,0 +1,158 @@
+//! Which environment variables commands get.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::keys::ShellEnvironmentKeys;
+
+/// Which variables of the server commands start from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Inherit {
+    #[default]
+    All,
+    /// Only those a shell cannot do without.
+    Core,
+    None,
+}
+
+/// `[shell_environment_policy]` with its defaults.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellEnvironmentPolicy {
+    pub inherit: Inherit,
+    /// Whether names that look like keys, secrets and tokens stay.
+    pub ignore_default_excludes: bool,
+    /// Patterns of names to drop. `*` and `?` are wildcards; case does not matter.
+    pub exclude: Vec<String>,
+    /// Variables to set, whatever they were.
+    pub set: BTreeMap<String, String>,
+    /// Patterns of the only names to keep; empty keeps all.
+    pub include_only: Vec<String>,
+    /// Whether commands run in the user's login profile.
+    pub use_profile: bool,
+}
+
+impl Default for ShellEnvironmentPolicy {
+    fn default() -> Self {
+        Self::from(&ShellEnvironmentKeys::default())
+    }
+}
+
+impl From<&ShellEnvironmentKeys> for ShellEnvironmentPolicy {
+    fn from(keys: &ShellEnvironmentKeys) -> Self {
+        Self {
+            inherit: keys.inherit.unwrap_or_default(),
+            ignore_default_excludes: keys.ignore_default_excludes.unwrap_or(true),
+            exclude: keys.exclude.clone().unwrap_or_default(),
+            set: keys.set.clone().unwrap_or_default(),
+            include_only: keys.include_only.clone().unwrap_or_default(),
+            use_profile: keys.experimental_use_profile.unwrap_or(false),
+        }
+    }
+}
+
+const CORE: &[&str] = &["HOME", "LOGNAME", "PATH", "SHELL", "USER", "USERNAME", "TMPDIR", "TEMP", "TMP"];
+const DEFAULT_EXCLUDES: &[&str] = &["*KEY*", "*SECRET*", "*TOKEN*"];
+
+impl ShellEnvironmentPolicy {
+    /// The variables a command gets, made from those of the server.
+    pub fn apply(&self, variables: impl IntoIterator<Item = (String, String)>) -> BTreeMap<String, String> {
+        let starts = |name: &str| match self.inherit {
+            Inherit::All => true,
+            Inherit::Core => CORE.iter().any(|core| core.eq_ignore_ascii_case(name)),
+            Inherit::None => false,
+        };
+        let is_dropped = |name: &str| {
+            (!self.ignore_default_excludes && DEFAULT_EXCLUDES.iter().any(|pattern| matches(pattern, name)))
+                || self.exclude.iter().any(|pattern| matches(pattern, name))
+        };
+        let mut kept: BTreeMap<String, String> =
+            variables.into_iter().filter(|(name, _)| starts(name) && !is_dropped(name)).collect();
+        kept.extend(self.set.clone());
+        if !self.include_only.is_empty() {
+            kept.retain(|name, _| self.include_only.iter().any(|pattern| matches(pattern, name)));
+        }
+        kept
+    }
+}
+
+/// Whether the whole name fits the pattern. Linear in both but for the way back to the last `*`.
+fn matches(pattern: &str, name: &str) -> bool {
+    let pattern: Vec<char> = pattern.chars().flat_map(char::to_lowercase).collect();
+    let name: Vec<char> = name.chars().flat_map(char::to_lowercase).collect();
+    let (mut at, mut position) = (0, 0);
+    let mut retry = None;
+    while position < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                retry = Some((at + 1, position));
+                at += 1;
+            }
+            Some(wanted) if *wanted == '?' || *wanted == name[position] => {
+                at += 1;
+                position += 1;
+            }
+            _ => match retry {
+                Some((after_star, from)) => {
+                    retry = Some((after_star, from + 1));
+                    at = after_star;
+                    position = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|rest| *rest == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_whole_names() {
+        let cases = [
+            ("*KEY*", "api_key_id", true),
+            ("KEY", "APIKEY", false),
+            ("a?c", "ABC", true),
+            ("a?c", "AC", false),
+            ("*", "", true),
+            ("*a*b", "xaaybzb", true),
+            ("*a*b", "xaaybz", false),
+            ("", "x", false),
+        ];
+        for (pattern, name, expected) in cases {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn the_steps_come_in_order() {
+        let server = ["HOME", "PATH", "API_KEY", "EDITOR", "AWS_REGION"];
+        let apply = |policy: ShellEnvironmentPolicy| {
+            let variables = server.map(|name| (name.to_owned(), "v".to_owned()));
+            policy.apply(variables).into_keys().collect::<Vec<_>>().join(" ")
+        };
+        let base = ShellEnvironmentPolicy::default;
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let set = |name: &str| BTreeMap::from([(name.to_owned(), "w".to_owned())]);
+        let cases = [
+            (base(), "API_KEY AWS_REGION EDITOR HOME PATH"),
+            (
+                ShellEnvironmentPolicy { ignore_default_excludes: false, ..base() },
+                "AWS_REGION EDITOR HOME PATH",
+            ),
+            (ShellEnvironmentPolicy { inherit: Inherit::Core, ..base() }, "HOME PATH"),
+            (ShellEnvironmentPolicy { inherit: Inherit::None, set: set("A"), ..base() }, "A"),
+            (
+                ShellEnvironmentPolicy { exclude: texts(&["aws_*"]), set: set("AWS_X"), ..base() },
+                "API_KEY AWS_X EDITOR HOME PATH",
+            ),
+            (ShellEnvironmentPolicy { include_only: texts(&["p*"]), set: set("Z"), ..base() }, "PATH"),
+        ];
+        for (policy, expected) in cases {
+            assert_eq!(apply(policy.clone()), expected, "{policy:?}");
+        }
+    }
+}

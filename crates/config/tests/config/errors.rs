@@ -1,0 +1,98 @@
+use crate::support::Machine;
+use serde_json::json;
+
+#[test]
+fn a_bad_file_is_named_with_the_place() {
+    let cases = [
+        ("model = ", "$/home/config.toml:1:9: "),
+        ("\nmodel = 5\n", "$/home/config.toml:2:9: invalid type: integer `5`, expected a string"),
+        ("sandbox_mode = \"bogus\"", "$/home/config.toml:1:16: unknown variant `bogus`, expected one of"),
+        ("# \u{e9}\nx = 1\nmodel = \"a\"\nmodel = \"b\"", "$/home/config.toml:4:1: duplicate key"),
+        ("[features]\nundo = \"yes\"", "$/home/config.toml:2:8: invalid type: string"),
+        ("[projects.\"/x\"]\ntrust_level = \"maybe\"", "$/home/config.toml:2:15: unknown variant `maybe`"),
+        ("[model_providers.p]\nbase_url = \"x\"", "$/home/config.toml:1:1: missing field `name`"),
+        (
+            "[model_providers.p]\nname = \"p\"\nwire_api = \"chat\"",
+            "$/home/config.toml:3:12: wire_api = \"chat\" is no longer supported",
+        ),
+        ("approval_policy = { granular = { rules = true } }", "$/home/config.toml:1:"),
+        ("[agents]\nmax_threads = 0", "agents.max_threads must be at least 1"),
+        ("profile = \"none\"", "config profile `none` not found"),
+        ("model_provider = \"none\"", "model provider `none` not found"),
+        ("model_provider = \"ollama-chat\"", "model provider `ollama-chat` is no longer supported"),
+        ("[model_providers.openai]\nname = \"mine\"", "model_providers.openai takes the name of a built-in"),
+        (
+            "[model_providers.offline]\nname = \"mine\"",
+            "model_providers.offline takes the name of a built-in",
+        ),
+        ("model_instructions_file = \"none.md\"", "cannot read $/home/none.md: "),
+        ("[permissions.p]\nx = 1", "[permissions] needs default_permissions"),
+    ];
+    for (text, expected) in cases {
+        let error = Machine::with(text).error();
+        assert!(error.starts_with(expected), "{text}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+}
+
+#[test]
+fn a_bad_flag_is_named_by_its_key() {
+    for machine in
+        [Machine::new().flag("tools.view_image=5"), Machine::new().request("tools", json!({"view_image": 5}))]
+    {
+        let error = machine.error();
+        assert!(error.contains("invalid type: integer `5`") && error.contains("tools.view_image"), "{error}");
+    }
+}
+
+#[test]
+fn the_layer_with_the_fault_is_blamed() {
+    // The project's table is incomplete by itself and fine once merged; the flag is what is wrong.
+    let machine =
+        Machine::with("[projects.\"$/repo\"]\ntrust_level = \"trusted\"\n[model_providers.p]\nname = \"p\"")
+            .file("repo/.codex/config.toml", "[model_providers.p]\nbase_url = \"u\"")
+            .cwd("repo");
+    assert_eq!(machine.load().providers["p"].base_url.as_deref(), Some("u"));
+    let error = machine.flag("model=5").error();
+    assert!(error.contains("invalid type: integer `5`"), "{error}");
+    // A value that a higher layer replaces is never used, so it may be anything.
+    assert_eq!(Machine::with("model = 5").flag("model=x").model(), "x");
+}
+
+#[test]
+fn unknown_keys_are_ignored() {
+    let config =
+        Machine::with("surprise = 1\n[tui]\nx = 1\n[features]\nnot_a_flag = true\n[profiles.p]\ny = 2")
+            .load();
+    assert_eq!(config.merged["surprise"].as_integer(), Some(1));
+    assert!(!config.features.enabled("not_a_flag"));
+    assert!(config.warnings.is_empty());
+}
+
+#[test]
+fn a_start_survives_bad_files() {
+    let machine = Machine::with("model = \"user\"\nsandbox_mode = 7").flag("model=flag");
+    let startup = machine.loader().startup(None);
+    assert_eq!(startup.config.model.name.as_deref(), Some("flag"));
+    let notification = protocol::ConfigWarningNotification::from(startup.warnings[0].clone());
+    assert_eq!(notification.path.map(|path| machine.plain(path)).as_deref(), Some("$/home/config.toml"));
+    let range = notification.range.expect("a range");
+    assert_eq!((range.start.line, range.start.column, range.end.line, range.end.column), (2, 16, 2, 17));
+    assert!(notification.details.expect("details").contains(":2:16: "));
+
+    let startup = Machine::with("model = ").flag("sandbox_mode=bogus").loader().startup(None);
+    assert_eq!(startup.warnings.len(), 2);
+    assert_eq!(startup.config.provider.id, "openai");
+    assert!(startup.config.read_response(true).is_ok());
+
+    let startup = Machine::with("model = \"user\"").loader().startup(None);
+    assert_eq!((startup.config.model.name.as_deref(), startup.warnings.len()), (Some("user"), 0));
+}
+
+#[test]
+fn a_blank_instructions_file_is_an_error() {
+    let machine = Machine::with("model_instructions_file = \"base.md\"").file("home/base.md", " \n");
+    assert_eq!(machine.error(), "model_instructions_file names $/home/base.md, which is empty");
+    let machine = machine.file("home/base.md", "\nBe brief.\n");
+    assert_eq!(machine.load().instructions.base.as_deref(), Some("Be brief."));
+}

@@ -1,0 +1,13 @@
+//! Configuration as its users see it: files and requests in, values out.
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
+mod credentials;
+mod errors;
+mod home;
+mod layers;
+mod providers;
+mod read;
+mod requirements;
+mod support;
+mod trust;
+mod values;

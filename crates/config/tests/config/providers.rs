@@ -1,0 +1,111 @@
+use oarlock_config::{Caller, Config, ProviderKind, Secret};
+
+use crate::support::Machine;
+
+const PROVIDER: &str = r#"
+    model_provider = "p"
+    [model_providers.p]
+    name = "Mine"
+    base_url = "http://localhost:9/v1"
+    env_key = "P_KEY"
+    env_key_instructions = "Ask the team for one."
+    experimental_bearer_token = "file-token"
+    http_headers = { "X-One" = "1", "bad name" = "2", "X-Break" = "a\nb" }
+    env_http_headers = { "X-Env" = "P_HEADER", "X-Unset" = "P_NONE", "X-Blank" = "P_BLANK" }
+    query_params = { "api-version" = "7" }
+    request_max_retries = 500
+    stream_max_retries = 0
+"#;
+
+#[test]
+fn a_provider_is_read_with_its_defaults() {
+    let provider = Machine::with(PROVIDER).load().provider;
+    assert_eq!(
+        (provider.id.as_str(), provider.name.as_str(), provider.kind),
+        ("p", "Mine", ProviderKind::Compatible)
+    );
+    assert_eq!(provider.base_url.as_deref(), Some("http://localhost:9/v1"));
+    assert_eq!((provider.request_max_retries, provider.stream_max_retries), (100, 0));
+    assert_eq!((provider.stream_idle_timeout_ms, provider.websocket_connect_timeout_ms), (300_000, 15_000));
+    assert!(!provider.requires_openai_auth && !provider.supports_websockets);
+    let debug = format!("{provider:?} {:?}", Machine::with(PROVIDER).load());
+    assert!(!debug.contains("file-token"), "{debug}");
+}
+
+#[test]
+fn the_built_in_providers() {
+    let url = |config: &Config, id: &str| config.providers[id].base_url.clone().unwrap_or_default();
+    let config = Machine::new().load();
+    assert_eq!(config.providers.keys().collect::<Vec<_>>(), ["lmstudio", "offline", "ollama", "openai"]);
+    assert_eq!(url(&config, "openai"), "https://api.openai.com/v1");
+    assert_eq!(url(&config, "ollama"), "http://localhost:11434/v1");
+    assert_eq!(url(&config, "lmstudio"), "http://localhost:1234/v1");
+    assert_eq!(url(&config, "offline"), "");
+    assert!(config.provider.requires_openai_auth && config.provider.supports_websockets);
+    assert_eq!(config.provider.kind, ProviderKind::OpenAi);
+    assert_eq!(Machine::with("model_provider = \"offline\"").load().provider.kind, ProviderKind::Offline);
+
+    let machine = Machine::new().variable("OPENAI_BASE_URL", "http://env/v1").variable("CODEX_OSS_PORT", "5");
+    let config = machine.load();
+    assert_eq!(
+        (url(&config, "openai").as_str(), url(&config, "ollama").as_str()),
+        ("http://env/v1", "http://localhost:5/v1")
+    );
+    assert!(machine.warnings()[0].contains("OPENAI_BASE_URL is deprecated"));
+    let machine = machine.flag("openai_base_url=http://file/v1");
+    assert_eq!(url(&machine.load(), "openai"), "http://file/v1");
+    assert!(machine.warnings().is_empty());
+    let machine = machine.variable("CODEX_OSS_BASE_URL", "http://oss/v1");
+    assert_eq!(url(&machine.load(), "lmstudio"), "http://oss/v1");
+}
+
+#[test]
+fn a_missing_key_names_its_variable() {
+    for value in [None, Some(""), Some("  ")] {
+        let machine = Machine::with(PROVIDER);
+        let machine = value.into_iter().fold(machine, |machine, value| machine.variable("P_KEY", value));
+        let error = machine.load().provider.resolve_key(&machine.env()).expect_err("an error");
+        assert_eq!(
+            error.to_string(),
+            "environment variable `P_KEY` is not set; provider `p` needs it. Ask the team for one."
+        );
+    }
+}
+
+#[test]
+fn credentials_have_an_order() {
+    let stored = Secret::new("stored");
+    let own = PROVIDER.replace("env_key = \"P_KEY\"\n", "");
+    let none = own.replace("experimental_bearer_token = \"file-token\"\n", "");
+    let wants_login = format!("{none}\nrequires_openai_auth = true\n");
+    let (codex, openai) = (("CODEX_API_KEY", "codex"), ("OPENAI_API_KEY", "openai"));
+    let cases = [
+        (PROVIDER, vec![("P_KEY", " key "), codex], true, Caller::Exec, Some("key")),
+        (&own, vec![codex], true, Caller::Exec, Some("file-token")),
+        // A login is not sent to a provider that it is not for.
+        (&none, vec![codex, openai], true, Caller::Exec, None),
+        (&wants_login, vec![codex, openai], true, Caller::Server, Some("stored")),
+        (&wants_login, vec![codex, openai], false, Caller::Server, None),
+        (&wants_login, vec![codex, openai], true, Caller::Exec, Some("codex")),
+        (&wants_login, vec![openai], true, Caller::Exec, Some("stored")),
+        (&wants_login, vec![openai], false, Caller::Exec, Some("openai")),
+    ];
+    for (text, variables, is_stored, caller, expected) in cases {
+        let machine = Machine::with(text);
+        let machine = variables.iter().fold(machine, |machine, (name, value)| machine.variable(name, value));
+        let stored = is_stored.then_some(&stored);
+        let key = machine.load().provider.credential(&machine.env(), stored, caller).expect("no error");
+        assert_eq!(key.as_ref().map(Secret::reveal), expected, "{variables:?} {caller:?}");
+    }
+}
+
+#[test]
+fn headers_come_from_the_file_and_the_environment() {
+    let machine = Machine::with(PROVIDER).variable("P_HEADER", "2").variable("P_BLANK", " ");
+    let headers = machine.load().provider.resolve_headers(&machine.env());
+    let shown: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.reveal())).collect();
+    assert_eq!(shown, [("X-Env", "2"), ("X-One", "1")]);
+    let machine = Machine::new().variable("OPENAI_PROJECT", "proj");
+    let headers = machine.load().provider.resolve_headers(&machine.env());
+    assert_eq!(headers.keys().collect::<Vec<_>>(), ["OpenAI-Project", "version"]);
+}
