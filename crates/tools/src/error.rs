@@ -1,0 +1,40 @@
+//! Why a call gave no result.
+
+use engine::{ToolCall, ToolOutcome, ToolPayload};
+use protocol::FunctionCallOutputBody;
+
+/// Its text is what the model reads, so each says what to do differently.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    #[error("unsupported call: {0}")]
+    UnknownFunction(String),
+    #[error("unsupported custom tool call: {0}")]
+    UnknownCustom(String),
+    #[error("failed to parse function arguments: {0}")]
+    BadArguments(#[from] serde_json::Error),
+    /// Called with free text although it takes JSON.
+    #[error("{0} takes a JSON object that fits its parameters, not free text")]
+    NotJson(&'static str),
+    /// Not allowed as things are.
+    #[error("{0}")]
+    Refused(String),
+    /// Tried, and it did not work.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl ToolError {
+    pub(crate) fn unknown(call: &ToolCall) -> Self {
+        match call.payload {
+            ToolPayload::Function { .. } => Self::UnknownFunction(call.name.clone()),
+            ToolPayload::Custom { .. } => Self::UnknownCustom(call.name.clone()),
+        }
+    }
+}
+
+/// The model gets every error as the result of its call.
+impl From<ToolError> for ToolOutcome {
+    fn from(error: ToolError) -> Self {
+        Self { output: FunctionCallOutputBody::Text(error.to_string()), item: None }
+    }
+}

@@ -1,0 +1,75 @@
+//! A step, a call and a sink for the tests of all tools.
+
+use std::sync::{Arc, Mutex};
+
+use engine::{ModelInfo, Step, ToolCall, ToolPayload, Truncation};
+use futures_util::FutureExt;
+use protocol::{AskForApproval, FunctionCallOutputBody, SandboxPolicy, ServerNotification};
+
+use crate::{BoxFuture, Caller, Registry, Sink};
+
+#[derive(Debug, Default)]
+struct Heard(Mutex<Vec<ServerNotification>>);
+
+impl Sink for Heard {
+    fn tell(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+        self.0.lock().expect("nobody panics here").push(notification);
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Runs a call of a tool that never waits: what the model reads, and what clients were told.
+pub(crate) fn run_text(call: ToolCall, step: Step) -> (String, Vec<ServerNotification>) {
+    let heard = Arc::new(Heard::default());
+    let caller = Caller {
+        thread_id: "thread".to_owned().into(),
+        turn_id: "turn".to_owned().into(),
+        sink: heard.clone(),
+    };
+    let outcome =
+        Registry::builtin().run(call, Arc::new(step), caller).now_or_never().expect("nothing to wait for");
+    assert_eq!(outcome.item, None);
+    let FunctionCallOutputBody::Text(text) = outcome.output else { panic!("one text") };
+    let told = std::mem::take(&mut *heard.0.lock().expect("nobody panics here"));
+    (text, told)
+}
+
+pub(crate) fn call(name: &str, arguments: &str) -> ToolCall {
+    ToolCall {
+        call_id: "call_1".to_owned(),
+        name: name.to_owned(),
+        namespace: None,
+        payload: ToolPayload::Function { arguments: arguments.to_owned() },
+    }
+}
+
+pub(crate) fn step() -> Step {
+    Step {
+        model: ModelInfo {
+            slug: "m".to_owned(),
+            context_window: None,
+            effective_window_percent: 95,
+            auto_compact_token_limit: None,
+            supports_reasoning_summaries: false,
+            supports_parallel_tool_calls: false,
+            truncation: Truncation::Bytes(10_000),
+            stream_max_retries: 0,
+        },
+        effort: None,
+        summary: None,
+        verbosity: None,
+        service_tier: None,
+        base_instructions: "".into(),
+        developer_instructions: None,
+        project_instructions: None,
+        collaboration_mode: None,
+        personality: None,
+        approval_policy: AskForApproval::Never,
+        sandbox: SandboxPolicy::DangerFullAccess,
+        cwd: "/w".to_owned(),
+        shell: "bash".to_owned(),
+        current_date: "2026-01-01".to_owned(),
+        timezone: "Etc/UTC".to_owned(),
+        tools: Vec::new(),
+    }
+}
