@@ -40,6 +40,9 @@ pub enum Input {
     /// Drop the last turns from the history. Only between turns.
     Rollback {
         num_turns: u32,
+        /// Tokens are counted anew under this id.
+        turn_id: TurnId,
+        step: Arc<Step>,
     },
     /// An event of the attempt with this number. Others are of an attempt that was given up.
     Model {

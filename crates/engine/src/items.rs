@@ -93,6 +93,8 @@ fn web_search(id: ItemId, action: Option<&ResponsesApiWebSearchAction>) -> Threa
         }
         ResponsesApiWebSearchAction::Other => WebSearchAction::Other,
     });
+    // Until the search is done nobody knows what it does.
+    let action = Some(action.unwrap_or(WebSearchAction::Other));
     let query = match &action {
         Some(WebSearchAction::Search { query, queries }) => {
             query.clone().or_else(|| queries.as_ref()?.first().cloned()).unwrap_or_default()

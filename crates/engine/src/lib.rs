@@ -25,6 +25,7 @@ mod work;
 
 pub use calls::{ToolCall, ToolPayload};
 pub use compaction::SUMMARY_PREFIX;
+pub use context::turn_aborted;
 pub use effect::{Effect, Question};
 pub use history::{History, is_contextual};
 pub use ids::Stamp;

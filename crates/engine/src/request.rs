@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{
     Metadata, OutputFormat, PreparedRequest, Purpose, Reasoning, RequestBody, TextOptions, ToolChoice,
 };
-use protocol::{ReasoningSummary, ResponseItem, ThreadId, TurnId};
+use protocol::{ReasoningSummary, ResponseItem, SandboxPolicy, ThreadId, TurnId};
 use serde_json::Value;
 
 use crate::Step;
@@ -53,8 +53,17 @@ pub(crate) fn prepare(ask: &Ask<'_>, input: Vec<Arc<ResponseItem>>) -> PreparedR
             thread_id: ask.thread_id.clone(),
             turn_id: ask.turn_id.clone(),
             purpose: ask.purpose,
+            sandbox: sandbox_word(&step.sandbox),
             turn_state: ask.turn_state.map(str::to_owned),
         },
+    }
+}
+
+fn sandbox_word(sandbox: &SandboxPolicy) -> &'static str {
+    match sandbox {
+        SandboxPolicy::DangerFullAccess => "none",
+        SandboxPolicy::ExternalSandbox { .. } => "external",
+        SandboxPolicy::ReadOnly { .. } | SandboxPolicy::WorkspaceWrite { .. } => "seccomp",
     }
 }
 

@@ -76,8 +76,11 @@ impl Thread {
                 Turn::start(&mut work, turn_id, text, output_schema, step)
             }
             (None, Input::Compact { turn_id, step }) => Turn::compact(&mut work, turn_id, step),
-            (None, Input::Rollback { num_turns }) => {
+            (None, Input::Rollback { num_turns, turn_id, step }) => {
                 roll_back(&mut work, num_turns);
+                if work.core.usage.is_some() {
+                    work.estimate_tokens(&turn_id, &step);
+                }
                 None
             }
             // Late news of a turn that is over is normal life, not a bug.
@@ -100,7 +103,7 @@ impl Thread {
                 Some(Kind::Regular) => Ok(()),
             },
             Input::Rollback { .. } if running.is_some() => Err(Refusal::RollbackWhileRunning),
-            Input::Rollback { num_turns: 0 } => Err(Refusal::NothingToRollBack),
+            Input::Rollback { num_turns: 0, .. } => Err(Refusal::NothingToRollBack),
             _ => Ok(()),
         }
     }

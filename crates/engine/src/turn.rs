@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use model::{ModelFailure, Purpose};
+use model::{FailureClass, ModelFailure, Purpose};
 use protocol::{
     CodexErrorInfo, ErrorNotification, ItemId, ResponseItem, RolloutRecord, ServerNotification, ThreadItem,
     TurnCompletedNotification, TurnError, TurnId, TurnStartedNotification, TurnStatus,
@@ -285,6 +285,9 @@ impl Turn {
         if !failure.is_retryable() || self.retries >= most {
             if let Retry::Compacting(compacting) = &retry {
                 self.close_compaction(work, compacting);
+            }
+            if failure.class == FailureClass::ContextWindow {
+                work.fill_window(&self.id, &self.step);
             }
             let error = TurnError {
                 codex_error_info: Some(failure.codex_error_info()),

@@ -149,6 +149,15 @@ impl<'a> Work<'a> {
         self.count_tokens(turn_id, step, None);
     }
 
+    /// The provider says that the history does not fit. Counted as full, the next turn makes room first.
+    pub(crate) fn fill_window(&mut self, turn_id: &TurnId, step: &Step) {
+        let Some(window) = step.model.usable_window() else { return };
+        let usage = self.usage_mut(step);
+        usage.total.total_tokens = usage.total.total_tokens.max(window);
+        usage.last = TokenUsageBreakdown { total_tokens: window, ..tokens::NOTHING };
+        self.count_tokens(turn_id, step, None);
+    }
+
     fn usage_mut(&mut self, step: &Step) -> &mut ThreadTokenUsage {
         let empty =
             ThreadTokenUsage { total: tokens::NOTHING, last: tokens::NOTHING, model_context_window: None };

@@ -79,7 +79,7 @@ fn play(fixture: &mut Fixture, number: usize, one: Move) {
         Move::Compact => Input::Compact { turn_id, step },
         Move::Steer => Input::Steer(said("more")),
         Move::Interrupt => Input::Interrupt,
-        Move::Rollback => Input::Rollback { num_turns: 1 },
+        Move::Rollback => Input::Rollback { num_turns: 1, turn_id, step },
         Move::Model(kind, stale) => {
             let attempt = match stale {
                 Stale::No => fixture.attempt,

@@ -414,11 +414,13 @@ fn rolling_back_forgets_the_last_turn() {
         fixture.start(turn, text).model(done(message("m", "ok"))).model(completed(20));
     }
     fixture.take();
-    fixture.put(Input::Rollback { num_turns: 1 });
-    check(&mut fixture, &["record rolledBack"]);
+    let rollback =
+        || Input::Rollback { num_turns: 1, turn_id: TurnId::new("r"), step: Arc::new(support::step()) };
+    fixture.put(rollback());
+    check(&mut fixture, &["record rolledBack", "record tokenUsage", "thread/tokenUsage/updated"]);
     fixture.start("u3", "three");
     assert_eq!(fixture.prompt()[2..], ["user: one", "assistant: ok", "user: three"]);
-    assert_eq!(fixture.on(Input::Rollback { num_turns: 1 }).err(), Some(Refusal::RollbackWhileRunning));
+    assert_eq!(fixture.on(rollback()).err(), Some(Refusal::RollbackWhileRunning));
 }
 
 #[test]

@@ -21,14 +21,14 @@ pub(crate) fn of_request(metadata: &Metadata) -> HeaderMap {
     let (thread, turn) = (metadata.thread_id.as_str(), metadata.turn_id.as_str());
     insert(HeaderName::from_static("session_id"), thread);
     insert(HeaderName::from_static("x-client-request-id"), thread);
-    let about = serde_json::json!({ "session_id": thread, "turn_id": turn });
+    let about = serde_json::json!({ "session_id": thread, "turn_id": turn, "sandbox": metadata.sandbox });
     insert(HeaderName::from_static("x-codex-turn-metadata"), &about.to_string());
     if let Some(state) = &metadata.turn_state {
         insert(TURN_STATE, state);
     }
     match metadata.purpose {
-        Purpose::Turn => {}
-        Purpose::Compaction => insert(SUBAGENT, COMPACT),
+        // A summary is asked for like any other answer; only the remote endpoint for it is told.
+        Purpose::Turn | Purpose::Compaction => {}
         Purpose::Review => insert(SUBAGENT, REVIEW),
     }
     headers
@@ -57,6 +57,7 @@ mod tests {
             thread_id: "thread-1".into(),
             turn_id: "turn-1".into(),
             purpose,
+            sandbox: "none",
             turn_state: turn_state.map(str::to_owned),
         }
     }
@@ -66,10 +67,13 @@ mod tests {
         let headers = of_request(&metadata(Purpose::Turn, Some("state")));
         assert_eq!(headers["session_id"], "thread-1");
         assert_eq!(headers["x-client-request-id"], "thread-1");
-        assert_eq!(headers["x-codex-turn-metadata"], r#"{"session_id":"thread-1","turn_id":"turn-1"}"#);
+        assert_eq!(
+            headers["x-codex-turn-metadata"],
+            r#"{"session_id":"thread-1","turn_id":"turn-1","sandbox":"none"}"#
+        );
         assert_eq!(headers["x-codex-turn-state"], "state");
         assert_eq!(headers.len(), 4);
-        assert_eq!(of_request(&metadata(Purpose::Compaction, None))[SUBAGENT], "compact");
+        assert_eq!(of_request(&metadata(Purpose::Review, None))[SUBAGENT], "review");
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Metadata {
     pub thread_id: ThreadId,
     pub turn_id: TurnId,
     pub purpose: Purpose,
+    /// What holds the tools of this turn: `none`, `external` or the mechanism.
+    pub sandbox: &'static str,
     /// What the provider returned earlier in the same turn, to be echoed.
     pub turn_state: Option<String>,
 }

@@ -5,7 +5,9 @@ mod environment;
 mod permissions;
 mod texts;
 
-use protocol::{AskForApproval, CollaborationMode, ContentItem, Personality, ResponseItem, SandboxPolicy};
+use protocol::{
+    AskForApproval, CollaborationMode, ContentItem, Personality, ReasoningEffort, ResponseItem, SandboxPolicy,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::Step;
@@ -53,6 +55,8 @@ pub(crate) const MARKERS: &[(&str, &str)] = &[
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Baseline {
     pub(crate) model: String,
+    #[serde(default)]
+    pub(crate) effort: Option<ReasoningEffort>,
     pub(crate) cwd: String,
     pub(crate) current_date: String,
     pub(crate) timezone: String,
@@ -66,6 +70,7 @@ impl Baseline {
     pub(crate) fn of(step: &Step) -> Self {
         Self {
             model: step.model.slug.clone(),
+            effort: step.effort,
             cwd: step.cwd.clone(),
             current_date: step.current_date.clone(),
             timezone: step.timezone.clone(),
@@ -116,7 +121,7 @@ pub(crate) fn update(previous: &Baseline, step: &Step) -> Vec<ResponseItem> {
 }
 
 /// The mark an interrupted turn leaves.
-pub(crate) fn turn_aborted() -> ResponseItem {
+pub fn turn_aborted() -> ResponseItem {
     user_message(vec![ContentItem::InputText { text: TurnAborted.render() }])
 }
 

@@ -5,6 +5,10 @@ use protocol::{AskForApproval, NetworkAccess, SandboxPolicy};
 use super::{Fragment, Role};
 use crate::Step;
 
+const INTRODUCTION: &str = "Filesystem sandboxing decides which files a command can reach, and approvals decide which \
+     commands run at all. What is described here is enforced around you, not by you: a command that is stopped fails with \
+     a permission error or a refusal, and trying it again in other words changes nothing.";
+
 pub(crate) struct Permissions<'a> {
     sandbox: &'a SandboxPolicy,
     approval: &'a AskForApproval,
@@ -75,6 +79,6 @@ impl Fragment for Permissions<'_> {
     const END: &'static str = "</permissions instructions>";
 
     fn body(&self) -> String {
-        format!("\n{}\n{}\n", self.sandbox(), self.approval())
+        format!("\n{INTRODUCTION} {}\n{}\n", self.sandbox(), self.approval())
     }
 }

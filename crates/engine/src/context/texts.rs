@@ -1,6 +1,6 @@
 //! Fragments that are one text each.
 
-use protocol::{CollaborationMode, Personality};
+use protocol::{CollaborationMode, ModeKind, Personality};
 
 use super::{Fragment, Role};
 
@@ -14,13 +14,22 @@ impl Fragment for DeveloperInstructions<'_> {
     }
 }
 
+/// How a plan is worked out with the user before anything is changed.
+const PLAN_MODE: &str = include_str!("plan_mode.md");
+
 /// How to work in the chosen mode.
 pub(crate) struct CollaborationText<'a>(&'a str);
 
 impl<'a> CollaborationText<'a> {
     /// A mode without text leaves the earlier text valid.
     pub(crate) fn of(mode: Option<&'a CollaborationMode>) -> Option<Self> {
-        mode?.settings.developer_instructions.as_deref().filter(|text| !text.is_empty()).map(Self)
+        let mode = mode?;
+        let built_in = match mode.mode {
+            ModeKind::Plan => PLAN_MODE,
+            ModeKind::Default => "",
+        };
+        let text = mode.settings.developer_instructions.as_deref().unwrap_or(built_in);
+        (!text.is_empty()).then_some(Self(text))
     }
 }
 

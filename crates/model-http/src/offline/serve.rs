@@ -105,7 +105,7 @@ async fn respond(request: Request<Incoming>, model: &dyn Responder) -> Answer {
     }
 }
 
-/// As our own client marks it.
+/// As clients mark it that ask for a summary or a review.
 fn purpose(headers: &HeaderMap) -> Purpose {
     match headers.get(SUBAGENT).and_then(|value| value.to_str().ok()) {
         Some(COMPACT) => Purpose::Compaction,

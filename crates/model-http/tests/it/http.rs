@@ -168,7 +168,7 @@ async fn every_attempt_sends_the_same_bytes_and_headers() {
             ("x-extra", "more"),
             ("session_id", "thread-1"),
             ("x-client-request-id", "thread-1"),
-            ("x-codex-turn-metadata", r#"{"session_id":"thread-1","turn_id":"turn-1"}"#),
+            ("x-codex-turn-metadata", r#"{"session_id":"thread-1","turn_id":"turn-1","sandbox":"none"}"#),
             ("x-codex-turn-state", "state-1"),
             ("originator", "oarlock_test"),
             ("user-agent", "oarlock_test/1.0 (test)"),

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use model::{FailureClass, Purpose, StreamEvent};
+use model::{FailureClass, StreamEvent};
 use oarlock_model_http::{OfflineModel, Provider, Responder, Script, serve};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -35,10 +35,6 @@ async fn over_http_it_says_the_same_as_in_the_process() {
         // Ids and usage are made from the body, which the wire form writes anew; all else is equal.
         assert_eq!(lines(&here)[2..4], lines(&there)[2..4], "{user}");
     }
-    let mut compaction = request("go on");
-    compaction.metadata.purpose = Purpose::Compaction;
-    let found = lines(&events(&remote, compaction).await).join("\n");
-    assert!(found.contains("summary of the conversation"), "{found}");
 }
 
 #[tokio::test]

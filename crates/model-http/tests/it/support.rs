@@ -40,6 +40,7 @@ pub(crate) fn prepared(input: Vec<Value>, tools: Vec<Value>) -> PreparedRequest 
         thread_id: "thread-1".into(),
         turn_id: "turn-1".into(),
         purpose: Purpose::Turn,
+        sandbox: "none",
         turn_state: Some("state-1".into()),
     };
     PreparedRequest { body: Arc::new(body), metadata }
