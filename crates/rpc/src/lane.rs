@@ -52,12 +52,19 @@ pub(crate) struct Lane {
     last_of: HashMap<Group, u64>,
     /// Nothing joins an entry with a smaller number.
     barrier: u64,
+    /// How many entries wait before deltas are merged: a reader that keeps up gets them one by one.
+    merge_from: usize,
 }
 
 impl Lane {
+    pub(crate) fn merging_from(merge_from: usize) -> Self {
+        Self { merge_from, ..Self::default() }
+    }
+
     /// Queues an entry, or merges it. Gives back what a merged one was charged too much.
     pub(crate) fn push(&mut self, mut entry: Entry) -> usize {
-        if let Message::Delta { key, text, .. } = &entry.message
+        if self.entries.len() >= self.merge_from
+            && let Message::Delta { key, text, .. } = &entry.message
             && let Some(last) = self.last_of_group(key.group)
             && last.join(key, text)
         {
@@ -176,6 +183,16 @@ mod tests {
             vec![delta(1, "a", "x"), delta(1, "a", "é"), delta(1, "a", ""), delta(1, "a", "z")],
             &["a=xéz"],
         );
+    }
+
+    #[test]
+    fn a_reader_that_keeps_up_gets_every_delta() {
+        let mut lane = Lane::merging_from(3);
+        for text in ["1", "2", "3", "4", "5"] {
+            push(&mut lane, delta(1, "a", text));
+        }
+        let lines: Vec<Line> = std::iter::from_fn(|| lane.pop()).map(Entry::into_line).collect();
+        assert_eq!(lines, [&b"a=1"[..], b"a=2", b"a=345"]);
     }
 
     #[test]

@@ -40,13 +40,28 @@ impl Held {
     }
 }
 
-#[derive(Debug, Default)]
+/// Deltas are merged once so many messages wait.
+const MERGE_FROM: usize = 16;
+
+#[derive(Debug)]
 pub(crate) struct Lanes {
     ordered: Lane,
     control: VecDeque<Entry>,
     control_streak: u32,
     last_stamp: u64,
     held: Held,
+}
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self {
+            ordered: Lane::merging_from(MERGE_FROM),
+            control: VecDeque::new(),
+            control_streak: 0,
+            last_stamp: 0,
+            held: Held::default(),
+        }
+    }
 }
 
 impl Lanes {

@@ -65,7 +65,7 @@ impl Outbox {
     /// dropped unused, as by a handler that panics. It must not panic itself.
     pub async fn reserve(
         &self,
-        unanswered: impl FnOnce() -> Line + Send + 'static,
+        unanswered: impl FnOnce() -> Line + Send + Sync + 'static,
     ) -> Result<ReplySlot, Closed> {
         let slot = self.queue().slots().acquire().await.map_err(|_| Closed)?;
         self.queue().wait_for_answer_room().await?;
@@ -76,7 +76,7 @@ impl Outbox {
     /// As [`Outbox::reserve`], without waiting. Who is refused may tell so with [`Outbox::answer`].
     pub fn try_reserve(
         &self,
-        unanswered: impl FnOnce() -> Line + Send + 'static,
+        unanswered: impl FnOnce() -> Line + Send + Sync + 'static,
     ) -> Result<ReplySlot, Refused> {
         let slot = self.queue().slots().try_acquire().map_err(|error| refused(&error))?;
         self.queue().answer_room()?;

@@ -12,11 +12,11 @@ use crate::queue::{Closed, Queue};
 #[must_use = "dropping a slot answers its request with an error"]
 pub struct ReplySlot {
     queue: Arc<Queue>,
-    unanswered: Option<Box<dyn FnOnce() -> Line + Send>>,
+    unanswered: Option<Box<dyn FnOnce() -> Line + Send + Sync>>,
 }
 
 impl ReplySlot {
-    pub(crate) fn new(queue: Arc<Queue>, unanswered: Box<dyn FnOnce() -> Line + Send>) -> Self {
+    pub(crate) fn new(queue: Arc<Queue>, unanswered: Box<dyn FnOnce() -> Line + Send + Sync>) -> Self {
         Self { queue, unanswered: Some(unanswered) }
     }
 
