@@ -1,17 +1,21 @@
 //! The actor of one thread: the only one who touches its state.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::{Input, Refusal, ThreadSeed, UserText};
-use journal::JournalError;
+use engine::{Effect, Input, Refusal, Step, ThreadSeed, UserText};
+use journal::{JournalError, ThreadRow};
 use model::ModelTransport;
-use protocol::{ServerNotification, ThreadStatus, ThreadStatusChangedNotification, TurnId};
+use protocol::{
+    RolloutRecord, ServerNotification, ThreadMetadataChange, ThreadStatus, ThreadStatusChangedNotification,
+    TurnId,
+};
 use tokio::sync::{mpsc, watch};
 
 use crate::error::RuntimeError;
-use crate::handle::{Command, Reply, ThreadHandle, TurnOptions};
+use crate::handle::{Answer, Command, Snapshot, ThreadHandle, TurnOptions};
 use crate::record::Recorder;
-use crate::services::{Services, StepSource, ThreadPlan};
+use crate::services::{Services, ThreadPlan};
+use crate::settings::ThreadSettings;
 use crate::tasks::Tasks;
 
 /// How many commands may wait.
@@ -22,7 +26,9 @@ pub(crate) struct Actor {
     pub(crate) services: Services,
     pub(crate) thread: engine::Thread,
     pub(crate) recorder: Recorder,
-    pub(crate) steps: Box<dyn StepSource>,
+    pub(crate) settings: ThreadSettings,
+    /// Of the turn that runs, and of no later one.
+    turn_service_tier: Option<String>,
     pub(crate) transport: Arc<dyn ModelTransport>,
     pub(crate) tasks: Tasks,
     pub(crate) raw_events: bool,
@@ -55,7 +61,8 @@ impl Actor {
             services,
             thread,
             recorder,
-            steps: plan.steps,
+            settings: plan.settings,
+            turn_service_tier: None,
             transport: plan.transport,
             tasks,
             seed,
@@ -83,7 +90,7 @@ impl Actor {
                 // Commands first: a flood of deltas must not hold up an interrupt.
                 biased;
                 command = inbox.recv() => match command {
-                    Some(Command::Close(reply)) => break Some(reply),
+                    Some(Command::Close(answer)) => break Some(answer),
                     Some(command) => self.accept(command).await,
                     // Every handle is gone: nobody can ask for anything more.
                     None => break None,
@@ -95,81 +102,132 @@ impl Actor {
         self.feed(Input::Interrupt).await;
         self.tasks.stop().await;
         self.recorder.close().await;
-        if let Some(reply) = closing {
-            let _ = reply.send(Ok(()));
+        if let Some(answer) = closing {
+            answer.give(Ok(()));
         }
     }
 
     async fn accept(&mut self, command: Command) {
         match command {
-            Command::Start(options, reply) => self.start(*options, reply).await,
-            Command::Steer { expected, text, reply } => match self.thread.active_turn() {
-                None => drop(reply.send(Err(Refusal::NoActiveTurn.into()))),
+            Command::Start(options, answer) => self.start(*options, answer).await,
+            Command::Steer { expected, text, answer } => match self.thread.active_turn() {
+                None => answer.give(Err(Refusal::NoActiveTurn.into())),
                 Some(found) if *found != expected => {
                     let found = found.clone();
-                    let _ = reply.send(Err(RuntimeError::OtherTurn { expected, found }));
+                    answer.give(Err(RuntimeError::OtherTurn { expected, found }));
                 }
-                Some(_) => self.steer(text, reply).await,
+                Some(_) => drop(self.steer(text, answer).await),
             },
-            Command::Interrupt(reply) => self.submit(Input::Interrupt, (), reply).await,
-            Command::Compact(turn_id, reply) => {
-                let step = Arc::new(self.steps.capture());
-                self.submit(Input::Compact { turn_id, step }, (), reply).await;
+            Command::Interrupt(answer) => drop(self.submit(Input::Interrupt, (), answer).await),
+            Command::Compact(turn_id, answer) => self.compact(turn_id, answer).await,
+            Command::Rollback { num_turns, turn_id, answer } => {
+                let step = self.capture();
+                self.submit(Input::Rollback { num_turns, turn_id, step }, (), answer).await;
             }
-            Command::Rollback(num_turns, reply) => {
-                self.submit(Input::Rollback { num_turns }, (), reply).await;
+            Command::Note(change, answer) => self.note(*change, answer).await,
+            Command::Look { with_turns, then } => {
+                let snapshot = self.look(with_turns).await;
+                then.give(snapshot).await;
             }
             Command::Close(_) => {}
         }
     }
 
-    async fn start(&mut self, options: TurnOptions, reply: Reply<TurnId>) {
-        if self.thread.active_turn().is_some() {
-            return self.steer(options.text, reply).await;
+    async fn start(&mut self, options: TurnOptions, answer: Answer<TurnId>) {
+        let TurnOptions { turn_id, text, output_schema, change, service_tier } = options;
+        let before = self.settings.clone();
+        self.settings.apply(change);
+        let is_accepted = if self.thread.active_turn().is_some() {
+            self.steer(text, answer).await
+        } else {
+            self.turn_service_tier = service_tier;
+            let step = self.capture();
+            let input = Input::Start { turn_id: turn_id.clone(), text, output_schema, step };
+            self.submit(input, turn_id, answer).await
+        };
+        if !is_accepted {
+            self.settings = before;
         }
-        let step = Arc::new(self.steps.capture());
-        let TurnOptions { turn_id, text, output_schema } = options;
-        let input = Input::Start { turn_id: turn_id.clone(), text, output_schema, step };
-        self.submit(input, turn_id, reply).await;
     }
 
-    async fn steer(&mut self, text: UserText, reply: Reply<TurnId>) {
+    async fn steer(&mut self, text: UserText, answer: Answer<TurnId>) -> bool {
         let active = self.thread.active_turn().cloned().unwrap_or_else(|| TurnId::new(""));
-        self.submit(Input::Steer(text), active, reply).await;
+        self.submit(Input::Steer(text), active, answer).await
     }
 
-    /// Feeds a command and answers it: when it is durable, or with why not.
-    async fn submit<T: Send + 'static>(&mut self, input: Input, answer: T, reply: Reply<T>) {
+    async fn compact(&mut self, turn_id: TurnId, answer: Answer<()>) {
+        let answer = if self.thread.active_turn().is_some() {
+            // The caller hears that it is accepted before the end of the turn that makes way.
+            self.submit(Input::Interrupt, (), answer).await;
+            Answer::new(|_| {})
+        } else {
+            answer
+        };
+        self.turn_service_tier = None;
+        let step = self.capture();
+        self.submit(Input::Compact { turn_id, step }, (), answer).await;
+    }
+
+    pub(crate) fn capture(&self) -> Arc<Step> {
+        let mut step = self.services.steps.capture(&self.settings);
+        if let Some(tier) = &self.turn_service_tier {
+            step.service_tier = Some(tier.clone());
+        }
+        Arc::new(step)
+    }
+
+    async fn note(&mut self, change: ThreadMetadataChange, answer: Answer<ThreadRow>) {
+        let record = RolloutRecord::Metadata { change };
+        let written = self.recorder.write(self.services.clock.stamp().now_ms, &[record]).await;
+        let row = written.map_err(RuntimeError::from).and_then(|()| {
+            let unknown = || RuntimeError::NoMetadataInMemory(self.thread.id().clone());
+            self.recorder.row().ok_or_else(unknown)
+        });
+        answer.give(row);
+    }
+
+    async fn look(&mut self, with_turns: bool) -> Result<Snapshot, RuntimeError> {
+        let row = self.recorder.row();
+        let turns = match (&row, with_turns) {
+            (Some(_), true) => self.read_turns().await?,
+            _ => Vec::new(),
+        };
+        Ok(Snapshot { settings: self.settings.clone(), status: self.thread.status(), row, turns })
+    }
+
+    /// Feeds a command and answers it: when it is durable, or with why not. Says whether it was accepted.
+    async fn submit<T: Send + 'static>(&mut self, input: Input, outcome: T, answer: Answer<T>) -> bool {
         if let Err(error) = self.catch_up().await {
-            let _ = reply.send(Err(storage(&error)));
-            return;
+            answer.give(Err(error.into()));
+            return false;
         }
         let stamp = self.services.clock.stamp();
         // Between turns a command can be undone; within one, a lost record ends the turn.
         let before = self.thread.active_turn().is_none().then(|| self.thread.clone());
-        let effects = match self.thread.on(stamp, input) {
+        let effects: Vec<Effect> = match self.thread.on(stamp, input) {
             Ok(effects) => effects,
             Err(refusal) => {
-                let _ = reply.send(Err(refusal.into()));
-                return;
+                answer.give(Err(refusal.into()));
+                return false;
             }
         };
         // Whoever does not get to the acknowledgement gets the error instead.
-        let reply = Arc::new(std::sync::Mutex::new(Some(reply)));
-        let take = |reply: &std::sync::Mutex<Option<Reply<T>>>| {
-            reply.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
-        };
-        let acknowledged = Arc::clone(&reply);
+        let answer = Arc::new(Mutex::new(Some(answer)));
+        let take =
+            |answer: &Mutex<Option<Answer<T>>>| answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let acknowledged = Arc::clone(&answer);
         let acknowledge = Box::new(move || {
-            if let Some(reply) = take(&acknowledged) {
-                let _ = reply.send(Ok(answer));
+            if let Some(answer) = take(&acknowledged) {
+                answer.give(Ok(outcome));
             }
         });
         if let Err(error) = self.carry_out(stamp, effects, Some(acknowledge), before).await
-            && let Some(reply) = take(&reply)
+            && let Some(answer) = take(&answer)
         {
-            let _ = reply.send(Err(storage(&error)));
+            answer.give(Err(storage(&error)));
+            return false;
         }
+        true
     }
 
     pub(crate) fn tell_status(&self) {
@@ -185,5 +243,5 @@ impl Actor {
 }
 
 fn storage(error: &JournalError) -> RuntimeError {
-    RuntimeError::Storage(error.to_string())
+    error.clone().into()
 }

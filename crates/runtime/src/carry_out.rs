@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use engine::{Effect, Input, Question, Stamp, ThreadSeed};
-use journal::JournalError;
-use protocol::RolloutRecord;
+use journal::{History, JournalError};
+use protocol::{RolloutRecord, Turn, TurnId, TurnStatus};
 
 use crate::actor::Actor;
 use crate::record::Recorder;
@@ -116,11 +116,15 @@ impl Actor {
                 self.services.audience.tell(self.thread.id(), *notification).await;
             }
             Effect::CaptureStep => {
-                let step = std::sync::Arc::new(self.steps.capture());
+                let step = self.capture();
                 return self.thread.on(stamp, Input::StepCaptured(step)).unwrap_or_default();
             }
             Effect::RequestModel { attempt, request } => self.tasks.stream(&self.transport, attempt, request),
-            Effect::RunTool { call, step } => self.tasks.run_tool(&self.services.tools, call, step),
+            Effect::RunTool { call, step } => {
+                let turn = self.thread.active_turn().cloned().unwrap_or_else(|| TurnId::new(""));
+                let place = (self.thread.id().clone(), turn);
+                self.tasks.run_tool(&self.services.tools, place, call, step);
+            }
             Effect::AskClient(Question::DynamicTool(params)) => {
                 self.tasks.ask(&self.services.audience, params);
             }
@@ -153,16 +157,33 @@ impl Actor {
     }
 
     async fn read_back(&mut self) -> Result<ThreadSeed, JournalError> {
+        let history = self.read_record().await?;
+        let (history, usage, context) = (history.model, history.token_usage, history.turn_context);
+        let id = self.thread.id().clone();
+        Ok(ThreadSeed { id, history, usage, context, raw_events: self.raw_events })
+    }
+
+    /// What clients see of the thread so far. Only the turn that runs has not ended.
+    pub(crate) async fn read_turns(&mut self) -> Result<Vec<Turn>, JournalError> {
+        let mut turns = self.read_record().await?.turns;
+        if let (Some(active), Some(last)) = (self.thread.active_turn(), turns.last_mut())
+            && last.id == *active
+        {
+            last.status = TurnStatus::InProgress;
+            last.completed_at = None;
+            last.duration_ms = None;
+        }
+        Ok(turns)
+    }
+
+    async fn read_record(&self) -> Result<History, JournalError> {
         let (store, id) = (self.services.store.clone(), self.thread.id().clone());
         let read = tokio::task::spawn_blocking(move || store.read(&id)).await;
-        let id = self.thread.id().clone();
         // The task can only fail by a panic, and then there is nothing to go on from.
-        let history = match read {
-            Ok(read) => read?.history,
-            Err(_) => return Err(JournalError::NotFound(id.to_string())),
-        };
-        let (history, usage, context) = (history.model, history.token_usage, history.turn_context);
-        Ok(ThreadSeed { id, history, usage, context, raw_events: self.raw_events })
+        read.map_or_else(
+            |_| Err(JournalError::NotFound(self.thread.id().to_string())),
+            |read| Ok(read?.history),
+        )
     }
 }
 

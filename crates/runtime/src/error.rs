@@ -1,12 +1,73 @@
-//! What can go wrong when a thread is asked for something.
+//! What can go wrong between a caller and its threads, in words that name the field and say what to do.
 
 use engine::Refusal;
+use journal::JournalError;
 use protocol::{ThreadId, TurnId};
 
-/// Why a thread did not do what it was asked. Nothing was half done.
+use crate::images::{InputError, MAX_INPUT_CHARS};
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuntimeError {
-    /// Against the rules of turns.
+    #[error("invalid thread id: {0}")]
+    InvalidThreadId(String),
+    /// Not in memory.
+    #[error("thread not found: {0}")]
+    UnknownThread(ThreadId),
+    /// Neither in memory nor stored.
+    #[error("thread not loaded: {0}")]
+    NotLoaded(ThreadId),
+    #[error("no rollout found for thread id {0}")]
+    NoRecord(ThreadId),
+    #[error("no archived rollout found for thread id {0}")]
+    NotArchived(ThreadId),
+    #[error("failed to load rollout `{path}`: {problem}")]
+    UnreadableRecord { path: String, problem: String },
+    #[error("thread {0} is not materialized yet; includeTurns is unavailable before first user message")]
+    NothingSaid(ThreadId),
+    #[error("ephemeral threads do not support includeTurns")]
+    NoTurnsKept,
+    #[error("thread rollback requires a persisted rollout path")]
+    NoRollbackInMemory,
+    #[error("ephemeral thread does not support metadata updates: {0}")]
+    NoMetadataInMemory(ThreadId),
+    #[error("thread {0} exists already; choose a fresh threadId")]
+    ThreadExists(ThreadId),
+    #[error("history must not be empty")]
+    EmptyHistory,
+    #[error("cannot resume thread {0} with history while it is already running")]
+    HistoryWhileLoaded(ThreadId),
+    #[error(
+        "cannot resume running thread {id} with mismatched path: requested `{requested}`, active `{active}`"
+    )]
+    OtherPath { id: ThreadId, requested: String, active: String },
+    #[error("thread name must not be empty")]
+    EmptyName,
+    #[error("gitInfo must include at least one field")]
+    EmptyGitInfo,
+    #[error("gitInfo.{0} must not be empty")]
+    EmptyGitField(&'static str),
+    #[error("{0}")]
+    DynamicTool(String),
+    #[error("Input exceeds the maximum length of {max} characters.")]
+    InputTooLarge { max: usize, actual: usize },
+    #[error("{field} is not supported yet; leave it out")]
+    NotSupported { field: &'static str },
+    #[error("invalid cursor: {0}")]
+    InvalidCursor(String),
+    #[error("{0}")]
+    Cursor(String),
+    #[error("failed to load configuration: {0}")]
+    Config(String),
+    /// `config/read` says it this way.
+    #[error("invalid configuration: {0}")]
+    InvalidConfig(String),
+    #[error("{0}")]
+    Login(&'static str),
+    #[error("the credentials could not be stored: {0}")]
+    Credentials(String),
+    #[error("the model provider cannot be used: {0}")]
+    Provider(String),
+    /// The engine's own rules of turns.
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error("expectedTurnId must not be empty")]
@@ -16,7 +77,25 @@ pub enum RuntimeError {
     /// The thread's actor is gone: unloaded, or broken by a panic.
     #[error("thread {0} is not running; resume it")]
     Gone(ThreadId),
-    /// What was asked for could not be written down, so it did not happen.
-    #[error("the thread's record could not be written: {0}")]
+    /// What was asked for could not be written down or read, so it did not happen.
+    #[error("the thread's record could not be used: {0}")]
     Storage(String),
+    #[error("the work was cut short by a defect in this program")]
+    Defect,
+}
+
+impl From<InputError> for RuntimeError {
+    fn from(error: InputError) -> Self {
+        let InputError::TooLarge { actual_chars } = error;
+        Self::InputTooLarge { max: MAX_INPUT_CHARS, actual: actual_chars }
+    }
+}
+
+impl From<JournalError> for RuntimeError {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::InvalidCursor(cursor) => Self::InvalidCursor(cursor),
+            error => Self::Storage(error.to_string()),
+        }
+    }
 }

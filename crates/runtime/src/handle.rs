@@ -1,11 +1,16 @@
 //! How others talk to a thread's actor.
 
+use std::fmt;
+use std::future::Future;
+
 use engine::UserText;
-use protocol::{ThreadId, ThreadStatus, TurnId};
+use protocol::{ThreadId, ThreadMetadataChange, ThreadStatus, Turn, TurnId};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::audience::BoxFuture;
 use crate::error::RuntimeError;
+use crate::settings::{SettingsChange, ThreadSettings};
 
 /// What a turn is started with.
 #[derive(Debug, Clone)]
@@ -13,19 +18,75 @@ pub struct TurnOptions {
     pub turn_id: TurnId,
     pub text: UserText,
     pub output_schema: Option<Value>,
+    /// Holds from this turn on.
+    pub change: SettingsChange,
+    /// As the provider spells it. Holds for this turn alone.
+    pub service_tier: Option<String>,
 }
 
-pub(crate) type Reply<T> = oneshot::Sender<Result<T, RuntimeError>>;
+/// Called once with the outcome of a command: before anything that follows from it is told to the audience, so that an
+/// answer sent from here arrives first. Must not block.
+pub struct Answer<T>(Box<dyn FnOnce(Result<T, RuntimeError>) + Send>);
+
+impl<T> Answer<T> {
+    pub fn new(answer: impl FnOnce(Result<T, RuntimeError>) + Send + 'static) -> Self {
+        Self(Box::new(answer))
+    }
+
+    pub(crate) fn give(self, outcome: Result<T, RuntimeError>) {
+        (self.0)(outcome);
+    }
+}
+
+impl<T> fmt::Debug for Answer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Answer")
+    }
+}
+
+/// As [`Answer`], and the thread's next event waits until the future ends.
+pub struct Then<T>(Box<dyn FnOnce(Result<T, RuntimeError>) -> BoxFuture<'static, ()> + Send>);
+
+impl<T> Then<T> {
+    pub fn new(
+        then: impl FnOnce(Result<T, RuntimeError>) -> BoxFuture<'static, ()> + Send + 'static,
+    ) -> Self {
+        Self(Box::new(then))
+    }
+
+    pub(crate) async fn give(self, outcome: Result<T, RuntimeError>) {
+        (self.0)(outcome).await;
+    }
+}
+
+impl<T> fmt::Debug for Then<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Then")
+    }
+}
+
+/// A thread at one moment between two events.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    pub settings: ThreadSettings,
+    pub status: ThreadStatus,
+    /// Unset before the thread has a record.
+    pub row: Option<journal::ThreadRow>,
+    /// Empty unless asked for. The turn that runs is the last, without the item that is still growing.
+    pub turns: Vec<Turn>,
+}
 
 /// What an actor can be asked.
 #[derive(Debug)]
 pub(crate) enum Command {
-    Start(Box<TurnOptions>, Reply<TurnId>),
-    Steer { expected: TurnId, text: UserText, reply: Reply<TurnId> },
-    Interrupt(Reply<()>),
-    Compact(TurnId, Reply<()>),
-    Rollback(u32, Reply<()>),
-    Close(Reply<()>),
+    Start(Box<TurnOptions>, Answer<TurnId>),
+    Steer { expected: TurnId, text: UserText, answer: Answer<TurnId> },
+    Interrupt(Answer<()>),
+    Compact(TurnId, Answer<()>),
+    Rollback { num_turns: u32, turn_id: TurnId, answer: Answer<()> },
+    Note(Box<ThreadMetadataChange>, Answer<journal::ThreadRow>),
+    Look { with_turns: bool, then: Then<Snapshot> },
+    Close(Answer<()>),
 }
 
 /// Sends to a thread; clones send to the same one.
@@ -41,14 +102,30 @@ impl ThreadHandle {
         &self.id
     }
 
+    /// The actor has ended: closed, or broken by a panic.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.commands.is_closed()
+    }
+
     pub fn status(&self) -> ThreadStatus {
         self.status.borrow().clone()
+    }
+
+    /// Returns once no turn runs and nothing is waited for.
+    pub async fn idle(&self) {
+        let mut status = self.status.clone();
+        // An error means that the thread is gone, and then it is idle too.
+        let _ = status.wait_for(|status| !matches!(status, ThreadStatus::Active { .. })).await;
     }
 
     /// Accepted means durable: the input survives the process. While a turn runs the input joins it, and the answer is
     /// the id of the running turn.
     pub async fn start_turn(&self, options: TurnOptions) -> Result<TurnId, RuntimeError> {
-        self.ask(|reply| Command::Start(Box::new(options), reply)).await
+        self.wait(|answer| self.start_turn_then(options, answer)).await
+    }
+
+    pub async fn start_turn_then(&self, options: TurnOptions, answer: Answer<TurnId>) {
+        self.send(answer, |answer| Command::Start(Box::new(options), answer)).await;
     }
 
     /// Adds input to the turn the caller believes is running.
@@ -56,32 +133,78 @@ impl ThreadHandle {
         if expected.as_str().is_empty() {
             return Err(RuntimeError::NoExpectedTurn);
         }
-        self.ask(|reply| Command::Steer { expected, text, reply }).await
+        self.wait(|answer| self.send(answer, |answer| Command::Steer { expected, text, answer })).await
     }
 
     /// Answered when the turn has stopped; at once when none runs.
     pub async fn interrupt(&self) -> Result<(), RuntimeError> {
-        self.ask(Command::Interrupt).await
+        self.wait(|answer| self.interrupt_then(answer)).await
     }
 
-    /// Starts a turn that compacts the history.
+    pub async fn interrupt_then(&self, answer: Answer<()>) {
+        self.send(answer, Command::Interrupt).await;
+    }
+
+    /// Starts a turn that compacts the history. A turn that runs is interrupted for it.
     pub async fn compact(&self, turn_id: TurnId) -> Result<(), RuntimeError> {
-        self.ask(|reply| Command::Compact(turn_id, reply)).await
+        self.wait(|answer| self.compact_then(turn_id, answer)).await
     }
 
-    pub async fn roll_back(&self, num_turns: u32) -> Result<(), RuntimeError> {
-        self.ask(|reply| Command::Rollback(num_turns, reply)).await
+    pub async fn compact_then(&self, turn_id: TurnId, answer: Answer<()>) {
+        self.send(answer, |answer| Command::Compact(turn_id, answer)).await;
+    }
+
+    /// Tokens are counted anew, under the given id.
+    pub async fn roll_back(&self, num_turns: u32, turn_id: TurnId) -> Result<(), RuntimeError> {
+        self.wait(|answer| self.send(answer, |answer| Command::Rollback { num_turns, turn_id, answer })).await
+    }
+
+    /// Records a change of what is known about the thread.
+    pub async fn note(&self, change: ThreadMetadataChange) -> Result<journal::ThreadRow, RuntimeError> {
+        self.wait(|answer| self.send(answer, |answer| Command::Note(Box::new(change), answer))).await
+    }
+
+    /// How the thread stands, with all that was told before and nothing that is told later.
+    pub async fn look(&self, with_turns: bool) -> Result<Snapshot, RuntimeError> {
+        self.wait(|answer| {
+            let then = Then::new(|snapshot| {
+                answer.give(snapshot);
+                Box::pin(async {})
+            });
+            self.look_then(with_turns, then)
+        })
+        .await
+    }
+
+    pub async fn look_then(&self, with_turns: bool, then: Then<Snapshot>) {
+        match self.commands.reserve().await {
+            Ok(place) => place.send(Command::Look { with_turns, then }),
+            Err(_) => then.give(Err(RuntimeError::Gone(self.id.clone()))).await,
+        }
     }
 
     /// Stops the running turn and lets go of the journal.
     pub async fn close(&self) -> Result<(), RuntimeError> {
-        self.ask(Command::Close).await
+        self.wait(|answer| self.send(answer, Command::Close)).await
     }
 
-    async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, RuntimeError> {
-        let gone = || RuntimeError::Gone(self.id.clone());
-        let (reply, answer) = oneshot::channel();
-        self.commands.send(command(reply)).await.map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())?
+    async fn send<T>(&self, answer: Answer<T>, command: impl FnOnce(Answer<T>) -> Command) {
+        match self.commands.reserve().await {
+            Ok(place) => place.send(command(answer)),
+            Err(_) => answer.give(Err(RuntimeError::Gone(self.id.clone()))),
+        }
+    }
+
+    async fn wait<T, F>(&self, ask: impl FnOnce(Answer<T>) -> F) -> Result<T, RuntimeError>
+    where
+        T: Send + 'static,
+        F: Future<Output = ()>,
+    {
+        let (told, wait) = oneshot::channel();
+        let answer = Answer::new(move |outcome| {
+            let _ = told.send(outcome);
+        });
+        ask(answer).await;
+        wait.await.unwrap_or_else(|_| Err(RuntimeError::Gone(self.id.clone())))
     }
 }

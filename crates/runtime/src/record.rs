@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use journal::{Batch, JournalError, Store, ThreadJournal};
+use journal::{Batch, JournalError, Store, ThreadJournal, ThreadRow};
 use protocol::{RolloutRecord, SessionMeta};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
@@ -42,6 +42,14 @@ impl Recorder {
                 let closed = || JournalError::Closed { path: journal.path().to_owned() };
                 wait.await.unwrap_or_else(|_| Err(closed())).map(|_| ())
             }
+        }
+    }
+
+    /// What is known of the thread; nothing before its first record.
+    pub(crate) fn row(&self) -> Option<ThreadRow> {
+        match self {
+            Self::Open(journal) => Some(journal.row()),
+            Self::Ephemeral | Self::Waiting { .. } => None,
         }
     }
 

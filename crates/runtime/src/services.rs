@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use engine::{Stamp, Step, ThreadSeed};
+use engine::{Stamp, ThreadSeed};
 use journal::{Store, ThreadJournal};
 use model::ModelTransport;
 use protocol::SessionMeta;
@@ -13,6 +13,7 @@ use protocol::SessionMeta;
 use crate::actor::Actor;
 use crate::audience::Audience;
 use crate::handle::ThreadHandle;
+use crate::settings::{StepMaker, ThreadSettings};
 use crate::tools::ToolRunner;
 
 /// Shared by all threads.
@@ -22,6 +23,7 @@ pub struct Services {
     pub audience: Arc<dyn Audience>,
     pub tools: Arc<dyn ToolRunner>,
     pub clock: Arc<dyn Clock>,
+    pub steps: Arc<dyn StepMaker>,
 }
 
 /// Where time and randomness come from.
@@ -43,11 +45,6 @@ impl Clock for SystemClock {
     }
 }
 
-/// Makes the frozen view of each model request from the thread's settings as they are then.
-pub trait StepSource: fmt::Debug + Send {
-    fn capture(&mut self) -> Step;
-}
-
 /// One thread, new or resumed.
 #[derive(Debug)]
 pub struct ThreadPlan {
@@ -56,7 +53,7 @@ pub struct ThreadPlan {
     /// Set for a resumed thread. A new one gets its journal with its first turn; an ephemeral one never.
     pub journal: Option<ThreadJournal>,
     pub ephemeral: bool,
-    pub steps: Box<dyn StepSource>,
+    pub settings: ThreadSettings,
     pub transport: Arc<dyn ModelTransport>,
 }
 

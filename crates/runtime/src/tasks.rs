@@ -10,7 +10,7 @@ use std::time::Duration;
 use engine::{Input, Step, ToolCall, ToolOutcome};
 use futures_util::{FutureExt, StreamExt};
 use model::{ModelFailure, ModelTransport, PreparedRequest};
-use protocol::{DynamicToolCallParams, FunctionCallOutputBody};
+use protocol::{DynamicToolCallParams, FunctionCallOutputBody, ThreadId, TurnId};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -73,9 +73,15 @@ impl Tasks {
         }
     }
 
-    pub(crate) fn run_tool(&mut self, tools: &Arc<dyn ToolRunner>, call: ToolCall, step: Arc<Step>) {
+    pub(crate) fn run_tool(
+        &mut self,
+        tools: &Arc<dyn ToolRunner>,
+        (thread_id, turn_id): (ThreadId, TurnId),
+        call: ToolCall,
+        step: Arc<Step>,
+    ) {
         let call_id = call.call_id.clone();
-        let progress = Progress { call_id: call_id.clone(), inputs: self.inputs.clone() };
+        let progress = Progress { thread_id, turn_id, call_id: call_id.clone(), inputs: self.inputs.clone() };
         let outcome = tools.run(call, step, progress);
         let failed =
             ToolOutcome { output: FunctionCallOutputBody::Text(format!("the tool {PANICKED}")), item: None };

@@ -9,11 +9,11 @@ use engine::{ModelInfo, Step, ThreadSeed, ToolCall, ToolKind, ToolOutcome, ToolS
 use journal::{Store, StoreOptions};
 use model_http::Script;
 use oarlock_runtime::{
-    Audience, BoxFuture, Progress, RuntimeError, Services, StepSource, SystemClock, ThreadHandle, ThreadPlan,
-    ToolRunner, TurnOptions, open_thread,
+    Audience, BoxFuture, ModelOverrides, Progress, RuntimeError, Services, SettingsChange, StepMaker,
+    SystemClock, ThreadHandle, ThreadPlan, ThreadSettings, ToolRunner, TurnOptions, open_thread,
 };
 use protocol::{
-    AskForApproval, ContentItem, DynamicToolCallOutputContentItem, DynamicToolCallParams,
+    ApprovalsReviewer, AskForApproval, ContentItem, DynamicToolCallOutputContentItem, DynamicToolCallParams,
     DynamicToolCallResponse, FunctionCallOutputBody, SandboxPolicy, ServerNotification, SessionMeta,
     SessionSource, ThreadId, ThreadStatus, TurnId, TurnStatus, UserInput,
 };
@@ -63,8 +63,8 @@ struct Fixed {
     panics: bool,
 }
 
-impl StepSource for Fixed {
-    fn capture(&mut self) -> Step {
+impl StepMaker for Fixed {
+    fn capture(&self, settings: &ThreadSettings) -> Step {
         assert!(!self.panics, "a defect in one thread's settings");
         let tool = |name: &str, kind| ToolSpec {
             name: name.to_owned(),
@@ -93,12 +93,35 @@ impl StepSource for Fixed {
             personality: None,
             approval_policy: AskForApproval::Never,
             sandbox: SandboxPolicy::DangerFullAccess,
-            cwd: "/repo".into(),
+            cwd: settings.cwd.clone(),
             shell: "bash".into(),
             current_date: "2026-11-15".into(),
             timezone: "Etc/UTC".into(),
             tools: vec![tool("update_plan", ToolKind::Builtin), tool("lookup", ToolKind::Dynamic)],
         }
+    }
+}
+
+fn settings() -> ThreadSettings {
+    ThreadSettings {
+        model: "offline".into(),
+        model_provider: "offline".into(),
+        service_tier: None,
+        cwd: "/repo".into(),
+        approval_policy: AskForApproval::Never,
+        approvals_reviewer: ApprovalsReviewer::User,
+        sandbox: SandboxPolicy::DangerFullAccess,
+        effort: None,
+        summary: None,
+        verbosity: None,
+        personality: None,
+        base_instructions: None,
+        developer_instructions: None,
+        collaboration_mode: None,
+        dynamic_tools: Arc::default(),
+        model_overrides: ModelOverrides::default(),
+        instruction_options: Arc::default(),
+        tools: Arc::default(),
     }
 }
 
@@ -121,16 +144,11 @@ impl Room {
             audience: self.ears.clone(),
             tools: Arc::new(Plans),
             clock: Arc::new(SystemClock),
+            steps: Arc::new(Fixed { panics }),
         };
         let transport = Arc::new(self.script.clone());
-        let plan = ThreadPlan {
-            meta: meta(),
-            seed,
-            journal,
-            ephemeral: false,
-            steps: Box::new(Fixed { panics }),
-            transport,
-        };
+        let plan =
+            ThreadPlan { meta: meta(), seed, journal, ephemeral: false, settings: settings(), transport };
         open_thread(services, plan)
     }
 
@@ -200,7 +218,13 @@ fn said(text: &str) -> UserText {
 }
 
 fn turn(id: &str, text: &str) -> TurnOptions {
-    TurnOptions { turn_id: TurnId::new(id), text: said(text), output_schema: None }
+    TurnOptions {
+        turn_id: TurnId::new(id),
+        text: said(text),
+        output_schema: None,
+        change: SettingsChange::default(),
+        service_tier: None,
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,148 @@
+//! Ids of threads and turns: made so that they sort by time, and read the way the reference reads them.
+
+use std::sync::{Mutex, PoisonError};
+
+use engine::Stamp;
+use protocol::{ThreadId, TurnId};
+
+use crate::error::RuntimeError;
+
+/// Makes time-ordered (version 7) UUIDs. Within one millisecond a counter keeps the order.
+#[derive(Debug, Default)]
+pub(crate) struct IdMaker {
+    last: Mutex<(u64, u16)>,
+}
+
+impl IdMaker {
+    pub(crate) fn thread(&self, stamp: Stamp) -> ThreadId {
+        ThreadId::new(self.uuid(stamp))
+    }
+
+    pub(crate) fn turn(&self, stamp: Stamp) -> TurnId {
+        TurnId::new(self.uuid(stamp))
+    }
+
+    fn uuid(&self, stamp: Stamp) -> String {
+        const LAST_COUNT: u16 = 0xfff;
+        let now = u64::try_from(stamp.now_ms).unwrap_or(0);
+        let (time, count) = {
+            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            *last = match *last {
+                (time, _) if time < now => (now, 0),
+                (time, LAST_COUNT) => (time + 1, 0),
+                (time, count) => (time, count + 1),
+            };
+            *last
+        };
+        let random = mix(stamp.entropy) & !(0b11 << 62) | (0b10 << 62);
+        format!(
+            "{:08x}-{:04x}-7{count:03x}-{:04x}-{:012x}",
+            (time >> 16) & 0xffff_ffff,
+            time & 0xffff,
+            random >> 48,
+            random & 0xffff_ffff_ffff
+        )
+    }
+}
+
+/// Spreads entropy over all bits (the finaliser of SplitMix64).
+fn mix(entropy: u64) -> u64 {
+    let mut mixed = entropy.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// The id in lower case with hyphens, or why it is none.
+pub(crate) fn check_thread_id(id: &ThreadId) -> Result<ThreadId, RuntimeError> {
+    let text = id.as_str();
+    let text = text.strip_prefix("urn:uuid:").unwrap_or(text);
+    let is_allowed = |c: char| c.is_ascii_hexdigit() || c == '-';
+    if let Some((at, found)) = text.char_indices().find(|(_, c)| !is_allowed(*c)) {
+        return Err(RuntimeError::InvalidThreadId(format!(
+            "invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-], \
+             found `{found}` at {}",
+            at + 1
+        )));
+    }
+    let digits: String = text.chars().filter(|c| *c != '-').map(|c| c.to_ascii_lowercase()).collect();
+    let groups: Vec<usize> = text.split('-').map(str::len).collect();
+    match groups.as_slice() {
+        [32] | [8, 4, 4, 4, 12] => Ok(ThreadId::new(format!(
+            "{}-{}-{}-{}-{}",
+            &digits[..8],
+            &digits[8..12],
+            &digits[12..16],
+            &digits[16..20],
+            &digits[20..]
+        ))),
+        [length] => Err(RuntimeError::InvalidThreadId(format!(
+            "invalid length: expected length 32 for simple format, found {length}"
+        ))),
+        groups if groups.len() != 5 => Err(RuntimeError::InvalidThreadId(format!(
+            "invalid group count: expected 5, found {}",
+            groups.len()
+        ))),
+        groups => {
+            let wrong = groups.iter().zip([8, 4, 4, 4, 12]).position(|(found, expected)| *found != expected);
+            let at = wrong.unwrap_or(0);
+            Err(RuntimeError::InvalidThreadId(format!(
+                "invalid group length in group {at}: expected {}, found {}",
+                [8, 4, 4, 4, 12][at],
+                groups[at]
+            )))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_made_one_after_another_sort_that_way() {
+        let maker = IdMaker::default();
+        let ids: Vec<ThreadId> =
+            (0..10_000).map(|n| maker.thread(Stamp { now_ms: 1_700_000_000_000, entropy: n })).collect();
+        assert!(ids.windows(2).all(|pair| pair[0].as_str() < pair[1].as_str()));
+        assert!(ids.iter().all(|id| check_thread_id(id).is_ok_and(|checked| checked == *id)));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_does_not_reorder() {
+        let maker = IdMaker::default();
+        let late = maker.turn(Stamp { now_ms: 2_000, entropy: 1 });
+        let early = maker.turn(Stamp { now_ms: 1_000, entropy: 2 });
+        assert!(late.as_str() < early.as_str(), "{late} {early}");
+    }
+
+    #[test]
+    fn bad_ids_say_what_is_wrong_with_them() {
+        let cases = [
+            ("bad", "invalid length: expected length 32 for simple format, found 3"),
+            ("not-a-uuid", "found `n` at 1"),
+            ("0-1", "expected 5, found 2"),
+            ("00000000-0000-7000-8000-00000000000", "group 4: expected 12, found 11"),
+            ("", "found 0"),
+        ];
+        for (id, expected) in cases {
+            let error = check_thread_id(&ThreadId::new(id)).map(|_| ()).map_err(|error| error.to_string());
+            assert!(error.as_ref().is_err_and(|text| text.contains(expected)), "{id}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn other_spellings_of_one_id_are_one_id() {
+        let plain = "0198f0a0-0000-7000-8000-00000000abcd";
+        for id in [
+            "0198F0A0-0000-7000-8000-00000000ABCD",
+            "0198f0a000007000800000000000abcd",
+            "urn:uuid:0198f0a0-0000-7000-8000-00000000abcd",
+        ] {
+            assert_eq!(
+                check_thread_id(&ThreadId::new(id)).map_err(|e| e.to_string()),
+                Ok(ThreadId::new(plain))
+            );
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! From a request and the configuration files to the settings of a thread.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use config::{Config, ConfigError, LoadRequest};
+use journal::History;
+use protocol::{SessionMeta, ThreadForkParams, ThreadResumeParams, ThreadStartParams};
+use serde_json::Value;
+
+use crate::error::RuntimeError;
+use crate::instructions::InstructionOptions;
+use crate::models::Overrides;
+use crate::runtime::Runtime;
+use crate::settings::{ThreadSettings, ToolChoices};
+
+/// What a request says about configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Wishes<'a> {
+    pub(crate) cwd: Option<&'a str>,
+    pub(crate) config: Option<&'a BTreeMap<String, Value>>,
+    pub(crate) overrides: config::Overrides,
+    /// The provider a stored thread was made with, which may be gone by now.
+    stored_provider: Option<&'a str>,
+}
+
+/// The fields that the three ways to open a thread share.
+macro_rules! wishes {
+    ($params:ident) => {
+        Wishes {
+            cwd: $params.cwd.as_deref(),
+            config: $params.config.as_ref(),
+            overrides: config::Overrides {
+                model: $params.model.clone(),
+                model_provider: $params.model_provider.clone(),
+                approval_policy: $params.approval_policy.clone(),
+                approvals_reviewer: $params.approvals_reviewer,
+                sandbox_mode: $params.sandbox,
+                base_instructions: $params.base_instructions.clone(),
+                developer_instructions: $params.developer_instructions.clone(),
+                service_tier: $params.service_tier.clone(),
+                ..config::Overrides::default()
+            },
+            stored_provider: None,
+        }
+    };
+}
+
+impl<'a> Wishes<'a> {
+    pub(crate) fn of_start(params: &'a ThreadStartParams) -> Self {
+        let mut wishes = wishes!(params);
+        wishes.overrides.personality = params.personality;
+        wishes
+    }
+
+    /// A stored thread goes on where, and with what, it was, unless the request chooses otherwise.
+    pub(crate) fn of_resume(params: &'a ThreadResumeParams, stored: &'a Stored) -> Self {
+        let mut wishes = wishes!(params);
+        wishes.overrides.personality = params.personality;
+        wishes.go_on(stored)
+    }
+
+    pub(crate) fn of_fork(params: &'a ThreadForkParams, stored: &'a Stored) -> Self {
+        wishes!(params).go_on(stored)
+    }
+
+    fn go_on(mut self, stored: &'a Stored) -> Self {
+        self.cwd = self.cwd.or(stored.cwd.as_deref());
+        if !self.chooses_model() {
+            self.overrides.model.clone_from(&stored.model);
+            self.overrides.effort = stored.effort;
+            self.stored_provider = stored.model_provider.as_deref();
+        }
+        let instructions = &mut self.overrides;
+        instructions.base_instructions =
+            instructions.base_instructions.take().or_else(|| stored.base_instructions.clone());
+        instructions.developer_instructions =
+            instructions.developer_instructions.take().or_else(|| stored.developer_instructions.clone());
+        self
+    }
+
+    fn chooses_model(&self) -> bool {
+        let keys = ["model", "model_provider", "model_reasoning_effort"];
+        self.overrides.model.is_some()
+            || self.overrides.model_provider.is_some()
+            || self.config.is_some_and(|config| keys.iter().any(|key| config.contains_key(*key)))
+    }
+}
+
+/// What a record says about the settings its thread last had.
+#[derive(Debug, Default)]
+pub(crate) struct Stored {
+    cwd: Option<String>,
+    model: Option<String>,
+    model_provider: Option<String>,
+    effort: Option<protocol::ReasoningEffort>,
+    base_instructions: Option<String>,
+    developer_instructions: Option<String>,
+}
+
+impl Stored {
+    pub(crate) fn of(history: &History) -> Self {
+        let summary = &history.summary;
+        let last_cwd = history.turn_context.as_ref().and_then(|context| context["cwd"].as_str());
+        let meta = history.meta.as_ref();
+        let text = |choose: fn(&SessionMeta) -> Option<String>| meta.and_then(choose);
+        Self {
+            cwd: last_cwd.map(str::to_owned).or_else(|| summary.cwd.clone()),
+            model: summary.model.clone(),
+            model_provider: summary.model_provider.clone(),
+            effort: summary.reasoning_effort,
+            base_instructions: text(|meta| meta.base_instructions.clone()),
+            developer_instructions: text(|meta| meta.developer_instructions.clone()),
+        }
+    }
+}
+
+impl Runtime {
+    /// Read from disk anew: configuration is never stale.
+    pub(crate) fn load(&self, wishes: &Wishes<'_>) -> Result<Config, RuntimeError> {
+        let mut request = LoadRequest {
+            cwd: Some(absolute(wishes.cwd)),
+            config: wishes.config,
+            overrides: wishes.overrides.clone(),
+            ..LoadRequest::default()
+        };
+        let loader = &self.inner.loader;
+        let loaded = match wishes.stored_provider {
+            None => loader.load(&request),
+            Some(stored) => {
+                request.overrides.model_provider = Some(stored.to_owned());
+                match loader.load(&request) {
+                    Err(ConfigError::UnknownProvider(_)) => {
+                        request.overrides.model_provider = None;
+                        loader.load(&request)
+                    }
+                    loaded => loaded,
+                }
+            }
+        };
+        loaded.map_err(|error| RuntimeError::Config(error.to_string()))
+    }
+
+    /// The provider of threads that choose none.
+    pub(crate) fn current_provider(&self) -> String {
+        self.inner.loader.startup(None).config.provider.id
+    }
+
+    pub(crate) fn settings(&self, config: &Config) -> ThreadSettings {
+        let model = config.model.name.clone().unwrap_or_else(|| self.default_model(config));
+        ThreadSettings {
+            model,
+            model_provider: config.provider.id.clone(),
+            service_tier: config.model.service_tier.clone(),
+            cwd: config.cwd.clone().unwrap_or_default().to_string_lossy().into_owned(),
+            approval_policy: config.permissions.approval_policy.clone(),
+            approvals_reviewer: config.permissions.approvals_reviewer,
+            sandbox: config.permissions.sandbox_policy.clone(),
+            effort: config.model.effort,
+            summary: config.model.summary,
+            verbosity: config.model.verbosity,
+            personality: config.model.personality,
+            base_instructions: config.instructions.base.as_deref().map(Arc::from),
+            developer_instructions: config.instructions.developer.as_deref().map(Arc::from),
+            collaboration_mode: None,
+            dynamic_tools: Arc::default(),
+            model_overrides: Overrides {
+                context_window: config.model.context_window,
+                auto_compact_token_limit: config.model.auto_compact_token_limit,
+                tool_output_token_limit: config.model.tool_output_token_limit,
+                supports_reasoning_summaries: config.model.supports_reasoning_summaries,
+                stream_max_retries: Some(config.provider.stream_max_retries),
+            },
+            instruction_options: Arc::new(InstructionOptions {
+                max_bytes: config.project_docs.max_bytes as u64,
+                fallback_filenames: config.project_docs.fallback_filenames.clone(),
+                root_markers: config.project_docs.root_markers.clone(),
+            }),
+            tools: Arc::new(ToolChoices::default()),
+        }
+    }
+
+    fn default_model(&self, config: &Config) -> String {
+        match config.provider.kind {
+            config::ProviderKind::Offline => model_http::OfflineModel::NAME.to_owned(),
+            _ => self.inner.catalogue.default_model().to_owned(),
+        }
+    }
+}
+
+/// Relative to where the server runs; the folder need not exist.
+fn absolute(cwd: Option<&str>) -> PathBuf {
+    let here = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    match cwd {
+        None => here(),
+        Some(cwd) => std::path::absolute(cwd).unwrap_or_else(|_| here()),
+    }
+}

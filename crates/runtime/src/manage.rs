@@ -1,0 +1,154 @@
+//! Changes to threads that are not turns: names, facts, the archive, and leaving memory.
+
+use std::time::Duration;
+
+use journal::{JournalError, ThreadRow};
+use protocol::{
+    GitInfo, Thread, ThreadId, ThreadMetadataChange, ThreadMetadataGitInfoUpdateParams,
+    ThreadMetadataUpdateParams, ThreadStatus, TriState,
+};
+
+use crate::error::RuntimeError;
+use crate::ids::check_thread_id;
+use crate::runtime::Runtime;
+
+/// How long a thread may take to stop.
+const CLOSING_LIMIT: Duration = Duration::from_secs(10);
+
+impl Runtime {
+    /// Puts a thread away. A turn that runs is interrupted. Says whether the thread was in memory.
+    pub async fn unload(&self, id: &ThreadId) -> Result<bool, RuntimeError> {
+        let id = check_thread_id(id)?;
+        let _opening = self.opening(&id).await;
+        self.close_loaded(&id).await
+    }
+
+    async fn close_loaded(&self, id: &ThreadId) -> Result<bool, RuntimeError> {
+        let Some(loaded) = self.loaded(id) else {
+            self.forget(id);
+            return Ok(false);
+        };
+        match tokio::time::timeout(CLOSING_LIMIT, loaded.handle.close()).await {
+            Ok(Ok(()) | Err(RuntimeError::Gone(_))) => {}
+            Ok(Err(error)) => return Err(error),
+            Err(_) => {
+                let problem = format!("thread {id} did not stop in {} seconds", CLOSING_LIMIT.as_secs());
+                return Err(RuntimeError::Storage(problem));
+            }
+        }
+        self.forget(id);
+        Ok(true)
+    }
+
+    /// Unloads a thread and moves its record to the archive. Says whether the thread was in memory.
+    pub async fn archive(&self, id: &ThreadId) -> Result<bool, RuntimeError> {
+        let id = check_thread_id(id)?;
+        let _opening = self.opening(&id).await;
+        if let Some(loaded) = self.loaded(&id)
+            && loaded.handle.look(false).await?.row.is_none()
+        {
+            return Err(RuntimeError::NoRecord(id));
+        }
+        let was_loaded = self.close_loaded(&id).await?;
+        let wanted = id.clone();
+        match self.on_disk(move |store| store.archive(&wanted)).await? {
+            Ok(_) => Ok(was_loaded),
+            Err(JournalError::NotFound(_)) => Err(RuntimeError::NoRecord(id)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub async fn unarchive(&self, id: &ThreadId) -> Result<Thread, RuntimeError> {
+        let id = check_thread_id(id)?;
+        let _opening = self.opening(&id).await;
+        let (wanted, now_ms) = (id.clone(), self.inner.clock.stamp().now_ms);
+        match self.on_disk(move |store| store.unarchive(&wanted, now_ms)).await? {
+            Ok(row) => Ok(row.to_thread(ThreadStatus::NotLoaded, Vec::new())),
+            Err(JournalError::NotFound(_)) => Err(RuntimeError::NotArchived(id)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The name as it was stored.
+    pub async fn set_name(&self, id: &ThreadId, name: &str) -> Result<String, RuntimeError> {
+        let id = check_thread_id(id)?;
+        let name = name.trim();
+        if name.is_empty() {
+            return Err(RuntimeError::EmptyName);
+        }
+        let change =
+            ThreadMetadataChange { name: TriState::Set(name.to_owned()), ..ThreadMetadataChange::default() };
+        self.change(&id, change).await?;
+        Ok(name.to_owned())
+    }
+
+    pub async fn update_metadata(&self, params: ThreadMetadataUpdateParams) -> Result<Thread, RuntimeError> {
+        let id = check_thread_id(&params.thread_id)?;
+        let wanted = checked(params.git_info.unwrap_or_default())?;
+        if self.loaded(&id).is_some_and(|loaded| loaded.identity.ephemeral) {
+            return Err(RuntimeError::NoMetadataInMemory(id));
+        }
+        let before = self.row_of(&id).await?.and_then(|row| row.summary.git_info);
+        let git_info = merged(before, wanted);
+        let change = ThreadMetadataChange { git_info, ..ThreadMetadataChange::default() };
+        let row = self.change(&id, change).await?;
+        Ok(row.to_thread(self.status_of(&id), Vec::new()))
+    }
+
+    /// What is known of a thread; nothing yet for one without a record.
+    async fn row_of(&self, id: &ThreadId) -> Result<Option<ThreadRow>, RuntimeError> {
+        if let Some(loaded) = self.loaded(id) {
+            return Ok(loaded.handle.look(false).await?.row);
+        }
+        let wanted = id.clone();
+        match self.on_disk(move |store| store.summary(&wanted)).await? {
+            Ok(row) => Ok(Some(row)),
+            Err(JournalError::NotFound(_)) => Err(RuntimeError::UnknownThread(id.clone())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn change(&self, id: &ThreadId, change: ThreadMetadataChange) -> Result<ThreadRow, RuntimeError> {
+        let _opening = self.opening(id).await;
+        if let Some(loaded) = self.loaded(id) {
+            return loaded.handle.note(change).await;
+        }
+        let (wanted, now_ms) = (id.clone(), self.inner.clock.stamp().now_ms);
+        match self.on_disk(move |store| store.edit(&wanted, change, now_ms)).await? {
+            Ok(row) => Ok(row),
+            Err(JournalError::NotFound(_)) => Err(RuntimeError::UnknownThread(id.clone())),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn checked(
+    params: ThreadMetadataGitInfoUpdateParams,
+) -> Result<ThreadMetadataGitInfoUpdateParams, RuntimeError> {
+    let fields = [("sha", &params.sha), ("branch", &params.branch), ("originUrl", &params.origin_url)];
+    if fields.iter().all(|(_, value)| matches!(value, TriState::Keep)) {
+        return Err(RuntimeError::EmptyGitInfo);
+    }
+    for (name, value) in fields {
+        if matches!(value, TriState::Set(text) if text.trim().is_empty()) {
+            return Err(RuntimeError::EmptyGitField(name));
+        }
+    }
+    Ok(params)
+}
+
+fn merged(before: Option<GitInfo>, wanted: ThreadMetadataGitInfoUpdateParams) -> TriState<GitInfo> {
+    let before = before.unwrap_or(GitInfo { sha: None, branch: None, origin_url: None });
+    let choose = |before: Option<String>, wanted: TriState<String>| match wanted {
+        TriState::Keep => before,
+        TriState::Clear => None,
+        TriState::Set(text) => Some(text.trim().to_owned()),
+    };
+    let merged = GitInfo {
+        sha: choose(before.sha, wanted.sha),
+        branch: choose(before.branch, wanted.branch),
+        origin_url: choose(before.origin_url, wanted.origin_url),
+    };
+    let is_empty = merged.sha.is_none() && merged.branch.is_none() && merged.origin_url.is_none();
+    if is_empty { TriState::Clear } else { TriState::Set(merged) }
+}

@@ -1,0 +1,158 @@
+//! What a request to open a thread may ask for.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use protocol::{
+    ContentItem, DynamicToolSpec, ResponseItem, RolloutOwnership, ThreadForkParams, ThreadId,
+    ThreadResumeParams, ThreadStartParams,
+};
+
+use crate::error::RuntimeError;
+use crate::ids::check_thread_id;
+
+/// Names the model provider's own tools would collide with.
+const RESERVED_TOOL: &str = "mcp";
+const RESERVED_PREFIX: &str = "mcp__";
+
+pub(crate) fn check_dynamic_tools(tools: &[DynamicToolSpec]) -> Result<(), RuntimeError> {
+    let mut names = HashSet::new();
+    for tool in tools {
+        let name = tool.name.as_str();
+        let problem = if name.trim().is_empty() {
+            Some("dynamic tool name must not be empty".to_owned())
+        } else if name.trim() != name {
+            Some(format!("dynamic tool name has leading/trailing whitespace: {name}"))
+        } else if name == RESERVED_TOOL || name.starts_with(RESERVED_PREFIX) {
+            Some(format!("dynamic tool name is reserved: {name}"))
+        } else if !names.insert(name) {
+            Some(format!("duplicate dynamic tool name: {name}"))
+        } else if !tool.input_schema.is_object() {
+            Some(format!("dynamic tool input schema is not supported for {name}: it must be a JSON object"))
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            return Err(RuntimeError::DynamicTool(problem));
+        }
+    }
+    Ok(())
+}
+
+/// What comes with delegation is refused by name until the runtime can do it: half of it would be worse than none.
+macro_rules! refuse {
+    ($($name:ident($params:ident: &$type:ty) { $($field:literal: $is_asked:expr,)* })*) => { $(
+        pub(crate) fn $name($params: &$type) -> Result<(), RuntimeError> {
+            $(if $is_asked {
+                return Err(RuntimeError::NotSupported { field: $field });
+            })*
+            Ok(())
+        }
+    )* };
+}
+
+refuse! {
+    unsupported_start(params: &ThreadStartParams) {
+        "environments": params.environments.is_some(),
+        "sdkDelegation": params.sdk_delegation.is_some(),
+        "builtinTools": params.builtin_tools.is_some(),
+        "manualToolExecution": params.manual_tool_execution,
+        "delegation": params.delegation.is_some(),
+        "rolloutOwnership": matches!(params.rollout_ownership, Some(RolloutOwnership::Client)),
+        "initialItems": params.initial_items.is_some(),
+        "turnHistory": params.turn_history.is_some(),
+        "initialItemsRef": params.initial_items_ref.is_some(),
+        "resolvedOperations": params.resolved_operations.is_some(),
+        "resumeTurn": params.resume_turn,
+        "toolSet": params.tool_set.is_some(),
+    }
+    unsupported_resume(params: &ThreadResumeParams) {
+        "delegation": params.delegation.is_some(),
+        "rolloutOwnership": matches!(params.rollout_ownership, Some(RolloutOwnership::Client)),
+        "initialItems": params.initial_items.is_some(),
+        "turnHistory": params.turn_history.is_some(),
+        "initialItemsRef": params.initial_items_ref.is_some(),
+        "resolvedOperations": params.resolved_operations.is_some(),
+        "resumeTurn": params.resume_turn,
+        "toolSet": params.tool_set.is_some(),
+    }
+    unsupported_fork(params: &ThreadForkParams) {
+        "delegation": params.delegation.is_some(),
+        "rolloutOwnership": matches!(params.rollout_ownership, Some(RolloutOwnership::Client)),
+        "initialItems": params.initial_items.is_some(),
+        "turnHistory": params.turn_history.is_some(),
+        "initialItemsRef": params.initial_items_ref.is_some(),
+        "resolvedOperations": params.resolved_operations.is_some(),
+        "resumeTurn": params.resume_turn,
+        "toolSet": params.tool_set.is_some(),
+    }
+}
+
+/// Records are named after their threads.
+pub(crate) fn id_of_path(path: &str) -> Result<ThreadId, RuntimeError> {
+    let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    check_thread_id(&ThreadId::new(stem)).map_err(|_| RuntimeError::UnreadableRecord {
+        path: path.to_owned(),
+        problem: "it is not named after a thread; give the path that thread/read shows".to_owned(),
+    })
+}
+
+/// What a list shows of a history that came without turns.
+pub(crate) fn first_words(items: &[ResponseItem]) -> String {
+    let said = items.iter().find_map(|item| match item {
+        ResponseItem::Message { role, content, .. } if role == "user" && !engine::is_contextual(content) => {
+            content.iter().find_map(|part| match part {
+                ContentItem::InputText { text } => Some(text.clone()),
+                _ => None,
+            })
+        }
+        _ => None,
+    });
+    said.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn tool(name: &str, input_schema: Value) -> DynamicToolSpec {
+        DynamicToolSpec {
+            name: name.to_owned(),
+            description: String::new(),
+            input_schema,
+            defer_loading: false,
+        }
+    }
+
+    #[test]
+    fn dynamic_tools_are_checked_by_name_and_schema() {
+        let schema = || json!({ "type": "object" });
+        let cases = [
+            (vec![tool("lookup", schema())], None),
+            (vec![tool("has space", json!({}))], None),
+            (vec![tool("", schema())], Some("dynamic tool name must not be empty")),
+            (vec![tool(" a", schema())], Some("dynamic tool name has leading/trailing whitespace:  a")),
+            (vec![tool("mcp", schema())], Some("dynamic tool name is reserved: mcp")),
+            (vec![tool("mcp__x", schema())], Some("dynamic tool name is reserved: mcp__x")),
+            (vec![tool("a", schema()), tool("a", schema())], Some("duplicate dynamic tool name: a")),
+            (vec![tool("a", json!(5))], Some("dynamic tool input schema is not supported for a:")),
+        ];
+        for (tools, expected) in cases {
+            let found = check_dynamic_tools(&tools).err().map(|error| error.to_string());
+            match expected {
+                None => assert_eq!(found, None),
+                Some(expected) => {
+                    assert!(found.as_ref().is_some_and(|text| text.starts_with(expected)), "{found:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_says_whose_record_it_is() {
+        let id = "0198f0a0-0000-7000-8000-00000000abcd";
+        assert_eq!(id_of_path(&format!("/state/threads/{id}.jsonl")).ok(), Some(ThreadId::new(id)));
+        assert!(id_of_path("/etc/passwd").is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! What one thread chose, and how a turn may change it.
+
+use std::sync::Arc;
+
+use engine::Step;
+use protocol::{
+    ApprovalsReviewer, AskForApproval, CollaborationMode, DynamicToolSpec, Personality, ReasoningEffort,
+    ReasoningSummary, SandboxPolicy, ServiceTier, TriState, Verbosity,
+};
+
+use crate::instructions::InstructionOptions;
+use crate::models::Overrides;
+
+/// The choices a thread works with. They come from configuration and the request that opened the thread; turns change
+/// some of them.
+#[derive(Debug, Clone)]
+pub struct ThreadSettings {
+    pub model: String,
+    /// Id of the provider. Fixed for as long as the thread is loaded.
+    pub model_provider: String,
+    pub service_tier: Option<ServiceTier>,
+    pub cwd: String,
+    pub approval_policy: AskForApproval,
+    pub approvals_reviewer: ApprovalsReviewer,
+    pub sandbox: SandboxPolicy,
+    /// Unset for the model's default.
+    pub effort: Option<ReasoningEffort>,
+    pub summary: Option<ReasoningSummary>,
+    pub verbosity: Option<Verbosity>,
+    pub personality: Option<Personality>,
+    /// Instead of the built-in instructions.
+    pub base_instructions: Option<Arc<str>>,
+    pub developer_instructions: Option<Arc<str>>,
+    pub collaboration_mode: Option<CollaborationMode>,
+    pub dynamic_tools: Arc<[DynamicToolSpec]>,
+    /// What configuration says instead of the catalogue.
+    pub model_overrides: Overrides,
+    /// How AGENTS.md files are found.
+    pub instruction_options: Arc<InstructionOptions>,
+    pub tools: Arc<ToolChoices>,
+}
+
+/// Which tools configuration turns on or off.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolChoices {
+    /// Features that are on, by key.
+    pub features: std::collections::BTreeSet<String>,
+}
+
+/// What a turn changes. What is unset stays.
+#[derive(Debug, Clone, Default)]
+pub struct SettingsChange {
+    pub cwd: Option<String>,
+    pub approval_policy: Option<AskForApproval>,
+    pub approvals_reviewer: Option<ApprovalsReviewer>,
+    pub sandbox: Option<SandboxPolicy>,
+    pub model: Option<String>,
+    pub service_tier: TriState<ServiceTier>,
+    pub effort: Option<ReasoningEffort>,
+    pub summary: Option<ReasoningSummary>,
+    pub personality: Option<Personality>,
+    /// Wins over `model` and `effort`.
+    pub collaboration_mode: Option<CollaborationMode>,
+}
+
+impl ThreadSettings {
+    pub(crate) fn apply(&mut self, change: SettingsChange) {
+        let SettingsChange {
+            cwd,
+            approval_policy,
+            approvals_reviewer,
+            sandbox,
+            model,
+            service_tier,
+            effort,
+            summary,
+            personality,
+            collaboration_mode,
+        } = change;
+        set(&mut self.cwd, cwd);
+        set(&mut self.approval_policy, approval_policy);
+        set(&mut self.approvals_reviewer, approvals_reviewer);
+        set(&mut self.sandbox, sandbox);
+        set(&mut self.model, model);
+        match service_tier {
+            TriState::Keep => {}
+            TriState::Clear => self.service_tier = None,
+            TriState::Set(tier) => self.service_tier = Some(tier),
+        }
+        self.effort = effort.or(self.effort);
+        self.summary = summary.or(self.summary);
+        self.personality = personality.or(self.personality);
+        if let Some(mode) = collaboration_mode {
+            self.model.clone_from(&mode.settings.model);
+            self.effort = mode.settings.reasoning_effort;
+            self.collaboration_mode = Some(mode);
+        }
+    }
+
+    /// As providers spell the tier.
+    pub(crate) fn provider_tier(&self) -> Option<String> {
+        self.service_tier.as_ref().map(|tier| match tier {
+            ServiceTier::Fast => "priority".to_owned(),
+            ServiceTier::Flex => "flex".to_owned(),
+            ServiceTier::Other(tier) => tier.clone(),
+        })
+    }
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+/// Makes the frozen view of each model request from the settings as they are then.
+pub trait StepMaker: std::fmt::Debug + Send + Sync {
+    fn capture(&self, settings: &ThreadSettings) -> Step;
+}

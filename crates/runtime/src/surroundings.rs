@@ -1,0 +1,117 @@
+//! Where a thread's work happens, as its model is told: the model's entry in the catalogue, the date, the shell, the
+//! instructions of the place and the tools. Also who runs those tools.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use config::Home;
+use engine::{Step, ToolCall, ToolKind, ToolOutcome, ToolSpec};
+use protocol::DynamicToolSpec;
+use serde_json::json;
+use tools::{Offer, Registry};
+
+use crate::audience::BoxFuture;
+use crate::instructions::read_instructions;
+use crate::models::{Catalogue, ModelEntry};
+use crate::prompts::BASE_INSTRUCTIONS;
+use crate::settings::{StepMaker, ThreadSettings};
+use crate::tools::{Progress, ToolRunner};
+
+/// Shared by all threads; whatever differs between them is in their settings.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    catalogue: Arc<Catalogue>,
+    registry: Registry,
+    home: PathBuf,
+    shell: String,
+}
+
+impl Surroundings {
+    pub(crate) fn new(catalogue: Arc<Catalogue>, home: &Home) -> Self {
+        Self {
+            catalogue,
+            registry: Registry::builtin(),
+            home: home.reading().to_owned(),
+            shell: shell_name(std::env::var_os("SHELL").as_deref().map(Path::new)),
+        }
+    }
+}
+
+impl Surroundings {
+    /// The section of a tool is there exactly when the tool is.
+    fn instructions(&self, settings: &ThreadSettings, entry: &ModelEntry, tools: &[ToolSpec]) -> Arc<str> {
+        if let Some(text) = &settings.base_instructions {
+            return text.clone();
+        }
+        let base = match &entry.instructions {
+            Some(instructions) => Cow::Owned(instructions.render(settings.personality)),
+            None => Cow::Borrowed(BASE_INSTRUCTIONS),
+        };
+        let sections = self.registry.prompts(tools);
+        let parts = std::iter::once(base.trim_end()).chain(sections.into_iter().map(str::trim));
+        parts.collect::<Vec<_>>().join("\n\n").into()
+    }
+}
+
+impl StepMaker for Surroundings {
+    fn capture(&self, settings: &ThreadSettings) -> Step {
+        let entry = self.catalogue.lookup(&settings.model);
+        let now = jiff::Zoned::now();
+        let mut tools = self.registry.specs(&Offer::default());
+        tools.extend(settings.dynamic_tools.iter().filter(|tool| !tool.defer_loading).map(dynamic_spec));
+        let instructions =
+            read_instructions(&self.home, Path::new(&settings.cwd), &settings.instruction_options);
+        Step {
+            effort: settings.effort.or(entry.default_effort),
+            summary: settings.summary.or(Some(entry.default_summary)),
+            verbosity: settings.verbosity.or(entry.default_verbosity).filter(|_| entry.supports_verbosity),
+            model: entry.info(&settings.model_overrides),
+            service_tier: settings.provider_tier(),
+            base_instructions: self.instructions(settings, &entry, &tools),
+            developer_instructions: settings.developer_instructions.clone(),
+            project_instructions: instructions,
+            collaboration_mode: settings.collaboration_mode.clone(),
+            personality: settings.personality,
+            approval_policy: settings.approval_policy.clone(),
+            sandbox: settings.sandbox.clone(),
+            cwd: settings.cwd.clone(),
+            shell: self.shell.clone(),
+            current_date: now.date().to_string(),
+            timezone: now.time_zone().iana_name().unwrap_or("Etc/UTC").to_owned(),
+            tools,
+        }
+    }
+}
+
+impl ToolRunner for Surroundings {
+    fn run(&self, call: ToolCall, step: Arc<Step>, progress: Progress) -> BoxFuture<'static, ToolOutcome> {
+        let caller = tools::Caller {
+            thread_id: progress.thread_id().clone(),
+            turn_id: progress.turn_id().clone(),
+            sink: Arc::new(progress),
+        };
+        self.registry.run(call, step, caller)
+    }
+}
+
+fn dynamic_spec(tool: &DynamicToolSpec) -> ToolSpec {
+    let json = json!({
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "strict": false,
+        "parameters": tool.input_schema,
+    });
+    ToolSpec { name: tool.name.clone(), kind: ToolKind::Dynamic, json: Arc::new(json) }
+}
+
+/// The file name of the user's shell.
+fn shell_name(shell: Option<&Path>) -> String {
+    shell
+        .and_then(Path::file_name)
+        .and_then(|name| name.to_str())
+        .filter(|name| !name.is_empty())
+        .unwrap_or("bash")
+        .to_owned()
+}

@@ -1,0 +1,134 @@
+//! Questions about threads, in memory or not.
+
+use std::path::Path;
+
+use journal::{JournalError, ListQuery, ThreadRow};
+use protocol::{
+    SortDirection, Thread, ThreadId, ThreadListCwd, ThreadListParams, ThreadListResponse,
+    ThreadLoadedListParams, ThreadLoadedListResponse, ThreadReadParams, ThreadSortKey, ThreadStatus, Turn,
+};
+
+use crate::error::RuntimeError;
+use crate::ids::check_thread_id;
+use crate::runtime::{Loaded, Runtime, ThreadIdentity};
+
+impl Runtime {
+    pub async fn read_thread(&self, params: ThreadReadParams) -> Result<Thread, RuntimeError> {
+        let id = check_thread_id(&params.thread_id)?;
+        let with_turns = params.include_turns && !params.exclude_turns;
+        match self.loaded(&id) {
+            Some(loaded) => self.read_loaded(&loaded, with_turns).await,
+            None => self.read_stored(id, with_turns).await,
+        }
+    }
+
+    async fn read_loaded(&self, loaded: &Loaded, with_turns: bool) -> Result<Thread, RuntimeError> {
+        if with_turns && loaded.identity.ephemeral {
+            return Err(RuntimeError::NoTurnsKept);
+        }
+        let snapshot = loaded.handle.look(with_turns).await?;
+        if with_turns && snapshot.row.as_ref().is_none_or(|row| row.summary.preview.is_none()) {
+            return Err(RuntimeError::NothingSaid(loaded.handle.id().clone()));
+        }
+        Ok(loaded.identity.describe(snapshot.row.as_ref(), snapshot.status, snapshot.turns))
+    }
+
+    async fn read_stored(&self, id: ThreadId, with_turns: bool) -> Result<Thread, RuntimeError> {
+        let wanted = id.clone();
+        let read = self.on_disk(move |store| {
+            if with_turns {
+                store.read(&wanted).map(|read| (read.row, read.history.turns))
+            } else {
+                store.summary(&wanted).map(|row| (row, Vec::new()))
+            }
+        });
+        match read.await? {
+            Ok((row, turns)) => Ok(row.to_thread(ThreadStatus::NotLoaded, turns)),
+            Err(JournalError::NotFound(_)) => Err(RuntimeError::NotLoaded(id)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub async fn list_threads(&self, params: ThreadListParams) -> Result<ThreadListResponse, RuntimeError> {
+        let providers = match params.model_providers {
+            Some(providers) => providers,
+            None => vec![self.current_provider()],
+        };
+        let query = ListQuery {
+            cursor: params.cursor,
+            limit: params.limit.map_or(ListQuery::default().limit, |limit| limit.clamp(1, 100) as usize),
+            sort_key: params.sort_key.unwrap_or(ThreadSortKey::CreatedAt),
+            direction: params.sort_direction.unwrap_or(SortDirection::Desc),
+            model_providers: providers,
+            source_kinds: params.source_kinds.unwrap_or_default(),
+            archived: params.archived.unwrap_or(false),
+            cwds: match params.cwd {
+                None => Vec::new(),
+                Some(ThreadListCwd::One(cwd)) => vec![cwd],
+                Some(ThreadListCwd::Any(cwds)) => cwds,
+            },
+            search_term: params.search_term,
+            with_silent: false,
+        };
+        let page = self.on_disk(move |store| store.list(&query)).await??;
+        let data = page.threads.iter().map(|row| row.to_thread(self.status_of(&row.thread_id), vec![]));
+        Ok(ThreadListResponse { data: data.collect(), next_cursor: page.next_cursor })
+    }
+
+    pub fn list_loaded(
+        &self,
+        params: &ThreadLoadedListParams,
+    ) -> Result<ThreadLoadedListResponse, RuntimeError> {
+        let ids = self.loaded_ids();
+        let start = match &params.cursor {
+            None => 0,
+            Some(cursor) => {
+                let invalid = |_| RuntimeError::InvalidCursor(cursor.clone());
+                let after = check_thread_id(&ThreadId::new(cursor.as_str())).map_err(invalid)?;
+                ids.partition_point(|id| id.as_str() <= after.as_str())
+            }
+        };
+        let limit = params.limit.map_or(usize::MAX, |limit| limit.max(1) as usize);
+        let page = &ids[start..];
+        let data: Vec<String> = page.iter().take(limit).map(ToString::to_string).collect();
+        let next_cursor = if page.len() > data.len() { data.last().cloned() } else { None };
+        Ok(ThreadLoadedListResponse { data, next_cursor })
+    }
+
+    pub(crate) fn status_of(&self, id: &ThreadId) -> ThreadStatus {
+        self.loaded(id).map_or(ThreadStatus::NotLoaded, |loaded| loaded.handle.status())
+    }
+}
+
+impl ThreadIdentity {
+    /// As clients see it: from the record where there is one.
+    pub(crate) fn describe(&self, row: Option<&ThreadRow>, status: ThreadStatus, turns: Vec<Turn>) -> Thread {
+        if let Some(row) = row {
+            return row.to_thread(status, turns);
+        }
+        let meta = self.meta.clone();
+        let created_at = meta.created_at_ms.div_euclid(1_000);
+        Thread {
+            id: meta.thread_id,
+            session_id: meta.session_id,
+            forked_from_id: meta.forked_from_id,
+            preview: self.preview.clone(),
+            ephemeral: self.ephemeral,
+            project_id: None,
+            model_provider: meta.model_provider,
+            created_at,
+            updated_at: created_at,
+            status,
+            path: self.path.as_deref().map(Path::to_string_lossy).map(std::borrow::Cow::into_owned),
+            cwd: meta.cwd,
+            cli_version: meta.cli_version,
+            source: meta.source,
+            thread_source: meta.thread_source,
+            agent_nickname: meta.agent_nickname,
+            agent_role: meta.agent_role,
+            git_info: meta.git_info,
+            name: None,
+            turns,
+        }
+    }
+}

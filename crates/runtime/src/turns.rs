@@ -1,0 +1,132 @@
+//! Turns as clients ask for them.
+
+use protocol::{
+    ThreadId, ThreadRollbackParams, Turn, TurnId, TurnStartParams, TurnStatus, TurnSteerParams, UserInput,
+};
+
+use crate::error::RuntimeError;
+use crate::handle::{Answer, TurnOptions};
+use crate::images::{MAX_INPUT_CHARS, input_chars, user_text};
+use crate::opened::Opened;
+use crate::runtime::{Runtime, blocking};
+use crate::settings::SettingsChange;
+
+impl Runtime {
+    /// Answers with the turn once it is durable, before anything it leads to is told. While another runs, the input
+    /// joins that one, and the answer is the turn it joined.
+    pub async fn start_turn(&self, params: TurnStartParams, answer: Answer<Turn>) {
+        match self.turn_options(params).await {
+            Ok((thread_id, options)) => {
+                let started_at = self.inner.clock.stamp().now_ms.div_euclid(1_000);
+                let answer = Answer::new(move |turn: Result<TurnId, RuntimeError>| {
+                    answer.give(turn.map(|id| begun(id, started_at)));
+                });
+                match self.thread(&thread_id) {
+                    Ok(thread) => thread.start_turn_then(options, answer).await,
+                    Err(error) => answer.give(Err(error)),
+                }
+            }
+            Err(error) => answer.give(Err(error)),
+        }
+    }
+
+    async fn turn_options(&self, params: TurnStartParams) -> Result<(ThreadId, TurnOptions), RuntimeError> {
+        check_length(&params.input)?;
+        let thread = self.thread(&params.thread_id)?;
+        for (field, is_asked) in [
+            ("environments", params.environments.is_some()),
+            ("additionalContext", params.additional_context.as_ref().is_some_and(|map| !map.is_empty())),
+            ("toolOutput", params.tool_output.is_some()),
+        ] {
+            if is_asked {
+                return Err(RuntimeError::NotSupported { field });
+            }
+        }
+        let input = params.input;
+        let text = blocking(move || user_text(input)).await??;
+        let cwd = params.cwd.map(std::path::absolute).transpose();
+        let cwd = cwd.map_err(|error| RuntimeError::Config(format!("cwd: {error}")))?;
+        let change = SettingsChange {
+            cwd: cwd.map(|cwd| cwd.to_string_lossy().into_owned()),
+            approval_policy: params.approval_policy,
+            approvals_reviewer: params.approvals_reviewer,
+            sandbox: params.sandbox_policy,
+            model: params.model,
+            service_tier: params.service_tier,
+            effort: params.effort,
+            summary: params.summary,
+            personality: params.personality,
+            collaboration_mode: params.collaboration_mode,
+        };
+        let options = TurnOptions {
+            turn_id: self.new_turn_id(),
+            text,
+            output_schema: params.output_schema,
+            change,
+            service_tier: params.service_tier_for_turn,
+        };
+        Ok((thread.id().clone(), options))
+    }
+
+    pub async fn steer_turn(&self, params: TurnSteerParams) -> Result<TurnId, RuntimeError> {
+        let thread = self.thread(&params.thread_id)?;
+        if params.expected_turn_id.as_str().is_empty() {
+            return Err(RuntimeError::NoExpectedTurn);
+        }
+        check_length(&params.input)?;
+        if params.additional_context.as_ref().is_some_and(|map| !map.is_empty()) {
+            return Err(RuntimeError::NotSupported { field: "additionalContext" });
+        }
+        let input = params.input;
+        let text = blocking(move || user_text(input)).await??;
+        thread.steer(params.expected_turn_id, text).await
+    }
+
+    /// Answers once no turn runs any more.
+    pub async fn interrupt_turn(&self, thread_id: &ThreadId, answer: Answer<()>) {
+        match self.thread(thread_id) {
+            Ok(thread) => thread.interrupt_then(answer).await,
+            Err(error) => answer.give(Err(error)),
+        }
+    }
+
+    /// Starts a turn that replaces the history by a summary.
+    pub async fn compact(&self, thread_id: &ThreadId, answer: Answer<()>) {
+        match self.thread(thread_id) {
+            Ok(thread) => thread.compact_then(self.new_turn_id(), answer).await,
+            Err(error) => answer.give(Err(error)),
+        }
+    }
+
+    /// Drops the last turns, and answers with what is left.
+    pub async fn roll_back(&self, params: &ThreadRollbackParams) -> Result<Opened, RuntimeError> {
+        let thread = self.thread(&params.thread_id)?;
+        let loaded =
+            self.loaded(thread.id()).ok_or_else(|| RuntimeError::UnknownThread(thread.id().clone()))?;
+        if params.num_turns > 0 && loaded.identity.ephemeral {
+            return Err(RuntimeError::NoRollbackInMemory);
+        }
+        thread.roll_back(params.num_turns, self.new_turn_id()).await?;
+        Ok(loaded.identity.opened(thread.look(true).await?))
+    }
+}
+
+fn check_length(input: &[UserInput]) -> Result<(), RuntimeError> {
+    let actual = input_chars(input);
+    if actual > MAX_INPUT_CHARS {
+        return Err(RuntimeError::InputTooLarge { max: MAX_INPUT_CHARS, actual });
+    }
+    Ok(())
+}
+
+fn begun(id: TurnId, started_at: i64) -> Turn {
+    Turn {
+        id,
+        items: Vec::new(),
+        status: TurnStatus::InProgress,
+        error: None,
+        started_at: Some(started_at),
+        completed_at: None,
+        duration_ms: None,
+    }
+}
