@@ -1,0 +1,81 @@
+//! The measures: each does its work on one server once and returns samples, or an error if the work was not done.
+
+mod concurrent;
+mod initialize;
+mod list;
+mod resume;
+mod stream;
+mod threads;
+mod turn;
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use crate::command::ServerCommand;
+use crate::metrics::Sample;
+use crate::session::Bench;
+use crate::store::Store;
+
+/// What can be measured, in the order it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Measure {
+    /// Spawn to the answer to initialize, in a fresh and in a used home.
+    Initialize,
+    /// Resident memory at rest and with threads started; thread/start.
+    Threads,
+    /// A turn without tools, minus the time inside the mock model.
+    Turn,
+    /// One turn of very many deltas.
+    Stream,
+    /// thread/list over many stored threads.
+    List,
+    /// thread/resume of a long thread.
+    Resume,
+    /// Many threads that stream at once.
+    Concurrent,
+    /// Size of the native executable.
+    Size,
+}
+
+/// A server under test and what it keeps from one repetition to the next.
+#[derive(Debug)]
+pub(crate) struct Subject<'run> {
+    pub(crate) command: &'run ServerCommand,
+    pub(crate) store: Option<Store>,
+    pub(crate) binary_mb: f64,
+}
+
+impl Measure {
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// The size of a file is the same every time.
+    pub(crate) fn repetitions(self, asked: usize) -> usize {
+        if self == Self::Size { 1 } else { asked }
+    }
+
+    pub(crate) fn run(self, bench: &Bench<'_>, subject: &mut Subject<'_>) -> Result<Vec<Sample>> {
+        match self {
+            Self::Initialize => initialize::run(bench, subject.command),
+            Self::Threads => threads::run(bench, subject.command),
+            Self::Turn => turn::run(bench, subject.command),
+            Self::Stream => stream::run(bench, subject.command),
+            Self::List => list::run(bench, subject.command, subject.stored(bench)?),
+            Self::Resume => resume::run(bench, subject.command, subject.stored(bench)?),
+            Self::Concurrent => concurrent::run(bench, subject.command),
+            Self::Size => Ok(vec![crate::metrics::BINARY.sample(subject.binary_mb)]),
+        }
+    }
+}
+
+impl Subject<'_> {
+    /// Built when it is first needed.
+    fn stored(&mut self, bench: &Bench<'_>) -> Result<&Store> {
+        let store = match self.store.take() {
+            Some(store) => store,
+            None => Store::build(bench, self.command)?,
+        };
+        Ok(self.store.insert(store))
+    }
+}

@@ -1,0 +1,245 @@
+//! The mock model: a Responses endpoint on loopback that answers every request with one prepared reply, and
+//! knows how long it spent on that.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::sse::Reply;
+
+/// Serves until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Mock {
+    port: u16,
+    shared: Arc<Shared>,
+}
+
+/// What the endpoint has done so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Served {
+    pub(crate) requests: usize,
+    /// From a request read to the end to its reply written to the end, summed up.
+    pub(crate) inside: Duration,
+}
+
+#[derive(Debug)]
+struct Shared {
+    reply: Mutex<Arc<Reply>>,
+    served: Mutex<Served>,
+    changed: Condvar,
+    stopped: AtomicBool,
+}
+
+impl Mock {
+    pub(crate) fn start() -> Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("the mock model cannot listen")?;
+        let port = listener.local_addr()?.port();
+        let shared = Arc::new(Shared {
+            reply: Mutex::new(Arc::new(Reply::message("ok"))),
+            served: Mutex::default(),
+            changed: Condvar::new(),
+            stopped: AtomicBool::new(false),
+        });
+        let for_connections = Arc::clone(&shared);
+        thread::spawn(move || accept(&listener, &for_connections));
+        Ok(Self { port, shared })
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Answers with this from now on.
+    pub(crate) fn serve(&self, reply: Arc<Reply>) {
+        *lock(&self.shared.reply) = reply;
+    }
+
+    pub(crate) fn served(&self) -> Served {
+        *lock(&self.shared.served)
+    }
+
+    /// What was served since `before`, which must come to exactly `requests`.
+    ///
+    /// Waits for the last one: its reply can be worked on by the server before its writer has noted the time.
+    pub(crate) fn served_since(&self, before: Served, requests: usize) -> Result<Duration> {
+        let guard = lock(&self.shared.served);
+        let expected = before.requests + requests;
+        let (now, _) = self
+            .shared
+            .changed
+            .wait_timeout_while(guard, Duration::from_secs(1), |served| served.requests < expected)
+            .unwrap_or_else(PoisonError::into_inner);
+        let seen = now.requests - before.requests;
+        ensure!(seen == requests, "the model was asked {seen} times instead of {requests}");
+        Ok(now.inside - before.inside)
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        self.shared.stopped.store(true, Ordering::SeqCst);
+        // Wakes the thread that accepts; if that fails, it has ended already.
+        let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for connection in listener.incoming() {
+        if shared.stopped.load(Ordering::SeqCst) {
+            return;
+        }
+        let Ok(connection) = connection else { continue };
+        let shared = Arc::clone(shared);
+        // A connection that breaks ends its own thread; the turn that needed it fails, and its sample with it.
+        thread::spawn(move || converse(&connection, &shared));
+    }
+}
+
+fn converse(connection: &TcpStream, shared: &Shared) -> io::Result<()> {
+    connection.set_nodelay(true)?;
+    let mut reader = BufReader::with_capacity(256 * 1024, connection);
+    let mut writer = connection;
+    while let Some(request) = Request::read(&mut reader)? {
+        if request.is_for_a_response() {
+            let begun = Instant::now();
+            let reply = Arc::clone(&lock(&shared.reply));
+            writer.write_all(&reply.http)?;
+            let mut served = lock(&shared.served);
+            served.requests += 1;
+            served.inside += begun.elapsed();
+            shared.changed.notify_all();
+        } else {
+            writer.write_all(&request.small_answer())?;
+        }
+        if request.last {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug, Default)]
+struct Request {
+    verb: String,
+    path: String,
+    /// The client closes the connection after this one.
+    last: bool,
+}
+
+impl Request {
+    /// The next request, its body read and dropped, or nothing when the client is done.
+    fn read(reader: &mut impl BufRead) -> io::Result<Option<Self>> {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        let mut words = line.split_ascii_whitespace().map(str::to_owned);
+        let (verb, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let mut request = Self { verb, path, last: false };
+        let (mut length, mut chunked) = (0, false);
+        loop {
+            line.clear();
+            reader.read_line(&mut line)?;
+            let Some((name, value)) = line.trim_end().split_once(':') else { break };
+            let value = value.trim();
+            match name.to_ascii_lowercase().as_str() {
+                "content-length" => length = value.parse().map_err(io::Error::other)?,
+                "transfer-encoding" => chunked = value.eq_ignore_ascii_case("chunked"),
+                "connection" => request.last = value.eq_ignore_ascii_case("close"),
+                _ => {}
+            }
+        }
+        if chunked {
+            while skip_chunk(reader)? {}
+        } else {
+            skip(reader, length)?;
+        }
+        Ok(Some(request))
+    }
+
+    fn is_for_a_response(&self) -> bool {
+        self.verb == "POST" && self.path.ends_with("/responses")
+    }
+
+    /// What a server may ask besides: the list of models, or something this mock does not have.
+    fn small_answer(&self) -> Vec<u8> {
+        let path = self.path.split('?').next().unwrap_or_default();
+        let (status, body) = if self.verb == "GET" && path.ends_with("/models") {
+            ("200 OK", r#"{"object":"list","data":[{"id":"mock-model","object":"model"}],"models":[]}"#)
+        } else {
+            ("404 Not Found", r#"{"error":{"message":"the mock model does not serve this","type":"mock"}}"#)
+        };
+        let length = body.len();
+        format!(
+            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+        .into_bytes()
+    }
+}
+
+fn skip(reader: &mut impl BufRead, length: u64) -> io::Result<()> {
+    let read = io::copy(&mut reader.take(length), &mut io::sink())?;
+    if read == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// False after the chunk that ends the body.
+fn skip_chunk(reader: &mut impl BufRead) -> io::Result<bool> {
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let size = u64::from_str_radix(line.trim(), 16).map_err(io::Error::other)?;
+    skip(reader, size + 2)?;
+    Ok(size > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(mock: &Mock, requests: &str) -> String {
+        let mut connection =
+            TcpStream::connect((Ipv4Addr::LOCALHOST, mock.port())).expect("the mock listens");
+        connection.write_all(requests.as_bytes()).expect("the mock reads");
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).expect("the mock answers and closes");
+        answer
+    }
+
+    #[test]
+    fn requests_of_both_framings_share_a_connection_and_are_counted() {
+        let mock = Mock::start().expect("a port is free");
+        mock.serve(Arc::new(Reply::message("hello")));
+        let before = mock.served();
+        let answer = ask(
+            &mock,
+            "POST /v1/responses HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}\
+             POST /v1/responses HTTP/1.1\r\nTransfer-Encoding: chunked\r\nconnection: close\r\n\r\n\
+             2\r\n{}\r\n0\r\n\r\n",
+        );
+        assert_eq!(answer.matches("\"text\":\"hello\"").count(), 2);
+        assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 2);
+        mock.served_since(before, 2).expect("both were counted");
+    }
+
+    #[test]
+    fn the_list_of_models_and_the_rest_are_no_model_requests() {
+        let mock = Mock::start().expect("a port is free");
+        let answer = ask(
+            &mock,
+            "GET /v1/models?client_version=1 HTTP/1.1\r\n\r\nGET /other HTTP/1.1\r\nconnection: close\r\n\r\n",
+        );
+        assert!(answer.contains("mock-model"));
+        assert!(answer.contains("404 Not Found"));
+        assert_eq!(mock.served().requests, 0);
+        let before = mock.served();
+        mock.served_since(before, 0).expect("nothing was asked");
+    }
+}

@@ -1,0 +1,174 @@
+//! The run: every measure on every server, repetitions interleaved so that a busy machine is busy for all.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::command::ServerCommand;
+use crate::measures::{Measure, Subject};
+use crate::metrics::Metric;
+use crate::mock::Mock;
+use crate::options::Options;
+use crate::proc;
+use crate::session::Bench;
+use crate::stats::{Summary, summarise};
+use crate::workload::Workload;
+
+/// Everything a run brought.
+#[derive(Debug)]
+pub(crate) struct Results {
+    pub(crate) servers: Vec<ServerResults>,
+    pub(crate) failures: Vec<Failure>,
+    pub(crate) workload: Workload,
+}
+
+#[derive(Debug)]
+pub(crate) struct ServerResults {
+    pub(crate) name: String,
+    pub(crate) command: String,
+    pub(crate) user_agent: String,
+    pub(crate) executable: PathBuf,
+    /// By the key of the metric.
+    pub(crate) samples: HashMap<&'static str, Vec<f64>>,
+}
+
+/// A repetition that did not do its work and so gave no samples.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) server: String,
+    pub(crate) measure: String,
+    pub(crate) repetition: usize,
+    pub(crate) message: String,
+}
+
+impl ServerResults {
+    pub(crate) fn samples(&self, metric: &Metric) -> &[f64] {
+        self.samples.get(metric.key).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn summary(&self, metric: &Metric) -> Option<Summary> {
+        summarise(self.samples(metric), metric.better)
+    }
+
+    /// What follows the slash in the user agent: `name/VERSION (system) …`.
+    pub(crate) fn version(&self) -> &str {
+        let after = self.user_agent.split_once('/').map_or("", |(_, after)| after);
+        after.split_ascii_whitespace().next().unwrap_or_default()
+    }
+}
+
+pub(crate) fn run(options: &Options) -> Result<Results> {
+    let mock = Mock::start()?;
+    let bench = Bench {
+        mock: &mock,
+        work: &options.work,
+        workload: Workload::scaled(options.scale),
+        chunk: options.chunk,
+        quiet: Duration::from_millis(options.quiet),
+        timeout: Duration::from_secs(options.timeout),
+    };
+    let mut results = Results { servers: Vec::new(), failures: Vec::new(), workload: bench.workload };
+    let mut subjects = Vec::new();
+    for command in &options.servers {
+        // One that cannot even start would fail every measure, so the run ends here.
+        let (subject, server) =
+            look_at(&bench, command).with_context(|| format!("server {}", command.name))?;
+        subjects.push(subject);
+        results.servers.push(server);
+    }
+    for measure in options.measures() {
+        let repetitions = measure.repetitions(options.reps);
+        for repetition in 0..repetitions {
+            for index in order(subjects.len(), repetition) {
+                let subject = &mut subjects[index];
+                let begun = Instant::now();
+                let outcome = measure.run(&bench, subject);
+                let note = results.note(index, measure, repetition, outcome);
+                let (name, number) = (&subject.command.name, repetition + 1);
+                let seconds = begun.elapsed().as_secs_f64();
+                eprintln!("{} {number}/{repetitions} {name}: {note} ({seconds:.1} s)", measure.name());
+            }
+        }
+    }
+    Ok(results)
+}
+
+/// There and back again, so that no server is always the one that runs first.
+fn order(servers: usize, repetition: usize) -> Vec<usize> {
+    let forth = 0..servers;
+    if repetition.is_multiple_of(2) { forth.collect() } else { forth.rev().collect() }
+}
+
+fn look_at<'run>(bench: &Bench<'_>, command: &'run ServerCommand) -> Result<(Subject<'run>, ServerResults)> {
+    let home = bench.home()?;
+    let session = bench.start(command, &home)?;
+    let executable = proc::executable(session.client.pid())?;
+    let server = ServerResults {
+        name: command.name.clone(),
+        command: command.line.clone(),
+        user_agent: session.user_agent.clone(),
+        executable: executable.path,
+        samples: HashMap::new(),
+    };
+    session.client.close();
+    Ok((Subject { command, store: None, binary_mb: executable.bytes as f64 / 1e6 }, server))
+}
+
+impl Results {
+    /// Files the samples or the failure; says in a word which.
+    fn note(
+        &mut self,
+        server: usize,
+        measure: Measure,
+        repetition: usize,
+        outcome: Result<Vec<crate::metrics::Sample>>,
+    ) -> String {
+        let server = &mut self.servers[server];
+        match outcome {
+            Ok(samples) => {
+                for sample in samples {
+                    server.samples.entry(sample.metric.key).or_default().push(sample.value);
+                }
+                "done".to_owned()
+            }
+            Err(error) => {
+                let message = format!("{error:#}");
+                let failure = Failure {
+                    server: server.name.clone(),
+                    measure: measure.name(),
+                    repetition,
+                    message: message.clone(),
+                };
+                self.failures.push(failure);
+                format!("FAILED: {message}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_second_repetition_goes_backwards() {
+        assert_eq!(order(3, 0), [0, 1, 2]);
+        assert_eq!(order(3, 1), [2, 1, 0]);
+    }
+
+    #[test]
+    fn the_version_is_read_from_the_user_agent() {
+        let mut server = ServerResults {
+            name: String::new(),
+            command: String::new(),
+            user_agent: "bench/0.117.0 (Debian 12; x86_64) unknown (bench; 1)".to_owned(),
+            executable: PathBuf::new(),
+            samples: HashMap::new(),
+        };
+        assert_eq!(server.version(), "0.117.0");
+        server.user_agent = "strange".to_owned();
+        assert_eq!(server.version(), "");
+    }
+}
