@@ -1,0 +1,60 @@
+//! What handlers share, and what the server asks of it at the ends of a life.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::{InitializeParams, ServerCapabilities};
+use runtime::Runtime;
+
+use crate::hub::{ConnectionId, Hub};
+use crate::wire_error::WireError;
+
+/// What the server needs to know from the one it serves for.
+pub trait Application: Send + Sync + 'static {
+    /// What is agreed on with this client beyond the stock protocol. An error refuses the connection's `initialize`,
+    /// which may be tried again.
+    fn negotiate(&self, _params: &InitializeParams) -> Result<Option<ServerCapabilities>, WireError> {
+        Ok(None)
+    }
+
+    /// A connection is gone: what ran for it alone may stop.
+    fn disconnected(&self, _connection: ConnectionId) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// Ends when no turn runs.
+    fn idle(&self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// Stops every turn and lets go of every thread.
+    fn shutdown(&self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+}
+
+/// What the handlers of this server share.
+#[derive(Debug)]
+pub struct App {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) runtime: Runtime,
+}
+
+impl App {
+    /// How long threads may take to stop.
+    const CLOSING_LIMIT: Duration = Duration::from_secs(10);
+
+    pub fn new(hub: Arc<Hub>, runtime: Runtime) -> Self {
+        Self { hub, runtime }
+    }
+}
+
+impl Application for App {
+    async fn idle(&self) {
+        self.runtime.idle().await;
+    }
+
+    async fn shutdown(&self) {
+        self.runtime.shut_down(Self::CLOSING_LIMIT).await;
+    }
+}

@@ -1,0 +1,45 @@
+//! What there is to choose from, and the configuration as it stands.
+
+use std::sync::Arc;
+
+use protocol::{
+    ConfigReadParams, ConfigReadResponse, ExperimentalFeatureListParams, ExperimentalFeatureListResponse,
+    MockExperimentalMethodParams, MockExperimentalMethodResponse, ModelListParams, ModelListResponse,
+};
+use runtime::RuntimeError;
+
+use crate::app::App;
+use crate::hub::Caller;
+
+pub(crate) async fn models(
+    app: Arc<App>,
+    _: Caller,
+    params: ModelListParams,
+) -> Result<ModelListResponse, RuntimeError> {
+    app.runtime.list_models(&params)
+}
+
+pub(crate) async fn features(
+    app: Arc<App>,
+    _: Caller,
+    params: ExperimentalFeatureListParams,
+) -> Result<ExperimentalFeatureListResponse, RuntimeError> {
+    app.runtime.list_features(&params)
+}
+
+pub(crate) async fn config_read(
+    app: Arc<App>,
+    _: Caller,
+    params: ConfigReadParams,
+) -> Result<ConfigReadResponse, RuntimeError> {
+    app.runtime.read_config(&params)
+}
+
+/// Exists to test the experimental gate.
+pub(crate) async fn mock(
+    _: Arc<App>,
+    _: Caller,
+    params: MockExperimentalMethodParams,
+) -> Result<MockExperimentalMethodResponse, RuntimeError> {
+    Ok(MockExperimentalMethodResponse { echoed: params.value })
+}

@@ -1,0 +1,7 @@
+//! One handler per method: typed params in, one call into the runtime, typed answer out.
+
+pub(crate) mod account;
+pub(crate) mod catalogue;
+pub(crate) mod thread;
+pub(crate) mod thread_open;
+pub(crate) mod turn;

@@ -1,0 +1,168 @@
+//! Threads besides opening them: questions about them, and changes that are not turns.
+
+use std::sync::Arc;
+
+use protocol::{
+    ServerNotification, ThreadArchive, ThreadArchiveParams, ThreadArchiveResponse,
+    ThreadArchivedNotification, ThreadClosedNotification, ThreadCompactStart, ThreadCompactStartParams,
+    ThreadCompactStartResponse, ThreadId, ThreadListParams, ThreadListResponse, ThreadLoadedListParams,
+    ThreadLoadedListResponse, ThreadMetadataUpdateParams, ThreadMetadataUpdateResponse,
+    ThreadNameUpdatedNotification, ThreadReadParams, ThreadReadResponse, ThreadRollbackParams,
+    ThreadRollbackResponse, ThreadSetName, ThreadSetNameParams, ThreadSetNameResponse, ThreadStatus,
+    ThreadStatusChangedNotification, ThreadUnarchive, ThreadUnarchiveParams, ThreadUnarchiveResponse,
+    ThreadUnarchivedNotification, ThreadUnsubscribe, ThreadUnsubscribeParams, ThreadUnsubscribeResponse,
+    ThreadUnsubscribeStatus,
+};
+use runtime::{Answer, RuntimeError};
+
+use crate::app::App;
+use crate::hub::{Caller, Leave};
+use crate::reply::Reply;
+
+pub(crate) async fn read(
+    app: Arc<App>,
+    _: Caller,
+    params: ThreadReadParams,
+) -> Result<ThreadReadResponse, RuntimeError> {
+    let thread = app.runtime.read_thread(params).await?;
+    Ok(ThreadReadResponse { thread })
+}
+
+pub(crate) async fn list(
+    app: Arc<App>,
+    _: Caller,
+    params: ThreadListParams,
+) -> Result<ThreadListResponse, RuntimeError> {
+    app.runtime.list_threads(params).await
+}
+
+pub(crate) async fn loaded_list(
+    app: Arc<App>,
+    _: Caller,
+    params: ThreadLoadedListParams,
+) -> Result<ThreadLoadedListResponse, RuntimeError> {
+    app.runtime.list_loaded(&params)
+}
+
+pub(crate) async fn metadata_update(
+    app: Arc<App>,
+    _: Caller,
+    params: ThreadMetadataUpdateParams,
+) -> Result<ThreadMetadataUpdateResponse, RuntimeError> {
+    let thread = app.runtime.update_metadata(params).await?;
+    Ok(ThreadMetadataUpdateResponse { thread })
+}
+
+pub(crate) async fn rollback(
+    app: Arc<App>,
+    _: Caller,
+    params: ThreadRollbackParams,
+) -> Result<ThreadRollbackResponse, RuntimeError> {
+    let opened = app.runtime.roll_back(&params).await?;
+    Ok(ThreadRollbackResponse { thread: opened.thread })
+}
+
+pub(crate) async fn name_set(
+    app: Arc<App>,
+    _: Caller,
+    params: ThreadSetNameParams,
+    reply: Reply<ThreadSetName>,
+) {
+    let thread_id = params.thread_id;
+    match app.runtime.set_name(&thread_id, &params.name).await {
+        Ok(name) => {
+            reply.send(Ok(ThreadSetNameResponse {}));
+            let told =
+                ThreadNameUpdatedNotification { thread_id: thread_id.clone(), thread_name: Some(name) };
+            app.hub.tell(&thread_id, ServerNotification::ThreadNameUpdated(told)).await;
+        }
+        Err(error) => reply.send(Err(error.into())),
+    }
+}
+
+pub(crate) async fn archive(
+    app: Arc<App>,
+    _: Caller,
+    params: ThreadArchiveParams,
+    reply: Reply<ThreadArchive>,
+) {
+    let thread_id = params.thread_id;
+    match app.runtime.archive(&thread_id).await {
+        Ok(was_loaded) => {
+            app.hub.forget(&thread_id);
+            if was_loaded {
+                tell_unloaded(&app, &thread_id).await;
+            }
+            reply.send(Ok(ThreadArchiveResponse {}));
+            let told = ThreadArchivedNotification { thread_id: thread_id.clone() };
+            app.hub.tell(&thread_id, ServerNotification::ThreadArchived(told)).await;
+        }
+        Err(error) => reply.send(Err(error.into())),
+    }
+}
+
+pub(crate) async fn unarchive(
+    app: Arc<App>,
+    _: Caller,
+    params: ThreadUnarchiveParams,
+    reply: Reply<ThreadUnarchive>,
+) {
+    match app.runtime.unarchive(&params.thread_id).await {
+        Ok(thread) => {
+            let thread_id = thread.id.clone();
+            reply.send(Ok(ThreadUnarchiveResponse { thread }));
+            let told = ThreadUnarchivedNotification { thread_id: thread_id.clone() };
+            app.hub.tell(&thread_id, ServerNotification::ThreadUnarchived(told)).await;
+        }
+        Err(error) => reply.send(Err(error.into())),
+    }
+}
+
+/// The last subscriber to leave unloads the thread.
+pub(crate) async fn unsubscribe(
+    app: Arc<App>,
+    caller: Caller,
+    params: ThreadUnsubscribeParams,
+    reply: Reply<ThreadUnsubscribe>,
+) {
+    let thread_id = params.thread_id;
+    let status = match app.runtime.thread(&thread_id) {
+        Ok(_) => match app.hub.leave(&thread_id, caller.id()) {
+            Leave::NotSubscribed => ThreadUnsubscribeStatus::NotSubscribed,
+            Leave::Left { others } if others > 0 => ThreadUnsubscribeStatus::Unsubscribed,
+            Leave::Left { .. } => return unload(&app, thread_id, reply).await,
+        },
+        Err(RuntimeError::UnknownThread(_)) => ThreadUnsubscribeStatus::NotLoaded,
+        Err(error) => return reply.send(Err(error.into())),
+    };
+    reply.send(Ok(ThreadUnsubscribeResponse { status }));
+}
+
+async fn unload(app: &App, thread_id: ThreadId, reply: Reply<ThreadUnsubscribe>) {
+    if let Err(error) = app.runtime.unload(&thread_id).await {
+        return reply.send(Err(error.into()));
+    }
+    app.hub.forget(&thread_id);
+    reply.send(Ok(ThreadUnsubscribeResponse { status: ThreadUnsubscribeStatus::Unsubscribed }));
+    tell_unloaded(app, &thread_id).await;
+    let closed = ThreadClosedNotification { thread_id: thread_id.clone() };
+    app.hub.tell(&thread_id, ServerNotification::ThreadClosed(closed)).await;
+}
+
+async fn tell_unloaded(app: &App, thread_id: &ThreadId) {
+    let status = ThreadStatus::NotLoaded;
+    let told = ThreadStatusChangedNotification { thread_id: thread_id.clone(), status };
+    app.hub.tell(thread_id, ServerNotification::ThreadStatusChanged(told)).await;
+}
+
+pub(crate) async fn compact_start(
+    app: Arc<App>,
+    _: Caller,
+    params: ThreadCompactStartParams,
+    reply: Reply<ThreadCompactStart>,
+) {
+    let answer = Answer::new(move |started: Result<(), RuntimeError>| {
+        reply.send(started.map(|()| ThreadCompactStartResponse {}).map_err(Into::into));
+    });
+    app.runtime.compact(&params.thread_id, answer).await;
+}

@@ -1,0 +1,87 @@
+//! Opening threads. Whoever opens one is subscribed to it.
+
+use std::sync::Arc;
+
+use protocol::{
+    ServerNotification, Thread, ThreadFork, ThreadForkParams, ThreadResume, ThreadResumeParams, ThreadStart,
+    ThreadStartParams, ThreadStartedNotification,
+};
+use runtime::{Identity, Opened, RuntimeError, Then};
+
+use crate::app::App;
+use crate::hub::Caller;
+use crate::reply::Reply;
+
+pub(crate) async fn start(
+    app: Arc<App>,
+    caller: Caller,
+    params: ThreadStartParams,
+    reply: Reply<ThreadStart>,
+) {
+    introduce(&app, &caller);
+    match app.runtime.start_thread(params).await {
+        Ok(opened) => {
+            let thread = joined(&app, &caller, &opened).await;
+            reply.send(Ok(opened.into()));
+            announce(&app, thread).await;
+        }
+        Err(error) => reply.send(Err(error.into())),
+    }
+}
+
+pub(crate) async fn fork(app: Arc<App>, caller: Caller, params: ThreadForkParams, reply: Reply<ThreadFork>) {
+    introduce(&app, &caller);
+    reply.room().await;
+    match app.runtime.fork_thread(params).await {
+        Ok(opened) => {
+            let thread = joined(&app, &caller, &opened).await;
+            reply.send(Ok(opened.into()));
+            announce(&app, thread).await;
+        }
+        Err(error) => reply.send(Err(error.into())),
+    }
+}
+
+/// The answer, then the thread's open questions, then its events: none is missed and none comes twice.
+pub(crate) async fn resume(
+    app: Arc<App>,
+    caller: Caller,
+    params: ThreadResumeParams,
+    reply: Reply<ThreadResume>,
+) {
+    introduce(&app, &caller);
+    reply.room().await;
+    let hub = Arc::clone(&app.hub);
+    let then = Then::new(move |opened: Result<Opened, RuntimeError>| {
+        Box::pin(async move {
+            match opened {
+                Ok(opened) => {
+                    let id = opened.thread.id.clone();
+                    reply.send(Ok(opened.into()));
+                    hub.join(&id, caller.id()).await;
+                }
+                Err(error) => reply.send(Err(error.into())),
+            }
+        })
+    });
+    app.runtime.resume_thread(params, then).await;
+}
+
+/// Providers are told which client a thread is opened for.
+fn introduce(app: &App, caller: &Caller) {
+    let user_agent = caller.user_agent();
+    let originator = user_agent.split('/').next().unwrap_or(user_agent);
+    app.runtime
+        .set_identity(Identity { originator: originator.to_owned(), user_agent: user_agent.to_owned() });
+}
+
+async fn joined(app: &App, caller: &Caller, opened: &Opened) -> Thread {
+    app.hub.join(&opened.thread.id, caller.id()).await;
+    opened.thread.clone()
+}
+
+async fn announce(app: &App, thread: Thread) {
+    let id = thread.id.clone();
+    let told = ServerNotification::ThreadStarted(ThreadStartedNotification { thread });
+    app.hub.tell(&id, told).await;
+}

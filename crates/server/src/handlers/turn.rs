@@ -1,0 +1,41 @@
+//! Turns. The answer to each is queued before the events that follow from it.
+
+use std::sync::Arc;
+
+use protocol::{
+    TurnInterrupt, TurnInterruptParams, TurnInterruptResponse, TurnStart, TurnStartParams, TurnStartResponse,
+    TurnSteerParams, TurnSteerResponse,
+};
+use runtime::{Answer, RuntimeError};
+
+use crate::app::App;
+use crate::hub::Caller;
+use crate::reply::Reply;
+
+pub(crate) async fn start(app: Arc<App>, _: Caller, params: TurnStartParams, reply: Reply<TurnStart>) {
+    let answer = Answer::new(move |turn: Result<_, RuntimeError>| {
+        reply.send(turn.map(|turn| TurnStartResponse { turn }).map_err(Into::into));
+    });
+    app.runtime.start_turn(params, answer).await;
+}
+
+pub(crate) async fn steer(
+    app: Arc<App>,
+    _: Caller,
+    params: TurnSteerParams,
+) -> Result<TurnSteerResponse, RuntimeError> {
+    let turn_id = app.runtime.steer_turn(params).await?;
+    Ok(TurnSteerResponse { turn_id })
+}
+
+pub(crate) async fn interrupt(
+    app: Arc<App>,
+    _: Caller,
+    params: TurnInterruptParams,
+    reply: Reply<TurnInterrupt>,
+) {
+    let answer = Answer::new(move |stopped: Result<(), RuntimeError>| {
+        reply.send(stopped.map(|()| TurnInterruptResponse {}).map_err(Into::into));
+    });
+    app.runtime.interrupt_turn(&params.thread_id, answer).await;
+}

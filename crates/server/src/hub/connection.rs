@@ -1,0 +1,150 @@
+//! A connection as the hub knows it: who it is, what it wants, and how to reach it.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use protocol::{ServerCapabilities, ServerNotification};
+use rpc::{Message, Outbox, Refused};
+use tokio::sync::watch;
+
+use super::outgoing;
+
+/// Connections are numbered from 0 on, and no number is used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(pub(crate) u64);
+
+impl fmt::Display for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What happens to messages that do not fit in the outbound queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhenFull {
+    /// Whoever sends waits: there is one client, and nobody else to harm.
+    Wait,
+    /// The slow reader is disconnected, and may come back and resume.
+    Disconnect,
+}
+
+/// What the client said in `initialize`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Profile {
+    pub(crate) client_name: String,
+    pub(crate) client_version: String,
+    pub(crate) user_agent: String,
+    pub(crate) experimental: bool,
+    pub(crate) opt_outs: HashSet<String>,
+    pub(crate) agreed: Option<ServerCapabilities>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) id: ConnectionId,
+    pub(crate) outbox: Outbox,
+    when_full: WhenFull,
+    profile: OnceLock<Profile>,
+    kicked: watch::Sender<bool>,
+}
+
+impl Connection {
+    pub(crate) fn new(id: ConnectionId, outbox: Outbox, when_full: WhenFull) -> Self {
+        Self { id, outbox, when_full, profile: OnceLock::new(), kicked: watch::Sender::new(false) }
+    }
+
+    pub(crate) fn profile(&self) -> Option<&Profile> {
+        self.profile.get()
+    }
+
+    /// From here on the connection is initialized and hears broadcasts.
+    pub(crate) fn introduce(&self, profile: Profile) {
+        let _ = self.profile.set(profile);
+    }
+
+    pub(crate) fn is_experimental(&self) -> bool {
+        self.profile().is_some_and(|profile| profile.experimental)
+    }
+
+    pub(crate) fn wants(&self, method: &str) -> bool {
+        self.profile().is_some_and(|profile| !profile.opt_outs.contains(method))
+    }
+
+    pub(crate) async fn deliver(&self, message: Message) {
+        match self.when_full {
+            // A closed connection hears nothing more; that is no failure of the sender.
+            WhenFull::Wait => drop(self.outbox.send(message).await),
+            WhenFull::Disconnect => {
+                if self.outbox.try_send(message) == Err(Refused::Full) {
+                    tracing::warn!(connection = %self.id, "disconnected: it does not read what it is sent");
+                    self.kick();
+                }
+            }
+        }
+    }
+
+    /// Encodes and delivers to this connection alone.
+    pub(crate) async fn notify(&self, mut notification: ServerNotification) {
+        if !self.is_experimental() {
+            notification.strip_experimental();
+        }
+        if let Some(message) = outgoing::encode(notification, None) {
+            self.deliver(message).await;
+        }
+    }
+
+    /// Ends the connection at once. What waits in its queue is lost.
+    pub(crate) fn kick(&self) {
+        self.outbox.close();
+        self.kicked.send_replace(true);
+    }
+
+    pub(crate) async fn kicked(&self) {
+        // The sender lives as long as this connection, so there is always an answer.
+        let _ = self.kicked.subscribe().wait_for(|kicked| *kicked).await;
+    }
+}
+
+/// Who sent a request, as its handler sees it.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub(crate) connection: Arc<Connection>,
+}
+
+impl Caller {
+    pub fn id(&self) -> ConnectionId {
+        self.connection.id
+    }
+
+    /// Whether the connection may use and see what is experimental.
+    pub fn is_experimental(&self) -> bool {
+        self.connection.is_experimental()
+    }
+
+    /// The name the client gave itself.
+    pub fn client_name(&self) -> &str {
+        self.connection.profile().map_or("", |profile| &profile.client_name)
+    }
+
+    pub fn client_version(&self) -> &str {
+        self.connection.profile().map_or("", |profile| &profile.client_version)
+    }
+
+    /// As `initialize` answered it.
+    pub fn user_agent(&self) -> &str {
+        self.connection.profile().map_or("", |profile| &profile.user_agent)
+    }
+
+    /// What was agreed on beyond the stock protocol.
+    pub fn agreed(&self) -> Option<&ServerCapabilities> {
+        self.connection.profile()?.agreed.as_ref()
+    }
+
+    /// Tells this connection alone, unless it opted out.
+    pub async fn notify(&self, notification: ServerNotification) {
+        if self.connection.wants(notification.method()) {
+            self.connection.notify(notification).await;
+        }
+    }
+}

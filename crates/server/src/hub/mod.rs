@@ -1,0 +1,188 @@
+//! Who is connected, who listens to which thread, and which questions are open. Everything that is sent to a client
+//! beside the answers to its own requests goes through here.
+
+mod connection;
+mod delivery;
+mod outgoing;
+mod questions;
+mod subscriptions;
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use protocol::{
+    DynamicToolCall, DynamicToolCallParams, DynamicToolCallResponse, ServerNotification, ThreadId,
+};
+use rpc::{Group, Outbox, PendingRequests};
+use runtime::{Audience, BoxFuture};
+
+pub use connection::{Caller, ConnectionId};
+pub(crate) use connection::{Connection, Profile, WhenFull};
+use delivery::{Delivery, delivery};
+use outgoing::Outgoing;
+pub use questions::{AskError, Target};
+use questions::{Question, TurnEvent};
+pub use subscriptions::Leave;
+use subscriptions::Subscriptions;
+
+/// The connections of the process. Nothing is awaited and nothing encoded while its lock is held.
+#[derive(Debug)]
+pub struct Hub {
+    state: Mutex<State>,
+    /// Only touched with the lock of `state` held: who is asked and who joins must agree.
+    questions: PendingRequests<Question>,
+    hasher: RandomState,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    connections: BTreeMap<ConnectionId, Arc<Connection>>,
+    subscriptions: Subscriptions,
+    next_connection: u64,
+    /// Questions that were taken back, by thread: subscribers have yet to hear of it.
+    withdrawn: BTreeMap<ThreadId, Vec<i64>>,
+}
+
+impl Hub {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::default(),
+            questions: PendingRequests::new(),
+            hasher: RandomState::new(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock, and if it did, the tables would still be sound.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn connect(&self, outbox: Outbox, when_full: WhenFull) -> Arc<Connection> {
+        let mut state = self.state();
+        let id = ConnectionId(state.next_connection);
+        state.next_connection += 1;
+        let connection = Arc::new(Connection::new(id, outbox, when_full));
+        state.connections.insert(id, connection.clone());
+        connection
+    }
+
+    /// Its subscriptions go with it. Threads stay loaded and their questions stay open, but for those that nobody
+    /// else may answer.
+    pub(crate) fn disconnect(&self, id: ConnectionId) {
+        let mut state = self.state();
+        state.connections.remove(&id);
+        state.subscriptions.remove_connection(id);
+        let orphans = self.questions.remove_where(|question| question.is_for(id));
+        drop(state);
+        for (_, question) in orphans {
+            question.end(Err(AskError::Gone));
+        }
+    }
+
+    /// Connections that are open, initialized or not.
+    pub fn connections(&self) -> usize {
+        self.state().connections.len()
+    }
+
+    /// The order that matters to each other is that of one thread. Two threads of the same number would only be
+    /// merged less.
+    fn group(&self, thread: &ThreadId) -> Group {
+        Group(self.hasher.hash_one(thread))
+    }
+
+    /// Tells what concerns one thread: everyone, or its subscribers, as the notification has it. Whoever calls this
+    /// for one thread does so one after the other.
+    pub async fn tell(&self, thread: &ThreadId, notification: ServerNotification) {
+        let event = TurnEvent::of(&notification);
+        self.publish(Some(thread), notification).await;
+        self.settle_questions(thread, event).await;
+    }
+
+    /// Tells everyone what concerns no thread.
+    pub async fn broadcast(&self, notification: ServerNotification) {
+        self.publish(None, notification).await;
+    }
+
+    /// Tells one connection, unless it opted out or is gone.
+    pub async fn notify(&self, connection: ConnectionId, notification: ServerNotification) {
+        let found = self.state().connections.get(&connection).cloned();
+        if let Some(connection) = found {
+            Caller { connection }.notify(notification).await;
+        }
+    }
+
+    async fn publish(&self, thread: Option<&ThreadId>, notification: ServerNotification) {
+        let receivers = self.receivers(thread, &notification);
+        self.deliver_to(&receivers, thread, notification).await;
+    }
+
+    async fn deliver_to(
+        &self,
+        receivers: &[Arc<Connection>],
+        thread: Option<&ThreadId>,
+        notification: ServerNotification,
+    ) {
+        let Some((last, others)) = receivers.split_last() else { return };
+        let full = receivers.iter().any(|connection| connection.is_experimental());
+        let stable = receivers.iter().any(|connection| !connection.is_experimental());
+        let group = thread.map(|thread| self.group(thread));
+        let outgoing = Outgoing::new(notification, group, full, stable);
+        for connection in others {
+            if let Some(message) = outgoing.copy(connection.is_experimental()) {
+                connection.deliver(message).await;
+            }
+        }
+        if let Some(message) = outgoing.take(last.is_experimental()) {
+            last.deliver(message).await;
+        }
+    }
+
+    fn receivers(
+        &self,
+        thread: Option<&ThreadId>,
+        notification: &ServerNotification,
+    ) -> Vec<Arc<Connection>> {
+        let wants = |connection: &&Arc<Connection>| connection.wants(notification.method());
+        let state = self.state();
+        match (delivery(notification), thread) {
+            (Delivery::Everyone, _) | (_, None) => {
+                state.connections.values().filter(wants).cloned().collect()
+            }
+            (Delivery::Subscribers | Delivery::Caller, Some(thread)) => {
+                state.subscribers(thread).filter(wants).cloned().collect()
+            }
+        }
+    }
+}
+
+impl State {
+    fn subscribers(&self, thread: &ThreadId) -> impl Iterator<Item = &Arc<Connection>> {
+        self.subscriptions.of(thread).filter_map(|id| self.connections.get(id))
+    }
+}
+
+/// A handle on the hub for the runtime, which speaks to clients through it.
+#[derive(Debug, Clone)]
+pub struct HubAudience(pub Arc<Hub>);
+
+impl Audience for HubAudience {
+    fn tell<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
+        Box::pin(self.0.tell(thread, notification))
+    }
+
+    fn call_tool(
+        &self,
+        params: DynamicToolCallParams,
+    ) -> BoxFuture<'static, Result<DynamicToolCallResponse, String>> {
+        let answer = self.0.ask::<DynamicToolCall>(Target::Thread(params.thread_id.clone()), params);
+        Box::pin(async move {
+            answer.await.map_err(|error| match error {
+                AskError::Unreadable(_) => "dynamic tool response was invalid".to_owned(),
+                AskError::Refused(_) | AskError::TurnEnded | AskError::Gone => {
+                    "dynamic tool request failed".to_owned()
+                }
+            })
+        })
+    }
+}

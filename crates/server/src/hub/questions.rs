@@ -1,0 +1,338 @@
+//! The server's own requests: who is asked, who may answer, and what ends a question without an answer.
+
+use std::sync::Arc;
+
+use protocol::{
+    DecodeError, Gate, Request, RequestId, ServerNotification, ServerRequestResolvedNotification, ThreadId,
+};
+use rpc::{ErrorObject, Group, Id, Message};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::oneshot;
+
+use super::connection::{Connection, ConnectionId};
+use super::delivery::{ends_with_turn, is_announced};
+use super::{Hub, State};
+
+/// Who is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// The subscribers of a thread, and whoever joins it while the question is open.
+    Thread(ThreadId),
+    /// One connection, about a thread or not. Nobody else may answer.
+    Connection { connection: ConnectionId, thread: Option<ThreadId> },
+    /// Every connection that is initialized.
+    Everyone,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum AskError {
+    #[error("the client refused: {}", .0.message)]
+    Refused(ErrorObject),
+    #[error("the client's answer cannot be read: {0}")]
+    Unreadable(#[from] DecodeError),
+    /// The turn that asked is over, or another one began.
+    #[error("the question ended with its turn")]
+    TurnEnded,
+    /// The thread is unloaded, or the only one who could answer is gone.
+    #[error("nobody is left to answer")]
+    Gone,
+}
+
+pub(super) type Answer = Result<Box<RawValue>, AskError>;
+
+#[derive(Debug)]
+pub(super) struct Question {
+    target: Target,
+    method: &'static str,
+    asked: Vec<ConnectionId>,
+    /// For those who join later, if anybody may.
+    forms: Option<Forms>,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// The params as those may see them who use what is experimental, and as all others may.
+#[derive(Debug)]
+struct Forms {
+    full: Box<RawValue>,
+    stable: Box<RawValue>,
+}
+
+impl Forms {
+    fn of(mut params: impl Gate + Serialize) -> Result<Self, AskError> {
+        let full = raw(&params)?;
+        params.strip_experimental();
+        Ok(Self { full, stable: raw(&params)? })
+    }
+
+    fn message(&self, id: &Id, method: &str, connection: &Connection, group: Option<Group>) -> Message {
+        let params = if connection.is_experimental() { &self.full } else { &self.stable };
+        // Raw JSON always can be written; a connection skips an empty line.
+        Message::Plain { group, line: rpc::request(id, method, params).unwrap_or_default() }
+    }
+}
+
+impl Question {
+    pub(super) fn is_about(&self, thread: &ThreadId) -> bool {
+        self.target.thread() == Some(thread)
+    }
+
+    /// Whether only this connection could answer.
+    pub(super) fn is_for(&self, id: ConnectionId) -> bool {
+        matches!(&self.target, Target::Connection { connection, .. } if *connection == id)
+    }
+
+    pub(super) fn end(self, answer: Answer) {
+        // Who asked may have stopped waiting.
+        let _ = self.answer.send(answer);
+    }
+}
+
+impl Target {
+    fn thread(&self) -> Option<&ThreadId> {
+        match self {
+            Self::Thread(thread) => Some(thread),
+            Self::Connection { thread, .. } => thread.as_ref(),
+            Self::Everyone => None,
+        }
+    }
+}
+
+/// What a notification means for the open questions of its thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TurnEvent {
+    /// A turn began, ended, or was put away for the given reason.
+    Changed(Option<&'static str>),
+    /// The status comes before what it sums up; what was taken back is told after that.
+    Status,
+    Other,
+}
+
+impl TurnEvent {
+    pub(super) fn of(notification: &ServerNotification) -> Self {
+        match notification {
+            ServerNotification::TurnStarted(_) | ServerNotification::TurnCompleted(_) => Self::Changed(None),
+            ServerNotification::TurnSuspended(_) => Self::Changed(Some("suspended")),
+            ServerNotification::ThreadStatusChanged(_) => Self::Status,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl State {
+    fn targets(&self, target: &Target) -> Vec<Arc<Connection>> {
+        match target {
+            Target::Thread(thread) => self.subscribers(thread).cloned().collect(),
+            Target::Connection { connection, .. } => {
+                self.connections.get(connection).into_iter().cloned().collect()
+            }
+            Target::Everyone => {
+                let known = |connection: &&Arc<Connection>| connection.profile().is_some();
+                self.connections.values().filter(known).cloned().collect()
+            }
+        }
+    }
+}
+
+impl Hub {
+    /// Asks, and waits for the first answer of somebody who was asked. With no subscriber a thread's question waits
+    /// for one. Dropping the future takes the question back.
+    pub fn ask<R: Request>(
+        self: &Arc<Self>,
+        target: Target,
+        params: R::Params,
+    ) -> impl Future<Output = Result<R::Response, AskError>> + Send + 'static {
+        let hub = Arc::clone(self);
+        async move {
+            let (mut open, sent) = hub.open_question::<R>(target, params)?;
+            for (connection, message) in sent {
+                connection.deliver(message).await;
+            }
+            let answer = open.answered().await;
+            open.announce().await;
+            Ok(protocol::decode(answer?.get())?)
+        }
+    }
+
+    #[allow(clippy::type_complexity, reason = "who is sent what, used once")]
+    fn open_question<R: Request>(
+        self: &Arc<Self>,
+        target: Target,
+        params: R::Params,
+    ) -> Result<(OpenQuestion, Vec<(Arc<Connection>, Message)>), AskError> {
+        // Encoded before the lock is taken.
+        let forms = Forms::of(params)?;
+        let thread = target.thread().cloned();
+        let group = thread.as_ref().map(|thread| self.group(thread));
+        let (sender, answer) = oneshot::channel();
+        let state = self.state();
+        let targets = state.targets(&target);
+        if targets.is_empty() && matches!(target, Target::Connection { .. }) {
+            return Err(AskError::Gone);
+        }
+        let mut sent = Vec::new();
+        let id = self.questions.insert_with(|id| {
+            let message = |connection: Arc<Connection>| {
+                let message = forms.message(id, R::METHOD, &connection, group);
+                (connection, message)
+            };
+            let asked = targets.iter().map(|connection| connection.id).collect();
+            sent = targets.into_iter().map(message).collect();
+            let forms = matches!(target, Target::Thread(_)).then_some(forms);
+            Question { target, method: R::METHOD, asked, forms, answer: sender }
+        });
+        drop(state);
+        let hub = Arc::clone(self);
+        let open = OpenQuestion { hub, id, thread, method: R::METHOD, answer, stage: Stage::Open };
+        Ok((open, sent))
+    }
+
+    /// Takes an answer. One that is late, for nothing we asked, or from somebody we did not ask, has no effect.
+    pub(crate) fn answer(&self, from: ConnectionId, id: &Id, answer: Result<Box<RawValue>, ErrorObject>) {
+        let found = {
+            let state = self.state();
+            self.questions.resolve_if(id, |question| match &question.target {
+                Target::Thread(thread) => {
+                    question.asked.contains(&from) || state.subscriptions.contains(thread, from)
+                }
+                Target::Connection { .. } | Target::Everyone => question.asked.contains(&from),
+            })
+        };
+        match found {
+            Some(question) => question.end(answer.map_err(AskError::Refused)),
+            None => tracing::debug!(connection = %from, %id, "an answer to no question is ignored"),
+        }
+    }
+
+    /// Remembers what subscribers have yet to hear. Without any there is nobody to tell.
+    fn withdraw(&self, thread: ThreadId, id: i64) {
+        let mut state = self.state();
+        if state.subscriptions.of(&thread).next().is_some() {
+            state.withdrawn.entry(thread).or_default().push(id);
+        }
+    }
+
+    /// Questions that are open.
+    pub fn open_questions(&self) -> usize {
+        self.questions.len()
+    }
+
+    /// The open questions of a thread for somebody who joins it, oldest first.
+    pub(super) fn questions_of(&self, thread: &ThreadId, connection: &Connection) -> Vec<Message> {
+        let group = Some(self.group(thread));
+        self.questions.filter_map(|id, question| {
+            let forms = question.forms.as_ref().filter(|_| question.is_about(thread))?;
+            Some(forms.message(id, question.method, connection, group))
+        })
+    }
+
+    /// Ends what a turn takes with it, and tells subscribers which questions are no longer open.
+    pub(super) async fn settle_questions(&self, thread: &ThreadId, event: TurnEvent) {
+        let (mut closed, reason) = {
+            let mut state = self.state();
+            let reason = match event {
+                TurnEvent::Status => return,
+                TurnEvent::Changed(reason) => reason,
+                TurnEvent::Other => None,
+            };
+            let mut closed = state.withdrawn.remove(thread).unwrap_or_default();
+            if matches!(event, TurnEvent::Changed(_)) {
+                let ended = self
+                    .questions
+                    .remove_where(|question| question.is_about(thread) && ends_with_turn(question.method));
+                for (id, question) in ended {
+                    if let Id::Integer(id) = id
+                        && is_announced(question.method)
+                    {
+                        closed.push(id);
+                    }
+                    question.end(Err(AskError::TurnEnded));
+                }
+            }
+            (closed, reason)
+        };
+        closed.sort_unstable();
+        for id in closed {
+            self.publish(Some(thread), resolved(thread, id, reason)).await;
+        }
+    }
+}
+
+fn raw(params: &impl Serialize) -> Result<Box<RawValue>, AskError> {
+    to_raw_value(params).map_err(|error| {
+        tracing::error!(%error, "a question cannot be written as JSON");
+        AskError::Gone
+    })
+}
+
+fn resolved(thread: &ThreadId, id: i64, reason: Option<&str>) -> ServerNotification {
+    ServerNotification::ServerRequestResolved(ServerRequestResolvedNotification {
+        thread_id: thread.clone(),
+        request_id: RequestId::Integer(id),
+        reason: reason.map(str::to_owned),
+    })
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// Answered, and subscribers do not know yet.
+    Answered,
+    Over,
+}
+
+/// A question whose asker waits. Dropped early, the question is taken back.
+#[derive(Debug)]
+struct OpenQuestion {
+    hub: Arc<Hub>,
+    id: Id,
+    thread: Option<ThreadId>,
+    method: &'static str,
+    answer: oneshot::Receiver<Answer>,
+    stage: Stage,
+}
+
+impl OpenQuestion {
+    async fn answered(&mut self) -> Answer {
+        let answer = (&mut self.answer).await.unwrap_or(Err(AskError::Gone));
+        self.stage = match &answer {
+            Ok(_) | Err(AskError::Refused(_)) => Stage::Answered,
+            // Whoever ended it tells, or has nothing to tell.
+            Err(AskError::Unreadable(_) | AskError::TurnEnded | AskError::Gone) => Stage::Over,
+        };
+        answer
+    }
+
+    /// Tells before the asker acts on the answer, so before any event that the answer causes.
+    async fn announce(&mut self) {
+        if self.stage == Stage::Answered
+            && is_announced(self.method)
+            && let (Some(thread), Id::Integer(id)) = (&self.thread, &self.id)
+        {
+            self.hub.publish(Some(thread), resolved(thread, *id, None)).await;
+        }
+        self.stage = Stage::Over;
+    }
+}
+
+impl Drop for OpenQuestion {
+    fn drop(&mut self) {
+        let is_untold = match self.stage {
+            // It may have been answered in the very moment.
+            Stage::Open => {
+                self.hub.questions.remove(&self.id).is_some()
+                    || matches!(self.answer.try_recv(), Ok(Ok(_) | Err(AskError::Refused(_))))
+            }
+            Stage::Answered => true,
+            Stage::Over => false,
+        };
+        // Told with the thread's next event: a destructor cannot wait for room in a queue.
+        if is_untold
+            && is_announced(self.method)
+            && let (Some(thread), Id::Integer(id)) = (self.thread.take(), &self.id)
+        {
+            self.hub.withdraw(thread, *id);
+        }
+    }
+}

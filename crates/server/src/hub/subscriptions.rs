@@ -1,0 +1,132 @@
+//! Which connections listen to which threads.
+
+use std::collections::{BTreeSet, HashMap};
+
+use protocol::{ServerNotification, ThreadId};
+
+use super::Hub;
+use super::connection::ConnectionId;
+use super::questions::AskError;
+
+/// What became of a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// There was none.
+    NotSubscribed,
+    /// It is gone; so many others still listen.
+    Left { others: usize },
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions {
+    by_thread: HashMap<ThreadId, BTreeSet<ConnectionId>>,
+}
+
+impl Subscriptions {
+    pub(super) fn of(&self, thread: &ThreadId) -> impl Iterator<Item = &ConnectionId> {
+        self.by_thread.get(thread).into_iter().flatten()
+    }
+
+    pub(super) fn contains(&self, thread: &ThreadId, connection: ConnectionId) -> bool {
+        self.by_thread.get(thread).is_some_and(|listening| listening.contains(&connection))
+    }
+
+    fn add(&mut self, thread: &ThreadId, connection: ConnectionId) {
+        self.by_thread.entry(thread.clone()).or_default().insert(connection);
+    }
+
+    fn remove(&mut self, thread: &ThreadId, connection: ConnectionId) -> Leave {
+        let Some(listening) = self.by_thread.get_mut(thread) else { return Leave::NotSubscribed };
+        let was_there = listening.remove(&connection);
+        let others = listening.len();
+        if others == 0 {
+            self.by_thread.remove(thread);
+        }
+        if was_there { Leave::Left { others } } else { Leave::NotSubscribed }
+    }
+
+    pub(super) fn remove_connection(&mut self, connection: ConnectionId) {
+        self.by_thread.retain(|_, listening| {
+            listening.remove(&connection);
+            !listening.is_empty()
+        });
+    }
+
+    fn remove_thread(&mut self, thread: &ThreadId) {
+        self.by_thread.remove(thread);
+    }
+}
+
+impl Hub {
+    /// Subscribes a connection and sends it the thread's open questions, oldest first. Called from where the thread's
+    /// events come from, one after the other with them, nothing is missed and nothing comes twice. False when the
+    /// connection is gone.
+    pub async fn join(&self, thread: &ThreadId, connection: ConnectionId) -> bool {
+        let (connection, open) = {
+            let mut state = self.state();
+            let Some(found) = state.connections.get(&connection).cloned() else { return false };
+            state.subscriptions.add(thread, connection);
+            let open = self.questions_of(thread, &found);
+            (found, open)
+        };
+        for message in open {
+            connection.deliver(message).await;
+        }
+        true
+    }
+
+    /// Subscribes every connection that is initialized, as to a thread that the model started.
+    pub fn join_all(&self, thread: &ThreadId) {
+        let mut state = self.state();
+        let all: Vec<ConnectionId> = state
+            .connections
+            .values()
+            .filter(|connection| connection.profile().is_some())
+            .map(|connection| connection.id)
+            .collect();
+        for connection in all {
+            state.subscriptions.add(thread, connection);
+        }
+    }
+
+    /// Ends one connection's subscription.
+    pub fn leave(&self, thread: &ThreadId, connection: ConnectionId) -> Leave {
+        self.state().subscriptions.remove(thread, connection)
+    }
+
+    pub fn subscribers(&self, thread: &ThreadId) -> Vec<ConnectionId> {
+        self.state().subscriptions.of(thread).copied().collect()
+    }
+
+    /// For a thread that is unloaded: its subscriptions end, and its questions without a word.
+    pub fn forget(&self, thread: &ThreadId) {
+        let dropped = {
+            let mut state = self.state();
+            state.subscriptions.remove_thread(thread);
+            state.withdrawn.remove(thread);
+            self.questions.remove_where(|question| question.is_about(thread))
+        };
+        for (_, question) in dropped {
+            question.end(Err(AskError::Gone));
+        }
+    }
+
+    /// Tells the given connections only, as far as they are still there.
+    pub async fn tell_these(
+        &self,
+        connections: &[ConnectionId],
+        thread: &ThreadId,
+        notification: ServerNotification,
+    ) {
+        let receivers: Vec<_> = {
+            let state = self.state();
+            connections
+                .iter()
+                .filter_map(|id| state.connections.get(id))
+                .filter(|connection| connection.wants(notification.method()))
+                .cloned()
+                .collect()
+        };
+        self.deliver_to(&receivers, Some(thread), notification).await;
+    }
+}

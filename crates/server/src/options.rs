@@ -1,0 +1,58 @@
+//! What the server is started with.
+
+use std::time::Duration;
+
+use protocol::{AbsolutePath, ConfigWarningNotification};
+use rpc::OutboxLimits;
+
+use crate::transport::{Listen, WsAuth};
+
+/// Overrides the name under which the process is known to providers.
+const ORIGINATOR_VARIABLE: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
+
+#[derive(Debug)]
+pub struct ServerOptions {
+    pub listen: Listen,
+    /// Who may open a websocket.
+    pub auth: WsAuth,
+    /// The longest line or websocket message.
+    pub max_line_bytes: usize,
+    /// The bounds of one connection's outbound queue.
+    pub outbox: OutboxLimits,
+    /// Bytes of requests of one connection that are read and not done. A single larger one comes alone.
+    pub max_request_bytes: usize,
+    /// Requests of all connections that are accepted and not done; one more is refused as overload.
+    pub max_requests: usize,
+    /// Connections that may be open at once; one more waits.
+    pub max_connections: usize,
+    /// How long the last answers of a connection that ends, and the threads of a process that ends, may take.
+    pub grace: Duration,
+    /// The same after a signal, when somebody waits for the process to go.
+    pub grace_after_signal: Duration,
+    /// The folder with configuration and stored threads, as `initialize` tells it.
+    pub home: AbsolutePath,
+    /// Told to each connection after `initialize`.
+    pub config_warnings: Vec<ConfigWarningNotification>,
+    /// Instead of the first client's name.
+    pub originator: Option<String>,
+}
+
+impl ServerOptions {
+    /// The defaults, with the originator the environment asks for.
+    pub fn new(listen: Listen, home: AbsolutePath) -> Self {
+        Self {
+            listen,
+            auth: WsAuth::default(),
+            max_line_bytes: 32 * 1024 * 1024,
+            outbox: OutboxLimits::default(),
+            max_request_bytes: 64 * 1024 * 1024,
+            max_requests: 16 * 1024,
+            max_connections: 1024,
+            grace: Duration::from_secs(10),
+            grace_after_signal: Duration::from_secs(2),
+            home,
+            config_warnings: Vec::new(),
+            originator: std::env::var(ORIGINATOR_VARIABLE).ok().filter(|name| !name.is_empty()),
+        }
+    }
+}

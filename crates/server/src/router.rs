@@ -1,0 +1,190 @@
+//! The table of handlers: from a method and its text to a typed call.
+
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use protocol::{
+    CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Gate, Method, NoParams, Notification, Request, decode,
+};
+use runtime::BoxFuture;
+use serde_json::value::RawValue;
+
+use crate::hub::Caller;
+use crate::reply::{Reply, ReplyTo};
+use crate::wire_error::WireError;
+
+/// A request that was understood and may run.
+pub(crate) struct Call<A> {
+    /// Calls with the same key run one after the other.
+    pub(crate) order_key: Option<String>,
+    pub(crate) run: Run<A>,
+}
+
+type Run<A> = Box<dyn FnOnce(Arc<A>, Caller, ReplyTo) -> BoxFuture<'static, ()> + Send>;
+type Heard<A> = Box<dyn FnOnce(Arc<A>, Caller) -> BoxFuture<'static, ()> + Send>;
+type Params<'a> = Option<&'a RawValue>;
+type Route<A> = Box<dyn Fn(Params<'_>, bool) -> Result<Call<A>, WireError> + Send + Sync>;
+type Ear<A> = Box<dyn Fn(Params<'_>, bool) -> Result<Hearing<A>, WireError> + Send + Sync>;
+
+/// A notification that was understood.
+pub(crate) struct Hearing<A> {
+    pub(crate) order_key: Option<String>,
+    pub(crate) run: Heard<A>,
+}
+
+/// Which handler carries out which method. `A` is what handlers share.
+pub struct Router<A> {
+    routes: BTreeMap<&'static str, Route<A>>,
+    ears: BTreeMap<&'static str, Ear<A>>,
+}
+
+impl<A> Default for Router<A> {
+    fn default() -> Self {
+        Self { routes: BTreeMap::new(), ears: BTreeMap::new() }
+    }
+}
+
+impl<A> fmt::Debug for Router<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Router").field("routes", &self.names()).finish_non_exhaustive()
+    }
+}
+
+impl<A: Send + Sync + 'static> Router<A> {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Answers with what the handler returns.
+    #[must_use]
+    pub fn on<M, F, T, E>(self, marker: M, handler: F) -> Self
+    where
+        M: Request,
+        F: Fn(Arc<A>, Caller, M::Params) -> T + Send + Sync + 'static,
+        T: Future<Output = Result<M::Response, E>> + Send + 'static,
+        E: Into<WireError>,
+    {
+        self.deferred(marker, move |app, caller, params, reply| {
+            let answer = handler(app, caller, params);
+            async move { reply.send(answer.await.map_err(Into::into)) }
+        })
+    }
+
+    /// The handler answers itself, when it is time: before the events that its request causes. Requests about the same
+    /// thread wait until its future ends, not only until the answer.
+    #[must_use]
+    pub fn deferred<M, F, T>(mut self, _marker: M, handler: F) -> Self
+    where
+        M: Request,
+        F: Fn(Arc<A>, Caller, M::Params, Reply<M>) -> T + Send + Sync + 'static,
+        T: Future<Output = ()> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        let route: Route<A> = Box::new(move |params, is_experimental| {
+            let params: M::Params = read_params(params, is_experimental)?;
+            let handler = Arc::clone(&handler);
+            Ok(Call {
+                order_key: M::order_key(&params).map(str::to_owned),
+                run: Box::new(move |app, caller, to| {
+                    // Called inside the future: a handler that panics before its first await is caught all the same.
+                    Box::pin(async move { handler(app, caller, params, Reply::new(to)).await })
+                }),
+            })
+        });
+        self.routes.insert(M::METHOD, route);
+        self
+    }
+
+    /// Takes a notification of the client, in order with the requests of the same key.
+    #[must_use]
+    pub fn hear<N, F, T>(mut self, _marker: N, order: fn(&N::Params) -> Option<&str>, handler: F) -> Self
+    where
+        N: Notification,
+        F: Fn(Arc<A>, Caller, N::Params) -> T + Send + Sync + 'static,
+        T: Future<Output = ()> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        let ear: Ear<A> = Box::new(move |params, is_experimental| {
+            let params: N::Params = read_params(params, is_experimental)?;
+            let handler = Arc::clone(&handler);
+            Ok(Hearing {
+                order_key: order(&params).map(str::to_owned),
+                run: Box::new(move |app, caller| Box::pin(async move { handler(app, caller, params).await })),
+            })
+        });
+        self.ears.insert(N::METHOD, ear);
+        self
+    }
+}
+
+impl<A> Router<A> {
+    /// The methods that have a handler, sorted.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.routes.keys().copied().collect()
+    }
+
+    /// Reads a request of a connection that is initialized.
+    pub(crate) fn call(
+        &self,
+        row: &'static Method,
+        params: Params<'_>,
+        is_experimental: bool,
+    ) -> Result<Call<A>, WireError> {
+        may_use(row, is_experimental)?;
+        let route = self.routes.get(row.name).ok_or_else(|| WireError::not_supported(row.name))?;
+        route(params, is_experimental)
+    }
+
+    /// Reads a notification of a connection that is initialized. `None` when nobody listens for it.
+    pub(crate) fn hearing(
+        &self,
+        method: &str,
+        params: Params<'_>,
+        is_experimental: bool,
+    ) -> Option<Result<Hearing<A>, WireError>> {
+        let ear = self.ears.get(method)?;
+        let row = CLIENT_NOTIFICATIONS.iter().find(|row| row.name == method)?;
+        Some(may_use(row, is_experimental).and_then(|()| ear(params, is_experimental)))
+    }
+}
+
+/// The row of a request, if the protocol has such a method.
+pub(crate) fn request_row(method: &str) -> Option<&'static Method> {
+    CLIENT_REQUESTS.iter().find(|row| row.name == method)
+}
+
+fn may_use(row: &Method, is_experimental: bool) -> Result<(), WireError> {
+    match row.experimental_descriptor() {
+        Some(reason) if !is_experimental => Err(WireError::experimental(reason)),
+        _ => Ok(()),
+    }
+}
+
+/// Decodes params and checks that nothing experimental is used without the capability.
+pub(crate) fn read_params<P: protocol::Payload>(
+    params: Params<'_>,
+    is_experimental: bool,
+) -> Result<P, WireError> {
+    let params: P = decode(object::<P>(params)?)?;
+    gate(&params, is_experimental)?;
+    Ok(params)
+}
+
+pub(crate) fn gate(params: &impl Gate, is_experimental: bool) -> Result<(), WireError> {
+    match params.experimental_use() {
+        Some(reason) if !is_experimental => Err(WireError::experimental(reason)),
+        _ => Ok(()),
+    }
+}
+
+/// The text of an object: decoding would take an array for a struct.
+pub(crate) fn object<P: 'static>(params: Params<'_>) -> Result<&str, WireError> {
+    match params.map(RawValue::get) {
+        Some(text) if text.starts_with('{') => Ok(text),
+        Some(_) => Err(WireError::params_are_no_object()),
+        None if TypeId::of::<P>() == TypeId::of::<NoParams>() => Ok("{}"),
+        None => Err(WireError::no_params()),
+    }
+}

@@ -1,0 +1,139 @@
+//! From options to an end: opening the port, serving, and stopping in good order.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::app::Application;
+use crate::hub::{Hub, WhenFull};
+use crate::listener::{Listener, accept};
+use crate::options::ServerOptions;
+use crate::router::Router;
+use crate::server::{Ending, Shared};
+use crate::signals::Signals;
+use crate::transport::{Listen, Stdin};
+
+/// Why the server stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitReason {
+    /// The only client left.
+    EndOfInput,
+    /// A signal asked, and everything was put away.
+    Stopped,
+    /// A second signal insisted; threads were not shut down.
+    Forced,
+}
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("cannot listen on {listen}: {source}")]
+    Bind { listen: Listen, source: io::Error },
+    #[error("another server listens on {}", .0.display())]
+    SocketInUse(PathBuf),
+    #[error("{} exists and is not a socket; choose another path", .0.display())]
+    NotASocket(PathBuf),
+    #[error("standard input cannot be read: {0}")]
+    Stdin(io::Error),
+}
+
+/// Serves until the client leaves or a signal comes. Standard output carries the protocol and nothing else. The caller
+/// ends the process afterwards without waiting for what may still be written to a client that does not read.
+pub async fn serve<A: Application>(
+    options: ServerOptions,
+    app: Arc<A>,
+    hub: Arc<Hub>,
+    router: Router<A>,
+    signals: Signals,
+) -> Result<ExitReason, ServeError> {
+    if options.listen == Listen::Stdio {
+        let input = Stdin::open().map_err(ServeError::Stdin)?;
+        let client = Pipes { input, output: tokio::io::stdout() };
+        return Ok(serve_pipes(options, app, hub, router, signals, client).await);
+    }
+    let listener = Listener::bind(&options.listen).await?;
+    listener.announce(&options.auth);
+    Ok(serve_listener(options, app, hub, router, signals, listener).await)
+}
+
+/// The two directions of a client that is connected already.
+#[derive(Debug)]
+pub struct Pipes<R, W> {
+    pub input: R,
+    pub output: W,
+}
+
+/// Serves one client over a pair of streams, as over standard input and output.
+pub async fn serve_pipes<A: Application>(
+    options: ServerOptions,
+    app: Arc<A>,
+    hub: Arc<Hub>,
+    router: Router<A>,
+    mut signals: Signals,
+    client: Pipes<impl AsyncRead + Unpin, impl AsyncWrite + Unpin + Send + 'static>,
+) -> ExitReason {
+    let shared = Shared::new(options, app, hub, router);
+    let stop = signals.next();
+    let ending = shared.clone().lines(client.input, client.output, WhenFull::Wait, stop).await;
+    let (reason, grace) = match ending {
+        Ending::EndOfInput | Ending::Disconnected => (ExitReason::EndOfInput, shared.options.grace),
+        Ending::Stopped => (ExitReason::Stopped, shared.options.grace_after_signal),
+    };
+    tokio::select! {
+        () = shut_down(&*shared.app, grace) => reason,
+        () = signals.next() => ExitReason::Forced,
+    }
+}
+
+/// Serves whoever connects. The first signal lets turns finish, with everybody still served; the second does not.
+pub async fn serve_listener<A: Application>(
+    options: ServerOptions,
+    app: Arc<A>,
+    hub: Arc<Hub>,
+    router: Router<A>,
+    mut signals: Signals,
+    listener: Listener,
+) -> ExitReason {
+    let shared = Shared::new(options, app, hub, router);
+    let stop = watch::Sender::new(false);
+    let mut clients = JoinSet::new();
+    {
+        let serving = accept(&shared, &listener, &stop, &mut clients);
+        tokio::pin!(serving);
+        tokio::select! {
+            () = &mut serving => {}
+            () = signals.next() => {}
+        }
+        tracing::info!("stopping as soon as no turn runs");
+        tokio::select! {
+            () = &mut serving => {}
+            () = shared.app.idle() => {}
+            () = signals.next() => return ExitReason::Forced,
+        }
+    }
+    drop(listener);
+    stop.send_replace(true);
+    let put_away = async {
+        let grace = shared.options.grace;
+        if timeout(grace, async { while clients.join_next().await.is_some() {} }).await.is_err() {
+            tracing::warn!("some connections did not end in time");
+        }
+        shut_down(&*shared.app, grace).await;
+    };
+    tokio::select! {
+        () = put_away => ExitReason::Stopped,
+        () = signals.next() => ExitReason::Forced,
+    }
+}
+
+async fn shut_down(app: &impl Application, grace: Duration) {
+    if timeout(grace, app.shutdown()).await.is_err() {
+        tracing::error!("threads were left open: shutting them down took too long");
+    }
+}

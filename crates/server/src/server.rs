@@ -1,0 +1,95 @@
+//! The server as a value: what all connections share, and the loops over them.
+
+use std::sync::Arc;
+
+use rpc::{Limits, LineReader, Outbox, drain};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
+
+use crate::app::Application;
+use crate::handshake::Greeting;
+use crate::hub::{Hub, WhenFull};
+use crate::lanes::Lanes;
+use crate::options::ServerOptions;
+use crate::router::Router;
+use crate::session::Session;
+
+pub(crate) struct Shared<A> {
+    pub(crate) options: ServerOptions,
+    pub(crate) app: Arc<A>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) router: Router<A>,
+    pub(crate) greeting: Greeting,
+    pub(crate) lanes: Arc<Lanes>,
+    /// Requests that may still be accepted, of all connections.
+    pub(crate) requests: Arc<Semaphore>,
+}
+
+impl<A: Application> Shared<A> {
+    pub(crate) fn new(options: ServerOptions, app: Arc<A>, hub: Arc<Hub>, router: Router<A>) -> Arc<Self> {
+        let greeting = Greeting::new(&options);
+        let requests = Arc::new(Semaphore::new(options.max_requests.min(Semaphore::MAX_PERMITS)));
+        Arc::new(Self { options, app, hub, router, greeting, lanes: Arc::default(), requests })
+    }
+
+    /// Serves one client that speaks in lines, until it ends, is disconnected, or `stop` ends.
+    pub(crate) async fn lines(
+        self: Arc<Self>,
+        input: impl AsyncRead + Unpin,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+        when_full: WhenFull,
+        stop: impl Future<Output = ()>,
+    ) -> Ending {
+        let (outbox, backlog) = Outbox::open(self.options.outbox);
+        let connection = self.hub.connect(outbox, when_full);
+        let mut session = Session::new(self.clone(), connection.clone());
+        let mut writer = tokio::spawn(drain(backlog, output));
+        let limits = Limits { max_frame_bytes: self.options.max_line_bytes };
+        let mut reader = LineReader::new(input, limits);
+        let ending = tokio::select! {
+            () = read_lines(&mut reader, &mut session) => Ending::EndOfInput,
+            () = connection.kicked() => Ending::Disconnected,
+            _ = &mut writer => Ending::Disconnected,
+            () = stop => Ending::Stopped,
+        };
+        let grace = match ending {
+            Ending::EndOfInput => self.options.grace,
+            Ending::Stopped => self.options.grace_after_signal,
+            Ending::Disconnected => std::time::Duration::ZERO,
+        };
+        let abort = writer.abort_handle();
+        let written = async {
+            if !writer.is_finished() {
+                let _ = writer.await;
+            }
+        };
+        session.end(written, grace).await;
+        abort.abort();
+        ending
+    }
+}
+
+/// Why a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    EndOfInput,
+    /// It did not read, or could not be written to.
+    Disconnected,
+    Stopped,
+}
+
+async fn read_lines<A: Application>(
+    reader: &mut LineReader<impl AsyncRead + Unpin>,
+    session: &mut Session<A>,
+) {
+    while let Some(frame) = reader.next().await {
+        let taken = match frame.map_err(rpc::FrameError::into_bad_message) {
+            Ok(frame) => session.take(frame).await,
+            Err(Ok(bad)) => session.refuse(&bad).await,
+            Err(Err(error)) => return tracing::warn!(%error, "reading failed"),
+        };
+        if taken.is_err() {
+            return;
+        }
+    }
+}

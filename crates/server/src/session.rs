@@ -1,0 +1,184 @@
+//! One connection from its first message to its end: reading, understanding, handing over. What is written, the hub
+//! and the handlers put into the connection's outbox.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::{Initialize, Request as _};
+use rpc::{BadMessage, Closed, Incoming, Notification, Request};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::app::Application;
+use crate::handshake;
+use crate::hub::{Caller, Connection};
+use crate::reply::ReplyTo;
+use crate::router::{Call, request_row};
+use crate::server::Shared;
+use crate::wire_error::WireError;
+
+/// Notifications of a client that were read and not carried out.
+const WAITING_NOTIFICATIONS: usize = 1024;
+
+pub(crate) struct Session<A> {
+    shared: Arc<Shared<A>>,
+    connection: Arc<Connection>,
+    /// Bytes of messages that are read and not done.
+    bytes: Arc<Semaphore>,
+    notifications: Arc<Semaphore>,
+    tasks: JoinSet<()>,
+}
+
+impl<A: Application> Session<A> {
+    pub(crate) fn new(shared: Arc<Shared<A>>, connection: Arc<Connection>) -> Self {
+        let bytes = Arc::new(Semaphore::new(shared.options.max_request_bytes.clamp(1, u32::MAX as usize)));
+        let notifications = Arc::new(Semaphore::new(WAITING_NOTIFICATIONS));
+        Self { shared, connection, bytes, notifications, tasks: JoinSet::new() }
+    }
+
+    /// Takes one message, whatever it is. Waits while the connection has as much under way as it may; `Err` when the
+    /// connection takes nothing more.
+    pub(crate) async fn take(&mut self, frame: &[u8]) -> Result<(), Closed> {
+        self.reap();
+        let id = self.connection.id;
+        match rpc::parse(frame) {
+            Ok(Incoming::Request(request)) => self.request(request, frame.len()).await?,
+            Ok(Incoming::Notification(notification)) => self.hear(notification, frame.len()).await,
+            Ok(Incoming::Response(response)) => {
+                self.shared.hub.answer(id, &response.id, Ok(response.result));
+            }
+            // An error is never answered: two peers would go on for ever.
+            Ok(Incoming::Error(error)) => match error.id {
+                Some(asked) => self.shared.hub.answer(id, &asked, Err(error.error)),
+                None => {
+                    let said = rpc::shorten(&error.error.message, 200);
+                    tracing::warn!(connection = %id, "the client reports an error: {said}");
+                }
+            },
+            Err(bad) => self.refuse(&bad).await?,
+        }
+        Ok(())
+    }
+
+    /// Answers what was no message; the connection lives on.
+    pub(crate) async fn refuse(&self, bad: &BadMessage) -> Result<(), Closed> {
+        tracing::warn!(connection = %self.connection.id, kind = ?bad.kind, "a message was refused: {bad}");
+        self.connection.outbox.answer(bad.to_line()).await
+    }
+
+    /// Two requests under the same id are two requests, and both are answered.
+    async fn request(&mut self, request: Request, length: usize) -> Result<(), Closed> {
+        let id = request.id.clone();
+        let unanswered = move || WireError::unanswered().to_line(&id);
+        let slot = self.connection.outbox.reserve(unanswered).await?;
+        let to = ReplyTo { slot, id: request.id.clone(), is_experimental: self.connection.is_experimental() };
+        if request.method == Initialize::METHOD {
+            self.initialize(&request, to).await;
+            return Ok(());
+        }
+        match self.understand(&request) {
+            Ok(call) => self.start(call, to, length).await,
+            Err(error) => to.refuse(&error),
+        }
+        Ok(())
+    }
+
+    /// A name that does not exist is told so to anybody; everything else needs `initialize` first.
+    fn understand(&self, request: &Request) -> Result<Call<A>, WireError> {
+        let row = request_row(&request.method).ok_or_else(|| WireError::unknown_method(&request.method))?;
+        let profile = self.connection.profile().ok_or_else(WireError::not_initialized)?;
+        self.shared.router.call(row, request.params.as_deref(), profile.experimental)
+    }
+
+    /// Done before the next message is read: what it says decides about all that follow.
+    async fn initialize(&self, request: &Request, to: ReplyTo) {
+        if self.connection.profile().is_some() {
+            return to.refuse(&WireError::already_initialized());
+        }
+        let read = handshake::read(request.params.as_deref())
+            .and_then(|params| Ok((self.shared.app.negotiate(&params)?, params)));
+        let (agreed, params) = match read {
+            Ok(read) => read,
+            Err(error) => return to.refuse(&error),
+        };
+        let Shared { greeting, options, .. } = &*self.shared;
+        handshake::welcome(&self.connection, greeting, options, params, agreed, to).await;
+    }
+
+    async fn start(&mut self, call: Call<A>, to: ReplyTo, length: usize) {
+        let Ok(permit) = self.shared.requests.clone().try_acquire_owned() else {
+            return to.refuse(&WireError::overloaded());
+        };
+        let bytes = self.charge(length).await;
+        // What names no thread keeps the order in which the connection sent it.
+        let key = call.order_key.unwrap_or_else(|| format!("requests of {}", self.connection.id));
+        let mut place = self.shared.lanes.enter(&key);
+        let app = self.shared.app.clone();
+        let caller = Caller { connection: self.connection.clone() };
+        self.tasks.spawn(async move {
+            place.reached().await;
+            (call.run)(app, caller, to).await;
+            drop((place, bytes, permit));
+        });
+    }
+
+    async fn hear(&mut self, notification: Notification, length: usize) {
+        let Some(profile) = self.connection.profile() else { return };
+        let Notification { method, params } = notification;
+        let hearing = match self.shared.router.hearing(&method, params.as_deref(), profile.experimental) {
+            Some(Ok(hearing)) => hearing,
+            Some(Err(error)) => {
+                let connection = self.connection.id;
+                return tracing::warn!(%connection, method, "a notification was refused: {}", error.message);
+            }
+            None => return,
+        };
+        let Ok(permit) = self.notifications.clone().acquire_owned().await else { return };
+        let bytes = self.charge(length).await;
+        let key = hearing.order_key.unwrap_or_else(|| format!("notifications of {}", self.connection.id));
+        let mut place = self.shared.lanes.enter(&key);
+        let app = self.shared.app.clone();
+        let caller = Caller { connection: self.connection.clone() };
+        self.tasks.spawn(async move {
+            place.reached().await;
+            (hearing.run)(app, caller).await;
+            drop((place, bytes, permit));
+        });
+    }
+
+    /// Waits until what is under way leaves room for so many bytes more.
+    async fn charge(&self, length: usize) -> Option<OwnedSemaphorePermit> {
+        let length = length.min(self.shared.options.max_request_bytes).max(1);
+        let length = u32::try_from(length).unwrap_or(u32::MAX);
+        // Nobody closes it.
+        self.bytes.clone().acquire_many_owned(length).await.ok()
+    }
+
+    /// A panic was answered by the reply that went down with it. It is logged here and harms nobody else.
+    fn reap(&mut self) {
+        while let Some(ended) = self.tasks.try_join_next() {
+            if let Err(error) = ended {
+                tracing::error!(connection = %self.connection.id, "a handler failed: {error}");
+            }
+        }
+    }
+
+    /// The connection ends: it is told nothing more, and what it asked for goes on. `write` is what still writes the
+    /// last answers, for so long at most.
+    pub(crate) async fn end(mut self, write: impl Future<Output = ()>, grace: Duration) {
+        let id = self.connection.id;
+        self.shared.hub.disconnect(id);
+        self.connection.outbox.close();
+        let Shared { options, app, .. } = &*self.shared;
+        if timeout(options.grace_after_signal, app.disconnected(id)).await.is_err() {
+            tracing::error!(connection = %id, "what ran for the connection did not stop in time");
+        }
+        if timeout(grace, write).await.is_err() {
+            tracing::warn!(connection = %id, "ended with answers that were not written");
+        }
+        self.connection.kick();
+        self.reap();
+        self.tasks.detach_all();
+    }
+}

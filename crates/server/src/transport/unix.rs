@@ -1,0 +1,101 @@
+//! Clients over a Unix socket: lines, as over standard input and output, from processes of the same user.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tokio::net::{UnixListener, UnixStream};
+
+use super::listen::Listen;
+use crate::serve::ServeError;
+
+/// A socket that is open. Its file goes when this is dropped.
+#[derive(Debug)]
+pub(crate) struct UnixPort {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Which file it is: another server may have put its own there since.
+    file: (u64, u64),
+}
+
+impl UnixPort {
+    /// Takes the place of a socket that nobody listens on any more.
+    pub(crate) async fn bind(path: &Path) -> Result<Self, ServeError> {
+        let failed = |source| ServeError::Bind { listen: Listen::Unix(path.to_owned()), source };
+        clear(path).await?;
+        let listener = UnixListener::bind(path).map_err(failed)?;
+        let open = || {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+            let metadata = fs::symlink_metadata(path)?;
+            io::Result::Ok((metadata.dev(), metadata.ino()))
+        };
+        let file = open().map_err(failed)?;
+        Ok(Self { listener, path: path.to_owned(), file })
+    }
+
+    /// The next client. Processes of other users are turned away.
+    pub(crate) async fn accept(&self) -> io::Result<UnixStream> {
+        let own = rustix::process::geteuid().as_raw();
+        loop {
+            let (stream, _) = self.listener.accept().await?;
+            match stream.peer_cred() {
+                Ok(peer) if is_allowed(peer.uid(), own) => return Ok(stream),
+                Ok(peer) => tracing::warn!(uid = peer.uid(), "a client of another user was turned away"),
+                Err(error) => tracing::warn!(%error, "a client without a user was turned away"),
+            }
+        }
+    }
+
+    /// What is said on standard error.
+    pub(crate) fn banner(&self) -> String {
+        format!("oarlock app-server (Unix socket)\n  listening on: unix://{}\n", self.path.display())
+    }
+}
+
+/// The file's mode says the same; this holds also where modes are not looked at.
+fn is_allowed(peer: u32, own: u32) -> bool {
+    peer == own
+}
+
+async fn clear(path: &Path) -> Result<(), ServeError> {
+    let failed = |source| ServeError::Bind { listen: Listen::Unix(path.to_owned()), source };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+        Ok(metadata) if !metadata.file_type().is_socket() => {
+            return Err(ServeError::NotASocket(path.to_owned()));
+        }
+        Ok(_) => {}
+    }
+    match UnixStream::connect(path).await {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(failed)
+        }
+        // It answers, or it cannot be told: either way it is not ours to remove.
+        Ok(_) => Err(ServeError::SocketInUse(path.to_owned())),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+impl Drop for UnixPort {
+    fn drop(&mut self) {
+        let is_ours = fs::symlink_metadata(&self.path)
+            .is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == self.file);
+        if is_ours {
+            // Left behind, it is replaced by the next server.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_user_is_let_in() {
+        assert!(is_allowed(1000, 1000));
+        assert!(!is_allowed(1001, 1000) && !is_allowed(0, 1000));
+    }
+}

@@ -1,0 +1,202 @@
+//! Errors as the wire has them. The only file with JSON-RPC codes.
+
+use std::sync::LazyLock;
+
+use protocol::{CLIENT_REQUESTS, CodexErrorInfo, DecodeError, TurnError};
+use rpc::{Id, Line, shorten};
+use runtime::{Refusal, RuntimeError};
+use serde_json::Value;
+
+/// A longer name is a mistake or an attack: it is cut, and gets no list of all the others.
+const LONGEST_NAME: usize = 64;
+
+static METHODS: LazyLock<String> = LazyLock::new(|| {
+    let names: Vec<String> = CLIENT_REQUESTS.iter().map(|row| format!("`{}`", row.name)).collect();
+    names.join(", ")
+});
+
+/// Why a request failed, for the client.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WireError {
+    pub code: i64,
+    pub message: String,
+    /// What a client must act on. Left out when there is nothing.
+    pub data: Option<Value>,
+}
+
+impl WireError {
+    pub const INVALID_REQUEST: i64 = -32600;
+    pub const INVALID_PARAMS: i64 = -32602;
+    pub const INTERNAL: i64 = -32603;
+    pub const OVERLOADED: i64 = -32001;
+
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// Almost everything: a bad shape, something that is not there, a conflict with the state of things.
+    pub fn invalid_request(message: impl Into<String>) -> Self {
+        Self::new(Self::INVALID_REQUEST, message)
+    }
+
+    /// Input that is too large, and values that a method refuses.
+    pub fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(Self::INVALID_PARAMS, message)
+    }
+
+    /// The request was fine and the server failed.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Self::INTERNAL, message)
+    }
+
+    #[must_use]
+    pub fn with_data(self, data: Value) -> Self {
+        Self { data: Some(data), ..self }
+    }
+
+    pub(crate) fn overloaded() -> Self {
+        Self::new(Self::OVERLOADED, "Server overloaded; retry later.")
+    }
+
+    /// For a handler that ended without an answer, as by a panic.
+    pub(crate) fn unanswered() -> Self {
+        Self::internal("internal error: the request ended without an answer")
+    }
+
+    pub(crate) fn not_initialized() -> Self {
+        Self::invalid_request("Not initialized")
+    }
+
+    pub(crate) fn already_initialized() -> Self {
+        Self::invalid_request("Already initialized")
+    }
+
+    /// The words are those that known clients look for.
+    pub(crate) fn unknown_method(name: &str) -> Self {
+        let mut message = format!("Invalid request: unknown variant `{}`", shorten(name, LONGEST_NAME));
+        if name.len() <= LONGEST_NAME {
+            message.push_str(", expected one of ");
+            message.push_str(&METHODS);
+        }
+        Self::invalid_request(message)
+    }
+
+    /// A method of the protocol that this server does not carry out.
+    pub(crate) fn not_supported(method: &'static str) -> Self {
+        Self::invalid_request(format!("{method} is not supported yet"))
+    }
+
+    pub(crate) fn experimental(reason: &str) -> Self {
+        Self::invalid_request(format!("{reason} requires experimentalApi capability"))
+    }
+
+    pub(crate) fn no_params() -> Self {
+        Self::invalid_request("Invalid request: missing field `params`")
+    }
+
+    pub(crate) fn params_are_no_object() -> Self {
+        Self::invalid_request("Invalid request: invalid type: expected an object at `params`")
+    }
+
+    pub(crate) fn to_line(&self, id: &Id) -> Line {
+        // Text and numbers always can be written as JSON; a connection skips an empty line.
+        rpc::error(Some(id), self.code, &self.message, &self.data).unwrap_or_default()
+    }
+}
+
+impl From<DecodeError> for WireError {
+    fn from(error: DecodeError) -> Self {
+        Self::invalid_request(format!("Invalid request: {}", shorten(&error.to_string(), 900)))
+    }
+}
+
+/// Without a `_` arm: a new kind of failure must choose its code.
+impl From<RuntimeError> for WireError {
+    fn from(error: RuntimeError) -> Self {
+        use RuntimeError as E;
+        let code = match &error {
+            E::InvalidThreadId(_)
+            | E::UnknownThread(_)
+            | E::NotLoaded(_)
+            | E::NoRecord(_)
+            | E::NotArchived(_)
+            | E::NothingSaid(_)
+            | E::NoTurnsKept
+            | E::NoRollbackInMemory
+            | E::NoMetadataInMemory(_)
+            | E::ThreadExists(_)
+            | E::EmptyHistory
+            | E::HistoryWhileLoaded(_)
+            | E::OtherPath { .. }
+            | E::EmptyName
+            | E::EmptyGitInfo
+            | E::EmptyGitField(_)
+            | E::DynamicTool(_)
+            | E::NotSupported { .. }
+            | E::InvalidCursor(_)
+            | E::Cursor(_)
+            | E::Config(_)
+            | E::Login(_)
+            | E::Refused(_)
+            | E::NoExpectedTurn
+            | E::OtherTurn { .. }
+            | E::Gone(_) => Self::INVALID_REQUEST,
+            E::InputTooLarge { .. } => Self::INVALID_PARAMS,
+            E::UnreadableRecord { .. }
+            | E::InvalidConfig(_)
+            | E::Credentials(_)
+            | E::Provider(_)
+            | E::Storage(_)
+            | E::Defect => Self::INTERNAL,
+        };
+        let data = match &error {
+            E::InputTooLarge { max, actual } => Some(serde_json::json!({
+                "input_error_code": "input_too_large",
+                "max_chars": max,
+                "actual_chars": actual,
+            })),
+            E::Refused(refusal @ Refusal::NotSteerable(turn_kind)) => {
+                let error = TurnError {
+                    message: refusal.to_string(),
+                    codex_error_info: Some(CodexErrorInfo::ActiveTurnNotSteerable { turn_kind: *turn_kind }),
+                    additional_details: None,
+                };
+                serde_json::to_value(error).ok()
+            }
+            _ => None,
+        };
+        Self { data, ..Self::new(code, error.to_string()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_method_is_told_which_there_are() {
+        let message = WireError::unknown_method("hooks/list").message;
+        assert!(message.starts_with(
+            "Invalid request: unknown variant `hooks/list`, expected one of `initialize`, `thread/start`, "
+        ));
+        assert!(message.ends_with("`fuzzyFileSearch/sessionStop`"));
+    }
+
+    #[test]
+    fn a_long_name_gets_a_short_answer() {
+        assert!(WireError::unknown_method(&"x".repeat(1 << 20)).message.len() < 200);
+    }
+
+    #[test]
+    fn data_is_left_out_when_there_is_none() {
+        let line = |error: WireError| String::from_utf8(error.to_line(&Id::from(3))).unwrap_or_default();
+        assert_eq!(
+            line(WireError::overloaded()),
+            "{\"id\":3,\"error\":{\"code\":-32001,\"message\":\"Server overloaded; retry later.\"}}\n"
+        );
+        assert_eq!(
+            line(WireError::invalid_params("no").with_data(serde_json::json!({"a": 1}))),
+            "{\"id\":3,\"error\":{\"code\":-32602,\"message\":\"no\",\"data\":{\"a\":1}}}\n"
+        );
+    }
+}
