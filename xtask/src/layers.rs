@@ -41,6 +41,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("client", &["protocol", "rpc"]),
     ("testkit", ANYTHING),
     ("cli", ANYTHING),
+    ("bench", &[]),
     ("xtask", &["protocol"]),
 ];
 
