@@ -58,9 +58,6 @@ impl<'a> Walker<'a> {
         found: &mut Vec<String>,
     ) {
         let properties = schema.get("properties").and_then(Value::as_object);
-        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-        let missing = required.filter_map(Value::as_str).filter(|name| !fields.contains_key(*name));
-        found.extend(missing.map(|name| join(path, name)));
         let other = schema.get("additionalProperties");
         for (name, value) in fields {
             match (properties.and_then(|properties| properties.get(name)), other) {
@@ -71,6 +68,10 @@ impl<'a> Walker<'a> {
                 (None, None) => {}
             }
         }
+        // Decoding notices what is missing when it has seen all that is there.
+        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+        let missing = required.filter_map(Value::as_str).filter(|name| !fields.contains_key(*name));
+        found.extend(missing.map(|name| join(path, name)));
     }
 
     /// A union fits when one variant does. Otherwise the variant with the fewest mismatches is the one that was meant.
