@@ -1,28 +1,70 @@
 //! The `oarlock` binary: reads the command line and calls the crate that does the work.
 
+mod app_server;
+mod completions;
+mod demo;
+mod doctor;
+mod exec;
+mod flags;
 mod generate;
+mod logging;
 mod offline_model;
+mod session;
+mod terminal;
+mod threads;
+mod wording;
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::{Parser, Subcommand};
+use tracing_subscriber::filter::LevelFilter;
 
-/// An agent runtime commanded over JSON-RPC.
+use crate::flags::Flags;
+
+/// An agent runtime: one prompt at the terminal, or threads and turns over JSON-RPC.
 #[derive(Debug, Parser)]
-#[command(name = "oarlock", version, arg_required_else_help = true)]
+#[command(name = "oarlock", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
+    #[command(flatten)]
+    flags: Flags,
     #[command(subcommand)]
     command: Command,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  oarlock demo                                   see it work, without a key and without a network
+  oarlock exec \"explain this folder\"             one prompt, one answer
+  oarlock exec --provider offline \"say hello\"    the same with the model inside this program
+  git diff | oarlock exec --json -               the prompt from a pipe, events as JSON lines
+  oarlock exec resume --last \"now fix it\"        go on with the last thread of this folder
+  oarlock threads                                what there is to go on with
+  oarlock doctor                                 what is set up, and what to do about the rest
+  oarlock app-server                             serve an editor or another client on standard input and output
+
+Environment:
+  OARLOCK_HOME    settings and records; else CODEX_HOME, else ~/.oarlock
+  OPENAI_API_KEY  the key of the provider `openai`
+  RUST_LOG        which log lines to write to standard error; LOG_FORMAT=json writes them as JSON";
+
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// The exports of the app-server protocol. The server itself is not part of this release yet.
-    #[command(arg_required_else_help = true)]
-    AppServer {
-        #[command(subcommand)]
-        command: AppServerCommand,
-    },
+    /// Run one turn and print the answer.
+    #[command(after_help = EXEC_EXAMPLES)]
+    Exec(Box<exec::ExecArgs>),
+    /// List stored threads.
+    Threads(threads::Options),
+    /// Serve threads and turns to clients that speak JSON-RPC, or write the protocol to files.
+    #[command(args_conflicts_with_subcommands = true)]
+    AppServer(AppServer),
+    /// Show a real turn, with files and all, that needs no key and no network.
+    Demo(demo::Options),
+    /// Check what is set up, and say what to do about the rest.
+    Doctor(doctor::Options),
+    /// Print what makes a shell complete this program's commands.
+    #[command(after_help = completions::EXAMPLES)]
+    Completions(completions::Options),
     /// Serve the offline model as a Responses endpoint, for tests of programs that need a model.
     ///
     /// The offline model is a small deterministic test double inside this binary. It needs no key and no network, and
@@ -30,8 +72,30 @@ enum Command {
     OfflineModel(offline_model::Options),
 }
 
+const EXEC_EXAMPLES: &str = "\
+The answer goes to standard output, everything else to standard error.
+The exit code is 0 when the turn completed, and 1 when it failed or was stopped.
+
+Examples:
+  oarlock exec \"what does this project do?\"
+  oarlock exec -C ../other -s workspace-write \"add a licence file\"
+  oarlock exec --output-schema answer.schema.json -i shot.png \"read the numbers\"
+  oarlock exec -m NAME -c model_reasoning_effort=high -o answer.md - < question.txt
+  oarlock exec resume --last \"and now in French\"
+  oarlock exec resume 0199c0de-0000-7000-8000-000000000000 \"go on\"";
+
+#[derive(Debug, clap::Args)]
+struct AppServer {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    args: app_server::AppServerArgs,
+    #[command(subcommand)]
+    command: Option<Generate>,
+}
+
 #[derive(Debug, Subcommand)]
-enum AppServerCommand {
+enum Generate {
     /// Write the protocol as JSON Schema: one file per type and two bundles.
     #[command(name = "generate-json-schema")]
     JsonSchema(generate::Options),
@@ -44,24 +108,38 @@ enum AppServerCommand {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
-        // What a generator cannot do is about what the caller gave, which clap reports with 2 as well.
-        Command::AppServer { command } => exit(app_server(&command), 2),
-        Command::OfflineModel(options) => exit(offline_model::run(&options), 1),
-    }
-}
-
-fn app_server(command: &AppServerCommand) -> anyhow::Result<()> {
+    let Cli { flags, command } = Cli::parse();
     match command {
-        AppServerCommand::JsonSchema(options) => generate::run(options, protocol::export::json_schema),
-        AppServerCommand::Python(options) => generate::run(options, protocol::export::python),
-        AppServerCommand::TypeScript(options) => generate::run(options, protocol::export::typescript),
+        Command::Exec(args) => exit(exec::run(*args, flags), 1),
+        Command::Threads(options) => exit(threads::run(&options, flags), 1),
+        // What a generator cannot do is about what the caller gave, which clap reports with 2 as well.
+        Command::AppServer(AppServer { command: Some(command), .. }) => exit(write_protocol(&command), 2),
+        Command::AppServer(server) => exit(serve(server, flags), 1),
+        Command::Demo(options) => exit(demo::run(&options), 1),
+        Command::Doctor(options) => exit(doctor::run(options, flags), 1),
+        Command::Completions(options) => exit(completions::run::<Cli>(&options), 1),
+        Command::OfflineModel(options) => exit(offline_model::run(&options).map(|()| ExitCode::SUCCESS), 1),
     }
 }
 
-fn exit(result: anyhow::Result<()>, failure: u8) -> ExitCode {
+fn serve(server: AppServer, root: Flags) -> Result<ExitCode> {
+    let flags = root.then(server.flags).pairs()?;
+    logging::init(LevelFilter::WARN);
+    app_server::run(&server.args, flags)
+}
+
+fn write_protocol(command: &Generate) -> Result<ExitCode> {
+    let written = match command {
+        Generate::JsonSchema(options) => generate::run(options, protocol::export::json_schema),
+        Generate::Python(options) => generate::run(options, protocol::export::python),
+        Generate::TypeScript(options) => generate::run(options, protocol::export::typescript),
+    };
+    written.map(|()| ExitCode::SUCCESS)
+}
+
+fn exit(result: Result<ExitCode>, failure: u8) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("oarlock: {error:#}");
             ExitCode::from(failure)

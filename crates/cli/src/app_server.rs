@@ -1,0 +1,115 @@
+//! `oarlock app-server`: serves threads and turns to clients that speak JSON-RPC.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use protocol::{AbsolutePath, SessionSource};
+use runtime::config::{Home, Loader, LoaderOptions, Startup};
+use runtime::{Catalogue, Runtime, RuntimeOptions, StoreOptions, SystemClock};
+use server::{App, AuthFlags, AuthMode, HubAudience, Listen, ServerOptions, Signals};
+
+#[derive(Debug, Args)]
+pub(crate) struct AppServerArgs {
+    /// Where to serve: `stdio://`, `ws://IP:PORT` (port 0 picks a free one) or `unix://PATH`.
+    #[arg(long, value_name = "URL", default_value = "stdio://")]
+    listen: String,
+    /// The longest line or websocket message, in bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 32 << 20)]
+    max_line_bytes: usize,
+    /// Accepted for compatibility: this program collects no statistics.
+    #[arg(long, hide = true)]
+    analytics_default_enabled: bool,
+    #[command(flatten)]
+    auth: WsAuthArgs,
+}
+
+/// Who may open a websocket.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Websocket authentication")]
+struct WsAuthArgs {
+    /// What a client must bring as `Authorization: Bearer …`.
+    #[arg(long, value_name = "KIND")]
+    ws_auth: Option<WsAuthKind>,
+    /// Absolute path of the file that holds the token (capability-token).
+    #[arg(long, value_name = "FILE")]
+    ws_token_file: Option<PathBuf>,
+    /// Absolute path of the file that holds the secret, at least 32 bytes (signed-bearer-token).
+    #[arg(long, value_name = "FILE")]
+    ws_shared_secret_file: Option<PathBuf>,
+    /// The issuer a token must name.
+    #[arg(long, value_name = "NAME")]
+    ws_issuer: Option<String>,
+    /// The audience a token must name.
+    #[arg(long, value_name = "NAME")]
+    ws_audience: Option<String>,
+    /// How far clocks may differ.
+    #[arg(long, value_name = "SECONDS")]
+    ws_max_clock_skew_seconds: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum WsAuthKind {
+    /// A fixed secret.
+    CapabilityToken,
+    /// A JWT signed with a shared secret (HS256).
+    SignedBearerToken,
+}
+
+/// `flags` are those of `-c`, split into key and value.
+pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<ExitCode> {
+    let listen = Listen::parse(&args.listen)?;
+    let auth = args.auth.flags().load()?;
+    let home = Home::from_env()?;
+    let codex_home = AbsolutePath::new(home.reading().to_string_lossy())
+        .context("the home folder is not an absolute path")?;
+    let loader = Loader::new(home, flags, LoaderOptions::default());
+    let Startup { config, warnings } = loader.startup(std::env::current_dir().ok().as_deref());
+    let catalogue = match &config.model.catalog_json {
+        Some(file) => Catalogue::from_file(file)?,
+        None => Catalogue::bundled(),
+    };
+    let mut options = ServerOptions::new(listen, codex_home);
+    options.auth = auth;
+    options.max_line_bytes = args.max_line_bytes;
+    options.config_warnings = warnings.into_iter().map(Into::into).collect();
+
+    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let reason = tokio.block_on(async {
+        let hub = server::Hub::new();
+        let runtime = Runtime::new(RuntimeOptions {
+            loader,
+            audience: Arc::new(HubAudience(hub.clone())),
+            clock: Arc::new(SystemClock),
+            catalogue,
+            source: SessionSource::Vscode,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            store: StoreOptions::default(),
+        });
+        let app = Arc::new(App::new(hub.clone(), runtime));
+        let signals = Signals::of_process().context("signals cannot be handled")?;
+        anyhow::Ok(server::serve(options, app, hub, server::routes(), signals).await?)
+    })?;
+    tracing::debug!(?reason, "the server stops");
+    // A client that does not read must not keep the process.
+    tokio.shutdown_background();
+    Ok(ExitCode::SUCCESS)
+}
+
+impl WsAuthArgs {
+    fn flags(&self) -> AuthFlags {
+        AuthFlags {
+            mode: self.ws_auth.map(|kind| match kind {
+                WsAuthKind::CapabilityToken => AuthMode::CapabilityToken,
+                WsAuthKind::SignedBearerToken => AuthMode::SignedBearerToken,
+            }),
+            token_file: self.ws_token_file.clone(),
+            shared_secret_file: self.ws_shared_secret_file.clone(),
+            issuer: self.ws_issuer.clone(),
+            audience: self.ws_audience.clone(),
+            max_clock_skew_seconds: self.ws_max_clock_skew_seconds,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The single checks.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use journal::{JournalError, ListQuery, Store, StoreEvent, StoreOptions};
+use protocol::ThreadSourceKind;
+use runtime::Catalogue;
+use runtime::config::{Caller, Config, ConfigError, Credentials, Home, Loader, ProviderKind};
+
+use super::Check;
+use crate::exec::STARTED_BY_USERS;
+use crate::wording::warning_text;
+
+pub(super) fn home(home: &Home) -> Check {
+    let (reading, state) = (home.reading(), home.state());
+    let place = match reading == state {
+        true => reading.display().to_string(),
+        false => format!("{}, with our own files in {}", reading.display(), state.display()),
+    };
+    if !state.exists() {
+        return Check::ok("home", format!("{place} (made when it is first needed)"));
+    }
+    match fs::metadata(state) {
+        Ok(metadata) if metadata.is_dir() => Check::ok("home", place),
+        Ok(_) => Check::problem("home", format!("{place} is not a folder"), "point OARLOCK_HOME to a folder"),
+        Err(error) => Check::problem("home", format!("{place}: {error}"), "make the folder readable for you"),
+    }
+}
+
+pub(super) fn configuration(loader: &Loader, loaded: Result<&Config, &ConfigError>) -> Check {
+    let file = loader.home().config_file();
+    match loaded {
+        Err(error) => {
+            Check::problem("config", error.to_string(), "correct it; until then nothing can be started")
+        }
+        Ok(config) if config.warnings.is_empty() => {
+            let is_there = if file.exists() { "" } else { " (no such file; defaults are used)" };
+            let profile = config.profile.as_ref().map(|name| format!(", profile {name}")).unwrap_or_default();
+            Check::ok("config", format!("{}{is_there}{profile}", file.display()))
+        }
+        Ok(config) => {
+            let warnings = config.warnings.iter().map(warning_text).collect::<Vec<_>>().join("; ");
+            Check::note("config", format!("{}: {warnings}", file.display()), None)
+        }
+    }
+}
+
+/// Says whether there is a key, and never what it is.
+pub(super) fn provider(loader: &Loader, config: &Config) -> Check {
+    let provider = &config.provider;
+    if provider.kind == ProviderKind::Offline {
+        let summary = "offline: the small test model inside this program, which needs no key and no network";
+        return Check::ok("provider", summary);
+    }
+    let place = provider.base_url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
+    let name = format!("{}{place}", provider.id);
+    let without_key = |variable: &str| {
+        let advice = format!("set {variable}, or choose the offline model with `--provider offline`");
+        Check::problem("provider", format!("{name}: there is no key"), advice)
+    };
+    let stored = match Credentials::new(loader.home()).load() {
+        Ok(stored) => stored,
+        Err(error) => {
+            return Check::problem("provider", error.to_string(), "remove that file, or make it readable");
+        }
+    };
+    match provider.credential(loader.environment(), stored.as_ref(), Caller::Exec) {
+        Ok(Some(_)) => Check::ok("provider", format!("{name}: there is a key (not tried out)")),
+        Ok(None) if provider.requires_openai_auth => without_key("OPENAI_API_KEY"),
+        Ok(None) => Check::ok("provider", format!("{name}: needs no key (not tried out)")),
+        Err(ConfigError::MissingEnv { variable, .. }) => without_key(&variable),
+        Err(error) => Check::problem("provider", format!("{name}: {error}"), "correct the provider's table"),
+    }
+}
+
+pub(super) fn model(config: &Config) -> Check {
+    let catalogue = match &config.model.catalog_json {
+        None => Catalogue::bundled(),
+        Some(path) => match Catalogue::from_file(path) {
+            Ok(catalogue) => catalogue,
+            Err(error) => return Check::problem("model", error.to_string(), "correct model_catalog_json"),
+        },
+    };
+    let is_offline = config.provider.kind == ProviderKind::Offline;
+    let default = if is_offline { "offline" } else { catalogue.default_model() };
+    match &config.model.name {
+        Some(name) if catalogue.lookup(name).is_fallback && !is_offline => {
+            let summary = format!("{name}: not in the list of known models; its limits are guessed");
+            Check::note("model", summary, Some("set model_context_window if the guess is wrong"))
+        }
+        Some(name) => Check::ok("model", name.as_str()),
+        None => Check::ok("model", format!("{default} (nothing else is configured)")),
+    }
+}
+
+/// The records of threads, and the index made from them.
+pub(super) fn records(home: &Home) -> Vec<Check> {
+    if !home.state().is_dir() {
+        return vec![Check::ok("records", "none yet")];
+    }
+    let unusable = |error: &JournalError| {
+        Check::problem("records", error.to_string(), "make the folder writable, or free some space")
+    };
+    let events: Arc<Mutex<Vec<StoreEvent>>> = Arc::default();
+    let heard = events.clone();
+    let observer = Arc::new(move |event: &StoreEvent| {
+        heard.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
+    });
+    let store = Store::open(home.state(), StoreOptions { observer, ..StoreOptions::default() });
+    let store = match store.and_then(|store| store.check_writable().map(|()| store)) {
+        Ok(store) => store,
+        Err(error) => return vec![unusable(&error)],
+    };
+    let index = store.refresh_index();
+    let counted = count(&store, false).and_then(|active| Ok((active, count(&store, true)?)));
+    let (active, archived) = match counted {
+        Ok(counted) => counted,
+        Err(error) => return vec![unusable(&error)],
+    };
+    let damaged = active.damaged + archived.damaged;
+    let summary = format!("{} threads, {} more in the archive", active.threads, archived.threads);
+    let records = match damaged {
+        0 => Check::ok("records", summary),
+        _ => Check::note(
+            "records",
+            format!("{summary}; {damaged} of them are damaged and are read as far as possible"),
+            Some("`oarlock threads --all` marks them"),
+        ),
+    };
+    let events = events.lock().unwrap_or_else(PoisonError::into_inner);
+    let in_memory = events.iter().find(|event| matches!(event, StoreEvent::IndexInMemory { .. }));
+    let index = match (index, in_memory) {
+        (Err(error), _) => Check::note("index", error.to_string(), Some("lists are slower without it")),
+        (Ok(()), Some(event)) => Check::note("index", event.to_string(), Some("lists are slower without it")),
+        (Ok(()), None) => Check::ok("index", "agrees with the records"),
+    };
+    vec![records, index]
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    threads: usize,
+    damaged: usize,
+}
+
+fn count(store: &Store, archived: bool) -> Result<Count, JournalError> {
+    let mut source_kinds = STARTED_BY_USERS.to_vec();
+    source_kinds.push(ThreadSourceKind::SubAgent);
+    let mut query =
+        ListQuery { limit: 100, archived, source_kinds, with_silent: true, ..ListQuery::default() };
+    let mut count = Count::default();
+    loop {
+        let page = store.list(&query)?;
+        count.threads += page.threads.len();
+        count.damaged += page.threads.iter().filter(|row| row.is_damaged).count();
+        match page.next_cursor {
+            Some(cursor) => query.cursor = Some(cursor),
+            None => return Ok(count),
+        }
+    }
+}
+
+pub(super) fn workspace(cwd: Option<&Path>) -> Check {
+    match cwd {
+        None => Check::problem("folder", "the current folder is gone", "change to another one"),
+        Some(cwd) if crate::exec::is_in_repository(cwd) => {
+            Check::ok("folder", format!("{} (in a git repository)", cwd.display()))
+        }
+        Some(cwd) => Check::note(
+            "folder",
+            format!("{} is not in a git repository", cwd.display()),
+            Some("`oarlock exec` works here only with --skip-git-repo-check"),
+        ),
+    }
+}
+
+pub(super) fn sandbox() -> Check {
+    let summary = "this build has no sandbox for commands yet, and its agent runs none";
+    Check::note("sandbox", summary, None)
+}

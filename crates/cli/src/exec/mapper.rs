@@ -1,0 +1,128 @@
+//! From what a thread says to the events of `exec --json`. No clock and no I/O: the same words in, the same events out.
+
+use std::collections::BTreeMap;
+
+use protocol::{ItemId, ServerNotification, ThreadItem, Turn, TurnPlanStep, TurnPlanStepStatus, TurnStatus};
+
+use super::details::{begins, details};
+use super::event::{Details, Event, Item, Problem, Todo, Usage};
+use crate::terminal::item_id;
+use crate::wording::{error_text, with_details};
+
+/// Numbers the items of one run and remembers which are still open.
+#[derive(Debug, Default)]
+pub(crate) struct Mapper {
+    numbered: usize,
+    /// The thread's id of an item that was told to have begun, and how it looked then.
+    open: BTreeMap<ItemId, Item>,
+    plan: Option<Item>,
+    usage: Usage,
+    last_error: Option<String>,
+}
+
+impl Mapper {
+    /// Something the user should know that is no part of the turn.
+    pub(crate) fn warning(&mut self, message: String) -> Event {
+        Event::ItemCompleted { item: self.number(Details::Error { message }) }
+    }
+
+    pub(crate) fn on(&mut self, notification: &ServerNotification) -> Vec<Event> {
+        match notification {
+            ServerNotification::TurnStarted(_) => vec![Event::TurnStarted],
+            ServerNotification::TurnCompleted(told) => self.turn_completed(&told.turn),
+            ServerNotification::ItemStarted(told) => self.item_started(&told.item),
+            ServerNotification::ItemCompleted(told) => self.item_completed(&told.item),
+            ServerNotification::TurnPlanUpdated(told) => vec![self.plan_updated(&told.plan)],
+            ServerNotification::ThreadTokenUsageUpdated(told) => {
+                let total = &told.token_usage.total;
+                self.usage = Usage {
+                    input_tokens: total.input_tokens,
+                    cached_input_tokens: total.cached_input_tokens,
+                    output_tokens: total.output_tokens,
+                    reasoning_output_tokens: total.reasoning_output_tokens,
+                };
+                Vec::new()
+            }
+            ServerNotification::Error(told) => {
+                let message = error_text(&told.error);
+                self.last_error = Some(message.clone());
+                vec![Event::Error { message }]
+            }
+            ServerNotification::ConfigWarning(told) => {
+                vec![self.warning(with_details(&told.summary, told.details.as_deref()))]
+            }
+            ServerNotification::DeprecationNotice(told) => {
+                vec![self.warning(with_details(&told.summary, told.details.as_deref()))]
+            }
+            ServerNotification::ModelRerouted(told) => {
+                let (from, to) = (&told.from_model, &told.to_model);
+                vec![self.warning(format!("the provider answered with {to} instead of {from}"))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn number(&mut self, details: Details) -> Item {
+        let id = format!("item_{}", self.numbered);
+        self.numbered += 1;
+        Item { id, details }
+    }
+
+    fn item_started(&mut self, item: &ThreadItem) -> Vec<Event> {
+        let Some(details) = details(item).filter(begins) else { return Vec::new() };
+        let numbered = self.number(details);
+        self.open.insert(item_id(item).clone(), numbered.clone());
+        vec![Event::ItemStarted { item: numbered }]
+    }
+
+    fn item_completed(&mut self, item: &ThreadItem) -> Vec<Event> {
+        let Some(details) = details(item) else { return Vec::new() };
+        let item = match self.open.remove(item_id(item)) {
+            Some(begun) => Item { id: begun.id, details },
+            None => self.number(details),
+        };
+        vec![Event::ItemCompleted { item }]
+    }
+
+    fn plan_updated(&mut self, plan: &[TurnPlanStep]) -> Event {
+        let items = plan.iter().map(|step| Todo {
+            text: step.step.clone(),
+            completed: matches!(step.status, TurnPlanStepStatus::Completed),
+        });
+        let details = Details::TodoList { items: items.collect() };
+        match self.plan.take() {
+            Some(before) => {
+                let item = Item { id: before.id, details };
+                self.plan = Some(item.clone());
+                Event::ItemUpdated { item }
+            }
+            None => {
+                let item = self.number(details);
+                self.plan = Some(item.clone());
+                Event::ItemStarted { item }
+            }
+        }
+    }
+
+    fn turn_completed(&mut self, turn: &Turn) -> Vec<Event> {
+        let left = std::mem::take(&mut self.open).into_values();
+        let left = left.map(|Item { id, details }| Item { id, details: details.abandoned() });
+        let mut events: Vec<Event> =
+            left.chain(self.plan.take()).map(|item| Event::ItemCompleted { item }).collect();
+        let last_error = self.last_error.take();
+        match turn.status {
+            TurnStatus::Completed => events.push(Event::TurnCompleted { usage: self.usage }),
+            TurnStatus::Failed => {
+                let told = turn.error.as_ref().map(error_text).or(last_error);
+                let message = told.unwrap_or_else(|| "the turn failed".to_owned());
+                events.push(Event::TurnFailed { error: Problem { message } });
+            }
+            TurnStatus::Interrupted | TurnStatus::InProgress => {}
+        }
+        events
+    }
+}
+
+#[cfg(test)]
+#[path = "mapper_tests.rs"]
+mod tests;

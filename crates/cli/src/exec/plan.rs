@@ -1,0 +1,212 @@
+//! From options to what the runtime is asked: everything that can be wrong is found before a thread exists.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use protocol::{AskForApproval, ThreadId, ThreadStartParams, UserInput};
+use runtime::Catalogue;
+use runtime::config::{Config, LoadRequest, Loader, LoaderOptions};
+use serde_json::{Value, json};
+
+use super::args::ExecOptions;
+use crate::wording::warning_text;
+
+/// Keys that choose a model. Given on the line, they count for a stored thread as well.
+const MODEL_KEYS: &[&str] = &["model", "model_provider", "model_reasoning_effort"];
+
+/// All that a run needs.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) loader: Loader,
+    pub(super) catalogue: Catalogue,
+    pub(super) folder: PathBuf,
+    pub(super) hides_reasoning: bool,
+    pub(super) output_schema: Option<Value>,
+    pub(super) images: Vec<UserInput>,
+    pub(super) warnings: Vec<String>,
+    choices: Choices,
+}
+
+/// What the thread is opened with.
+#[derive(Debug)]
+struct Choices {
+    model: Option<String>,
+    provider: Option<String>,
+    sandbox: Option<protocol::SandboxMode>,
+    ephemeral: bool,
+    thread_source: Option<String>,
+    /// Flags that choose a model.
+    model_flags: Vec<(String, String)>,
+}
+
+impl Plan {
+    pub(super) fn make(options: &ExecOptions) -> Result<Self> {
+        let folder = folder(options.cd.as_deref())?;
+        if !options.skip_git_repo_check && !options.yolo && !is_in_repository(&folder) {
+            bail!(
+                "{} is not inside a git repository, so changes there could not be undone; add \
+                 --skip-git-repo-check to work there all the same",
+                folder.display()
+            );
+        }
+        let output_schema = options.output_schema.as_deref().map(read_schema).transpose()?;
+        let images = options.images.iter().map(|path| image(path)).collect::<Result<Vec<_>>>()?;
+        let mut flags = options.flags.pairs()?;
+        flags.extend(options.profile.iter().map(|name| ("profile".to_owned(), quoted(name))));
+        let loader = options.flags.loader()?;
+        let loader = Loader::new(loader.home().clone(), flags.clone(), LoaderOptions::default());
+        let request = LoadRequest { cwd: Some(folder.clone()), ..LoadRequest::default() };
+        let config = loader.load(&request)?;
+        let loader = match writable_roots(options, &config)? {
+            None => loader,
+            Some(roots) => {
+                let mut flags = flags.clone();
+                flags.push(("sandbox_workspace_write.writable_roots".to_owned(), roots));
+                Loader::new(loader.home().clone(), flags, LoaderOptions::default())
+            }
+        };
+        let catalogue = match &config.model.catalog_json {
+            Some(path) => Catalogue::from_file(path)?,
+            None => Catalogue::bundled(),
+        };
+        let warnings = loader.startup(Some(&folder)).warnings;
+        let (provider, model) = model_choice(options, &config)?;
+        let choices = Choices {
+            model,
+            provider,
+            sandbox: options.sandbox_mode(),
+            ephemeral: options.ephemeral,
+            thread_source: options.thread_source.clone(),
+            model_flags: flags.into_iter().filter(|(key, _)| MODEL_KEYS.contains(&key.as_str())).collect(),
+        };
+        Ok(Self {
+            loader,
+            catalogue,
+            folder,
+            hides_reasoning: config.hide_agent_reasoning,
+            output_schema,
+            images,
+            warnings: warnings.iter().map(warning_text).chain(config.unfinished_features_warning()).collect(),
+            choices,
+        })
+    }
+
+    /// Images come before the text.
+    pub(super) fn input(&self, prompt: &str) -> Vec<UserInput> {
+        let text = UserInput::Text { text: prompt.to_owned(), text_elements: Vec::new() };
+        self.images.iter().cloned().chain([text]).collect()
+    }
+
+    pub(super) fn is_ephemeral(&self) -> bool {
+        self.choices.ephemeral
+    }
+
+    /// Nobody is there to be asked, so nothing may ask.
+    pub(super) fn start_params(&self) -> ThreadStartParams {
+        ThreadStartParams {
+            model: self.choices.model.clone(),
+            model_provider: self.choices.provider.clone(),
+            cwd: Some(self.folder.to_string_lossy().into_owned()),
+            approval_policy: Some(AskForApproval::Never),
+            sandbox: self.choices.sandbox,
+            thread_source: self.choices.thread_source.clone(),
+            ephemeral: Some(self.choices.ephemeral),
+            ..ThreadStartParams::default()
+        }
+    }
+
+    /// The same choices for a stored thread, as `thread/resume` and `thread/fork` take them.
+    pub(super) fn reopen_params<T: serde::de::DeserializeOwned>(&self, thread_id: &ThreadId) -> Result<T> {
+        let choices = &self.choices;
+        let flags = choices.model_flags.iter();
+        let config: serde_json::Map<String, Value> =
+            flags.map(|(key, value)| (key.clone(), value.trim_matches(['"', '\'']).into())).collect();
+        let mut params = json!({
+            "threadId": thread_id,
+            "model": choices.model,
+            "modelProvider": choices.provider,
+            "cwd": self.folder.to_string_lossy(),
+            "approvalPolicy": AskForApproval::Never,
+            "sandbox": choices.sandbox,
+            "excludeTurns": true,
+        });
+        if !config.is_empty() {
+            params["config"] = config.into();
+        }
+        if choices.ephemeral {
+            params["ephemeral"] = true.into();
+        }
+        Ok(serde_json::from_value(params)?)
+    }
+}
+
+fn folder(cd: Option<&Path>) -> Result<PathBuf> {
+    let Some(cd) = cd else { return std::env::current_dir().context("the current folder cannot be used") };
+    let folder = fs::canonicalize(cd).with_context(|| format!("--cd {}", cd.display()))?;
+    if !folder.is_dir() {
+        bail!("--cd {} is not a folder", cd.display());
+    }
+    Ok(folder)
+}
+
+pub(crate) fn is_in_repository(folder: &Path) -> bool {
+    folder.ancestors().any(|folder| folder.join(".git").exists())
+}
+
+fn read_schema(path: &Path) -> Result<Value> {
+    let text = fs::read_to_string(path)
+        .with_context(|| format!("--output-schema {} cannot be read", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("--output-schema {} is not JSON", path.display()))
+}
+
+fn image(path: &Path) -> Result<UserInput> {
+    let problem = || format!("--image {} cannot be read", path.display());
+    let path = fs::canonicalize(path).with_context(problem)?;
+    fs::File::open(&path).with_context(problem)?;
+    Ok(UserInput::LocalImage { path: path.to_string_lossy().into_owned() })
+}
+
+/// The folders of `--add-dir` after those of the configuration, as a value of the configuration.
+fn writable_roots(options: &ExecOptions, config: &Config) -> Result<Option<String>> {
+    if options.add_dir.is_empty() {
+        return Ok(None);
+    }
+    let configured = config.merged.get("sandbox_workspace_write");
+    let configured = configured.and_then(|table| table.get("writable_roots")?.as_array());
+    let configured = configured.into_iter().flatten().filter_map(|root| root.as_str()).map(str::to_owned);
+    let added = options.add_dir.iter().map(|path| {
+        let absolute = std::path::absolute(path).with_context(|| format!("--add-dir {}", path.display()))?;
+        Ok(absolute.to_string_lossy().into_owned())
+    });
+    let roots = configured.map(Ok).chain(added).collect::<Result<Vec<String>>>()?;
+    let roots: Vec<String> = roots.iter().map(|root| quoted(root)).collect();
+    Ok(Some(format!("[{}]", roots.join(", "))))
+}
+
+/// A text as TOML, whose quotes are those of JSON.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// Provider and model where the line chooses them.
+fn model_choice(options: &ExecOptions, config: &Config) -> Result<(Option<String>, Option<String>)> {
+    if !options.oss && options.local_provider.is_none() {
+        // A profile named on the line is a choice as well, and a stored thread is to follow it.
+        let profile = options.profile.as_ref().map(|_| config);
+        let provider = options.provider.clone().or_else(|| profile.map(|config| config.provider.id.clone()));
+        let model = options.model.clone().or_else(|| profile.and_then(|config| config.model.name.clone()));
+        return Ok((provider, model));
+    }
+    let configured = config.merged.get("oss_provider").and_then(|value| value.as_str());
+    let Some(provider) = options.local_provider.as_deref().or(configured) else {
+        bail!(
+            "--oss needs to know which server to ask; add --local-provider lmstudio or --local-provider ollama"
+        );
+    };
+    let model = options.model.clone().unwrap_or_else(|| match provider {
+        "lmstudio" => "openai/gpt-oss-20b".to_owned(),
+        _ => "gpt-oss:20b".to_owned(),
+    });
+    Ok((Some(provider.to_owned()), Some(model)))
+}

@@ -1,0 +1,238 @@
+//! One thread of the runtime inside this process, followed to the end of a turn.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use protocol::{
+    DynamicToolCallParams, DynamicToolCallResponse, ServerNotification, SessionSource, ThreadId, ThreadItem,
+    ThreadStatus, TurnId, TurnStartParams, TurnStatus, UserInput,
+};
+use runtime::config::Loader;
+use runtime::{
+    Answer, Audience, BoxFuture, Catalogue, Identity, Runtime, RuntimeOptions, StoreOptions, SystemClock,
+};
+use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+
+/// How many notifications may wait for the screen; after that the thread waits.
+const WAITING: usize = 256;
+/// How long threads may take to put themselves away.
+const GRACE: Duration = Duration::from_secs(5);
+/// Overrides the name under which the process is known to providers.
+const ORIGINATOR_VARIABLE: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
+
+/// Who sees what a thread says.
+pub(crate) trait Output {
+    fn heard(&mut self, notification: &ServerNotification) -> io::Result<()>;
+}
+
+/// Runs tools that the model calls and this process brought along.
+pub(crate) trait ClientTools: fmt::Debug + Send + Sync {
+    fn call(&self, params: &DynamicToolCallParams) -> DynamicToolCallResponse;
+}
+
+/// The runtime, and what its threads say.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) runtime: Runtime,
+    heard: mpsc::Receiver<(ThreadId, ServerNotification)>,
+}
+
+/// What the turn is asked with.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) thread_id: ThreadId,
+    pub(crate) input: Vec<UserInput>,
+    pub(crate) output_schema: Option<Value>,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ending {
+    pub(crate) status: TurnStatus,
+    /// What the agent said last.
+    pub(crate) message: Option<String>,
+    /// An error that was not tried again was told.
+    pub(crate) has_failed: bool,
+}
+
+impl Ending {
+    pub(crate) fn is_good(&self) -> bool {
+        self.status == TurnStatus::Completed && !self.has_failed
+    }
+}
+
+impl Session {
+    /// Touches no file.
+    pub(crate) fn new(loader: Loader, catalogue: Catalogue, tools: Option<Arc<dyn ClientTools>>) -> Self {
+        let (told, heard) = mpsc::channel(WAITING);
+        let originator = loader.environment().text(ORIGINATOR_VARIABLE);
+        let runtime = Runtime::new(RuntimeOptions {
+            loader,
+            audience: Arc::new(Listener { told, tools }),
+            clock: Arc::new(SystemClock),
+            catalogue,
+            source: SessionSource::Exec,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            store: StoreOptions::default(),
+        });
+        if let Some(originator) = originator {
+            runtime.set_identity(Identity { originator, ..Identity::default() });
+        }
+        Self { runtime, heard }
+    }
+
+    /// Runs one turn to its end. The first Ctrl-C or SIGTERM stops the turn, the second one the process.
+    pub(crate) async fn run_turn(&mut self, request: Request, output: &mut dyn Output) -> Result<Ending> {
+        let mut stop = Stop::new()?;
+        let thread_id = request.thread_id.clone();
+        let turn_id = self.start_turn(request).await?;
+        let mut ending = Ending { status: TurnStatus::InProgress, message: None, has_failed: false };
+        let mut trouble = None;
+        while ending.status == TurnStatus::InProgress {
+            let (thread, notification) = tokio::select! {
+                heard = self.heard.recv() => heard.context("the runtime has ended")?,
+                exit_code = stop.asked() => {
+                    if stop.count > 1 {
+                        std::process::exit(exit_code);
+                    }
+                    self.interrupt(&thread_id);
+                    continue;
+                }
+            };
+            // What children of the thread do is told by the thread's own items.
+            if thread != thread_id {
+                continue;
+            }
+            ending.learn(&turn_id, &notification);
+            if trouble.is_none()
+                && let Err(error) = output.heard(&notification)
+            {
+                // Nobody reads what is written, so nobody wants the rest of the work.
+                trouble = Some(error);
+                self.interrupt(&thread_id);
+            }
+            if self.is_broken(&thread_id, &notification) {
+                bail!("the thread stopped in the middle of its turn by a defect in this program");
+            }
+        }
+        match trouble {
+            Some(error) => Err(error).context("the output cannot be written"),
+            None => Ok(ending),
+        }
+    }
+
+    async fn start_turn(&self, request: Request) -> Result<TurnId> {
+        let Request { thread_id, input, output_schema } = request;
+        let mut params = json!({ "threadId": thread_id, "input": input });
+        if let Some(schema) = output_schema {
+            params["outputSchema"] = schema;
+        }
+        let params: TurnStartParams = serde_json::from_value(params)?;
+        let (told, wait) = oneshot::channel();
+        let answer = Answer::new(move |turn| drop(told.send(turn)));
+        self.runtime.start_turn(params, answer).await;
+        Ok(wait.await.context("the runtime has ended")??.id)
+    }
+
+    fn interrupt(&self, thread_id: &ThreadId) {
+        let (runtime, thread_id) = (self.runtime.clone(), thread_id.clone());
+        // The end of the turn comes as a notification; there is nothing else to wait for.
+        tokio::spawn(async move { runtime.interrupt_turn(&thread_id, Answer::new(|_| ())).await });
+    }
+
+    fn is_broken(&self, thread_id: &ThreadId, notification: &ServerNotification) -> bool {
+        let is_error = matches!(notification,
+            ServerNotification::ThreadStatusChanged(told) if told.status == ThreadStatus::SystemError);
+        is_error && self.runtime.thread(thread_id).is_err()
+    }
+
+    /// Puts every thread away. What they still say is heard by nobody.
+    pub(crate) async fn close(self) {
+        drop(self.heard);
+        self.runtime.shut_down(GRACE).await;
+    }
+}
+
+impl Ending {
+    fn learn(&mut self, turn_id: &TurnId, notification: &ServerNotification) {
+        match notification {
+            ServerNotification::ItemCompleted(told) => {
+                if let ThreadItem::AgentMessage { text, .. } = &told.item {
+                    self.message = Some(text.clone());
+                }
+            }
+            ServerNotification::Error(told) => self.has_failed |= !told.will_retry,
+            ServerNotification::TurnCompleted(told) if told.turn.id == *turn_id => {
+                self.status = told.turn.status;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Signals that ask for an end.
+struct Stop {
+    interrupt: Signal,
+    terminate: Signal,
+    count: u32,
+}
+
+impl Stop {
+    fn new() -> Result<Self> {
+        let listen = |kind| signal(kind).context("signals cannot be received");
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            count: 0,
+        })
+    }
+
+    /// The exit code that goes with the signal.
+    async fn asked(&mut self) -> i32 {
+        let signal = tokio::select! {
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.terminate.recv() => SignalKind::terminate(),
+        };
+        self.count += 1;
+        128 + signal.as_raw_value()
+    }
+}
+
+/// The audience of a process with nobody to ask.
+struct Listener {
+    told: mpsc::Sender<(ThreadId, ServerNotification)>,
+    tools: Option<Arc<dyn ClientTools>>,
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener").field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+impl Audience for Listener {
+    fn tell<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            // Nobody listens any more once the turn is over.
+            let _ = self.told.send((thread.clone(), notification)).await;
+        })
+    }
+
+    fn call_tool(
+        &self,
+        params: DynamicToolCallParams,
+    ) -> BoxFuture<'static, Result<DynamicToolCallResponse, String>> {
+        let tools = self.tools.clone();
+        Box::pin(async move {
+            match tools {
+                Some(tools) => Ok(tools.call(&params)),
+                None => Err(format!("no client is connected that could run `{}`", params.tool)),
+            }
+        })
+    }
+}

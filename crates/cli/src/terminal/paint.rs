@@ -1,0 +1,90 @@
+//! Colours, and text that is safe to show.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use clap::ValueEnum;
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// Puts colours around text, or leaves them out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Paint {
+    is_on: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    Strong,
+    Faint,
+    Good,
+    Bad,
+    Careful,
+    Busy,
+}
+
+impl Paint {
+    /// What the choice comes to on this output. `NO_COLOR` and a dumb terminal count unless colours are asked for.
+    pub(crate) fn choose(color: Color, is_terminal: bool) -> Self {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Self::decide(color, is_terminal && !is_set("NO_COLOR") && !is_dumb)
+    }
+
+    pub(crate) fn decide(color: Color, is_fit: bool) -> Self {
+        let is_on = match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => is_fit,
+        };
+        Self { is_on }
+    }
+
+    pub(crate) fn text(self, style: Style, text: impl Display) -> String {
+        let code = match style {
+            _ if !self.is_on => return text.to_string(),
+            Style::Plain => return text.to_string(),
+            Style::Strong => "1",
+            Style::Faint => "2",
+            Style::Good => "32",
+            Style::Bad => "31",
+            Style::Careful => "33",
+            Style::Busy => "36",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+/// Without what a terminal would obey: models and tools write whatever they like.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    let is_obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if text.contains(is_obeyed) { text.replace(is_obeyed, "").into() } else { text.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_come_by_choice_or_by_terminal() {
+        let red = |color, is_fit| Paint::decide(color, is_fit).text(Style::Bad, "x");
+        assert_eq!(red(Color::Auto, true), "\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(red(Color::Always, false), "\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(red(Color::Auto, false), "x");
+        assert_eq!(red(Color::Never, true), "x");
+    }
+
+    #[test]
+    fn nothing_a_terminal_obeys_gets_through() {
+        assert_eq!(clean("a\u{1b}[2Jb\r\u{9b}c\td\n"), "a[2Jbc\td\n");
+        assert!(matches!(clean("plain"), Cow::Borrowed(_)));
+    }
+}

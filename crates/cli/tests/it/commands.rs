@@ -1,0 +1,184 @@
+//! The other commands.
+
+use std::fs;
+
+use crate::support::{Place, records};
+
+#[test]
+fn threads_are_listed_for_people_and_programs() {
+    let place = Place::new();
+    let empty = place.run(&["threads"]).good();
+    assert!(empty.out.contains("No threads"), "{}", empty.out);
+    let mut shared = place.command(&["threads"]);
+    let output =
+        shared.env_remove("OARLOCK_HOME").env("CODEX_HOME", place.root()).output().expect("the binary runs");
+    assert!(output.status.success() && !place.root().join("oarlock").exists(), "looking makes nothing");
+    let ids: Vec<String> = ["one", "two", "three"]
+        .map(|word| place.offline(&["--json", &format!("say {word}")]).good().thread_id())
+        .into();
+    let table = place.run(&["threads"]).good().out;
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 4, "{table}");
+    let column = lines[0].find("ABOUT").expect("a column");
+    for (line, (id, word)) in lines[1..].iter().zip(ids.iter().zip(["one", "two", "three"]).rev()) {
+        assert!(line.starts_with(id) && line.contains("offline/offline"), "{table}");
+        assert!(line[column..].starts_with(&format!("say {word}")), "aligned, and newest first: {table}");
+    }
+    let document = place.run(&["threads", "--json", "--limit", "2"]).good().document();
+    let data = document["data"].as_array().expect("a list");
+    assert_eq!(data.len(), 2);
+    assert_eq!((&data[0]["id"], &data[0]["model"]), (&ids[2].as_str().into(), &"offline".into()));
+    let found = place.run(&["threads", "--json", "--search", "one"]).good().document();
+    assert_eq!(found["data"][0]["id"], ids[0].as_str());
+    for none in [&["--provider", "openai"][..], &["--archived"]] {
+        let arguments = [&["threads", "--json"], none].concat();
+        assert_eq!(place.run(&arguments).good().document()["data"], serde_json::json!([]), "{none:?}");
+    }
+    assert_eq!(place.run(&["threads", "--all", "--here"]).good().out.lines().count(), 4);
+}
+
+#[test]
+fn doctor_says_what_is_missing() {
+    let place = Place::new();
+    let ran = place.run(&["doctor", "--json"]).bad();
+    let document = ran.document();
+    assert_eq!(document["ok"], false);
+    let check = |document: &serde_json::Value, name: &str| {
+        let checks = document["checks"].as_array().expect("checks");
+        checks.iter().find(|check| check["name"] == name).expect("the check").clone()
+    };
+    assert_eq!(check(&document, "provider")["status"], "problem");
+    let advice = check(&document, "provider")["advice"].to_string();
+    assert!(advice.contains("OPENAI_API_KEY") && advice.contains("offline"), "{advice}");
+    assert_eq!(check(&document, "sandbox")["status"], "note");
+    assert!(document["features"].as_object().is_some_and(|features| features.contains_key("shell_tool")));
+
+    for arguments in [
+        &["doctor", "--json", "--provider", "offline"][..],
+        &["-c", "model_provider=offline", "doctor", "--json"],
+    ] {
+        let document = place.run(arguments).good().document();
+        assert_eq!(document["ok"], true, "{document}");
+        assert_eq!(check(&document, "home")["status"], "ok");
+    }
+    let mut with_key = place.command(&["doctor", "--json"]);
+    let output = with_key.env("OPENAI_API_KEY", "sk-very-secret").output().expect("the binary runs");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && !told.contains("very-secret"), "{told}");
+}
+
+#[test]
+fn doctor_finds_bad_files() {
+    let place = Place::new();
+    place.offline(&["say one"]).good();
+    let path = &records(&place.home())[0];
+    let text = fs::read_to_string(path).expect("a record");
+    let (head, tail) = text.split_once('\n').expect("lines");
+    fs::write(path, format!("{head}\nnot a record\n{tail}")).expect("written");
+    let ran = place.run(&["doctor", "--provider", "offline"]).good();
+    assert!(ran.out.contains("1 of them are damaged"), "{}", ran.out);
+    fs::write(place.home().join("config.toml"), "model = 5\n").expect("written");
+    let ran = place.run(&["doctor"]).bad();
+    assert!(ran.out.contains("problem  config") && ran.out.contains("config.toml:1:"), "{}", ran.out);
+    let mut elsewhere = place.command(&["doctor"]);
+    let output =
+        elsewhere.env_remove("OARLOCK_HOME").env("CODEX_HOME", "/nowhere").output().expect("the binary runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("CODEX_HOME"));
+}
+
+#[test]
+fn the_demo_works_everywhere_and_touches_nothing() {
+    let place = Place::new();
+    let mut command = place.command(&["demo"]);
+    let output = command.env("TMPDIR", place.root()).output().expect("the binary runs");
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{told} {}", String::from_utf8_lossy(&output.stderr));
+    for part in
+        ["plan (4 of 4 done)", "ok  call write_file", "2. What was recorded", "you: plan:", "oarlock exec"]
+    {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(!place.home().exists(), "the user's home is not used");
+    let left = fs::read_dir(place.root()).expect("a folder").count();
+    assert_eq!(left, 1, "only the folder of the test is left");
+}
+
+#[test]
+fn a_kept_demo_can_be_taken_up_but_its_tools_are_gone() {
+    let place = Place::new();
+    let mut command = place.command(&["demo", "--keep"]);
+    assert!(command.env("TMPDIR", place.root()).output().expect("the binary runs").status.success());
+    let kept = fs::read_dir(place.root()).expect("a folder").flatten();
+    let kept = kept.map(|entry| entry.path()).find(|path| path.join("workspace").exists()).expect("kept");
+    assert!(fs::read_to_string(kept.join("workspace/todo.md")).expect("written").contains("oil the gate"));
+    let arguments = [
+        "exec",
+        "--skip-git-repo-check",
+        "resume",
+        "--last",
+        "--all",
+        "--provider",
+        "offline",
+        "read notes.txt",
+    ];
+    let mut command = place.command(&arguments);
+    let output = command.env("OARLOCK_HOME", kept.join("home")).output().expect("the binary runs");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("no  call read_file"), "questions are refused: {told}");
+}
+
+#[test]
+fn shells_learn_the_commands() {
+    let place = Place::new();
+    for (shell, mark) in
+        [("bash", "complete -F"), ("zsh", "#compdef oarlock"), ("fish", "complete -c oarlock")]
+    {
+        let ran = place.run(&["completions", shell]).good();
+        assert!(ran.out.contains(mark) && ran.out.contains("doctor"), "{shell}");
+    }
+    assert_eq!(place.run(&["completions", "tcsh"]).code, Some(2));
+}
+
+#[test]
+fn help_helps() {
+    let place = Place::new();
+    let help = place.run(&["--help"]).good().out;
+    for word in
+        ["exec", "threads", "app-server", "demo", "doctor", "completions", "Examples:", "OARLOCK_HOME"]
+    {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+    let help = place.run(&["exec", "--help"]).good().out;
+    for word in ["--json", "--output-schema", "--add-dir", "--provider", "resume", "Examples:"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+    assert!(!help.contains("cyber"), "{help}");
+    let version = place.run(&["--version"]).good().out;
+    assert_eq!(version, format!("oarlock {}\n", env!("CARGO_PKG_VERSION")));
+    assert!(!place.home().exists(), "help makes nothing");
+}
+
+#[test]
+fn log_lines_are_asked_for_by_the_environment() {
+    let place = Place::new();
+    place.offline(&["say one"]).good();
+    let logged = |variables: &[(&str, &str)]| {
+        let store = journal::Store::open(&place.home(), journal::StoreOptions::default()).expect("a store");
+        store.delete_index().expect("deleted");
+        drop(store);
+        let mut command = place.command(&["threads"]);
+        let output = command.envs(variables.iter().copied()).output().expect("the binary runs");
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).expect("text")
+    };
+    assert_eq!(logged(&[]), "");
+    let plain = logged(&[("RUST_LOG", "info")]);
+    assert!(plain.contains("INFO") && !plain.starts_with('{'), "{plain}");
+    let json = logged(&[("RUST_LOG", "info"), ("LOG_FORMAT", " Json ")]);
+    let levels = json
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["level"].clone());
+    assert!(!json.is_empty() && levels.into_iter().all(|level| level == "INFO"), "{json}");
+}

@@ -1,0 +1,130 @@
+//! Prompts, answers and events.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::support::{Place, Scripted, exec, records};
+
+#[test]
+fn the_answer_alone_is_on_standard_output() {
+    let place = Place::new();
+    let ran = place.offline(&["say hello there"]).good();
+    assert_eq!(ran.out, "Offline model: hello there\n");
+    for part in
+        ["oarlock ", "model    offline (provider offline)", "you\nsay hello there\n", "agent\nOffline model"]
+    {
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+    assert!(!ran.err.contains('\u{1b}'), "no colours without a terminal: {}", ran.err);
+    assert_eq!(records(&place.home()).len(), 1);
+}
+
+#[test]
+fn colours_can_be_asked_for() {
+    let place = Place::new();
+    let ran = place.offline(&["--color", "always", "say hi"]).good();
+    assert!(ran.err.contains("\u{1b}[1magent"), "{}", ran.err);
+    assert_eq!(ran.out, "Offline model: hi\n");
+}
+
+#[test]
+fn events_come_in_order() {
+    let place = Place::new();
+    for flag in ["--json", "--experimental-json"] {
+        let ran = place.offline(&[flag, "plan: one; two, then say done"]).good();
+        let expected = [
+            "thread.started",
+            "turn.started",
+            "item.started",
+            "item.completed",
+            "item.completed",
+            "turn.completed",
+        ];
+        assert_eq!(ran.types(), expected);
+        let events = ran.events();
+        let steps = json!([{ "text": "one", "completed": false }, { "text": "two", "completed": false }]);
+        assert_eq!(events[2]["item"], json!({ "id": "item_0", "type": "todo_list", "items": steps }));
+        assert_eq!(events[3]["item"]["type"], "agent_message");
+        assert_eq!(events[4]["item"]["id"], "item_0");
+        let usage = events[5]["usage"].as_object().expect("usage");
+        let keys: Vec<&String> = usage.keys().collect();
+        assert_eq!(keys, ["input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens"]);
+        assert!(ran.out.lines().all(|line| line.starts_with("{\"type\":\"")), "{}", ran.out);
+    }
+}
+
+#[test]
+fn the_prompt_can_be_piped() {
+    let place = Place::new();
+    for arguments in [&["exec", "--provider", "offline"][..], &["exec", "--provider", "offline", "-"]] {
+        let ran = place.run_piped(arguments, b"say piped words\n").good();
+        assert_eq!(ran.out, "Offline model: piped words\n");
+        assert!(ran.err.contains("standard input"), "{}", ran.err);
+    }
+    let ran = place.run_piped(&["exec", "--provider", "offline"], b" \n").bad();
+    assert!(ran.err.contains("the prompt is empty"), "{}", ran.err);
+    let ran = place.run_piped(&["exec", "--provider", "offline"], b"\xff").bad();
+    assert!(ran.err.contains("UTF-8"), "{}", ran.err);
+    assert_eq!(records(&place.home()).len(), 2, "what cannot begin leaves no record");
+}
+
+#[test]
+fn the_last_message_goes_to_a_file_if_the_turn_completes() {
+    let place = Place::new();
+    let path = place.root().join("answer.txt");
+    let path = path.to_str().expect("a plain path");
+    place.run(&["exec", "-o", path, "say hi"]).bad();
+    assert!(!fs::exists(path).expect("it can be looked for"), "a failed turn writes nothing");
+    place.offline(&["-o", path, "--json", "say hi"]).good();
+    assert_eq!(fs::read_to_string(path).expect("written"), "Offline model: hi");
+}
+
+#[test]
+fn an_ephemeral_thread_leaves_no_record() {
+    let place = Place::new();
+    let ran = place.offline(&["--ephemeral", "say hi"]).good();
+    assert!(ran.err.contains("(not recorded)"), "{}", ran.err);
+    assert!(records(&place.home()).is_empty());
+}
+
+#[test]
+fn a_folder_outside_of_git_needs_a_word() {
+    let place = Place::new();
+    let outside = place.root();
+    let outside = outside.to_str().expect("a plain path");
+    let ran = place.offline(&["-C", outside, "say hi"]).bad();
+    assert!(ran.err.contains("git repository") && ran.err.contains("--skip-git-repo-check"), "{}", ran.err);
+    assert!(ran.out.is_empty());
+    for word in ["--skip-git-repo-check", "--yolo"] {
+        let ran = place.offline(&["-C", outside, word, "say hi"]).good();
+        assert!(ran.err.contains(&format!("folder   {outside}\n")), "{}", ran.err);
+    }
+}
+
+#[test]
+fn an_interrupt_stops_the_turn() {
+    let place = Place::new();
+    let model = Scripted::start(&place, &json!([{ "text": "I begin", "hang": true }]));
+    let flags = model.flags();
+    let mut command = place.command(&exec(&flags, &["--json", "go"]));
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let mut seen = Vec::new();
+    while !seen.iter().any(|line: &String| line.contains("turn.started")) {
+        seen.push(lines.next().expect("more lines").expect("a line"));
+    }
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+    seen.extend(lines.map(|line| line.expect("a line")));
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    assert!(
+        !seen.iter().any(|line| line.contains("turn.completed") || line.contains("turn.failed")),
+        "{seen:?}"
+    );
+    let ran =
+        place.run(&exec(&flags, &["resume", "--last", "--json", "--provider", "offline", "say on"])).good();
+    assert!(ran.out.contains("Offline model: on"), "the thread can go on: {}", ran.out);
+}

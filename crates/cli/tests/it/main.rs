@@ -1,0 +1,10 @@
+//! The binary as people and programs meet it: its words, its files and its exit codes.
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
+mod commands;
+mod exec;
+mod failures;
+mod recorder;
+mod requests;
+mod resume;
+mod support;
