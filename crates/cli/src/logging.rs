@@ -2,20 +2,36 @@
 
 use std::io;
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt, registry};
 
 /// Starts logging as `RUST_LOG` says, or else from `level` up. `LOG_FORMAT=json` writes one object per line. A second
 /// call changes nothing.
 pub(crate) fn init(level: LevelFilter) {
-    let filter = EnvFilter::builder().with_default_directive(level.into()).from_env_lossy();
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let filter = filter(&std::env::var("RUST_LOG").unwrap_or_default(), level);
+    let lines = fmt::layer().with_writer(io::stderr);
     let format = std::env::var("LOG_FORMAT").unwrap_or_default();
-    // An error means that somebody logs already.
-    let _ = match is_json(&format) {
-        true => lines.json().try_init(),
-        false => lines.with_ansi(false).try_init(),
+    let lines = match is_json(&format) {
+        true => lines.json().with_filter(filter).boxed(),
+        false => lines.with_ansi(false).with_filter(filter).boxed(),
     };
+    // An error means that somebody logs already.
+    let _ = registry().with(lines).try_init();
+}
+
+/// Directives like `warn` or `oarlock_server=debug,hyper=off`. One that cannot be read is left out; with none, `level`.
+fn filter(directives: &str, level: LevelFilter) -> Targets {
+    let readable: Vec<&str> = directives
+        .split(',')
+        .map(str::trim)
+        .filter(|directive| !directive.starts_with('=') && directive.parse::<Targets>().is_ok())
+        .filter(|directive| !directive.is_empty())
+        .collect();
+    let has_default = readable.iter().any(|directive| directive.parse::<LevelFilter>().is_ok());
+    let targets: Targets = readable.join(",").parse().unwrap_or_default();
+    if has_default { targets } else { targets.with_default(level) }
 }
 
 fn is_json(format: &str) -> bool {
@@ -24,7 +40,26 @@ fn is_json(format: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_json;
+    use super::*;
+
+    #[test]
+    fn directives_choose_levels_by_target() {
+        use tracing_subscriber::filter::LevelFilter as L;
+        let cases = [
+            ("", "any", L::WARN, true),
+            ("", "any", L::INFO, false),
+            ("debug", "any", L::DEBUG, true),
+            ("oarlock_server=debug", "oarlock_server::hub", L::DEBUG, true),
+            ("oarlock_server=debug", "other", L::INFO, false),
+            ("off,oarlock_rpc=error", "other", L::ERROR, false),
+            ("=,oarlock_rpc=nonsense, debug", "any", L::DEBUG, true),
+        ];
+        for (directives, target, level, expected) in cases {
+            let level = level.into_level().expect("a level");
+            let found = filter(directives, L::WARN).would_enable(target, &level);
+            assert_eq!(found, expected, "{directives} {target} {level}");
+        }
+    }
 
     #[test]
     fn the_format_is_read_kindly() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use protocol::{
     DynamicToolCallParams, DynamicToolCallResponse, ServerNotification, SessionSource, ThreadId, ThreadItem,
-    ThreadStatus, TurnId, TurnStartParams, TurnStatus, UserInput,
+    ThreadStatus, TurnId, TurnInterruptParams, TurnStartParams, TurnStatus, UserInput,
 };
 use runtime::config::Loader;
 use runtime::{
@@ -142,7 +142,8 @@ impl Session {
     fn interrupt(&self, thread_id: &ThreadId) {
         let (runtime, thread_id) = (self.runtime.clone(), thread_id.clone());
         // The end of the turn comes as a notification; there is nothing else to wait for.
-        tokio::spawn(async move { runtime.interrupt_turn(&thread_id, Answer::new(|_| ())).await });
+        let params = TurnInterruptParams { thread_id, turn_id: TurnId::new("") };
+        tokio::spawn(async move { runtime.interrupt_turn(params, Answer::new(|_| ())).await });
     }
 
     fn is_broken(&self, thread_id: &ThreadId, notification: &ServerNotification) -> bool {

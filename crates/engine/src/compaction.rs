@@ -8,7 +8,7 @@ use crate::context::user_message;
 use crate::history::is_contextual;
 use crate::items::text_of;
 use crate::tokens::approximate_tokens;
-use crate::{Truncation, truncate_middle};
+use crate::{Step, Truncation, truncate_middle};
 
 /// How a summary is recognised later.
 pub const SUMMARY_PREFIX: &str = "What follows is the summary of this thread up to here, written to hand it over. Build on \
@@ -22,8 +22,9 @@ to do next. Leave out pleasantries; do not call tools.";
 /// This much of what the user said is kept word for word.
 const KEPT_USER_TOKENS: i64 = 20_000;
 
-pub(crate) fn question() -> Arc<ResponseItem> {
-    Arc::new(user_message(vec![ContentItem::InputText { text: PROMPT.to_owned() }]))
+pub(crate) fn question(step: &Step) -> Arc<ResponseItem> {
+    let text = step.compact_prompt.as_deref().unwrap_or(PROMPT).to_owned();
+    Arc::new(user_message(vec![ContentItem::InputText { text }]))
 }
 
 /// The history after compaction: what the user said, newest kept first, then the summary.

@@ -20,6 +20,8 @@ pub struct Step {
     pub service_tier: Option<String>,
     pub base_instructions: Arc<str>,
     pub developer_instructions: Option<Arc<str>>,
+    /// How to ask for a summary, instead of the built-in way.
+    pub compact_prompt: Option<Arc<str>>,
     /// What the AGENTS.md files say, joined.
     pub project_instructions: Option<Arc<str>>,
     pub collaboration_mode: Option<CollaborationMode>,

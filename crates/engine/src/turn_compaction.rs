@@ -55,7 +55,7 @@ impl Turn {
             turn_state: None,
         };
         let mut input = compacting.input.clone();
-        input.push(question());
+        input.push(question(&self.step));
         let request = prepare(&ask, input);
         work.effects.push(Effect::RequestModel { attempt: compacting.attempt, request });
         self.phase = Phase::Compacting(Box::new(compacting));

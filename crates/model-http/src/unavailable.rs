@@ -14,12 +14,16 @@ pub struct UnavailableTransport {
 }
 
 impl UnavailableTransport {
-    /// `key_variable` is the name of the environment variable that the provider's key is read from.
-    pub fn new(provider: &str, key_variable: &str) -> Self {
-        let message = format!(
+    /// `key_variable` is the name of the environment variable that the provider's key is read from; `instructions` are
+    /// the user's own on how to get one.
+    pub fn new(provider: &str, key_variable: &str, instructions: Option<&str>) -> Self {
+        let mut message = format!(
             "No key for the model provider `{provider}`: set {key_variable}, or choose the offline model with \
              `--provider offline` or `model_provider = \"offline\"`."
         );
+        if let Some(instructions) = instructions {
+            message = format!("{message} {instructions}");
+        }
         Self { failure: ModelFailure::new(FailureClass::NotConfigured, message) }
     }
 }

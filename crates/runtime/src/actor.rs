@@ -118,7 +118,7 @@ impl Actor {
                 }
                 Some(_) => drop(self.steer(text, answer).await),
             },
-            Command::Interrupt(answer) => drop(self.submit(Input::Interrupt, (), answer).await),
+            Command::Interrupt { expected, answer } => self.interrupt(expected, answer).await,
             Command::Compact(turn_id, answer) => self.compact(turn_id, answer).await,
             Command::Rollback { num_turns, turn_id, answer } => {
                 let step = self.capture();
@@ -130,6 +130,17 @@ impl Actor {
                 then.give(snapshot).await;
             }
             Command::Close(_) => {}
+        }
+    }
+
+    async fn interrupt(&mut self, expected: Option<TurnId>, answer: Answer<()>) {
+        match (self.thread.active_turn(), expected) {
+            (None, _) => answer.give(Err(RuntimeError::NothingToInterrupt)),
+            (Some(found), Some(expected)) if *found != expected => {
+                let found = found.clone();
+                answer.give(Err(RuntimeError::OtherTurn { expected, found }));
+            }
+            (Some(_), _) => drop(self.submit(Input::Interrupt, (), answer).await),
         }
     }
 

@@ -52,6 +52,9 @@ pub enum RuntimeError {
     InputTooLarge { max: usize, actual: usize },
     #[error("{field} is not supported yet; leave it out")]
     NotSupported { field: &'static str },
+    /// By what an administrator requires.
+    #[error("{0}")]
+    Forbidden(String),
     #[error("invalid cursor: {0}")]
     InvalidCursor(String),
     #[error("{0}")]
@@ -74,6 +77,8 @@ pub enum RuntimeError {
     NoExpectedTurn,
     #[error("expected active turn id `{expected}` but found `{found}`")]
     OtherTurn { expected: TurnId, found: TurnId },
+    #[error("no active turn to interrupt")]
+    NothingToInterrupt,
     /// The thread's actor is gone: unloaded, or broken by a panic.
     #[error("thread {0} is not running; resume it")]
     Gone(ThreadId),

@@ -81,7 +81,7 @@ pub struct Snapshot {
 pub(crate) enum Command {
     Start(Box<TurnOptions>, Answer<TurnId>),
     Steer { expected: TurnId, text: UserText, answer: Answer<TurnId> },
-    Interrupt(Answer<()>),
+    Interrupt { expected: Option<TurnId>, answer: Answer<()> },
     Compact(TurnId, Answer<()>),
     Rollback { num_turns: u32, turn_id: TurnId, answer: Answer<()> },
     Note(Box<ThreadMetadataChange>, Answer<journal::ThreadRow>),
@@ -136,13 +136,13 @@ impl ThreadHandle {
         self.wait(|answer| self.send(answer, |answer| Command::Steer { expected, text, answer })).await
     }
 
-    /// Answered when the turn has stopped; at once when none runs.
-    pub async fn interrupt(&self) -> Result<(), RuntimeError> {
-        self.wait(|answer| self.interrupt_then(answer)).await
+    /// Answered when the turn has stopped. Refused when none runs, or another than the one that is meant.
+    pub async fn interrupt(&self, expected: Option<TurnId>) -> Result<(), RuntimeError> {
+        self.wait(|answer| self.interrupt_then(expected, answer)).await
     }
 
-    pub async fn interrupt_then(&self, answer: Answer<()>) {
-        self.send(answer, Command::Interrupt).await;
+    pub async fn interrupt_then(&self, expected: Option<TurnId>, answer: Answer<()>) {
+        self.send(answer, |answer| Command::Interrupt { expected, answer }).await;
     }
 
     /// Starts a turn that compacts the history. A turn that runs is interrupted for it.

@@ -162,6 +162,7 @@ impl Runtime {
             verbosity: config.model.verbosity,
             personality: config.model.personality,
             base_instructions: config.instructions.base.as_deref().map(Arc::from),
+            compact_prompt: config.instructions.compact_prompt.as_deref().map(Arc::from),
             developer_instructions: config.instructions.developer.as_deref().map(Arc::from),
             collaboration_mode: None,
             dynamic_tools: Arc::default(),

@@ -206,7 +206,8 @@ impl Runtime {
             (None, false) => Some(services.store.path_for(&meta.thread_id, meta.created_at_ms)?),
         };
         let row = journal.as_ref().map(ThreadJournal::row);
-        let identity = Arc::new(ThreadIdentity { meta: meta.clone(), ephemeral, path, preview });
+        let requirements = config.requirements;
+        let identity = Arc::new(ThreadIdentity { meta: meta.clone(), ephemeral, path, preview, requirements });
         let plan = ThreadPlan { seed, meta, journal, ephemeral, settings: settings.clone(), transport };
         let handle = open_thread(services, plan);
         let thread: Thread = identity.describe(row.as_ref(), ThreadStatus::Idle, turns);

@@ -56,12 +56,13 @@ impl Runtime {
         let key = match self.credential(provider, env) {
             Ok(key) => key,
             Err(ConfigError::MissingEnv { variable, .. }) => {
-                return Ok(Arc::new(UnavailableTransport::new(&provider.id, &variable)));
+                let instructions = provider.env_key_instructions.as_deref();
+                return Ok(Arc::new(UnavailableTransport::new(&provider.id, &variable, instructions)));
             }
             Err(error) => return Err(RuntimeError::Provider(error.to_string())),
         };
         if key.is_none() && provider.requires_openai_auth {
-            return Ok(Arc::new(UnavailableTransport::new(&provider.id, KEY_VARIABLE)));
+            return Ok(Arc::new(UnavailableTransport::new(&provider.id, KEY_VARIABLE, None)));
         }
         let wanted = Wanted {
             provider: provider.clone(),

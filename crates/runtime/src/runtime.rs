@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use config::Loader;
+use config::{Loader, Requirements};
 use journal::{JournalError, Store, StoreOptions};
 use protocol::{SessionMeta, SessionSource, ThreadId, ThreadStatus, TurnId};
 
@@ -83,8 +83,10 @@ pub(crate) struct ThreadIdentity {
     pub(crate) ephemeral: bool,
     /// Where the record is or will be.
     pub(crate) path: Option<PathBuf>,
-    /// Turns an ephemeral copy began with, which are in no record of its own.
+    /// What a list shows of a thread that has no record of its own.
     pub(crate) preview: String,
+    /// What the administrator allows its turns to change.
+    pub(crate) requirements: Requirements,
 }
 
 impl Runtime {

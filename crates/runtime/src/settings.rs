@@ -31,6 +31,8 @@ pub struct ThreadSettings {
     /// Instead of the built-in instructions.
     pub base_instructions: Option<Arc<str>>,
     pub developer_instructions: Option<Arc<str>>,
+    /// How to ask for a summary, instead of the built-in way.
+    pub compact_prompt: Option<Arc<str>>,
     pub collaboration_mode: Option<CollaborationMode>,
     pub dynamic_tools: Arc<[DynamicToolSpec]>,
     /// What configuration says instead of the catalogue.

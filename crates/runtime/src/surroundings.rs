@@ -70,6 +70,7 @@ impl StepMaker for Surroundings {
             service_tier: settings.provider_tier(),
             base_instructions: self.instructions(settings, &entry, &tools),
             developer_instructions: settings.developer_instructions.clone(),
+            compact_prompt: settings.compact_prompt.clone(),
             project_instructions: instructions,
             collaboration_mode: settings.collaboration_mode.clone(),
             personality: settings.personality,

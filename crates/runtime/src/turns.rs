@@ -1,11 +1,12 @@
 //! Turns as clients ask for them.
 
 use protocol::{
-    ThreadId, ThreadRollbackParams, Turn, TurnId, TurnStartParams, TurnStatus, TurnSteerParams, UserInput,
+    ThreadId, ThreadRollbackParams, Turn, TurnId, TurnInterruptParams, TurnStartParams, TurnStatus,
+    TurnSteerParams, UserInput,
 };
 
 use crate::error::RuntimeError;
-use crate::handle::{Answer, TurnOptions};
+use crate::handle::{Answer, ThreadHandle, TurnOptions};
 use crate::images::{MAX_INPUT_CHARS, input_chars, user_text};
 use crate::opened::Opened;
 use crate::runtime::{Runtime, blocking};
@@ -18,8 +19,10 @@ impl Runtime {
         match self.turn_options(params).await {
             Ok((thread_id, options)) => {
                 let started_at = self.inner.clock.stamp().now_ms.div_euclid(1_000);
+                let own_id = options.turn_id.clone();
                 let answer = Answer::new(move |turn: Result<TurnId, RuntimeError>| {
-                    answer.give(turn.map(|id| begun(id, started_at)));
+                    // When a running turn was joined, when it began is not for this answer to say.
+                    answer.give(turn.map(|id| begun((id == own_id).then_some(started_at), id)));
                 });
                 match self.thread(&thread_id) {
                     Ok(thread) => thread.start_turn_then(options, answer).await,
@@ -42,6 +45,7 @@ impl Runtime {
                 return Err(RuntimeError::NotSupported { field });
             }
         }
+        self.check_requirements(&thread, &params)?;
         let input = params.input;
         let text = blocking(move || user_text(input)).await??;
         let cwd = params.cwd.map(std::path::absolute).transpose();
@@ -68,6 +72,22 @@ impl Runtime {
         Ok((thread.id().clone(), options))
     }
 
+    /// What the administrator allows holds for every turn.
+    fn check_requirements(
+        &self,
+        thread: &ThreadHandle,
+        params: &TurnStartParams,
+    ) -> Result<(), RuntimeError> {
+        let Some(loaded) = self.loaded(thread.id()) else { return Ok(()) };
+        let requirements = &loaded.identity.requirements;
+        let approval = params.approval_policy.as_ref().map(|policy| requirements.allow_approval_policy(policy));
+        let sandbox = params.sandbox_policy.as_ref().map(|policy| requirements.allow_sandbox(policy));
+        for checked in [approval, sandbox].into_iter().flatten() {
+            checked.map_err(|error| RuntimeError::Forbidden(error.to_string()))?;
+        }
+        Ok(())
+    }
+
     pub async fn steer_turn(&self, params: TurnSteerParams) -> Result<TurnId, RuntimeError> {
         let thread = self.thread(&params.thread_id)?;
         if params.expected_turn_id.as_str().is_empty() {
@@ -82,10 +102,12 @@ impl Runtime {
         thread.steer(params.expected_turn_id, text).await
     }
 
-    /// Answers once no turn runs any more.
-    pub async fn interrupt_turn(&self, thread_id: &ThreadId, answer: Answer<()>) {
-        match self.thread(thread_id) {
-            Ok(thread) => thread.interrupt_then(answer).await,
+    /// Answers once the turn has stopped.
+    pub async fn interrupt_turn(&self, params: TurnInterruptParams, answer: Answer<()>) {
+        // Without an id, whatever runs is meant.
+        let expected = Some(params.turn_id).filter(|id| !id.as_str().is_empty());
+        match self.thread(&params.thread_id) {
+            Ok(thread) => thread.interrupt_then(expected, answer).await,
             Err(error) => answer.give(Err(error)),
         }
     }
@@ -119,13 +141,13 @@ fn check_length(input: &[UserInput]) -> Result<(), RuntimeError> {
     Ok(())
 }
 
-fn begun(id: TurnId, started_at: i64) -> Turn {
+fn begun(started_at: Option<i64>, id: TurnId) -> Turn {
     Turn {
         id,
         items: Vec::new(),
         status: TurnStatus::InProgress,
         error: None,
-        started_at: Some(started_at),
+        started_at,
         completed_at: None,
         duration_ms: None,
     }

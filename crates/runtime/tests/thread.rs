@@ -88,6 +88,7 @@ impl StepMaker for Fixed {
             service_tier: None,
             base_instructions: "Be useful.".into(),
             developer_instructions: None,
+            compact_prompt: None,
             project_instructions: None,
             collaboration_mode: None,
             personality: None,
@@ -117,6 +118,7 @@ fn settings() -> ThreadSettings {
         personality: None,
         base_instructions: None,
         developer_instructions: None,
+        compact_prompt: None,
         collaboration_mode: None,
         dynamic_tools: Arc::default(),
         model_overrides: ModelOverrides::default(),
@@ -242,7 +244,7 @@ async fn a_turn_runs_and_is_there_tomorrow() {
     room.heard("turn/completed", 1).await;
     assert_eq!(thread.status(), ThreadStatus::Idle);
     thread.close().await.expect("closed");
-    assert!(matches!(thread.interrupt().await, Err(RuntimeError::Gone(_))));
+    assert!(matches!(thread.interrupt(None).await, Err(RuntimeError::Gone(_))));
 
     let thread = room.resumed();
     thread.start_turn(turn("u2", "again")).await.expect("accepted");
@@ -275,13 +277,15 @@ async fn an_accepted_prompt_is_on_the_disk_and_an_interrupt_ends_the_turn() {
     let other = thread.steer(TurnId::new("u9"), said("x")).await;
     let (expected, found) = (TurnId::new("u9"), TurnId::new("u1"));
     assert_eq!(other, Err(RuntimeError::OtherTurn { expected, found }));
-    thread.interrupt().await.expect("interrupted");
+    let other = thread.interrupt(Some(TurnId::new("u9"))).await;
+    assert!(matches!(other, Err(RuntimeError::OtherTurn { .. })), "{other:?}");
+    thread.interrupt(None).await.expect("interrupted");
     room.heard("turn/completed", 1).await;
     let turns = room.turns();
     assert_eq!(turns[0].status, TurnStatus::Interrupted);
     let shown = serde_json::to_string(&turns[0].items).expect("serialises");
     assert!(shown.contains("and this"), "what was accepted is not lost: {shown}");
-    thread.interrupt().await.expect("with nothing to stop it answers at once");
+    assert_eq!(thread.interrupt(None).await, Err(RuntimeError::NothingToInterrupt));
 }
 
 #[tokio::test]

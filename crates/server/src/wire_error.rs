@@ -133,6 +133,7 @@ impl From<RuntimeError> for WireError {
             | E::EmptyGitField(_)
             | E::DynamicTool(_)
             | E::NotSupported { .. }
+            | E::Forbidden(_)
             | E::InvalidCursor(_)
             | E::Cursor(_)
             | E::Config(_)
@@ -140,6 +141,7 @@ impl From<RuntimeError> for WireError {
             | E::Refused(_)
             | E::NoExpectedTurn
             | E::OtherTurn { .. }
+            | E::NothingToInterrupt
             | E::Gone(_) => Self::INVALID_REQUEST,
             E::InputTooLarge { .. } => Self::INVALID_PARAMS,
             E::UnreadableRecord { .. }

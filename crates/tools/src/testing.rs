@@ -61,6 +61,7 @@ pub(crate) fn step() -> Step {
         service_tier: None,
         base_instructions: "".into(),
         developer_instructions: None,
+        compact_prompt: None,
         project_instructions: None,
         collaboration_mode: None,
         personality: None,

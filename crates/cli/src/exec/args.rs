@@ -88,7 +88,7 @@ pub(crate) struct ExecOptions {
     /// The model to ask.
     #[arg(short = 'm', long, value_name = "NAME", help_heading = "Model")]
     pub(crate) model: Option<String>,
-    /// The provider to ask; `offline` needs no key and no network. The same as `-c model_provider=ID`.
+    /// The provider to ask; `offline` needs no key and no network. Wins over the configuration and its profiles.
     #[arg(long, value_name = "ID", help_heading = "Model")]
     pub(crate) provider: Option<String>,
     /// Ask a model on this machine.

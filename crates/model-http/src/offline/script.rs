@@ -58,7 +58,11 @@ pub struct Leftover {
 
 impl fmt::Display for Leftover {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unused = (self.unused > 0).then(|| format!("{} steps of the script were not used", self.unused));
+        let unused = match self.unused {
+            0 => None,
+            1 => Some("1 step of the script was not used".to_owned()),
+            unused => Some(format!("{unused} steps of the script were not used")),
+        };
         let all = Vec::from_iter(unused.into_iter().chain(self.problems.iter().cloned()));
         f.write_str(&all.join("; "))
     }

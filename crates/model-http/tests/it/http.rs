@@ -323,7 +323,7 @@ async fn a_proxy_is_asked_for_a_tunnel() {
 
 #[tokio::test]
 async fn without_a_provider_the_ways_out_are_named() {
-    let found = events(&UnavailableTransport::new("openai", "OPENAI_API_KEY"), request("hi")).await;
+    let found = events(&UnavailableTransport::new("openai", "OPENAI_API_KEY", None), request("hi")).await;
     assert_eq!(
         lines(&found),
         [

@@ -51,11 +51,12 @@ pub struct TurnSteerParams {
     pub additional_context: Option<BTreeMap<String, AdditionalContextEntry>>,
 }
 
-/// Stops the turn that runs. Answered when it has stopped; terminals the agent left running go on.
+/// Stops the turn that runs. Answered when it has stopped; fails when none runs. Terminals the agent left
+/// running go on.
 #[wire]
 pub struct TurnInterruptParams {
     pub thread_id: ThreadId,
-    /// The turn the caller has in mind. The one that runs is stopped in any case.
+    /// The turn to stop; fails when another one runs. Empty for whatever runs.
     pub turn_id: TurnId,
 }
 

@@ -37,5 +37,5 @@ pub(crate) async fn interrupt(
     let answer = Answer::new(move |stopped: Result<(), RuntimeError>| {
         reply.send(stopped.map(|()| TurnInterruptResponse {}).map_err(Into::into));
     });
-    app.runtime.interrupt_turn(&params.thread_id, answer).await;
+    app.runtime.interrupt_turn(params, answer).await;
 }

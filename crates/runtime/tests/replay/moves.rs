@@ -1,0 +1,243 @@
+//! What can happen to a thread, left to chance, and the inputs it becomes.
+
+use std::sync::Arc;
+
+use engine::{Input, ModelInfo, Step, ToolKind, ToolOutcome, ToolSpec, Truncation, UserText};
+use model::{FailureClass, ModelFailure, StreamEvent, parse_event};
+use proptest::prelude::*;
+use protocol::{
+    AskForApproval, CollaborationMode, ContentItem, DynamicToolCallResponse, FunctionCallOutputBody, ItemId,
+    ModeKind, ReadOnlyAccess, SandboxPolicy, Settings, ThreadItem, TurnId, UserInput,
+};
+use serde_json::{Value, json};
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Move {
+    Start(Place),
+    Compact,
+    Steer,
+    Interrupt,
+    Rollback(u32),
+    Model(u8, Stale),
+    Break(u8),
+    ToolEnds(u8),
+    ClientAnswers(u8, bool),
+    Captured(Place),
+    Woken,
+}
+
+/// Where the thread works from now on. A change of it is told to the model.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place {
+    Here,
+    Elsewhere,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Stale {
+    No,
+    Yes,
+}
+
+/// What holds for a whole case.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setting {
+    pub(crate) plan_mode: bool,
+    pub(crate) compaction_limit: Option<i64>,
+}
+
+pub(crate) const PLAIN: Setting = Setting { plan_mode: false, compaction_limit: None };
+
+pub(crate) fn settings() -> impl Strategy<Value = Setting> {
+    let limit = prop_oneof![Just(None), Just(Some(200_i64)), Just(Some(2_000_i64))];
+    (any::<bool>(), limit).prop_map(|(plan_mode, compaction_limit)| Setting { plan_mode, compaction_limit })
+}
+
+/// Made from plain numbers, small for simple: a choice of strategies per move would take longer than the moves.
+pub(crate) fn moves(most: usize) -> impl Strategy<Value = Vec<Move>> {
+    prop::collection::vec(any::<(u8, u8)>().prop_map(|(choice, detail)| Move::of(choice, detail)), 1..=most)
+}
+
+impl Move {
+    fn of(choice: u8, detail: u8) -> Self {
+        let place = if detail % 4 == 3 { Place::Elsewhere } else { Place::Here };
+        match choice % 40 {
+            0..4 => Self::Start(place),
+            4..20 => Self::Model(detail, if choice < 240 { Stale::No } else { Stale::Yes }),
+            20..26 => Self::Captured(place),
+            26..30 => Self::ToolEnds(detail),
+            30..32 => Self::ClientAnswers(detail / 2, detail % 2 == 0),
+            32..34 => Self::Steer,
+            34 => Self::Interrupt,
+            35 => Self::Rollback(1 + u32::from(detail % 3)),
+            36 => Self::Break(detail),
+            37 | 38 => Self::Woken,
+            _ => Self::Compact,
+        }
+    }
+
+    /// Whether an idle thread has no use for it.
+    pub(crate) fn needs_a_turn(self) -> bool {
+        !matches!(self, Self::Start(_) | Self::Compact | Self::Rollback(_) | Self::Interrupt)
+    }
+
+    /// The input this is for the turn with this id, while the attempt with this number is the last.
+    pub(crate) fn input(self, setting: Setting, turn_id: TurnId, attempt: u64) -> Input {
+        let here = || Arc::new(step(setting, Place::Here));
+        match self {
+            Self::Start(place) => {
+                let text = said(&format!("go {turn_id}"));
+                Input::Start { turn_id, text, output_schema: None, step: Arc::new(step(setting, place)) }
+            }
+            Self::Compact => Input::Compact { turn_id, step: here() },
+            Self::Steer => Input::Steer(said(&format!("more {turn_id}"))),
+            Self::Interrupt => Input::Interrupt,
+            Self::Rollback(num_turns) => Input::Rollback { num_turns, turn_id, step: here() },
+            Self::Model(kind, stale) => {
+                let attempt = match stale {
+                    Stale::No => attempt,
+                    Stale::Yes => attempt.saturating_sub(1),
+                };
+                Input::Model { attempt, event: Ok(model_event(kind)) }
+            }
+            Self::Break(kind) => Input::Model { attempt, event: Err(failure(kind)) },
+            Self::ToolEnds(kind) => tool_end(kind),
+            Self::ClientAnswers(id, ok) => Input::DynamicToolAnswered {
+                call_id: format!("c{}", id % 4),
+                answer: if ok {
+                    Ok(DynamicToolCallResponse { content_items: vec![], success: true })
+                } else {
+                    Err("broke".to_owned())
+                },
+            },
+            Self::Captured(place) => Input::StepCaptured(Arc::new(step(setting, place))),
+            Self::Woken => Input::Woken,
+        }
+    }
+}
+
+fn tool_end(kind: u8) -> Input {
+    let call_id = format!("c{}", kind % 4);
+    let image = || ThreadItem::ImageView { id: ItemId::new(call_id.clone()), path: "/repo/a.png".into() };
+    let item = (kind >= 128).then(|| Box::new(image()));
+    let output = FunctionCallOutputBody::Text("ok".to_owned());
+    Input::ToolFinished { outcome: ToolOutcome { output, item }, call_id }
+}
+
+fn failure(kind: u8) -> ModelFailure {
+    match kind % 4 {
+        0 => ModelFailure::new(FailureClass::Quota, "used up"),
+        1 => ModelFailure::new(FailureClass::ContextWindow, "too long"),
+        _ => ModelFailure::stream("gone"),
+    }
+}
+
+fn model_event(kind: u8) -> StreamEvent {
+    let id = kind / 16 % 4;
+    match kind % 12 {
+        0 => added(&message(id, "")),
+        1 | 2 => event(&json!({
+            "type": "response.output_text.delta", "delta": "word <proposed_plan>\nx" })),
+        3 => done(&message(id, "word\n<proposed_plan>\nx\n</proposed_plan>\n")),
+        4 => added(&reasoning(id, &[])),
+        5 => StreamEvent::ReasoningSummaryDelta { summary_index: i64::from(id), delta: "s".to_owned() },
+        6 => done(&reasoning(id, &["because"])),
+        7 => done(&call(id, "update_plan")),
+        8 => done(&call(id, "lookup")),
+        9 => done(&json!({ "type": "web_search_call", "id": format!("w{id}") })),
+        10 => StreamEvent::ReasoningSummaryPartAdded { summary_index: 0 },
+        _ => completed(i64::from(kind) * 10),
+    }
+}
+
+/// The events that tests name, by their codes.
+pub(crate) const MESSAGE_DONE: Move = Move::Model(3, Stale::No);
+pub(crate) const CALL: Move = Move::Model(7, Stale::No);
+pub(crate) const COMPLETED: Move = Move::Model(11, Stale::No);
+
+fn message(id: u8, text: &str) -> Value {
+    let content = if text.is_empty() { json!([]) } else { json!([{ "type": "output_text", "text": text }]) };
+    json!({ "type": "message", "role": "assistant", "id": format!("m{id}"), "content": content })
+}
+
+fn reasoning(id: u8, summary: &[&str]) -> Value {
+    let summary: Vec<Value> =
+        summary.iter().map(|text| json!({ "type": "summary_text", "text": text })).collect();
+    json!({ "type": "reasoning", "id": format!("r{id}"), "summary": summary })
+}
+
+fn call(id: u8, name: &str) -> Value {
+    json!({ "type": "function_call", "id": "fc", "call_id": format!("c{id}"), "name": name, "arguments": "{}" })
+}
+
+fn added(item: &Value) -> StreamEvent {
+    event(&json!({ "type": "response.output_item.added", "item": item }))
+}
+
+fn done(item: &Value) -> StreamEvent {
+    event(&json!({ "type": "response.output_item.done", "item": item }))
+}
+
+fn completed(total: i64) -> StreamEvent {
+    let usage = json!({ "input_tokens": total - 1, "output_tokens": 1, "total_tokens": total });
+    event(&json!({ "type": "response.completed", "response": { "id": "r", "usage": usage } }))
+}
+
+fn event(value: &Value) -> StreamEvent {
+    parse_event(&value.to_string()).expect("a good event").expect("a known event")
+}
+
+fn said(text: &str) -> UserText {
+    UserText {
+        shown: vec![UserInput::Text { text: text.to_owned(), text_elements: vec![] }],
+        content: vec![ContentItem::InputText { text: text.to_owned() }],
+    }
+}
+
+fn step(setting: Setting, place: Place) -> Step {
+    let tool = |name: &str, kind| ToolSpec {
+        name: name.to_owned(),
+        kind,
+        json: Arc::new(json!({ "type": "function", "name": name })),
+    };
+    let plan = || CollaborationMode {
+        mode: ModeKind::Plan,
+        settings: Settings {
+            model: "test-model".into(),
+            reasoning_effort: None,
+            developer_instructions: None,
+        },
+    };
+    Step {
+        model: ModelInfo {
+            slug: "test-model".into(),
+            context_window: Some(272_000),
+            effective_window_percent: 95,
+            auto_compact_token_limit: setting.compaction_limit,
+            supports_reasoning_summaries: true,
+            supports_parallel_tool_calls: true,
+            truncation: Truncation::Bytes(10_000),
+            stream_max_retries: 2,
+        },
+        effort: None,
+        summary: None,
+        verbosity: None,
+        service_tier: None,
+        base_instructions: "Be useful.".into(),
+        developer_instructions: None,
+        compact_prompt: None,
+        project_instructions: None,
+        collaboration_mode: setting.plan_mode.then(plan),
+        personality: None,
+        approval_policy: AskForApproval::Never,
+        sandbox: SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false },
+        cwd: match place {
+            Place::Here => "/repo".into(),
+            Place::Elsewhere => "/elsewhere".into(),
+        },
+        shell: "bash".into(),
+        current_date: "2026-11-15".into(),
+        timezone: "Etc/UTC".into(),
+        tools: vec![tool("update_plan", ToolKind::Builtin), tool("lookup", ToolKind::Dynamic)],
+    }
+}

@@ -1,0 +1,129 @@
+//! Tools that the client carries out.
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, kinds};
+use crate::stage::Stage;
+
+fn tool(name: &str, defer_loading: bool) -> Value {
+    let schema =
+        json!({"type": "object", "properties": {"id": {"type": "number"}}, "additionalProperties": false});
+    json!({"name": name, "description": "Looks it up.", "inputSchema": schema, "deferLoading": defer_loading})
+}
+
+fn script() -> Value {
+    json!([{"call": {"name": "lookup", "callId": "call-1", "arguments": {"id": 7}}}, {"text": "done"}])
+}
+
+/// Starts a turn that calls the tool; gives the thread and the question.
+async fn called(client: &mut Client) -> (String, Value) {
+    let id = client.start_thread(json!({"dynamicTools": [tool("lookup", false)]})).await;
+    client.rest().await;
+    client.transcript();
+    client.start_turn(&id, "look it up").await;
+    let question = client.next_of("item/tool/call").await;
+    (id, question)
+}
+
+#[tokio::test]
+async fn the_model_is_offered_what_is_not_deferred() {
+    let stage = Stage::new(json!([{"text": "hello"}])).await;
+    let (_server, mut client) = stage.open().await;
+    let tools = json!([tool("lookup", false), tool("hidden", true)]);
+    let id = client.start_thread(json!({"dynamicTools": tools})).await;
+    client.turn(&id, "hi").await;
+    let asked = &stage.asked()[0];
+    let offered: Vec<&Value> = asked["tools"].as_array().expect("tools").iter().collect();
+    let lookup = offered.iter().find(|tool| tool["name"] == "lookup").expect("the tool");
+    assert_eq!((&lookup["type"], &lookup["description"]), (&json!("function"), &json!("Looks it up.")));
+    assert_eq!(lookup["parameters"], tool("lookup", false)["inputSchema"]);
+    assert!(!offered.iter().any(|tool| tool["name"] == "hidden"), "{offered:?}");
+}
+
+#[tokio::test]
+async fn a_call_is_asked_answered_and_told() {
+    let stage = Stage::new(script()).await;
+    let (_server, mut client) = stage.open().await;
+    let (id, question) = called(&mut client).await;
+    let params = &question["params"];
+    assert_eq!((&params["threadId"], &params["callId"]), (&json!(id), &json!("call-1")));
+    assert_eq!((&params["tool"], &params["arguments"]), (&json!("lookup"), &json!({"id": 7})));
+    let content = json!([{"type": "inputText", "text": "seven"}]);
+    client.answer(&question, json!({"contentItems": content, "success": true})).await;
+    client.next_of("turn/completed").await;
+    let is_call = |params: &Value| params["item"]["type"] == "dynamicToolCall";
+    let begun = client.wait_for("item/started", is_call).await["item"].clone();
+    assert_eq!((&begun["id"], &begun["status"]), (&json!("call-1"), &json!("inProgress")));
+    let done = client.wait_for("item/completed", is_call).await["item"].clone();
+    assert_eq!((&done["status"], &done["success"]), (&json!("completed"), &json!(true)));
+    assert_eq!((&done["contentItems"], &done["arguments"]), (&content, &json!({"id": 7})));
+    assert!(done["durationMs"].is_i64(), "{done}");
+    let heard = client.transcript();
+    let asked_at = heard.iter().position(|word| word == "? item/tool/call").expect("a question");
+    assert_eq!(heard[asked_at - 1], "item/started");
+    // A call of a tool is no question to a person: no flag, and nothing is resolved.
+    assert_eq!(heard.iter().filter(|word| *word == "thread/status/changed").count(), 2, "{heard:?}");
+    assert!(!heard.contains(&"serverRequest/resolved".to_owned()), "{heard:?}");
+    let read = client.ask("thread/read", json!({"threadId": id, "includeTurns": true})).await;
+    let turn = &read["thread"]["turns"][0];
+    assert_eq!(kinds(turn), ["userMessage", "dynamicToolCall", "agentMessage"]);
+    assert_eq!(turn["items"][1], done);
+    stage.assert_played();
+}
+
+#[tokio::test]
+async fn answers_reach_the_model_and_bad_ones_as_failures() {
+    let text = json!({"type": "inputText", "text": "seven"});
+    let image = json!({"type": "inputImage", "imageUrl": "data:image/png;base64,AAAA"});
+    let parts = json!([
+        {"type": "input_text", "text": "seven"},
+        {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
+    ]);
+    let result = |items: Value, success: bool| json!({"result": {"contentItems": items, "success": success}});
+    let cases = [
+        (result(json!([text]), true), "completed", json!("seven")),
+        (result(json!([text, image]), true), "completed", parts),
+        (result(json!([text]), false), "failed", json!("seven")),
+        (json!({"result": {"nonsense": 1}}), "failed", json!("dynamic tool response was invalid")),
+        (json!({"error": {"code": 1, "message": "no"}}), "failed", json!("dynamic tool request failed")),
+    ];
+    for (answer, status, output) in cases {
+        let stage = Stage::new(script()).await;
+        let (_server, mut client) = stage.open().await;
+        let (_, question) = called(&mut client).await;
+        let mut message = answer.clone();
+        message["id"] = question["id"].clone();
+        client.send_line(&message.to_string()).await;
+        assert_eq!(client.next_of("turn/completed").await["turn"]["status"], "completed");
+        assert_eq!(client.item("dynamicToolCall").await["status"], status, "{answer}");
+        let asked = stage.asked();
+        let last = asked[1]["input"].as_array().expect("input").last().expect("an item");
+        assert_eq!((&last["type"], &last["call_id"]), (&json!("function_call_output"), &json!("call-1")));
+        assert_eq!(last["output"], output, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn several_calls_are_asked_at_once_and_answered_in_any_order() {
+    let call = |id: &str| json!({"name": "lookup", "callId": id, "arguments": {"id": 1}});
+    let stage = Stage::new(json!([{"calls": [call("a"), call("b")]}, {"text": "done"}])).await;
+    let (_server, mut client) = stage.open().await;
+    let (_, first) = called(&mut client).await;
+    let second = client.next_of("item/tool/call").await;
+    assert_ne!(first["id"], second["id"]);
+    for question in [&second, &first] {
+        let said = question["params"]["callId"].clone();
+        let content = json!([{"type": "inputText", "text": said}]);
+        client.answer(question, json!({"contentItems": content, "success": true})).await;
+    }
+    assert_eq!(client.next_of("turn/completed").await["turn"]["status"], "completed");
+    let asked = stage.asked();
+    let outputs: Vec<(&Value, &Value)> = asked[1]["input"]
+        .as_array()
+        .expect("input")
+        .iter()
+        .filter(|item| item["type"] == "function_call_output")
+        .map(|item| (&item["call_id"], &item["output"]))
+        .collect();
+    assert_eq!(outputs, [(&json!("a"), &json!("a")), (&json!("b"), &json!("b"))]);
+}
