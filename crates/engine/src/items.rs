@@ -49,7 +49,8 @@ pub(crate) fn begun(item: &ThreadItem) -> ThreadItem {
     }
 }
 
-pub(crate) fn id_of(item: &ThreadItem) -> &ItemId {
+/// Every item has one.
+pub fn item_id(item: &ThreadItem) -> &ItemId {
     match item {
         ThreadItem::UserMessage { id, .. }
         | ThreadItem::HookPrompt { id, .. }

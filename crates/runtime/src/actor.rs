@@ -1,13 +1,14 @@
 //! The actor of one thread: the only one who touches its state.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::{Effect, Input, Refusal, Step, ThreadSeed, UserText};
 use journal::{JournalError, ThreadRow};
 use model::ModelTransport;
 use protocol::{
-    RolloutRecord, ServerNotification, ThreadMetadataChange, ThreadStatus, ThreadStatusChangedNotification,
-    TurnId,
+    ItemId, RolloutRecord, ServerNotification, ThreadMetadataChange, ThreadStatus,
+    ThreadStatusChangedNotification, TurnId,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -36,6 +37,8 @@ pub(crate) struct Actor {
     pub(crate) seed: Option<Box<ThreadSeed>>,
     /// The engine remembers something the disk refused.
     pub(crate) is_behind: bool,
+    /// Items whose beginning was to be told when a write failed.
+    pub(crate) untold: HashSet<ItemId>,
     finished: mpsc::Receiver<Input>,
     status: watch::Sender<ThreadStatus>,
 }
@@ -68,6 +71,7 @@ impl Actor {
             seed,
             raw_events,
             is_behind: false,
+            untold: HashSet::new(),
             finished,
             status,
         };

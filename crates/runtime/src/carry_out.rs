@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use engine::{Effect, Input, Question, Stamp, ThreadSeed};
+use engine::{Effect, Input, Question, Stamp, ThreadSeed, item_id};
 use journal::{History, JournalError};
-use protocol::{RolloutRecord, Turn, TurnId, TurnStatus};
+use protocol::{ItemId, RolloutRecord, ServerNotification, Turn, TurnId, TurnStatus};
 
 use crate::actor::Actor;
 use crate::record::Recorder;
@@ -48,7 +48,10 @@ impl Actor {
         self.is_behind = true;
         let stamp = self.services.clock.stamp();
         let input = Input::StorageFailed { message: error.to_string() };
-        let effects = self.thread.on(stamp, input).unwrap_or_default();
+        let mut effects = self.thread.on(stamp, input).unwrap_or_default();
+        // The engine ends what it began; what clients never saw begin they do not see end.
+        let untold = std::mem::take(&mut self.untold);
+        effects.retain(|effect| !matches!(completed_item(effect), Some(id) if untold.contains(id)));
         let _ = self.in_order(stamp, effects, &mut None, Failure::IsKnown).await;
     }
 
@@ -77,7 +80,11 @@ impl Actor {
                     continue;
                 }
                 effect => {
-                    self.write(stamp, &mut records, failure).await?;
+                    if let Err(error) = self.write(stamp, &mut records, failure).await {
+                        self.untold =
+                            std::iter::once(&effect).chain(&queue).filter_map(started_item).collect();
+                        return Err(error);
+                    }
                     if let Some(acknowledge) = acknowledge.take() {
                         acknowledge();
                     }
@@ -184,6 +191,26 @@ impl Actor {
             |_| Err(JournalError::NotFound(self.thread.id().to_string())),
             |read| Ok(read?.history),
         )
+    }
+}
+
+fn started_item(effect: &Effect) -> Option<ItemId> {
+    match effect {
+        Effect::Emit(told) => match &**told {
+            ServerNotification::ItemStarted(started) => Some(item_id(&started.item).clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn completed_item(effect: &Effect) -> Option<&ItemId> {
+    match effect {
+        Effect::Emit(told) => match &**told {
+            ServerNotification::ItemCompleted(completed) => Some(item_id(&completed.item)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

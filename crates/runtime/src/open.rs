@@ -207,7 +207,8 @@ impl Runtime {
         };
         let row = journal.as_ref().map(ThreadJournal::row);
         let requirements = config.requirements;
-        let identity = Arc::new(ThreadIdentity { meta: meta.clone(), ephemeral, path, preview, requirements });
+        let identity =
+            Arc::new(ThreadIdentity { meta: meta.clone(), ephemeral, path, preview, requirements });
         let plan = ThreadPlan { seed, meta, journal, ephemeral, settings: settings.clone(), transport };
         let handle = open_thread(services, plan);
         let thread: Thread = identity.describe(row.as_ref(), ThreadStatus::Idle, turns);

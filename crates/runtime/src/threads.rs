@@ -4,13 +4,17 @@ use std::path::Path;
 
 use journal::{JournalError, ListQuery, ThreadRow};
 use protocol::{
-    SortDirection, Thread, ThreadId, ThreadListCwd, ThreadListParams, ThreadListResponse,
-    ThreadLoadedListParams, ThreadLoadedListResponse, ThreadReadParams, ThreadSortKey, ThreadStatus, Turn,
+    ConfigWarningNotification, SortDirection, Thread, ThreadId, ThreadListCwd, ThreadListParams,
+    ThreadListResponse, ThreadLoadedListParams, ThreadLoadedListResponse, ThreadReadParams, ThreadSortKey,
+    ThreadStatus, Turn,
 };
 
 use crate::error::RuntimeError;
 use crate::ids::check_thread_id;
 use crate::runtime::{Loaded, Runtime, ThreadIdentity};
+
+/// How many damaged places of a record are named to a client.
+const NAMED_PLACES: usize = 20;
 
 impl Runtime {
     pub async fn read_thread(&self, params: ThreadReadParams) -> Result<Thread, RuntimeError> {
@@ -20,6 +24,28 @@ impl Runtime {
             Some(loaded) => self.read_loaded(&loaded, with_turns).await,
             None => self.read_stored(id, with_turns).await,
         }
+    }
+
+    /// What to tell whoever opened or read a thread whose record is damaged.
+    pub async fn record_warning(&self, id: &ThreadId) -> Option<ConfigWarningNotification> {
+        let wanted = check_thread_id(id).ok()?;
+        let read = self.on_disk(move |store| {
+            // Most records are sound, and then nothing is read again.
+            let row = store.summary(&wanted)?;
+            if row.is_damaged { store.read(&wanted).map(Some) } else { Ok(None) }
+        });
+        let read = read.await.ok()?.ok()??;
+        let places: Vec<String> =
+            read.damage.named().iter().take(NAMED_PLACES).map(ToString::to_string).collect();
+        let total = read.damage.total();
+        Some(ConfigWarningNotification {
+            summary: format!(
+                "The record of thread {id} is damaged in {total} places; what is sound was read."
+            ),
+            details: Some(places.join("\n")),
+            path: Some(read.row.path.to_string_lossy().into_owned()),
+            range: None,
+        })
     }
 
     async fn read_loaded(&self, loaded: &Loaded, with_turns: bool) -> Result<Thread, RuntimeError> {

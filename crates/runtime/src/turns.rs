@@ -80,7 +80,8 @@ impl Runtime {
     ) -> Result<(), RuntimeError> {
         let Some(loaded) = self.loaded(thread.id()) else { return Ok(()) };
         let requirements = &loaded.identity.requirements;
-        let approval = params.approval_policy.as_ref().map(|policy| requirements.allow_approval_policy(policy));
+        let approval =
+            params.approval_policy.as_ref().map(|policy| requirements.allow_approval_policy(policy));
         let sandbox = params.sandbox_policy.as_ref().map(|policy| requirements.allow_sandbox(policy));
         for checked in [approval, sandbox].into_iter().flatten() {
             checked.map_err(|error| RuntimeError::Forbidden(error.to_string()))?;

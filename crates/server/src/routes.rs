@@ -26,7 +26,7 @@ pub fn routes() -> Router<App> {
         .on(ThreadRollback, thread::rollback)
         .on(ThreadList, thread::list)
         .on(ThreadLoadedList, thread::loaded_list)
-        .on(ThreadRead, thread::read)
+        .deferred(ThreadRead, thread::read)
         .deferred(TurnStart, turn::start)
         .on(TurnSteer, turn::steer)
         .deferred(TurnInterrupt, turn::interrupt)

@@ -7,7 +7,7 @@ use protocol::{
     ThreadArchivedNotification, ThreadClosedNotification, ThreadCompactStart, ThreadCompactStartParams,
     ThreadCompactStartResponse, ThreadId, ThreadListParams, ThreadListResponse, ThreadLoadedListParams,
     ThreadLoadedListResponse, ThreadMetadataUpdateParams, ThreadMetadataUpdateResponse,
-    ThreadNameUpdatedNotification, ThreadReadParams, ThreadReadResponse, ThreadRollbackParams,
+    ThreadNameUpdatedNotification, ThreadRead, ThreadReadParams, ThreadReadResponse, ThreadRollbackParams,
     ThreadRollbackResponse, ThreadSetName, ThreadSetNameParams, ThreadSetNameResponse, ThreadStatus,
     ThreadStatusChangedNotification, ThreadUnarchive, ThreadUnarchiveParams, ThreadUnarchiveResponse,
     ThreadUnarchivedNotification, ThreadUnsubscribe, ThreadUnsubscribeParams, ThreadUnsubscribeResponse,
@@ -19,13 +19,23 @@ use crate::app::App;
 use crate::hub::{Caller, Leave};
 use crate::reply::Reply;
 
-pub(crate) async fn read(
-    app: Arc<App>,
-    _: Caller,
-    params: ThreadReadParams,
-) -> Result<ThreadReadResponse, RuntimeError> {
-    let thread = app.runtime.read_thread(params).await?;
-    Ok(ThreadReadResponse { thread })
+pub(crate) async fn read(app: Arc<App>, caller: Caller, params: ThreadReadParams, reply: Reply<ThreadRead>) {
+    reply.room().await;
+    match app.runtime.read_thread(params).await {
+        Ok(thread) => {
+            let thread_id = thread.id.clone();
+            reply.send(Ok(ThreadReadResponse { thread }));
+            warn_of_damage(&app, &caller, &thread_id).await;
+        }
+        Err(error) => reply.send(Err(error.into())),
+    }
+}
+
+/// A reader learns that something it does not see was there.
+pub(crate) async fn warn_of_damage(app: &App, caller: &Caller, thread_id: &ThreadId) {
+    if let Some(warning) = app.runtime.record_warning(thread_id).await {
+        caller.notify(ServerNotification::ConfigWarning(warning)).await;
+    }
 }
 
 pub(crate) async fn list(

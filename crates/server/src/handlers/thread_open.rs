@@ -7,8 +7,10 @@ use protocol::{
     ThreadStartParams, ThreadStartedNotification,
 };
 use runtime::{Identity, Opened, RuntimeError, Then};
+use tokio::sync::oneshot;
 
 use crate::app::App;
+use crate::handlers::thread::warn_of_damage;
 use crate::hub::Caller;
 use crate::reply::Reply;
 
@@ -51,20 +53,25 @@ pub(crate) async fn resume(
 ) {
     introduce(&app, &caller);
     reply.room().await;
-    let hub = Arc::clone(&app.hub);
+    let (hub, joining) = (Arc::clone(&app.hub), caller.clone());
+    let (told, opened) = oneshot::channel();
     let then = Then::new(move |opened: Result<Opened, RuntimeError>| {
         Box::pin(async move {
             match opened {
                 Ok(opened) => {
                     let id = opened.thread.id.clone();
                     reply.send(Ok(opened.into()));
-                    hub.join(&id, caller.id()).await;
+                    hub.join(&id, joining.id()).await;
+                    let _ = told.send(id);
                 }
                 Err(error) => reply.send(Err(error.into())),
             }
         })
     });
     app.runtime.resume_thread(params, then).await;
+    if let Ok(id) = opened.await {
+        warn_of_damage(&app, &caller, &id).await;
+    }
 }
 
 /// Providers are told which client a thread is opened for.

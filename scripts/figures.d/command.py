@@ -1,0 +1,92 @@
+"""From the command line to the table."""
+
+import argparse
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import flood
+import frames
+import kills
+import large_line
+import one_writer
+import salvage
+import slow_reader
+import storage
+from report import Outcome, Result, Run, Skipped, progress, table
+
+# A new figure is a file with a `measure` and one line here.
+FIGURES: dict[str, tuple[str, Callable[[Run], Outcome]]] = {
+    "G1": ("every line gets its defined outcome: 23/23", frames.measure),
+    "G2": ("1 GB line: peak within limit + 16 MB", large_line.measure),
+    "G3": ("20,000 requests at once: 20,000 answers", flood.measure),
+    "G4": ("120 MB stream, reader stopped 60 s: RSS +64 MB at most", slow_reader.measure),
+    "G5": ("7 x 50 + 1,000 kills: 0 lost, 0 torn", kills.measure),
+    "G8": ("storage faults: 0 false `completed`, 0 lost, no restart", storage.measure),
+    "G9": ("corrupted journals: 0 crashes, 99 % kept, losses told", salvage.measure),
+    "G10": ("two-server races: 1 writer, takeover within 2 s", one_writer.measure),
+}
+
+
+def main() -> int:
+    options = read_arguments()
+    results = []
+    for name in options.only:
+        goal, measure = FIGURES[name]
+        progress(f"{name}: {goal}")
+        results.append(attempt(name, goal, measure, options))
+    print(table(results))
+    if options.json:
+        written = {"binary": str(options.binary), "quick": options.quick, "figures": [r.as_json() for r in results]}
+        options.json.write_text(json.dumps(written, indent=2) + "\n")
+    return 0 if all(result.passed is not False for result in results) else 1
+
+
+def attempt(name: str, goal: str, measure: Callable[[Run], Outcome], options: argparse.Namespace) -> Result:
+    """Runs one figure in a folder of its own. One that breaks has failed, and the next still runs."""
+    folder = Path(tempfile.mkdtemp(prefix=f"figures-{name}-", dir=options.folder)).resolve()
+    began = time.monotonic()
+    try:
+        outcome = measure(Run(options.binary, folder, options.quick, options.seed))
+        failures = outcome.failures
+        passed: bool | None = not failures
+        measured, details = outcome.measured, outcome.details
+    except Skipped as reason:
+        passed, measured, failures, details = None, str(reason), [], {}
+    except Exception as error:  # noqa: BLE001
+        passed, measured, failures, details = False, "the measurement broke", [f"{type(error).__name__}: {error}"], {}
+    finally:
+        if options.keep:
+            progress(f"{name}: kept {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    for failure in failures:
+        progress(f"{name} FAILED: {failure}")
+    return Result(name, goal, measured, passed, failures, details, time.monotonic() - began)
+
+
+def read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure the reliability figures of an app-server binary.")
+    parser.add_argument("--binary", type=Path, required=True, help="run as `BINARY app-server`")
+    parser.add_argument("--only", type=names, default=list(FIGURES), metavar="G1,G3", help="which figures")
+    parser.add_argument("--quick", action="store_true", help="smaller counts, about a minute in all")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there, too")
+    parser.add_argument("--seed", type=int, default=1, help="of random kill points and corruptions")
+    parser.add_argument("--folder", type=Path, help="where the temporary state folders go")
+    parser.add_argument("--keep", action="store_true", help="keep the state folders for a look at them")
+    options = parser.parse_args()
+    options.binary = options.binary.resolve()
+    if not options.binary.is_file():
+        parser.error(f"there is no binary at {options.binary}; `cargo build -p oarlock-cli` makes one")
+    return options
+
+
+def names(text: str) -> list[str]:
+    chosen = [name.strip().upper() for name in text.split(",")]
+    unknown = [name for name in chosen if name not in FIGURES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no figure {', '.join(unknown)}; there are {', '.join(FIGURES)}")
+    return chosen

@@ -1,0 +1,179 @@
+"""A Responses endpoint on the loopback. It keeps no state: each user message says, as JSON, how to answer it."""
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from report import Json
+
+TOOL = "look"
+GATE_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A turn: what the user says, and so what the model does."""
+
+    name: str
+    # First a call of the client's tool, then the answer.
+    tool: bool = False
+    # Bytes of the answer, about.
+    size: int = 20
+    # Streams this many bytes of events instead of one answer.
+    flood: int = 0
+    # Stops after the first delta until the gate is opened.
+    gate: bool = False
+
+    def text(self) -> str:
+        return json.dumps({"plan": asdict(self)}, separators=(",", ":"))
+
+    def answer(self) -> str:
+        words = f"answer of {self.name} "
+        return words + '\u00fc\u2713 "x\\ ' * ((self.size - len(words)) // 7)
+
+    def seen(self) -> str:
+        """What the client's tool says."""
+        return f"seen by {self.name}"
+
+
+# How a flood is cut into messages, and the text of each of its deltas.
+FLOOD_DELTAS = 4_000
+FLOOD_PIECE = "%08d of many; "
+
+
+def flood_messages(size: int) -> int:
+    """How many messages make a stream of about so many bytes."""
+    return max(1, size // (FLOOD_DELTAS * len(_delta("flood-000", FLOOD_PIECE % 0, 0))))
+
+
+def flood_text(message: int) -> str:
+    first = message * FLOOD_DELTAS
+    return "".join(FLOOD_PIECE % number for number in range(first, first + FLOOD_DELTAS))
+
+
+class Model:
+    """Serves until closed. `bodies` holds the last request of each turn, by the name of its plan."""
+
+    def __init__(self) -> None:
+        self.bodies: dict[str, Json] = {}
+        self.gate = threading.Event()
+        self.streamed = 0
+        model = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+            def do_GET(self) -> None:
+                self.answer("application/json", iter([b'{"object":"list","data":[],"models":[]}']))
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                self.answer("text/event-stream", model.stream(body))
+
+            def answer(self, kind: str, pieces: Iterator[bytes]) -> None:
+                self.send_response(200)
+                self.send_header("content-type", kind)
+                self.end_headers()
+                try:
+                    for piece in pieces:
+                        self.wfile.write(piece)
+                        model.streamed += len(piece)
+                except OSError:
+                    pass  # The server under test was killed, as it often is here.
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 128
+
+            def handle_error(self, request: Any, client_address: Any) -> None:
+                pass
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self.port = int(self._server.server_address[1])
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stream(self, body: Json) -> Iterator[bytes]:
+        plan, has_output = _read(body["input"])
+        self.bodies[plan.name] = body
+        yield _event({"type": "response.created", "response": {"id": f"resp-{plan.name}"}})
+        if plan.gate and not plan.tool:
+            self.gate.wait(GATE_SECONDS)
+        if plan.flood:
+            yield from _flood(plan.flood)
+        elif plan.tool and not has_output:
+            yield from self._call(plan)
+        else:
+            yield from _message(f"msg-{plan.name}", plan.answer())
+        usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+        yield _event({"type": "response.completed", "response": {"id": f"resp-{plan.name}", "usage": usage}})
+
+    def _call(self, plan: Plan) -> Iterator[bytes]:
+        if plan.gate:
+            yield from _message(f"before-{plan.name}", f"before the call of {plan.name}")
+            self.gate.wait(GATE_SECONDS)
+        call = {"type": "function_call", "id": f"fc-{plan.name}", "call_id": f"call-{plan.name}"}
+        yield _event({"type": "response.output_item.done", "item": {**call, "name": TOOL, "arguments": "{}"}})
+
+    def close(self) -> None:
+        self.gate.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _event(event: Json) -> bytes:
+    return f"event: {event['type']}\ndata: {json.dumps(event, separators=(',', ':'))}\n\n".encode()
+
+
+def _delta(item: str, text: str, number: int) -> bytes:
+    return _event(
+        {
+            "type": "response.output_text.delta",
+            "sequence_number": number,
+            "item_id": item,
+            "output_index": 0,
+            "content_index": 0,
+            "delta": text,
+            "logprobs": [],
+        }
+    )
+
+
+def _message(item: str, text: str) -> Iterator[bytes]:
+    head = {"type": "message", "role": "assistant", "id": item}
+    yield _event({"type": "response.output_item.added", "item": {**head, "content": []}})
+    third = len(text) // 3 + 1
+    for start in range(0, len(text), third):
+        yield _delta(item, text[start : start + third], start)
+    content = [{"type": "output_text", "text": text}]
+    yield _event({"type": "response.output_item.done", "item": {**head, "content": content}})
+
+
+def _flood(size: int) -> Iterator[bytes]:
+    for message in range(flood_messages(size)):
+        item = f"flood-{message:03d}"
+        head = {"type": "message", "role": "assistant", "id": item}
+        yield _event({"type": "response.output_item.added", "item": {**head, "content": []}})
+        first = message * FLOOD_DELTAS
+        # The numbers are put into a ready-made event: writing JSON anew each time would slow the stream down.
+        form = _delta(item, FLOOD_PIECE, 0).replace(b'"sequence_number":0', b'"sequence_number":%d')
+        for start in range(first, first + FLOOD_DELTAS, 100):
+            yield b"".join(form % (number, number) for number in range(start, start + 100))
+        content = [{"type": "output_text", "text": flood_text(message)}]
+        yield _event({"type": "response.output_item.done", "item": {**head, "content": content}})
+
+
+def _read(items: list[Json]) -> tuple[Plan, bool]:
+    """The newest plan in the input, and whether its call has an output already."""
+    has_output = False
+    for item in reversed(items):
+        has_output |= item.get("type") == "function_call_output"
+        if item.get("role") != "user":
+            continue
+        for part in item["content"]:
+            if part.get("text", "").startswith('{"plan":'):
+                return Plan(**json.loads(part["text"])["plan"]), has_output
+    return Plan("unknown"), has_output
