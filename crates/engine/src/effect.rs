@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::PreparedRequest;
-use protocol::{DynamicToolCallParams, RolloutRecord, ServerNotification, TurnStatus};
+use protocol::{DynamicToolCallParams, RolloutRecord, ServerNotification, TurnId, TurnStatus};
 
 use crate::{Step, ToolCall};
 
@@ -14,6 +14,8 @@ pub enum Effect {
     Record(Box<RolloutRecord>),
     /// Tell the thread's subscribers.
     Emit(Box<ServerNotification>),
+    /// Send `Input::ReadBack` with what the record says now.
+    ReadBack { turn_id: TurnId, step: Arc<Step> },
     /// Capture the view for the next model request.
     CaptureStep,
     /// Send a request; its events come back with this attempt number.

@@ -74,18 +74,6 @@ impl History {
         }
         prompt
     }
-
-    /// Drops the last turns a user began, and the context that was injected just for them. Returns whether such context
-    /// went, in which case it has to be told again.
-    pub(crate) fn roll_back(&mut self, num_turns: u32) -> bool {
-        let mut starts: Vec<usize> =
-            (0..self.items.len()).filter(|at| is_user_turn(&self.items[*at])).collect();
-        let keep = starts.len().saturating_sub(num_turns as usize);
-        let Some(cut) = starts.drain(keep..).next() else { return false };
-        let context = self.items[..cut].iter().rev().take_while(|item| is_context(item)).count();
-        self.items.truncate(cut - context);
-        context > 0
-    }
 }
 
 /// Providers do not want their own item ids back.
@@ -139,18 +127,6 @@ fn missing_output(call: &ResponseItem, call_id: &str) -> Option<ResponseItem> {
     }
 }
 
-fn is_user_turn(item: &ResponseItem) -> bool {
-    matches!(item, ResponseItem::Message { role, content, .. } if role == "user" && !is_contextual(content))
-}
-
-fn is_context(item: &ResponseItem) -> bool {
-    match item {
-        ResponseItem::Message { role, .. } if role == "developer" => true,
-        ResponseItem::Message { role, content, .. } => role == "user" && is_contextual(content),
-        _ => false,
-    }
-}
-
 /// Whether a user-role message is context this program wrote rather than what a person said.
 pub fn is_contextual(content: &[ContentItem]) -> bool {
     content.iter().any(|part| match part {
@@ -179,9 +155,6 @@ mod tests {
     use super::*;
     use crate::context::user_message;
 
-    fn said(text: &str) -> ResponseItem {
-        user_message(vec![ContentItem::InputText { text: text.into() }])
-    }
     fn call(call_id: &str) -> ResponseItem {
         serde_json::from_value(serde_json::json!({
             "type": "function_call", "id": "fc_1", "name": "f", "arguments": "{}", "call_id": call_id
@@ -220,17 +193,6 @@ mod tests {
         ] {
             assert_eq!(is_contextual(&[ContentItem::InputText { text: text.into() }]), contextual, "{text}");
         }
-    }
-
-    #[test]
-    fn rolling_back_takes_the_turns_own_context_along() {
-        let context = said("<environment_context></environment_context>");
-        let mut history = History::new(vec![said("one"), context.clone(), said("two"), call("a")]);
-        assert!(history.roll_back(1));
-        assert_eq!(history, History::new(vec![said("one")]));
-        let mut all = History::new(vec![context, said("one"), said("two")]);
-        assert!(all.roll_back(9));
-        assert_eq!(all, History::default());
     }
 
     #[test]

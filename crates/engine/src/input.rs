@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use model::{ModelFailure, StreamEvent};
 use protocol::{
-    ContentItem, DynamicToolCallResponse, FunctionCallOutputBody, NonSteerableTurnKind, ServerNotification,
-    ThreadItem, TurnId, UserInput,
+    ContentItem, DynamicToolCallResponse, FunctionCallOutputBody, NonSteerableTurnKind, ResponseItem,
+    ServerNotification, ThreadItem, TurnId, UserInput,
 };
 use serde_json::Value;
 
@@ -41,6 +41,13 @@ pub enum Input {
     Rollback {
         num_turns: u32,
         /// Tokens are counted anew under this id.
+        turn_id: TurnId,
+        step: Arc<Step>,
+    },
+    /// What the record says after a rollback.
+    ReadBack {
+        history: Vec<ResponseItem>,
+        context: Option<Value>,
         turn_id: TurnId,
         step: Arc<Step>,
     },

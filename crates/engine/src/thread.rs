@@ -77,7 +77,14 @@ impl Thread {
             }
             (None, Input::Compact { turn_id, step }) => Turn::compact(&mut work, turn_id, step),
             (None, Input::Rollback { num_turns, turn_id, step }) => {
-                roll_back(&mut work, num_turns);
+                // The record counts turns; only it can say what is left of them.
+                work.record(RolloutRecord::RolledBack { num_turns });
+                work.effects.push(Effect::ReadBack { turn_id, step });
+                None
+            }
+            (None, Input::ReadBack { history, context, turn_id, step }) => {
+                work.core.history.replace(history);
+                work.core.baseline = context.and_then(|context| serde_json::from_value(context).ok());
                 if work.core.usage.is_some() {
                     work.estimate_tokens(&turn_id, &step);
                 }
@@ -106,12 +113,5 @@ impl Thread {
             Input::Rollback { num_turns: 0, .. } => Err(Refusal::NothingToRollBack),
             _ => Ok(()),
         }
-    }
-}
-
-fn roll_back(work: &mut Work<'_>, num_turns: u32) {
-    work.record(RolloutRecord::RolledBack { num_turns });
-    if work.core.history.roll_back(num_turns) {
-        work.core.baseline = None;
     }
 }

@@ -147,7 +147,8 @@ impl Turn {
             Input::StepCaptured(step) => self.next_request(work, step),
             Input::Woken => self.wake(work),
             // Refused before they get here.
-            Input::Start { .. } | Input::Compact { .. } | Input::Rollback { .. } => {}
+            Input::Start { .. } | Input::Compact { .. } | Input::Rollback { .. } | Input::ReadBack { .. } => {
+            }
         }
         Some(self)
     }

@@ -408,18 +408,27 @@ fn another_model_answering_is_told_once() {
 }
 
 #[test]
-fn rolling_back_forgets_the_last_turn() {
+fn after_a_rollback_the_record_says_what_is_left() {
     let mut fixture = Fixture::new();
-    for (turn, text) in [("u1", "one"), ("u2", "two")] {
-        fixture.start(turn, text).model(done(message("m", "ok"))).model(completed(20));
-    }
+    fixture.start("u1", "one").model(done(message("m", "ok"))).model(completed(20));
+    let kept: Vec<_> = fixture.thread.history().iter().map(|item| (**item).clone()).collect();
+    fixture.start("u2", "two").model(done(message("m", "ok"))).model(completed(20));
     fixture.take();
-    let rollback =
-        || Input::Rollback { num_turns: 1, turn_id: TurnId::new("r"), step: Arc::new(support::step()) };
+    let (turn_id, step) = (TurnId::new("r"), Arc::new(support::step()));
+    let rollback = || Input::Rollback { num_turns: 1, turn_id: turn_id.clone(), step: step.clone() };
     fixture.put(rollback());
-    check(&mut fixture, &["record rolledBack", "record tokenUsage", "thread/tokenUsage/updated"]);
+    check(&mut fixture, &["record rolledBack", "read back"]);
+    fixture.put(Input::ReadBack {
+        history: kept,
+        context: None,
+        turn_id: turn_id.clone(),
+        step: step.clone(),
+    });
+    check(&mut fixture, &["record tokenUsage", "thread/tokenUsage/updated"]);
     fixture.start("u3", "three");
-    assert_eq!(fixture.prompt()[2..], ["user: one", "assistant: ok", "user: three"]);
+    // What the model was told of its surroundings went with the turn, so it is told again.
+    assert_eq!(fixture.prompt()[2..4], ["user: one", "assistant: ok"]);
+    assert_eq!(fixture.prompt().last().map(String::as_str), Some("user: three"));
     assert_eq!(fixture.on(rollback()).err(), Some(Refusal::RollbackWhileRunning));
 }
 

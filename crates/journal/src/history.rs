@@ -23,6 +23,8 @@ pub struct History {
     pub token_usage: Option<ThreadTokenUsage>,
     /// The settings of the last turn that is not rolled back.
     pub turn_context: Option<Value>,
+    /// Those the model was told of and still sees: compaction takes along what it was told before.
+    pub told_context: Option<Value>,
     /// Operations that have neither finished nor been withdrawn, oldest first.
     pub operations: Vec<OpenOperation>,
     /// The turn that had not ended, for a host that wants to take it up again.
@@ -47,13 +49,13 @@ pub struct HistoryBuilder {
 struct Segment {
     turn: Option<TurnBuilder>,
     model: Vec<ModelStep>,
-    context: Option<Value>,
 }
 
 #[derive(Debug)]
 enum ModelStep {
     Add(Box<ResponseItem>),
     Replace(Vec<ResponseItem>),
+    Tell(Value),
 }
 
 impl HistoryBuilder {
@@ -73,9 +75,7 @@ impl HistoryBuilder {
             RolloutRecord::SessionMeta { meta } => self.identify(meta),
             RolloutRecord::TurnStarted { turn_id, at_ms } => self.start(turn_id, at_ms),
             RolloutRecord::TurnContext { turn_id, context } => {
-                if let Some(segment) = self.segment_of(turn_id) {
-                    segment.context = Some(context);
-                }
+                self.model_step(Some(turn_id), ModelStep::Tell(context));
             }
             RolloutRecord::ResponseItem { turn_id, item } => self.model_step(turn_id, ModelStep::add(item)),
             RolloutRecord::Compacted { turn_id, replacement, .. } => {
@@ -114,10 +114,14 @@ impl HistoryBuilder {
                     ModelStep::Replace(items) => {
                         history.model.clear();
                         history.model.extend(items);
+                        history.told_context = None;
+                    }
+                    ModelStep::Tell(context) => {
+                        history.turn_context = Some(context.clone());
+                        history.told_context = Some(context);
                     }
                 }
             }
-            history.turn_context = segment.context.or(history.turn_context);
             if let Some(turn) = segment.turn {
                 history.unfinished_turn = turn.is_open().then(|| turn.id().clone());
                 history.turns.push(turn.finish());
@@ -195,6 +199,7 @@ fn steps_since_replacement(segments: &[Segment]) -> usize {
         count = match step {
             ModelStep::Add(_) => count + 1,
             ModelStep::Replace(items) => items.len(),
+            ModelStep::Tell(_) => count,
         };
     }
     count

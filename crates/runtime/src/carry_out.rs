@@ -122,6 +122,16 @@ impl Actor {
             Effect::Emit(notification) => {
                 self.services.audience.tell(self.thread.id(), *notification).await;
             }
+            Effect::ReadBack { turn_id, step } => match self.read_back().await {
+                Ok(ThreadSeed { history, context, .. }) => {
+                    let input = Input::ReadBack { history, context, turn_id, step };
+                    return self.thread.on(stamp, input).unwrap_or_default();
+                }
+                Err(error) => {
+                    tracing::error!(%error, thread = %self.thread.id(), "a record could not be read back");
+                    self.is_behind = true;
+                }
+            },
             Effect::CaptureStep => {
                 let step = self.capture();
                 return self.thread.on(stamp, Input::StepCaptured(step)).unwrap_or_default();
@@ -165,7 +175,7 @@ impl Actor {
 
     async fn read_back(&mut self) -> Result<ThreadSeed, JournalError> {
         let history = self.read_record().await?;
-        let (history, usage, context) = (history.model, history.token_usage, history.turn_context);
+        let (history, usage, context) = (history.model, history.token_usage, history.told_context);
         let id = self.thread.id().clone();
         Ok(ThreadSeed { id, history, usage, context, raw_events: self.raw_events })
     }

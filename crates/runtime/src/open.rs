@@ -128,9 +128,9 @@ impl Runtime {
         let mut settings = self.settings(&config);
         let meta = history.meta.clone().unwrap_or_else(|| self.meta(&id, &settings));
         settings.dynamic_tools = meta.dynamic_tools.clone().unwrap_or_default().into();
-        let History { model, turns, token_usage, turn_context, .. } = history;
+        let History { model, turns, token_usage, told_context, .. } = history;
         let seed =
-            ThreadSeed { id, history: model, usage: token_usage, context: turn_context, raw_events: false };
+            ThreadSeed { id, history: model, usage: token_usage, context: told_context, raw_events: false };
         let turns = if params.exclude_turns { Vec::new() } else { turns };
         let opening = Opening {
             meta,
@@ -187,9 +187,9 @@ impl Runtime {
         meta.dynamic_tools = dynamic_tools;
         let preview = copy.history.summary.preview.clone().unwrap_or_default();
         let journal = if params.ephemeral { None } else { Some(self.write_copy(&meta, copy.records).await?) };
-        let History { model, turns, token_usage, turn_context, .. } = copy.history;
+        let History { model, turns, token_usage, told_context, .. } = copy.history;
         let seed =
-            ThreadSeed { id, history: model, usage: token_usage, context: turn_context, raw_events: false };
+            ThreadSeed { id, history: model, usage: token_usage, context: told_context, raw_events: false };
         let turns = if params.exclude_turns { Vec::new() } else { turns };
         let opening = Opening { meta, settings, config, seed, journal, ephemeral: params.ephemeral, preview };
         self.open(opening, turns)

@@ -164,7 +164,7 @@ impl Room {
         let seed = ThreadSeed {
             history: history.model,
             usage: history.token_usage,
-            context: history.turn_context,
+            context: history.told_context,
             ..seed()
         };
         self.open(seed, Some(resumed.journal), false)

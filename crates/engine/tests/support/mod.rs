@@ -287,6 +287,7 @@ fn shown(effect: &Effect) -> String {
         Effect::AskClient(Question::DynamicTool(params)) => format!("ask {} {}", params.call_id, params.tool),
         Effect::WithdrawQuestion { call_id } => format!("withdraw {call_id}"),
         Effect::Wake { .. } => "wake".to_owned(),
+        Effect::ReadBack { .. } => "read back".to_owned(),
         Effect::CaptureStep => "capture".to_owned(),
         Effect::Finish(status) => format!("finish {status:?}"),
     }

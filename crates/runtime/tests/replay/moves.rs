@@ -66,7 +66,7 @@ impl Move {
             4..20 => Self::Model(detail, if choice < 240 { Stale::No } else { Stale::Yes }),
             20..26 => Self::Captured(place),
             26..30 => Self::ToolEnds(detail),
-            30..32 => Self::ClientAnswers(detail / 2, detail % 2 == 0),
+            30..32 => Self::ClientAnswers(detail / 2, detail.is_multiple_of(2)),
             32..34 => Self::Steer,
             34 => Self::Interrupt,
             35 => Self::Rollback(1 + u32::from(detail % 3)),

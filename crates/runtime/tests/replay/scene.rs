@@ -107,10 +107,16 @@ impl Scene {
             _ => 0,
         };
         let stamp = Stamp { now_ms: self.now_ms, entropy: u64::from(self.moves) };
-        let effects = self.thread.on(stamp, input)?;
+        let mut effects = self.thread.on(stamp, input)?;
         self.told.truncate(self.told.len().saturating_sub(taken_back));
         for effect in &effects {
             self.see(effect);
+        }
+        if let Some(Effect::ReadBack { turn_id, step }) = effects.last().cloned() {
+            let ThreadSeed { history, context, .. } = seed(replay(&self.records));
+            let more = self.thread.on(stamp, Input::ReadBack { history, context, turn_id, step })?;
+            more.iter().for_each(|effect| self.see(effect));
+            effects.extend(more);
         }
         Ok(effects)
     }
@@ -165,7 +171,7 @@ pub(crate) fn seed(history: History) -> ThreadSeed {
         id: ThreadId::new(THREAD),
         history: history.model,
         usage: history.token_usage,
-        context: history.turn_context,
+        context: history.told_context,
         raw_events: false,
     }
 }
@@ -178,9 +184,18 @@ pub(crate) fn as_kept(items: &[ResponseItem]) -> Value {
 
 /// All there is to say about a history, as bytes.
 pub(crate) fn bytes(history: &History) -> Vec<u8> {
-    let History { model, turns, summary, meta, token_usage, turn_context, operations, unfinished_turn } =
-        history;
-    let wire = (model, turns, meta, token_usage, turn_context, unfinished_turn);
+    let History {
+        model,
+        turns,
+        summary,
+        meta,
+        token_usage,
+        turn_context,
+        told_context,
+        operations,
+        unfinished_turn,
+    } = history;
+    let wire = (model, turns, meta, token_usage, turn_context, told_context, unfinished_turn);
     let mut bytes = serde_json::to_vec(&wire).expect("serialises");
     bytes.extend(format!("{summary:?}{operations:?}").into_bytes());
     bytes

@@ -250,6 +250,27 @@ async fn leaving_during_a_turn_interrupts_it() {
 }
 
 #[tokio::test]
+async fn leaving_drops_an_open_question_without_a_word() {
+    let call = json!({"name": "lookup", "callId": "call-1", "arguments": {"id": 7}});
+    let stage = Stage::new(json!([{"call": call}])).await;
+    let (_server, mut client) = stage.open().await;
+    let tool = json!({"name": "lookup", "description": "d", "inputSchema": {"type": "object"}});
+    let id = client.start_thread(json!({"dynamicTools": [tool]})).await;
+    client.start_turn(&id, "look it up").await;
+    let question = client.next_of("item/tool/call").await;
+    client.ask("thread/unsubscribe", json!({"threadId": id})).await;
+    client.next_of("thread/closed").await;
+    client.answer(&question, json!({"contentItems": [], "success": true})).await;
+    let resumed = client.ask("thread/resume", json!({"threadId": id})).await;
+    assert_eq!(told(&resumed["thread"]), ["interrupted: look it up"]);
+    let heard = client.rest().await;
+    for method in ["item/tool/call", "serverRequest/resolved", "turn/completed"] {
+        assert!(!heard.contains(&method.to_owned()), "{heard:?}");
+    }
+    stage.assert_played();
+}
+
+#[tokio::test]
 async fn a_system_error_is_forgotten_with_the_thread_in_memory() {
     let fail = json!({"fail": {"status": 400, "body": {"error": {"message": "no"}}}});
     let stage = Stage::new(json!([fail])).await;

@@ -179,6 +179,20 @@ async fn a_path_wins_over_the_id() {
     assert!(missing.starts_with("failed to load rollout `/no/such.jsonl`: "), "{missing}");
 }
 
+/// The path is the record that is meant, not a way to spell the id.
+#[tokio::test]
+async fn a_path_to_another_place_is_not_the_stored_record() {
+    let stage = Stage::new(json!([{"text": "hello"}])).await;
+    let (server, mut client) = stage.open().await;
+    let id = client.spoken_thread("hi").await;
+    server.stop().await;
+    let (_server, mut client) = stage.open().await;
+    let path = stage.cwd().join(format!("{id}.jsonl"));
+    let outcome = client.request("thread/resume", json!({"threadId": id, "path": path})).await;
+    let message = outcome.expect_err("a refusal").message;
+    assert!(message.starts_with(&format!("failed to load rollout `{}`: ", path.display())), "{message}");
+}
+
 #[tokio::test]
 async fn a_history_makes_a_new_thread() {
     let stage = Stage::new(json!([{"text": "hello"}])).await;
@@ -265,4 +279,25 @@ async fn a_pending_tool_call_is_asked_again_of_who_joins() {
     }
     stage.assert_played();
     assert_eq!(stage.asked().len(), 3);
+}
+
+#[tokio::test]
+async fn a_call_nobody_is_there_to_answer_waits_for_the_next_client() {
+    let call = json!({"name": "lookup", "callId": "call-1", "arguments": {"id": 7}});
+    let stage = Stage::new(json!([{"call": call}, {"text": "done"}])).await;
+    let server = stage.listen();
+    let mut first = server.connect().await;
+    let tool = json!({"name": "lookup", "description": "d", "inputSchema": {"type": "object"}});
+    let id = first.start_thread(json!({"dynamicTools": [tool]})).await;
+    first.start_turn(&id, "look it up").await;
+    let asked = first.next_of("item/tool/call").await;
+    drop(first);
+    let mut second = server.connect().await;
+    let joined = second.ask("thread/resume", json!({"threadId": id})).await;
+    assert_eq!(told(&joined["thread"]), ["inProgress: look it up"]);
+    let again = second.next_of("item/tool/call").await;
+    assert_eq!(again, asked);
+    second.answer(&again, json!({"contentItems": [], "success": true})).await;
+    assert_eq!(second.next_of("turn/completed").await["turn"]["status"], "completed");
+    stage.assert_played();
 }

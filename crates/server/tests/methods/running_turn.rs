@@ -106,15 +106,30 @@ async fn an_interrupt_is_answered_then_told() {
 }
 
 #[tokio::test]
-async fn an_interrupt_without_a_turn_is_answered() {
-    let stage = Stage::new(json!([{"text": "hello"}])).await;
+async fn an_interrupt_without_its_turn_is_refused_and_changes_nothing() {
+    let stage = Stage::new(json!([{"text": "hello"}, endless("part")])).await;
     let (_server, mut client) = stage.open().await;
     let id = client.spoken_thread("hi").await;
     client.rest().await;
-    assert_eq!(client.ask("turn/interrupt", json!({"threadId": id, "turnId": "t"})).await, json!({}));
+    for (thread, turn_id, expected) in [
+        (id.as_str(), "t", "no active turn to interrupt".to_owned()),
+        (&id, "", "no active turn to interrupt".to_owned()),
+        (UNKNOWN, "t", format!("thread not found: {UNKNOWN}")),
+    ] {
+        let params = json!({"threadId": thread, "turnId": turn_id});
+        assert_eq!(client.refused("turn/interrupt", params).await, expected);
+    }
     assert!(client.rest().await.is_empty());
-    let unknown = client.refused("turn/interrupt", json!({"threadId": UNKNOWN, "turnId": "t"})).await;
-    assert_eq!(unknown, format!("thread not found: {UNKNOWN}"));
+
+    let turn_id = client.start_turn(&id, "work").await;
+    client.next_of("item/agentMessage/delta").await;
+    let late = client.refused("turn/interrupt", json!({"threadId": id, "turnId": "earlier"})).await;
+    assert!(late.contains(&turn_id), "{late}");
+    assert!(!client.rest().await.contains(&"turn/completed".to_owned()));
+    // An empty id means whatever runs.
+    assert_eq!(client.ask("turn/interrupt", json!({"threadId": id, "turnId": ""})).await, json!({}));
+    let ended = client.next_of("turn/completed").await["turn"].clone();
+    assert_eq!((&ended["id"], &ended["status"]), (&json!(turn_id), &json!("interrupted")));
 }
 
 #[tokio::test]
