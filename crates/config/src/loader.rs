@@ -122,7 +122,9 @@ impl Loader {
                 Startup { warnings: warnings.collect(), config }
             }
             Err(error) => {
-                let warning = error.to_warning("The configuration has an error. Threads cannot be opened until it is mended.");
+                let warning = error.to_warning(
+                    "The configuration has an error. Threads cannot be opened until it is mended.",
+                );
                 let (config, flag_error) = self.fallback(&request);
                 let flag_warning = flag_error
                     .map(|error| error.to_warning("The values of -c cannot be used either and are ignored."));

@@ -99,13 +99,13 @@ mod tests {
 
     #[test]
     fn paths_become_absolute() {
-        let base = Base { folder: Path::new("/etc/codex"), user: Some(Path::new("/home/u")) };
+        let base = Base { folder: Path::new("/etc/codex"), user: Some(Path::new("/users/u")) };
         let cases = [
             ("a/b", "/etc/codex/a/b"),
             ("./a/../b", "/etc/codex/b"),
             ("/x/./y/..", "/x"),
-            ("~", "/home/u"),
-            ("~/x", "/home/u/x"),
+            ("~", "/users/u"),
+            ("~/x", "/users/u/x"),
             ("~x", "/etc/codex/~x"),
             ("../../..", "/"),
         ];

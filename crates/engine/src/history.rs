@@ -153,7 +153,6 @@ fn is_external(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::user_message;
 
     fn call(call_id: &str) -> ResponseItem {
         serde_json::from_value(serde_json::json!({

@@ -2,8 +2,8 @@
 //! are appended, so the index cannot drift from the journals.
 
 use protocol::{
-    GitInfo, ReasoningEffort, RolloutRecord, SessionMeta, SessionSource, ThreadId, ThreadItem,
-    ThreadMetadataChange, UserInput,
+    ContentItem, GitInfo, ReasoningEffort, ResponseItem, RolloutRecord, SessionMeta, SessionSource, ThreadId,
+    ThreadItem, ThreadMetadataChange, UserInput,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -63,6 +63,11 @@ impl Fact {
             RolloutRecord::ThreadItem { item: ThreadItem::UserMessage { content, .. }, .. } => {
                 Self::UserMessage(preview(content))
             }
+            // A history that came without turns begins with somebody's words, too.
+            RolloutRecord::ResponseItem {
+                turn_id: None,
+                item: ResponseItem::Message { role, content, .. },
+            } if role == "user" => Self::UserMessage(spoken(content)),
             RolloutRecord::TurnContext { context, .. } => {
                 Self::Settings { model: field(context, "model"), reasoning_effort: field(context, "effort") }
             }
@@ -77,6 +82,16 @@ impl Fact {
             | RolloutRecord::Operation { .. } => Self::Activity,
         }
     }
+}
+
+/// The first words that are a person's: context put there by programs is in tags, or under a heading of its own.
+fn spoken(content: &[ContentItem]) -> String {
+    let text = content.iter().find_map(|part| match part {
+        ContentItem::InputText { text } => Some(text.trim()),
+        _ => None,
+    });
+    let is_context = |text: &str| text.starts_with('<') || text.starts_with("# AGENTS.md");
+    text.filter(|text| !is_context(text)).map(shortened).unwrap_or_default()
 }
 
 impl Summary {
@@ -198,8 +213,12 @@ fn preview(content: &[UserInput]) -> String {
     let typed = text.split_once(REQUEST_MARKER).map_or(text.as_str(), |(_, typed)| typed).trim();
     match typed {
         "" if has_image => IMAGE_PREVIEW.to_owned(),
-        typed => typed[..typed.floor_char_boundary(MAX_PREVIEW)].to_owned(),
+        typed => shortened(typed),
     }
+}
+
+fn shortened(text: &str) -> String {
+    text[..text.floor_char_boundary(MAX_PREVIEW)].to_owned()
 }
 
 #[cfg(test)]

@@ -21,13 +21,22 @@ impl Runtime {
 
     /// Stores an API key. Threads opened from now on use it.
     pub fn log_in(&self, params: &LoginAccountParams) -> Result<(), RuntimeError> {
-        let LoginAccountParams::ApiKey { api_key } = params else {
-            return Err(RuntimeError::Login("only login with an API key is supported yet"));
-        };
         let forced = self.inner.loader.startup(None).config.login.forced_method;
-        if forced == Some(ForcedLoginMethod::Chatgpt) {
-            return Err(RuntimeError::Login("API key login is disabled. Use ChatGPT login instead."));
-        }
+        let api_key = match (params, forced) {
+            (LoginAccountParams::ApiKey { .. }, Some(ForcedLoginMethod::Chatgpt)) => {
+                return Err(RuntimeError::Login("API key login is disabled. Use ChatGPT login instead."));
+            }
+            (LoginAccountParams::ApiKey { api_key }, _) => api_key,
+            (LoginAccountParams::ChatgptAuthTokens { .. }, Some(ForcedLoginMethod::Api)) => {
+                return Err(RuntimeError::Login(
+                    "External ChatGPT auth is disabled. Use API key login instead.",
+                ));
+            }
+            (_, Some(ForcedLoginMethod::Api)) => {
+                return Err(RuntimeError::Login("ChatGPT login is disabled. Use API key login instead."));
+            }
+            _ => return Err(RuntimeError::Login("only login with an API key is supported yet")),
+        };
         if api_key.trim().is_empty() {
             return Err(RuntimeError::Login("apiKey must not be empty"));
         }

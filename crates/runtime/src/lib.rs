@@ -34,7 +34,7 @@ mod turns;
 
 pub use audience::{Audience, BoxFuture};
 pub use config;
-pub use engine::Refusal;
+pub use engine::{Refusal, Stamp};
 pub use error::RuntimeError;
 pub use handle::{Answer, Snapshot, Then, ThreadHandle, TurnOptions};
 pub use instructions::InstructionOptions;

@@ -95,6 +95,7 @@ impl Runtime {
         if let Some(loaded) = self.loaded(&id) {
             return join(loaded, &params).await;
         }
+        self.check_path(&id, params.path.as_deref()).await?;
         let wanted = id.clone();
         let resumed = match self.on_disk(move |store| store.resume(&wanted)).await? {
             Ok(resumed) => resumed,
@@ -175,6 +176,7 @@ impl Runtime {
             Some(path) => id_of_path(path)?,
             None => check_thread_id(&params.thread_id)?,
         };
+        self.check_path(&source, params.path.as_deref()).await?;
         let copy = self.read_to_copy(&source).await?;
         let config = self.load(&Wishes::of_fork(&params, &Stored::of(&copy.history)))?;
         let mut settings = self.settings(&config);
@@ -214,6 +216,23 @@ impl Runtime {
         let thread: Thread = identity.describe(row.as_ref(), ThreadStatus::Idle, turns);
         self.keep(Loaded { handle, identity });
         Ok(Opened { thread, settings })
+    }
+
+    /// A path means the record at that place, and no other thread's that has its name.
+    async fn check_path(&self, id: &ThreadId, path: Option<&str>) -> Result<(), RuntimeError> {
+        let Some(path) = path else { return Ok(()) };
+        let wanted = id.clone();
+        let record = self.on_disk(move |store| store.summary(&wanted)).await?.map(|row| row.path);
+        let is_it = record.is_ok_and(|record| {
+            Path::new(path).canonicalize().ok().is_some_and(|path| Some(path) == record.canonicalize().ok())
+        });
+        if is_it {
+            return Ok(());
+        }
+        Err(RuntimeError::UnreadableRecord {
+            path: path.to_owned(),
+            problem: "it is not the record of a thread in this home".to_owned(),
+        })
     }
 
     async fn fresh(&self, id: ThreadId) -> Result<ThreadId, RuntimeError> {

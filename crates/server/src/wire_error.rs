@@ -120,6 +120,7 @@ impl From<RuntimeError> for WireError {
             | E::NotLoaded(_)
             | E::NoRecord(_)
             | E::NotArchived(_)
+            | E::UnreadableRecord { .. }
             | E::NothingSaid(_)
             | E::NoTurnsKept
             | E::NoRollbackInMemory
@@ -144,12 +145,9 @@ impl From<RuntimeError> for WireError {
             | E::NothingToInterrupt
             | E::Gone(_) => Self::INVALID_REQUEST,
             E::InputTooLarge { .. } => Self::INVALID_PARAMS,
-            E::UnreadableRecord { .. }
-            | E::InvalidConfig(_)
-            | E::Credentials(_)
-            | E::Provider(_)
-            | E::Storage(_)
-            | E::Defect => Self::INTERNAL,
+            E::InvalidConfig(_) | E::Credentials(_) | E::Provider(_) | E::Storage(_) | E::Defect => {
+                Self::INTERNAL
+            }
         };
         let data = match &error {
             E::InputTooLarge { max, actual } => Some(serde_json::json!({

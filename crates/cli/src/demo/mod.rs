@@ -31,10 +31,7 @@ pub(crate) struct Options {
 
 /// What lies in the workspace at first.
 const FILES: &[(&str, &str)] = &[
-    (
-        "notes.txt",
-        "The gate sticks when it rains.\nThe lamp in the hall is broken.\nAsk about the boat.\n",
-    ),
+    ("notes.txt", "The gate sticks when it rains.\nThe lamp in the hall is broken.\nAsk about the boat.\n"),
     ("shopping.txt", "oil\nbulbs\n"),
 ];
 

@@ -4,18 +4,18 @@ use serde_json::json;
 #[test]
 fn a_bad_file_is_named_with_the_place() {
     let cases = [
-        ("model = ", "$/home/config.toml:1:9: "),
-        ("\nmodel = 5\n", "$/home/config.toml:2:9: invalid type: integer `5`, expected a string"),
-        ("sandbox_mode = \"bogus\"", "$/home/config.toml:1:16: unknown variant `bogus`, expected one of"),
-        ("# \u{e9}\nx = 1\nmodel = \"a\"\nmodel = \"b\"", "$/home/config.toml:4:1: duplicate key"),
-        ("[features]\nundo = \"yes\"", "$/home/config.toml:2:8: invalid type: string"),
-        ("[projects.\"/x\"]\ntrust_level = \"maybe\"", "$/home/config.toml:2:15: unknown variant `maybe`"),
-        ("[model_providers.p]\nbase_url = \"x\"", "$/home/config.toml:1:1: missing field `name`"),
+        ("model = ", "$/base/config.toml:1:9: "),
+        ("\nmodel = 5\n", "$/base/config.toml:2:9: invalid type: integer `5`, expected a string"),
+        ("sandbox_mode = \"bogus\"", "$/base/config.toml:1:16: unknown variant `bogus`, expected one of"),
+        ("# \u{e9}\nx = 1\nmodel = \"a\"\nmodel = \"b\"", "$/base/config.toml:4:1: duplicate key"),
+        ("[features]\nundo = \"yes\"", "$/base/config.toml:2:8: invalid type: string"),
+        ("[projects.\"/x\"]\ntrust_level = \"maybe\"", "$/base/config.toml:2:15: unknown variant `maybe`"),
+        ("[model_providers.p]\nbase_url = \"x\"", "$/base/config.toml:1:1: missing field `name`"),
         (
             "[model_providers.p]\nname = \"p\"\nwire_api = \"chat\"",
-            "$/home/config.toml:3:12: wire_api = \"chat\" is no longer supported",
+            "$/base/config.toml:3:12: wire_api = \"chat\" is no longer supported",
         ),
-        ("approval_policy = { granular = { rules = true } }", "$/home/config.toml:1:"),
+        ("approval_policy = { granular = { rules = true } }", "$/base/config.toml:1:"),
         ("[agents]\nmax_threads = 0", "agents.max_threads must be at least 1"),
         ("profile = \"none\"", "config profile `none` not found"),
         ("model_provider = \"none\"", "model provider `none` not found"),
@@ -25,7 +25,7 @@ fn a_bad_file_is_named_with_the_place() {
             "[model_providers.offline]\nname = \"mine\"",
             "model_providers.offline takes the name of a built-in",
         ),
-        ("model_instructions_file = \"none.md\"", "cannot read $/home/none.md: "),
+        ("model_instructions_file = \"none.md\"", "cannot read $/base/none.md: "),
         ("[permissions.p]\nx = 1", "[permissions] needs default_permissions"),
     ];
     for (text, expected) in cases {
@@ -75,7 +75,7 @@ fn a_start_survives_bad_files() {
     let startup = machine.loader().startup(None);
     assert_eq!(startup.config.model.name.as_deref(), Some("flag"));
     let notification = protocol::ConfigWarningNotification::from(startup.warnings[0].clone());
-    assert_eq!(notification.path.map(|path| machine.plain(path)).as_deref(), Some("$/home/config.toml"));
+    assert_eq!(notification.path.map(|path| machine.plain(path)).as_deref(), Some("$/base/config.toml"));
     let range = notification.range.expect("a range");
     assert_eq!((range.start.line, range.start.column, range.end.line, range.end.column), (2, 16, 2, 17));
     assert!(notification.details.expect("details").contains(":2:16: "));
@@ -91,8 +91,8 @@ fn a_start_survives_bad_files() {
 
 #[test]
 fn a_blank_instructions_file_is_an_error() {
-    let machine = Machine::with("model_instructions_file = \"base.md\"").file("home/base.md", " \n");
-    assert_eq!(machine.error(), "model_instructions_file names $/home/base.md, which is empty");
-    let machine = machine.file("home/base.md", "\nBe brief.\n");
+    let machine = Machine::with("model_instructions_file = \"base.md\"").file("base/base.md", " \n");
+    assert_eq!(machine.error(), "model_instructions_file names $/base/base.md, which is empty");
+    let machine = machine.file("base/base.md", "\nBe brief.\n");
     assert_eq!(machine.load().instructions.base.as_deref(), Some("Be brief."));
 }

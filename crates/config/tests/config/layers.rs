@@ -13,7 +13,7 @@ fn a_higher_layer_wins() {
     type Step = fn(Machine) -> Machine;
     let steps: &[(&str, Step)] = &[
         ("system", |m| m.file("etc/config.toml", "model = \"system\"")),
-        ("user", |m| m.file("home/config.toml", &format!("model = \"user\"\n{TRUST}"))),
+        ("user", |m| m.file("base/config.toml", &format!("model = \"user\"\n{TRUST}"))),
         ("root", |m| m.file("repo/.codex/config.toml", "model = \"root\"")),
         ("near", |m| m.file("repo/a/.codex/config.toml", "model = \"near\"")),
         ("flag", |m| m.flag("model=flag")),
@@ -56,7 +56,7 @@ fn tables_merge_and_the_rest_is_replaced() {
     assert_eq!(
         machine.plain(json(&config.permissions.sandbox_policy)),
         json!({
-            "type": "workspaceWrite", "networkAccess": true, "writableRoots": ["$/home/memories"],
+            "type": "workspaceWrite", "networkAccess": true, "writableRoots": ["$/base/memories"],
             "readOnlyAccess": {"type": "fullAccess"}, "excludeTmpdirEnvVar": false, "excludeSlashTmp": true,
         })
         .to_string()
@@ -69,9 +69,9 @@ fn files_are_read_anew_each_time() {
     let loader = machine.loader();
     let model = || loader.load(&Default::default()).expect("a configuration").model.name;
     assert_eq!(model().as_deref(), Some("one"));
-    let machine = machine.file("home/config.toml", "model = \"two\"");
+    let machine = machine.file("base/config.toml", "model = \"two\"");
     assert_eq!(model().as_deref(), Some("two"));
-    std::fs::remove_file(machine.path("home/config.toml")).expect("removed");
+    std::fs::remove_file(machine.path("base/config.toml")).expect("removed");
     assert_eq!(model(), None);
 }
 
@@ -81,16 +81,16 @@ fn paths_belong_to_the_layer_that_set_them() {
         let policy = json(machine.flag("sandbox_mode=workspace-write").load().permissions.sandbox_policy);
         policy["writableRoots"].clone()
     };
-    let base = || Machine::new().variable("HOME", "/home/u").dir("repo").cwd("repo");
+    let base = || Machine::new().variable("HOME", "/base/u").dir("repo").cwd("repo");
     let key = "[sandbox_workspace_write]\nwritable_roots = [\"x\", \"~/y\", \"/z/../w\"]";
     let machine = base().file("etc/config.toml", key);
     let expected = |machine: &Machine, folder: &str| {
-        json!([machine.path(folder), "/home/u/y", "/w", machine.path("home/memories")])
+        json!([machine.path(folder), "/base/u/y", "/w", machine.path("base/memories")])
     };
     let wanted = expected(&machine, "etc/x");
     assert_eq!(roots(machine), wanted);
-    let machine = base().file("home/config.toml", key);
-    let wanted = expected(&machine, "home/x");
+    let machine = base().file("base/config.toml", key);
+    let wanted = expected(&machine, "base/x");
     assert_eq!(roots(machine), wanted);
     let machine = base().flag("sandbox_workspace_write.writable_roots=[\"x\", \"~/y\", \"/z/../w\"]");
     let wanted = expected(&machine, "repo/x");
@@ -98,7 +98,7 @@ fn paths_belong_to_the_layer_that_set_them() {
     let mut machine =
         base().request("sandbox_workspace_write", json!({"writable_roots": ["x", "~/y", "/z/../w"]}));
     machine.cwd = None;
-    let wanted = expected(&machine, "home/x");
+    let wanted = expected(&machine, "base/x");
     assert_eq!(roots(machine), wanted);
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        fs::create_dir(folder.path().join("home")).expect("a home");
+        fs::create_dir(folder.path().join("base")).expect("a home");
         Self {
             folder,
             flags: Vec::new(),
@@ -40,7 +40,7 @@ impl Machine {
 
     /// With the user's config file.
     pub(crate) fn with(config: &str) -> Self {
-        Self::new().file("home/config.toml", config)
+        Self::new().file("base/config.toml", config)
     }
 
     /// `$` in the text stands for the temporary folder.
@@ -106,7 +106,7 @@ impl Machine {
             requirements_file: Some(self.path("etc/requirements.toml")),
             environment: self.env(),
         };
-        Loader::new(Home::at(self.path("home")), flags.collect(), options)
+        Loader::new(Home::at(self.path("base")), flags.collect(), options)
     }
 
     pub(crate) fn cwd_path(&self) -> Option<PathBuf> {

@@ -30,7 +30,7 @@ fn only_a_trusted_project_has_a_say() {
         if let Some(warning) = startup.warnings.first() {
             let details = machine.plain(warning.details.as_deref().expect("details"));
             assert!(details.contains("$/repo/a is not a trusted project"), "{details}");
-            assert!(details.contains("$/home/config.toml"), "{details}");
+            assert!(details.contains("$/base/config.toml"), "{details}");
             assert!(details.contains("[projects.\"$/repo\"]"), "{details}");
         }
     }

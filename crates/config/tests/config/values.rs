@@ -19,10 +19,10 @@ fn nothing_set_means_the_defaults() {
     assert!(config.permissions.allow_login_shell && config.feedback_enabled);
     assert_eq!(config.history.persistence, HistoryPersistence::SaveAll);
     assert_eq!(config.login.chatgpt_base_url, "https://chatgpt.com/backend-api/");
-    assert_eq!(config.paths.log_dir, machine.path("home/log"));
-    assert_eq!(config.paths.sqlite_home, machine.path("home"));
+    assert_eq!(config.paths.log_dir, machine.path("base/log"));
+    assert_eq!(config.paths.sqlite_home, machine.path("base"));
     assert!(config.warnings.is_empty());
-    assert!(!machine.path("home/memories").exists());
+    assert!(!machine.path("base/memories").exists());
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn keys_become_values() {
         json!(["xhigh", "none", "low"])
     );
     assert_eq!(config.model.supports_reasoning_summaries, Some(true));
-    assert_eq!(config.model.catalog_json, Some(machine.path("home/models.json")));
+    assert_eq!(config.model.catalog_json, Some(machine.path("base/models.json")));
     assert_eq!(
         json((config.model.personality, config.permissions.approvals_reviewer)),
         json!(["friendly", "guardian_subagent"])

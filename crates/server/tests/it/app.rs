@@ -208,7 +208,7 @@ impl Running {
 }
 
 pub(crate) fn options(listen: Listen) -> ServerOptions {
-    let mut options = ServerOptions::new(listen, AbsolutePath::new("/home/of/oarlock").unwrap());
+    let mut options = ServerOptions::new(listen, AbsolutePath::new("/folder/of/oarlock").unwrap());
     options.originator = None;
     options
 }

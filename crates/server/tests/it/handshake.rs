@@ -53,7 +53,7 @@ async fn initialize_comes_first_and_once() {
         check(&mut client, method, params, BAD, begins).await;
     }
     let greeted = client.initialize(Value::Null).await;
-    assert_eq!(greeted["codexHome"], "/home/of/oarlock");
+    assert_eq!(greeted["codexHome"], "/folder/of/oarlock");
     assert_eq!(
         (&greeted["platformFamily"], &greeted["platformOs"]),
         (&json!("unix"), &json!(std::env::consts::OS))

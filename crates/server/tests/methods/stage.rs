@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use engine::Stamp;
 use model_http::Script;
 use oarlock_server::{
     App, Hub, HubAudience, Listen, Listener, Pipes, ServerOptions, Signals, routes, serve_listener,
@@ -13,7 +12,7 @@ use oarlock_server::{
 };
 use protocol::{AbsolutePath, SessionSource};
 use runtime::config::{Env, Home, Loader, LoaderOptions, Startup};
-use runtime::{Catalogue, Clock, Runtime, RuntimeOptions, StoreOptions, SystemClock};
+use runtime::{Catalogue, Clock, Runtime, RuntimeOptions, Stamp, StoreOptions, SystemClock};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, UnixStream};

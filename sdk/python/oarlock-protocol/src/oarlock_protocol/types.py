@@ -7431,11 +7431,13 @@ class TurnDiffUpdatedNotification(WireModel):
 
 
 class TurnInterruptParams(WireModel):
-    """Stops the turn that runs. Answered when it has stopped; terminals the agent left running go on."""
+    """Stops the turn that runs. Answered when it has stopped; fails when none runs. Terminals the agent left
+    running go on.
+    """
 
     thread_id: ThreadId
     turn_id: TurnId
-    """The turn the caller has in mind. The one that runs is stopped in any case."""
+    """The turn to stop; fails when another one runs. Empty for whatever runs."""
 
 
 class TurnInterruptResponse(WireModel):
