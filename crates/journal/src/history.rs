@@ -166,6 +166,15 @@ impl HistoryBuilder {
         if self.rolled_back.contains(&turn_id) {
             return None;
         }
+        // Nearly always the turn of the record before.
+        let is_last = self
+            .segments
+            .last()
+            .and_then(|last| last.turn.as_ref())
+            .is_some_and(|turn| *turn.id() == turn_id);
+        if is_last {
+            return self.segments.last_mut();
+        }
         let next = self.segments.len();
         let at = *self.places.entry(turn_id.clone()).or_insert(next);
         if at == next {

@@ -91,13 +91,23 @@ pub(crate) fn seq(line: &[u8]) -> Option<u64> {
 }
 
 /// A sound line taken apart as far as its envelope.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Envelope<'a> {
     pub(crate) seq: u64,
+    at: Cow<'a, str>,
+    pub(crate) kind: Cow<'a, str>,
+    schema: u32,
+    payload: &'a str,
+}
+
+/// The same for a line whose members stand in another order, or with space between them.
+#[derive(Deserialize)]
+struct AnyEnvelope<'a> {
+    seq: u64,
     #[serde(borrow)]
     at: Cow<'a, str>,
     #[serde(borrow, rename = "type")]
-    pub(crate) kind: Cow<'a, str>,
+    kind: Cow<'a, str>,
     #[serde(default = "first_schema")]
     schema: u32,
     #[serde(borrow)]
@@ -110,7 +120,36 @@ fn first_schema() -> u32 {
 
 impl<'a> Envelope<'a> {
     pub(crate) fn parse(line: &'a [u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(line)
+        if let Some(envelope) = Self::as_written(line) {
+            return Ok(envelope);
+        }
+        let AnyEnvelope { seq, at, kind, schema, payload } = serde_json::from_slice(line)?;
+        Ok(Self { seq, at, kind, schema, payload: payload.get() })
+    }
+
+    /// Takes a line apart where [`encode`] put it together, without looking into the payload.
+    fn as_written(line: &'a [u8]) -> Option<Self> {
+        let text = std::str::from_utf8(line).ok()?;
+        let (seq, rest) = text.strip_prefix("{\"seq\":")?.split_once(",\"at\":\"")?;
+        let (at, rest) = rest.split_once("\",\"type\":\"")?;
+        let (kind, rest) = rest.split_once('"')?;
+        let (schema, rest) = match rest.strip_prefix(",\"payload\":") {
+            Some(rest) => (SCHEMA, rest),
+            None => {
+                let (schema, rest) = rest.strip_prefix(",\"schema\":")?.split_once(",\"payload\":")?;
+                (schema.parse().ok()?, rest)
+            }
+        };
+        seal(line)?;
+        let payload = rest.get(..rest.len().checked_sub(SEAL_LEN)?)?;
+        let is_plain = |text: &str| !text.contains(['\\', '"']);
+        (is_plain(at) && is_plain(kind)).then_some(Self {
+            seq: seq.parse().ok()?,
+            at: at.into(),
+            kind: kind.into(),
+            schema,
+            payload,
+        })
     }
 
     pub(crate) fn at_ms(&self) -> i64 {
@@ -134,6 +173,24 @@ mod tests {
         encode(&mut out, seq, body);
         assert_eq!(out.pop(), Some(b'\n'));
         out
+    }
+
+    #[test]
+    fn a_line_is_the_same_however_it_is_taken_apart() {
+        for (kind, schema, payload) in [
+            ("rolledBack", 1, r#"{"numTurns":2}"#),
+            ("new", 7, r#"{"text":"\",\"payload\":{","crc":"00000000"}"#),
+            ("empty", 1, "{}"),
+        ] {
+            let line = line(7, kind, schema, payload);
+            let quick = Envelope::as_written(&line).expect("as written");
+            let AnyEnvelope { seq, at, kind, schema, payload } = serde_json::from_slice(&line).expect("JSON");
+            assert_eq!(quick, Envelope { seq, at, kind, schema, payload: payload.get() });
+        }
+        let spaced =
+            br#"{"seq":1, "at":"2026-11-15T20:09:51.123Z","type":"a","payload":{},"crc":"00000000"}"#;
+        assert_eq!(Envelope::as_written(spaced), None);
+        assert!(Envelope::parse(spaced).is_ok_and(|envelope| envelope.seq == 1 && envelope.payload == "{}"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Records as they are kept: those this release knows, and those of a newer one, which pass through untouched.
 
-use protocol::{ResponseItem, RolloutItem, RolloutRecord};
+use protocol::{ResponseItem, RolloutItem, RolloutRecord, ThreadItem, TurnId};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// The format of each kind of record that this release writes and understands.
@@ -74,13 +75,17 @@ pub(crate) fn split(json: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 /// The opposite of [`split`]. The kind goes first again, where the decoder finds it without looking further.
-pub(crate) fn decode(kind: &str, schema: u32, payload: &RawValue) -> (Record, Option<Strange>) {
-    let strange = match known(kind, schema, payload.get()) {
+pub(crate) fn decode(kind: &str, schema: u32, payload: &str) -> (Record, Option<Strange>) {
+    let strange = match known(kind, schema, payload) {
         Ok(record) => return (Record::Known(record), None),
         Err(strange) => strange,
     };
-    let foreign = Foreign { kind: kind.to_owned(), schema, payload: payload.to_owned() };
-    (Record::Foreign(foreign), Some(strange))
+    // The checksum held, so this is JSON as it was written; should it not be, nothing of it can be kept.
+    let (payload, strange) = match RawValue::from_string(payload.to_owned()) {
+        Ok(payload) => (payload, strange),
+        Err(error) => (RawValue::NULL.to_owned(), Strange::Payload(error.to_string())),
+    };
+    (Record::Foreign(Foreign { kind: kind.to_owned(), schema, payload }), Some(strange))
 }
 
 fn known(kind: &str, schema: u32, payload: &str) -> Result<RolloutRecord, Strange> {
@@ -101,6 +106,9 @@ fn known(kind: &str, schema: u32, payload: &str) -> Result<RolloutRecord, Strang
             Strange::Kind
         });
     };
+    if let Some(record) = common(kind, payload) {
+        return Ok(record);
+    }
     let comma = if members.trim_start().starts_with('}') { "" } else { "," };
     let mut json = String::with_capacity(kind.len() + members.len() + 12);
     for part in ["{\"kind\":\"", kind, "\"", comma, members] {
@@ -112,6 +120,34 @@ fn known(kind: &str, schema: u32, payload: &str) -> Result<RolloutRecord, Strang
         Ok(record) => Ok(record),
         Err(error) if is_known(kind) => Err(Strange::Payload(error.to_string())),
         Err(_) => Err(Strange::Kind),
+    }
+}
+
+/// Most records of a thread are of these two kinds. Read without their tag, they need not be kept aside until the tag
+/// is found; whatever is unusual about one is left to the decoder of all.
+fn common(kind: &str, payload: &str) -> Option<RolloutRecord> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Seen {
+        turn_id: TurnId,
+        item: ThreadItem,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Said {
+        turn_id: Option<TurnId>,
+        item: ResponseItem,
+    }
+    match kind {
+        "threadItem" => {
+            let Seen { turn_id, item } = serde_json::from_str(payload).ok()?;
+            Some(RolloutRecord::ThreadItem { turn_id, item })
+        }
+        "responseItem" => {
+            let Said { turn_id, item } = serde_json::from_str(payload).ok()?;
+            (item != ResponseItem::Other).then_some(RolloutRecord::ResponseItem { turn_id, item })
+        }
+        _ => None,
     }
 }
 

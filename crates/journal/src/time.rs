@@ -34,8 +34,9 @@ pub(crate) fn parse_ms(text: &str) -> Option<i64> {
     let (hour, minute, second) = (digits(&text[11..13])?, digits(&text[14..16])?, digits(&text[17..19])?);
     let days = days_from_civil(year, month, day);
     let at_ms = days * MS_PER_DAY + hour * 3_600_000 + minute * 60_000 + second * 1_000 + ms;
-    // A 31st of February or a 25th hour would come back as another time.
-    (format_ms(at_ms)[..19] == text[..19]).then_some(at_ms)
+    // A 31st of February would come back as another day.
+    let is_time = hour < 24 && minute < 60 && second < 60;
+    (is_time && utc_date(at_ms) == (year, month, day)).then_some(at_ms)
 }
 
 fn digits(text: &str) -> Option<i64> {
