@@ -8,8 +8,10 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use protocol::{AbsolutePath, SessionSource};
 use runtime::config::{Home, Loader, LoaderOptions, Startup};
-use runtime::{Catalogue, Runtime, RuntimeOptions, StoreOptions, SystemClock};
+use runtime::{Catalogue, Runtime, RuntimeOptions, SystemClock};
 use server::{App, AuthFlags, AuthMode, HubAudience, Listen, ServerOptions, Signals};
+
+use crate::logging;
 
 #[derive(Debug, Args)]
 pub(crate) struct AppServerArgs {
@@ -86,7 +88,7 @@ pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<
             catalogue,
             source: SessionSource::Vscode,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            store: StoreOptions::default(),
+            store: logging::store_options(),
         });
         let app = Arc::new(App::new(hub.clone(), runtime));
         let signals = Signals::of_process().context("signals cannot be handled")?;

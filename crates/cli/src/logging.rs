@@ -1,7 +1,9 @@
 //! Log lines on standard error.
 
 use std::io;
+use std::sync::Arc;
 
+use runtime::{StoreEvent, StoreOptions};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -21,6 +23,30 @@ pub(crate) fn init(level: LevelFilter) {
     let _ = registry().with(lines).try_init();
 }
 
+/// Where the records of threads tell what a person should see, whatever else is logged.
+const STORE: &str = "oarlock::store";
+/// Rebuilding an index of fewer threads is over before anybody could read of it.
+const MANY_THREADS: usize = 200;
+
+/// Says on standard error that records are damaged, and how far the rebuilding of a large index is.
+pub(crate) fn store_options() -> StoreOptions {
+    let observer = |event: &StoreEvent| match event {
+        StoreEvent::ThreadDamaged { .. }
+        | StoreEvent::ThreadUnreadable { .. }
+        | StoreEvent::IndexInMemory { .. } => tracing::warn!(target: STORE, "{event}"),
+        StoreEvent::IndexRebuilding { threads: total, .. }
+        | StoreEvent::IndexProgress { total, .. }
+        | StoreEvent::IndexRebuilt { threads: total, .. } => {
+            if *total >= MANY_THREADS {
+                tracing::warn!(target: STORE, "{event}");
+            } else {
+                tracing::info!(target: STORE, "{event}");
+            }
+        }
+    };
+    StoreOptions { observer: Arc::new(observer), ..StoreOptions::default() }
+}
+
 /// Directives like `warn` or `oarlock_server=debug,hyper=off`. One that cannot be read is left out; with none, `level`.
 fn filter(directives: &str, level: LevelFilter) -> Targets {
     let readable: Vec<&str> = directives
@@ -31,7 +57,7 @@ fn filter(directives: &str, level: LevelFilter) -> Targets {
         .collect();
     let has_default = readable.iter().any(|directive| directive.parse::<LevelFilter>().is_ok());
     let targets: Targets = readable.join(",").parse().unwrap_or_default();
-    if has_default { targets } else { targets.with_default(level) }
+    if has_default { targets } else { targets.with_default(level).with_target(STORE, LevelFilter::WARN) }
 }
 
 fn is_json(format: &str) -> bool {

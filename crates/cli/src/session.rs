@@ -11,9 +11,7 @@ use protocol::{
     ThreadStatus, TurnId, TurnInterruptParams, TurnStartParams, TurnStatus, UserInput,
 };
 use runtime::config::Loader;
-use runtime::{
-    Answer, Audience, BoxFuture, Catalogue, Identity, Runtime, RuntimeOptions, StoreOptions, SystemClock,
-};
+use runtime::{Answer, Audience, BoxFuture, Catalogue, Identity, Runtime, RuntimeOptions, SystemClock};
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -78,7 +76,7 @@ impl Session {
             catalogue,
             source: SessionSource::Exec,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            store: StoreOptions::default(),
+            store: crate::logging::store_options(),
         });
         if let Some(originator) = originator {
             runtime.set_identity(Identity { originator, ..Identity::default() });

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
-use journal::{ListQuery, Store, StoreOptions, ThreadRow};
+use journal::{ListQuery, Store, ThreadRow};
 use protocol::{ThreadSortKey, ThreadSourceKind, ThreadStatus};
 use serde_json::{Value, json};
 use tracing_subscriber::filter::LevelFilter;
@@ -59,7 +59,7 @@ pub(crate) fn run(options: &Options, root: Flags) -> Result<ExitCode> {
     let state = loader.home().state();
     // Looking must not make a home where there is none.
     let rows = match state.is_dir() {
-        true => rows(&Store::open(state, StoreOptions::default())?, options)?,
+        true => rows(&Store::open(state, crate::logging::store_options())?, options)?,
         false => Vec::new(),
     };
     let text = match options.json {

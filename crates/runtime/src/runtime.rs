@@ -132,7 +132,9 @@ impl Runtime {
 
     /// Ascending.
     pub fn loaded_ids(&self) -> Vec<ThreadId> {
-        let mut ids: Vec<ThreadId> = lock(&self.inner.threads).keys().cloned().collect();
+        let threads = lock(&self.inner.threads);
+        let in_memory = threads.iter().filter(|(_, loaded)| !loaded.handle.is_gone());
+        let mut ids: Vec<ThreadId> = in_memory.map(|(id, _)| id.clone()).collect();
         ids.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
         ids
     }
