@@ -46,7 +46,7 @@ async fn every_request_takes_a_step() {
 #[tokio::test]
 async fn a_request_too_many_and_a_step_too_many_are_told() {
     let script = script(json!([{ "text": "x" }]));
-    assert_eq!(script.finish().unwrap_err().to_string(), "1 steps of the script were not used");
+    assert_eq!(script.finish().unwrap_err().to_string(), "1 step of the script was not used");
     events(&script, request("a")).await;
     let found = events(&script, request("b")).await;
     let failure = found[0].as_ref().unwrap_err();
