@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use protocol::{AbsolutePath, SessionSource};
-use runtime::config::{Home, Loader, LoaderOptions, Startup};
+use runtime::config::{Home, Loader, LoaderOptions, ProviderKind, Startup};
 use runtime::{Catalogue, Runtime, RuntimeOptions, SystemClock};
 use server::{App, AuthFlags, AuthMode, HubAudience, Listen, ServerOptions, Signals};
 
@@ -72,6 +72,11 @@ pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<
     let catalogue = match &config.model.catalog_json {
         Some(file) => Catalogue::from_file(file)?,
         None => Catalogue::bundled(),
+    };
+    // Clients are offered the model they would get.
+    let catalogue = match config.provider.kind {
+        ProviderKind::Offline => catalogue.with_offline(),
+        ProviderKind::OpenAi | ProviderKind::Compatible => catalogue,
     };
     let mut options = ServerOptions::new(listen, codex_home);
     options.auth = auth;

@@ -49,28 +49,6 @@ pub(crate) fn begun(item: &ThreadItem) -> ThreadItem {
     }
 }
 
-/// Every item has one.
-pub fn item_id(item: &ThreadItem) -> &ItemId {
-    match item {
-        ThreadItem::UserMessage { id, .. }
-        | ThreadItem::HookPrompt { id, .. }
-        | ThreadItem::AgentMessage { id, .. }
-        | ThreadItem::Plan { id, .. }
-        | ThreadItem::Reasoning { id, .. }
-        | ThreadItem::CommandExecution { id, .. }
-        | ThreadItem::FileChange { id, .. }
-        | ThreadItem::McpToolCall { id, .. }
-        | ThreadItem::DynamicToolCall { id, .. }
-        | ThreadItem::CollabAgentToolCall { id, .. }
-        | ThreadItem::WebSearch { id, .. }
-        | ThreadItem::ImageView { id, .. }
-        | ThreadItem::ImageGeneration { id, .. }
-        | ThreadItem::EnteredReviewMode { id, .. }
-        | ThreadItem::ExitedReviewMode { id, .. }
-        | ThreadItem::ContextCompaction { id } => id,
-    }
-}
-
 pub(crate) fn text_of(content: &[ContentItem]) -> String {
     let text = |part: &ContentItem| match part {
         ContentItem::OutputText { text } | ContentItem::InputText { text } => Some(text.clone()),

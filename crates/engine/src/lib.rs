@@ -30,7 +30,6 @@ pub use effect::{Effect, Question};
 pub use history::{History, is_contextual};
 pub use ids::Stamp;
 pub use input::{Input, Refusal, ToolOutcome, UserText};
-pub use items::item_id;
 pub use step::{ModelInfo, Step, ToolKind, ToolSpec, Truncation};
 pub use thread::{Thread, ThreadSeed};
 pub use tokens::approximate_tokens;

@@ -70,7 +70,7 @@ impl Active {
         match self {
             Self::Message(message) => &message.id,
             Self::Reasoning { id, .. } => id,
-            Self::Other(item) => crate::items::item_id(item),
+            Self::Other(item) => item.id(),
         }
     }
 

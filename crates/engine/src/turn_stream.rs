@@ -8,7 +8,7 @@ use protocol::{
 };
 
 use crate::calls::call_in;
-use crate::items::{begun, item_id, shown, without_citations};
+use crate::items::{begun, shown, without_citations};
 use crate::plan_text::{self, Piece};
 use crate::sampling::{Active, ActiveMessage, ActivePlan, Sampling, Stream, append_at};
 use crate::turn::{Phase, Retry, Turn, warning};
@@ -250,7 +250,7 @@ impl Turn {
         // An item that ends under another id than it began with is two items.
         let begun_id = active.as_ref().map(|active| active.id().clone());
         let done = shown(&item, || begun_id.clone().unwrap_or_else(|| work.ids.item()));
-        let same = matches!((&done, &begun_id), (Some(done), Some(id)) if item_id(done) == id);
+        let same = matches!((&done, &begun_id), (Some(done), Some(id)) if done.id() == id);
         let active = if same {
             active
         } else {

@@ -52,12 +52,12 @@ impl TurnBuilder {
 
     /// An item recorded again replaces its former self and keeps its place.
     pub(crate) fn upsert(&mut self, item: ThreadItem) {
-        if let Some(at) = self.place_of(item_id(&item)) {
+        if let Some(at) = self.place_of(item.id()) {
             self.items[at] = item;
             return;
         }
         if let Some(places) = &mut self.places {
-            places.entry(hash(item_id(&item))).or_insert(self.items.len());
+            places.entry(hash(item.id())).or_insert(self.items.len());
         }
         if self.items.len() == self.items.capacity() {
             // Most turns have a handful of large items, and a thread has many turns: room to spare adds up.
@@ -65,17 +65,17 @@ impl TurnBuilder {
         }
         self.items.push(item);
         if self.items.len() == FEW {
-            let places = self.items.iter().map(|item| hash(item_id(item))).zip(0..);
+            let places = self.items.iter().map(|item| hash(item.id())).zip(0..);
             self.places = Some(places.collect());
         }
     }
 
     fn place_of(&self, id: &ItemId) -> Option<usize> {
-        let look = || self.items.iter().position(|item| item_id(item) == id);
+        let look = || self.items.iter().position(|item| item.id() == id);
         let Some(places) = &self.places else { return look() };
         let at = *places.get(&hash(id))?;
         // Two ids of one hash: the second has no entry of its own.
-        if item_id(&self.items[at]) == id { Some(at) } else { look() }
+        if self.items[at].id() == id { Some(at) } else { look() }
     }
 
     pub(crate) fn finish(self) -> Turn {
@@ -101,27 +101,6 @@ fn hash(id: &ItemId) -> u64 {
     let mut hasher = DefaultHasher::new();
     id.hash(&mut hasher);
     hasher.finish()
-}
-
-fn item_id(item: &ThreadItem) -> &ItemId {
-    match item {
-        ThreadItem::UserMessage { id, .. }
-        | ThreadItem::HookPrompt { id, .. }
-        | ThreadItem::AgentMessage { id, .. }
-        | ThreadItem::Plan { id, .. }
-        | ThreadItem::Reasoning { id, .. }
-        | ThreadItem::CommandExecution { id, .. }
-        | ThreadItem::FileChange { id, .. }
-        | ThreadItem::McpToolCall { id, .. }
-        | ThreadItem::DynamicToolCall { id, .. }
-        | ThreadItem::CollabAgentToolCall { id, .. }
-        | ThreadItem::WebSearch { id, .. }
-        | ThreadItem::ImageView { id, .. }
-        | ThreadItem::ImageGeneration { id, .. }
-        | ThreadItem::EnteredReviewMode { id, .. }
-        | ThreadItem::ExitedReviewMode { id, .. }
-        | ThreadItem::ContextCompaction { id } => id,
-    }
 }
 
 /// A tool that was running when its turn stopped being one: it never said that it succeeded.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use engine::{Effect, Input, Question, Stamp, ThreadSeed, item_id};
+use engine::{Effect, Input, Question, Stamp, ThreadSeed};
 use journal::{History, JournalError};
 use protocol::{ItemId, RolloutRecord, ServerNotification, Turn, TurnId, TurnStatus};
 
@@ -207,7 +207,7 @@ impl Actor {
 fn started_item(effect: &Effect) -> Option<ItemId> {
     match effect {
         Effect::Emit(told) => match &**told {
-            ServerNotification::ItemStarted(started) => Some(item_id(&started.item).clone()),
+            ServerNotification::ItemStarted(started) => Some(started.item.id().clone()),
             _ => None,
         },
         _ => None,
@@ -217,7 +217,7 @@ fn started_item(effect: &Effect) -> Option<ItemId> {
 fn completed_item(effect: &Effect) -> Option<&ItemId> {
     match effect {
         Effect::Emit(told) => match &**told {
-            ServerNotification::ItemCompleted(completed) => Some(item_id(&completed.item)),
+            ServerNotification::ItemCompleted(completed) => Some(completed.item.id()),
             _ => None,
         },
         _ => None,

@@ -47,5 +47,5 @@ pub use opened::Opened;
 pub use providers::Identity;
 pub use runtime::{Runtime, RuntimeOptions};
 pub use services::{Clock, Services, SystemClock, ThreadPlan, open_thread};
-pub use settings::{SettingsChange, StepMaker, ThreadSettings, ToolChoices};
+pub use settings::{SettingsChange, StepMaker, ThreadSettings};
 pub use tools::{Progress, ToolRunner};

@@ -13,7 +13,7 @@ use crate::error::RuntimeError;
 use crate::instructions::InstructionOptions;
 use crate::models::Overrides;
 use crate::runtime::Runtime;
-use crate::settings::{ThreadSettings, ToolChoices};
+use crate::settings::ThreadSettings;
 
 /// What a request says about configuration.
 #[derive(Debug, Default)]
@@ -178,7 +178,6 @@ impl Runtime {
                 fallback_filenames: config.project_docs.fallback_filenames.clone(),
                 root_markers: config.project_docs.root_markers.clone(),
             }),
-            tools: Arc::new(ToolChoices::default()),
         }
     }
 

@@ -39,14 +39,6 @@ pub struct ThreadSettings {
     pub model_overrides: Overrides,
     /// How AGENTS.md files are found.
     pub instruction_options: Arc<InstructionOptions>,
-    pub tools: Arc<ToolChoices>,
-}
-
-/// Which tools configuration turns on or off.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ToolChoices {
-    /// Features that are on, by key.
-    pub features: std::collections::BTreeSet<String>,
 }
 
 /// What a turn changes. What is unset stays.

@@ -123,7 +123,6 @@ fn settings() -> ThreadSettings {
         dynamic_tools: Arc::default(),
         model_overrides: ModelOverrides::default(),
         instruction_options: Arc::default(),
-        tools: Arc::default(),
     }
 }
 

@@ -6,7 +6,6 @@ use protocol::{ItemId, ServerNotification, ThreadItem, Turn, TurnPlanStep, TurnP
 
 use super::details::{begins, details};
 use super::event::{Details, Event, Item, Problem, Todo, Usage};
-use crate::terminal::item_id;
 use crate::wording::{error_text, with_details};
 
 /// Numbers the items of one run and remembers which are still open.
@@ -71,13 +70,13 @@ impl Mapper {
     fn item_started(&mut self, item: &ThreadItem) -> Vec<Event> {
         let Some(details) = details(item).filter(begins) else { return Vec::new() };
         let numbered = self.number(details);
-        self.open.insert(item_id(item).clone(), numbered.clone());
+        self.open.insert(item.id().clone(), numbered.clone());
         vec![Event::ItemStarted { item: numbered }]
     }
 
     fn item_completed(&mut self, item: &ThreadItem) -> Vec<Event> {
         let Some(details) = details(item) else { return Vec::new() };
-        let item = match self.open.remove(item_id(item)) {
+        let item = match self.open.remove(item.id()) {
             Some(begun) => Item { id: begun.id, details },
             None => self.number(details),
         };

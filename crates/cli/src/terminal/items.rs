@@ -2,34 +2,11 @@
 
 use protocol::{
     CollabAgentTool, CollabAgentToolCallStatus, CommandExecutionStatus, DynamicToolCallOutputContentItem,
-    DynamicToolCallStatus, ItemId, McpToolCallStatus, PatchApplyStatus, PatchChangeKind, ThreadItem,
-    UserInput,
+    DynamicToolCallStatus, McpToolCallStatus, PatchApplyStatus, PatchChangeKind, ThreadItem, UserInput,
 };
 use serde_json::Value;
 
 use super::paint::clean;
-
-/// The id every item has.
-pub(crate) fn item_id(item: &ThreadItem) -> &ItemId {
-    match item {
-        ThreadItem::UserMessage { id, .. }
-        | ThreadItem::HookPrompt { id, .. }
-        | ThreadItem::AgentMessage { id, .. }
-        | ThreadItem::Plan { id, .. }
-        | ThreadItem::Reasoning { id, .. }
-        | ThreadItem::CommandExecution { id, .. }
-        | ThreadItem::FileChange { id, .. }
-        | ThreadItem::McpToolCall { id, .. }
-        | ThreadItem::DynamicToolCall { id, .. }
-        | ThreadItem::CollabAgentToolCall { id, .. }
-        | ThreadItem::WebSearch { id, .. }
-        | ThreadItem::ImageView { id, .. }
-        | ThreadItem::ImageGeneration { id, .. }
-        | ThreadItem::EnteredReviewMode { id, .. }
-        | ThreadItem::ExitedReviewMode { id, .. }
-        | ThreadItem::ContextCompaction { id } => id,
-    }
-}
 
 /// How a piece of work stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,6 @@ mod items;
 mod paint;
 mod view;
 
-pub(crate) use items::{describe, item_id};
+pub(crate) use items::describe;
 pub(crate) use paint::{Color, Paint, Style, clean};
 pub(crate) use view::{Heading, View};

@@ -8,7 +8,7 @@ use protocol::{
     TurnPlanStepStatus, TurnStatus,
 };
 
-use super::items::{Standing, Work, duration, item_id, work};
+use super::items::{Standing, Work, duration, work};
 use super::paint::{Paint, Style, clean};
 use crate::wording::{error_text, with_details};
 
@@ -141,7 +141,7 @@ impl<W: Write> View<W> {
     }
 
     fn item_ends(&mut self, item: &ThreadItem) -> io::Result<()> {
-        let id = item_id(item);
+        let id = item.id();
         if self.grown.contains(id) {
             return self.end_line();
         }

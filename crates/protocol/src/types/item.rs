@@ -348,3 +348,27 @@ pub enum WebSearchAction {
     FindInPage { url: Option<String>, pattern: Option<String> },
     Other,
 }
+
+impl ThreadItem {
+    /// Every item has one.
+    pub fn id(&self) -> &ItemId {
+        match self {
+            Self::UserMessage { id, .. }
+            | Self::HookPrompt { id, .. }
+            | Self::AgentMessage { id, .. }
+            | Self::Plan { id, .. }
+            | Self::Reasoning { id, .. }
+            | Self::CommandExecution { id, .. }
+            | Self::FileChange { id, .. }
+            | Self::McpToolCall { id, .. }
+            | Self::DynamicToolCall { id, .. }
+            | Self::CollabAgentToolCall { id, .. }
+            | Self::WebSearch { id, .. }
+            | Self::ImageView { id, .. }
+            | Self::ImageGeneration { id, .. }
+            | Self::EnteredReviewMode { id, .. }
+            | Self::ExitedReviewMode { id, .. }
+            | Self::ContextCompaction { id } => id,
+        }
+    }
+}
