@@ -2,6 +2,7 @@
 //! One pass over one stream of records gives all three, so they cannot disagree.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use protocol::{ResponseItem, RolloutRecord, SessionMeta, ThreadId, ThreadTokenUsage, Turn, TurnId};
 use serde_json::Value;
@@ -39,6 +40,8 @@ pub struct HistoryBuilder {
     token_usage: Option<ThreadTokenUsage>,
     /// What happened, cut at the turns. The first has no turn: what came before all of them.
     segments: Vec<Segment>,
+    /// What the model was told, in the order of the records.
+    items: Vec<ResponseItem>,
     places: HashMap<TurnId, usize>,
     rolled_back: HashSet<TurnId>,
     operations: Vec<OpenOperation>,
@@ -53,7 +56,8 @@ struct Segment {
 
 #[derive(Debug)]
 enum ModelStep {
-    Add(Box<ResponseItem>),
+    /// These of the builder's items.
+    Add(Range<usize>),
     Replace(Vec<ResponseItem>),
     Tell(Value),
 }
@@ -65,21 +69,22 @@ impl HistoryBuilder {
     }
 
     pub fn add(&mut self, entry: Entry) {
-        let record = match entry.record {
-            Record::Known(record) => record,
+        let fact = match &entry.record {
+            Record::Known(record) => Fact::of(record),
             // What this release cannot read still happened.
-            Record::Foreign(_) => return self.summary.apply(Fact::Activity, entry.at_ms),
+            Record::Foreign(_) => Fact::Activity,
         };
-        self.summary.apply(Fact::of(&record), entry.at_ms);
+        self.summary.apply(fact, entry.at_ms);
+        let Record::Known(record) = entry.record else { return };
         match record {
             RolloutRecord::SessionMeta { meta } => self.identify(meta),
             RolloutRecord::TurnStarted { turn_id, at_ms } => self.start(turn_id, at_ms),
             RolloutRecord::TurnContext { turn_id, context } => {
-                self.model_step(Some(turn_id), ModelStep::Tell(context));
+                self.model_step(turn_id, ModelStep::Tell(context));
             }
-            RolloutRecord::ResponseItem { turn_id, item } => self.model_step(turn_id, ModelStep::add(item)),
+            RolloutRecord::ResponseItem { turn_id, item } => self.add_item(turn_id, item),
             RolloutRecord::Compacted { turn_id, replacement, .. } => {
-                self.model_step(Some(turn_id), ModelStep::Replace(replacement));
+                self.model_step(turn_id, ModelStep::Replace(replacement));
             }
             RolloutRecord::ThreadItem { turn_id, item } => {
                 if let Some(turn) = self.turn_of(turn_id) {
@@ -89,6 +94,7 @@ impl HistoryBuilder {
             RolloutRecord::TokenUsage { usage, .. } => self.token_usage = Some(usage),
             RolloutRecord::RolledBack { num_turns } => self.roll_back(num_turns),
             RolloutRecord::TurnEnded { turn_id, status, error, at_ms } => {
+                OpenOperation::forget_finished(&mut self.operations);
                 if let Some(turn) = self.turn_of(turn_id) {
                     turn.end(status, error, at_ms);
                 }
@@ -102,18 +108,18 @@ impl HistoryBuilder {
     }
 
     pub fn finish(self) -> History {
-        let Self { summary, meta, token_usage, segments, operations, .. } = self;
+        let Self { summary, meta, token_usage, segments, items, operations, .. } = self;
         let mut history = History { summary, meta, token_usage, operations, ..History::default() };
         // Exactly the room that is needed: for a long thread, growing by doubling would cost as much again.
         history.turns.reserve_exact(segments.iter().filter(|segment| segment.turn.is_some()).count());
-        history.model.reserve_exact(steps_since_replacement(&segments));
+        let mut since_replacement = Vec::new();
         for segment in segments {
             for step in segment.model {
                 match step {
-                    ModelStep::Add(item) => history.model.push(*item),
+                    ModelStep::Add(range) => since_replacement.push(range),
                     ModelStep::Replace(items) => {
-                        history.model.clear();
-                        history.model.extend(items);
+                        history.model = items;
+                        since_replacement.clear();
                         history.told_context = None;
                     }
                     ModelStep::Tell(context) => {
@@ -127,6 +133,7 @@ impl HistoryBuilder {
                 history.turns.push(turn.finish());
             }
         }
+        history.model = picked(history.model, items, &since_replacement);
         history
     }
 
@@ -138,19 +145,33 @@ impl HistoryBuilder {
 
     /// A suspended turn starts again under its own id and in its own place; one rolled back never does.
     fn start(&mut self, turn_id: TurnId, at_ms: i64) {
+        OpenOperation::forget_finished(&mut self.operations);
         if let Some(turn) = self.turn_of(turn_id) {
             turn.start(at_ms);
         }
     }
 
-    fn model_step(&mut self, turn_id: Option<TurnId>, step: ModelStep) {
+    fn model_step(&mut self, turn_id: TurnId, step: ModelStep) {
+        if let Some(segment) = self.segment_of(turn_id) {
+            segment.model.push(step);
+        }
+    }
+
+    fn add_item(&mut self, turn_id: Option<TurnId>, item: ResponseItem) {
+        let at = self.items.len();
         let segment = match turn_id {
             Some(turn_id) => self.segment_of(turn_id),
             None => Some(self.last()),
         };
-        if let Some(segment) = segment {
-            segment.model.push(step);
+        let Some(segment) = segment else { return };
+        match segment.model.last_mut() {
+            Some(ModelStep::Add(range)) if range.end == at => range.end += 1,
+            _ => segment.model.push(ModelStep::Add(at..at + 1)),
         }
+        if at == self.items.capacity() {
+            self.items.reserve_exact(16 + at / 2);
+        }
+        self.items.push(item);
     }
 
     fn last(&mut self) -> &mut Segment {
@@ -201,21 +222,21 @@ impl HistoryBuilder {
     }
 }
 
-/// How many items the model's history will hold at most.
-fn steps_since_replacement(segments: &[Segment]) -> usize {
-    let mut count = 0;
-    for step in segments.iter().flat_map(|segment| &segment.model) {
-        count = match step {
-            ModelStep::Add(_) => count + 1,
-            ModelStep::Replace(items) => items.len(),
-            ModelStep::Tell(_) => count,
-        };
+/// These items after what is there already. Nearly always, that is all of them in the order they came in.
+fn picked(
+    mut model: Vec<ResponseItem>,
+    items: Vec<ResponseItem>,
+    wanted: &[Range<usize>],
+) -> Vec<ResponseItem> {
+    let in_order = wanted.iter().try_fold(0, |end, range| (range.start == end).then_some(range.end));
+    if model.is_empty() && in_order == Some(items.len()) {
+        return items;
     }
-    count
-}
-
-impl ModelStep {
-    fn add(item: ResponseItem) -> Self {
-        Self::Add(Box::new(item))
+    let mut items: Vec<Option<ResponseItem>> = items.into_iter().map(Some).collect();
+    model.reserve_exact(wanted.iter().map(ExactSizeIterator::len).sum());
+    for range in wanted {
+        let items = items.get_mut(range.clone()).unwrap_or_default();
+        model.extend(items.iter_mut().filter_map(Option::take));
     }
+    model
 }

@@ -99,6 +99,13 @@ impl Layout {
         path.starts_with(self.archive())
     }
 
+    /// The place of a journal that lies where its id says, and not in the archive too.
+    pub(crate) fn place_told_by_id(&self, key: &ThreadKey) -> Option<PathBuf> {
+        let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
+        let path = key.made_at_ms().map(|at_ms| self.active(key, at_ms))?;
+        (is_there(&path) && !is_there(&self.archived(key))).then_some(path)
+    }
+
     /// Looks for a journal on the disk alone.
     pub(crate) fn find(&self, key: &ThreadKey) -> Option<PathBuf> {
         let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();

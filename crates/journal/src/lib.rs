@@ -23,6 +23,7 @@ mod row;
 mod salvage;
 mod scan;
 mod store;
+mod tag_first;
 mod thread_journal;
 mod time;
 mod turn_builder;

@@ -73,11 +73,17 @@ pub(crate) fn check(line: &[u8]) -> Result<Sound, Fault> {
 pub(crate) fn seal(line: &[u8]) -> Option<u32> {
     let hex = line.strip_suffix(END)?.last_chunk::<8>()?;
     let before = &line[..line.len() - END.len() - hex.len()];
-    let lower = hex.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if !before.ends_with(CRC) || !lower {
+    if !before.ends_with(CRC) {
         return None;
     }
-    u32::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()
+    hex.iter().try_fold(0, |crc, byte| {
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            _ => return None,
+        };
+        Some(crc << 4 | u32::from(digit))
+    })
 }
 
 /// The number a line begins with, where it begins like one.
@@ -130,19 +136,19 @@ impl<'a> Envelope<'a> {
     /// Takes a line apart where [`encode`] put it together, without looking into the payload.
     fn as_written(line: &'a [u8]) -> Option<Self> {
         let text = std::str::from_utf8(line).ok()?;
-        let (seq, rest) = text.strip_prefix("{\"seq\":")?.split_once(",\"at\":\"")?;
-        let (at, rest) = rest.split_once("\",\"type\":\"")?;
-        let (kind, rest) = rest.split_once('"')?;
+        let (seq, rest) = up_to(text.strip_prefix("{\"seq\":")?, b',')?;
+        let (at, rest) = up_to(rest.strip_prefix("\"at\":\"")?, b'"')?;
+        let (kind, rest) = up_to(rest.strip_prefix(",\"type\":\"")?, b'"')?;
         let (schema, rest) = match rest.strip_prefix(",\"payload\":") {
             Some(rest) => (SCHEMA, rest),
             None => {
-                let (schema, rest) = rest.strip_prefix(",\"schema\":")?.split_once(",\"payload\":")?;
-                (schema.parse().ok()?, rest)
+                let (schema, rest) = up_to(rest.strip_prefix(",\"schema\":")?, b',')?;
+                (schema.parse().ok()?, rest.strip_prefix("\"payload\":")?)
             }
         };
         seal(line)?;
         let payload = rest.get(..rest.len().checked_sub(SEAL_LEN)?)?;
-        let is_plain = |text: &str| !text.contains(['\\', '"']);
+        let is_plain = |text: &str| text.bytes().all(|byte| byte != b'\\');
         (is_plain(at) && is_plain(kind)).then_some(Self {
             seq: seq.parse().ok()?,
             at: at.into(),
@@ -160,6 +166,12 @@ impl<'a> Envelope<'a> {
         let (record, strange) = record::decode(&self.kind, self.schema, self.payload);
         (Entry { seq: self.seq, at_ms: self.at_ms(), record }, strange)
     }
+}
+
+/// What is before the first such byte, which is ASCII, and what is behind it.
+fn up_to(text: &str, end: u8) -> Option<(&str, &str)> {
+    let at = text.bytes().position(|byte| byte == end)?;
+    Some((&text[..at], &text[at + 1..]))
 }
 
 #[cfg(test)]

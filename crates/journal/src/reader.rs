@@ -9,7 +9,7 @@ use crate::damage::{DamageReport, What};
 use crate::error::JournalError;
 use crate::line::Envelope;
 use crate::record::{Entry, Strange};
-use crate::scan::{self, Limits, LineRef, Scan};
+use crate::scan::{self, BUFFER, Limits, LineRef, Scan};
 
 /// Longer lines are skipped when read and refused when written.
 pub(crate) const MAX_LINE: usize = 100_000_000;
@@ -64,7 +64,7 @@ pub fn read_each(
     let file = open_to_read(path)?;
     let limits = Limits { max_line: options.max_line, up_to: options.up_to.unwrap_or(u64::MAX) };
     let scan = scan::scan(&file, limits).map_err(|error| JournalError::storage("read", path, error))?;
-    read_scanned(path, &file, scan, |_| true, &mut each)
+    read_scanned(path, &file, scan, &|_| true, &mut each)
 }
 
 /// Reads what a scan has found. Lines whose envelope is not `wanted` are passed over without being parsed.
@@ -72,15 +72,15 @@ pub(crate) fn read_scanned(
     path: &Path,
     file: &File,
     scan: Scan,
-    mut wanted: impl FnMut(&Envelope<'_>) -> bool,
+    wanted: &dyn Fn(&Envelope<'_>) -> bool,
     each: &mut dyn FnMut(Entry),
 ) -> Result<ReadSummary, JournalError> {
     let Scan { lines, mut damage, next_seq, length, .. } = scan;
-    let mut input = Places { input: BufReader::with_capacity(256 * 1024, file), at: None };
+    let mut input = Places { input: BufReader::with_capacity(BUFFER, file), at: None };
     let mut buffer = Vec::new();
     let records = lines.len() as u64;
     for line in lines {
-        let reason = match input.read(line, &mut buffer).map(|()| Envelope::parse(&buffer)) {
+        let reason = match input.read(line, &mut buffer).map(Envelope::parse) {
             // Its writer took back what it could not finish.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => error.to_string(),
             Err(error) => return Err(JournalError::storage("read", path, error)),
@@ -101,24 +101,30 @@ pub(crate) fn read_scanned(
     Ok(ReadSummary { damage, next_seq, records, length })
 }
 
-/// Reads pieces of a file, without a system call where the next piece is in the buffer.
+/// Reads pieces of a file, without a system call or a copy where the next piece is in the buffer.
 struct Places<'a> {
     input: BufReader<&'a File>,
     at: Option<u64>,
 }
 
 impl Places<'_> {
-    fn read(&mut self, line: LineRef, buffer: &mut Vec<u8>) -> io::Result<()> {
-        match self.at {
+    fn read<'b>(&'b mut self, line: LineRef, aside: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+        // Unknown again should this fail.
+        match self.at.take() {
             Some(at) => self.input.seek_relative(line.offset.cast_signed() - at.cast_signed())?,
             None => {
                 self.input.seek(SeekFrom::Start(line.offset))?;
             }
         }
-        buffer.resize(line.len as usize, 0);
-        self.input.read_exact(buffer)?;
+        let len = line.len as usize;
+        if self.input.buffer().len() >= len {
+            self.at = Some(line.offset);
+            return Ok(&self.input.buffer()[..len]);
+        }
+        aside.resize(len, 0);
+        self.input.read_exact(aside)?;
         self.at = Some(line.offset + u64::from(line.len));
-        Ok(())
+        Ok(aside)
     }
 }
 

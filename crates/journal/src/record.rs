@@ -1,8 +1,10 @@
 //! Records as they are kept: those this release knows, and those of a newer one, which pass through untouched.
 
-use protocol::{ResponseItem, RolloutItem, RolloutRecord, ThreadItem, TurnId};
+use protocol::{ResponseItem, RolloutItem, RolloutRecord};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+
+use crate::tag_first::{Frequent, TagFirst};
 
 /// The format of each kind of record that this release writes and understands.
 pub(crate) const SCHEMA: u32 = 1;
@@ -76,6 +78,12 @@ pub(crate) fn split(json: &[u8]) -> Option<(&str, &[u8])> {
 
 /// The opposite of [`split`]. The kind goes first again, where the decoder finds it without looking further.
 pub(crate) fn decode(kind: &str, schema: u32, payload: &str) -> (Record, Option<Strange>) {
+    if schema == SCHEMA
+        && payload.starts_with('{')
+        && let Some(record) = common(kind, payload)
+    {
+        return (Record::Known(record), None);
+    }
     let strange = match known(kind, schema, payload) {
         Ok(record) => return (Record::Known(record), None),
         Err(strange) => strange,
@@ -106,9 +114,6 @@ fn known(kind: &str, schema: u32, payload: &str) -> Result<RolloutRecord, Strang
             Strange::Kind
         });
     };
-    if let Some(record) = common(kind, payload) {
-        return Ok(record);
-    }
     let comma = if members.trim_start().starts_with('}') { "" } else { "," };
     let mut json = String::with_capacity(kind.len() + members.len() + 12);
     for part in ["{\"kind\":\"", kind, "\"", comma, members] {
@@ -123,31 +128,38 @@ fn known(kind: &str, schema: u32, payload: &str) -> Result<RolloutRecord, Strang
     }
 }
 
-/// Most records of a thread are of these two kinds. Read without their tag, they need not be kept aside until the tag
-/// is found; whatever is unusual about one is left to the decoder of all.
+/// Most records of a thread are of these two kinds. Read without the kind, they need not be kept aside until it is
+/// found; whatever is unusual about one is left to the decoder of all.
 fn common(kind: &str, payload: &str) -> Option<RolloutRecord> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Seen {
-        turn_id: TurnId,
-        item: ThreadItem,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Said {
-        turn_id: Option<TurnId>,
-        item: ResponseItem,
-    }
     match kind {
         "threadItem" => {
-            let Seen { turn_id, item } = serde_json::from_str(payload).ok()?;
+            let InTurn { turn_id, item } = in_turn(payload)?;
             Some(RolloutRecord::ThreadItem { turn_id, item })
         }
         "responseItem" => {
-            let Said { turn_id, item } = serde_json::from_str(payload).ok()?;
+            let InTurn { turn_id, item } = in_turn(payload)?;
             (item != ResponseItem::Other).then_some(RolloutRecord::ResponseItem { turn_id, item })
         }
         _ => None,
+    }
+}
+
+/// An item and its turn, which a [`ResponseItem`] may lack.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct InTurn<T, I> {
+    turn_id: T,
+    item: I,
+}
+
+fn in_turn<'de, T, I>(payload: &'de str) -> Option<InTurn<T, I>>
+where
+    T: Deserialize<'de>,
+    I: Deserialize<'de> + Frequent,
+{
+    match serde_json::from_str(payload) {
+        Ok(InTurn { turn_id, item: TagFirst(item) }) => Some(InTurn { turn_id, item }),
+        Err(_) => serde_json::from_str(payload).ok(),
     }
 }
 

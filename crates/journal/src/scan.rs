@@ -9,6 +9,12 @@ use crate::damage::{DamageReport, What};
 use crate::line::{self, Fault, Sound};
 use crate::salvage;
 
+/// So much of a file is read at once. More would cost more memory to touch than it saves in calls.
+pub(crate) const BUFFER: usize = 64 * 1024;
+
+/// In bytes; few records are shorter.
+const SHORT_LINE: u64 = 256;
+
 /// Where one sound record lies, without its newline.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LineRef {
@@ -47,10 +53,16 @@ pub(crate) struct Scan {
 pub(crate) fn scan(file: &File, limits: Limits) -> io::Result<Scan> {
     let mut file = file;
     file.seek(SeekFrom::Start(0))?;
-    let mut input = BufReader::with_capacity(256 * 1024, file.take(limits.up_to));
+    // Room for as many lines as there may well be. What is not used of it costs nothing, and growing does.
+    let likely = file.metadata()?.len().min(limits.up_to) / SHORT_LINE;
     let mut scanner = Scanner::default();
+    scanner.scan.lines.reserve(usize::try_from(likely).unwrap_or_default());
+    let mut input = BufReader::with_capacity(BUFFER, file.take(limits.up_to));
     let mut line = Vec::new();
     loop {
+        let looked_at = scanner.whole_lines(input.fill_buf()?, limits.max_line);
+        input.consume(looked_at);
+        // The line the buffer ends in, one that is too long, or the last.
         line.clear();
         let read = input.by_ref().take(limits.max_line as u64 + 1).read_until(b'\n', &mut line)? as u64;
         if read == 0 {
@@ -84,6 +96,17 @@ struct Scanner {
 }
 
 impl Scanner {
+    /// Looks at the lines that are whole in a buffer where they are, and says how much of it they are.
+    fn whole_lines(&mut self, bytes: &[u8], max_line: usize) -> usize {
+        let mut at = 0;
+        while let Some(len) = memchr::memchr(b'\n', &bytes[at..]).filter(|len| *len <= max_line) {
+            self.line += 1;
+            self.whole(&bytes[at..at + len]);
+            at += len + 1;
+        }
+        at
+    }
+
     fn whole(&mut self, line: &[u8]) {
         match line::check(line) {
             Ok(sound) => self.record(sound, 0, line.len()),

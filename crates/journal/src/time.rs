@@ -19,28 +19,37 @@ pub(crate) fn format_ms(at_ms: i64) -> String {
 pub(crate) fn parse_ms(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     let punctuation = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
-    if !text.is_ascii() || !matches!(bytes.len(), 20 | 24) || bytes[bytes.len() - 1] != b'Z' {
+    if !matches!(bytes.len(), 20 | 24) || bytes[bytes.len() - 1] != b'Z' {
         return None;
     }
     if punctuation.iter().any(|&(at, mark)| bytes[at] != mark) {
         return None;
     }
     let ms = match bytes.len() {
-        24 if bytes[19] == b'.' => digits(&text[20..23])?,
+        24 if bytes[19] == b'.' => digits(&bytes[20..23])?,
         24 => return None,
         _ => 0,
     };
-    let (year, month, day) = (digits(&text[..4])?, digits(&text[5..7])?, digits(&text[8..10])?);
-    let (hour, minute, second) = (digits(&text[11..13])?, digits(&text[14..16])?, digits(&text[17..19])?);
-    let days = days_from_civil(year, month, day);
-    let at_ms = days * MS_PER_DAY + hour * 3_600_000 + minute * 60_000 + second * 1_000 + ms;
-    // A 31st of February would come back as another day.
-    let is_time = hour < 24 && minute < 60 && second < 60;
-    (is_time && utc_date(at_ms) == (year, month, day)).then_some(at_ms)
+    let (year, month, day) = (digits(&bytes[..4])?, digits(&bytes[5..7])?, digits(&bytes[8..10])?);
+    let (hour, minute, second) = (digits(&bytes[11..13])?, digits(&bytes[14..16])?, digits(&bytes[17..19])?);
+    let is_day = (1..=12).contains(&month) && (1..=days_of(year, month)).contains(&day);
+    let is_time = is_day && hour < 24 && minute < 60 && second < 60;
+    let of_day = hour * 3_600_000 + minute * 60_000 + second * 1_000 + ms;
+    is_time.then(|| days_from_civil(year, month, day) * MS_PER_DAY + of_day)
 }
 
-fn digits(text: &str) -> Option<i64> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
+fn digits(bytes: &[u8]) -> Option<i64> {
+    let next = |number, byte: &u8| byte.is_ascii_digit().then(|| number * 10 + i64::from(byte - b'0'));
+    bytes.iter().try_fold(0, next)
+}
+
+fn days_of(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
 }
 
 /// Year, month and day in UTC.
@@ -88,6 +97,19 @@ mod tests {
         for day in -100_000..300_000 {
             let at_ms = day * MS_PER_DAY + 12_345;
             assert_eq!(parse_ms(&format_ms(at_ms)), Some(at_ms));
+        }
+    }
+
+    #[test]
+    fn every_date_that_exists_is_one_and_no_other() {
+        for year in [0, 1, 4, 100, 1900, 1999, 2000, 2024, 2026, 2100, 9999] {
+            for (month, day) in (0..=13).flat_map(|month| (0..=32).map(move |day| (month, day))) {
+                let read = parse_ms(&format!("{year:04}-{month:02}-{day:02}T23:59:59.999Z"));
+                // A 31st of February would come back as another day.
+                let exists = utc_date(days_from_civil(year, month, day) * MS_PER_DAY) == (year, month, day);
+                assert_eq!(read.is_some(), exists, "{year}-{month}-{day}");
+                assert!(read.is_none_or(|at_ms| utc_date(at_ms) == (year, month, day)));
+            }
         }
     }
 

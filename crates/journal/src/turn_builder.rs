@@ -56,9 +56,6 @@ impl TurnBuilder {
             self.items[at] = item;
             return;
         }
-        if let Some(places) = &mut self.places {
-            places.entry(hash(item.id())).or_insert(self.items.len());
-        }
         if self.items.len() == self.items.capacity() {
             // Most turns have a handful of large items, and a thread has many turns: room to spare adds up.
             self.items.reserve_exact(1 + self.items.len() / 2);
@@ -70,12 +67,14 @@ impl TurnBuilder {
         }
     }
 
-    fn place_of(&self, id: &ItemId) -> Option<usize> {
-        let look = || self.items.iter().position(|item| item.id() == id);
-        let Some(places) = &self.places else { return look() };
-        let at = *places.get(&hash(id))?;
+    /// None for an item that is new; its place is noted as the next.
+    fn place_of(&mut self, id: &ItemId) -> Option<usize> {
+        let items = &self.items;
+        let look = || items.iter().position(|item| item.id() == id);
+        let Some(places) = &mut self.places else { return look() };
+        let at = *places.entry(hash(id)).or_insert(items.len());
         // Two ids of one hash: the second has no entry of its own.
-        if self.items[at].id() == id { Some(at) } else { look() }
+        if items.get(at)?.id() == id { Some(at) } else { look() }
     }
 
     pub(crate) fn finish(self) -> Turn {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 
 use super::columns;
 use super::refresh::{self, Known, Plan};
@@ -90,10 +90,15 @@ impl Database {
         statement.query_row([key.as_str()], |row| columns::load(self.layout.root(), row)).optional()
     }
 
+    /// Leaves alone what another process knows better: its row may have come while ours was read or waited.
     pub(super) fn save(&mut self, rows: &[ThreadRow]) -> rusqlite::Result<()> {
-        let transaction = self.connection.transaction()?;
+        // Nothing may be written between the look at a row and its change.
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let root = self.layout.root();
         for row in rows {
-            columns::save(&transaction, self.layout.root(), row)?;
+            if known_one(&transaction, root, row)?.is_none_or(|known| !known.is_ahead_of(row)) {
+                columns::save(&transaction, root, row)?;
+            }
         }
         transaction.commit()
     }
@@ -140,7 +145,7 @@ impl Database {
     }
 
     fn put_right(&mut self, plan: &Plan) -> rusqlite::Result<()> {
-        let transaction = self.connection.transaction()?;
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         for Stored { key, path, is_archived, .. } in &plan.moved {
             let path = path.strip_prefix(self.layout.root()).unwrap_or(path);
             transaction.execute(
@@ -159,13 +164,20 @@ impl Database {
     }
 
     fn known(&self) -> rusqlite::Result<HashMap<String, Known>> {
-        let mut statement = self.connection.prepare_cached("SELECT id, path, length FROM threads")?;
-        let rows = statement.query_map([], |row| {
-            let path = self.layout.root().join(row.get::<_, String>(1)?);
-            Ok((row.get(0)?, Known { path, length: row.get::<_, i64>(2)?.cast_unsigned() }))
-        })?;
+        let mut statement = self.connection.prepare_cached("SELECT path, length, id FROM threads")?;
+        let rows = statement.query_map([], |row| Ok((row.get(2)?, known_of(self.layout.root(), row)?)))?;
         rows.collect()
     }
+}
+
+fn known_one(connection: &Connection, root: &Path, row: &ThreadRow) -> rusqlite::Result<Option<Known>> {
+    let mut statement = connection.prepare_cached("SELECT path, length FROM threads WHERE id = ?")?;
+    statement.query_row([row.thread_id.as_str()], |row| known_of(root, row)).optional()
+}
+
+fn known_of(root: &Path, row: &Row<'_>) -> rusqlite::Result<Known> {
+    let path = root.join(row.get::<_, String>(0)?);
+    Ok(Known { path, length: row.get::<_, i64>(1)?.cast_unsigned() })
 }
 
 /// The row of a journal as it is on the disk.

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::path::PathBuf;
 
 use crate::damage::DamageReport;
@@ -18,6 +19,18 @@ use crate::scan::{self, Limits};
 pub(super) struct Known {
     pub(super) path: PathBuf,
     pub(super) length: u64,
+}
+
+impl Known {
+    /// Whether the table knows more than this row: it was read or noted before another process wrote to the journal
+    /// or moved it. Journals only grow, save for an end that was never acknowledged, so the file itself is asked.
+    pub(super) fn is_ahead_of(&self, row: &ThreadRow) -> bool {
+        let is_older = match self.path == row.path {
+            true => self.length > row.length,
+            false => fs::symlink_metadata(&row.path).is_err(),
+        };
+        is_older && fs::symlink_metadata(&self.path).is_ok_and(|file| file.len() >= self.length)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -109,9 +122,44 @@ fn summarize(journal: &Stored, summary: &mut Summary) -> Result<DamageReport, Jo
         summary.apply(fact, entry.at_ms);
         has_preview.set(summary.preview.is_some());
     };
-    let read = reader::read_scanned(path, &file, scan, wanted, &mut each)?;
+    let read = reader::read_scanned(path, &file, scan, &wanted, &mut each)?;
     if let Some(at_ms) = last_at_ms.get() {
         summary.apply(Fact::Activity, at_ms);
     }
     Ok(read.damage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_table_knows_stands_only_while_the_disk_bears_it_out() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [here, moved, gone] = ["here", "moved", "gone"].map(|name| folder.path().join(name));
+        fs::write(&here, [b'x'; 20]).expect("a file");
+        fs::write(&moved, [b'x'; 20]).expect("a file");
+        let row = |path: &PathBuf, length| {
+            let key = crate::layout::ThreadKey::parse("00000000-0000-4000-8000-000000000001").expect("an id");
+            let journal = Stored { key, path: path.clone(), is_archived: false, length };
+            row_of(&journal, None).0
+        };
+        for (known, known_length, new, new_length, expected) in [
+            (&here, 20, &here, 10, true),
+            // It has grown since, and its writer will say so.
+            (&here, 15, &here, 10, true),
+            (&here, 20, &here, 20, false),
+            (&here, 10, &here, 20, false),
+            // An unfinished last line was cut.
+            (&here, 30, &here, 20, false),
+            (&moved, 20, &gone, 20, true),
+            (&gone, 20, &moved, 20, false),
+            // Of two copies, the one in use counts, as on a walk.
+            (&moved, 20, &here, 20, false),
+            (&gone, 20, &gone, 10, false),
+        ] {
+            let known = Known { path: known.clone(), length: known_length };
+            assert_eq!(known.is_ahead_of(&row(new, new_length)), expected, "{known:?}, {new:?} {new_length}");
+        }
+    }
 }

@@ -89,8 +89,9 @@ pub(super) fn open_in_memory() -> rusqlite::Result<Opened> {
 }
 
 fn open_sound(path: &Path, check: Option<&str>) -> rusqlite::Result<Opened> {
-    // It quotes what users said, so it is made for this user alone; what SQLite puts beside it is made alike.
-    let _ = private().create(true).open(path);
+    // It quotes what users said, so it is made for this user alone; what SQLite puts beside it is made alike. One
+    // that is there is not opened: closing it again would drop every lock this process holds on it.
+    let _ = private().create_new(true).open(path);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let mut connection = Connection::open_with_flags(path, flags)?;

@@ -115,16 +115,16 @@ impl Store {
     pub fn resume(&self, thread_id: &ThreadId) -> Result<Resumed, JournalError> {
         let key = ThreadKey::parse(thread_id.as_str())?;
         let path = self.path_of(&key)?;
-        let before = self.known(&key).map(|row| row.summary);
         let (writer, scan) = Writer::open_scanned(&path, &self.layout.lock(&key), &self.writer)?;
         let mut recovery = Recovery::of(&scan);
         let file = reader::open_to_read(&path)?;
         let mut builder = HistoryBuilder::new(Some(key.thread_id()));
-        let read = reader::read_scanned(&path, &file, scan, |_| true, &mut |entry| builder.add(entry))?;
+        let read = reader::read_scanned(&path, &file, scan, &|_| true, &mut |entry| builder.add(entry))?;
         recovery.damage = read.damage;
         let mut history = builder.finish();
-        if let Some(before) = &before {
-            history.summary.fill_from(before);
+        if !history.summary.is_identified() {
+            let before = self.known(&key).map(|row| row.summary);
+            before.iter().for_each(|before| history.summary.fill_from(before));
         }
         if !history.summary.is_identified() {
             return Err(JournalError::Headless { path });
@@ -198,8 +198,12 @@ impl Store {
         row.inspect_err(|error| tracing::warn!(%error, "the thread index does not answer")).ok()?
     }
 
-    /// The index is asked first and believed only if the file is there.
+    /// Most ids tell where their journal is. The index, which may first have to be opened, is asked about the others,
+    /// and believed only if the file is there.
     fn path_of(&self, key: &ThreadKey) -> Result<PathBuf, JournalError> {
+        if let Some(path) = self.layout.place_told_by_id(key) {
+            return Ok(path);
+        }
         let known = self.known(key).map(|row| row.path);
         let is_there =
             |path: &PathBuf| path.starts_with(self.layout.root()) && fs::symlink_metadata(path).is_ok();

@@ -254,6 +254,31 @@ fn two_processes_on_one_index_lose_no_row() {
 }
 
 #[test]
+fn what_was_read_before_another_process_wrote_does_not_replace_its_row() {
+    let folder = folder();
+    let here = Store::open(folder.path(), Events::default().options()).unwrap();
+    let there = Store::open(folder.path(), Events::default().options()).unwrap();
+    for store in [&here, &there] {
+        assert_eq!(
+            numbers(store, &ListQuery::default()),
+            [0; 0],
+            "compared with the disk, and trusted from now on"
+        );
+    }
+    let thread = thread_id(1);
+    let journal = there.create(&thread, batch_at(NOW, &[meta_with(&thread, json!({}))])).unwrap();
+    assert_eq!(here.summary(&thread).unwrap().summary.preview, None, "noted, to be written a moment later");
+    journal.append_durable(batch_at(NOW + 1, &[started("a"), user("a", "hello")])).unwrap();
+    journal.close().unwrap();
+    assert_eq!(numbers(&there, &ListQuery::default()), [1]);
+    for store in [&here, &there] {
+        let page = store.list(&ListQuery::default()).unwrap();
+        assert_eq!(page.threads.len(), 1);
+        assert_eq!(page.threads[0].summary.preview.as_deref(), Some("hello"));
+    }
+}
+
+#[test]
 fn without_a_place_for_the_index_lists_come_from_the_journals() {
     let folder = folder();
     let events = Events::default();

@@ -59,6 +59,31 @@ fn the_day_of_a_thread_is_that_of_its_start_and_not_of_its_first_turn() {
 }
 
 #[test]
+fn an_id_that_tells_its_time_is_found_wherever_its_journal_lies() {
+    let folder = folder();
+    let thread = ThreadId::new(format!("{:08x}-{:04x}-7000-8000-000000000001", NOW >> 16, NOW & 0xffff));
+    let journal = open(folder.path()).create(&thread, batch(&[meta(&thread)])).unwrap();
+    journal.append_durable(batch(&[started("a"), told("a", "A")])).unwrap();
+    let place = journal.path().to_owned();
+    journal.close().unwrap();
+    let found = |root: &Path| {
+        let resumed = open(root).resume(&thread).unwrap();
+        assert_eq!(resumed.history.model.len(), 1);
+        resumed.journal.path().to_owned()
+    };
+    assert_eq!(found(folder.path()), place);
+    // Made just before midnight, and its first record written just after.
+    let next_day = place.parent().unwrap().with_file_name("16").join(place.file_name().unwrap());
+    fs::create_dir(next_day.parent().unwrap()).unwrap();
+    fs::rename(&place, &next_day).unwrap();
+    assert_eq!(found(folder.path()), next_day);
+    let archived = place.ancestors().nth(5).unwrap().join("archived").join(place.file_name().unwrap());
+    fs::rename(&next_day, &archived).unwrap();
+    assert_eq!(found(folder.path()), archived);
+    assert!(open(folder.path()).read(&thread).unwrap().row.is_archived);
+}
+
+#[test]
 fn what_the_disk_refused_is_not_listed() {
     let folder = folder();
     let fault = Fault { errno: 28, is_partial: true, calls: 3 };

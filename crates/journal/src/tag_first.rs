@@ -1,0 +1,337 @@
+//! The items that fill a journal, decoded in one go. Their tag is written first, so nothing needs to be kept aside
+//! until it is found. Whatever is unusual about one is an error here, and left to the protocol's own decoder.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use protocol::{
+    CommandAction, CommandExecutionSource, CommandExecutionStatus, ContentItem, FunctionCallOutputBody,
+    ItemId, MemoryCitation, MessagePhase, ReasoningItemContent, ReasoningItemReasoningSummary, ResponseItem,
+    ThreadItem,
+};
+use serde::de::value::{SeqAccessDeserializer, StrDeserializer};
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor,
+};
+use serde::{Deserialize, forward_to_deserialize_any};
+
+/// Reads `{"type":"…",…}` when it begins so and is of a frequent kind.
+#[derive(Debug)]
+pub(crate) struct TagFirst<T>(pub(crate) T);
+
+/// An enum whose variants are told apart by a member `type`.
+pub(crate) trait Frequent: Sized {
+    fn decode<'de, D: Deserializer<'de>>(tagged: D) -> Result<Self, D::Error>;
+}
+
+/// The frequent kinds of [`ThreadItem`]. The compiler sees to it that no member is missing.
+#[derive(Deserialize)]
+#[serde(remote = "ThreadItem", rename_all = "camelCase", rename_all_fields = "camelCase")]
+enum Seen {
+    AgentMessage {
+        id: ItemId,
+        text: String,
+        phase: Option<MessagePhase>,
+        memory_citation: Option<MemoryCitation>,
+    },
+    Reasoning {
+        id: ItemId,
+        #[serde(default)]
+        summary: Vec<String>,
+        #[serde(default)]
+        content: Vec<String>,
+    },
+    CommandExecution {
+        id: ItemId,
+        command: String,
+        cwd: String,
+        process_id: Option<String>,
+        #[serde(default)]
+        source: CommandExecutionSource,
+        status: CommandExecutionStatus,
+        command_actions: Vec<CommandAction>,
+        aggregated_output: Option<String>,
+        exit_code: Option<i32>,
+        duration_ms: Option<i64>,
+    },
+}
+
+/// The frequent kinds of [`ResponseItem`].
+#[derive(Deserialize)]
+#[serde(remote = "ResponseItem", rename_all = "snake_case", rename_all_fields = "snake_case")]
+enum Said {
+    Message {
+        id: Option<String>,
+        role: String,
+        #[serde(deserialize_with = "parts")]
+        content: Vec<ContentItem>,
+        end_turn: Option<bool>,
+        phase: Option<MessagePhase>,
+    },
+    Reasoning {
+        id: Option<String>,
+        summary: Vec<ReasoningItemReasoningSummary>,
+        content: Option<Vec<ReasoningItemContent>>,
+        encrypted_content: Option<String>,
+    },
+    FunctionCall {
+        id: Option<String>,
+        name: String,
+        namespace: Option<String>,
+        arguments: String,
+        call_id: String,
+    },
+    FunctionCallOutput {
+        call_id: String,
+        #[serde(deserialize_with = "output")]
+        output: FunctionCallOutputBody,
+    },
+    CustomToolCall {
+        id: Option<String>,
+        status: Option<String>,
+        call_id: String,
+        name: String,
+        input: String,
+    },
+    CustomToolCallOutput {
+        call_id: String,
+        name: Option<String>,
+        #[serde(deserialize_with = "output")]
+        output: FunctionCallOutputBody,
+    },
+}
+
+/// All kinds of [`ContentItem`].
+#[derive(Deserialize)]
+#[serde(remote = "ContentItem", rename_all = "snake_case", rename_all_fields = "snake_case")]
+enum Part {
+    InputText { text: String },
+    InputImage { image_url: String },
+    OutputText { text: String },
+}
+
+impl Frequent for ThreadItem {
+    fn decode<'de, D: Deserializer<'de>>(tagged: D) -> Result<Self, D::Error> {
+        Seen::deserialize(tagged)
+    }
+}
+
+impl Frequent for ResponseItem {
+    fn decode<'de, D: Deserializer<'de>>(tagged: D) -> Result<Self, D::Error> {
+        Said::deserialize(tagged)
+    }
+}
+
+impl Frequent for ContentItem {
+    fn decode<'de, D: Deserializer<'de>>(tagged: D) -> Result<Self, D::Error> {
+        Part::deserialize(tagged)
+    }
+}
+
+fn parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ContentItem>, D::Error> {
+    let parts = Vec::<TagFirst<ContentItem>>::deserialize(deserializer)?;
+    Ok(parts.into_iter().map(|TagFirst(part)| part).collect())
+}
+
+/// Results of tools are the longest texts there are: taken as they come, they are copied once.
+fn output<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FunctionCallOutputBody, D::Error> {
+    struct Output;
+    impl<'de> Visitor<'de> for Output {
+        type Value = FunctionCallOutputBody;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a text or a list of parts")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+            Ok(FunctionCallOutputBody::Text(text.to_owned()))
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, parts: A) -> Result<Self::Value, A::Error> {
+            Vec::deserialize(SeqAccessDeserializer::new(parts)).map(FunctionCallOutputBody::Content)
+        }
+    }
+    deserializer.deserialize_any(Output)
+}
+
+impl<'de, T: Frequent> Deserialize<'de> for TagFirst<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(TagVisitor(PhantomData))
+    }
+}
+
+struct TagVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Frequent> Visitor<'de> for TagVisitor<T> {
+    type Value = TagFirst<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object that begins with its type")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        if map.next_key::<&str>()? != Some("type") {
+            return Err(A::Error::custom("the type is not in front"));
+        }
+        let tag = map.next_value()?;
+        T::decode(Tagged { tag, members: map }).map(TagFirst)
+    }
+}
+
+/// The members behind a tag, as the content of the variant that it names.
+struct Tagged<'de, A> {
+    tag: &'de str,
+    members: A,
+}
+
+impl<'de, A: MapAccess<'de>> Deserializer<'de> for Tagged<'de, A> {
+    type Error = A::Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, A::Error> {
+        Err(A::Error::custom("only an enum has a tag"))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, A::Error> {
+        visitor.visit_enum(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+        unit_struct newtype_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+impl<'de, A: MapAccess<'de>> EnumAccess<'de> for Tagged<'de, A> {
+    type Error = A::Error;
+    type Variant = Members<A>;
+
+    fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Members<A>), A::Error> {
+        let variant = seed.deserialize(StrDeserializer::<A::Error>::new(self.tag))?;
+        Ok((variant, Members(self.members)))
+    }
+}
+
+struct Members<A>(A);
+
+impl<'de, A: MapAccess<'de>> VariantAccess<'de> for Members<A> {
+    type Error = A::Error;
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, A::Error> {
+        visitor.visit_map(self.0)
+    }
+
+    fn unit_variant(self) -> Result<(), A::Error> {
+        Err(A::Error::custom("only variants with members are decoded here"))
+    }
+
+    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, _: S) -> Result<S::Value, A::Error> {
+        Err(A::Error::custom("only variants with members are decoded here"))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, A::Error> {
+        Err(A::Error::custom("only variants with members are decoded here"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+
+    /// Whether it is decoded here, and always to what the protocol's own decoder makes of it.
+    fn check<T: Frequent + DeserializeOwned + PartialEq + fmt::Debug>(json: &str, is_frequent: bool) {
+        let expected: T = serde_json::from_str(json).expect("sound JSON");
+        match serde_json::from_str::<TagFirst<T>>(json) {
+            Ok(TagFirst(found)) => assert_eq!(found, expected, "{json}"),
+            Err(error) => assert!(!is_frequent, "{json}: {error}"),
+        }
+        assert_eq!(serde_json::from_str::<TagFirst<T>>(json).is_ok(), is_frequent, "{json}");
+    }
+
+    #[test]
+    fn items_as_clients_see_them() {
+        for (json, is_frequent) in [
+            (
+                r#"{"type":"userMessage","id":"1","content":[{"type":"text","text":"a","text_elements":[]}]}"#,
+                false,
+            ),
+            (r#"{"type":"agentMessage","id":"1","text":"a\n\"b\" \u00e9"}"#, true),
+            (
+                r#"{"type":"agentMessage","id":"1","text":"","phase":"final_answer","memoryCitation":
+                    {"entries":[{"path":"p","lineStart":1,"lineEnd":2,"note":"n"}],"threadIds":["t"]},"new":[{}]}"#,
+                true,
+            ),
+            (r#"{"type":"agentMessage","id":"1","text":"a","phase":null,"memoryCitation":null}"#, true),
+            (r#"{"type":"reasoning","id":"1"}"#, true),
+            (r#"{"type":"reasoning","id":"1","summary":["a"],"content":["b","c"]}"#, true),
+            (
+                r#"{"type":"commandExecution","id":"1","command":"ls","cwd":"/","status":"completed","commandActions":[]}"#,
+                true,
+            ),
+            (
+                r#"{"type":"commandExecution","id":"1","command":"ls","cwd":"/","processId":"7","source":"userShell",
+                    "status":"failed","commandActions":[{"type":"listFiles","command":"ls","path":null}],
+                    "aggregatedOutput":"a\nb","exitCode":-1,"durationMs":12}"#,
+                true,
+            ),
+            (
+                r#"{"type":"fileChange","id":"1","status":"declined","changes":
+                    [{"path":"a","kind":{"type":"update","move_path":"b"},"diff":"-x\n+y\n"}]}"#,
+                false,
+            ),
+            (r#"{"type":"plan","id":"1","text":"a"}"#, false),
+            (r#"{"type":"contextCompaction","id":"1"}"#, false),
+            (r#"{"id":"1","type":"agentMessage","text":"a"}"#, false),
+            (r#"{"type":"agent\u004dessage","id":"1","text":"a"}"#, false),
+        ] {
+            check::<ThreadItem>(json, is_frequent);
+        }
+    }
+
+    #[test]
+    fn items_as_the_model_sees_them() {
+        for (json, is_frequent) in [
+            (r#"{"type":"message","role":"user","content":[]}"#, true),
+            (
+                r#"{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":"a","annotations":[]},
+                    {"type":"input_text","text":"\u0000"},{"type":"input_image","image_url":"data:"}],"end_turn":true,
+                    "phase":"commentary","status":"completed"}"#,
+                true,
+            ),
+            (
+                r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}],"encrypted_content":"x"}"#,
+                true,
+            ),
+            (r#"{"type":"reasoning","id":"r","summary":[],"content":[{"type":"text","text":"a"}]}"#, true),
+            (r#"{"type":"function_call","name":"shell","arguments":"{\"a\":1}","call_id":"c"}"#, true),
+            (
+                r#"{"type":"function_call","id":"i","name":"n","namespace":"s","arguments":"","call_id":"c"}"#,
+                true,
+            ),
+            (r#"{"type":"function_call_output","call_id":"c","output":"plain"}"#, true),
+            (r#"{"type":"function_call_output","call_id":"c","output":"with\tescapes"}"#, true),
+            (
+                r#"{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"a"},
+                    {"type":"input_image","image_url":"data:","detail":"high"}]}"#,
+                true,
+            ),
+            (r#"{"type":"custom_tool_call","call_id":"c","name":"n","input":"i"}"#, true),
+            (r#"{"type":"custom_tool_call_output","call_id":"c","name":"n","output":"o"}"#, true),
+            (r#"{"type":"compaction_summary","encrypted_content":"x"}"#, false),
+            (r#"{"type":"thought_transfer","to":1}"#, false),
+            (r#"{"type":"message","role":"user","content":[{"text":"a","type":"input_text"}]}"#, false),
+        ] {
+            check::<ResponseItem>(json, is_frequent);
+        }
+    }
+}
