@@ -1,0 +1,50 @@
+//! What a committed plan did.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::plan::Plan;
+
+/// Every file that a patch changed, with its bytes before and after.
+#[derive(Debug, Clone, Default)]
+pub struct Applied {
+    pub files: Vec<AppliedFile>,
+}
+
+/// One changed file; `before` is none for a new one, `after` for one that is gone.
+#[derive(Debug, Clone)]
+pub struct AppliedFile {
+    pub path: PathBuf,
+    pub before: Option<FileState>,
+    pub after: Option<FileState>,
+    /// The file this one was until the patch moved it.
+    pub moved_from: Option<PathBuf>,
+}
+
+/// The bytes of a file and what of its mode a diff shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileState {
+    pub bytes: Arc<[u8]>,
+    pub executable: bool,
+}
+
+impl Applied {
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let files = plan.slots.values().filter(|slot| slot.changes()).map(|slot| AppliedFile {
+            path: slot.at.path.clone(),
+            before: slot.found.as_ref().map(|found| FileState {
+                bytes: Arc::clone(&found.bytes),
+                executable: found.permissions.executable(),
+            }),
+            after: slot.now.as_ref().map(|now| FileState {
+                bytes: Arc::clone(&now.bytes),
+                executable: now.permissions.is_some_and(|kept| kept.executable()),
+            }),
+            moved_from: slot
+                .moved_from()
+                .and_then(|from| plan.slots.get(from))
+                .map(|source| source.at.path.clone()),
+        });
+        Self { files: files.collect() }
+    }
+}

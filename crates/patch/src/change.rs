@@ -1,0 +1,99 @@
+//! What clients are shown of a plan.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::names::shown;
+use crate::slot::Slot;
+use crate::unified::{deadline, unified};
+
+/// One changed file. The path is absolute; behind a symbolic link it is the real one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    pub path: PathBuf,
+    pub kind: ChangeKind,
+}
+
+/// What happens to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangeKind {
+    Add { content: String },
+    Delete { content: String },
+    Update { unified_diff: String, move_path: Option<PathBuf> },
+}
+
+impl FileChange {
+    /// The text of the change as a file-change item carries it.
+    #[must_use]
+    pub fn diff(&self) -> String {
+        match &self.kind {
+            ChangeKind::Add { content } | ChangeKind::Delete { content } => content.clone(),
+            ChangeKind::Update { unified_diff, move_path: None } => unified_diff.clone(),
+            ChangeKind::Update { unified_diff, move_path: Some(path) } => {
+                format!("{unified_diff}\n\nMoved to: {}", shown(path))
+            }
+        }
+    }
+}
+
+pub(crate) fn changes(slots: &BTreeMap<PathBuf, Slot>) -> Vec<FileChange> {
+    let (moves, deadline) = (moves(slots), deadline());
+    let mut changes: Vec<FileChange> = slots
+        .values()
+        .filter_map(|slot| {
+            let kind = match moves.get(slot.at.real.as_path()) {
+                Some(destination) => moved(slot, destination, deadline),
+                // A destination is shown with its source.
+                None if slot.moved_from().is_some_and(|from| moves.contains_key(from.as_path())) => {
+                    return None;
+                }
+                None => stayed(slot, deadline)?,
+            };
+            Some(FileChange { path: shown_place(slot).to_owned(), kind })
+        })
+        .collect();
+    changes.sort_by(|one, other| one.path.cmp(&other.path));
+    changes
+}
+
+/// The files that are gone from where they were, with the slot that now holds them.
+fn moves(slots: &BTreeMap<PathBuf, Slot>) -> BTreeMap<&Path, &Slot> {
+    slots
+        .values()
+        .filter_map(|slot| {
+            let source = slots.get(slot.moved_from()?).filter(|source| source.now.is_none())?;
+            Some((source.at.real.as_path(), slot))
+        })
+        .collect()
+}
+
+fn moved(source: &Slot, destination: &Slot, deadline: Instant) -> ChangeKind {
+    let old = source.found.as_ref().map_or(&[][..], |found| &found.bytes);
+    let new = destination.now.as_ref().map_or(&[][..], |now| &now.bytes);
+    ChangeKind::Update {
+        unified_diff: unified(&text(old), &text(new), 1, deadline),
+        move_path: Some(shown_place(destination).to_owned()),
+    }
+}
+
+fn stayed(slot: &Slot, deadline: Instant) -> Option<ChangeKind> {
+    match (&slot.found, &slot.now) {
+        (None, None) => None,
+        (Some(found), None) => Some(ChangeKind::Delete { content: text(&found.bytes) }),
+        (Some(found), Some(now)) if now.origin.is_some() => Some(ChangeKind::Update {
+            unified_diff: unified(&text(&found.bytes), &text(&now.bytes), 1, deadline),
+            move_path: None,
+        }),
+        // A file that is written anew is an addition to clients, whether or not one was there.
+        (_, Some(now)) => Some(ChangeKind::Add { content: text(&now.bytes) }),
+    }
+}
+
+fn shown_place(slot: &Slot) -> &Path {
+    if slot.at.linked { &slot.at.real } else { &slot.at.path }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

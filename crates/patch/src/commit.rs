@@ -1,0 +1,163 @@
+//! Carrying out a plan: check everything, stage everything, then swap everything in.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use rustix::fd::AsFd;
+use rustix::fs::{Access, AtFlags, Mode, OFlags, openat};
+use rustix::io::Errno;
+
+use crate::applied::Applied;
+use crate::boundary::Boundary;
+use crate::error::{CommitError, io_at};
+use crate::identity::{Identity, Permissions};
+use crate::job::{Job, Missing, Spot};
+use crate::kernel::Kernel;
+use crate::place::Area;
+use crate::plan::Plan;
+use crate::read::read;
+use crate::slot::{Content, Slot};
+
+pub(crate) fn run(plan: &Plan, boundary: &Boundary, kernel: &Kernel) -> Result<Applied, CommitError> {
+    let mut job = Job::new(kernel);
+    match carry_out(plan, boundary, &mut job) {
+        Ok(()) => {
+            job.finish();
+            Ok(Applied::of(plan))
+        }
+        Err(cause) => {
+            let lost = job.undo();
+            if lost.is_empty() {
+                Err(cause)
+            } else {
+                Err(CommitError::NotRestored { cause: Box::new(cause), lost })
+            }
+        }
+    }
+}
+
+/// A slot whose directory is open and whose new content, if any, lies beside it under a temporary name.
+struct Staged<'p> {
+    slot: &'p Slot,
+    spot: Spot,
+    temporary: Option<(OsString, Identity)>,
+}
+
+fn carry_out(plan: &Plan, boundary: &Boundary, job: &mut Job<'_>) -> Result<(), CommitError> {
+    // The whole boundary first: not even a directory is made for a patch that is refused.
+    let area = Area::new(boundary);
+    let places: Vec<_> = plan
+        .slots
+        .values()
+        .map(|slot| Ok((slot, area.place(&slot.at)?)))
+        .collect::<Result<_, CommitError>>()?;
+    let mut staged = Vec::with_capacity(places.len());
+    for (slot, place) in &places {
+        let make = if slot.now.is_some() && slot.found.is_none() { Missing::Make } else { Missing::Leave };
+        let Some(spot) = job.spot(place, &slot.at.path, make)? else {
+            // The directory is gone: for a file that was not there and will not be, that is no difference.
+            if slot.found.is_some() {
+                return Err(CommitError::Changed(slot.at.path.clone()));
+            }
+            continue;
+        };
+        unchanged(job, slot, &spot)?;
+        if slot.changes() {
+            staged.push(stage(job, slot, spot)?);
+        }
+    }
+    // Files are put in place before any is removed, so that a crash in between loses none.
+    let (put, removed): (Vec<_>, Vec<_>) = staged.into_iter().partition(|staged| staged.temporary.is_some());
+    for staged in put.iter().chain(&removed) {
+        swap_in(job, staged)?;
+    }
+    Ok(())
+}
+
+/// The file must still be, to the byte, what the plan was made for.
+fn unchanged(job: &Job<'_>, slot: &Slot, spot: &Spot) -> Result<(), CommitError> {
+    let changed = || CommitError::Changed(slot.at.path.clone());
+    job.kernel.step().map_err(|errno| io_at("read", &spot.path, errno))?;
+    let there = read(job.kernel, job.directory(spot), Path::new(&spot.name)).map_err(|_| changed())?;
+    match (&slot.found, there) {
+        (None, None) => Ok(()),
+        (Some(planned), Some(there))
+            if planned.identity == there.identity && planned.bytes == there.bytes =>
+        {
+            Ok(())
+        }
+        _ => Err(changed()),
+    }
+}
+
+fn stage<'p>(job: &mut Job<'_>, slot: &'p Slot, spot: Spot) -> Result<Staged<'p>, CommitError> {
+    let Some(content) = &slot.now else { return Ok(Staged { slot, spot, temporary: None }) };
+    let fail = |errno| io_at("write", &spot.path, errno);
+    if slot.found.is_some() {
+        // A new file is put in the old one's place, which the kernel allows for a read-only file as well.
+        let flags = AtFlags::EACCESS;
+        rustix::fs::accessat(job.directory(&spot), &spot.name, Access::WRITE_OK, flags).map_err(fail)?;
+    }
+    let name = job.temporary_name().map_err(fail)?;
+    let identity = write_temporary(job, &spot, &name, content).map_err(fail)?;
+    Ok(Staged { slot, spot, temporary: Some((name, identity)) })
+}
+
+fn write_temporary(
+    job: &mut Job<'_>,
+    spot: &Spot,
+    name: &OsStr,
+    content: &Content,
+) -> Result<Identity, Errno> {
+    job.kernel.step()?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // A file that will keep a mode is nobody else's to read until it has it.
+    let mode = if content.permissions.is_some() { 0o600 } else { 0o666 };
+    let fd = openat(job.directory(spot), name, flags, Mode::from_raw_mode(mode))?;
+    job.made_temporary(spot, name);
+    job.kernel.step()?;
+    let mut file = File::from(fd);
+    let written = file.write_all(&content.bytes);
+    written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    if let Some(permissions) = content.permissions {
+        job.kernel.step()?;
+        give(&file, permissions)?;
+    }
+    Ok(Identity::of(&rustix::fs::fstat(&file)?))
+}
+
+/// Gives the new file the owner and mode of the former one.
+fn give(file: impl AsFd, permissions: Permissions) -> Result<(), Errno> {
+    let now = Permissions::of(&rustix::fs::fstat(file.as_fd())?);
+    let mut mode = permissions.mode;
+    if (now.user, now.group) != (permissions.user, permissions.group) {
+        let user = rustix::fs::Uid::from_raw(permissions.user);
+        let group = rustix::fs::Gid::from_raw(permissions.group);
+        if rustix::fs::fchown(file.as_fd(), Some(user), Some(group)).is_err() {
+            // Somebody else's file that we may write becomes ours; it must not run with our rights.
+            mode &= 0o777;
+        }
+    }
+    rustix::fs::fchmod(file.as_fd(), Mode::from_raw_mode(mode))
+}
+
+fn swap_in(job: &mut Job<'_>, staged: &Staged<'_>) -> Result<(), CommitError> {
+    let spot = &staged.spot;
+    // A name that is taken or free against the plan means that somebody else was here.
+    let fail = |doing| {
+        move |errno| match errno {
+            Errno::EXIST | Errno::NOENT => CommitError::Changed(spot.path.clone()),
+            errno => io_at(doing, &spot.path, errno),
+        }
+    };
+    let displaced = match (&staged.temporary, &staged.slot.found) {
+        (Some((temporary, new)), Some(_)) => job.replace(spot, temporary, *new).map_err(fail("replace"))?,
+        (Some((temporary, new)), None) => return job.put(spot, temporary, *new).map_err(fail("create")),
+        (None, _) => job.remove(spot).map_err(fail("delete"))?,
+    };
+    // What came away must be what was checked a moment ago; if not, undo brings it back.
+    let planned = staged.slot.found.as_ref().map(|found| found.identity);
+    if displaced == planned { Ok(()) } else { Err(CommitError::Changed(spot.path.clone())) }
+}

@@ -1,0 +1,16 @@
+//! The sizes beyond which a patch is refused, each written once.
+
+/// The largest file a patch may read or leave.
+pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The most that all files of one patch may hold together.
+pub const MAX_TOTAL_BYTES: u64 = 256 * 1024 * 1024;
+
+/// The longest name of one file or directory; what Linux file systems hold.
+pub(crate) const MAX_NAME_BYTES: usize = 255;
+
+/// The longest path; what Linux system calls take.
+pub(crate) const MAX_PATH_BYTES: usize = 4095;
+
+/// How much of the wanted lines an error repeats.
+pub(crate) const MAX_QUOTED_BYTES: usize = 4_000;

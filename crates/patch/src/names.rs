@@ -1,0 +1,89 @@
+//! Names as people see them: characters that could mislead the eye are written out.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The path as text, with control, bidirectional and invisible characters written as `\u{…}`.
+#[must_use]
+pub fn shown(path: &Path) -> String {
+    shown_text(&path.to_string_lossy())
+}
+
+pub(crate) fn shown_text(text: &str) -> String {
+    if !text.chars().any(misleads) {
+        return text.to_owned();
+    }
+    text.chars().fold(String::with_capacity(text.len() + 16), |mut out, character| {
+        if misleads(character) {
+            out.extend(character.escape_unicode());
+        } else {
+            out.push(character);
+        }
+        out
+    })
+}
+
+/// The name as `git diff` writes it: quoted, with octal bytes, when it holds what could mislead or end the line.
+pub(crate) fn git_quoted(name: &str) -> String {
+    if !name.chars().any(|character| misleads(character) || matches!(character, '"' | '\\')) {
+        return name.to_owned();
+    }
+    let mut out = String::from("\"");
+    for character in name.chars() {
+        match character {
+            '"' | '\\' => out.extend(['\\', character]),
+            _ if misleads(character) => {
+                let mut bytes = [0; 4];
+                for byte in character.encode_utf8(&mut bytes).bytes() {
+                    // Writing to a string cannot fail.
+                    let _ = write!(out, "\\{byte:03o}");
+                }
+            }
+            _ => out.push(character),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn misleads(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Folds case, so that a name counts as protected on file systems that ignore it.
+pub(crate) fn folded_case(name: &str) -> String {
+    name.to_uppercase().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_names_stay_and_misleading_ones_are_written_out() {
+        for (name, seen, quoted) in [
+            ("a b.txt", "a b.txt", "a b.txt"),
+            ("größe/文.rs", "größe/文.rs", "größe/文.rs"),
+            ("a\u{202e}txt.exe", "a\\u{202e}txt.exe", "\"a\\342\\200\\256txt.exe\""),
+            ("zero\u{200b}width", "zero\\u{200b}width", "\"zero\\342\\200\\213width\""),
+            ("q\"uote", "q\"uote", "\"q\\\"uote\""),
+            ("back\\slash", "back\\slash", "\"back\\\\slash\""),
+            ("bell\u{7}", "bell\\u{7}", "\"bell\\007\""),
+        ] {
+            assert_eq!(shown(Path::new(name)), seen);
+            assert_eq!(git_quoted(name), quoted);
+        }
+    }
+
+    #[test]
+    fn case_folding_sees_through_lookalikes_of_one_letter() {
+        for name in [".git", ".GIT", ".Git"] {
+            assert_eq!(folded_case(name), ".git");
+        }
+        assert_eq!(folded_case(".agent\u{17f}"), ".agents");
+        assert_eq!(folded_case(".oarloc\u{212a}"), ".oarlock");
+    }
+}

@@ -1,0 +1,64 @@
+//! Which root a target is reached from, and by which path beneath it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::boundary::{Boundary, folded};
+use crate::error::CommitError;
+use crate::resolve::Resolved;
+
+/// A directory that is trusted as it is, and the way from there, on which nothing is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) root: PathBuf,
+    pub(crate) beneath: PathBuf,
+}
+
+/// A boundary with its roots looked up once.
+pub(crate) struct Area<'b> {
+    boundary: &'b Boundary,
+    spelled: Vec<PathBuf>,
+    /// The same roots under their real names, for a working directory that is spelled another way.
+    real: Vec<PathBuf>,
+}
+
+impl<'b> Area<'b> {
+    pub(crate) fn new(boundary: &'b Boundary) -> Self {
+        let roots = match boundary {
+            Boundary::Roots { writable, .. } => writable.as_slice(),
+            Boundary::Anywhere => &[],
+        };
+        let spelled = roots.iter().filter_map(|root| folded(root)).collect();
+        let real = roots.iter().filter_map(|root| fs::canonicalize(root).ok()).collect();
+        Self { boundary, spelled, real }
+    }
+
+    /// The place of a target, or why the boundary refuses it.
+    pub(crate) fn place(&self, at: &Resolved) -> Result<Place, CommitError> {
+        if *self.boundary == Boundary::Anywhere {
+            return beneath(Path::new("/"), &at.real).ok_or_else(|| CommitError::Outside(at.path.clone()));
+        }
+        let spelled = outermost_first(&self.spelled, &at.path);
+        let real = outermost_first(&self.real, &at.real);
+        if spelled.iter().chain(&real).any(|place| self.boundary.protects(&place.beneath)) {
+            return Err(CommitError::Protected(at.path.clone()));
+        }
+        if at.linked {
+            return Err(CommitError::Symlink(at.path.clone()));
+        }
+        spelled.into_iter().chain(real).next().ok_or_else(|| CommitError::Outside(at.path.clone()))
+    }
+}
+
+/// Every root that holds the path, the outermost first: what lies beneath that one may be changed by others, so
+/// an inner root is not to be trusted to be where it was.
+fn outermost_first(roots: &[PathBuf], path: &Path) -> Vec<Place> {
+    let mut places: Vec<Place> = roots.iter().filter_map(|root| beneath(root, path)).collect();
+    places.sort_by_key(|place| place.root.as_os_str().len());
+    places
+}
+
+fn beneath(root: &Path, path: &Path) -> Option<Place> {
+    let beneath = path.strip_prefix(root).ok()?.to_owned();
+    (!beneath.as_os_str().is_empty()).then(|| Place { root: root.to_owned(), beneath })
+}

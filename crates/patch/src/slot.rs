@@ -1,0 +1,53 @@
+//! One file of a plan: what was found, and what it is to become.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::identity::Permissions;
+use crate::read::Found;
+use crate::resolve::Resolved;
+
+/// A file the patch touches.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) at: Resolved,
+    pub(crate) found: Option<Found>,
+    pub(crate) now: Option<Content>,
+}
+
+/// What a file holds after some of the hunks.
+#[derive(Debug, Clone)]
+pub(crate) struct Content {
+    pub(crate) bytes: Arc<[u8]>,
+    /// None for a new file, which gets what the process's mask leaves.
+    pub(crate) permissions: Option<Permissions>,
+    /// The real path of the file on disk that this one descends from by updates and moves.
+    pub(crate) origin: Option<PathBuf>,
+}
+
+impl Slot {
+    pub(crate) fn new(at: Resolved, found: Option<Found>) -> Self {
+        let now = found.as_ref().map(|found| Content {
+            bytes: Arc::clone(&found.bytes),
+            permissions: Some(found.permissions),
+            origin: Some(at.real.clone()),
+        });
+        Self { at, found, now }
+    }
+
+    /// Whether carrying out the plan changes the file at all.
+    pub(crate) fn changes(&self) -> bool {
+        match (&self.found, &self.now) {
+            (None, None) => false,
+            (Some(found), Some(now)) => {
+                found.bytes != now.bytes || now.permissions.is_some_and(|kept| kept != found.permissions)
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether the content came here by a move from another file that was on disk.
+    pub(crate) fn moved_from(&self) -> Option<&PathBuf> {
+        self.now.as_ref()?.origin.as_ref().filter(|origin| **origin != self.at.real)
+    }
+}
