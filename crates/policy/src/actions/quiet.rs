@@ -1,0 +1,58 @@
+//! Commands that only shape the output of others.
+
+use super::operands::operands;
+use super::programs::sed_parts;
+use crate::safe::{is_line_range, only_reads_one};
+
+/// Programs that `xargs` may call without this being worth a word.
+const LOOKERS: &[&str] =
+    &["cat", "echo", "egrep", "fgrep", "file", "grep", "head", "ls", "rg", "sort", "stat", "tail", "wc"];
+
+/// Whether the command reads what it is given and writes nothing but its output.
+pub(super) fn only_formats(words: &[String]) -> bool {
+    let arguments = &words[1..];
+    match words[0].as_str() {
+        "column" | "cut" | "printf" | "tr" | "wc" | "yes" => true,
+        "sort" => !arguments.iter().any(|word| word.starts_with("-o") || word.starts_with("--o")),
+        "uniq" => only_reads_one(arguments),
+        "tee" => operands(arguments, &[]).is_empty(),
+        "xargs" => calls_looker(arguments),
+        "head" | "tail" => {
+            operands(arguments, &["-n", "-c", "--lines", "--bytes"]).is_empty() && !follows(arguments)
+        }
+        "awk" => super::programs::awk_file(arguments).is_none() && awk_only_prints(arguments),
+        "sed" => {
+            sed_parts(arguments).is_some_and(|sed| sed.files.is_empty() && sed_only_prints(&sed.scripts))
+        }
+        _ => false,
+    }
+}
+
+fn follows(arguments: &[String]) -> bool {
+    arguments.iter().any(|word| matches!(word.as_str(), "-f" | "-F" | "--follow"))
+}
+
+/// `xargs` alone echoes.
+fn calls_looker(arguments: &[String]) -> bool {
+    let options = ["-n", "-I", "-P", "-d", "-L", "-s", "-a", "-E"];
+    let called = operands(arguments, &options);
+    called.first().is_none_or(|program| LOOKERS.contains(program) && !called.contains(&"--pre"))
+}
+
+/// An `awk` program can run commands and write files.
+pub(super) fn awk_only_prints(arguments: &[String]) -> bool {
+    let suspicious = ["system", "getline", "|", ">", "@load"];
+    !arguments.iter().any(|word| suspicious.iter().any(|part| word.contains(part)))
+}
+
+/// So can a `sed` script: only printing lines and replacing text is certain not to.
+fn sed_only_prints(scripts: &[&str]) -> bool {
+    let replaces = |script: &str| {
+        let mut chars = script.chars();
+        let (Some('s'), Some(mark)) = (chars.next(), chars.next()) else { return false };
+        let flags = script.rsplit(mark).next().unwrap_or_default();
+        script.matches(mark).count() == 3
+            && flags.chars().all(|c| matches!(c, 'g' | 'p' | 'i' | 'I' | '0'..='9'))
+    };
+    scripts.iter().all(|script| is_line_range(script) || replaces(script))
+}

@@ -1,0 +1,63 @@
+//! The git commands that only look, with the options that cannot make them do more.
+
+use crate::safe::has_option;
+
+/// Options of `git log`, `diff`, `show` and `status` that write a file or run a program.
+const WRITES_OR_RUNS: &[&str] = &[
+    "--output",
+    "--ext-diff",
+    "--textconv",
+    "--exec",
+    "--paginate",
+    "--open-files-in-pager",
+    "--show-signature",
+];
+
+const LISTS_BRANCHES: &[&str] = &[
+    "-a",
+    "--all",
+    "-r",
+    "--remotes",
+    "-v",
+    "-vv",
+    "--verbose",
+    "-l",
+    "--list",
+    "--show-current",
+    "--no-color",
+    "--color",
+    "--no-column",
+    "--column",
+];
+
+/// Options before the command that only make git do less.
+const CALMING: &[&str] = &["--no-pager", "-P", "--no-optional-locks"];
+
+/// Other options before the command choose another repository, another pager or other settings.
+pub(crate) fn only_looks(arguments: &[String]) -> bool {
+    let calm = arguments.iter().take_while(|word| CALMING.contains(&word.as_str())).count();
+    let Some((command, options)) = arguments[calm..].split_first() else { return false };
+    match command.as_str() {
+        "status" | "log" | "diff" | "show" => {
+            !has_option(options, WRITES_OR_RUNS, "") && !options.iter().any(|word| is_signature_format(word))
+        }
+        "branch" => lists_branches(options),
+        _ => false,
+    }
+}
+
+/// A format may ask for signatures to be checked, which runs the program the repository names for it.
+fn is_signature_format(word: &str) -> bool {
+    word.contains("%G")
+}
+
+/// A name would make a branch, unless `--list` makes it a pattern.
+fn lists_branches(options: &[String]) -> bool {
+    let listing = options.iter().any(|word| matches!(word.as_str(), "-l" | "--list"));
+    options.iter().all(|word| {
+        LISTS_BRANCHES.contains(&word.as_str())
+            || word.starts_with("--format=")
+            || word.starts_with("--sort=")
+            || (listing && !word.starts_with('-'))
+    })
+}

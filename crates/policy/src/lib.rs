@@ -1,0 +1,46 @@
+//! Owns reading a command line, known-safe and dangerous commands, rule files, and the approval matrix: from policy,
+//! sandbox and command to run, ask or forbid. Must not know processes or clients.
+
+mod actions;
+mod amendment;
+mod argv;
+mod danger;
+mod display;
+mod executables;
+#[doc(hidden)]
+pub mod fuzzing;
+mod git;
+mod matrix;
+mod offers;
+mod patches;
+mod quote;
+mod refusal;
+mod retry;
+mod rules;
+mod safe;
+mod script;
+mod session;
+mod verdict;
+mod why;
+
+pub use actions::command_actions;
+pub use amendment::runs_anything;
+pub use argv::{Commands, ShellScript, commands_of, shell_script};
+pub use danger::is_dangerous;
+pub use display::escape_for_display;
+pub use executables::{Executables, Program, TRUSTED_FOLDERS};
+pub use matrix::{Question, decide};
+pub use offers::{Offer, available_decisions};
+pub use patches::decide_patch;
+pub use quote::shell_line;
+pub use refusal::refuse_escalation;
+pub use retry::{Attempt, looks_denied, may_retry_unsandboxed};
+pub use rules::{
+    Evaluation, NetworkRule, NetworkRuleProtocol, PrefixRule, RuleDecision, RuleError, RuleMatch, RuleSource,
+    Rules, Warning, append_allow_prefix, append_network_rule,
+};
+pub use safe::is_known_safe;
+pub use script::{Script, Word, read_script};
+pub use session::{Call, SessionApprovals, SessionKey};
+pub use verdict::{Escalation, Verdict, Walls};
+pub use why::{Because, Ground, Why};

@@ -1,0 +1,202 @@
+//! The matrix: approval policy, sandbox and command in; run, ask or forbid out.
+
+use protocol::{AskForApproval, SandboxPolicy};
+
+use crate::amendment;
+use crate::argv::{Commands, commands_of};
+use crate::danger::destroys;
+use crate::executables::Executables;
+use crate::quote::shell_line;
+use crate::refusal::refuse_escalation;
+use crate::rules::{RuleDecision, Rules};
+use crate::safe::{is_harmless_builtin, obeys_repository, only_looks};
+use crate::verdict::{Escalation, Verdict, Walls};
+use crate::why::{Because, Ground, Why};
+
+/// A command and all that decides about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    pub argv: &'a [String],
+    pub approval: &'a AskForApproval,
+    pub sandbox: &'a SandboxPolicy,
+    pub escalation: Escalation,
+    /// The leading words the model would like to have allowed for good.
+    pub prefix_rule: Option<&'a [String]>,
+    pub rules: &'a Rules,
+    pub executables: &'a Executables,
+}
+
+/// One command of the line with what was decided about it alone.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    pub(crate) command: Vec<String>,
+    pub(crate) decision: RuleDecision,
+    pub(crate) because: Because,
+}
+
+impl Judged {
+    pub(crate) fn by_rule(&self) -> bool {
+        matches!(self.because, Because::Rule(_))
+    }
+}
+
+/// Decides about a command. Strictest wins, over all commands of the line and all rules.
+pub fn decide(question: &Question<'_>) -> Verdict {
+    if let Some(reason) = refuse_escalation(question.approval, question.escalation) {
+        return Verdict::Forbid { reason, why: Why::single(question.argv, Because::Escalation) };
+    }
+    let commands = commands_of(question.argv);
+    let judged = question.judge(&commands);
+    match judged.iter().map(|one| one.decision).max() {
+        None | Some(RuleDecision::Forbidden) => question.forbid(&judged, RuleDecision::Forbidden),
+        Some(RuleDecision::Prompt) if question.may_ask(&judged) => {
+            let asking = of_decision(&judged, RuleDecision::Prompt);
+            Verdict::Ask {
+                walls: match question.escalation {
+                    Escalation::RequireEscalated => Walls::None,
+                    Escalation::Default | Escalation::WithAdditional => Walls::AsPolicy,
+                },
+                reason: justification(&judged, RuleDecision::Prompt),
+                amendment: amendment::propose(question, &commands, &judged),
+                why: asking,
+            }
+        }
+        Some(RuleDecision::Prompt) => question.forbid(&judged, RuleDecision::Prompt),
+        Some(RuleDecision::Allow) => {
+            Verdict::Run { walls: question.walls(&judged), why: of_decision(&judged, RuleDecision::Allow) }
+        }
+    }
+}
+
+impl Question<'_> {
+    pub(crate) fn trusts(&self, program: &str) -> bool {
+        self.executables.trusted(program).is_some()
+    }
+
+    fn restricted(&self) -> bool {
+        is_restricted(self.sandbox)
+    }
+
+    /// Judges each command by the rules, and by the heuristics where no rule is about it.
+    fn judge(&self, commands: &Commands) -> Vec<Judged> {
+        let mut list: Vec<&[String]> = commands.list.iter().map(Vec::as_slice).collect();
+        // A shell that is not the system's own may do anything with its script.
+        if commands.shells.iter().any(|shell| !self.trusts(shell)) {
+            list.push(self.argv);
+        }
+        let rules: Vec<_> =
+            list.iter().map(|words| self.rules.check(words, &|path| self.trusts(path))).collect();
+        let allowed_beside = rules.iter().any(|found| found.decision == Some(RuleDecision::Allow));
+        let mut judged = Vec::new();
+        for (words, found) in list.into_iter().zip(rules) {
+            let command = || words.to_vec();
+            if found.decision.is_none() {
+                let (decision, because) = self.judge_unmatched(words, commands, allowed_beside);
+                judged.push(Judged { command: command(), decision, because });
+            }
+            judged.extend(found.matches.into_iter().map(|rule| Judged {
+                command: command(),
+                decision: rule.decision,
+                because: Because::Rule(rule),
+            }));
+        }
+        judged
+    }
+
+    fn judge_unmatched(
+        &self,
+        words: &[String],
+        commands: &Commands,
+        allowed_beside: bool,
+    ) -> (RuleDecision, Because) {
+        use RuleDecision::{Allow, Forbidden, Prompt};
+        let escalates = self.restricted() && self.escalation != Escalation::Default;
+        if allowed_beside && !commands.complex && is_harmless_builtin(words) {
+            return (Allow, Because::KnownSafe);
+        }
+        if !commands.complex && only_looks(words, commands.expands, &|name| self.executables.trusted(name)) {
+            return match self.approval {
+                _ if escalates => (Prompt, Because::Escalation),
+                AskForApproval::Untrusted if !self.restricted() && obeys_repository(words) => {
+                    (Prompt, Because::ObeysRepository)
+                }
+                _ => (Allow, Because::KnownSafe),
+            };
+        }
+        let dangerous = destroys(words);
+        match self.approval {
+            AskForApproval::Never if dangerous && self.restricted() => (Forbidden, Because::Dangerous),
+            AskForApproval::Never if dangerous => (Allow, Because::Dangerous),
+            _ if dangerous => (Prompt, Because::Dangerous),
+            AskForApproval::Untrusted => (Prompt, Because::Unmatched),
+            _ if escalates => (Prompt, Because::Escalation),
+            AskForApproval::OnFailure
+            | AskForApproval::Never
+            | AskForApproval::OnRequest
+            | AskForApproval::Granular { .. } => (Allow, Because::Unmatched),
+        }
+    }
+
+    /// Whether the approval policy lets every question of these be asked.
+    fn may_ask(&self, judged: &[Judged]) -> bool {
+        let asks = |by_rule: bool| {
+            judged.iter().any(|one| one.decision == RuleDecision::Prompt && one.by_rule() == by_rule)
+        };
+        match self.approval {
+            AskForApproval::Never => false,
+            AskForApproval::Granular { rules, sandbox_approval, .. } => {
+                (*rules || !asks(true)) && (*sandbox_approval || !asks(false))
+            }
+            AskForApproval::Untrusted | AskForApproval::OnFailure | AskForApproval::OnRequest => true,
+        }
+    }
+
+    fn forbid(&self, judged: &[Judged], decision: RuleDecision) -> Verdict {
+        let line = shell_line(self.argv);
+        let why = of_decision(judged, decision);
+        let reason = match (justification(judged, decision), decision) {
+            (Some(text), RuleDecision::Forbidden) => format!("`{line}` was rejected: {text}"),
+            (None, RuleDecision::Forbidden) => format!("`{line}` was rejected: it is forbidden by policy"),
+            (Some(text), _) => {
+                format!("`{line}` was rejected: it needs an approval ({text}), and none may be asked for")
+            }
+            (None, _) => format!("`{line}` was rejected: it needs an approval, and none may be asked for"),
+        };
+        Verdict::Forbid { reason, why }
+    }
+
+    /// The walls of what runs without a question. Only rules take them away, and only if they allow every command;
+    /// what is merely known to be safe under `untrusted` gets the narrowest ones.
+    fn walls(&self, judged: &[Judged]) -> Walls {
+        let by_rule = judged.iter().any(Judged::by_rule);
+        if by_rule && judged.iter().all(|one| one.by_rule() || is_harmless_builtin(&one.command)) {
+            return Walls::None;
+        }
+        if *self.approval == AskForApproval::Untrusted && self.restricted() && !by_rule {
+            return Walls::ReadOnlyNoNetwork;
+        }
+        Walls::AsPolicy
+    }
+}
+
+/// Whether the runtime itself builds walls under this policy.
+pub(crate) fn is_restricted(sandbox: &SandboxPolicy) -> bool {
+    match sandbox {
+        SandboxPolicy::ReadOnly { .. } | SandboxPolicy::WorkspaceWrite { .. } => true,
+        SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => false,
+    }
+}
+
+fn of_decision(judged: &[Judged], decision: RuleDecision) -> Why {
+    let grounds = judged.iter().filter(|one| one.decision == decision);
+    let ground = |one: &Judged| Ground { command: one.command.clone(), because: one.because.clone() };
+    Why { grounds: grounds.map(ground).collect() }
+}
+
+/// The words of the first rule that says so and why.
+fn justification(judged: &[Judged], decision: RuleDecision) -> Option<String> {
+    judged.iter().filter(|one| one.decision == decision).find_map(|one| match &one.because {
+        Because::Rule(found) => found.justification.clone(),
+        _ => None,
+    })
+}

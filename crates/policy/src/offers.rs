@@ -1,0 +1,36 @@
+//! The answers that a client is offered.
+
+use protocol::{CommandExecutionApprovalDecision as Decision, NetworkPolicyAmendment};
+
+/// What an approval request is about.
+#[derive(Debug, Clone, Copy)]
+pub enum Offer<'a> {
+    /// A command, with the leading words that a yes for good would allow.
+    Command { amendment: Option<&'a [String]> },
+    /// A command with more permissions than the sandbox gives.
+    AdditionalPermissions,
+    /// A host, with the rule that a yes for good would leave behind.
+    Network { amendment: Option<&'a NetworkPolicyAmendment> },
+}
+
+/// What `availableDecisions` lists. For the session, and no, are accepted even so.
+pub fn available_decisions(offer: Offer<'_>) -> Vec<Decision> {
+    let mut decisions = vec![Decision::Accept];
+    match offer {
+        Offer::Command { amendment } => {
+            let amend = |words: &[String]| Decision::AcceptWithExecpolicyAmendment {
+                execpolicy_amendment: words.to_vec(),
+            };
+            decisions.extend(amendment.map(amend));
+        }
+        Offer::AdditionalPermissions => {}
+        Offer::Network { amendment } => {
+            decisions.push(Decision::AcceptForSession);
+            decisions.extend(amendment.map(|rule| Decision::ApplyNetworkPolicyAmendment {
+                network_policy_amendment: rule.clone(),
+            }));
+        }
+    }
+    decisions.push(Decision::Cancel);
+    decisions
+}

@@ -1,0 +1,32 @@
+//! The matrix for patches.
+
+use protocol::{AskForApproval, SandboxPolicy};
+
+use crate::matrix::is_restricted;
+use crate::verdict::{Verdict, Walls};
+use crate::why::{Because, Why};
+
+/// Decides about a patch. `all_writable` says whether the sandbox lets every file of it be written; without a sandbox
+/// of ours, every file counts as such.
+pub fn decide_patch(approval: &AskForApproval, sandbox: &SandboxPolicy, all_writable: bool) -> Verdict {
+    let inside = all_writable || !is_restricted(sandbox);
+    let why = Why::single(&[], if inside { Because::PatchInside } else { Because::PatchOutside });
+    let run = |why| Verdict::Run { walls: Walls::AsPolicy, why };
+    let ask = |why| {
+        let walls = if inside { Walls::AsPolicy } else { Walls::None };
+        Verdict::Ask { walls, reason: None, amendment: None, why }
+    };
+    match approval {
+        AskForApproval::Untrusted => ask(why),
+        // The sandbox stops what is outside, and then the retry is asked about.
+        AskForApproval::OnFailure => run(why),
+        _ if inside => run(why),
+        AskForApproval::OnRequest | AskForApproval::Granular { sandbox_approval: true, .. } => ask(why),
+        AskForApproval::Never | AskForApproval::Granular { .. } => Verdict::Forbid {
+            reason:
+                "patch rejected: it writes outside of the writable area, and no approval may be asked for"
+                    .to_owned(),
+            why,
+        },
+    }
+}

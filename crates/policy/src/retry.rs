@@ -1,0 +1,43 @@
+//! What happens after the sandbox stopped something.
+
+use protocol::AskForApproval;
+
+/// What the sandbox stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attempt {
+    Command,
+    Patch,
+}
+
+/// What programs say when they are stopped, in small letters.
+const DENIAL_WORDS: &[&str] = &[
+    "operation not permitted",
+    "permission denied",
+    "read-only file system",
+    "seccomp",
+    "sandbox",
+    "landlock",
+    "failed to write file",
+];
+
+/// 128 and the number of `SIGSYS`: the end of a program that made a system call it may not make.
+const KILLED_BY_FILTER: i32 = 128 + 31;
+
+/// Whether it may be run again without a sandbox, after asking unless this very call was approved.
+pub fn may_retry_unsandboxed(approval: &AskForApproval, attempt: Attempt) -> bool {
+    match approval {
+        AskForApproval::Untrusted | AskForApproval::OnFailure => true,
+        AskForApproval::OnRequest => attempt == Attempt::Patch,
+        AskForApproval::Never => false,
+        AskForApproval::Granular { sandbox_approval, .. } => *sandbox_approval,
+    }
+}
+
+/// Whether the end of a sandboxed command looks as if the sandbox had stopped it.
+pub fn looks_denied(exit_code: i32, output: &str) -> bool {
+    if exit_code == 0 {
+        return false;
+    }
+    let output = output.to_ascii_lowercase();
+    exit_code == KILLED_BY_FILTER || DENIAL_WORDS.iter().any(|words| output.contains(words))
+}

@@ -1,0 +1,158 @@
+//! Rule files: which commands and hosts are allowed, asked about or forbidden.
+
+mod append;
+mod check;
+mod definitions;
+mod example;
+mod lexer;
+mod load;
+mod network;
+mod parser;
+mod strings;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use append::{append_allow_prefix, append_network_rule};
+pub use check::{Evaluation, RuleMatch};
+pub use load::Warning;
+pub use network::{NetworkRule, NetworkRuleProtocol};
+
+/// What a rule says, from lenient to strict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleDecision {
+    Allow,
+    Prompt,
+    Forbidden,
+}
+
+impl RuleDecision {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "allow" => Some(Self::Allow),
+            "prompt" => Some(Self::Prompt),
+            "forbidden" => Some(Self::Forbidden),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for RuleDecision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allow",
+            Self::Prompt => "prompt",
+            Self::Forbidden => "forbidden",
+        })
+    }
+}
+
+/// Where a rule stands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RuleSource {
+    pub file: String,
+    /// From 1; 0 for a rule that was made while running.
+    pub line: usize,
+}
+
+impl fmt::Display for RuleSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.file),
+            line => write!(f, "{}:{line}", self.file),
+        }
+    }
+}
+
+/// Commands that begin with these words. Each place holds the words that may stand there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrefixRule {
+    pub pattern: Vec<Vec<String>>,
+    pub decision: RuleDecision,
+    pub justification: Option<String>,
+    pub source: RuleSource,
+}
+
+/// All rules in force.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rules {
+    prefixes: Vec<PrefixRule>,
+    networks: Vec<NetworkRule>,
+    /// The absolute paths that a program's name stands for.
+    executables: BTreeMap<String, Vec<String>>,
+}
+
+/// A rule file that cannot be used. Line and column count from 1.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {message}")]
+pub struct RuleError {
+    pub file: String,
+    pub line: usize,
+    pub column: usize,
+    pub message: String,
+}
+
+impl Rules {
+    /// Reads one file's text. `name` is what messages call the file.
+    pub fn parse(name: &str, text: &str) -> Result<Self, RuleError> {
+        let statements = parser::parse(text);
+        statements.and_then(definitions::define(name)).map_err(|fault| RuleError {
+            file: name.to_owned(),
+            line: fault.place.line,
+            column: fault.place.column,
+            message: fault.message,
+        })
+    }
+
+    /// Adds rules that come after these.
+    pub fn merge(&mut self, later: Self) {
+        self.prefixes.extend(later.prefixes);
+        self.networks.extend(later.networks);
+        self.executables.extend(later.executables);
+    }
+
+    /// Allows commands that begin with these words. `source` is what explanations call the rule.
+    pub fn add_prefix(&mut self, prefix: &[String], source: &str) {
+        self.prefixes.push(PrefixRule {
+            pattern: prefix.iter().map(|word| vec![word.clone()]).collect(),
+            decision: RuleDecision::Allow,
+            justification: None,
+            source: RuleSource { file: source.to_owned(), line: 0 },
+        });
+    }
+
+    pub fn prefixes(&self) -> &[PrefixRule] {
+        &self.prefixes
+    }
+
+    pub fn networks(&self) -> &[NetworkRule] {
+        &self.networks
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.prefixes.is_empty() && self.networks.is_empty()
+    }
+}
+
+/// A place in a rule file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    line: usize,
+    column: usize,
+}
+
+/// What is wrong with a rule file, and where.
+#[derive(Debug)]
+struct Fault {
+    place: Place,
+    message: String,
+}
+
+impl Fault {
+    fn at(place: Place, message: impl Into<String>) -> Self {
+        Self { place, message: message.into() }
+    }
+}

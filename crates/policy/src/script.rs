@@ -1,0 +1,304 @@
+//! A strict reader of plain shell scripts: literal words joined by `&&`, `||`, `;`, `|` and newlines. Whatever it
+//! accepts, `bash` reads as exactly these words; whatever could mean anything else, it leaves alone.
+
+/// Longer scripts are not read: nobody judges them by their words.
+const MAX_BYTES: usize = 64 * 1024;
+const MAX_COMMANDS: usize = 256;
+
+/// Words that begin something else than a command, in bash or zsh.
+const RESERVED: &[&str] = &[
+    "!",
+    "-",
+    "[[",
+    "]]",
+    "case",
+    "coproc",
+    "do",
+    "done",
+    "elif",
+    "else",
+    "end",
+    "esac",
+    "fi",
+    "for",
+    "foreach",
+    "function",
+    "if",
+    "in",
+    "nocorrect",
+    "noglob",
+    "repeat",
+    "select",
+    "then",
+    "time",
+    "until",
+    "while",
+];
+
+/// One word as the program gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    pub text: String,
+    /// It has an unquoted `*`, `?` or `[`, or a `~` where homes are named: the shell may put other words in its place.
+    pub expands: bool,
+}
+
+/// The commands of a plain script, in order. Each has at least one word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    pub commands: Vec<Vec<Word>>,
+    /// At least two of them are joined by `|`.
+    pub pipes: bool,
+}
+
+/// Reads a plain script. `None` for anything that is not certainly plain.
+pub fn read_script(text: &str) -> Option<Script> {
+    if text.len() > MAX_BYTES {
+        return None;
+    }
+    let mut reader = Reader::new(text);
+    let mut script = Script { commands: Vec::new(), pipes: false };
+    let mut words = Vec::new();
+    let mut awaits_command = false;
+    loop {
+        match reader.token(words.is_empty())? {
+            Token::Word(word) => words.push(word),
+            Token::Newline if words.is_empty() => {}
+            Token::Newline | Token::Semicolon => {
+                script.push(&mut words)?;
+                awaits_command = false;
+            }
+            Token::And | Token::Or | Token::Pipe if words.is_empty() => return None,
+            joint @ (Token::And | Token::Or | Token::Pipe) => {
+                script.push(&mut words)?;
+                script.pipes |= joint == Token::Pipe;
+                awaits_command = true;
+            }
+            Token::HereDocument => return None,
+            Token::End => break,
+        }
+    }
+    if !words.is_empty() {
+        script.push(&mut words)?;
+    } else if awaits_command {
+        return None;
+    }
+    (!script.commands.is_empty()).then_some(script)
+}
+
+/// The one command of a script that is this command and a here-document, and nothing else.
+pub(crate) fn read_here_document(text: &str) -> Option<Vec<Word>> {
+    if text.len() > MAX_BYTES {
+        return None;
+    }
+    let mut reader = Reader::new(text);
+    let mut words = Vec::new();
+    loop {
+        match reader.token(words.is_empty())? {
+            Token::Word(word) => words.push(word),
+            Token::Newline if words.is_empty() => {}
+            Token::HereDocument if !words.is_empty() => break,
+            _ => return None,
+        }
+    }
+    let strips_tabs = reader.take('-');
+    reader.skip_blanks();
+    let quoted_from = reader.at;
+    let delimiter = reader.word(false)?;
+    let quoted = reader.chars[quoted_from..reader.at].iter().any(|c| matches!(c, '\'' | '"' | '\\'));
+    reader.skip_blanks();
+    if delimiter.text.is_empty() || delimiter.text.contains('\n') || !reader.take('\n') {
+        return None;
+    }
+    let rest: String = reader.chars[reader.at..].iter().collect();
+    if !quoted && (rest.contains(['$', '`']) || rest.contains("\\\n")) {
+        return None;
+    }
+    let mut lines =
+        rest.split('\n').map(|line| if strips_tabs { line.trim_start_matches('\t') } else { line });
+    lines.find(|line| *line == delimiter.text)?;
+    lines.all(|line| line.trim_matches([' ', '\t']).is_empty()).then_some(words)
+}
+
+impl Script {
+    fn push(&mut self, words: &mut Vec<Word>) -> Option<()> {
+        if words.is_empty() || self.commands.len() == MAX_COMMANDS {
+            return None;
+        }
+        self.commands.push(std::mem::take(words));
+        Some(())
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Token {
+    Word(Word),
+    And,
+    Or,
+    Pipe,
+    Semicolon,
+    Newline,
+    HereDocument,
+    End,
+}
+
+struct Reader {
+    chars: Vec<char>,
+    at: usize,
+}
+
+impl Reader {
+    fn new(text: &str) -> Self {
+        Self { chars: text.chars().collect(), at: 0 }
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let next = self.peek()?;
+        self.at += 1;
+        Some(next)
+    }
+
+    fn take(&mut self, wanted: char) -> bool {
+        let found = self.peek() == Some(wanted);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Blanks, and line continuations between words.
+    fn skip_blanks(&mut self) {
+        loop {
+            match self.peek() {
+                Some(' ' | '\t') => self.at += 1,
+                Some('\\') if self.chars.get(self.at + 1) == Some(&'\n') => self.at += 2,
+                _ => return,
+            }
+        }
+    }
+
+    fn token(&mut self, begins_command: bool) -> Option<Token> {
+        self.skip_blanks();
+        let Some(first) = self.peek() else { return Some(Token::End) };
+        if !matches!(first, '\n' | ';' | '&' | '|' | '<') {
+            return self.word(begins_command).map(Token::Word);
+        }
+        self.at += 1;
+        match first {
+            '\n' => Some(Token::Newline),
+            // `;;` and `;&` belong to `case`.
+            ';' => (!matches!(self.peek(), Some(';' | '&'))).then_some(Token::Semicolon),
+            '&' => self.take('&').then_some(Token::And),
+            '|' if self.take('|') => Some(Token::Or),
+            '|' => (self.peek() != Some('&')).then_some(Token::Pipe),
+            // `<<<` is a here-string.
+            _ => (self.take('<') && self.peek() != Some('<')).then_some(Token::HereDocument),
+        }
+    }
+
+    fn word(&mut self, begins_command: bool) -> Option<Word> {
+        let mut word = Draft::default();
+        while let Some(next) = self.peek() {
+            if matches!(next, ' ' | '\t' | '\n' | ';' | '&' | '|') {
+                break;
+            }
+            self.at += 1;
+            match next {
+                '\'' => self.single_quoted(&mut word)?,
+                '"' => self.double_quoted(&mut word)?,
+                '\\' => word.quoted_char(self.next().filter(|c| is_ordinary(*c))?),
+                // Literal when nothing is between them; any other brace may expand.
+                '{' if !begins_command && self.take('}') => word.text.push_str("{}"),
+                _ => word.bare_char(next)?,
+            }
+        }
+        word.finish(begins_command)
+    }
+
+    fn single_quoted(&mut self, word: &mut Draft) -> Option<()> {
+        word.quoted = true;
+        loop {
+            match self.next()? {
+                '\'' => return Some(()),
+                other if is_text(other) => word.text.push(other),
+                _ => return None,
+            }
+        }
+    }
+
+    fn double_quoted(&mut self, word: &mut Draft) -> Option<()> {
+        word.quoted = true;
+        loop {
+            match self.next()? {
+                '"' => return Some(()),
+                '`' => return None,
+                // A dollar that begins no expansion is itself; this is how patterns end.
+                '$' if matches!(self.peek(), Some('"' | ' ' | '|')) => word.text.push('$'),
+                '$' => return None,
+                '\\' => match self.next()? {
+                    '\n' => {}
+                    escaped @ ('$' | '`' | '"' | '\\') => word.text.push(escaped),
+                    other if is_text(other) => word.text.extend(['\\', other]),
+                    _ => return None,
+                },
+                other if is_text(other) => word.text.push(other),
+                _ => return None,
+            }
+        }
+    }
+}
+
+/// A word while it is read.
+#[derive(Default)]
+struct Draft {
+    text: String,
+    quoted: bool,
+    expands: bool,
+    equals: bool,
+}
+
+impl Draft {
+    fn quoted_char(&mut self, c: char) {
+        self.quoted = true;
+        self.text.push(c);
+    }
+
+    fn bare_char(&mut self, c: char) -> Option<()> {
+        let begins = self.text.is_empty() && !self.quoted;
+        match c {
+            '$' | '`' | '(' | ')' | '<' | '>' | '{' | '}' => return None,
+            // A comment; in zsh, the path of a program.
+            '#' | '=' if begins => return None,
+            '=' => self.equals = true,
+            '*' | '?' | '[' => self.expands = true,
+            '~' => self.expands |= self.text.is_empty() || self.text.ends_with(['=', ':']),
+            _ if !is_ordinary(c) => return None,
+            _ => {}
+        }
+        self.text.push(c);
+        Some(())
+    }
+
+    fn finish(self, begins_command: bool) -> Option<Word> {
+        // Alone, a bracket is the name of a program.
+        let expands = self.expands && (self.quoted || self.text != "[");
+        let reserved = !self.quoted && RESERVED.contains(&self.text.as_str());
+        let assigns = self.equals;
+        if begins_command && (reserved || assigns || expands || self.text.is_empty()) {
+            return None;
+        }
+        Some(Word { text: self.text, expands })
+    }
+}
+
+/// What may stand in a word outside quotes. Some shells and locales part words at other spaces than the plain ones.
+fn is_ordinary(c: char) -> bool {
+    !c.is_control() && (c == ' ' || !c.is_whitespace())
+}
+
+/// What may stand inside quotes.
+fn is_text(c: char) -> bool {
+    c == '\n' || c == '\t' || !c.is_control()
+}

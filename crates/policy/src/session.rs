@@ -1,0 +1,103 @@
+//! Approvals that hold for the session: keyed by what really runs, so that a yes is for that and nothing else.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use crate::argv::{commands_of, shell_script};
+use crate::executables::{Executables, Program};
+use crate::verdict::Escalation;
+
+/// Everything about a command that an approval is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SessionKey {
+    command: Canonical,
+    /// The files behind the names: of the shells, then of each command.
+    programs: Vec<Option<Program>>,
+    cwd: PathBuf,
+    escalation: Escalation,
+    /// The additional permissions, as text.
+    additional: Option<String>,
+    tty: bool,
+    /// What the command's environment has on top of the thread's, sorted.
+    environment: Vec<(String, String)>,
+}
+
+/// What to make a key of.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    pub argv: &'a [String],
+    pub cwd: &'a Path,
+    pub escalation: Escalation,
+    pub additional: Option<&'a str>,
+    pub tty: bool,
+    pub environment: &'a [(String, String)],
+}
+
+/// The same for all ways to write the same command.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Canonical {
+    /// One command whose words are known, in a shell or not.
+    Words(Vec<String>),
+    /// A script for a shell, by its flag and its exact text.
+    Script { flag: String, script: String },
+}
+
+impl SessionKey {
+    pub fn new(call: &Call<'_>, executables: &Executables) -> Self {
+        let commands = commands_of(call.argv);
+        let script = shell_script(call.argv);
+        let command = match (&*commands.list, script) {
+            // A glob stands for other words tomorrow; the script that holds it does not change.
+            ([words], Some(_)) if commands.plain && !commands.expands => Canonical::Words(words.clone()),
+            (_, Some(call)) => {
+                Canonical::Script { flag: call.flag.to_owned(), script: call.script.to_owned() }
+            }
+            (_, None) => Canonical::Words(call.argv.to_vec()),
+        };
+        // The first word of a script that cannot be read is its shell.
+        let programs = commands.list.iter().filter_map(|words| words.first());
+        let names = commands.shells.iter().chain(programs);
+        let mut environment = call.environment.to_vec();
+        environment.sort();
+        Self {
+            command,
+            programs: names.map(|name| executables.program(name)).collect(),
+            cwd: call.cwd.to_owned(),
+            escalation: call.escalation,
+            additional: call.additional.map(str::to_owned),
+            tty: call.tty,
+            environment,
+        }
+    }
+}
+
+/// What was approved for the rest of the session.
+#[derive(Debug, Default)]
+pub struct SessionApprovals {
+    commands: HashSet<SessionKey>,
+    files: HashSet<PathBuf>,
+}
+
+impl SessionApprovals {
+    pub fn approve_command(&mut self, key: SessionKey) {
+        self.commands.insert(key);
+    }
+
+    pub fn covers_command(&self, key: &SessionKey) -> bool {
+        self.commands.contains(key)
+    }
+
+    /// The absolute targets of an approved patch, with the places files are moved to.
+    pub fn approve_files<P: Into<PathBuf>>(&mut self, files: impl IntoIterator<Item = P>) {
+        self.files.extend(files.into_iter().map(Into::into));
+    }
+
+    /// Whether a patch of these files, and of no others, was approved.
+    pub fn covers_files<P: AsRef<Path>>(&self, files: impl IntoIterator<Item = P>) -> bool {
+        let mut any = false;
+        files.into_iter().all(|file| {
+            any = true;
+            self.files.contains(file.as_ref())
+        }) && any
+    }
+}

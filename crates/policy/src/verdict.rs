@@ -1,0 +1,53 @@
+//! What the matrix answers.
+
+use crate::why::Why;
+
+/// What to do with a command or a patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Run it at once.
+    Run { walls: Walls, why: Why },
+    /// Ask first.
+    Ask {
+        /// The walls after a yes.
+        walls: Walls,
+        /// A rule's own words about why to ask.
+        reason: Option<String>,
+        /// The leading words that a yes for good would allow.
+        amendment: Option<Vec<String>>,
+        why: Why,
+    },
+    /// Do not run it, and do not ask. `reason` is for the model.
+    Forbid { reason: String, why: Why },
+}
+
+impl Verdict {
+    pub fn why(&self) -> &Why {
+        match self {
+            Self::Run { why, .. } | Self::Ask { why, .. } | Self::Forbid { why, .. } => why,
+        }
+    }
+}
+
+/// What a command runs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Walls {
+    /// A sandbox without writing and without network, whatever the policy would give.
+    ReadOnlyNoNetwork,
+    /// The sandbox of the policy.
+    AsPolicy,
+    /// No sandbox.
+    None,
+}
+
+/// What the model asks for on top of the sandbox. What was granted before is not asked for again: such a command
+/// comes with `Default`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Escalation {
+    #[default]
+    Default,
+    /// No sandbox at all.
+    RequireEscalated,
+    /// The sandbox with some more permissions.
+    WithAdditional,
+}

@@ -1,0 +1,60 @@
+//! What commands seem to do, against what the reference said about them.
+
+use oarlock_policy::{command_actions, shell_line};
+use serde_json::Value;
+
+use crate::{shell, words};
+
+/// One JSON array per line: the script, the line shown for it, its actions.
+const RECORDED: &str = include_str!("actions.jsonl");
+
+#[test]
+fn scripts_are_shown_and_described_as_recorded() {
+    let mut wrong = Vec::new();
+    for row in RECORDED.lines() {
+        let row: Value = serde_json::from_str(row).unwrap();
+        let argv = shell(row[0].as_str().unwrap());
+        let actions = serde_json::to_value(command_actions(&argv)).unwrap();
+        if row[1] != shell_line(&argv) || row[2] != actions {
+            wrong.push(format!("{row}\n  {} {actions}", shell_line(&argv)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What would only read or list, but for a part that does more: the reference shows the harmless part alone.
+#[test]
+fn what_may_do_more_is_unknown() {
+    for script in [
+        "find . -delete",
+        "find . -name x -exec rm {} +",
+        "ls | xargs rm",
+        "ls | tee out",
+        "ls | sort -o out",
+        "ls | uniq - out",
+        "cat a | sed -n w/tmp/x",
+        "cat a | sed 's/a/b/w out'",
+        "cat a | sed 1e",
+        "awk 'BEGIN{system(\"id\")}' a",
+        "ls | awk '{print > \"x\"}'",
+        "cat {a,b}.txt",
+        "rg --pre ./x foo",
+        "rg -z foo",
+        "fd -x rm",
+        "tree -o out",
+    ] {
+        let actions = serde_json::to_value(command_actions(&shell(script))).unwrap();
+        assert_eq!(actions, serde_json::json!([{ "type": "unknown", "command": script }]), "{script}");
+    }
+}
+
+#[test]
+fn words_without_a_shell_are_described_too() {
+    let actions = serde_json::to_value(command_actions(&words(&["cat", "a b"]))).unwrap();
+    assert_eq!(
+        actions,
+        serde_json::json!([{ "type": "read", "command": "cat 'a b'", "name": "a b", "path": "a b" }])
+    );
+    let actions = serde_json::to_value(command_actions(&words(&["make", "$x"]))).unwrap();
+    assert_eq!(actions, serde_json::json!([{ "type": "unknown", "command": "make '$x'" }]));
+}

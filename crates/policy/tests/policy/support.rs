@@ -1,0 +1,136 @@
+//! A small machine: trusted programs in one folder, planted ones in the workspace.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use oarlock_policy::{Escalation, Executables, Question, Rules, Verdict, decide};
+use protocol::{AskForApproval, NetworkAccess, ReadOnlyAccess, SandboxPolicy};
+use tempfile::TempDir;
+
+const PROGRAMS: &[&str] = &[
+    "base64", "bash", "cat", "cut", "echo", "env", "find", "git", "grep", "head", "ls", "nice", "pwd", "rg",
+    "rm", "sed", "sh", "sort", "tail", "timeout", "touch", "true", "uniq", "wc", "which", "xargs", "zsh",
+];
+
+pub(crate) struct Machine {
+    folder: TempDir,
+    pub(crate) rules: Rules,
+}
+
+impl Machine {
+    pub(crate) fn new() -> Self {
+        let machine = Self { folder: tempfile::tempdir().unwrap(), rules: Rules::default() };
+        fs::create_dir(machine.workspace()).unwrap();
+        fs::create_dir(machine.bin()).unwrap();
+        for name in PROGRAMS {
+            plant(&machine.bin().join(name));
+        }
+        for name in ["cat", "ls", "bash", "git", "tool"] {
+            plant(&machine.workspace().join(name));
+        }
+        machine
+    }
+
+    pub(crate) fn with_rules(text: &str) -> Self {
+        Self { rules: Rules::parse("home.rules", text).unwrap(), ..Self::new() }
+    }
+
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.folder.path().join("ws")
+    }
+
+    pub(crate) fn bin(&self) -> PathBuf {
+        self.folder.path().join("bin")
+    }
+
+    pub(crate) fn executables(&self) -> Executables {
+        self.executables_on(&[&self.bin()])
+    }
+
+    pub(crate) fn executables_on(&self, path: &[&Path]) -> Executables {
+        let path: OsString = std::env::join_paths(path).unwrap();
+        Executables::new(&path, &self.workspace(), &[self.workspace()]).trusting([self.bin().as_path()])
+    }
+
+    pub(crate) fn decide(
+        &self,
+        argv: &[String],
+        approval: &AskForApproval,
+        sandbox: &SandboxPolicy,
+    ) -> Verdict {
+        self.ask(argv, approval, sandbox, Escalation::Default, None)
+    }
+
+    pub(crate) fn ask(
+        &self,
+        argv: &[String],
+        approval: &AskForApproval,
+        sandbox: &SandboxPolicy,
+        escalation: Escalation,
+        prefix_rule: Option<&[String]>,
+    ) -> Verdict {
+        let (rules, executables) = (&self.rules, &self.executables());
+        decide(&Question { argv, approval, sandbox, escalation, prefix_rule, rules, executables })
+    }
+
+    /// A script for the machine's own shell.
+    pub(crate) fn shell(&self, script: &str) -> Vec<String> {
+        crate::words(&["bash", "-lc", script])
+    }
+}
+
+pub(crate) fn plant(file: &Path) {
+    fs::write(file, "#!/bin/sh\n").unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+pub(crate) fn granular(sandbox_approval: bool, rules: bool) -> AskForApproval {
+    AskForApproval::Granular {
+        sandbox_approval,
+        rules,
+        skill_approval: true,
+        request_permissions: true,
+        mcp_elicitations: true,
+    }
+}
+
+pub(crate) fn approvals() -> Vec<AskForApproval> {
+    vec![
+        AskForApproval::Untrusted,
+        AskForApproval::OnFailure,
+        AskForApproval::OnRequest,
+        AskForApproval::Never,
+        granular(true, true),
+        granular(false, true),
+        granular(true, false),
+    ]
+}
+
+pub(crate) fn read_only() -> SandboxPolicy {
+    SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false }
+}
+
+pub(crate) fn workspace_write() -> SandboxPolicy {
+    SandboxPolicy::WorkspaceWrite {
+        network_access: true,
+        writable_roots: Vec::new(),
+        read_only_access: ReadOnlyAccess::FullAccess,
+        exclude_tmpdir_env_var: false,
+        exclude_slash_tmp: false,
+    }
+}
+
+pub(crate) fn external() -> SandboxPolicy {
+    SandboxPolicy::ExternalSandbox { network_access: NetworkAccess::Restricted }
+}
+
+/// A verdict in one word per part.
+pub(crate) fn brief(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Run { walls, .. } => format!("run {walls:?}"),
+        Verdict::Ask { walls, .. } => format!("ask {walls:?}"),
+        Verdict::Forbid { .. } => "forbid".to_owned(),
+    }
+}
