@@ -1,0 +1,133 @@
+//! The last steps before the command itself, in the process that becomes it.
+
+use std::ffi::{CString, OsStr};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::failure::At;
+use super::landlock::{self, Rules};
+use super::layers::{Layer, Request};
+use super::limits::Limits;
+use super::wire::{Failure, Stage};
+use super::{privileges, report, seccomp, sys};
+use crate::{Confinement, ReadAccess, Strength};
+
+/// Where programs are looked for when the environment does not say.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Becomes the command. A failure goes into `report`, which closes by itself when the command begins.
+pub(crate) fn become_command(
+    request: &Request,
+    rules: Option<&Rules>,
+    limits: Limits,
+    report: &mut File,
+) -> ! {
+    let failure = match prepare(request, rules, limits) {
+        Ok(()) => execute(request),
+        Err(failure) => failure,
+    };
+    report::tell_failure(report, &failure);
+    sys::exit(127)
+}
+
+fn prepare(request: &Request, rules: Option<&Rules>, limits: Limits) -> Result<(), Failure> {
+    let order = &request.order;
+    sys::default_signals();
+    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL.unsigned_abs().into())
+        .at(Stage::Exec, "be told of a death")?;
+    rustix::process::setsid().at(Stage::Exec, "begin a session")?;
+    if order.terminal {
+        rustix::process::ioctl_tiocsctty(rustix::stdio::stdin()).at(Stage::Exec, "take the terminal")?;
+    }
+    limits.apply()?;
+    rustix::process::chdir(&order.cwd).at(Stage::Directory, &format!("enter {}", order.cwd.display()))?;
+    let (Some(walls), Some(rules)) = (&order.confinement, rules) else { return Ok(()) };
+    // Inside namespaces this has been done before the fork.
+    if walls.strength == Strength::LandlockOnly && request.has(Layer::Privileges) {
+        privileges::drop_all()?;
+    }
+    sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(Stage::Privileges, "refuse new privileges")?;
+    if request.has(Layer::Landlock) {
+        landlock::enforce(rules)?;
+    }
+    if request.has(Layer::Seccomp) {
+        seccomp::enforce(walls.network)?;
+    }
+    Ok(())
+}
+
+/// What Landlock is to allow, for paths as they are inside.
+pub(crate) fn landlock_rules<'a>(walls: &Confinement, writable: impl Iterator<Item = &'a Path>) -> Rules {
+    let readable = match (&walls.read, walls.strength) {
+        // The new root shows nothing else.
+        (_, Strength::Full) | (ReadAccess::Everything, _) => vec![PathBuf::from("/")],
+        (ReadAccess::Only(paths), Strength::LandlockOnly) => {
+            let own = ["/dev", "/proc"].iter().chain(super::mount::PLATFORM);
+            own.map(PathBuf::from).chain(paths.iter().cloned()).collect()
+        }
+        (ReadAccess::Exactly(paths), Strength::LandlockOnly) => paths.clone(),
+    };
+    let mut writable: Vec<PathBuf> = writable.map(Path::to_owned).collect();
+    if walls.strength == Strength::Full {
+        writable.push(PathBuf::from("/dev/shm"));
+    }
+    Rules { readable, writable, network: walls.network }
+}
+
+fn execute(request: &Request) -> Failure {
+    match try_execute(request) {
+        Ok(failure) | Err(failure) => failure,
+    }
+}
+
+fn try_execute(request: &Request) -> Result<Failure, Failure> {
+    let order = &request.order;
+    let text = |text: &str| CString::new(text).at(Stage::Exec, "pass on a text with a zero byte");
+    let argv: Vec<CString> = order.argv.iter().map(|word| text(word)).collect::<Result<_, _>>()?;
+    let env: Vec<CString> =
+        order.env.iter().map(|(name, value)| text(&format!("{name}={value}"))).collect::<Result<_, _>>()?;
+    let Some(name) = order.argv.first() else {
+        return Err(Failure::new(Stage::Exec, "the command is empty"));
+    };
+    let path = order.env.get("PATH").map_or(DEFAULT_PATH, String::as_str);
+    let mut error = io::Error::from_raw_os_error(libc::ENOENT);
+    for candidate in candidates(name, path) {
+        let program = CString::new(candidate.as_os_str().as_bytes()).at(Stage::Exec, "name the program")?;
+        let tried = exec_or_shell(&program, &argv, &env);
+        // One that may not be run does not keep a later one from being run, but it is the better explanation.
+        match tried.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR) => {}
+            Some(libc::EACCES) => error = tried,
+            _ => {
+                error = tried;
+                break;
+            }
+        }
+    }
+    Ok(Failure::new(Stage::Exec, format!("cannot run {name}: {error}")))
+}
+
+/// Where a program may be: the path itself if it is one, else every folder of the search path.
+fn candidates(name: &str, path: &str) -> Vec<PathBuf> {
+    if name.is_empty() || name.contains('/') {
+        return vec![PathBuf::from(name)];
+    }
+    path.split(':')
+        .map(|folder| Path::new(OsStr::new(if folder.is_empty() { "." } else { folder })).join(name))
+        .collect()
+}
+
+/// A script without a first line that names its interpreter is run by the shell, as shells do.
+fn exec_or_shell(program: &CString, argv: &[CString], env: &[CString]) -> io::Error {
+    let env: Vec<_> = env.iter().map(CString::as_c_str).collect();
+    let words: Vec<_> = argv.iter().map(CString::as_c_str).collect();
+    let error = sys::exec(program, &words, &env);
+    if error.raw_os_error() != Some(libc::ENOEXEC) {
+        return error;
+    }
+    let shell = [c"/bin/sh", program.as_c_str()];
+    let words: Vec<_> = shell.into_iter().chain(words.into_iter().skip(1)).collect();
+    sys::exec(c"/bin/sh", &words, &env)
+}

@@ -1,0 +1,113 @@
+//! The first process inside the namespaces. It builds the walls around itself, starts the command, and waits for it;
+//! when it ends, the kernel ends everything else in there.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+
+use rustix::process::{DumpableBehavior, Pid, WaitOptions, set_dumpable_behavior, wait};
+
+use super::command::{become_command, landlock_rules};
+use super::devices::Devices;
+use super::failure::At;
+use super::layers::{Layer, Request};
+use super::limits::Limits;
+use super::mount::NewRoot;
+use super::plan::Plan;
+use super::privileges::{self, HostProc, User};
+use super::sys::{self, Forked};
+use super::wire::{Failure, Stage};
+use super::{masks, report};
+use crate::Confinement;
+
+/// What was decided outside.
+pub(super) struct Inside<'a> {
+    pub(super) request: &'a Request,
+    pub(super) walls: &'a Confinement,
+    pub(super) plan: &'a Plan,
+    /// Before the namespace made a stranger of it.
+    pub(super) user: User,
+    pub(super) limits: Limits,
+}
+
+/// `gate` opens when the limits are in place, `report` takes how the start went, `end` what the command ended with.
+pub(super) fn run(inside: &Inside<'_>, gate: OwnedFd, report: OwnedFd, end: OwnedFd) -> ! {
+    let mut report = File::from(report);
+    let started = build(inside, gate).and_then(|proc| start(inside, &proc, &mut report));
+    match started {
+        Ok(command) => {
+            drop(report);
+            wait_for(command, File::from(end))
+        }
+        Err(failure) => {
+            report::tell_failure(&mut report, &failure);
+            sys::exit(1)
+        }
+    }
+}
+
+fn build(inside: &Inside<'_>, gate: OwnedFd) -> Result<HostProc, Failure> {
+    let request = inside.request;
+    sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL.unsigned_abs().into())
+        .at(Stage::Namespaces, "be told of a death")?;
+    // Also ends here if the helper died before the line above.
+    File::from(gate).read_exact(&mut [0]).at(Stage::Namespaces, "wait for the helper")?;
+    let proc = HostProc::open()?;
+    inside.user.map_to_root(&proc)?;
+    if request.has(Layer::Mounts) {
+        mount(inside)?;
+    }
+    if request.has(Layer::Privileges) {
+        inside.user.step_down(&proc)?;
+        privileges::drop_all()?;
+    }
+    // This process's memory and descriptors are not for the command to look at. Not earlier: a process that cannot be
+    // looked at cannot write its own maps either.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Stage::Privileges, "be closed to others")?;
+    Ok(proc)
+}
+
+fn mount(inside: &Inside<'_>) -> Result<(), Failure> {
+    let Inside { request, walls, plan, .. } = inside;
+    let devices = Devices::open(request.order.terminal)?;
+    let proc = masks::fresh(request)?;
+    let root = NewRoot::begin(walls, plan)?;
+    root.apply(walls, plan)?;
+    root.seal_run()?;
+    devices.mount(&root)?;
+    root.put(&proc, std::path::Path::new("/proc")).at(Stage::Mounts, "put the new /proc in place")?;
+    if request.has(Layer::ProcMasks) {
+        masks::hide(&root)?;
+    }
+    if request.has(Layer::HiddenPaths) {
+        root.hide(plan)?;
+    }
+    root.enter(walls)
+}
+
+fn start(inside: &Inside<'_>, proc: &HostProc, report: &mut File) -> Result<i32, Failure> {
+    let rules = landlock_rules(inside.walls, inside.plan.writable());
+    match sys::fork_with(0).at(Stage::Exec, "start a process")? {
+        Forked::Child => {
+            report::tell_pid(report, &proc.0);
+            become_command(inside.request, Some(&rules), inside.limits, report)
+        }
+        Forked::Parent { child } => Ok(child),
+    }
+}
+
+fn wait_for(command: i32, mut end: File) -> ! {
+    // Whoever reads the command's output must see its end as soon as the command closes it.
+    let _ = sys::close_range(0, 2);
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if Some(pid) == Pid::from_raw(command) => {
+                let _ = end.write_all(&status.as_raw().to_ne_bytes());
+                sys::exit(0)
+            }
+            // An orphan of the command's.
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => sys::exit(1),
+        }
+    }
+}

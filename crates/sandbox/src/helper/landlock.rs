@@ -1,0 +1,109 @@
+//! The second wall, from the kernel's own access rules: it holds where a mount would have been forgotten.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+use rustix::fs::{FileType, fstat};
+
+use super::failure::At;
+use super::sys;
+use super::wire::{Failure, Stage};
+
+/// The first version that knows about truncating files, without which it is no wall by itself.
+const ENOUGH_ALONE: i32 = 3;
+
+/// What may be done where.
+pub(crate) struct Rules {
+    pub(crate) readable: Vec<PathBuf>,
+    pub(crate) writable: Vec<PathBuf>,
+    pub(crate) network: bool,
+}
+
+/// The version of the running kernel, 0 for none.
+pub(crate) fn version() -> i32 {
+    sys::landlock_version()
+}
+
+/// Whether it can stand without namespaces.
+pub(crate) fn is_enough_alone() -> bool {
+    version() >= ENOUGH_ALONE
+}
+
+/// Binds this process and all it starts, to everything that the running kernel can enforce.
+pub(crate) fn enforce(rules: &Rules) -> Result<(), Failure> {
+    let version = version();
+    let Some(abi) = known(version) else {
+        return Err(Failure::new(Stage::Landlock, "this kernel has no Landlock, or it is switched off"));
+    };
+    let status = restrict(rules, version, abi).at(Stage::Landlock, "set up Landlock")?;
+    match status {
+        RulesetStatus::FullyEnforced => Ok(()),
+        _ => Err(Failure::new(Stage::Landlock, "Landlock was not fully enforced")),
+    }
+}
+
+fn known(version: i32) -> Option<ABI> {
+    Some(match version {
+        ..=0 => return None,
+        1 => ABI::V1,
+        2 => ABI::V2,
+        3 => ABI::V3,
+        4 => ABI::V4,
+        5 => ABI::V5,
+        6 => ABI::V6,
+        7 => ABI::V7,
+        _ => ABI::V8,
+    })
+}
+
+fn restrict(rules: &Rules, version: i32, abi: ABI) -> Result<RulesetStatus, RulesetError> {
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(abi))?;
+    if !rules.network && version >= 4 {
+        ruleset = ruleset.handle_access(AccessNet::from_all(abi))?;
+    }
+    if version >= 6 {
+        ruleset = ruleset.scope(Scope::from_all(abi))?;
+    }
+    let mut ruleset = ruleset.create()?;
+    for path in &rules.readable {
+        ruleset = allow(ruleset, path, AccessFs::from_read(abi), abi)?;
+    }
+    for path in &rules.writable {
+        ruleset = allow(ruleset, path, AccessFs::from_all(abi), abi)?;
+    }
+    let devices = (AccessFs::from_all(abi) & AccessFs::from_file(abi)) & !AccessFs::Execute;
+    ruleset = allow(ruleset, Path::new("/dev"), devices, abi)?;
+    for stdio in [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()] {
+        ruleset = allow_terminal(ruleset, stdio, devices)?;
+    }
+    Ok(ruleset.restrict_self()?.ruleset)
+}
+
+/// A path that is not there, or not to be opened, needs no rule: nothing can be done with it anyway.
+fn allow(
+    ruleset: RulesetCreated,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+    abi: ABI,
+) -> Result<RulesetCreated, RulesetError> {
+    let Ok(opened) = PathFd::new(path) else { return Ok(ruleset) };
+    let access = if path.is_dir() { access } else { access & AccessFs::from_file(abi) };
+    ruleset.add_rule(PathBeneath::new(opened, access))
+}
+
+/// A terminal may come from a `/dev` that is not in sight, and scripts open it again by `/dev/stderr`.
+fn allow_terminal(
+    ruleset: RulesetCreated,
+    stdio: BorrowedFd<'_>,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    let is_device =
+        fstat(stdio).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice);
+    if is_device { ruleset.add_rule(PathBeneath::new(stdio.as_fd(), access)) } else { Ok(ruleset) }
+}

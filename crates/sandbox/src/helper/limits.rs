@@ -1,0 +1,39 @@
+//! What a command may use up, where no cgroup keeps count.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use super::failure::At;
+use super::sys::{self, Resource};
+use super::wire::{Failure, Stage};
+
+/// Limits of the process itself, inherited by all it starts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Limits {
+    pub(crate) processes: Option<u64>,
+    pub(crate) memory: Option<u64>,
+}
+
+impl Limits {
+    pub(crate) fn apply(self) -> Result<(), Failure> {
+        sys::set_limit(Resource::Core, 0).at(Stage::Limits, "switch off core dumps")?;
+        if let Some(processes) = self.processes {
+            sys::set_limit(Resource::Processes, processes).at(Stage::Limits, "limit processes")?;
+        }
+        if let Some(memory) = self.memory {
+            sys::set_limit(Resource::Memory, memory).at(Stage::Limits, "limit memory")?;
+        }
+        Ok(())
+    }
+}
+
+/// How many threads this user runs on the whole machine: outside of a user namespace, that is what the kernel counts.
+pub(crate) fn running_threads() -> u64 {
+    let user = rustix::process::getuid().as_raw();
+    let Ok(entries) = fs::read_dir("/proc") else { return 0 };
+    let own = entries.flatten().filter(|entry| {
+        entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit)
+            && entry.metadata().is_ok_and(|found| found.uid() == user)
+    });
+    own.map(|entry| fs::read_dir(entry.path().join("task")).map_or(0, |tasks| tasks.count() as u64)).sum()
+}

@@ -1,0 +1,62 @@
+//! A fresh `/proc` that shows only the command's own processes and cannot be written to.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::mount::MountAttrFlags;
+
+use super::failure::At;
+use super::layers::{Layer, Request};
+use super::mount::{NewRoot, clone_tree, new_mount};
+use super::sys;
+use super::wire::{Failure, Stage};
+
+/// What tells about the machine's memory and keys, or takes orders.
+const HIDDEN: &[&str] = &[
+    "/proc/acpi",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/kmsg",
+    "/proc/kpagecgroup",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/sysrq-trigger",
+    "/proc/timer_list",
+    "/proc/vmallocinfo",
+];
+
+/// Made before the old `/proc` is covered: the kernel grants a new one only to whoever can see a whole old one.
+pub(crate) fn fresh(request: &Request) -> Result<OwnedFd, Failure> {
+    if !request.has(Layer::ProcessNamespace) {
+        return old().at(Stage::Mounts, "keep /proc");
+    }
+    let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    if request.has(Layer::ProcMasks) {
+        attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    }
+    new_mount("proc", &[], attributes).map_err(|error| {
+        let why = match error.kind() {
+            io::ErrorKind::PermissionDenied => " (a container that hides parts of /proc does not allow it)",
+            _ => "",
+        };
+        Failure::new(Stage::Mounts, format!("cannot mount a new /proc: {error}{why}"))
+    })
+}
+
+pub(crate) fn hide(root: &NewRoot) -> Result<(), Failure> {
+    for path in HIDDEN {
+        root.blank(Path::new(path)).at(Stage::Mounts, &format!("hide {path}"))?;
+    }
+    Ok(())
+}
+
+/// Without a process namespace, which only tests leave out, there is nothing of its own to show.
+fn old() -> io::Result<OwnedFd> {
+    clone_tree(Path::new("/proc"), sys::NOSUID | sys::NODEV)
+}

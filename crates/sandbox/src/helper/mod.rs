@@ -1,0 +1,138 @@
+//! The helper process: this same executable, started again under another name, which builds the walls around one
+//! command, starts it, and sees to it that nothing of it is left afterwards.
+//!
+//! It is entered before `main`, so that any program that links this crate can start commands, tests included.
+
+pub(crate) mod cgroup;
+mod command;
+mod devices;
+mod failure;
+mod git_dir;
+mod inside;
+pub(crate) mod landlock;
+pub(crate) mod launch;
+pub(crate) mod layers;
+mod limits;
+mod masks;
+mod mount;
+mod outside;
+mod pair;
+mod placeholder;
+mod plan;
+mod privileges;
+pub(crate) mod probe;
+mod report;
+mod seccomp;
+mod sweep;
+pub(crate) mod sys;
+mod wait;
+mod watch;
+pub(crate) mod wire;
+
+use std::ffi::{CStr, c_char, c_int};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+
+use failure::At;
+use layers::Request;
+use wire::{Failure, Stage, Status};
+
+type EnterFn = extern "C" fn(c_int, *const *const c_char, *const *const c_char);
+
+#[used]
+#[expect(unsafe_code, reason = "the helper must begin before any program's main")]
+// SAFETY: the loader calls every function in this section with these three arguments before `main`.
+#[unsafe(link_section = ".init_array")]
+static ENTER: EnterFn = enter;
+
+/// What to execute to get a helper; its first argument is to be [`wire::NAME`].
+///
+/// Asking for it is also what links the helper into the program.
+pub(crate) fn program() -> &'static str {
+    std::hint::black_box(&raw const ENTER);
+    "/proc/self/exe"
+}
+
+extern "C" fn enter(argc: c_int, argv: *const *const c_char, _env: *const *const c_char) {
+    if is_called(&[wire::NAME], argc, argv) {
+        run();
+    }
+    if is_called(&[probe::SELF, probe::NAME], argc, argv) {
+        probe::run();
+    }
+}
+
+/// Whether these are all the arguments.
+#[cfg(target_env = "gnu")]
+#[expect(unsafe_code, reason = "the arguments come as a C array")]
+fn is_called(words: &[&str], argc: c_int, argv: *const *const c_char) -> bool {
+    usize::try_from(argc) == Ok(words.len())
+        && words.iter().enumerate().all(|(i, word)| {
+            // SAFETY: the loader passes an array of `argc` C strings, and `i` is less than that.
+            let given = unsafe { CStr::from_ptr(*argv.add(i)) };
+            given.to_bytes() == word.as_bytes()
+        })
+}
+
+/// Other C libraries pass no arguments to such functions.
+#[cfg(not(target_env = "gnu"))]
+fn is_called(words: &[&str], _argc: c_int, _argv: *const *const c_char) -> bool {
+    let line = words.iter().flat_map(|word| [word.as_bytes(), b"\0"]).collect::<Vec<_>>().concat();
+    std::fs::read("/proc/self/cmdline").is_ok_and(|given| given == line)
+}
+
+fn run() -> ! {
+    sys::default_signals();
+    sys::ignore_signal(libc::SIGPIPE);
+    // Everything that is said about the command goes here; without it there is nobody to tell.
+    let Ok(status) = sys::inherited(wire::STATUS_FD) else { sys::exit(1) };
+    let mut status = StatusPipe(File::from(status));
+    match prepare().and_then(|(request, control)| watch_over(&request, &control, &mut status)) {
+        Ok(Some(end)) => status.tell(&end),
+        // The one that watched has told it.
+        Ok(None) => {}
+        Err(failure) => status.tell(&Status::Failed(failure)),
+    }
+    sys::exit(0)
+}
+
+fn prepare() -> Result<(Request, OwnedFd), Failure> {
+    let control = sys::inherited(wire::CONTROL_FD).at(Stage::Order, "take over the control descriptor")?;
+    let order = sys::inherited(wire::ORDER_FD).at(Stage::Order, "take over the order")?;
+    let first_unknown = wire::STATUS_FD.unsigned_abs() + 1;
+    sys::close_range(first_unknown, u32::MAX).at(Stage::Order, "close inherited descriptors")?;
+    let mut text = String::new();
+    File::from(order).read_to_string(&mut text).at(Stage::Order, "read the order")?;
+    let request = Request::parse(&text)?;
+    // The terminal of whoever started the server must not be able to signal the helper. Fails only for a leader,
+    // which is as good.
+    let _ = rustix::process::setsid();
+    Ok((request, control))
+}
+
+fn watch_over(
+    request: &Request,
+    control: &OwnedFd,
+    status: &mut StatusPipe,
+) -> Result<Option<Status>, Failure> {
+    match &request.order.confinement {
+        Some(walls) if walls.strength == crate::Strength::Full => {
+            outside::run(request, walls, control, status).map(Some)
+        }
+        _ => pair::run(request, control, status),
+    }
+}
+
+/// Where the server learns how the command fares.
+struct StatusPipe(File);
+
+impl StatusPipe {
+    fn tell(&mut self, status: &Status) {
+        if let Ok(mut line) = serde_json::to_vec(status) {
+            line.push(b'\n');
+            // A server that is gone cannot be told, and needs not be.
+            let _ = self.0.write_all(&line);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Two processes that watch over a command without namespaces, so that one is left to clean up when the other is
+//! killed.
+//!
+//! The inner one starts the command and adopts its orphans. If the helper dies, it is told and ends everything. If it
+//! dies itself, what it had adopted falls to the helper, which ends it.
+
+use std::os::fd::OwnedFd;
+
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper, waitpid,
+};
+
+use super::failure::At;
+use super::layers::Request;
+use super::sys::{self, Forked};
+use super::wire::{Failure, Stage, Status};
+use super::{StatusPipe, sweep, wait, watch};
+
+/// `None` when the inner process has already told how it ended.
+pub(super) fn run(
+    request: &Request,
+    control: &OwnedFd,
+    status: &mut StatusPipe,
+) -> Result<Option<Status>, Failure> {
+    let helper = getpid();
+    set_child_subreaper(Some(helper)).at(Stage::Exec, "adopt orphans")?;
+    let signals = sys::signals_as_file(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP])
+        .at(Stage::Exec, "watch for signals")?;
+    let inner = match sys::fork_with(0).at(Stage::Exec, "start a process")? {
+        Forked::Child => {
+            // Blocked since before the fork, so that it waits to be read.
+            let _ = sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM.unsigned_abs().into());
+            if getppid() != Some(helper) {
+                sys::exit(1);
+            }
+            let end = watch::run(request, control, &signals, status);
+            status.tell(&end.unwrap_or_else(Status::Failed));
+            sys::exit(0)
+        }
+        Forked::Parent { child } => Pid::from_raw(child),
+    };
+    // Whoever reads the command's output must see its end as soon as the command closes it.
+    let _ = sys::close_range(0, 2);
+    let told = wait_for(inner, &signals);
+    sweep::kill_descendants(&signals);
+    Ok((!told).then_some(Status::Signaled { signal: libc::SIGKILL }))
+}
+
+/// Whether it came to its own end. Meanwhile whatever the helper is told is passed on.
+fn wait_for(inner: Option<Pid>, signals: &OwnedFd) -> bool {
+    let Some(inner) = inner else { return false };
+    loop {
+        match waitpid(Some(inner), WaitOptions::NOHANG) {
+            Ok(Some((_, status))) => return status.exit_status() == Some(0),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+        wait::readable([Some(signals)], None);
+        while let Some(signal) = sys::next_signal(signals) {
+            if signal != libc::SIGCHLD {
+                let _ = kill_process(inner, Signal::TERM);
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Becoming somebody who can do nothing special: another user number, no capabilities, and no way to get any.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use super::failure::At;
+use super::sys;
+use super::wire::{Failure, Stage};
+
+/// Who the command believes to be when the server is root.
+const USER_FOR_ROOT: u32 = 1000;
+
+/// The user and group of this process as seen from outside.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct User {
+    uid: u32,
+    gid: u32,
+}
+
+impl User {
+    pub(crate) fn current() -> Self {
+        Self { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
+    }
+
+    /// Root of the new namespace while the walls are built: a terminal file system can be mounted by nobody else.
+    pub(crate) fn map_to_root(self, proc: &HostProc) -> Result<(), Failure> {
+        proc.write_maps(&format!("0 {} 1", self.uid), &format!("0 {} 1", self.gid))
+    }
+
+    /// Then a namespace within, where there is no root.
+    ///
+    /// Files keep their owner: to the outside the command still is the user that the server runs as. All that was
+    /// built belongs to the namespace around this one, out of reach even for its capabilities.
+    pub(crate) fn step_down(self, proc: &HostProc) -> Result<(), Failure> {
+        let inside = |id| if id == 0 { USER_FOR_ROOT } else { id };
+        sys::unshare(libc::CLONE_NEWUSER).at(Stage::Namespaces, "make the inner user namespace")?;
+        proc.write_maps(&format!("{} 0 1", inside(self.uid)), &format!("{} 0 1", inside(self.gid)))
+    }
+}
+
+/// The `/proc` that this process started with, which stays usable when it is no longer in sight.
+pub(crate) struct HostProc(pub(crate) OwnedFd);
+
+impl HostProc {
+    pub(crate) fn open() -> Result<Self, Failure> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(CWD, "/proc", flags, Mode::empty()).map(Self).at(Stage::Namespaces, "open /proc")
+    }
+
+    fn write_maps(&self, users: &str, groups: &str) -> Result<(), Failure> {
+        for (name, text) in [("setgroups", "deny"), ("uid_map", users), ("gid_map", groups)] {
+            self.write(name, text).at(Stage::Namespaces, &format!("write {name} of a user namespace"))?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        let file = openat(&self.0, format!("self/{name}"), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+        File::from(file).write_all(text.as_bytes())
+    }
+}
+
+/// From here on, neither this process nor anything it executes has a capability or can gain one.
+pub(crate) fn drop_all() -> Result<(), Failure> {
+    const SECUREBITS: i32 = libc::SECBIT_NOROOT
+        | libc::SECBIT_NOROOT_LOCKED
+        | libc::SECBIT_NO_SETUID_FIXUP
+        | libc::SECBIT_NO_SETUID_FIXUP_LOCKED
+        | libc::SECBIT_KEEP_CAPS_LOCKED;
+    let stage = Stage::Privileges;
+    sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(stage, "refuse new privileges")?;
+    sys::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL.unsigned_abs().into())
+        .at(stage, "clear ambient capabilities")?;
+    // Both need a capability, which a process outside of a user namespace may not have. Then there is also nothing
+    // to lose: its permitted set is empty.
+    let may_drop = sys::prctl(libc::PR_SET_SECUREBITS, SECUREBITS.unsigned_abs().into()).is_ok();
+    for capability in 0..64 {
+        match sys::prctl(libc::PR_CAPBSET_DROP, capability) {
+            // Past the last capability that this kernel knows.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => break,
+            Err(error) if may_drop => return Err(error).at(stage, "empty the bounding set"),
+            _ => {}
+        }
+    }
+    sys::clear_capabilities().at(stage, "drop capabilities")
+}

@@ -1,0 +1,91 @@
+//! Attempts to get out, made from inside the walls by this same program: what the self-test believes is what happened.
+
+use std::fs;
+use std::io;
+use std::net::TcpListener;
+use std::path::Path;
+
+use rustix::process::{Pid, test_kill_process};
+use serde::{Deserialize, Serialize};
+
+use super::sys;
+
+/// The second argument, after [`SELF`], of a process that is to try.
+pub(crate) const NAME: &str = "oarlock-sandbox-probe";
+/// How the command that becomes the probe is called: the program it already is.
+pub(crate) const SELF: &str = "/proc/self/exe";
+
+/// One attempt, and how it was stopped, if it was.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Attempt {
+    pub(crate) layer: String,
+    pub(crate) held: bool,
+    pub(crate) detail: String,
+}
+
+/// Prints all attempts as one line of JSON and ends. The working directory is writable; next to it is a file that is
+/// not.
+pub(super) fn run() -> ! {
+    let attempts = [
+        files(),
+        stopped("protected names", "creating .codex", fs::create_dir(".codex")),
+        stopped("kernel settings", "opening /proc/sys for writing", writable("/proc/sys/kernel/domainname")),
+        processes(),
+        stopped("network", "opening a socket", TcpListener::bind("127.0.0.1:0")),
+        privileges(),
+        landlock(),
+        stopped("system calls", "making a user namespace", sys::unshare(libc::CLONE_NEWUSER)),
+    ];
+    println!("{}", serde_json::to_string(&attempts).unwrap_or_default());
+    sys::exit(0)
+}
+
+fn attempt(layer: &str, held: bool, detail: String) -> Attempt {
+    Attempt { layer: layer.to_owned(), held, detail }
+}
+
+fn stopped<T>(layer: &str, doing: &str, outcome: io::Result<T>) -> Attempt {
+    match outcome {
+        Ok(_) => attempt(layer, false, format!("{doing} succeeded")),
+        Err(error) => attempt(layer, true, format!("{doing}: {error}")),
+    }
+}
+
+fn writable(path: impl AsRef<Path>) -> io::Result<fs::File> {
+    fs::File::options().write(true).open(path)
+}
+
+fn files() -> Attempt {
+    // A wall that lets nothing be written at all would be no use either.
+    match fs::write("inside", "x") {
+        Ok(()) => stopped("files", "writing outside of the workspace", writable("../outside")),
+        Err(error) => attempt("files", false, format!("the workspace cannot be written to: {error}")),
+    }
+}
+
+/// In a namespace of its own, a process started second is number two.
+fn processes() -> Attempt {
+    let own = std::process::id();
+    attempt("processes", own < 10, format!("the command is process {own}"))
+}
+
+fn privileges() -> Attempt {
+    let user = rustix::process::geteuid();
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let lines = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
+    let none = lines.iter().all(|name| {
+        status.lines().any(|line| line.starts_with(name) && line.ends_with("\t0000000000000000"))
+    });
+    let detail = format!("user {}, {} capabilities", user.as_raw(), if none { "no" } else { "some" });
+    attempt("privileges", none && !user.is_root(), detail)
+}
+
+/// From version 6 on it keeps signals from whoever is outside, such as the first process in the namespace.
+fn landlock() -> Attempt {
+    let version = sys::landlock_version();
+    if version < 6 {
+        return attempt("landlock", version > 0, format!("version {version}"));
+    }
+    let reached = Pid::from_raw(1).map(test_kill_process);
+    attempt("landlock", reached == Some(Err(rustix::io::Errno::PERM)), format!("version {version}"))
+}

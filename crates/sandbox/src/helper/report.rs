@@ -1,0 +1,67 @@
+//! What comes back from the process that becomes the command: its number, then nothing more when it has begun, or why
+//! it could not.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::readlinkat;
+
+use super::wire::Failure;
+
+/// How the start went.
+pub(super) enum Report {
+    Started { pid: Option<u32> },
+    Failed(Failure),
+}
+
+/// The reading end.
+pub(super) struct Reports {
+    pipe: OwnedFd,
+    text: Vec<u8>,
+    open: bool,
+}
+
+impl Reports {
+    pub(super) fn new(pipe: OwnedFd) -> Self {
+        Self { pipe, text: Vec::new(), open: true }
+    }
+
+    /// What to wait for, as long as there is something to come.
+    pub(super) fn pipe(&self) -> Option<&OwnedFd> {
+        self.open.then_some(&self.pipe)
+    }
+
+    /// Reads what is there. Says how it went once the other end is closed, and then never again.
+    pub(super) fn read(&mut self) -> Option<Report> {
+        let mut piece = [0; 1024];
+        match rustix::io::read(&self.pipe, &mut piece) {
+            Ok(0) | Err(_) => self.open = false,
+            Ok(length) => self.text.extend(&piece[..length]),
+        }
+        if self.open {
+            return None;
+        }
+        let (pid, failure) = match self.text.iter().position(|byte| *byte == b'\n') {
+            Some(end) => (std::str::from_utf8(&self.text[..end]).ok(), &self.text[end + 1..]),
+            None => (None, self.text.as_slice()),
+        };
+        Some(match serde_json::from_slice(failure) {
+            Ok(failure) => Report::Failed(failure),
+            Err(_) => Report::Started { pid: pid.and_then(|pid| pid.parse().ok()) },
+        })
+    }
+}
+
+/// Says which process this is, in the numbers of whoever mounted that `/proc`.
+pub(super) fn tell_pid(report: &mut File, proc: &OwnedFd) {
+    if let Ok(name) = readlinkat(proc, "self", Vec::new()) {
+        let _ = report.write_all(&[name.as_bytes(), b"\n"].concat());
+    }
+}
+
+pub(super) fn tell_failure(report: &mut File, failure: &Failure) {
+    if let Ok(text) = serde_json::to_vec(failure) {
+        let _ = report.write_all(&text);
+    }
+}

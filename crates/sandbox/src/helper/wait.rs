@@ -1,0 +1,33 @@
+//! Waiting for descriptors, and what a process ended with.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::wire::Status;
+
+/// Blocks until at least one has something to read or has ended, or the time is over. What is not there is not ready.
+pub(super) fn readable<const N: usize>(files: [Option<&OwnedFd>; N], limit: Option<Duration>) -> [bool; N] {
+    let mut asked: Vec<PollFd<'_>> =
+        files.iter().flatten().map(|file| PollFd::new(*file, PollFlags::IN)).collect();
+    let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+    let outcome = loop {
+        match poll(&mut asked, limit.as_ref()) {
+            Err(rustix::io::Errno::INTR) => {}
+            outcome => break outcome,
+        }
+    };
+    // When waiting itself fails, nothing can be done but to end: then everything counts as ready.
+    let mut ready = asked.iter().map(|file| outcome.is_err() || !file.revents().is_empty());
+    files.map(|file| file.is_some() && ready.next().unwrap_or(false))
+}
+
+/// From the number that `wait` gives.
+pub(super) fn status(raw: i32) -> Status {
+    if libc::WIFSIGNALED(raw) {
+        Status::Signaled { signal: libc::WTERMSIG(raw) }
+    } else {
+        Status::Exited { code: libc::WEXITSTATUS(raw) }
+    }
+}

@@ -1,0 +1,123 @@
+//! The helper's part without namespaces: it adopts every process that the command leaves behind, and ends them all.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, WaitOptions, getppid, set_child_subreaper, wait};
+
+use super::cgroup::Group;
+use super::command::{become_command, landlock_rules};
+use super::failure::At;
+use super::layers::Request;
+use super::limits::{Limits, running_threads};
+use super::report::{self, Report, Reports};
+use super::sys::{self, Forked};
+use super::wire::{Failure, Stage, Status};
+use super::{StatusPipe, landlock, plan, sweep, wait as waiting};
+
+/// `signals` has the end of children, and requests to end, all blocked.
+pub(super) fn run(
+    request: &Request,
+    control: &OwnedFd,
+    signals: &OwnedFd,
+    status: &mut StatusPipe,
+) -> Result<Status, Failure> {
+    if request.order.confinement.is_some() && !landlock::is_enough_alone() {
+        let message = format!("Landlock is too old to stand alone (version {})", landlock::version());
+        return Err(Failure::new(Stage::Landlock, message));
+    }
+    set_child_subreaper(Some(rustix::process::getpid())).at(Stage::Exec, "adopt orphans")?;
+    let group = Group::make(&request.order.limits);
+    let (reports, report) = pipe_with(PipeFlags::CLOEXEC).at(Stage::Exec, "make a pipe")?;
+    let helper = rustix::process::getpid();
+    let command = match sys::fork_with(0).at(Stage::Exec, "start a process")? {
+        Forked::Child => start(request, &group, File::from(report), helper),
+        Forked::Parent { child } => child,
+    };
+    drop(report);
+    // Whoever reads the command's output must see its end as soon as the command closes it.
+    let _ = sys::close_range(0, 2);
+    let end = until_end(command, Reports::new(reports), control, signals, status);
+    sweep::kill_descendants(signals);
+    end
+}
+
+fn start(request: &Request, group: &Group, mut report: File, helper: Pid) -> ! {
+    let asked = &request.order.limits;
+    let counted = group.limits_processes();
+    let limits = Limits {
+        // Without a cgroup the kernel counts all that this user runs.
+        processes: (!counted).then(|| asked.processes.saturating_add(running_threads())),
+        memory: asked.memory.filter(|_| !group.limits_memory()),
+    };
+    if let Ok(proc) = openat(CWD, "/proc", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+        report::tell_pid(&mut report, &proc);
+    }
+    if let Err(failure) = group.add_self().at(Stage::Limits, "put the command into its cgroup") {
+        report::tell_failure(&mut report, &failure);
+        sys::exit(127);
+    }
+    // A helper that died before its death was asked to be told would never be noticed.
+    let _ = sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL.unsigned_abs().into());
+    if getppid() != Some(helper) {
+        sys::exit(127);
+    }
+    let rules = request.order.confinement.as_ref().map(|walls| {
+        let roots = plan::writable_roots(&walls.writable);
+        landlock_rules(walls, roots.iter().map(std::path::PathBuf::as_path))
+    });
+    become_command(request, rules.as_ref(), limits, &mut report)
+}
+
+/// Returns when the command has ended or is to be killed.
+fn until_end(
+    command: i32,
+    mut reports: Reports,
+    control: &OwnedFd,
+    signals: &OwnedFd,
+    status: &mut StatusPipe,
+) -> Result<Status, Failure> {
+    loop {
+        let [stop, signalled, reported] =
+            waiting::readable([Some(control), Some(signals), reports.pipe()], None);
+        if reported {
+            match reports.read() {
+                Some(Report::Failed(failure)) => return Err(failure),
+                Some(Report::Started { pid }) => {
+                    status.tell(&Status::Started { pid: pid.unwrap_or(command.unsigned_abs()) });
+                }
+                None => {}
+            }
+            // How the start went is told before how the command ended.
+            continue;
+        }
+        if stop {
+            return Ok(Status::Signaled { signal: libc::SIGKILL });
+        }
+        if signalled {
+            if let Some(end) = reap_until(command) {
+                return Ok(end);
+            }
+            while let Some(signal) = sys::next_signal(signals) {
+                if signal != libc::SIGCHLD {
+                    return Ok(Status::Signaled { signal: libc::SIGKILL });
+                }
+                if let Some(end) = reap_until(command) {
+                    return Ok(end);
+                }
+            }
+        }
+    }
+}
+
+/// Takes leave of everything that has ended; says how the command did, if it was among them.
+fn reap_until(command: i32) -> Option<Status> {
+    while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+        if Some(pid) == Pid::from_raw(command) {
+            return Some(waiting::status(status.as_raw()));
+        }
+    }
+    None
+}

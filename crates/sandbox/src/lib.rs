@@ -1,0 +1,26 @@
+//! Owns starting processes and terminals under a sandbox policy, capped output, and making sure that they end.
+//! Must not know models or threads.
+
+mod helper;
+mod order;
+mod policy;
+mod process;
+mod seal;
+mod self_test;
+
+pub use order::{Confinement, Limits, Order, ReadAccess, Strength};
+pub use policy::PROTECTED_NAMES;
+pub use process::{
+    CAPTURE_BYTES, Chunk, DRAIN_LIMIT, Excerpt, Exit, Finished, HeadTail, InputError, Io, Output,
+    OutputStream, Process, RunOptions, SpawnError, TIMEOUT_CODE, TerminalSize, Utf8Chunks, run, run_with,
+};
+pub use seal::seal_process;
+pub use self_test::{Layer, Report, SelfTest};
+
+/// For the crate's own tests: the helper without an async runtime, and with single layers left out.
+#[doc(hidden)]
+pub mod testing {
+    pub use crate::helper::launch::{Launched, launch};
+    pub use crate::helper::layers::Layer;
+    pub use crate::helper::wire::{Failure, Stage, Status};
+}

@@ -1,0 +1,140 @@
+//! From the sandbox policy of the wire to the walls around a command.
+
+use std::path::{Path, PathBuf};
+
+use protocol::{ReadOnlyAccess, SandboxPolicy};
+
+use crate::{Confinement, ReadAccess, Strength};
+
+/// What decides about the next start of an agent or of git: read-only beneath every writable root.
+pub const PROTECTED_NAMES: [&str; 4] = [".agents", ".codex", ".git", ".oarlock"];
+
+impl Confinement {
+    /// `None` for the policies that ask for no walls. `tmpdir` is the folder that `TMPDIR` names.
+    pub fn for_policy(
+        policy: &SandboxPolicy,
+        cwd: &Path,
+        tmpdir: Option<&Path>,
+        strength: Strength,
+        hidden: &[PathBuf],
+    ) -> Option<Self> {
+        let (access, network, writable) = match policy {
+            SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => return None,
+            SandboxPolicy::ReadOnly { access, network_access } => (access, *network_access, Vec::new()),
+            SandboxPolicy::WorkspaceWrite {
+                network_access,
+                writable_roots,
+                read_only_access,
+                exclude_tmpdir_env_var,
+                exclude_slash_tmp,
+            } => {
+                let listed = writable_roots.iter().map(|root| PathBuf::from(root.as_str()));
+                let slash_tmp = (!exclude_slash_tmp).then(|| PathBuf::from("/tmp"));
+                let tmpdir = tmpdir.filter(|_| !exclude_tmpdir_env_var).map(Path::to_owned);
+                let roots = [cwd.to_owned()].into_iter().chain(listed).chain(slash_tmp).chain(tmpdir);
+                (read_only_access, *network_access, roots.filter(|root| root.is_absolute()).collect())
+            }
+        };
+        Some(Self {
+            strength,
+            read: read_access(access, cwd, &writable),
+            writable: without_repeats(writable),
+            protected: PROTECTED_NAMES.map(str::to_owned).to_vec(),
+            hidden: hidden.to_vec(),
+            network,
+        })
+    }
+
+    /// Everything can be read, nothing written, and nobody reached.
+    pub fn read_only() -> Self {
+        Self {
+            strength: Strength::Full,
+            read: ReadAccess::Everything,
+            writable: Vec::new(),
+            protected: Vec::new(),
+            hidden: Vec::new(),
+            network: false,
+        }
+    }
+}
+
+/// The working directory and what can be written can always be read.
+fn read_access(access: &ReadOnlyAccess, cwd: &Path, writable: &[PathBuf]) -> ReadAccess {
+    match access {
+        ReadOnlyAccess::FullAccess => ReadAccess::Everything,
+        ReadOnlyAccess::Restricted { include_platform_defaults, readable_roots } => {
+            let listed = readable_roots.iter().map(|root| PathBuf::from(root.as_str()));
+            let paths = [cwd.to_owned()].into_iter().chain(listed).chain(writable.iter().cloned());
+            let paths = without_repeats(paths.collect());
+            if *include_platform_defaults { ReadAccess::Only(paths) } else { ReadAccess::Exactly(paths) }
+        }
+    }
+}
+
+fn without_repeats(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut kept: Vec<PathBuf> = Vec::with_capacity(paths.len());
+    for path in paths {
+        if !kept.contains(&path) {
+            kept.push(path);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn walls(policy: serde_json::Value) -> Option<Confinement> {
+        let policy = serde_json::from_value(policy).unwrap();
+        Confinement::for_policy(
+            &policy,
+            Path::new("/w"),
+            Some(Path::new("/t")),
+            Strength::Full,
+            &["/s".into()],
+        )
+    }
+
+    #[test]
+    fn no_walls_where_none_are_asked_for() {
+        assert_eq!(walls(json!({"type": "dangerFullAccess"})), None);
+        assert_eq!(walls(json!({"type": "externalSandbox"})), None);
+    }
+
+    #[test]
+    fn read_only_has_nothing_to_write_to() {
+        let walls = walls(json!({"type": "readOnly"})).unwrap();
+        assert_eq!((walls.writable, walls.network), (vec![], false));
+        assert_eq!(walls.read, ReadAccess::Everything);
+        assert_eq!(walls.hidden, [PathBuf::from("/s")]);
+    }
+
+    #[test]
+    fn the_workspace_and_temporary_folders_are_writable_once_each() {
+        let walls = walls(json!({"type": "workspaceWrite", "writableRoots": ["/x", "/tmp"]})).unwrap();
+        assert_eq!(walls.writable, ["/w", "/x", "/tmp", "/t"].map(PathBuf::from));
+        assert_eq!(walls.protected, PROTECTED_NAMES);
+        assert!(!walls.network);
+    }
+
+    #[test]
+    fn temporary_folders_can_be_left_out_and_the_network_let_in() {
+        let policy = json!({
+            "type": "workspaceWrite", "networkAccess": true, "excludeTmpdirEnvVar": true, "excludeSlashTmp": true
+        });
+        let walls = walls(policy).unwrap();
+        assert_eq!((walls.writable, walls.network), (vec![PathBuf::from("/w")], true));
+    }
+
+    #[test]
+    fn listed_reading_includes_the_workspace() {
+        let access = json!({"type": "restricted", "readableRoots": ["/r"]});
+        let policy = json!({"type": "readOnly", "access": access});
+        assert_eq!(walls(policy).unwrap().read, ReadAccess::Only(vec!["/w".into(), "/r".into()]));
+        let access = json!({"type": "restricted", "includePlatformDefaults": false});
+        let policy = json!({"type": "readOnly", "access": access});
+        assert_eq!(walls(policy).unwrap().read, ReadAccess::Exactly(vec!["/w".into()]));
+    }
+}

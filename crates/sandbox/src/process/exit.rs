@@ -1,0 +1,37 @@
+//! How a command ended.
+
+use crate::helper::wire::Status;
+
+/// What a shell adds to the number of the signal that ended a command.
+const SIGNAL_BASE: i32 = 128;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit {
+    /// As a shell would give it: 128 + n for signal n.
+    pub code: i32,
+    pub signal: Option<i32>,
+}
+
+impl Exit {
+    pub(crate) fn with_code(code: i32) -> Self {
+        Self { code, signal: None }
+    }
+
+    pub(crate) fn by_signal(signal: i32) -> Self {
+        Self { code: SIGNAL_BASE + signal, signal: Some(signal) }
+    }
+
+    /// `None` for what does not tell of an end.
+    pub(crate) fn from_status(status: &Status) -> Option<Self> {
+        match *status {
+            Status::Exited { code } => Some(Self::with_code(code)),
+            Status::Signaled { signal } => Some(Self::by_signal(signal)),
+            Status::Started { .. } | Status::Failed(_) => None,
+        }
+    }
+
+    pub fn success(self) -> bool {
+        self.code == 0
+    }
+}

@@ -1,0 +1,175 @@
+//! The handle of a running command.
+
+use std::io;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::sync::watch;
+
+use super::control::Control;
+use super::error::{InputError, SpawnError};
+use super::exit::Exit;
+use super::input::Input;
+use super::launch::{Descriptors, launch, order_file};
+use super::output::Output;
+use super::stdio::{self, Io, Ours};
+use super::supervise::{News, Start, Supervisor};
+use super::terminal::TerminalSize;
+use crate::helper::wire::{Failure, Stage};
+use crate::order::Order;
+
+/// A running command. Clones are the same command; when the last one is dropped it is killed, with all it started.
+#[derive(Debug, Clone)]
+pub struct Process {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    pid: u32,
+    input: Input,
+    control: Control,
+    end: watch::Receiver<Option<Exit>>,
+}
+
+impl Process {
+    /// Answers when the command runs, or when it is known that it never will. Dropping the future ends what was begun.
+    ///
+    /// Whether there is a terminal is decided by `io`, whatever the order says.
+    pub async fn spawn(mut order: Order, io: Io) -> Result<(Self, Output), SpawnError> {
+        order.terminal = matches!(io, Io::Terminal(_));
+        check(&order)?;
+        let (Ours { input, output }, stdio) = stdio::open(io)?;
+        let (their_control, our_control) = stdio::pipe()?;
+        let (our_status, their_status) = stdio::pipe()?;
+        let control = Control::new(our_control);
+        let order_file = order_file(&order)?;
+        let launched =
+            launch(Descriptors { stdio, order: order_file, control: their_control, status: their_status })?;
+        let (supervisor, News { start, end }) = Supervisor::new(launched, our_status, control.subscribe())?;
+        tokio::spawn(supervisor.run());
+        match start.await {
+            Ok(Start::Running { pid }) => {
+                let output = Output::new(output, end.clone());
+                Ok((Self { shared: Arc::new(Shared { pid, input, control, end }) }, output))
+            }
+            Ok(Start::Failed(failure)) => Err(spawn_error(&order, failure)),
+            Ok(Start::Lost(exit)) => {
+                let message = format!("the helper ended before the command began (code {})", exit.code);
+                Err(SpawnError::Sandbox { message })
+            }
+            Err(_) => Err(SpawnError::Sandbox { message: "the runtime is shutting down".to_owned() }),
+        }
+    }
+
+    /// As the server sees it, whatever the command itself sees.
+    pub fn pid(&self) -> u32 {
+        self.shared.pid
+    }
+
+    /// Waits for room, and for writes that came before. Returns when the system has taken everything.
+    pub async fn write(&self, bytes: &[u8]) -> Result<(), InputError> {
+        self.while_it_runs(self.shared.input.write(bytes)).await
+    }
+
+    /// Nothing more will be written; comes after writes that came before.
+    pub async fn close_stdin(&self) -> Result<(), InputError> {
+        self.while_it_runs(self.shared.input.close()).await
+    }
+
+    /// Control-C: a key on a terminal, and without one the same signal to the same processes.
+    pub async fn interrupt(&self) -> Result<(), InputError> {
+        if let Some(press) = self.shared.input.press_interrupt() {
+            return self.while_it_runs(press).await;
+        }
+        // The command leads a session and with it a group of its own, under its own number.
+        let group = Pid::from_raw(self.pid().cast_signed()).filter(|_| self.exit().is_none());
+        match kill_process_group(group.ok_or(InputError::NotRead)?, Signal::INT) {
+            Err(Errno::SRCH) => Err(InputError::NotRead),
+            result => Ok(result.map_err(io::Error::from)?),
+        }
+    }
+
+    pub fn resize(&self, size: TerminalSize) -> Result<(), InputError> {
+        self.shared.input.resize(size)
+    }
+
+    /// Returns at once; [`wait`](Self::wait) says when everything is gone. Does nothing the second time.
+    pub fn kill(&self) {
+        self.shared.control.cut();
+    }
+
+    /// The same answer for everyone, however often it is asked. Nothing the command started is left by then.
+    pub async fn wait(&self) -> Exit {
+        let mut end = self.shared.end.clone();
+        let exit = end.wait_for(Option::is_some).await.ok().and_then(|exit| *exit);
+        // Only a runtime that shuts down drops the supervisor, and that ends the command too.
+        exit.unwrap_or_else(|| Exit::by_signal(libc::SIGKILL))
+    }
+
+    /// `None` while it runs.
+    pub fn exit(&self) -> Option<Exit> {
+        *self.shared.end.borrow()
+    }
+
+    async fn while_it_runs(
+        &self,
+        action: impl Future<Output = Result<(), InputError>>,
+    ) -> Result<(), InputError> {
+        tokio::select! {
+            biased;
+            _ = self.wait() => Err(InputError::NotRead),
+            result = action => result,
+        }
+    }
+}
+
+/// What no program can be given. Checked here so that the error can name the field.
+fn check(order: &Order) -> Result<(), SpawnError> {
+    let invalid = |field, problem| Err(SpawnError::Invalid { field, problem });
+    let has_nul = |text: &str| text.contains('\0');
+    if order.argv.first().is_none_or(String::is_empty) {
+        return invalid("argv", "names no program");
+    }
+    if order.argv.iter().any(|argument| has_nul(argument)) {
+        return invalid("argv", "contains a NUL byte");
+    }
+    if order.cwd.as_os_str().as_encoded_bytes().contains(&0) {
+        return invalid("cwd", "contains a NUL byte");
+    }
+    if !order.cwd.is_absolute() {
+        return invalid("cwd", "is not absolute");
+    }
+    if order.env.iter().any(|(name, value)| has_nul(name) || has_nul(value)) {
+        return invalid("env", "contains a NUL byte");
+    }
+    if order.env.keys().any(|name| name.is_empty() || name.contains('=')) {
+        return invalid("env", "contains a name that is empty or has `=` in it");
+    }
+    Ok(())
+}
+
+fn spawn_error(order: &Order, Failure { stage, message }: Failure) -> SpawnError {
+    let program = || order.argv.first().cloned().unwrap_or_default();
+    match stage {
+        Stage::Directory => SpawnError::BadDirectory { path: order.cwd.clone(), message },
+        Stage::Exec => match system_error(&message) {
+            Some(libc::ENOENT | libc::ENOTDIR) => SpawnError::NotFound { program: program() },
+            Some(libc::EACCES | libc::EPERM) => SpawnError::Denied { program: program() },
+            _ => SpawnError::NotRunnable { program: program(), message },
+        },
+        Stage::Order
+        | Stage::Limits
+        | Stage::Namespaces
+        | Stage::Mounts
+        | Stage::Privileges
+        | Stage::Landlock
+        | Stage::Seccomp => SpawnError::Sandbox { message },
+    }
+}
+
+/// The number at the end of every text that the standard library makes of an error of the system.
+fn system_error(message: &str) -> Option<i32> {
+    message.strip_suffix(')')?.rsplit_once("(os error ")?.1.parse().ok()
+}

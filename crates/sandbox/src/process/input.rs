@@ -1,0 +1,82 @@
+//! What is written to a command.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+
+use super::error::InputError;
+use super::stream::Stream;
+use super::terminal::{self, END_KEY, INTERRUPT_KEY, TerminalSize};
+
+#[derive(Debug)]
+pub(crate) enum Input {
+    None,
+    /// Whoever holds the lock writes, so that writes go in one after the other and the closing after them.
+    Pipe(Mutex<Option<Stream>>),
+    Terminal {
+        terminal: Arc<Stream>,
+        turn: Mutex<()>,
+    },
+}
+
+impl Input {
+    pub(crate) fn none() -> Self {
+        Self::None
+    }
+
+    pub(crate) fn pipe(stream: Stream) -> Self {
+        Self::Pipe(Mutex::new(Some(stream)))
+    }
+
+    pub(crate) fn terminal(terminal: Arc<Stream>) -> Self {
+        Self::Terminal { terminal, turn: Mutex::new(()) }
+    }
+
+    pub(crate) async fn write(&self, bytes: &[u8]) -> Result<(), InputError> {
+        match self {
+            Self::None => Err(InputError::NotOpen),
+            Self::Pipe(pipe) => {
+                let pipe = pipe.lock().await;
+                pipe.as_ref().ok_or(InputError::Closed)?.write_all(bytes).await.map_err(input_error)
+            }
+            Self::Terminal { terminal, turn } => {
+                let _turn = turn.lock().await;
+                terminal.write_all(bytes).await.map_err(input_error)
+            }
+        }
+    }
+
+    /// A terminal cannot be closed for writing; its program is told by a key instead, as by a person.
+    pub(crate) async fn close(&self) -> Result<(), InputError> {
+        match self {
+            Self::None => Err(InputError::NotOpen),
+            Self::Pipe(pipe) => pipe.lock().await.take().map(drop).ok_or(InputError::Closed),
+            Self::Terminal { .. } => self.write(&[END_KEY]).await,
+        }
+    }
+
+    /// `None` without a terminal. Does not wait for writes: a program that does not read is what one wants to
+    /// interrupt.
+    pub(crate) fn press_interrupt(&self) -> Option<impl Future<Output = Result<(), InputError>>> {
+        let Self::Terminal { terminal, .. } = self else { return None };
+        Some(async { terminal.write_all(&[INTERRUPT_KEY]).await.map_err(input_error) })
+    }
+
+    pub(crate) fn resize(&self, size: TerminalSize) -> Result<(), InputError> {
+        match self {
+            Self::Terminal { terminal, .. } => Ok(terminal::resize(terminal, size)?),
+            Self::None | Self::Pipe(_) => Err(InputError::NotATerminal),
+        }
+    }
+}
+
+fn input_error(error: io::Error) -> InputError {
+    // A terminal that nothing has open any more answers with an I/O error.
+    let gone = rustix::io::Errno::from_io_error(&error) == Some(rustix::io::Errno::IO);
+    if gone || error.kind() == io::ErrorKind::BrokenPipe {
+        InputError::NotRead
+    } else {
+        InputError::Io(error)
+    }
+}

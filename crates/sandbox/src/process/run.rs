@@ -1,0 +1,140 @@
+//! One command from start to end, with what it wrote.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::error::SpawnError;
+use super::exit::Exit;
+use super::handle::Process;
+use super::head_tail::HeadTail;
+use super::output::{Chunk, DRAIN_LIMIT, Output, OutputStream};
+use super::stdio::Io;
+use crate::order::Order;
+
+/// What is kept of output and errors together.
+pub const CAPTURE_BYTES: usize = 1024 * 1024;
+/// The exit code of a command that ran out of time.
+pub const TIMEOUT_CODE: i32 = 124;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunOptions {
+    /// `None`: as long as it takes.
+    pub timeout: Option<Duration>,
+    /// For output and errors together.
+    pub cap_bytes: usize,
+    /// Written and then closed. `None`: nothing to read.
+    pub stdin: Option<Vec<u8>>,
+    /// How long to wait, after the end, for whoever still has the output open.
+    pub drain_limit: Duration,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self { timeout: None, cap_bytes: CAPTURE_BYTES, stdin: None, drain_limit: DRAIN_LIMIT }
+    }
+}
+
+/// A command that has ended.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// With [`TIMEOUT_CODE`] when it ran out of time.
+    pub exit: Exit,
+    pub stdout: HeadTail,
+    pub stderr: HeadTail,
+    pub timed_out: bool,
+    pub duration: Duration,
+}
+
+/// Runs a command to its end. Dropping the future kills it.
+pub async fn run(order: Order, options: RunOptions) -> Result<Finished, SpawnError> {
+    run_with(order, options, |_| {}).await
+}
+
+/// Like [`run`], and shows every piece of output as it comes.
+pub async fn run_with(
+    order: Order,
+    options: RunOptions,
+    mut on_chunk: impl FnMut(&Chunk),
+) -> Result<Finished, SpawnError> {
+    let RunOptions { timeout, cap_bytes, stdin, drain_limit } = options;
+    let began = Instant::now();
+    let io = if stdin.is_some() { Io::Pipe } else { Io::Null };
+    let (process, mut output) = Process::spawn(order, io).await?;
+    output.set_drain_limit(drain_limit);
+    let mut capture = Capture::new(cap_bytes);
+    let feed = async {
+        if let Some(stdin) = stdin {
+            // A command need not read its input.
+            let _ = process.write(&stdin).await;
+            let _ = process.close_stdin().await;
+        }
+    };
+    let watch_the_clock = async {
+        let Some(timeout) = timeout else { return false };
+        // From the start of the command, and only while it runs.
+        if tokio::time::timeout(timeout, process.wait()).await.is_ok() {
+            return false;
+        }
+        process.kill();
+        true
+    };
+    let read = capture.read(&mut output, &mut on_chunk);
+    let ((), timed_out, ()) = tokio::join!(feed, watch_the_clock, read);
+    let exit = process.wait().await;
+    let exit = if timed_out { Exit { code: TIMEOUT_CODE, ..exit } } else { exit };
+    let (stdout, stderr) = capture.share();
+    Ok(Finished { exit, stdout, stderr, timed_out, duration: began.elapsed() })
+}
+
+struct Capture {
+    cap: usize,
+    stdout: HeadTail,
+    stderr: HeadTail,
+}
+
+impl Capture {
+    fn new(cap: usize) -> Self {
+        Self { cap, stdout: HeadTail::new(cap), stderr: HeadTail::new(cap) }
+    }
+
+    async fn read(&mut self, output: &mut Output, on_chunk: &mut impl FnMut(&Chunk)) {
+        while let Some(chunk) = output.next().await {
+            match chunk.stream {
+                OutputStream::Stdout => self.stdout.push(&chunk.bytes),
+                OutputStream::Stderr => self.stderr.push(&chunk.bytes),
+            }
+            on_chunk(&chunk);
+        }
+    }
+
+    fn share(mut self) -> (HeadTail, HeadTail) {
+        let (stdout, stderr) = shares(self.cap, self.stdout.kept_bytes(), self.stderr.kept_bytes());
+        self.stdout.shrink(stdout);
+        self.stderr.shrink(stderr);
+        (self.stdout, self.stderr)
+    }
+}
+
+/// How many bytes each of the two may keep: a third for the output and two thirds for the errors, which say what went
+/// wrong; what one does not need goes to the other.
+fn shares(cap: usize, stdout: usize, stderr: usize) -> (usize, usize) {
+    let third = stdout.min(cap / 3);
+    let stderr = stderr.min(cap - third);
+    (stdout.min(cap - stderr), stderr)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shares;
+
+    #[test]
+    fn room_is_shared_by_need() {
+        assert_eq!(shares(90, 10, 20), (10, 20));
+        assert_eq!(shares(90, 500, 500), (30, 60));
+        assert_eq!(shares(90, 500, 20), (70, 20));
+        assert_eq!(shares(90, 10, 500), (10, 80));
+        assert_eq!(shares(90, 500, 0), (90, 0));
+        assert_eq!(shares(0, 5, 5), (0, 0));
+    }
+}

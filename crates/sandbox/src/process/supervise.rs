@@ -1,0 +1,159 @@
+//! Following one helper from its start to its end, so that it is reaped whether or not anybody waits.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, pidfd_send_signal, waitpid};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{oneshot, watch};
+
+use super::control::WhenCut;
+use super::exit::Exit;
+use super::launch::Launched;
+use super::stream::{Stream, register};
+use crate::helper::wire::{Failure, Status};
+
+/// How long a helper gets to kill and reap everything. Far more than it needs, and more than it gives itself: it is
+/// killed after that, and then nobody looks after what it has started without walls.
+const CLEAN_UP: Duration = Duration::from_secs(10);
+/// The longest line is an error message with a path in it.
+const MAX_STATUS_BYTES: usize = 64 * 1024;
+
+/// How a start went.
+#[derive(Debug)]
+pub(crate) enum Start {
+    Running {
+        pid: u32,
+    },
+    Failed(Failure),
+    /// The helper ended without a word.
+    Lost(Exit),
+}
+
+pub(crate) struct Supervisor {
+    helper: Helper,
+    status: Stream,
+    when_cut: WhenCut,
+    start: Option<oneshot::Sender<Start>>,
+    end: watch::Sender<Option<Exit>>,
+}
+
+/// What the supervisor will tell.
+pub(crate) struct News {
+    pub(crate) start: oneshot::Receiver<Start>,
+    pub(crate) end: watch::Receiver<Option<Exit>>,
+}
+
+impl Supervisor {
+    pub(crate) fn new(launched: Launched, status: OwnedFd, when_cut: WhenCut) -> io::Result<(Self, News)> {
+        let (start, start_news) = oneshot::channel();
+        let (end, end_news) = watch::channel(None);
+        let helper = Helper { pid: launched.pid, pidfd: register(launched.pidfd)?, reaped: false };
+        let supervisor = Self { helper, status: Stream::new(status)?, when_cut, start: Some(start), end };
+        Ok((supervisor, News { start: start_news, end: end_news }))
+    }
+
+    /// The end is told only when the helper is gone, and with it everything the command has started.
+    pub(crate) async fn run(mut self) {
+        let mut told = None;
+        let gone = {
+            let follow = async {
+                told = follow(&self.status, &mut self.start).await;
+                tokio::time::timeout(CLEAN_UP, self.helper.gone()).await.is_ok()
+            };
+            let overdue = async {
+                self.when_cut.wait().await;
+                tokio::time::sleep(CLEAN_UP).await;
+            };
+            tokio::select! {
+                gone = follow => gone,
+                () = overdue => false,
+            }
+        };
+        if !gone {
+            tracing::warn!(
+                pid = self.helper.pid.as_raw_nonzero(),
+                "a sandbox helper does not end and is killed"
+            );
+            self.helper.kill();
+        }
+        let own = self.helper.reap().await;
+        let exit = told.unwrap_or(own);
+        if let Some(start) = self.start.take() {
+            // Nobody waits any more when the start was given up.
+            let _ = start.send(Start::Lost(exit));
+        }
+        self.end.send_replace(Some(exit));
+    }
+}
+
+/// Reads what the helper tells until it tells of the end, or falls silent.
+async fn follow(status: &Stream, start: &mut Option<oneshot::Sender<Start>>) -> Option<Exit> {
+    let mut lines = Vec::new();
+    let mut buffer = [0; 4096];
+    while lines.len() < MAX_STATUS_BYTES {
+        let count = status.read(&mut buffer).await.unwrap_or(0);
+        if count == 0 {
+            return None;
+        }
+        lines.extend_from_slice(&buffer[..count]);
+        while let Some(end) = lines.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = lines.drain(..=end).collect();
+            let Ok(status) = serde_json::from_slice::<Status>(&line) else { continue };
+            if let Some(exit) = Exit::from_status(&status) {
+                return Some(exit);
+            }
+            let news = match status {
+                Status::Started { pid } => Start::Running { pid },
+                Status::Failed(failure) => Start::Failed(failure),
+                Status::Exited { .. } | Status::Signaled { .. } => continue,
+            };
+            if let Some(start) = start.take() {
+                let _ = start.send(news);
+            }
+        }
+    }
+    None
+}
+
+struct Helper {
+    pid: Pid,
+    pidfd: AsyncFd<OwnedFd>,
+    reaped: bool,
+}
+
+impl Helper {
+    async fn gone(&self) {
+        // An error could only come from a runtime that is shutting down.
+        let _ = self.pidfd.readable().await;
+    }
+
+    fn kill(&self) {
+        let _ = pidfd_send_signal(self.pidfd.as_fd(), Signal::KILL);
+    }
+
+    async fn reap(&mut self) -> Exit {
+        self.gone().await;
+        self.reaped = true;
+        let status = waitpid(Some(self.pid), WaitOptions::NOHANG).ok().flatten();
+        let exit_of = |status: WaitStatus| match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Some(Exit::with_code(code)),
+            (None, signal) => signal.map(Exit::by_signal),
+        };
+        // Unknown only where the system reaps by itself, since the server was started with its children ignored.
+        status.and_then(|(_, status)| exit_of(status)).unwrap_or_else(|| Exit::by_signal(libc::SIGKILL))
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        if self.reaped {
+            return;
+        }
+        // The runtime went away first, and no task can wait any more. What the command has started is killed with the
+        // last handle; this only keeps its helper from staying as a zombie.
+        let pid = self.pid;
+        let _ = std::thread::Builder::new().spawn(move || waitpid(Some(pid), WaitOptions::empty()));
+    }
+}

@@ -1,0 +1,183 @@
+//! Whether the walls stand on this machine, found out by really trying to get through them.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+use crate::helper::launch::launch;
+use crate::helper::probe::{self, Attempt};
+use crate::helper::wire::Status;
+use crate::helper::{cgroup, landlock};
+use crate::{Confinement, Limits, Order, Strength};
+
+/// One part of the walls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Layer {
+    pub name: String,
+    pub ok: bool,
+    pub detail: String,
+}
+
+/// What the self-test found.
+#[derive(Debug, Clone)]
+pub struct Report {
+    pub layers: Vec<Layer>,
+    /// What sandboxed commands can have, or why there is no full sandbox.
+    pub strength: Result<Strength, String>,
+    /// Whether the weaker level could be asked for by name.
+    pub landlock_only: bool,
+}
+
+/// The test of this machine's walls.
+#[derive(Debug, Clone, Copy)]
+pub struct SelfTest;
+
+impl SelfTest {
+    /// Tries once for each process; later calls give the same answer.
+    pub fn run() -> &'static Report {
+        static REPORT: OnceLock<Report> = OnceLock::new();
+        REPORT.get_or_init(|| report(attempts()))
+    }
+}
+
+fn report(attempts: Result<Vec<Attempt>, String>) -> Report {
+    let landlock_only = landlock::is_enough_alone();
+    let (mut layers, strength) = match attempts {
+        Ok(attempts) => {
+            let open: Vec<&str> = attempts.iter().filter(|a| !a.held).map(|a| a.layer.as_str()).collect();
+            let strength = if open.is_empty() {
+                Ok(Strength::Full)
+            } else {
+                Err(refusal(&format!("these walls do not hold here: {}", open.join(", ")), landlock_only))
+            };
+            let layers = attempts.into_iter().map(|a| Layer { name: a.layer, ok: a.held, detail: a.detail });
+            (layers.collect(), strength)
+        }
+        Err(why) => {
+            let layer = Layer { name: "start".to_owned(), ok: false, detail: why.clone() };
+            (vec![layer], Err(refusal(&why, landlock_only)))
+        }
+    };
+    layers.push(limits());
+    Report { layers, strength, landlock_only }
+}
+
+fn refusal(why: &str, landlock_only: bool) -> String {
+    let instead =
+        if landlock_only { "; the weaker level with Landlock alone can be asked for by name" } else { "" };
+    format!("sandboxed commands are refused: {why}{instead}")
+}
+
+/// Says what counts; it does not decide about the strength, as limits are no walls.
+fn limits() -> Layer {
+    let group = cgroup::Group::make(&Limits { memory: Some(1 << 30), ..Limits::default() });
+    let as_root = rustix::process::geteuid().is_root();
+    let detail = match (group.limits_processes(), group.limits_memory()) {
+        (true, true) => "processes and memory by cgroup",
+        (true, false) => "processes by cgroup, memory for each process alone",
+        (false, true) => "memory by cgroup, processes by user",
+        (false, false) => "processes by user, memory for each process alone",
+    };
+    // The kernel does not count the processes of root.
+    Layer { name: "limits".to_owned(), ok: group.limits_processes() || !as_root, detail: detail.to_owned() }
+}
+
+/// Lets the probe try from inside. An error when it could not even be started, which is how a missing layer shows.
+fn attempts() -> Result<Vec<Attempt>, String> {
+    let place = Place::make().map_err(|error| format!("no folder to try in: {error}"))?;
+    let order = Order {
+        argv: vec![probe::SELF.to_owned(), probe::NAME.to_owned()],
+        cwd: place.inside(),
+        env: Default::default(),
+        confinement: Some(Confinement {
+            writable: vec![place.inside()],
+            protected: vec![".codex".to_owned()],
+            ..Confinement::read_only()
+        }),
+        limits: Limits::default(),
+        terminal: false,
+    };
+    let order = serde_json::to_vec(&order).map_err(|error| error.to_string())?;
+    let mut helper = launch(&order, Stdio::null(), Stdio::piped(), Stdio::piped())
+        .map_err(|error| format!("the helper process cannot be started: {error}"))?;
+    let end = helper.end();
+    let mut text = String::new();
+    if let Some(mut output) = helper.child.stdout.take() {
+        let _ = output.read_to_string(&mut text);
+    }
+    match end {
+        Some(Status::Exited { code: 0 }) => {
+            serde_json::from_str(&text).map_err(|_| "the probe gave no answer".to_owned())
+        }
+        Some(Status::Failed(failure)) => Err(failure.message),
+        end => Err(format!("the probe ended early: {end:?}")),
+    }
+}
+
+/// A folder with a writable part and a file next to it.
+struct Place(PathBuf);
+
+impl Place {
+    fn make() -> io::Result<Self> {
+        // Other processes may have the same number in another namespace.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let name = format!("oarlock-self-test-{}-{now}", std::process::id());
+        // What is mounted anew inside, such as shared memory, is no place to try.
+        let folders = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
+        let mut made = folders.iter().filter(|folder| !folder.starts_with("/dev")).map(|folder| {
+            let place = Self(folder.join(&name));
+            fs::create_dir_all(place.inside()).map(|()| place)
+        });
+        let place = made.find_map(Result::ok).ok_or(io::ErrorKind::NotFound)?;
+        fs::write(place.path().join("outside"), "")?;
+        Ok(place)
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+
+    fn inside(&self) -> PathBuf {
+        self.0.join("inside")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_walls_stand_on_this_machine() {
+        let report = SelfTest::run();
+        let open: Vec<&Layer> =
+            report.layers.iter().filter(|layer| !layer.ok && layer.name != "limits").collect();
+        assert!(open.is_empty(), "{open:?}");
+        assert_eq!(report.strength, Ok(Strength::Full));
+        assert!(report.layers.len() >= 9);
+    }
+
+    #[test]
+    fn one_open_wall_is_named_and_refuses_all() {
+        let attempt = |layer: &str, held| Attempt { layer: layer.to_owned(), held, detail: String::new() };
+        let report = report(Ok(vec![attempt("files", true), attempt("network", false)]));
+        assert!(report.strength.unwrap_err().contains("do not hold here: network"));
+    }
+
+    #[test]
+    fn a_start_that_fails_is_told_as_it_is() {
+        let report = report(Err("cannot make namespaces: EPERM".to_owned()));
+        assert!(report.strength.unwrap_err().contains("cannot make namespaces: EPERM"));
+        assert!(!report.layers[0].ok);
+    }
+}

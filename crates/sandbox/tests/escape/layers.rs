@@ -1,0 +1,64 @@
+//! Without a layer something gets out. Otherwise nobody would notice if it were missing.
+
+use oarlock_sandbox::testing::Layer;
+
+use super::attempts::{ATTEMPTS, Way};
+use super::{as_normal_user, escaped};
+
+/// What is left out, and attempts that must then succeed.
+const WITHOUT: &[(&[Layer], &[&str])] = &[
+    (&[Layer::Mounts], &["create .codex", "read a hidden file", "reach the host by /dev/shm"]),
+    (&[Layer::Mounts, Layer::Landlock], &["create outside", "write through a link to a folder", "move out"]),
+    (&[Layer::ProcessNamespace], &["see a process outside", "share the process namespace"]),
+    (&[Layer::ProcessNamespace, Layer::Landlock], &["signal a process outside"]),
+    (&[Layer::NetworkNamespace], &["share the network namespace", "see the host's interfaces"]),
+    (&[Layer::NetworkNamespace, Layer::Seccomp], &["a service on the host by its path"]),
+    (
+        &[Layer::NetworkNamespace, Layer::Seccomp, Layer::Landlock],
+        &["a TCP connection to the host", "a service on the host by its abstract name"],
+    ),
+    (&[Layer::IpcNamespace], &["share the ipc namespace"]),
+    (&[Layer::Landlock], &["signal the first process"]),
+    (&[Layer::Seccomp], &["bpf", "keyctl", "io_uring_setup", "a TCP socket", "a call of the 32-bit kind"]),
+    (&[Layer::Privileges], &["be root", "have capabilities", "read what rights forbid"]),
+    (&[Layer::ProtectedNames], &["create .codex", "write .git/config", "write behind the .git file"]),
+    (&[Layer::HiddenPaths], &["read a hidden file", "read a hidden file in the workspace"]),
+];
+
+/// Only root is somebody to the kernel's own files.
+const WITHOUT_AS_ROOT: &[(&[Layer], &[&str])] = &[
+    (&[Layer::ProcMasks], &["read the timer list"]),
+    (&[Layer::ProcMasks, Layer::Landlock], &["set core_pattern", "set memory overcommit"]),
+];
+
+fn missed(table: &[(&[Layer], &[&str])]) -> Vec<String> {
+    let mut missed = Vec::new();
+    for (without, names) in table {
+        let tried: Vec<(&str, Way)> =
+            ATTEMPTS.iter().filter(|(name, _)| names.contains(name)).copied().collect();
+        assert_eq!(tried.len(), names.len(), "a name in {names:?} is not an attempt");
+        let found = escaped(&tried, without);
+        for name in *names {
+            if !found.iter().any(|found| found.starts_with(&format!("{name}: "))) {
+                missed.push(format!("{name} does not need {without:?}"));
+            }
+        }
+        let unstarted = found.into_iter().filter(|found| found.contains("was never started"));
+        missed.extend(unstarted);
+    }
+    missed
+}
+
+#[test]
+fn every_layer_is_needed() {
+    let mut found = missed(WITHOUT);
+    if rustix::process::geteuid().is_root() {
+        found.extend(missed(WITHOUT_AS_ROOT));
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn every_layer_is_needed_for_a_normal_user() {
+    as_normal_user("layers::every_layer_is_needed");
+}

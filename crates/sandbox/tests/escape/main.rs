@@ -1,0 +1,87 @@
+//! Attempts to get out of the walls. Every one must fail, for root and for a normal user; and with a layer left out,
+//! one must succeed, or the suite would not notice its absence.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+mod attempts;
+mod endings;
+mod layers;
+mod names;
+mod probe;
+mod scene;
+mod walls;
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use attempts::{ATTEMPTS, Way, Workspace};
+use oarlock_sandbox::testing::{Layer, Status};
+use scene::Scene;
+
+/// Somebody without any rights.
+const NOBODY: u32 = 65534;
+
+/// Whether an attempt got out: it succeeded, or something is different afterwards.
+fn escapes(way: Way, without: &[Layer]) -> Option<String> {
+    let workspace = match way {
+        Way::Shell(workspace, _) => workspace,
+        Way::Call(_) => Workspace::Bare,
+    };
+    let scene = Scene::new(workspace);
+    let (end, said) = scene::run(&scene.order(way, Some(scene.walls())), without);
+    let damage = scene.damage(workspace);
+    match end {
+        Status::Exited { code: 0 } => Some(format!("succeeded {said} {damage:?}")),
+        Status::Failed(failure) => Some(format!("was never started: {failure:?}")),
+        _ if !damage.is_empty() => Some(format!("left {damage:?}")),
+        _ => None,
+    }
+}
+
+fn escaped(names: &[(&str, Way)], without: &[Layer]) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut found = Vec::new();
+        while let Some((name, way)) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+            found.extend(escapes(*way, without).map(|how| format!("{name}: {how}")));
+        }
+        found
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("a worker")).collect()
+    })
+}
+
+/// Runs one test of this program as a normal user.
+fn as_normal_user(test: &str) {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let program = std::env::current_exe().expect("this program");
+    let output = Command::new(program)
+        .args(["--exact", test, "--nocapture"])
+        .env("OARLOCK_ESCAPE_SECRET", "x")
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .current_dir("/")
+        .output()
+        .expect("this program starts");
+    let said = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+fn there_are_enough_attempts() {
+    assert!(ATTEMPTS.len() >= 60, "{}", ATTEMPTS.len());
+}
+
+#[test]
+fn nothing_gets_out() {
+    assert_eq!(escaped(ATTEMPTS, &[]), Vec::<String>::new());
+}
+
+#[test]
+fn nothing_gets_out_for_a_normal_user() {
+    as_normal_user("nothing_gets_out");
+}

@@ -1,0 +1,110 @@
+//! Protected names that are not there yet: held while a command runs, and no trace of it afterwards.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Stdio;
+
+use oarlock_sandbox::PROTECTED_NAMES;
+use oarlock_sandbox::testing::Status;
+
+use super::attempts::{Way, Workspace};
+use super::scene::{self, Scene};
+
+const TRY_ALL: &str = "for n in .agents .codex .git .oarlock; do mkdir $n/x && exit 0; done; exit 1";
+
+fn left(scene: &Scene) -> Vec<&'static str> {
+    PROTECTED_NAMES.into_iter().filter(|name| scene.at("ws").join(name).symlink_metadata().is_ok()).collect()
+}
+
+/// A command that says when it runs, and then waits for its input to end.
+fn waiting(scene: &Scene, then: &str) -> oarlock_sandbox::testing::Launched {
+    let script = format!("echo ready; read line; {then}");
+    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.walls()));
+    order.argv[2] = script;
+    let order = serde_json::to_vec(&order).unwrap();
+    let mut helper =
+        oarlock_sandbox::testing::launch(&order, Stdio::piped(), Stdio::piped(), Stdio::piped()).unwrap();
+    let mut line = String::new();
+    BufReader::new(helper.child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    helper
+}
+
+fn go_on(helper: &mut oarlock_sandbox::testing::Launched) -> Option<Status> {
+    let _ = helper.child.stdin.take().unwrap().write_all(b"go\n");
+    helper.end()
+}
+
+#[test]
+fn a_command_that_ends_first_does_not_open_the_name_for_another() {
+    let scene = Scene::new(Workspace::Bare);
+    let mut long = waiting(&scene, TRY_ALL);
+    for _ in 0..5 {
+        let mut short = waiting(&scene, TRY_ALL);
+        assert_eq!(go_on(&mut short), Some(Status::Exited { code: 1 }));
+        assert_eq!(left(&scene), PROTECTED_NAMES);
+    }
+    assert_eq!(go_on(&mut long), Some(Status::Exited { code: 1 }));
+    assert_eq!(left(&scene), Vec::<&str>::new());
+}
+
+#[test]
+fn many_at_once_hold_and_leave_nothing() {
+    let scene = Scene::new(Workspace::Bare);
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                for _ in 0..8 {
+                    let order = scene.order(Way::Shell(Workspace::Bare, TRY_ALL), Some(scene.walls()));
+                    assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 1 });
+                }
+            });
+        }
+    });
+    assert_eq!(left(&scene), Vec::<&str>::new());
+}
+
+#[test]
+fn what_a_killed_helper_left_is_taken_away_by_the_next() {
+    let scene = Scene::new(Workspace::Bare);
+    let mut killed = waiting(&scene, "true");
+    killed.child.kill().unwrap();
+    killed.child.wait().unwrap();
+    assert_eq!(left(&scene), PROTECTED_NAMES);
+    let order = scene.order(Way::Shell(Workspace::Bare, TRY_ALL), Some(scene.walls()));
+    assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 1 });
+    assert_eq!(left(&scene), Vec::<&str>::new());
+}
+
+#[test]
+fn what_the_user_puts_there_meanwhile_stays() {
+    let scene = Scene::new(Workspace::Bare);
+    let mut helper = waiting(&scene, "cat .codex/config.toml && ! echo x > .codex/config.toml");
+    let folder = scene.at("ws/.codex");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), "mine").unwrap();
+    assert_eq!(go_on(&mut helper), Some(Status::Exited { code: 0 }));
+    assert_eq!(left(&scene), [".codex"]);
+    assert_eq!(fs::read_to_string(folder.join("config.toml")).unwrap(), "mine");
+    assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o7777, 0o755);
+}
+
+#[test]
+fn an_empty_folder_of_the_users_is_not_a_stand_in() {
+    let scene = Scene::new(Workspace::Bare);
+    fs::create_dir(scene.at("ws/.codex")).unwrap();
+    fs::set_permissions(scene.at("ws/.codex"), fs::Permissions::from_mode(0o755)).unwrap();
+    let order = scene.order(Way::Shell(Workspace::Bare, TRY_ALL), Some(scene.walls()));
+    assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 1 });
+    assert_eq!(left(&scene), [".codex"]);
+}
+
+#[test]
+fn a_start_that_fails_leaves_nothing_either() {
+    let scene = Scene::new(Workspace::Bare);
+    let mut order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(scene.walls()));
+    order.argv = vec!["no-such-program".to_owned()];
+    assert!(matches!(scene::run(&order, &[]).0, Status::Failed(_)));
+    assert_eq!(left(&scene), Vec::<&str>::new());
+}

@@ -1,0 +1,238 @@
+//! What still works inside, and what each policy allows.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use oarlock_sandbox::testing::{Failure, Stage, Status};
+use oarlock_sandbox::{Confinement, Limits, Order, ReadAccess, SelfTest, Strength};
+
+use super::attempts::{Way, Workspace};
+use super::scene::{self, Scene};
+
+/// Runs a script; `Ok` when it succeeded, else how it ended and what it said.
+fn check(scene: &Scene, walls: Option<Confinement>, script: &str) -> Result<(), String> {
+    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), walls);
+    order.argv[2] = script.to_owned();
+    match scene::run(&order, &[]) {
+        (Status::Exited { code: 0 }, _) => Ok(()),
+        (end, said) => Err(format!("{script}: {end:?} {said}")),
+    }
+}
+
+#[test]
+fn ordinary_work_is_possible() {
+    let scene = Scene::new(Workspace::Repository);
+    for script in [
+        "echo x > new && mv new moved && rm moved",
+        "mkdir -p a/b && echo x > a/f && mv a/f a/b/f && ln a/b/f a/g && ln -s b a/l && rm -r a",
+        "echo x > folder/nested/f && cat folder/nested/f",
+        "cat .git/config && ls .codex/ && cat $OUT/file",
+        "echo x > /dev/null && head -c 4 /dev/urandom > r && test -s r",
+        "echo x > /dev/shm/f && cat /dev/shm/f",
+        "echo x > /dev/stdout && echo y > /dev/stderr",
+        "test $(ps ax | wc -l) -lt 8",
+        "test $(id -u) -gt 0",
+        "(sleep 0 & wait) && echo a | tr a b | grep -q b",
+        "ls / /usr /etc && test -r /etc/passwd",
+        "test -d /proc/self && cat /proc/meminfo | head -1",
+        "! test -e ../nowhere",
+    ] {
+        assert_eq!(check(&scene, Some(scene.walls()), script), Ok(()));
+    }
+}
+
+#[test]
+fn read_only_writes_nowhere() {
+    let scene = Scene::new(Workspace::Bare);
+    for script in ["! echo x > f", "! echo x > /tmp/oarlock-escape", "cat $OUT/file", "echo x > /dev/null"] {
+        assert_eq!(check(&scene, Some(Confinement::read_only()), script), Ok(()));
+    }
+}
+
+#[test]
+fn listed_reading_shows_nothing_else() {
+    let scene = Scene::new(Workspace::Bare);
+    let paths = vec![scene.at("ws"), scene.at("outside/folder")];
+    let walls = Confinement { read: ReadAccess::Only(paths), ..scene.walls() };
+    for script in [
+        "echo x > f && cat f",
+        "! cat $OUT/file",
+        "ls $OUT/folder",
+        "! echo x > $OUT/folder/f",
+        "! ls /root && ! ls /var/lib",
+        "! mkdir /new",
+        "! mkdir .codex/x",
+        "echo x > /dev/null",
+    ] {
+        assert_eq!(check(&scene, Some(walls.clone()), script), Ok(()));
+    }
+}
+
+#[test]
+fn exact_reading_leaves_out_even_the_system() {
+    let scene = Scene::new(Workspace::Bare);
+    let walls = Confinement { read: ReadAccess::Exactly(vec![scene.at("ws")]), ..scene.walls() };
+    let order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(walls));
+    assert!(matches!(scene::run(&order, &[]).0, Status::Failed(failure) if failure.stage == Stage::Exec));
+}
+
+#[test]
+fn with_network_the_host_can_be_reached_and_odd_sockets_cannot() {
+    let scene = Scene::new(Workspace::Bare);
+    let walls = Confinement { network: true, ..scene.walls() };
+    for (name, expected) in
+        [("connect_tcp", 0), ("socket_vsock", 1), ("socket_alg", 1), ("connect_abstract", 1)]
+    {
+        let end = scene::run(&scene.order(Way::Call(name), Some(walls.clone())), &[]).0;
+        assert_eq!(end, Status::Exited { code: expected }, "{name}");
+    }
+}
+
+#[test]
+fn a_root_that_is_a_link_is_resolved_first() {
+    let scene = Scene::new(Workspace::Bare);
+    std::os::unix::fs::symlink(scene.at("ws"), scene.at("alias")).unwrap();
+    let walls = Confinement { writable: vec![scene.at("alias")], ..scene.walls() };
+    let mut order = scene.order(Way::Shell(Workspace::Bare, "echo x > f && ! mkdir .codex/x"), Some(walls));
+    order.cwd = scene.at("alias");
+    assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 0 });
+    assert!(scene.at("ws/f").exists());
+}
+
+#[test]
+fn landlock_alone_keeps_files_network_and_processes() {
+    let scene = Scene::new(Workspace::Bare);
+    let walls = Confinement { strength: Strength::LandlockOnly, ..scene.walls() };
+    for script in [
+        "echo x > f && mkdir d && mv f d/f",
+        "! echo x > $OUT/new",
+        "! echo x >> $OUT/file",
+        "! true >> /proc/sys/kernel/core_pattern",
+        "! kill -0 $HOST",
+        "grep -q 'CapEff:.0000000000000000' /proc/self/status",
+        "echo x > /dev/null",
+    ] {
+        assert_eq!(check(&scene, Some(walls.clone()), script), Ok(()));
+    }
+    for name in ["connect_tcp", "bpf", "ptrace", "mount", "connect_local"] {
+        let end = scene::run(&scene.order(Way::Call(name), Some(walls.clone())), &[]).0;
+        assert_eq!(end, Status::Exited { code: 1 }, "{name}");
+    }
+}
+
+#[test]
+fn without_walls_everything_is_allowed() {
+    let scene = Scene::new(Workspace::Bare);
+    assert_eq!(check(&scene, None, "echo x > $OUT/new && cat $SECRET/key && mkdir .codex"), Ok(()));
+    assert_eq!(fs::read_to_string(scene.at("outside/new")).unwrap(), "x\n");
+}
+
+#[test]
+fn memory_is_limited() {
+    let scene = Scene::new(Workspace::Bare);
+    for walls in [Some(scene.walls()), None] {
+        let mut order = scene.order(Way::Shell(Workspace::Bare, "head -c 300M /dev/zero | tail"), walls);
+        order.argv[2] =
+            "head -c 300000000 /dev/zero | tail -c 300000000 | wc -c | grep -q 300000000".to_owned();
+        assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 0 });
+        order.limits.memory = Some(64 << 20);
+        assert_ne!(scene::run(&order, &[]).0, Status::Exited { code: 0 });
+    }
+}
+
+#[test]
+fn a_start_that_fails_says_which_step() {
+    let scene = Scene::new(Workspace::Bare);
+    let stage = |change: fn(&mut Order)| {
+        let mut order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(scene.walls()));
+        change(&mut order);
+        match scene::run(&order, &[]).0 {
+            Status::Failed(failure) => failure.stage,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(stage(|order| order.argv = vec!["no-such-program".to_owned()]), Stage::Exec);
+    assert_eq!(stage(|order| order.argv = vec!["/etc/passwd".to_owned()]), Stage::Exec);
+    assert_eq!(stage(|order| order.argv.clear()), Stage::Exec);
+    assert_eq!(stage(|order| order.cwd = PathBuf::from("/no/such/folder")), Stage::Directory);
+}
+
+#[test]
+fn a_script_without_a_first_line_is_run_by_the_shell() {
+    use std::os::unix::fs::PermissionsExt;
+    let scene = Scene::new(Workspace::Bare);
+    fs::write(scene.at("ws/script"), "exit 5\n").unwrap();
+    fs::set_permissions(scene.at("ws/script"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.walls()));
+    order.argv = vec!["./script".to_owned()];
+    assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 5 });
+}
+
+#[test]
+fn the_self_test_finds_the_walls_standing() {
+    let report = SelfTest::run();
+    assert_eq!(report.strength, Ok(Strength::Full), "{:?}", report.layers);
+    super::as_normal_user("walls::the_self_test_finds_the_walls_standing");
+}
+
+/// Behind walls no namespaces can be made, as on a machine that does not allow them.
+#[test]
+fn where_a_layer_cannot_be_had_nothing_is_started() {
+    let scene = Scene::new(Workspace::Bare);
+    let mut order = scene.order(Way::Call("none"), Some(scene.walls()));
+    order.argv[2] = "walls::behind_walls".to_owned();
+    order.env.insert("TMPDIR".to_owned(), scene.at("ws").display().to_string());
+    let (end, said) = scene::run(&order, &[]);
+    assert_eq!(end, Status::Exited { code: 0 }, "{said}");
+}
+
+/// Not a test of its own: started behind walls.
+#[test]
+#[ignore = "runs inside the walls"]
+fn behind_walls() {
+    let failure = failure_of_true();
+    assert_eq!(failure.stage, Stage::Namespaces);
+    assert!(failure.message.contains("cannot make namespaces"), "{failure}");
+    let refusal = SelfTest::run().strength.clone().unwrap_err();
+    assert!(refusal.starts_with("sandboxed commands are refused: cannot make namespaces"), "{refusal}");
+}
+
+/// As in a container that hides parts of `/proc`, where the kernel grants no new one.
+#[test]
+fn where_proc_is_masked_nothing_is_started() {
+    let program = std::env::current_exe().unwrap();
+    let script = "mount --bind /dev/zero /proc/meminfo && exec \"$0\" --exact walls::behind_a_mask --ignored";
+    let output = Command::new("unshare").args(["-Urm", "sh", "-c", script]).arg(program).output();
+    let output = output.expect("unshare is a part of every system");
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+/// Not a test of its own: started where `/proc` is masked.
+#[test]
+#[ignore = "runs where /proc is masked"]
+fn behind_a_mask() {
+    // Many times: what goes wrong inside must be told every time.
+    for _ in 0..20 {
+        let failure = failure_of_true();
+        assert_eq!(failure.stage, Stage::Mounts);
+        assert!(failure.message.starts_with("cannot mount a new /proc"), "{failure}");
+    }
+}
+
+fn failure_of_true() -> Failure {
+    let order = Order {
+        argv: vec!["true".to_owned()],
+        cwd: PathBuf::from("/"),
+        env: BTreeMap::new(),
+        confinement: Some(Confinement::read_only()),
+        limits: Limits::default(),
+        terminal: false,
+    };
+    match scene::run(&order, &[]).0 {
+        Status::Failed(failure) => failure,
+        other => panic!("{other:?}"),
+    }
+}

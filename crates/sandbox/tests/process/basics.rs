@@ -1,0 +1,143 @@
+//! Starting, reading, writing, and how it ended.
+
+use oarlock_sandbox::{InputError, Io, OutputStream};
+
+use crate::support::{both, order, read_until, rest, result, shell, spawn};
+
+#[tokio::test]
+async fn output_and_errors_are_apart() {
+    for order in both(shell("echo out; echo err >&2")) {
+        let result = result(order).await;
+        assert_eq!((result.stdout.as_str(), result.stderr.as_str()), ("out\n", "err\n"));
+        assert!(result.exit.success());
+    }
+}
+
+#[tokio::test]
+async fn exit_codes_are_the_commands_own() {
+    for code in [0, 1, 42, 127, 255] {
+        for order in both(shell(&format!("exit {code}"))) {
+            let exit = result(order).await.exit;
+            assert_eq!((exit.code, exit.signal), (code, None));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_signal_counts_from_128() {
+    for (name, number) in [("TERM", 15), ("KILL", 9), ("SEGV", 11), ("INT", 2)] {
+        let exit = result(shell(&format!("kill -{name} $$"))).await.exit;
+        assert_eq!((exit.code, exit.signal), (128 + number, Some(number)), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn input_arrives_and_ends() {
+    for order in both(order(&["cat"])) {
+        let (process, mut output) = spawn(order, Io::Pipe).await;
+        process.write(b"one\n").await.expect("it reads");
+        assert_eq!(read_until(&mut output, "one\n").await, "one\n");
+        process.write(b"two").await.expect("it reads");
+        process.close_stdin().await.expect("it is open");
+        assert!(matches!(process.write(b"three").await, Err(InputError::Closed | InputError::NotRead)));
+        let result = rest(&process, output).await;
+        assert_eq!((result.stdout.as_str(), result.exit.code), ("two", 0));
+    }
+}
+
+#[tokio::test]
+async fn much_input_goes_through_while_output_is_read() {
+    let (process, output) = spawn(order(&["cat"]), Io::Pipe).await;
+    let sent = "0123456789abcdef".repeat(256 * 1024);
+    let write = async {
+        process.write(sent.as_bytes()).await.expect("it reads");
+        process.close_stdin().await.expect("it is open");
+    };
+    let ((), result) = tokio::join!(write, rest(&process, output));
+    assert!(result.stdout == sent, "{} bytes came back of {}", result.stdout.len(), sent.len());
+}
+
+#[tokio::test]
+async fn writing_to_a_command_that_does_not_read_ends_with_it() {
+    let (process, _output) = spawn(order(&["sleep", "1000"]), Io::Pipe).await;
+    let too_much = vec![b'x'; 1024 * 1024];
+    let write = process.write(&too_much);
+    let kill = async {
+        process.kill();
+        process.wait().await
+    };
+    let (written, exit) = tokio::join!(write, kill);
+    assert!(matches!(written, Err(InputError::NotRead)), "{written:?}");
+    assert_eq!(exit.signal, Some(9));
+    assert!(matches!(process.write(b"x").await, Err(InputError::NotRead)));
+}
+
+#[tokio::test]
+async fn without_input_there_is_nothing_to_read() {
+    let (process, output) = spawn(order(&["cat"]), Io::Null).await;
+    assert!(matches!(process.write(b"x").await, Err(InputError::NotOpen | InputError::NotRead)));
+    let result = rest(&process, output).await;
+    assert_eq!((result.stdout.as_str(), result.exit.code), ("", 0));
+}
+
+#[tokio::test]
+async fn the_directory_is_the_orders() {
+    let folder = tempfile::tempdir().expect("a directory");
+    for order in both(order(&["pwd"])) {
+        let path = folder.path().canonicalize().expect("it is there");
+        let result = result(oarlock_sandbox::Order { cwd: path.clone(), ..order }).await;
+        assert_eq!(result.stdout.trim_end(), path.to_str().expect("it is text"));
+    }
+}
+
+#[tokio::test]
+async fn the_environment_is_exactly_the_orders() {
+    for mut order in both(order(&["env"])) {
+        order.env.insert("GREETING".to_owned(), "hello = world\nagain".to_owned());
+        let result = result(order).await;
+        let mut lines: Vec<_> = result.stdout.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["GREETING=hello = world", "PATH=/usr/local/bin:/usr/bin:/bin", "again"]);
+    }
+}
+
+#[tokio::test]
+async fn everyone_who_waits_gets_the_same_answer() {
+    let (process, mut output) = spawn(shell("read line; exit 7"), Io::Pipe).await;
+    let waiting: Vec<_> = (0..5)
+        .map(|_| {
+            let process = process.clone();
+            tokio::spawn(async move { process.wait().await.code })
+        })
+        .collect();
+    assert_eq!(process.exit(), None);
+    process.write(b"go\n").await.expect("it reads");
+    for waiter in waiting {
+        assert_eq!(waiter.await.expect("it does not panic"), 7);
+    }
+    assert_eq!(process.wait().await.code, 7);
+    assert_eq!(process.exit().map(|exit| exit.code), Some(7));
+    assert_eq!(output.next().await, None);
+    assert_eq!(output.next().await, None);
+}
+
+#[tokio::test]
+async fn output_comes_before_the_end() {
+    let (process, mut output) = spawn(shell("echo early; read line; echo late >&2"), Io::Pipe).await;
+    read_until(&mut output, "early\n").await;
+    process.write(b"go\n").await.expect("it reads");
+    let chunk = output.next().await.expect("more output");
+    assert_eq!((chunk.stream, &chunk.bytes[..]), (OutputStream::Stderr, &b"late\n"[..]));
+    assert!(process.wait().await.success());
+}
+
+#[tokio::test]
+async fn output_waits_for_a_command_that_has_closed_its_own() {
+    let (process, mut output) = spawn(shell("exec >&- 2>&-; read line"), Io::Pipe).await;
+    let ended = async {
+        assert_eq!(output.next().await, None);
+        assert!(process.exit().is_some());
+    };
+    let go = async { process.write(b"go\n").await.expect("it reads") };
+    tokio::join!(ended, go);
+}

@@ -1,0 +1,13 @@
+//! Real commands, started the way the server starts them.
+
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
+mod basics;
+mod capture;
+mod descriptors;
+mod ending;
+mod errors;
+mod flood;
+mod many;
+mod support;
+mod terminal;
