@@ -67,6 +67,17 @@ impl Config {
         }
     }
 
+    /// The folders whose `rules/*.rules` count, lowest precedence first. Those of a project the user does not trust
+    /// are not among them.
+    pub fn rule_folders(&self) -> Vec<PathBuf> {
+        let of_layers =
+            self.layers.iter().filter(|layer| layer.is_enabled()).filter_map(|layer| layer.folder.clone());
+        let mut folders: Vec<PathBuf> = of_layers.chain([self.home.state().to_owned()]).collect();
+        let mut seen = std::collections::HashSet::new();
+        folders.retain(|folder| seen.insert(folder.clone()));
+        folders
+    }
+
     /// What to tell the user when flags are on that are not finished, unless that is switched off.
     pub fn unfinished_features_warning(&self) -> Option<String> {
         let unfinished = self.features.unfinished();

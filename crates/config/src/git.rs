@@ -1,20 +1,25 @@
 //! Finding the repository a folder belongs to, without running git.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::paths::normalize;
 
 /// The nearest folder at or above `folder` that holds one of the markers.
 pub(crate) fn marked_ancestor<'a>(folder: &'a Path, markers: &[String]) -> Option<&'a Path> {
-    folder
-        .ancestors()
-        .find(|ancestor| markers.iter().any(|marker| fs::symlink_metadata(ancestor.join(marker)).is_ok()))
+    folder.ancestors().find(|ancestor| markers.iter().any(|marker| is_marker(&ancestor.join(marker))))
+}
+
+/// Whether something marks the root of a project. While commands run, the sandbox puts sticky, empty folders where names
+/// are protected that do not exist; they mark nothing.
+pub fn is_marker(marker: &Path) -> bool {
+    fs::symlink_metadata(marker).is_ok_and(|found| !(found.is_dir() && found.mode() & 0o1000 != 0))
 }
 
 /// The root of the repository. A worktree counts as its main repository, so that one decision of trust covers both.
 pub(crate) fn repository_root(folder: &Path) -> Option<PathBuf> {
-    let root = folder.ancestors().find(|ancestor| fs::symlink_metadata(ancestor.join(".git")).is_ok())?;
+    let root = folder.ancestors().find(|ancestor| is_marker(&ancestor.join(".git")))?;
     Some(main_repository(root).unwrap_or_else(|| root.to_owned()))
 }
 

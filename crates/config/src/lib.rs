@@ -33,6 +33,7 @@ pub use env::Env;
 pub use error::ConfigError;
 pub use features::{FEATURES, Feature, Features};
 pub use flags::parse_flag;
+pub use git::is_marker;
 pub use home::Home;
 pub use layer::Layer;
 pub use loader::{LoadRequest, Loader, LoaderOptions, Overrides, Startup};

@@ -13,6 +13,7 @@ use crate::{ConfigError, ConfigWarning, Home, git};
 
 const FOLDER: &str = ".codex";
 const FILE: &str = "config.toml";
+const RULES: &str = "rules";
 
 /// What the user decided about a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -69,7 +70,9 @@ impl<'a> Project<'a> {
         let source = ConfigLayerSource::Project { dot_codex_folder: absolute_path(&settings)? };
         let mut layer = Layer::new(source, Some(settings.clone()));
         let read = layer.read(&settings.join(FILE), Base { folder: &settings, user });
-        if !matches!(read, Ok(false)) && !self.is_trusted(folder) {
+        // Rules alone have a say as well: one that allows a command takes the walls around it away.
+        let has_a_say = !matches!(read, Ok(false)) || settings.join(RULES).exists();
+        if has_a_say && !self.is_trusted(folder) {
             layer.disabled_reason = Some(format!(
                 "{} is not a trusted project. To use its settings, add it to {} with trust_level = \"trusted\" \
                  under [projects.\"{}\"].",

@@ -10,7 +10,9 @@ use crate::keys::ShellEnvironmentKeys;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Inherit {
+    /// Those programs commonly need: the core ones, and what says where tools are and how to talk to the user.
     #[default]
+    Common,
     All,
     /// Only those a shell cannot do without.
     Core,
@@ -43,7 +45,7 @@ impl From<&ShellEnvironmentKeys> for ShellEnvironmentPolicy {
     fn from(keys: &ShellEnvironmentKeys) -> Self {
         Self {
             inherit: keys.inherit.unwrap_or_default(),
-            ignore_default_excludes: keys.ignore_default_excludes.unwrap_or(true),
+            ignore_default_excludes: keys.ignore_default_excludes.unwrap_or(false),
             exclude: keys.exclude.clone().unwrap_or_default(),
             set: keys.set.clone().unwrap_or_default(),
             include_only: keys.include_only.clone().unwrap_or_default(),
@@ -53,13 +55,94 @@ impl From<&ShellEnvironmentKeys> for ShellEnvironmentPolicy {
 }
 
 const CORE: &[&str] = &["HOME", "LOGNAME", "PATH", "SHELL", "USER", "USERNAME", "TMPDIR", "TEMP", "TMP"];
-const DEFAULT_EXCLUDES: &[&str] = &["*KEY*", "*SECRET*", "*TOKEN*"];
+/// Patterns. Nothing that carries a password by custom, such as the address of a database, is among them.
+const COMMON: &[&str] = &[
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "TERM",
+    "COLORTERM",
+    "NO_COLOR",
+    "PAGER",
+    "EDITOR",
+    "VISUAL",
+    "PWD",
+    "HOSTNAME",
+    "XDG_*",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "CI",
+    "DEBIAN_FRONTEND",
+    "MANPATH",
+    "INFOPATH",
+    "LD_LIBRARY_PATH",
+    "PKG_CONFIG_PATH",
+    "CC",
+    "CXX",
+    "CFLAGS",
+    "CXXFLAGS",
+    "LDFLAGS",
+    "MAKEFLAGS",
+    "CMAKE_PREFIX_PATH",
+    "CARGO_HOME",
+    "CARGO_TARGET_DIR",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "RUSTFLAGS",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "GOPATH",
+    "GOROOT",
+    "GOBIN",
+    "GOCACHE",
+    "GOMODCACHE",
+    "GOFLAGS",
+    "JAVA_HOME",
+    "GRADLE_USER_HOME",
+    "MAVEN_HOME",
+    "MAVEN_OPTS",
+    "ANDROID_HOME",
+    "ANDROID_SDK_ROOT",
+    "NODE_ENV",
+    "NODE_PATH",
+    "NODE_OPTIONS",
+    "NVM_DIR",
+    "NVM_BIN",
+    "VOLTA_HOME",
+    "BUN_INSTALL",
+    "DENO_DIR",
+    "PNPM_HOME",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "CONDA_DEFAULT_ENV",
+    "UV_CACHE_DIR",
+    "POETRY_HOME",
+    "GEM_HOME",
+    "GEM_PATH",
+    "RBENV_ROOT",
+    "RUBYLIB",
+    "RUBYOPT",
+    "DOTNET_ROOT",
+    "NIX_PATH",
+    "NIX_PROFILES",
+    "HOMEBREW_PREFIX",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "CURL_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE",
+];
+const DEFAULT_EXCLUDES: &[&str] = &["*KEY*", "*SECRET*", "*TOKEN*", "*PASSWORD*", "*PASSWD*", "*CREDENTIAL*"];
 
 impl ShellEnvironmentPolicy {
     /// The variables a command gets, made from those of the server.
     pub fn apply(&self, variables: impl IntoIterator<Item = (String, String)>) -> BTreeMap<String, String> {
         let starts = |name: &str| match self.inherit {
             Inherit::All => true,
+            Inherit::Common => [CORE, COMMON].into_iter().flatten().any(|pattern| matches(pattern, name)),
             Inherit::Core => CORE.iter().any(|core| core.eq_ignore_ascii_case(name)),
             Inherit::None => false,
         };
@@ -138,16 +221,22 @@ mod tests {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let set = |name: &str| BTreeMap::from([(name.to_owned(), "w".to_owned())]);
         let cases = [
-            (base(), "API_KEY AWS_REGION EDITOR HOME PATH"),
+            (base(), "EDITOR HOME PATH"),
+            (ShellEnvironmentPolicy { inherit: Inherit::All, ..base() }, "AWS_REGION EDITOR HOME PATH"),
             (
-                ShellEnvironmentPolicy { ignore_default_excludes: false, ..base() },
-                "AWS_REGION EDITOR HOME PATH",
+                ShellEnvironmentPolicy { inherit: Inherit::All, ignore_default_excludes: true, ..base() },
+                "API_KEY AWS_REGION EDITOR HOME PATH",
             ),
             (ShellEnvironmentPolicy { inherit: Inherit::Core, ..base() }, "HOME PATH"),
             (ShellEnvironmentPolicy { inherit: Inherit::None, set: set("A"), ..base() }, "A"),
             (
-                ShellEnvironmentPolicy { exclude: texts(&["aws_*"]), set: set("AWS_X"), ..base() },
-                "API_KEY AWS_X EDITOR HOME PATH",
+                ShellEnvironmentPolicy {
+                    inherit: Inherit::All,
+                    exclude: texts(&["aws_*"]),
+                    set: set("AWS_X"),
+                    ..base()
+                },
+                "AWS_X EDITOR HOME PATH",
             ),
             (ShellEnvironmentPolicy { include_only: texts(&["p*"]), set: set("Z"), ..base() }, "PATH"),
         ];

@@ -1,9 +1,12 @@
 //! The tool calls of a response.
 
-use protocol::{FunctionCallOutputBody, ResponseItem};
+use protocol::{FunctionCallOutputBody, LocalShellAction, ResponseItem};
+use serde_json::json;
+
+use crate::Proposal;
 
 /// A call to be carried out.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
     pub call_id: String,
     pub name: String,
@@ -12,7 +15,7 @@ pub struct ToolCall {
 }
 
 /// What the model gave the tool.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolPayload {
     /// JSON, not yet parsed: what is wrong with it is for the model to read.
     Function { arguments: String },
@@ -26,15 +29,39 @@ pub(crate) struct OpenCall {
     pub(crate) call: ToolCall,
     pub(crate) began_ms: i64,
     pub(crate) runner: Runner,
+    /// May run beside others that may too.
+    pub(crate) parallel: bool,
+    /// What it is about to do, or does.
+    pub(crate) doing: Option<Box<Doing>>,
     pub(crate) output: Option<FunctionCallOutputBody>,
 }
 
 /// Who was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Runner {
+    /// Nobody yet: others have to end first.
+    Waiting,
     Tool,
     Client,
     Nobody,
+}
+
+/// The proposal at hand.
+#[derive(Debug, Clone)]
+pub(crate) struct Doing {
+    pub(crate) proposal: Proposal,
+    pub(crate) stage: Stage,
+    /// Clients saw the item begin and not yet end.
+    pub(crate) item_open: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// A client was asked.
+    Asked,
+    /// In the record as begun.
+    Begun,
+    Over,
 }
 
 impl OpenCall {
@@ -69,6 +96,12 @@ pub(crate) fn call_in(item: &ResponseItem) -> Option<ToolCall> {
             namespace: namespace.clone(),
             payload: ToolPayload::Function { arguments: arguments.clone() },
         }),
+        ResponseItem::LocalShellCall { call_id, id, action, .. } => Some(ToolCall {
+            call_id: call_id.clone().or_else(|| id.clone())?,
+            name: "local_shell".to_owned(),
+            namespace: None,
+            payload: ToolPayload::Function { arguments: local_shell_arguments(action) },
+        }),
         ResponseItem::CustomToolCall { call_id, name, input, .. } => Some(ToolCall {
             call_id: call_id.clone(),
             name: name.clone(),
@@ -77,6 +110,12 @@ pub(crate) fn call_in(item: &ResponseItem) -> Option<ToolCall> {
         }),
         _ => None,
     }
+}
+
+/// The provider's own way to ask for a command, in the words of the `shell` tool.
+fn local_shell_arguments(action: &LocalShellAction) -> String {
+    let LocalShellAction::Exec { command, timeout_ms, working_directory, .. } = action;
+    json!({ "command": command, "timeout_ms": timeout_ms, "workdir": working_directory }).to_string()
 }
 
 /// What the model reads of a call to a tool it was not offered.

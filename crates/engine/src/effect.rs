@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use model::PreparedRequest;
-use protocol::{DynamicToolCallParams, RolloutRecord, ServerNotification, TurnId, TurnStatus};
+use protocol::{GrantedPermissionProfile, RolloutRecord, ServerNotification, TurnId, TurnStatus};
 
-use crate::{Step, ToolCall};
+use crate::{Question, Step, ToolCall, Verdict};
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,22 +22,18 @@ pub enum Effect {
     RequestModel { attempt: u64, request: PreparedRequest },
     /// Give the attempt up.
     CancelModel { attempt: u64 },
-    /// Run a tool in the view its request was made from.
-    RunTool { call: ToolCall, step: Arc<Step> },
+    /// Run a tool in the view its request was made from, with what was granted on top since.
+    RunTool { call: ToolCall, turn_id: TurnId, step: Arc<Step>, grants: GrantedPermissionProfile },
+    /// Tell a running tool what became of its proposal.
+    Decide { call_id: String, number: u32, verdict: Verdict },
     /// Stop a running tool; its end is no longer of interest.
     CancelTool { call_id: String },
-    /// Ask a client.
-    AskClient(Question),
+    /// Ask a client. The answer comes back for this call.
+    AskClient { call_id: String, question: Box<Question> },
     /// The question no longer needs an answer.
     WithdrawQuestion { call_id: String },
     /// Send `Input::Woken` at this time (Unix milliseconds).
     Wake { at_ms: i64 },
     /// The turn is over. No effect of it follows.
     Finish(TurnStatus),
-}
-
-/// What is asked of a client.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Question {
-    DynamicTool(DynamicToolCallParams),
 }

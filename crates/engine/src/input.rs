@@ -9,7 +9,7 @@ use protocol::{
 };
 use serde_json::Value;
 
-use crate::Step;
+use crate::{Proposal, Reply, Step};
 
 /// What the user said: as clients show it, and as the model gets it (images already read).
 #[derive(Debug, Clone, PartialEq)]
@@ -61,9 +61,35 @@ pub enum Input {
         call_id: String,
         notification: Box<ServerNotification>,
     },
+    /// What a running tool wants to do next. It waits for `Effect::Decide`.
+    Proposed {
+        /// The turn its call was made in.
+        turn_id: TurnId,
+        call_id: String,
+        proposal: Box<Proposal>,
+    },
+    /// A client answered a tool's question; `Err` says why there is no usable answer.
+    Answered {
+        call_id: String,
+        reply: Box<Result<Reply, String>>,
+    },
     ToolFinished {
         call_id: String,
         outcome: ToolOutcome,
+    },
+    /// The end of an item that may have outlived its turn.
+    ItemEnded {
+        turn_id: TurnId,
+        item: Box<ThreadItem>,
+    },
+    /// Something clients should see of an item that may have outlived its turn.
+    Told(Box<ServerNotification>),
+    /// A command of the user's own: within the running turn, or as a turn of its own.
+    UserShell {
+        turn_id: TurnId,
+        call_id: String,
+        command: String,
+        step: Arc<Step>,
     },
     /// A client answered a dynamic tool call; `Err` says why there is no usable answer.
     DynamicToolAnswered {
@@ -86,6 +112,30 @@ pub struct ToolOutcome {
     pub output: FunctionCallOutputBody,
     /// The finished item, where clients see the tool as one.
     pub item: Option<Box<ThreadItem>>,
+    /// Whether it did what it was asked to.
+    pub success: bool,
+    /// What the turn has changed in files so far, when this call changed some.
+    pub diff: Option<String>,
+    /// What the model is warned of beside the output.
+    pub note: Option<String>,
+}
+
+impl ToolOutcome {
+    /// A text that says it worked.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            output: FunctionCallOutputBody::Text(text.into()),
+            item: None,
+            success: true,
+            diff: None,
+            note: None,
+        }
+    }
+
+    /// A text that says why it did not.
+    pub fn failure(text: impl Into<String>) -> Self {
+        Self { success: false, ..Self::text(text) }
+    }
 }
 
 /// Why an input was not accepted. Nothing changed.

@@ -33,7 +33,7 @@ pub(crate) fn prepare(ask: &Ask<'_>, input: Vec<Arc<ResponseItem>>) -> PreparedR
         instructions: step.base_instructions.to_string(),
         input,
         tools: if with_tools {
-            step.tools.iter().map(|tool| Arc::clone(&tool.json)).collect()
+            step.tools.iter().filter_map(|tool| tool.json.clone()).collect()
         } else {
             vec![]
         },

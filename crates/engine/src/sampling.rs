@@ -60,6 +60,11 @@ impl Sampling {
         self.calls.iter().all(|call| call.output.is_some())
     }
 
+    /// The stream has ended and every call has its output.
+    pub(crate) fn is_done(&self) -> bool {
+        !matches!(self.stream, Stream::Open) && self.calls_are_done()
+    }
+
     pub(crate) fn call_mut(&mut self, call_id: &str) -> Option<&mut OpenCall> {
         self.calls.iter_mut().find(|open| open.call.call_id == call_id && open.output.is_none())
     }

@@ -34,9 +34,20 @@ pub struct Step {
     pub current_date: String,
     pub timezone: String,
     pub tools: Vec<ToolSpec>,
+    /// Tools the model can look for; not yet advertised, so not callable.
+    pub deferred: Vec<ToolSpec>,
 }
 
 impl Step {
+    /// Offers the deferred tools that were looked for and found.
+    pub fn reveal(&mut self, found: &[String]) {
+        for name in found {
+            if let Some(at) = self.deferred.iter().position(|tool| tool.name == *name) {
+                self.tools.push(self.deferred.remove(at));
+            }
+        }
+    }
+
     pub fn tool(&self, name: &str) -> Option<&ToolSpec> {
         self.tools.iter().find(|tool| tool.name == name)
     }
@@ -47,8 +58,10 @@ impl Step {
 pub struct ToolSpec {
     pub name: String,
     pub kind: ToolKind,
-    /// As it stands in the request.
-    pub json: Arc<Value>,
+    /// As it stands in the request. Unset for another name of a tool, which answers without being advertised.
+    pub json: Option<Arc<Value>>,
+    /// May run beside others that may too.
+    pub parallel: bool,
 }
 
 /// Who runs a tool.

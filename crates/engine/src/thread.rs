@@ -1,5 +1,6 @@
 //! A thread as pure state: its lasting part and the turn it may be in.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use protocol::{
@@ -8,10 +9,12 @@ use protocol::{
 use serde_json::Value;
 
 use crate::context::Baseline;
+use crate::grants::NOTHING;
 use crate::history::History;
 use crate::ids::Stamp;
 use crate::status::Facts;
 use crate::turn::{Kind, Turn};
+use crate::turn_proposals::refuse_late;
 use crate::work::{Core, Work};
 use crate::{Effect, Input, Refusal};
 
@@ -45,6 +48,8 @@ impl Thread {
                 baseline,
                 facts: Facts::default(),
                 attempts: 0,
+                agreed: HashSet::new(),
+                grants: NOTHING,
                 raw_events: seed.raw_events,
             },
             turn: None,
@@ -72,6 +77,18 @@ impl Thread {
         self.accepts(&input)?;
         let mut work = Work::new(&mut self.core, stamp);
         self.turn = match (self.turn.take(), input) {
+            // An item may outlive the turn it began in.
+            (turn, Input::ItemEnded { turn_id, item }) => {
+                work.item_completed(&turn_id, *item);
+                turn
+            }
+            (turn, Input::Told(notification)) => {
+                work.emit(*notification);
+                turn
+            }
+            (None, Input::UserShell { turn_id, call_id, command, step }) => {
+                Some(Turn::shell(&mut work, turn_id, call_id, command, step))
+            }
             (None, Input::Start { turn_id, text, output_schema, step }) => {
                 Turn::start(&mut work, turn_id, text, output_schema, step)
             }
@@ -88,6 +105,10 @@ impl Thread {
                 if work.core.usage.is_some() {
                     work.estimate_tokens(&turn_id, &step);
                 }
+                None
+            }
+            (None, Input::Proposed { turn_id, call_id, proposal }) => {
+                refuse_late(&mut work, &turn_id, call_id, *proposal);
                 None
             }
             // Late news of a turn that is over is normal life, not a bug.
@@ -107,7 +128,7 @@ impl Thread {
             Input::Steer(_) => match running.map(|turn| turn.kind) {
                 None => Err(Refusal::NoActiveTurn),
                 Some(Kind::Compact) => Err(Refusal::NotSteerable(NonSteerableTurnKind::Compact)),
-                Some(Kind::Regular) => Ok(()),
+                Some(Kind::Regular | Kind::Shell) => Ok(()),
             },
             Input::Rollback { .. } if running.is_some() => Err(Refusal::RollbackWhileRunning),
             Input::Rollback { num_turns: 0, .. } => Err(Refusal::NothingToRollBack),

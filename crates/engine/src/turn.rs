@@ -5,18 +5,21 @@ use std::sync::Arc;
 
 use model::{FailureClass, ModelFailure, Purpose};
 use protocol::{
-    CodexErrorInfo, ErrorNotification, ItemId, ResponseItem, RolloutRecord, ServerNotification, ThreadItem,
-    TurnCompletedNotification, TurnError, TurnId, TurnStartedNotification, TurnStatus,
+    CodexErrorInfo, ErrorNotification, GrantedPermissionProfile, ItemId, ResponseItem, RolloutRecord,
+    ServerNotification, ThreadItem, TurnCompletedNotification, TurnError, TurnId, TurnStartedNotification,
+    TurnStatus,
 };
 use serde_json::Value;
 
 use crate::calls::{OpenCall, Runner};
 use crate::context::{turn_aborted, user_message};
+use crate::grants::NOTHING;
 use crate::input::UserText;
 use crate::request::{Ask, prepare};
 use crate::sampling::{Sampling, Stream};
 use crate::truncate::truncate_output;
 use crate::turn_compaction::{AfterCompaction, Compacting};
+use crate::turn_proposals::refuse_late;
 use crate::work::Work;
 use crate::{Effect, Input, Step};
 
@@ -25,6 +28,8 @@ use crate::{Effect, Input, Step};
 pub(crate) enum Kind {
     Regular,
     Compact,
+    /// The user's own command, and nothing for the model to do.
+    Shell,
 }
 
 #[derive(Debug, Clone)]
@@ -39,6 +44,14 @@ pub(crate) struct Turn {
     pub(crate) queued: VecDeque<Said>,
     /// A call id runs once in a turn, however often the model repeats it.
     pub(crate) seen_calls: HashSet<String>,
+    /// Commands of the user's own that run beside the model's work.
+    pub(crate) shells: Vec<OpenCall>,
+    /// What they gave, until the model can be told.
+    pub(crate) untold: Vec<ResponseItem>,
+    /// What was granted for this turn.
+    pub(crate) grants: GrantedPermissionProfile,
+    /// What the turn has changed in files.
+    pub(crate) diff: Option<String>,
     pub(crate) retries: u32,
     pub(crate) turn_state: Option<String>,
     pub(crate) rerouted: bool,
@@ -77,7 +90,7 @@ impl Said {
 }
 
 impl Turn {
-    fn new(work: &Work<'_>, id: TurnId, kind: Kind, step: Arc<Step>) -> Self {
+    pub(crate) fn new(work: &Work<'_>, id: TurnId, kind: Kind, step: Arc<Step>) -> Self {
         Self {
             id,
             kind,
@@ -87,6 +100,10 @@ impl Turn {
             phase: Phase::AwaitingStep,
             queued: VecDeque::new(),
             seen_calls: HashSet::new(),
+            shells: Vec::new(),
+            untold: Vec::new(),
+            grants: NOTHING,
+            diff: None,
             retries: 0,
             turn_state: None,
             rerouted: false,
@@ -137,27 +154,42 @@ impl Turn {
             Input::Steer(text) => self.queue(work, text),
             Input::ToolProgress { call_id, notification } => self.on_progress(work, &call_id, *notification),
             Input::ToolFinished { call_id, outcome } => {
+                if self.shells.iter().any(|shell| shell.call.call_id == call_id) {
+                    return self.on_shell_finished(work, &call_id, outcome);
+                }
                 self.on_tool_finished(work, &call_id, outcome);
                 return self.advance(work);
             }
+            Input::Proposed { turn_id, call_id, proposal } if turn_id == self.id => {
+                self.on_proposed(work, &call_id, *proposal);
+            }
+            Input::Proposed { turn_id, call_id, proposal } => {
+                refuse_late(work, &turn_id, call_id, *proposal);
+            }
+            Input::Answered { call_id, reply } => return self.on_answered(work, &call_id, *reply),
+            Input::UserShell { call_id, command, .. } => self.begin_shell(work, call_id, command),
             Input::DynamicToolAnswered { call_id, answer } => {
                 self.on_dynamic_answer(work, &call_id, answer);
                 return self.advance(work);
             }
             Input::StepCaptured(step) => self.next_request(work, step),
             Input::Woken => self.wake(work),
-            // Refused before they get here.
-            Input::Start { .. } | Input::Compact { .. } | Input::Rollback { .. } | Input::ReadBack { .. } => {
-            }
+            // Refused, or handled, before they get here.
+            Input::Start { .. }
+            | Input::Compact { .. }
+            | Input::Rollback { .. }
+            | Input::ReadBack { .. }
+            | Input::ItemEnded { .. }
+            | Input::Told(_) => {}
         }
         Some(self)
     }
 
-    fn record_start(&self, work: &mut Work<'_>) {
+    pub(crate) fn record_start(&self, work: &mut Work<'_>) {
         work.record(RolloutRecord::TurnStarted { turn_id: self.id.clone(), at_ms: self.began_ms });
     }
 
-    fn tell_start(&self, work: &mut Work<'_>) {
+    pub(crate) fn tell_start(&self, work: &mut Work<'_>) {
         work.set_status(|facts| {
             facts.running = true;
             facts.broken = false;
@@ -192,6 +224,7 @@ impl Turn {
 
     /// What was said meanwhile becomes part of the history.
     pub(crate) fn drain_queue(&mut self, work: &mut Work<'_>) {
+        self.untold.drain(..).for_each(|message| work.remember(&self.id, message));
         while let Some(said) = self.queued.pop_front() {
             work.remember(&self.id, user_message(said.text.content.clone()));
             self.tell_said(work, &said);
@@ -264,11 +297,10 @@ impl Turn {
             let output = call.output.clone().unwrap_or_else(|| call.aborted_after(work.stamp.now_ms));
             work.remember(&self.id, call.answer(truncate_output(output, truncation)));
         }
+        self.tell_diff(work);
         match stream {
             Stream::Broken(failure) => self.retry(work, failure, Retry::NewRequest),
-            Stream::Completed if !called && self.queued.is_empty() => {
-                self.finish(work, TurnStatus::Completed, None)
-            }
+            Stream::Completed if !called && self.queued.is_empty() => self.settle(work),
             Stream::Completed if self.is_full(work) => {
                 self.begin_compaction(work, AfterCompaction::Continue { keep_context: true });
                 Some(self)
@@ -317,7 +349,7 @@ impl Turn {
         work.emit(ServerNotification::Error(ErrorNotification { error, will_retry, thread_id, turn_id }));
     }
 
-    fn interrupt(mut self, work: &mut Work<'_>) -> Option<Self> {
+    pub(crate) fn interrupt(mut self, work: &mut Work<'_>) -> Option<Self> {
         self.stop_work(work);
         self.drain_queue(work);
         work.remember(&self.id, turn_aborted());
@@ -336,6 +368,7 @@ impl Turn {
 
     /// Ends what runs: the stream, the tools, the questions. What clients saw begin they see end.
     fn stop_work(&mut self, work: &mut Work<'_>) {
+        self.stop_shells(work);
         match std::mem::replace(&mut self.phase, Phase::AwaitingStep) {
             Phase::Sampling(mut sampling) => {
                 if matches!(sampling.stream, Stream::Open) {
@@ -365,12 +398,15 @@ impl Turn {
             Some(output) => output.clone(),
             None => {
                 match call.runner {
-                    Runner::Tool => work.effects.push(Effect::CancelTool { call_id }),
+                    Runner::Tool => {
+                        work.effects.push(Effect::CancelTool { call_id });
+                        self.stop_doing(work, call);
+                    }
                     Runner::Client => {
                         work.effects.push(Effect::WithdrawQuestion { call_id });
                         self.close_dynamic_call(work, call);
                     }
-                    Runner::Nobody => {}
+                    Runner::Nobody | Runner::Waiting => {}
                 }
                 call.aborted_after(work.stamp.now_ms)
             }

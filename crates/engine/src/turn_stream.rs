@@ -261,7 +261,7 @@ impl Turn {
         work.remember(&self.id, item);
         match done {
             Some(ThreadItem::AgentMessage { id, text, phase, .. }) if self.in_plan_mode() => {
-                self.finish_planned_message(work, active, id, &text, phase);
+                self.finish_planned_message(work, active, &id, &text, phase);
             }
             Some(done) => {
                 if active.is_none() {
@@ -277,7 +277,7 @@ impl Turn {
         &self,
         work: &mut Work<'_>,
         active: Option<Active>,
-        id: ItemId,
+        id: &ItemId,
         text: &str,
         phase: Option<protocol::MessagePhase>,
     ) {
@@ -298,11 +298,12 @@ impl Turn {
         }
         if message_started || !text.trim().is_empty() {
             let text = without_citations(&text);
-            let message = ThreadItem::AgentMessage { id, text, phase, memory_citation: None };
+            let message =
+                |text| ThreadItem::AgentMessage { id: id.clone(), text, phase, memory_citation: None };
             if !message_started {
-                work.item_started(&self.id, message.clone());
+                work.item_started(&self.id, message(String::new()));
             }
-            work.item_completed(&self.id, message);
+            work.item_completed(&self.id, message(text));
         }
     }
 

@@ -1,12 +1,13 @@
 //! What every step of a turn works with: the thread's lasting state, the stamp, and the effects so far.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use protocol::{
-    AccountRateLimitsUpdatedNotification, ItemCompletedNotification, ItemStartedNotification,
-    RateLimitSnapshot, RawResponseItemCompletedNotification, ResponseItem, RolloutRecord, ServerNotification,
-    ThreadId, ThreadItem, ThreadStatusChangedNotification, ThreadTokenUsage,
-    ThreadTokenUsageUpdatedNotification, TokenUsageBreakdown, TurnId,
+    AccountRateLimitsUpdatedNotification, GrantedPermissionProfile, ItemCompletedNotification,
+    ItemStartedNotification, RateLimitSnapshot, RawResponseItemCompletedNotification, ResponseItem,
+    RolloutRecord, ServerNotification, ThreadId, ThreadItem, ThreadStatusChangedNotification,
+    ThreadTokenUsage, ThreadTokenUsageUpdatedNotification, TokenUsageBreakdown, TurnId,
 };
 
 use crate::context::{self, Baseline};
@@ -27,6 +28,10 @@ pub(crate) struct Core {
     pub(crate) facts: Facts,
     /// Number of the last attempt at any request.
     pub(crate) attempts: u64,
+    /// What a client agreed to for as long as the thread is loaded.
+    pub(crate) agreed: HashSet<String>,
+    /// What a client granted for as long as the thread is loaded.
+    pub(crate) grants: GrantedPermissionProfile,
     /// Clients of this thread asked for the model's items as they are.
     pub(crate) raw_events: bool,
 }

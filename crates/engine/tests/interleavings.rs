@@ -8,10 +8,10 @@ mod support;
 use std::sync::Arc;
 
 use model::{FailureClass, ModelFailure, StreamEvent};
-use oarlock_engine::{Input, ToolOutcome};
+use oarlock_engine::{Input, Reply, ToolOutcome};
 use proptest::prelude::*;
-use protocol::{DynamicToolCallResponse, FunctionCallOutputBody, TurnId};
-use support::{Fixture, added, call, completed, done, message, said, text};
+use protocol::{CommandExecutionApprovalDecision as Decision, DynamicToolCallResponse, TurnId};
+use support::{Fixture, added, call, completed, done, message, proposal, said, text};
 
 #[derive(Debug, Clone, Copy)]
 enum Move {
@@ -24,6 +24,9 @@ enum Move {
     Break(u8),
     ToolEnds(u8),
     ClientAnswers(u8, bool),
+    Proposes(u8, bool),
+    Answers(u8, u8),
+    UserShell(u8),
     Captured,
     Woken,
     StorageFails,
@@ -47,6 +50,9 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         2 => any::<u8>().prop_map(Move::Break),
         4 => any::<u8>().prop_map(Move::ToolEnds),
         3 => (any::<u8>(), any::<bool>()).prop_map(|(id, ok)| Move::ClientAnswers(id, ok)),
+        5 => (any::<u8>(), any::<bool>()).prop_map(|(id, asks)| Move::Proposes(id, asks)),
+        4 => (any::<u8>(), any::<u8>()).prop_map(|(id, kind)| Move::Answers(id, kind)),
+        1 => any::<u8>().prop_map(Move::UserShell),
         4 => Just(Move::Captured),
         3 => Just(Move::Woken),
         1 => Just(Move::StorageFails),
@@ -63,12 +69,29 @@ fn model_event(kind: u8) -> StreamEvent {
         4 => added(serde_json::json!({ "type": "reasoning", "id": format!("r{id}"), "summary": [] })),
         5 => StreamEvent::ReasoningSummaryDelta { summary_index: i64::from(id), delta: "s".into() },
         6 => done(serde_json::json!({ "type": "reasoning", "id": format!("r{id}"), "summary": [] })),
+        7 if kind >= 128 => done(call(&format!("long{id}"), "update_plan", "{}")),
         7 => done(call(&format!("c{id}"), "update_plan", "{}")),
         8 => done(call(&format!("c{id}"), "lookup", "{}")),
         9 => done(serde_json::json!({ "type": "web_search_call", "id": format!("w{id}") })),
         10 => StreamEvent::ReasoningSummaryPartAdded { summary_index: 0 },
         _ => completed(i64::from(kind) * 10),
     }
+}
+
+/// A call of the model's, or the last command of the user's.
+fn any_call(id: u8) -> String {
+    if id >= 192 { format!("long{}", id % 4) } else { format!("c{}", id % 4) }
+}
+
+fn reply(kind: u8) -> Result<Reply, String> {
+    Ok(Reply::Command(match kind % 6 {
+        0 | 1 => Decision::Accept,
+        2 => Decision::AcceptForSession,
+        3 => Decision::AcceptWithExecpolicyAmendment { execpolicy_amendment: vec!["touch".into()] },
+        4 => Decision::Decline,
+        _ if kind > 128 => Decision::Cancel,
+        _ => return Err("the client is gone".into()),
+    }))
 }
 
 fn play(fixture: &mut Fixture, number: usize, one: Move) {
@@ -95,10 +118,25 @@ fn play(fixture: &mut Fixture, number: usize, one: Move) {
             };
             Input::Model { attempt: fixture.attempt, event: Err(failure) }
         }
-        Move::ToolEnds(id) => Input::ToolFinished {
-            call_id: format!("c{}", id % 4),
-            outcome: ToolOutcome { output: FunctionCallOutputBody::Text("ok".into()), item: None },
-        },
+        Move::ToolEnds(id) => Input::ToolFinished { call_id: any_call(id), outcome: ToolOutcome::text("ok") },
+        Move::Proposes(id, asks) => {
+            let call_id = any_call(id);
+            // Tools count their proposals, and wait for each.
+            let number = u32::try_from(number).expect("few");
+            let proposal = proposal(&call_id, number, asks);
+            if !fixture.may_propose(&call_id) {
+                return;
+            }
+            let Some(turn_id) = fixture.thread.active_turn().cloned() else { return };
+            Input::Proposed { turn_id, call_id, proposal }
+        }
+        Move::Answers(id, kind) => {
+            fixture.answer(&any_call(id), reply(kind));
+            return;
+        }
+        Move::UserShell(id) => {
+            Input::UserShell { turn_id, call_id: format!("s{number}-{id}"), command: "ls".into(), step }
+        }
         Move::ClientAnswers(id, ok) => Input::DynamicToolAnswered {
             call_id: format!("c{}", id % 4),
             answer: if ok {

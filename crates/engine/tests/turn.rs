@@ -8,8 +8,8 @@ use std::sync::Arc;
 use model::{FailureClass, ModelFailure, Opened, StreamEvent};
 use oarlock_engine::{Input, Refusal, ToolOutcome};
 use protocol::{
-    CollaborationMode, DynamicToolCallOutputContentItem, DynamicToolCallResponse, FunctionCallOutputBody,
-    ModeKind, RateLimitSnapshot, Settings, TurnId,
+    CollaborationMode, DynamicToolCallOutputContentItem, DynamicToolCallResponse, ModeKind,
+    RateLimitSnapshot, Settings, TurnId,
 };
 use support::{Fixture, added, call, completed, done, event, message, said, text};
 
@@ -98,7 +98,7 @@ fn a_tool_call_is_answered_and_the_turn_goes_on() {
     fixture.model(done(call("c1", "update_plan", "{}")));
     check(&mut fixture, &["record responseItem function_call \"c1\"", "run c1 update_plan"]);
     fixture.model(completed(10)).take();
-    let outcome = ToolOutcome { output: FunctionCallOutputBody::Text("Plan updated".into()), item: None };
+    let outcome = ToolOutcome::text("Plan updated");
     fixture.put(Input::ToolFinished { call_id: "c1".into(), outcome });
     check(&mut fixture, &["record responseItem output \"c1\": \"Plan updated\"", "capture"]);
     fixture.captured();
@@ -117,7 +117,7 @@ fn outputs_go_back_in_call_order_and_a_repeated_call_runs_once() {
     let runs: Vec<String> = fixture.take().into_iter().filter(|line| line.starts_with("run")).collect();
     assert_eq!(runs, ["run c1 update_plan", "run c2 update_plan"]);
     for id in ["c2", "c1"] {
-        let outcome = ToolOutcome { output: FunctionCallOutputBody::Text(id.into()), item: None };
+        let outcome = ToolOutcome::text(id);
         fixture.put(Input::ToolFinished { call_id: id.into(), outcome });
     }
     check(
@@ -225,7 +225,7 @@ fn an_interrupt_ends_everything_that_was_begun() {
         ],
     );
     fixture.assert_all_closed();
-    let outcome = ToolOutcome { output: FunctionCallOutputBody::Text("late".into()), item: None };
+    let outcome = ToolOutcome::text("late");
     fixture.put(Input::ToolFinished { call_id: "c1".into(), outcome }).model(text("late"));
     check(&mut fixture, &[]);
 }
@@ -264,7 +264,7 @@ fn calls_of_a_broken_stream_are_not_hidden() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi");
     fixture.model(done(call("c1", "update_plan", "{}"))).breaks(ModelFailure::stream("gone")).take();
-    let outcome = ToolOutcome { output: FunctionCallOutputBody::Text("ran".into()), item: None };
+    let outcome = ToolOutcome::text("ran");
     fixture.put(Input::ToolFinished { call_id: "c1".into(), outcome });
     check(
         &mut fixture,

@@ -37,6 +37,20 @@ fn only_a_trusted_project_has_a_say() {
 }
 
 #[test]
+fn rules_of_a_project_count_only_when_trusted() {
+    for (path, level) in [("$/repo", "trusted"), ("$/repo", "untrusted"), ("$/elsewhere", "trusted")] {
+        let is_trusted = (path, level) == ("$/repo", "trusted");
+        let machine = Machine::with(&decided(path, level))
+            .dir("repo/.git")
+            .file("repo/.codex/rules/own.rules", "prefix_rule(pattern=[\"make\"])\n")
+            .cwd("repo");
+        let folders = machine.load().rule_folders();
+        assert_eq!(folders.iter().any(|folder| folder.ends_with("repo/.codex")), is_trusted, "{folders:?}");
+        assert!(folders.contains(&machine.load().home.state().to_owned()), "{folders:?}");
+    }
+}
+
+#[test]
 fn a_project_cannot_trust_itself() {
     let machine = Machine::new()
         .dir("repo/.git")

@@ -14,8 +14,8 @@ fn nothing_set_means_the_defaults() {
     assert_eq!(config.project_docs.max_bytes, 32_768);
     assert_eq!(config.tools.background_terminal_max_timeout_ms, 300_000);
     assert_eq!((config.agents.max_threads, config.agents.max_depth), (6, 1));
-    assert_eq!(config.permissions.shell_environment.inherit, Inherit::All);
-    assert!(config.permissions.shell_environment.ignore_default_excludes);
+    assert_eq!(config.permissions.shell_environment.inherit, Inherit::Common);
+    assert!(!config.permissions.shell_environment.ignore_default_excludes);
     assert!(config.permissions.allow_login_shell && config.feedback_enabled);
     assert_eq!(config.history.persistence, HistoryPersistence::SaveAll);
     assert_eq!(config.login.chatgpt_base_url, "https://chatgpt.com/backend-api/");

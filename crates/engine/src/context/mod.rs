@@ -15,7 +15,8 @@ use crate::Step;
 pub(crate) use environment::Environment;
 pub(crate) use permissions::Permissions;
 pub(crate) use texts::{
-    CollaborationText, DeveloperInstructions, ModelSwitch, PersonalityText, ProjectInstructions, TurnAborted,
+    CollaborationText, DeveloperInstructions, ModelSwitch, PersonalityText, ProjectInstructions, SavedPrefix,
+    TurnAborted, UserShellCommand,
 };
 
 /// The role a fragment is shown under.
@@ -44,7 +45,7 @@ pub(crate) const MARKERS: &[(&str, &str)] = &[
     (ProjectInstructions::START, ProjectInstructions::END),
     (Environment::START, Environment::END),
     ("<skill>", "</skill>"),
-    ("<user_shell_command>", "</user_shell_command>"),
+    (UserShellCommand::START, UserShellCommand::END),
     (TurnAborted::START, TurnAborted::END),
     ("<subagent_notification>", "</subagent_notification>"),
     ("<hook_prompt", "</hook_prompt>"),
@@ -122,7 +123,17 @@ pub(crate) fn update(previous: &Baseline, step: &Step) -> Vec<ResponseItem> {
 
 /// The mark an interrupted turn leaves.
 pub fn turn_aborted() -> ResponseItem {
-    user_message(vec![ContentItem::InputText { text: TurnAborted.render() }])
+    alone(&TurnAborted)
+}
+
+/// A fragment in a message of its own.
+pub(crate) fn alone<F: Fragment>(fragment: &F) -> ResponseItem {
+    let content = vec![ContentItem::InputText { text: fragment.render() }];
+    let role = match F::ROLE {
+        Role::Developer => "developer",
+        Role::ContextualUser => "user",
+    };
+    ResponseItem::Message { id: None, role: role.to_owned(), content, end_turn: None, phase: None }
 }
 
 #[derive(Default)]

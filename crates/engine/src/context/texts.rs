@@ -104,3 +104,30 @@ impl Fragment for TurnAborted {
             .to_owned()
     }
 }
+
+/// A command of the user's own, with what it gave.
+pub(crate) struct UserShellCommand<'a> {
+    pub(crate) command: &'a str,
+    pub(crate) result: &'a str,
+}
+
+impl Fragment for UserShellCommand<'_> {
+    const ROLE: Role = Role::ContextualUser;
+    const START: &'static str = "<user_shell_command>";
+    const END: &'static str = "</user_shell_command>";
+    fn body(&self) -> String {
+        format!("\n<command>\n{}\n</command>\n<result>\n{}\n</result>\n", self.command, self.result)
+    }
+}
+
+/// The user allowed commands that begin like this for good.
+pub(crate) struct SavedPrefix<'a>(pub(crate) &'a [String]);
+
+impl Fragment for SavedPrefix<'_> {
+    const ROLE: Role = Role::Developer;
+    fn body(&self) -> String {
+        let words: Vec<_> =
+            self.0.iter().map(|word| serde_json::Value::from(word.as_str()).to_string()).collect();
+        format!("Approved command prefix saved:\n- [{}]", words.join(", "))
+    }
+}

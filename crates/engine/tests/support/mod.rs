@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use model::{ModelFailure, StreamEvent, parse_event};
 use oarlock_engine::{
-    Effect, Input, ModelInfo, Question, Refusal, Stamp, Step, Thread, ThreadSeed, ToolKind, ToolSpec,
-    Truncation, UserText,
+    Effect, Input, ModelInfo, Proposal, Question, Refusal, Reply, Stamp, Step, Thread, ThreadSeed, ToolKind,
+    ToolSpec, Truncation, UserText, Verdict,
 };
 use protocol::{
-    AskForApproval, ContentItem, ReadOnlyAccess, RolloutRecord, SandboxPolicy, ServerNotification, ThreadId,
-    ThreadItem, TurnId, UserInput,
+    AskForApproval, CommandExecutionSource, CommandExecutionStatus, ContentItem, ItemId, OperationRecord,
+    OperationType, ReadOnlyAccess, RolloutRecord, SandboxPolicy, ServerNotification, ThreadId, ThreadItem,
+    ToolEffects, TurnId, UserInput,
 };
 use serde_json::{Value, json};
 
@@ -20,7 +21,8 @@ pub(crate) fn step() -> Step {
     let tool = |name: &str, kind| ToolSpec {
         name: name.to_owned(),
         kind,
-        json: Arc::new(json!({ "type": "function", "name": name })),
+        json: Some(Arc::new(json!({ "type": "function", "name": name }))),
+        parallel: true,
     };
     Step {
         model: ModelInfo {
@@ -50,6 +52,7 @@ pub(crate) fn step() -> Step {
         current_date: "2026-11-15".into(),
         timezone: "Etc/UTC".into(),
         tools: vec![tool("update_plan", ToolKind::Builtin), tool("lookup", ToolKind::Dynamic)],
+        deferred: Vec::new(),
     }
 }
 
@@ -105,6 +108,12 @@ struct Watch {
     recorded_items: Vec<ThreadItem>,
     in_turn: bool,
     completed_turns: u32,
+    /// Operations in the record as begun and not as ended.
+    begun: BTreeSet<String>,
+    /// Questions that are open, by call.
+    asked: BTreeSet<String>,
+    /// Calls of clients' tools, by call. A call that ends stays here: its id is not used again in its turn.
+    called: BTreeSet<String>,
 }
 
 impl Fixture {
@@ -195,8 +204,21 @@ impl Fixture {
     }
 
     pub(crate) fn assert_all_closed(&self) {
-        assert!(self.watch.open_items.is_empty(), "started and never completed: {:?}", self.watch.open_items);
+        let open: Vec<_> = self.watch.open_items.iter().filter(|id| !id.starts_with(OUTLIVING)).collect();
+        assert!(open.is_empty(), "started and never completed: {open:?}");
         assert!(!self.watch.in_turn);
+    }
+
+    /// A tool proposes one thing at a time.
+    pub(crate) fn may_propose(&self, call_id: &str) -> bool {
+        !self.watch.asked.contains(call_id)
+            && !self.watch.begun.iter().any(|id| id.contains(&format!(":{call_id}")))
+    }
+
+    /// A client answers a tool's question.
+    pub(crate) fn answer(&mut self, call_id: &str, reply: Result<Reply, String>) -> &mut Self {
+        self.watch.asked.remove(call_id);
+        self.put(Input::Answered { call_id: call_id.to_owned(), reply: Box::new(reply) })
     }
 
     pub(crate) fn completed_turns(&self) -> u32 {
@@ -226,9 +248,45 @@ impl Watch {
                 if let RolloutRecord::ThreadItem { item, .. } = &**record {
                     self.recorded_items.push(item.clone());
                 }
+                if let RolloutRecord::Operation { operation } = &**record {
+                    self.check_operation(operation);
+                }
+            }
+            Effect::Decide { call_id, number, verdict: Verdict::Run { .. } } => {
+                let name = operation_name(call_id, *number);
+                assert!(
+                    self.begun.iter().any(|id| id.ends_with(&name)),
+                    "{name} runs without a record of it"
+                );
+            }
+            Effect::AskClient { call_id, question } => {
+                let open = match **question {
+                    Question::DynamicTool(_) => &mut self.called,
+                    _ => &mut self.asked,
+                };
+                assert!(open.insert(call_id.clone()), "one question of a call at a time");
+            }
+            Effect::WithdrawQuestion { call_id } => {
+                let was_open = self.asked.remove(call_id) || self.called.remove(call_id);
+                assert!(was_open, "withdrawn without being open");
             }
             Effect::Emit(notification) => self.check_told(notification),
             Effect::Finish(_) => assert!(!self.in_turn, "turn/completed comes before the end"),
+            _ => {}
+        }
+    }
+
+    fn check_operation(&mut self, operation: &OperationRecord) {
+        match operation {
+            OperationRecord::Started { operation_id, .. } => {
+                assert!(self.begun.insert(operation_id.to_string()), "begun twice: {operation_id}");
+            }
+            OperationRecord::Finished { operation_id, .. } => {
+                assert!(
+                    self.begun.remove(operation_id.as_str()),
+                    "ended without a beginning: {operation_id}"
+                );
+            }
             _ => {}
         }
     }
@@ -243,7 +301,10 @@ impl Watch {
             }
             ServerNotification::TurnCompleted(_) => {
                 assert!(self.in_turn, "one end per turn");
-                assert!(self.open_items.is_empty(), "open at the end: {:?}", self.open_items);
+                let open: Vec<_> = self.open_items.iter().filter(|id| !id.starts_with(OUTLIVING)).collect();
+                assert!(open.is_empty(), "open at the end: {open:?}");
+                assert!(self.begun.is_empty(), "begun and not ended: {:?}", self.begun);
+                self.called.clear();
                 self.in_turn = false;
                 self.completed_turns += 1;
             }
@@ -263,6 +324,43 @@ impl Watch {
     }
 }
 
+fn operation_name(call_id: &str, number: u32) -> String {
+    if number == 0 { format!(":{call_id}") } else { format!(":{call_id}:{number}") }
+}
+
+/// What a tool wants to do: a command, asked about or not.
+pub(crate) fn proposal(call_id: &str, number: u32, asks: bool) -> Box<Proposal> {
+    let item = ThreadItem::CommandExecution {
+        id: ItemId::new(call_id),
+        command: "touch x".into(),
+        cwd: "/repo".into(),
+        process_id: None,
+        source: CommandExecutionSource::Agent,
+        status: CommandExecutionStatus::InProgress,
+        command_actions: vec![],
+        aggregated_output: None,
+        exit_code: None,
+        duration_ms: None,
+    };
+    let question = serde_json::from_value(json!({
+        "threadId": "", "turnId": "", "itemId": "", "command": "touch x", "cwd": "/repo",
+    }));
+    Box::new(Proposal {
+        number,
+        kind: OperationType::Command,
+        effects: ToolEffects::Once,
+        item: Some(Box::new(item)),
+        outlives: call_id.starts_with(OUTLIVING),
+        arguments: json!({ "argv": ["touch", "x"] }),
+        digest: "sha256:d".into(),
+        question: asks.then(|| Box::new(Question::Command(question.expect("fits")))),
+        session_keys: vec!["touch x".into()],
+    })
+}
+
+/// Items of such calls may outlive their turn.
+pub(crate) const OUTLIVING: &str = "long";
+
 /// One effect as one short line.
 fn shown(effect: &Effect) -> String {
     match effect {
@@ -275,6 +373,12 @@ fn shown(effect: &Effect) -> String {
                 }
                 RolloutRecord::ThreadItem { item, .. } => format!(" {}", item_line(item)),
                 RolloutRecord::TurnEnded { status, .. } => format!(" {status:?}"),
+                RolloutRecord::Operation { .. } => {
+                    format!(
+                        " {}",
+                        value["operation"]["state"].as_str().or(value["state"].as_str()).unwrap_or("?")
+                    )
+                }
                 _ => String::new(),
             };
             format!("record {}{detail}", value["kind"].as_str().unwrap_or_default())
@@ -284,7 +388,24 @@ fn shown(effect: &Effect) -> String {
         Effect::CancelModel { attempt } => format!("cancel {attempt}"),
         Effect::RunTool { call, .. } => format!("run {} {}", call.call_id, call.name),
         Effect::CancelTool { call_id } => format!("cancel tool {call_id}"),
-        Effect::AskClient(Question::DynamicTool(params)) => format!("ask {} {}", params.call_id, params.tool),
+        Effect::AskClient { call_id, question } => match &**question {
+            Question::DynamicTool(params) => format!("ask {call_id} {}", params.tool),
+            Question::Command(params) => {
+                format!("ask {call_id} command {}", params.command.as_deref().unwrap_or(""))
+            }
+            Question::FileChange(_) => format!("ask {call_id} patch"),
+            Question::Permissions(_) => format!("ask {call_id} permissions"),
+            Question::UserInput(_) => format!("ask {call_id} input"),
+        },
+        Effect::Decide { call_id, number, verdict } => {
+            let verdict = match verdict {
+                Verdict::Run { agreed, .. } => format!("run agreed={agreed}"),
+                Verdict::Permissions(_) => "permissions".to_owned(),
+                Verdict::UserInput(_) => "input".to_owned(),
+                Verdict::Declined => "declined".to_owned(),
+            };
+            format!("decide {call_id} {number} {verdict}")
+        }
         Effect::WithdrawQuestion { call_id } => format!("withdraw {call_id}"),
         Effect::Wake { .. } => "wake".to_owned(),
         Effect::ReadBack { .. } => "read back".to_owned(),
@@ -328,6 +449,7 @@ fn item_line(item: &ThreadItem) -> String {
         ThreadItem::Reasoning { summary, .. } => format!("reasoning {summary:?}"),
         ThreadItem::DynamicToolCall { status, .. } => format!("dynamic {status:?}"),
         ThreadItem::ContextCompaction { .. } => "compaction".to_owned(),
+        ThreadItem::CommandExecution { status, .. } => format!("command {status:?}"),
         other => format!("{other:?}"),
     }
 }

@@ -1,0 +1,345 @@
+//! What tools want to do: shown, decided, recorded, and only then done.
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
+mod support;
+
+use std::sync::Arc;
+
+use oarlock_engine::{Input, Reply, ToolOutcome};
+use protocol::{
+    CommandExecutionApprovalDecision as Decision, GrantedPermissionProfile, PermissionGrantScope,
+    PermissionsRequestApprovalResponse, TurnId,
+};
+use serde_json::json;
+use support::{Fixture, call, completed, done, message, proposal};
+
+#[track_caller]
+fn check(fixture: &mut Fixture, expected: &[&str]) {
+    assert_eq!(fixture.take(), expected);
+}
+
+fn decided(decision: Decision) -> Result<Reply, String> {
+    Ok(Reply::Command(decision))
+}
+
+/// A turn with one running call.
+fn called(ids: &[&str]) -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.start("u1", "go");
+    for id in ids {
+        fixture.model(done(call(id, "update_plan", "{}")));
+    }
+    fixture.model(completed(10)).take();
+    fixture
+}
+
+fn propose(fixture: &mut Fixture, call_id: &str, number: u32, asks: bool) {
+    fixture.put(Input::Proposed {
+        turn_id: TurnId::new("u1"),
+        call_id: call_id.into(),
+        proposal: proposal(call_id, number, asks),
+    });
+}
+
+fn finish(fixture: &mut Fixture, call_id: &str) {
+    fixture.put(Input::ToolFinished { call_id: call_id.into(), outcome: ToolOutcome::text("ran") });
+}
+
+const BEGINS: &[&str] = &["record operation started", "record threadItem command InProgress"];
+
+#[test]
+fn what_the_policy_allows_is_recorded_before_it_runs() {
+    let mut fixture = called(&["c1"]);
+    propose(&mut fixture, "c1", 0, false);
+    check(
+        &mut fixture,
+        &[
+            "record operation proposed",
+            BEGINS[0],
+            BEGINS[1],
+            "item/started command InProgress",
+            "decide c1 0 run agreed=false",
+        ],
+    );
+    finish(&mut fixture, "c1");
+    check(
+        &mut fixture,
+        &[
+            "record operation finished",
+            "record threadItem command Completed",
+            "item/completed command Completed",
+            "record responseItem output \"c1\": \"ran\"",
+            "capture",
+        ],
+    );
+}
+
+#[test]
+fn a_client_sees_what_will_run_before_it_says_yes() {
+    let mut fixture = called(&["c1"]);
+    propose(&mut fixture, "c1", 0, true);
+    check(
+        &mut fixture,
+        &[
+            "record operation proposed",
+            "item/started command InProgress",
+            "thread/status/changed active",
+            "ask c1 command touch x",
+        ],
+    );
+    fixture.answer("c1", decided(Decision::Accept));
+    check(
+        &mut fixture,
+        &[
+            "record operation decided",
+            "thread/status/changed active",
+            BEGINS[0],
+            BEGINS[1],
+            "decide c1 0 run agreed=true",
+        ],
+    );
+    // An answer counts once.
+    fixture.answer("c1", decided(Decision::Cancel));
+    check(&mut fixture, &[]);
+}
+
+#[test]
+fn a_no_ends_the_item_once_and_the_turn_goes_on() {
+    for (reply, status) in [
+        (decided(Decision::Decline), "Declined"),
+        (decided(Decision::AcceptWithCommandOverride { command: vec!["ls".into()] }), "Declined"),
+        (Err("refused".to_owned()), "Failed"),
+        (Ok(Reply::Permissions(nothing())), "Declined"),
+    ] {
+        let mut fixture = called(&["c1"]);
+        propose(&mut fixture, "c1", 0, true);
+        fixture.take();
+        fixture.answer("c1", reply);
+        check(
+            &mut fixture,
+            &[
+                "record operation decided",
+                "record operation withdrawn",
+                &format!("record threadItem command {status}"),
+                &format!("item/completed command {status}"),
+                "thread/status/changed active",
+                "decide c1 0 declined",
+            ],
+        );
+        finish(&mut fixture, "c1");
+        check(&mut fixture, &["record responseItem output \"c1\": \"ran\"", "capture"]);
+    }
+}
+
+#[test]
+fn cancel_ends_the_turn() {
+    let mut fixture = called(&["c1"]);
+    propose(&mut fixture, "c1", 0, true);
+    fixture.take();
+    fixture.answer("c1", decided(Decision::Cancel));
+    let trace = fixture.take();
+    assert!(trace.contains(&"item/completed command Declined".to_owned()), "{trace:?}");
+    assert!(trace.contains(&"turn/completed interrupted".to_owned()), "{trace:?}");
+    assert!(!trace.iter().any(|line| line.starts_with("decide")), "{trace:?}");
+    fixture.assert_all_closed();
+}
+
+#[test]
+fn an_interrupt_withdraws_the_question_and_nothing_runs() {
+    let mut fixture = called(&["c1"]);
+    propose(&mut fixture, "c1", 0, true);
+    fixture.take();
+    fixture.put(Input::Interrupt);
+    check(
+        &mut fixture,
+        &[
+            "cancel tool c1",
+            "record operation withdrawn",
+            "withdraw c1",
+            "record threadItem command Declined",
+            "item/completed command Declined",
+            "record responseItem output \"c1\": \"aborted by user after 0.1s\"",
+            "record responseItem user: <turn_aborted>",
+            "record turnEnded Interrupted",
+            "thread/status/changed idle",
+            "turn/completed interrupted",
+            "finish Interrupted",
+        ],
+    );
+    fixture.answer("c1", decided(Decision::Accept));
+    check(&mut fixture, &[]);
+}
+
+#[test]
+fn a_yes_for_the_session_is_not_asked_for_again() {
+    let mut fixture = called(&["c1", "c2"]);
+    propose(&mut fixture, "c1", 0, true);
+    fixture.answer("c1", decided(Decision::AcceptForSession)).take();
+    propose(&mut fixture, "c2", 0, true);
+    let trace = fixture.take();
+    assert_eq!(trace.last().map(String::as_str), Some("decide c2 0 run agreed=true"));
+    assert!(!trace.iter().any(|line| line.starts_with("ask")), "{trace:?}");
+}
+
+#[test]
+fn a_saved_prefix_is_told_to_the_model() {
+    let mut fixture = called(&["c1"]);
+    propose(&mut fixture, "c1", 0, true);
+    fixture.take();
+    let execpolicy_amendment = vec!["touch".to_owned(), "a b".to_owned()];
+    fixture.answer("c1", decided(Decision::AcceptWithExecpolicyAmendment { execpolicy_amendment }));
+    let trace = fixture.take();
+    assert!(
+        trace.contains(&"record responseItem developer: Approved command prefix saved:".to_owned()),
+        "{trace:?}"
+    );
+}
+
+#[test]
+fn a_second_try_is_decided_again_under_the_same_item() {
+    let mut fixture = called(&["c1"]);
+    propose(&mut fixture, "c1", 0, false);
+    fixture.take();
+    propose(&mut fixture, "c1", 1, true);
+    check(
+        &mut fixture,
+        &[
+            "record operation finished",
+            "record operation proposed",
+            "thread/status/changed active",
+            "ask c1 command touch x",
+        ],
+    );
+    fixture.answer("c1", decided(Decision::Accept));
+    finish(&mut fixture, "c1");
+    fixture.put(Input::Interrupt);
+    fixture.assert_all_closed();
+}
+
+#[test]
+fn grants_reach_the_calls_that_follow_and_no_further_than_asked() {
+    let mut fixture = called(&["c1"]);
+    let mut asks = proposal("c1", 0, false);
+    let question = json!({
+        "threadId": "", "turnId": "", "itemId": "", "reason": null,
+        "permissions": { "network": null, "fileSystem": { "read": null, "write": ["/w"] } },
+    });
+    asks.item = None;
+    asks.question = Some(Box::new(oarlock_engine::Question::Permissions(
+        serde_json::from_value(question).expect("fits"),
+    )));
+    fixture.put(Input::Proposed { turn_id: TurnId::new("u1"), call_id: "c1".into(), proposal: asks });
+    let given =
+        json!({ "network": { "enabled": true }, "fileSystem": { "read": null, "write": ["/w", "/etc"] } });
+    let permissions: GrantedPermissionProfile = serde_json::from_value(given).expect("fits");
+    let reply = PermissionsRequestApprovalResponse { permissions, scope: PermissionGrantScope::Session };
+    fixture.answer("c1", Ok(Reply::Permissions(reply)));
+    finish(&mut fixture, "c1");
+    fixture.captured();
+    let attempt = fixture.attempt;
+    let event = Ok(done(call("c2", "update_plan", "{}")));
+    let effects = fixture.on(Input::Model { attempt, event }).expect("accepted");
+    let grants = effects.iter().find_map(|effect| match effect {
+        oarlock_engine::Effect::RunTool { grants, .. } => Some(json!(grants)),
+        _ => None,
+    });
+    assert_eq!(grants, Some(json!({ "fileSystem": { "read": null, "write": ["/w"] } })));
+}
+
+#[test]
+fn what_must_run_alone_waits_and_holds_up_those_after_it() {
+    let mut fixture = Fixture::new();
+    fixture.step.tools[1].kind = oarlock_engine::ToolKind::Builtin;
+    fixture.step.tools[1].parallel = false;
+    fixture.start("u1", "go").take();
+    for (id, tool) in [("c1", "update_plan"), ("c2", "update_plan"), ("c3", "lookup"), ("c4", "update_plan")]
+    {
+        fixture.model(done(call(id, tool, "{}")));
+    }
+    let runs = |fixture: &mut Fixture| -> Vec<String> {
+        fixture.take().into_iter().filter(|line| line.starts_with("run")).collect()
+    };
+    assert_eq!(runs(&mut fixture), ["run c1 update_plan", "run c2 update_plan"]);
+    finish(&mut fixture, "c1");
+    assert!(runs(&mut fixture).is_empty());
+    finish(&mut fixture, "c2");
+    assert_eq!(runs(&mut fixture), ["run c3 lookup"]);
+    finish(&mut fixture, "c3");
+    assert_eq!(runs(&mut fixture), ["run c4 update_plan"]);
+}
+
+#[test]
+fn a_thousand_calls_run_a_few_at_a_time() {
+    let mut fixture = Fixture::new();
+    fixture.start("u1", "go").take();
+    for id in 0..1_000 {
+        fixture.model(done(call(&format!("c{id}"), "update_plan", "{}")));
+    }
+    fixture.model(completed(10));
+    let mut started = fixture.take().iter().filter(|line| line.starts_with("run")).count();
+    assert_eq!(started, 16);
+    for id in 0..1_000 {
+        finish(&mut fixture, &format!("c{id}"));
+        started += fixture.take().iter().filter(|line| line.starts_with("run")).count();
+        assert!(started <= id + 17);
+    }
+    assert_eq!(started, 1_000);
+}
+
+#[test]
+fn a_command_of_the_users_own_is_a_turn_when_none_runs() {
+    let mut fixture = Fixture::new();
+    let step = Arc::new(fixture.step.clone());
+    let turn_id = TurnId::new("u1");
+    fixture.put(Input::UserShell { turn_id, call_id: "s".into(), command: "ls".into(), step });
+    check(
+        &mut fixture,
+        &["record turnStarted", "thread/status/changed active", "turn/started", "run s user_shell"],
+    );
+    finish(&mut fixture, "s");
+    check(
+        &mut fixture,
+        &[
+            "record responseItem user: <user_shell_command>",
+            "record turnEnded Completed",
+            "thread/status/changed idle",
+            "turn/completed completed",
+            "finish Completed",
+        ],
+    );
+}
+
+#[test]
+fn beside_the_models_work_it_waits_to_be_told_and_holds_the_turn_open() {
+    let mut fixture = Fixture::new();
+    fixture.start("u1", "go");
+    let step = Arc::new(fixture.step.clone());
+    let turn_id = TurnId::new("u2");
+    fixture.put(Input::UserShell { turn_id, call_id: "s".into(), command: "ls".into(), step });
+    fixture.model(done(message("m", "hello"))).model(completed(10)).take();
+    finish(&mut fixture, "s");
+    let trace = fixture.take();
+    assert_eq!(trace.first().map(String::as_str), Some("record responseItem user: <user_shell_command>"));
+    assert!(trace.contains(&"turn/completed completed".to_owned()), "{trace:?}");
+}
+
+#[test]
+fn a_late_proposal_is_refused_and_leaves_no_item_open() {
+    let mut fixture = called(&["long"]);
+    propose(&mut fixture, "long", 0, false);
+    fixture.put(Input::Interrupt).take();
+    propose(&mut fixture, "long", 1, true);
+    check(
+        &mut fixture,
+        &["record threadItem command Failed", "item/completed command Failed", "decide long 1 declined"],
+    );
+    propose(&mut fixture, "other", 0, true);
+    check(&mut fixture, &["decide other 0 declined"]);
+}
+
+fn nothing() -> PermissionsRequestApprovalResponse {
+    PermissionsRequestApprovalResponse {
+        permissions: GrantedPermissionProfile { network: None, file_system: None },
+        scope: PermissionGrantScope::Turn,
+    }
+}
