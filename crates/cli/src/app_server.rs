@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
@@ -83,7 +84,12 @@ pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<
     options.max_line_bytes = args.max_line_bytes;
     options.config_warnings = warnings.into_iter().map(Into::into).collect();
 
+    let walls = crate::walls::are_wanted(&config.permissions.sandbox_policy)
+        .then(|| config.features.enabled("use_legacy_landlock"));
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    if let Some(landlock_only) = walls {
+        tokio.spawn(try_walls(landlock_only));
+    }
     let reason = tokio.block_on(async {
         let hub = server::Hub::new();
         let runtime = Runtime::new(RuntimeOptions {
@@ -103,6 +109,18 @@ pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<
     // A client that does not read must not keep the process.
     tokio.shutdown_background();
     Ok(ExitCode::SUCCESS)
+}
+
+/// The first client is answered before the walls are tried out.
+const TRY_WALLS_AFTER: Duration = Duration::from_millis(500);
+
+/// Says in the log that sandboxed commands will be refused, before the first of them is.
+async fn try_walls(landlock_only: bool) {
+    tokio::time::sleep(TRY_WALLS_AFTER).await;
+    let missing = tokio::task::spawn_blocking(move || crate::walls::missing(landlock_only)).await;
+    if let Ok(Some(why)) = missing {
+        tracing::warn!("{why}; `oarlock doctor` says what to do");
+    }
 }
 
 impl WsAuthArgs {

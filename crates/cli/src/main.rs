@@ -9,10 +9,14 @@ mod flags;
 mod generate;
 mod logging;
 mod offline_model;
+mod policy_check;
+mod sandbox_run;
 mod session;
 mod terminal;
 mod threads;
+mod walls;
 mod wording;
+mod workplace;
 
 use std::process::ExitCode;
 
@@ -41,6 +45,8 @@ Examples:
   oarlock exec resume --last \"now fix it\"        go on with the last thread of this folder
   oarlock threads                                what there is to go on with
   oarlock doctor                                 what is set up, and what to do about the rest
+  oarlock policy check -- git push               would that run, and which rule says so?
+  oarlock sandbox -- ls /                        run a command of your own in the sandbox
   oarlock app-server                             serve an editor or another client on standard input and output
 
 Environment:
@@ -60,6 +66,11 @@ enum Command {
     AppServer(AppServer),
     /// Show a real turn, with files and all, that needs no key and no network.
     Demo(demo::Options),
+    /// Run a command within the walls that a model's commands get.
+    #[command(after_help = sandbox_run::EXAMPLES)]
+    Sandbox(Box<sandbox_run::Options>),
+    /// Ask the rules about a command.
+    Policy(policy_check::Options),
     /// Check what is set up, and say what to do about the rest.
     Doctor(doctor::Options),
     /// Print what makes a shell complete this program's commands.
@@ -110,15 +121,30 @@ enum Generate {
 fn main() -> ExitCode {
     let Cli { flags, command } = Cli::parse();
     match command {
-        Command::Exec(args) => exit(exec::run(*args, flags), 1),
+        Command::Exec(args) => {
+            seal();
+            exit(exec::run(*args, flags), 1)
+        }
         Command::Threads(options) => exit(threads::run(&options, flags), 1),
         // What a generator cannot do is about what the caller gave, which clap reports with 2 as well.
         Command::AppServer(AppServer { command: Some(command), .. }) => exit(write_protocol(&command), 2),
-        Command::AppServer(server) => exit(serve(server, flags), 1),
+        Command::AppServer(server) => {
+            seal();
+            exit(serve(server, flags), 1)
+        }
         Command::Demo(options) => exit(demo::run(&options), 1),
+        Command::Sandbox(options) => sandbox_run::run(*options, flags),
+        Command::Policy(options) => exit(policy_check::run(options, flags), 1),
         Command::Doctor(options) => exit(doctor::run(options, flags), 1),
         Command::Completions(options) => exit(completions::run::<Cli>(&options), 1),
         Command::OfflineModel(options) => exit(offline_model::run(&options).map(|()| ExitCode::SUCCESS), 1),
+    }
+}
+
+/// Before a key is read: what the agent's commands start must not be able to look into this process.
+fn seal() {
+    if let Err(error) = sandbox::seal_process() {
+        eprintln!("oarlock: other programs of this user could look into this one: {error}");
     }
 }
 

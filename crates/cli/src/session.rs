@@ -1,6 +1,5 @@
 //! One thread of the runtime inside this process, followed to the end of a turn.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +10,9 @@ use protocol::{
     ThreadStatus, TurnId, TurnInterruptParams, TurnStartParams, TurnStatus, UserInput,
 };
 use runtime::config::Loader;
-use runtime::{Answer, Audience, BoxFuture, Catalogue, Identity, Runtime, RuntimeOptions, SystemClock};
+use runtime::{
+    Answer, Audience, BoxFuture, Catalogue, Identity, Question, Reply, Runtime, RuntimeOptions, SystemClock,
+};
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -26,11 +27,6 @@ const ORIGINATOR_VARIABLE: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
 /// Who sees what a thread says.
 pub(crate) trait Output {
     fn heard(&mut self, notification: &ServerNotification) -> io::Result<()>;
-}
-
-/// Runs tools that the model calls and this process brought along.
-pub(crate) trait ClientTools: fmt::Debug + Send + Sync {
-    fn call(&self, params: &DynamicToolCallParams) -> DynamicToolCallResponse;
 }
 
 /// The runtime, and what its threads say.
@@ -66,12 +62,12 @@ impl Ending {
 
 impl Session {
     /// Touches no file.
-    pub(crate) fn new(loader: Loader, catalogue: Catalogue, tools: Option<Arc<dyn ClientTools>>) -> Self {
+    pub(crate) fn new(loader: Loader, catalogue: Catalogue) -> Self {
         let (told, heard) = mpsc::channel(WAITING);
         let originator = loader.environment().text(ORIGINATOR_VARIABLE);
         let runtime = Runtime::new(RuntimeOptions {
             loader,
-            audience: Arc::new(Listener { told, tools }),
+            audience: Arc::new(Listener { told }),
             clock: Arc::new(SystemClock),
             catalogue,
             source: SessionSource::Exec,
@@ -203,15 +199,9 @@ impl Stop {
 }
 
 /// The audience of a process with nobody to ask.
+#[derive(Debug)]
 struct Listener {
     told: mpsc::Sender<(ThreadId, ServerNotification)>,
-    tools: Option<Arc<dyn ClientTools>>,
-}
-
-impl fmt::Debug for Listener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listener").field("tools", &self.tools).finish_non_exhaustive()
-    }
 }
 
 impl Audience for Listener {
@@ -226,12 +216,12 @@ impl Audience for Listener {
         &self,
         params: DynamicToolCallParams,
     ) -> BoxFuture<'static, Result<DynamicToolCallResponse, String>> {
-        let tools = self.tools.clone();
-        Box::pin(async move {
-            match tools {
-                Some(tools) => Ok(tools.call(&params)),
-                None => Err(format!("no client is connected that could run `{}`", params.tool)),
-            }
-        })
+        let problem = format!("no client is connected that could run `{}`", params.tool);
+        Box::pin(std::future::ready(Err(problem)))
+    }
+
+    /// Nobody is there to agree to anything.
+    fn ask(&self, _: Question) -> BoxFuture<'static, Result<Reply, String>> {
+        Box::pin(std::future::ready(Err("nobody can be asked in this mode".to_owned())))
     }
 }

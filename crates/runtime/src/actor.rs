@@ -11,9 +11,11 @@ use protocol::{
     ThreadStatusChangedNotification, TurnId,
 };
 use tokio::sync::{mpsc, watch};
+use tools::Bench;
 
 use crate::error::RuntimeError;
 use crate::handle::{Answer, Command, Snapshot, ThreadHandle, TurnOptions};
+use crate::ids::IdMaker;
 use crate::record::Recorder;
 use crate::services::{Services, ThreadPlan};
 use crate::settings::ThreadSettings;
@@ -32,6 +34,8 @@ pub(crate) struct Actor {
     turn_service_tier: Option<String>,
     pub(crate) transport: Arc<dyn ModelTransport>,
     pub(crate) tasks: Tasks,
+    pub(crate) bench: Arc<Bench>,
+    recovered: Vec<RolloutRecord>,
     pub(crate) raw_events: bool,
     /// What the thread began with, until there is a journal to read it from.
     pub(crate) seed: Option<Box<ThreadSeed>>,
@@ -67,6 +71,8 @@ impl Actor {
             settings: plan.settings,
             turn_service_tier: None,
             transport: plan.transport,
+            bench: plan.bench,
+            recovered: plan.recovered,
             tasks,
             seed,
             raw_events,
@@ -89,6 +95,7 @@ impl Actor {
 
     /// Everything that can wake a thread is in this list.
     async fn run(mut self, mut inbox: mpsc::Receiver<Command>) {
+        self.write_recovered().await;
         let closing = loop {
             tokio::select! {
                 // Commands first: a flood of deltas must not hold up an interrupt.
@@ -104,6 +111,8 @@ impl Actor {
         };
         // A turn that is cut off says so in the record.
         self.feed(Input::Interrupt).await;
+        self.bench.clear_terminals().await;
+        self.finish_items().await;
         self.tasks.stop().await;
         self.recorder.close().await;
         if let Some(answer) = closing {
@@ -133,8 +142,41 @@ impl Actor {
                 let snapshot = self.look(with_turns).await;
                 then.give(snapshot).await;
             }
+            Command::Shell { turn_id, command, answer } => self.shell(turn_id, command, answer).await,
+            Command::ClearTerminals(answer) => {
+                self.bench.clear_terminals().await;
+                answer.give(Ok(()));
+            }
             Command::Close(_) => {}
         }
+    }
+
+    /// What could not be written now is found again when the thread is opened next.
+    async fn write_recovered(&mut self) {
+        let records = std::mem::take(&mut self.recovered);
+        if records.is_empty() {
+            return;
+        }
+        let now_ms = self.services.clock.stamp().now_ms;
+        if let Err(error) = self.recorder.write(now_ms, &records).await {
+            tracing::warn!(%error, thread = %self.thread.id(), "lost outcomes could not be recorded");
+        }
+    }
+
+    /// What outlived its turn and was ended just now is recorded before the record is closed.
+    async fn finish_items(&mut self) {
+        while let Ok(input) = self.finished.try_recv() {
+            self.feed(input).await;
+        }
+    }
+
+    async fn shell(&mut self, turn_id: TurnId, command: String, answer: Answer<()>) {
+        if self.thread.active_turn().is_none() {
+            self.turn_service_tier = None;
+        }
+        let call_id = IdMaker::random(self.services.clock.stamp());
+        let step = self.capture();
+        self.submit(Input::UserShell { turn_id, call_id, command, step }, (), answer).await;
     }
 
     async fn interrupt(&mut self, expected: Option<TurnId>, answer: Answer<()>) {
@@ -185,6 +227,7 @@ impl Actor {
 
     pub(crate) fn capture(&self) -> Arc<Step> {
         let mut step = self.services.steps.capture(&self.settings);
+        step.reveal(&self.bench.discovered());
         if let Some(tier) = &self.turn_service_tier {
             step.service_tier = Some(tier.clone());
         }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
+use engine::{Question, Reply};
 use protocol::{DynamicToolCallParams, DynamicToolCallResponse, ServerNotification, ThreadId};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -19,4 +20,8 @@ pub trait Audience: fmt::Debug + Send + Sync {
         &self,
         params: DynamicToolCallParams,
     ) -> BoxFuture<'static, Result<DynamicToolCallResponse, String>>;
+
+    /// Asks what a tool wants to know. `Err` says why there is no answer, which is never a yes. Dropping the future
+    /// withdraws the question.
+    fn ask(&self, question: Question) -> BoxFuture<'static, Result<Reply, String>>;
 }

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use engine::{Effect, Input, Question, Stamp, ThreadSeed};
+use engine::{Effect, Input, Stamp, ThreadSeed};
 use journal::{History, JournalError};
-use protocol::{ItemId, RolloutRecord, ServerNotification, Turn, TurnId, TurnStatus};
+use protocol::{ItemId, RolloutRecord, ServerNotification, Turn, TurnStatus};
 
 use crate::actor::Actor;
 use crate::record::Recorder;
+use crate::tools::ToolJob;
 
 /// Called once what the caller asked for is durable, before anybody else hears of it.
 pub(crate) type Acknowledge = Box<dyn FnOnce() + Send>;
@@ -75,8 +76,12 @@ impl Actor {
                     self.tasks.stop_stream(attempt);
                     continue;
                 }
-                Effect::CancelTool { call_id } | Effect::WithdrawQuestion { call_id } => {
+                Effect::CancelTool { call_id } => {
                     self.tasks.stop_call(&call_id);
+                    continue;
+                }
+                Effect::WithdrawQuestion { call_id } => {
+                    self.tasks.withdraw(&call_id);
                     continue;
                 }
                 effect => {
@@ -137,13 +142,14 @@ impl Actor {
                 return self.thread.on(stamp, Input::StepCaptured(step)).unwrap_or_default();
             }
             Effect::RequestModel { attempt, request } => self.tasks.stream(&self.transport, attempt, request),
-            Effect::RunTool { call, step } => {
-                let turn = self.thread.active_turn().cloned().unwrap_or_else(|| TurnId::new(""));
-                let place = (self.thread.id().clone(), turn);
-                self.tasks.run_tool(&self.services.tools, place, call, step);
+            Effect::RunTool { call, turn_id, step, grants } => {
+                let progress = self.tasks.progress(self.thread.id().clone(), turn_id, call.call_id.clone());
+                let job = ToolJob { call, step, grants, bench: self.bench.clone(), progress };
+                self.tasks.run_tool(&self.services.tools, job);
             }
-            Effect::AskClient(Question::DynamicTool(params)) => {
-                self.tasks.ask(&self.services.audience, params);
+            Effect::Decide { call_id, number, verdict } => self.tasks.decide(call_id, number, verdict),
+            Effect::AskClient { call_id, question } => {
+                self.tasks.ask(&self.services.audience, call_id, *question);
             }
             Effect::Wake { at_ms } => {
                 let pause = u64::try_from(at_ms - self.services.clock.stamp().now_ms).unwrap_or(0);

@@ -2,8 +2,9 @@
 
 use config::{FEATURES, LoadRequest};
 use protocol::{
-    ConfigReadParams, ConfigReadResponse, ExperimentalFeatureListParams, ExperimentalFeatureListResponse,
-    ModelListParams, ModelListResponse,
+    ConfigReadParams, ConfigReadResponse, ConfigRequirementsReadResponse, ExperimentalFeatureListParams,
+    ExperimentalFeatureListResponse, ModelListParams, ModelListResponse, SkillsListEntry, SkillsListParams,
+    SkillsListResponse,
 };
 
 use crate::error::RuntimeError;
@@ -45,5 +46,24 @@ impl Runtime {
         let config = loaded.map_err(|error| RuntimeError::InvalidConfig(error.to_string()))?;
         let read = config.read_response(params.include_layers);
         read.map_err(|error| RuntimeError::InvalidConfig(error.to_string()))
+    }
+
+    /// What an administrator requires, read anew.
+    pub fn read_requirements(&self) -> Result<ConfigRequirementsReadResponse, RuntimeError> {
+        let loaded = self.inner.loader.load(&LoadRequest::default());
+        let config = loaded.map_err(|error| RuntimeError::InvalidConfig(error.to_string()))?;
+        Ok(ConfigRequirementsReadResponse { requirements: config.requirements.to_wire() })
+    }
+
+    /// Threads are offered no skills, so no folder has any. Clients ask before they open a thread and may give up
+    /// when they are refused.
+    pub fn list_skills(&self, params: &SkillsListParams) -> SkillsListResponse {
+        let own = || std::env::current_dir().map(|folder| folder.to_string_lossy().into_owned());
+        let folders = match params.cwds.is_empty() {
+            true => own().into_iter().collect(),
+            false => params.cwds.clone(),
+        };
+        let empty = |cwd| SkillsListEntry { cwd, skills: Vec::new(), errors: Vec::new() };
+        SkillsListResponse { data: folders.into_iter().map(empty).collect() }
     }
 }

@@ -4,6 +4,7 @@ use engine::Refusal;
 use journal::JournalError;
 use protocol::{ThreadId, TurnId};
 
+use crate::command_exec::CommandExecError;
 use crate::images::{InputError, MAX_INPUT_CHARS};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +41,8 @@ pub enum RuntimeError {
         "cannot resume running thread {id} with mismatched path: requested `{requested}`, active `{active}`"
     )]
     OtherPath { id: ThreadId, requested: String, active: String },
+    #[error("command must not be empty")]
+    EmptyCommand,
     #[error("thread name must not be empty")]
     EmptyName,
     #[error("gitInfo must include at least one field")]
@@ -70,6 +73,9 @@ pub enum RuntimeError {
     Credentials(String),
     #[error("the model provider cannot be used: {0}")]
     Provider(String),
+    /// A command that a client runs outside any thread.
+    #[error(transparent)]
+    CommandExec(#[from] CommandExecError),
     /// The engine's own rules of turns.
     #[error(transparent)]
     Refused(#[from] Refusal),

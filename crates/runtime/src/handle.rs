@@ -84,6 +84,8 @@ pub(crate) enum Command {
     Interrupt { expected: Option<TurnId>, answer: Answer<()> },
     Compact(TurnId, Answer<()>),
     Rollback { num_turns: u32, turn_id: TurnId, answer: Answer<()> },
+    Shell { turn_id: TurnId, command: String, answer: Answer<()> },
+    ClearTerminals(Answer<()>),
     Note(Box<ThreadMetadataChange>, Answer<journal::ThreadRow>),
     Look { with_turns: bool, then: Then<Snapshot> },
     Close(Answer<()>),
@@ -157,6 +159,16 @@ impl ThreadHandle {
     /// Tokens are counted anew, under the given id.
     pub async fn roll_back(&self, num_turns: u32, turn_id: TurnId) -> Result<(), RuntimeError> {
         self.wait(|answer| self.send(answer, |answer| Command::Rollback { num_turns, turn_id, answer })).await
+    }
+
+    /// Runs a command of the user's own: within the running turn, or in one of its own with this id.
+    pub async fn shell_then(&self, turn_id: TurnId, command: String, answer: Answer<()>) {
+        self.send(answer, |answer| Command::Shell { turn_id, command, answer }).await;
+    }
+
+    /// Ends every process that tools left running.
+    pub async fn clear_terminals(&self) -> Result<(), RuntimeError> {
+        self.wait(|answer| self.send(answer, Command::ClearTerminals)).await
     }
 
     /// Records a change of what is known about the thread.

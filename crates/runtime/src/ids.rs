@@ -22,6 +22,20 @@ impl IdMaker {
         TurnId::new(self.uuid(stamp))
     }
 
+    /// A version 4 UUID, for what needs no order.
+    pub(crate) fn random(stamp: Stamp) -> String {
+        let (high, low) = (mix(stamp.entropy), mix(stamp.entropy ^ 0xa5a5_5a5a_0f0f_f0f0));
+        let low = low & !(0b11 << 62) | (0b10 << 62);
+        format!(
+            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xfff,
+            low >> 48,
+            low & 0xffff_ffff_ffff
+        )
+    }
+
     fn uuid(&self, stamp: Stamp) -> String {
         const LAST_COUNT: u16 = 0xfff;
         let now = u64::try_from(stamp.now_ms).unwrap_or(0);

@@ -68,7 +68,7 @@ fn project(cwd: &Path, options: &InstructionOptions) -> Option<String> {
 
 /// The directories from the project's root to `cwd`; without a marked root only `cwd`.
 fn from_root<'a>(cwd: &'a Path, markers: &[String]) -> Vec<&'a Path> {
-    let is_root = |dir: &Path| markers.iter().any(|marker| dir.join(marker).exists());
+    let is_root = |dir: &Path| markers.iter().any(|marker| config::is_marker(&dir.join(marker)));
     let depth = cwd.ancestors().position(is_root).unwrap_or(0);
     let mut dirs: Vec<_> = cwd.ancestors().take(depth + 1).collect();
     dirs.reverse();

@@ -14,6 +14,7 @@ use crate::instructions::InstructionOptions;
 use crate::models::Overrides;
 use crate::runtime::Runtime;
 use crate::settings::ThreadSettings;
+use crate::workbench::ToolSettings;
 
 /// What a request says about configuration.
 #[derive(Debug, Default)]
@@ -166,6 +167,7 @@ impl Runtime {
             developer_instructions: config.instructions.developer.as_deref().map(Arc::from),
             collaboration_mode: None,
             dynamic_tools: Arc::default(),
+            tools: Arc::new(ToolSettings::of(config)),
             model_overrides: Overrides {
                 context_window: config.model.context_window,
                 auto_compact_token_limit: config.model.auto_compact_token_limit,

@@ -7,9 +7,11 @@ use config::Config;
 use engine::ThreadSeed;
 use journal::{History, JournalError, Resumed, ThreadJournal};
 use protocol::{
-    ServerNotification, SessionMeta, Thread, ThreadForkParams, ThreadId, ThreadResumeParams,
-    ThreadStartParams, ThreadStatus, ThreadStatusChangedNotification, Turn,
+    FunctionCallOutputBody, ResponseItem, RolloutRecord, ServerNotification, SessionMeta, Thread,
+    ThreadForkParams, ThreadId, ThreadResumeParams, ThreadStartParams, ThreadStatus,
+    ThreadStatusChangedNotification, Turn,
 };
+use tools::{Bench, SearchToolBm25};
 
 use crate::error::RuntimeError;
 use crate::git::git_info;
@@ -20,9 +22,11 @@ use crate::open_checks::{
     check_dynamic_tools, first_words, id_of_path, unsupported_fork, unsupported_resume, unsupported_start,
 };
 use crate::opened::Opened;
+use crate::recover::recover;
 use crate::runtime::{Loaded, Runtime, ThreadIdentity, lock};
 use crate::services::{ThreadPlan, open_thread};
 use crate::settings::ThreadSettings;
+use crate::workbench::bench_options;
 
 /// A thread about to be brought into memory.
 struct Opening {
@@ -33,6 +37,7 @@ struct Opening {
     journal: Option<ThreadJournal>,
     ephemeral: bool,
     preview: String,
+    recovered: Vec<RolloutRecord>,
 }
 
 impl Runtime {
@@ -54,8 +59,16 @@ impl Runtime {
         let raw_events = params.experimental_raw_events;
         let seed = ThreadSeed { id, history: Vec::new(), usage: None, context: None, raw_events };
         let ephemeral = params.ephemeral.unwrap_or(false);
-        let opening =
-            Opening { meta, settings, config, seed, journal: None, ephemeral, preview: String::new() };
+        let opening = Opening {
+            meta,
+            settings,
+            config,
+            seed,
+            journal: None,
+            ephemeral,
+            preview: String::new(),
+            recovered: Vec::new(),
+        };
         self.open(opening, Vec::new())
     }
 
@@ -121,7 +134,8 @@ impl Runtime {
         params: &ThreadResumeParams,
         resumed: Resumed,
     ) -> Result<Opened, RuntimeError> {
-        let Resumed { journal, history, recovery } = resumed;
+        let Resumed { journal, mut history, recovery } = resumed;
+        let recovered = recover(&mut history);
         if !recovery.damage.is_empty() {
             tracing::warn!(thread = %id, lost = recovery.damage.total(), "a damaged record was read as far as possible");
         }
@@ -141,6 +155,7 @@ impl Runtime {
             journal: Some(journal),
             ephemeral: false,
             preview: String::new(),
+            recovered,
         };
         self.open(opening, turns)
     }
@@ -164,8 +179,16 @@ impl Runtime {
         let now_ms = self.inner.clock.stamp().now_ms;
         let journal = self.store()?.create(&id, crate::fork::history_batch(now_ms, &meta, &items)?)?;
         let seed = ThreadSeed { id, history: items, usage: None, context: None, raw_events: false };
-        let opening =
-            Opening { meta, settings, config, seed, journal: Some(journal), ephemeral: false, preview };
+        let opening = Opening {
+            meta,
+            settings,
+            config,
+            seed,
+            journal: Some(journal),
+            ephemeral: false,
+            preview,
+            recovered: Vec::new(),
+        };
         self.open(opening, Vec::new())
     }
 
@@ -193,13 +216,22 @@ impl Runtime {
         let seed =
             ThreadSeed { id, history: model, usage: token_usage, context: told_context, raw_events: false };
         let turns = if params.exclude_turns { Vec::new() } else { turns };
-        let opening = Opening { meta, settings, config, seed, journal, ephemeral: params.ephemeral, preview };
+        let opening = Opening {
+            meta,
+            settings,
+            config,
+            seed,
+            journal,
+            ephemeral: params.ephemeral,
+            preview,
+            recovered: Vec::new(),
+        };
         self.open(opening, turns)
     }
 
     /// Starts the actor and keeps its handle.
     fn open(&self, opening: Opening, turns: Vec<Turn>) -> Result<Opened, RuntimeError> {
-        let Opening { meta, settings, config, seed, journal, ephemeral, preview } = opening;
+        let Opening { meta, settings, config, seed, journal, ephemeral, preview, recovered } = opening;
         let transport = self.transport(&config)?;
         let services = self.services()?;
         let path = match (&journal, ephemeral) {
@@ -208,14 +240,17 @@ impl Runtime {
             (None, false) => Some(services.store.path_for(&meta.thread_id, meta.created_at_ms)?),
         };
         let row = journal.as_ref().map(ThreadJournal::row);
+        let bench = Arc::new(Bench::new(bench_options(&config, meta.thread_id.as_str())));
+        rediscover(&bench, &settings, &seed.history);
         let requirements = config.requirements;
         let identity =
             Arc::new(ThreadIdentity { meta: meta.clone(), ephemeral, path, preview, requirements });
-        let plan = ThreadPlan { seed, meta, journal, ephemeral, settings: settings.clone(), transport };
+        let opened = settings.clone();
+        let plan = ThreadPlan { seed, meta, journal, ephemeral, settings, transport, recovered, bench };
         let handle = open_thread(services, plan);
         let thread: Thread = identity.describe(row.as_ref(), ThreadStatus::Idle, turns);
         self.keep(Loaded { handle, identity });
-        Ok(Opened { thread, settings })
+        Ok(Opened { thread, settings: opened })
     }
 
     /// A path means the record at that place, and no other thread's that has its name.
@@ -263,6 +298,18 @@ impl Runtime {
             agent_role: None,
             git_info: git_info(Path::new(&settings.cwd)),
             dynamic_tools: None,
+        }
+    }
+}
+
+/// What the model looked for and found stays offered to it.
+fn rediscover(bench: &Bench, settings: &ThreadSettings, history: &[ResponseItem]) {
+    if !settings.dynamic_tools.iter().any(|tool| tool.defer_loading) {
+        return;
+    }
+    for item in history {
+        if let ResponseItem::FunctionCallOutput { output: FunctionCallOutputBody::Text(text), .. } = item {
+            SearchToolBm25::found_in(text).iter().for_each(|name| bench.discover(name));
         }
     }
 }

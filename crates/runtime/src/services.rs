@@ -8,7 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use engine::{Stamp, ThreadSeed};
 use journal::{Store, ThreadJournal};
 use model::ModelTransport;
-use protocol::SessionMeta;
+use protocol::{RolloutRecord, SessionMeta};
+use tools::Bench;
 
 use crate::actor::Actor;
 use crate::audience::Audience;
@@ -55,6 +56,10 @@ pub struct ThreadPlan {
     pub ephemeral: bool,
     pub settings: ThreadSettings,
     pub transport: Arc<dyn ModelTransport>,
+    /// What the thread's last process left to be written down.
+    pub recovered: Vec<RolloutRecord>,
+    /// What its tools share.
+    pub bench: Arc<Bench>,
 }
 
 /// Starts the actor of a thread. It runs until its last handle is dropped or it is closed.

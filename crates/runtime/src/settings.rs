@@ -10,6 +10,7 @@ use protocol::{
 
 use crate::instructions::InstructionOptions;
 use crate::models::Overrides;
+use crate::workbench::ToolSettings;
 
 /// The choices a thread works with. They come from configuration and the request that opened the thread; turns change
 /// some of them.
@@ -35,6 +36,7 @@ pub struct ThreadSettings {
     pub compact_prompt: Option<Arc<str>>,
     pub collaboration_mode: Option<CollaborationMode>,
     pub dynamic_tools: Arc<[DynamicToolSpec]>,
+    pub tools: Arc<ToolSettings>,
     /// What configuration says instead of the catalogue.
     pub model_overrides: Overrides,
     /// How AGENTS.md files are found.

@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::Home;
-use engine::{Step, ToolCall, ToolKind, ToolOutcome, ToolSpec};
+use engine::{Step, ToolKind, ToolOutcome, ToolSpec};
 use protocol::DynamicToolSpec;
 use serde_json::json;
-use tools::{Offer, Registry};
+use tools::Registry;
 
 use crate::audience::BoxFuture;
 use crate::instructions::read_instructions;
 use crate::models::{Catalogue, ModelEntry};
 use crate::prompts::BASE_INSTRUCTIONS;
 use crate::settings::{StepMaker, ThreadSettings};
-use crate::tools::{Progress, ToolRunner};
+use crate::tools::{ToolJob, ToolRunner};
+use crate::workbench::{login_shell, offer};
 
 /// Shared by all threads; whatever differs between them is in their settings.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ impl Surroundings {
             catalogue,
             registry: Registry::builtin(),
             home: home.reading().to_owned(),
-            shell: shell_name(std::env::var_os("SHELL").as_deref().map(Path::new)),
+            shell: shell_name(&login_shell()),
         }
     }
 }
@@ -58,8 +59,10 @@ impl StepMaker for Surroundings {
     fn capture(&self, settings: &ThreadSettings) -> Step {
         let entry = self.catalogue.lookup(&settings.model);
         let now = jiff::Zoned::now();
-        let mut tools = self.registry.specs(&Offer::default());
-        tools.extend(settings.dynamic_tools.iter().filter(|tool| !tool.defer_loading).map(dynamic_spec));
+        let mut tools = self.registry.specs(&offer(settings, &entry));
+        let (deferred, dynamic): (Vec<_>, Vec<_>) =
+            settings.dynamic_tools.iter().partition(|tool| tool.defer_loading);
+        tools.extend(dynamic.into_iter().map(dynamic_spec));
         let instructions =
             read_instructions(&self.home, Path::new(&settings.cwd), &settings.instruction_options);
         Step {
@@ -81,16 +84,20 @@ impl StepMaker for Surroundings {
             current_date: now.date().to_string(),
             timezone: now.time_zone().iana_name().unwrap_or("Etc/UTC").to_owned(),
             tools,
+            deferred: deferred.into_iter().map(dynamic_spec).collect(),
         }
     }
 }
 
 impl ToolRunner for Surroundings {
-    fn run(&self, call: ToolCall, step: Arc<Step>, progress: Progress) -> BoxFuture<'static, ToolOutcome> {
+    fn run(&self, job: ToolJob) -> BoxFuture<'static, ToolOutcome> {
+        let ToolJob { call, step, grants, bench, progress } = job;
         let caller = tools::Caller {
             thread_id: progress.thread_id().clone(),
             turn_id: progress.turn_id().clone(),
             sink: Arc::new(progress),
+            bench,
+            grants,
         };
         self.registry.run(call, step, caller)
     }
@@ -104,15 +111,11 @@ fn dynamic_spec(tool: &DynamicToolSpec) -> ToolSpec {
         "strict": false,
         "parameters": tool.input_schema,
     });
-    ToolSpec { name: tool.name.clone(), kind: ToolKind::Dynamic, json: Arc::new(json) }
+    // Clients are asked one at a time.
+    ToolSpec { name: tool.name.clone(), kind: ToolKind::Dynamic, json: Some(Arc::new(json)), parallel: false }
 }
 
 /// The file name of the user's shell.
-fn shell_name(shell: Option<&Path>) -> String {
-    shell
-        .and_then(Path::file_name)
-        .and_then(|name| name.to_str())
-        .filter(|name| !name.is_empty())
-        .unwrap_or("bash")
-        .to_owned()
+fn shell_name(shell: &Path) -> String {
+    shell.file_name().map_or_else(|| "sh".to_owned(), |name| name.to_string_lossy().into_owned())
 }

@@ -7,15 +7,15 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Input, Step, ToolCall, ToolOutcome};
+use engine::{Input, Question, ToolOutcome, Verdict};
 use futures_util::{FutureExt, StreamExt};
 use model::{ModelFailure, ModelTransport, PreparedRequest};
-use protocol::{DynamicToolCallParams, FunctionCallOutputBody, ThreadId, TurnId};
+use protocol::{ThreadId, TurnId};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::audience::Audience;
-use crate::tools::{Progress, ToolRunner};
+use crate::tools::{Progress, ToolJob, ToolRunner, Verdicts};
 
 /// How many inputs may wait for the actor. A stream that is ahead of its readers stops here.
 const WAITING_INPUTS: usize = 256;
@@ -26,6 +26,8 @@ pub(crate) struct Tasks {
     inputs: mpsc::Sender<Input>,
     streams: HashMap<u64, AbortHandle>,
     calls: HashMap<String, AbortHandle>,
+    questions: HashMap<String, AbortHandle>,
+    verdicts: Verdicts,
     timer: Option<AbortHandle>,
 }
 
@@ -36,7 +38,15 @@ impl Tasks {
     pub(crate) fn new() -> (Self, mpsc::Receiver<Input>) {
         let (inputs, finished) = mpsc::channel(WAITING_INPUTS);
         (
-            Self { set: JoinSet::new(), inputs, streams: HashMap::new(), calls: HashMap::new(), timer: None },
+            Self {
+                set: JoinSet::new(),
+                inputs,
+                streams: HashMap::new(),
+                calls: HashMap::new(),
+                questions: HashMap::new(),
+                verdicts: Verdicts::default(),
+                timer: None,
+            },
             finished,
         )
     }
@@ -73,49 +83,72 @@ impl Tasks {
         }
     }
 
-    pub(crate) fn run_tool(
-        &mut self,
-        tools: &Arc<dyn ToolRunner>,
-        (thread_id, turn_id): (ThreadId, TurnId),
-        call: ToolCall,
-        step: Arc<Step>,
-    ) {
-        let call_id = call.call_id.clone();
-        let progress = Progress { thread_id, turn_id, call_id: call_id.clone(), inputs: self.inputs.clone() };
-        let outcome = tools.run(call, step, progress);
-        let failed =
-            ToolOutcome { output: FunctionCallOutputBody::Text(format!("the tool {PANICKED}")), item: None };
-        self.report(call_id, outcome, failed, |call_id, outcome| Input::ToolFinished { call_id, outcome });
+    /// The way back from a call of this turn.
+    pub(crate) fn progress(&self, thread_id: ThreadId, turn_id: TurnId, call_id: String) -> Progress {
+        let (inputs, verdicts) = (self.inputs.clone(), self.verdicts.clone());
+        Progress { thread_id, turn_id, call_id, inputs, verdicts }
     }
 
-    pub(crate) fn ask(&mut self, audience: &Arc<dyn Audience>, params: DynamicToolCallParams) {
-        let call_id = params.call_id.clone();
-        let answer = audience.call_tool(params);
-        let failed = Err(format!("the question {PANICKED}"));
-        self.report(call_id, answer, failed, |call_id, answer| Input::DynamicToolAnswered {
+    pub(crate) fn run_tool(&mut self, tools: &Arc<dyn ToolRunner>, job: ToolJob) {
+        let call_id = job.call.call_id.clone();
+        let outcome = tools.run(job);
+        let failed = ToolOutcome::failure(format!("the tool {PANICKED}"));
+        let handle = self.report(call_id.clone(), outcome, failed, |call_id, outcome| Input::ToolFinished {
             call_id,
-            answer,
+            outcome,
         });
+        self.calls.insert(call_id, handle);
     }
 
-    /// A call always ends: with what the work gives, or, should it panic, with `failed`.
+    /// A tool goes on, or hears that it may not.
+    pub(crate) fn decide(&self, call_id: String, number: u32, verdict: Verdict) {
+        self.verdicts.give(call_id, number, verdict);
+    }
+
+    pub(crate) fn ask(&mut self, audience: &Arc<dyn Audience>, call_id: String, question: Question) {
+        let panicked = format!("the question {PANICKED}");
+        let handle = match question {
+            Question::DynamicTool(params) => {
+                let answer = audience.call_tool(params);
+                self.report(call_id.clone(), answer, Err(panicked), |call_id, answer| {
+                    Input::DynamicToolAnswered { call_id, answer }
+                })
+            }
+            question => {
+                let answer = audience.ask(question);
+                self.report(call_id.clone(), answer, Err(panicked), |call_id, reply| Input::Answered {
+                    call_id,
+                    reply: Box::new(reply),
+                })
+            }
+        };
+        self.questions.insert(call_id, handle);
+    }
+
+    /// It always ends: with what the work gives, or, should it panic, with `failed`.
     fn report<T: Send + 'static>(
         &mut self,
         call_id: String,
         work: impl Future<Output = T> + Send + 'static,
         failed: T,
         input: fn(String, T) -> Input,
-    ) {
-        let (inputs, named) = (self.inputs.clone(), call_id.clone());
-        let handle = self.set.spawn(async move {
+    ) -> AbortHandle {
+        let inputs = self.inputs.clone();
+        self.set.spawn(async move {
             let ended = AssertUnwindSafe(work).catch_unwind().await.unwrap_or(failed);
-            let _ = inputs.send(input(named, ended)).await;
-        });
-        self.calls.insert(call_id, handle);
+            let _ = inputs.send(input(call_id, ended)).await;
+        })
     }
 
     pub(crate) fn stop_call(&mut self, call_id: &str) {
+        self.verdicts.forget(call_id);
         if let Some(handle) = self.calls.remove(call_id) {
+            handle.abort();
+        }
+    }
+
+    pub(crate) fn withdraw(&mut self, call_id: &str) {
+        if let Some(handle) = self.questions.remove(call_id) {
             handle.abort();
         }
     }
@@ -141,6 +174,7 @@ impl Tasks {
         while self.set.try_join_next().is_some() {}
         self.streams.retain(|_, handle| !handle.is_finished());
         self.calls.retain(|_, handle| !handle.is_finished());
+        self.questions.retain(|_, handle| !handle.is_finished());
     }
 
     pub(crate) async fn stop(&mut self) {

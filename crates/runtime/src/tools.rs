@@ -1,21 +1,61 @@
-//! Who runs built-in tools.
+//! Who runs built-in tools, and the way from a running tool back to its thread.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use engine::{Step, ToolCall, ToolOutcome};
-use protocol::{ServerNotification, ThreadId, TurnId};
-use tokio::sync::mpsc;
+use engine::{Input, Proposal, Step, ToolCall, ToolOutcome, Verdict};
+use protocol::{GrantedPermissionProfile, ServerNotification, ThreadId, ThreadItem, TurnId};
+use tokio::sync::{mpsc, oneshot};
+use tools::Bench;
 
 use crate::audience::BoxFuture;
+use crate::runtime::lock;
 
-/// Where a running tool says what clients should see of it.
+/// One call to be run, in the step it was made in.
+#[derive(Debug)]
+pub struct ToolJob {
+    pub call: ToolCall,
+    pub step: Arc<Step>,
+    pub grants: GrantedPermissionProfile,
+    pub bench: Arc<Bench>,
+    pub progress: Progress,
+}
+
+/// Where a running tool says what clients should see of it, and what it wants to do.
 #[derive(Debug, Clone)]
 pub struct Progress {
     pub(crate) thread_id: ThreadId,
     pub(crate) turn_id: TurnId,
     pub(crate) call_id: String,
-    pub(crate) inputs: mpsc::Sender<engine::Input>,
+    pub(crate) inputs: mpsc::Sender<Input>,
+    pub(crate) verdicts: Verdicts,
+}
+
+/// The proposals that wait for a verdict.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Verdicts(Arc<Mutex<Waiting>>);
+
+/// By call and number.
+type Waiting = HashMap<(String, u32), oneshot::Sender<Verdict>>;
+
+impl Verdicts {
+    fn wait(&self, call_id: &str, number: u32) -> oneshot::Receiver<Verdict> {
+        let (told, wait) = oneshot::channel();
+        lock(&self.0).insert((call_id.to_owned(), number), told);
+        wait
+    }
+
+    /// A tool that was cancelled no longer listens.
+    pub(crate) fn give(&self, call_id: String, number: u32, verdict: Verdict) {
+        if let Some(told) = lock(&self.0).remove(&(call_id, number)) {
+            let _ = told.send(verdict);
+        }
+    }
+
+    pub(crate) fn forget(&self, call_id: &str) {
+        lock(&self.0).retain(|(waiting, _), _| waiting != call_id);
+    }
 }
 
 impl Progress {
@@ -27,23 +67,38 @@ impl Progress {
         &self.turn_id
     }
 
-    /// Waits when clients are slow. Nothing is said any more once the turn is over.
-    pub async fn tell(&self, notification: ServerNotification) {
-        let call_id = self.call_id.clone();
-        let _ = self
-            .inputs
-            .send(engine::Input::ToolProgress { call_id, notification: Box::new(notification) })
-            .await;
+    async fn send(&self, input: Input) {
+        // A thread that is gone hears nothing.
+        let _ = self.inputs.send(input).await;
     }
 }
 
 impl tools::Sink for Progress {
     fn tell(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
-        Box::pin(Progress::tell(self, notification))
+        let call_id = self.call_id.clone();
+        Box::pin(self.send(Input::ToolProgress { call_id, notification: Box::new(notification) }))
+    }
+
+    fn propose(&self, proposal: Proposal) -> BoxFuture<'_, Verdict> {
+        let wait = self.verdicts.wait(&self.call_id, proposal.number);
+        let (turn_id, call_id) = (self.turn_id.clone(), self.call_id.clone());
+        Box::pin(async move {
+            self.send(Input::Proposed { turn_id, call_id, proposal: Box::new(proposal) }).await;
+            wait.await.unwrap_or(Verdict::Declined)
+        })
+    }
+
+    fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+        Box::pin(self.send(Input::Told(Box::new(notification))))
+    }
+
+    fn end_item(&self, item: ThreadItem) -> BoxFuture<'_, ()> {
+        let turn_id = self.turn_id.clone();
+        Box::pin(self.send(Input::ItemEnded { turn_id, item: Box::new(item) }))
     }
 }
 
-/// Runs calls in the step they were made in. Dropping the future stops the tool.
+/// Runs calls. Dropping the future stops the tool.
 pub trait ToolRunner: fmt::Debug + Send + Sync {
-    fn run(&self, call: ToolCall, step: Arc<Step>, progress: Progress) -> BoxFuture<'static, ToolOutcome>;
+    fn run(&self, job: ToolJob) -> BoxFuture<'static, ToolOutcome>;
 }

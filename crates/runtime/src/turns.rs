@@ -1,8 +1,8 @@
 //! Turns as clients ask for them.
 
 use protocol::{
-    ThreadId, ThreadRollbackParams, Turn, TurnId, TurnInterruptParams, TurnStartParams, TurnStatus,
-    TurnSteerParams, UserInput,
+    ThreadId, ThreadRollbackParams, ThreadShellCommandParams, Turn, TurnId, TurnInterruptParams,
+    TurnStartParams, TurnStatus, TurnSteerParams, UserInput,
 };
 
 use crate::error::RuntimeError;
@@ -111,6 +111,21 @@ impl Runtime {
             Ok(thread) => thread.interrupt_then(expected, answer).await,
             Err(error) => answer.give(Err(error)),
         }
+    }
+
+    /// Runs a command of the user's own, outside any sandbox. Answers when it is accepted.
+    pub async fn shell_command(&self, params: ThreadShellCommandParams, answer: Answer<()>) {
+        let ThreadShellCommandParams { thread_id, command } = params;
+        match self.thread(&thread_id) {
+            Ok(_) if command.trim().is_empty() => answer.give(Err(RuntimeError::EmptyCommand)),
+            Ok(thread) => thread.shell_then(self.new_turn_id(), command, answer).await,
+            Err(error) => answer.give(Err(error)),
+        }
+    }
+
+    /// Ends what commands of the thread left running.
+    pub async fn clear_terminals(&self, thread_id: &ThreadId) -> Result<(), RuntimeError> {
+        self.thread(thread_id)?.clear_terminals().await
     }
 
     /// Starts a turn that replaces the history by a summary.

@@ -5,20 +5,21 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use engine::{ModelInfo, Step, ThreadSeed, ToolCall, ToolKind, ToolOutcome, ToolSpec, Truncation, UserText};
+use engine::{ModelInfo, Step, ThreadSeed, ToolKind, ToolOutcome, ToolSpec, Truncation, UserText};
 use journal::{Store, StoreOptions};
 use model_http::Script;
 use oarlock_runtime::{
-    Audience, BoxFuture, ModelOverrides, Progress, RuntimeError, Services, SettingsChange, StepMaker,
-    SystemClock, ThreadHandle, ThreadPlan, ThreadSettings, ToolRunner, TurnOptions, open_thread,
+    Audience, BoxFuture, ModelOverrides, Question, Reply, RuntimeError, Services, SettingsChange, StepMaker,
+    SystemClock, ThreadHandle, ThreadPlan, ThreadSettings, ToolJob, ToolRunner, TurnOptions, open_thread,
 };
 use protocol::{
     ApprovalsReviewer, AskForApproval, ContentItem, DynamicToolCallOutputContentItem, DynamicToolCallParams,
-    DynamicToolCallResponse, FunctionCallOutputBody, SandboxPolicy, ServerNotification, SessionMeta,
-    SessionSource, ThreadId, ThreadStatus, TurnId, TurnStatus, UserInput,
+    DynamicToolCallResponse, SandboxPolicy, ServerNotification, SessionMeta, SessionSource, ThreadId,
+    ThreadStatus, TurnId, TurnStatus, UserInput,
 };
 use serde_json::json;
 use tokio::sync::watch;
+use tools::{Bench, BenchOptions};
 
 const THREAD: &str = "019a8b3c-0000-7000-8000-000000000001";
 
@@ -44,16 +45,20 @@ impl Audience for Ears {
         let content_items = vec![DynamicToolCallOutputContentItem::InputText { text }];
         Box::pin(async { Ok(DynamicToolCallResponse { content_items, success: true }) })
     }
+
+    fn ask(&self, _: Question) -> BoxFuture<'static, Result<Reply, String>> {
+        Box::pin(async { Err("nobody is asked here".to_owned()) })
+    }
 }
 
 #[derive(Debug)]
 struct Plans;
 
 impl ToolRunner for Plans {
-    fn run(&self, call: ToolCall, _: Arc<Step>, _: Progress) -> BoxFuture<'static, ToolOutcome> {
+    fn run(&self, job: ToolJob) -> BoxFuture<'static, ToolOutcome> {
         Box::pin(async move {
-            assert!(call.call_id != "bad", "a defect in a tool");
-            ToolOutcome { output: FunctionCallOutputBody::Text(format!("{} done", call.name)), item: None }
+            assert!(job.call.call_id != "bad", "a defect in a tool");
+            ToolOutcome::text(format!("{} done", job.call.name))
         })
     }
 }
@@ -69,7 +74,8 @@ impl StepMaker for Fixed {
         let tool = |name: &str, kind| ToolSpec {
             name: name.to_owned(),
             kind,
-            json: Arc::new(json!({ "type": "function", "name": name })),
+            json: Some(Arc::new(json!({ "type": "function", "name": name }))),
+            parallel: true,
         };
         Step {
             model: ModelInfo {
@@ -99,7 +105,22 @@ impl StepMaker for Fixed {
             current_date: "2026-11-15".into(),
             timezone: "Etc/UTC".into(),
             tools: vec![tool("update_plan", ToolKind::Builtin), tool("lookup", ToolKind::Dynamic)],
+            deferred: Vec::new(),
         }
+    }
+}
+
+fn bench_options() -> BenchOptions {
+    BenchOptions {
+        shell: "/bin/sh".into(),
+        login_shell: false,
+        env: Default::default(),
+        rule_folders: Vec::new(),
+        rules_file: "/nonexistent/rules".into(),
+        hidden: Vec::new(),
+        features: Default::default(),
+        landlock_only: false,
+        max_background_wait_ms: 1_000,
     }
 }
 
@@ -121,6 +142,7 @@ fn settings() -> ThreadSettings {
         compact_prompt: None,
         collaboration_mode: None,
         dynamic_tools: Arc::default(),
+        tools: Arc::default(),
         model_overrides: ModelOverrides::default(),
         instruction_options: Arc::default(),
     }
@@ -148,8 +170,17 @@ impl Room {
             steps: Arc::new(Fixed { panics }),
         };
         let transport = Arc::new(self.script.clone());
-        let plan =
-            ThreadPlan { meta: meta(), seed, journal, ephemeral: false, settings: settings(), transport };
+        let bench = Arc::new(Bench::new(bench_options()));
+        let plan = ThreadPlan {
+            meta: meta(),
+            seed,
+            journal,
+            ephemeral: false,
+            settings: settings(),
+            transport,
+            recovered: Vec::new(),
+            bench,
+        };
         open_thread(services, plan)
     }
 

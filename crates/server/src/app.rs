@@ -6,6 +6,7 @@ use std::time::Duration;
 use protocol::{InitializeParams, ServerCapabilities};
 use runtime::Runtime;
 
+use crate::handlers::command_exec::Commands;
 use crate::hub::{ConnectionId, Hub};
 use crate::wire_error::WireError;
 
@@ -38,6 +39,7 @@ pub trait Application: Send + Sync + 'static {
 pub struct App {
     pub(crate) hub: Arc<Hub>,
     pub(crate) runtime: Runtime,
+    pub(crate) commands: Commands,
 }
 
 impl App {
@@ -45,11 +47,15 @@ impl App {
     const CLOSING_LIMIT: Duration = Duration::from_secs(10);
 
     pub fn new(hub: Arc<Hub>, runtime: Runtime) -> Self {
-        Self { hub, runtime }
+        Self { hub, runtime, commands: Commands::default() }
     }
 }
 
 impl Application for App {
+    async fn disconnected(&self, connection: ConnectionId) {
+        self.commands.close(connection).await;
+    }
+
     async fn idle(&self) {
         self.runtime.idle().await;
     }

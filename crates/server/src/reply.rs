@@ -2,15 +2,20 @@
 
 use std::marker::PhantomData;
 
-use protocol::{Gate, Request, ThreadArchive, ThreadResume, ThreadRollback, ThreadUnsubscribe};
+use protocol::{CommandExec, Gate, Request, ThreadArchive, ThreadResume, ThreadRollback, ThreadUnsubscribe};
 use rpc::{Id, ReplySlot};
 
 use crate::wire_error::WireError;
 
 /// Methods whose answer sums up what earlier messages told, so it must not pass them. Every other answer passes what
 /// waits for a slow reader.
-const ANSWERED_IN_ORDER: &[&str] =
-    &[ThreadResume::METHOD, ThreadRollback::METHOD, ThreadArchive::METHOD, ThreadUnsubscribe::METHOD];
+const ANSWERED_IN_ORDER: &[&str] = &[
+    CommandExec::METHOD,
+    ThreadResume::METHOD,
+    ThreadRollback::METHOD,
+    ThreadArchive::METHOD,
+    ThreadUnsubscribe::METHOD,
+];
 
 /// Where an answer goes, before its type is known.
 #[derive(Debug)]

@@ -1,14 +1,16 @@
 //! Which handler carries out which method.
 
 use protocol::{
-    ConfigRead, ExperimentalFeatureList, GetAccount, LoginAccount, LogoutAccount, MockExperimentalMethod,
-    ModelList, ThreadArchive, ThreadCompactStart, ThreadFork, ThreadList, ThreadLoadedList,
-    ThreadMetadataUpdate, ThreadRead, ThreadResume, ThreadRollback, ThreadSetName, ThreadStart,
-    ThreadUnarchive, ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer,
+    CommandExec, CommandExecResize, CommandExecTerminate, CommandExecWrite, ConfigRead,
+    ConfigRequirementsRead, ExperimentalFeatureList, GetAccount, LoginAccount, LogoutAccount,
+    MockExperimentalMethod, ModelList, SkillsList, ThreadArchive, ThreadBackgroundTerminalsClean,
+    ThreadCompactStart, ThreadFork, ThreadList, ThreadLoadedList, ThreadMetadataUpdate, ThreadRead,
+    ThreadResume, ThreadRollback, ThreadSetName, ThreadShellCommand, ThreadStart, ThreadUnarchive,
+    ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer,
 };
 
 use crate::app::App;
-use crate::handlers::{account, catalogue, thread, thread_open, turn};
+use crate::handlers::{account, catalogue, command_exec, thread, thread_open, turn};
 use crate::router::Router;
 
 /// Every method that this server carries out. `initialize` belongs to the connection.
@@ -28,11 +30,19 @@ pub fn routes() -> Router<App> {
         .on(ThreadLoadedList, thread::loaded_list)
         .deferred(ThreadRead, thread::read)
         .deferred(TurnStart, turn::start)
+        .deferred(ThreadShellCommand, turn::shell_command)
+        .on(ThreadBackgroundTerminalsClean, turn::clean_terminals)
         .on(TurnSteer, turn::steer)
         .deferred(TurnInterrupt, turn::interrupt)
+        .deferred(CommandExec, command_exec::start)
+        .deferred(CommandExecWrite, command_exec::write)
+        .deferred(CommandExecTerminate, command_exec::terminate)
+        .deferred(CommandExecResize, command_exec::resize)
         .on(ModelList, catalogue::models)
         .on(ExperimentalFeatureList, catalogue::features)
         .on(ConfigRead, catalogue::config_read)
+        .on(ConfigRequirementsRead, catalogue::requirements_read)
+        .on(SkillsList, catalogue::skills)
         .on(MockExperimentalMethod, catalogue::mock)
         .on(GetAccount, account::read)
         .deferred(LoginAccount, account::login)
@@ -47,9 +57,6 @@ const UNSUPPORTED: &[&str] = &[
     "thread/goal/set",
     "thread/goal/get",
     "thread/goal/clear",
-    "thread/shellCommand",
-    "thread/backgroundTerminals/clean",
-    "skills/list",
     "plugin/list",
     "plugin/read",
     "app/list",
@@ -88,15 +95,10 @@ const UNSUPPORTED: &[&str] = &[
     "account/login/cancel",
     "account/rateLimits/read",
     "feedback/upload",
-    "command/exec",
-    "command/exec/write",
-    "command/exec/terminate",
-    "command/exec/resize",
     "externalAgentConfig/detect",
     "externalAgentConfig/import",
     "config/value/write",
     "config/batchWrite",
-    "configRequirements/read",
     "getConversationSummary",
     "gitDiffToRemote",
     "getAuthStatus",

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use protocol::{CLIENT_REQUESTS, CodexErrorInfo, DecodeError, TurnError};
 use rpc::{Id, Line, shorten};
-use runtime::{Refusal, RuntimeError};
+use runtime::{CommandExecError, Refusal, RuntimeError};
 use serde_json::Value;
 
 /// A longer name is a mistake or an attack: it is cut, and gets no list of all the others.
@@ -129,6 +129,7 @@ impl From<RuntimeError> for WireError {
             | E::EmptyHistory
             | E::HistoryWhileLoaded(_)
             | E::OtherPath { .. }
+            | E::EmptyCommand
             | E::EmptyName
             | E::EmptyGitInfo
             | E::EmptyGitField(_)
@@ -144,6 +145,7 @@ impl From<RuntimeError> for WireError {
             | E::OtherTurn { .. }
             | E::NothingToInterrupt
             | E::Gone(_) => Self::INVALID_REQUEST,
+            E::CommandExec(error) => command_exec_code(error),
             E::InputTooLarge { .. } => Self::INVALID_PARAMS,
             E::InvalidConfig(_) | E::Credentials(_) | E::Provider(_) | E::Storage(_) | E::Defect => {
                 Self::INTERNAL
@@ -166,6 +168,31 @@ impl From<RuntimeError> for WireError {
             _ => None,
         };
         Self { data, ..Self::new(code, error.to_string()) }
+    }
+}
+
+fn command_exec_code(error: &CommandExecError) -> i64 {
+    use CommandExecError as E;
+    match error {
+        E::NoProcessId
+        | E::Duplicate(_)
+        | E::Unknown(_)
+        | E::Ended(_)
+        | E::Policy(_)
+        | E::NoStdin
+        | E::StdinClosed
+        | E::NotATerminal => WireError::INVALID_REQUEST,
+        E::SizeWithoutTerminal
+        | E::EmptySize
+        | E::TwoCaps
+        | E::TwoTimeouts
+        | E::NegativeTimeout(_)
+        | E::LongProcessId
+        | E::NothingToWrite
+        | E::Base64(_) => WireError::INVALID_PARAMS,
+        E::Spawn(_) | E::Failed(_) | E::Write(_) | E::Resize(_) => WireError::INTERNAL,
+        // As for overload: the same request succeeds once there is room.
+        E::TooMany(_) | E::TooMuchInput => WireError::OVERLOADED,
     }
 }
 

@@ -1,7 +1,6 @@
 //! Why a call gave no result.
 
 use engine::{ToolCall, ToolOutcome, ToolPayload};
-use protocol::FunctionCallOutputBody;
 
 /// Its text is what the model reads, so each says what to do differently.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +34,6 @@ impl ToolError {
 /// The model gets every error as the result of its call.
 impl From<ToolError> for ToolOutcome {
     fn from(error: ToolError) -> Self {
-        Self { output: FunctionCallOutputBody::Text(error.to_string()), item: None }
+        Self::failure(error.to_string())
     }
 }

@@ -5,25 +5,15 @@ use std::sync::Arc;
 
 use engine::{Step, ToolCall, ToolKind, ToolOutcome, ToolPayload, ToolSpec};
 
-use crate::schema::function_json;
+use serde_json::Value;
+
+use crate::offer::{Offer, Standing};
 use crate::tool::{BoxFuture, Caller, Tool, ToolCx};
-use crate::{ToolError, UpdatePlan};
-
-/// Which of the tools a step offers.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Offer {
-    /// Only these. Unset: all there are.
-    pub allow: Option<Vec<String>>,
-    /// Never these, whatever `allow` says.
-    pub deny: Vec<String>,
-}
-
-impl Offer {
-    fn includes(&self, name: &str) -> bool {
-        let named = |names: &[String]| names.iter().any(|other| other == name);
-        self.allow.as_deref().is_none_or(named) && !named(&self.deny)
-    }
-}
+use crate::{
+    ApplyPatch, ExecCommand, GrepFiles, ListDir, ReadFile, RequestPermissions, RequestUserInput,
+    SearchToolBm25, Shell, ShellCommand, TestSyncTool, ToolError, UpdatePlan, UserShell, ViewImage,
+    WebSearch, WriteStdin,
+};
 
 /// Every built-in tool, in the order the model is offered them.
 #[derive(Debug, Clone)]
@@ -33,31 +23,97 @@ pub struct Registry {
 
 #[derive(Debug, Clone)]
 struct Registered {
-    spec: ToolSpec,
+    name: &'static str,
+    aliases: &'static [&'static str],
     prompt: Option<&'static str>,
+    parallel: bool,
+    kind: ToolKind,
     tool: Arc<dyn AnyTool>,
 }
+
+/// Names of tools that other parts bring, or that are yet to come. Known, so that a list of allowed tools can be
+/// checked.
+const OTHERS: &[&str] = &[
+    "list_mcp_resources",
+    "list_mcp_resource_templates",
+    "read_mcp_resource",
+    "tool_search",
+    "tool_suggest",
+    "js_repl",
+    "js_repl_reset",
+    "exec",
+    "wait",
+    "image_generation",
+    "spawn_agent",
+    "send_input",
+    "resume_agent",
+    "wait_agent",
+    "close_agent",
+    "spawn_agents_on_csv",
+    "report_agent_job_result",
+];
 
 impl Registry {
     /// A new tool is one more line here. The order is part of the cached prefix of every request, so it never depends
     /// on anything else.
     pub fn builtin() -> Self {
-        Self { tools: vec![Registered::new(UpdatePlan)] }
+        Self {
+            tools: vec![
+                Registered::new(ExecCommand),
+                Registered::new(WriteStdin),
+                Registered::new(Shell),
+                Registered::new(ShellCommand),
+                Registered::new(UpdatePlan),
+                Registered::new(RequestUserInput),
+                Registered::new(RequestPermissions),
+                Registered::new(SearchToolBm25),
+                Registered::new(ApplyPatch),
+                Registered::new(ListDir),
+                Registered::new(ReadFile),
+                Registered::new(GrepFiles),
+                Registered::new(TestSyncTool),
+                Registered::new(WebSearch),
+                Registered::new(ViewImage),
+                Registered::new(UserShell),
+            ],
+        }
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.tools.iter().map(|tool| tool.spec.name.as_str())
+        self.tools.iter().map(|tool| tool.name)
     }
 
+    /// Whether there is, or will be, a built-in tool of this name.
+    pub fn knows(&self, name: &str) -> bool {
+        self.find(name).is_some() || OTHERS.contains(&name)
+    }
+
+    /// What a step has, in order. Those that are not advertised come without their JSON.
     pub fn specs(&self, offer: &Offer) -> Vec<ToolSpec> {
-        self.tools.iter().map(|tool| &tool.spec).filter(|spec| offer.includes(&spec.name)).cloned().collect()
+        let mut specs = Vec::new();
+        for tool in &self.tools {
+            let standing = tool.tool.standing(offer);
+            if standing == Standing::Absent || !offer.includes(tool.name) {
+                continue;
+            }
+            let shown = (standing == Standing::Offered).then(|| Arc::new(tool.tool.spec(offer)));
+            let spec = |name: &str, json| ToolSpec {
+                name: name.to_owned(),
+                kind: tool.kind,
+                json,
+                parallel: tool.parallel && standing == Standing::Offered,
+            };
+            specs.push(spec(tool.name, shown));
+            specs.extend(tool.aliases.iter().map(|alias| ToolSpec { parallel: false, ..spec(alias, None) }));
+        }
+        specs
     }
 
-    /// The prompt sections of the tools among `offered`, in their order. Tools of others have none here.
+    /// The prompt sections of the tools advertised among `offered`, in their order. Tools of others have none here.
     pub fn prompts(&self, offered: &[ToolSpec]) -> Vec<&'static str> {
         offered
             .iter()
-            .filter(|spec| spec.kind == ToolKind::Builtin)
+            .filter(|spec| spec.kind != ToolKind::Dynamic && spec.json.is_some())
             .filter_map(|spec| self.find(&spec.name)?.prompt)
             .collect()
     }
@@ -69,25 +125,32 @@ impl Registry {
         let Some(tool) = found.map(|registered| Arc::clone(&registered.tool)) else {
             return Box::pin(std::future::ready(ToolError::unknown(&call).into()));
         };
-        let cx = ToolCx::new(step, call.call_id, caller);
+        let cx = ToolCx::new(step, call.call_id, call.name, caller);
         Box::pin(async move { tool.call(call.payload, &cx).await.unwrap_or_else(Into::into) })
     }
 
     fn find(&self, name: &str) -> Option<&Registered> {
-        self.tools.iter().find(|tool| tool.spec.name == name)
+        self.tools.iter().find(|tool| tool.name == name || tool.aliases.contains(&name))
     }
 }
 
 impl Registered {
     fn new<T: Tool>(tool: T) -> Self {
-        let json = Arc::new(function_json::<T::Args>(T::NAME, T::ABOUT));
-        let spec = ToolSpec { name: T::NAME.to_owned(), kind: ToolKind::Builtin, json };
-        Self { spec, prompt: T::PROMPT, tool: Arc::new(tool) }
+        Self {
+            name: T::NAME,
+            aliases: T::ALIASES,
+            prompt: T::PROMPT,
+            parallel: T::PARALLEL,
+            kind: T::KIND,
+            tool: Arc::new(tool),
+        }
     }
 }
 
 /// A tool whose arguments are not yet parsed, so that tools of all kinds fit one table.
 trait AnyTool: fmt::Debug + Send + Sync {
+    fn standing(&self, offer: &Offer) -> Standing;
+    fn spec(&self, offer: &Offer) -> Value;
     fn call<'a>(
         &'a self,
         payload: ToolPayload,
@@ -96,17 +159,20 @@ trait AnyTool: fmt::Debug + Send + Sync {
 }
 
 impl<T: Tool> AnyTool for T {
+    fn standing(&self, offer: &Offer) -> Standing {
+        T::standing(offer)
+    }
+
+    fn spec(&self, offer: &Offer) -> Value {
+        T::spec(offer)
+    }
+
     fn call<'a>(
         &'a self,
         payload: ToolPayload,
         cx: &'a ToolCx,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
-        Box::pin(async move {
-            let ToolPayload::Function { arguments } = payload else {
-                return Err(ToolError::NotJson(T::NAME));
-            };
-            Tool::call(self, serde_json::from_str(&arguments)?, cx).await
-        })
+        Box::pin(async move { Tool::call(self, T::parse(payload)?, cx).await })
     }
 }
 
@@ -122,7 +188,6 @@ mod tests {
     #[test]
     fn an_offer_chooses_among_the_tools() {
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let all = Registry::builtin().names().map(str::to_owned).collect::<Vec<_>>();
         let cases = [
             (None, vec![], true),
             (Some(list(&["update_plan"])), vec![], true),
@@ -132,10 +197,49 @@ mod tests {
             (Some(list(&["update_plan"])), list(&["update_plan"]), false),
         ];
         for (allow, deny, offered) in cases {
-            let offer = Offer { allow, deny };
+            let offer = Offer { allow, deny, ..Offer::default() };
             assert_eq!(names(&offer).contains(&"update_plan".to_owned()), offered, "{offer:?}");
         }
-        assert_eq!(names(&Offer::default()), all);
+    }
+
+    #[test]
+    fn tools_that_need_a_reason_are_not_there_without_one() {
+        let mut usual = names(&Offer::default());
+        usual.retain(|name| {
+            ["update_plan", "request_user_input", "list_dir", "view_image"].contains(&name.as_str())
+        });
+        assert_eq!(usual, ["update_plan", "request_user_input", "view_image"]);
+        let special = ["list_dir", "read_file", "grep_files", "test_sync_tool"];
+        let known = special.map(str::to_owned).to_vec();
+        let by_model = names(&Offer { experimental: known.clone(), ..Offer::default() });
+        assert!(special.iter().all(|name| by_model.iter().any(|other| other == name)), "{by_model:?}");
+        assert_eq!(names(&Offer { allow: Some(known), ..Offer::default() }), special);
+    }
+
+    #[test]
+    fn the_order_is_fixed() {
+        const ORDER: &[&str] = &[
+            "exec_command",
+            "write_stdin",
+            "shell",
+            "shell_command",
+            "update_plan",
+            "request_user_input",
+            "request_permissions",
+            "search_tool_bm25",
+            "apply_patch",
+            "list_dir",
+            "read_file",
+            "grep_files",
+            "test_sync_tool",
+            "web_search",
+            "view_image",
+            "user_shell",
+        ];
+        let registry = Registry::builtin();
+        let names: Vec<_> = registry.names().collect();
+        let expected: Vec<_> = ORDER.iter().copied().filter(|name| names.contains(name)).collect();
+        assert_eq!(names, expected);
     }
 
     #[test]
@@ -152,7 +256,9 @@ mod tests {
     fn a_prompt_section_is_there_exactly_when_its_tool_is() {
         let registry = Registry::builtin();
         let offered = registry.specs(&Offer::default());
-        let with_prompt = registry.tools.iter().filter(|tool| tool.prompt.is_some()).count();
+        let there = |name: &str| offered.iter().any(|spec| spec.name == name && spec.json.is_some());
+        let with_prompt =
+            registry.tools.iter().filter(|tool| tool.prompt.is_some() && there(tool.name)).count();
         assert_eq!(registry.prompts(&offered).len(), with_prompt);
         assert!(registry.prompts(&[]).is_empty());
         let theirs: Vec<_> =

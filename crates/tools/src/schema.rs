@@ -1,8 +1,23 @@
 //! The JSON Schema of a tool's arguments, cut down to what model providers read.
 
+use engine::ToolPayload;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+
+use crate::ToolError;
+
+/// The arguments of a tool that takes JSON.
+pub(crate) fn parse_function<A: DeserializeOwned>(
+    name: &'static str,
+    payload: ToolPayload,
+) -> Result<A, ToolError> {
+    match payload {
+        ToolPayload::Function { arguments } => Ok(serde_json::from_str(&arguments)?),
+        ToolPayload::Custom { .. } => Err(ToolError::NotJson(name)),
+    }
+}
 
 /// The whole entry of the request's tool list.
 pub(crate) fn function_json<A: JsonSchema>(name: &str, about: &str) -> Value {

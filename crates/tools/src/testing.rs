@@ -2,16 +2,31 @@
 
 use std::sync::{Arc, Mutex};
 
-use engine::{ModelInfo, Step, ToolCall, ToolPayload, Truncation};
+use engine::{ModelInfo, Proposal, Step, ToolCall, ToolPayload, Truncation, Verdict};
 use futures_util::FutureExt;
-use protocol::{AskForApproval, FunctionCallOutputBody, SandboxPolicy, ServerNotification};
+use protocol::{
+    AskForApproval, FunctionCallOutputBody, GrantedPermissionProfile, SandboxPolicy, ServerNotification,
+    ThreadItem,
+};
 
-use crate::{BoxFuture, Caller, Registry, Sink};
+use crate::{Bench, BenchOptions, BoxFuture, Caller, Registry, Sink};
 
 #[derive(Debug, Default)]
 struct Heard(Mutex<Vec<ServerNotification>>);
 
 impl Sink for Heard {
+    fn propose(&self, _: Proposal) -> BoxFuture<'_, Verdict> {
+        Box::pin(std::future::ready(Verdict::Declined))
+    }
+
+    fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+        self.tell(notification)
+    }
+
+    fn end_item(&self, _: ThreadItem) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     fn tell(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
         self.0.lock().expect("nobody panics here").push(notification);
         Box::pin(std::future::ready(()))
@@ -25,6 +40,8 @@ pub(crate) fn run_text(call: ToolCall, step: Step) -> (String, Vec<ServerNotific
         thread_id: "thread".to_owned().into(),
         turn_id: "turn".to_owned().into(),
         sink: heard.clone(),
+        bench: Arc::new(bench()),
+        grants: GrantedPermissionProfile { network: None, file_system: None },
     };
     let outcome =
         Registry::builtin().run(call, Arc::new(step), caller).now_or_never().expect("nothing to wait for");
@@ -32,6 +49,20 @@ pub(crate) fn run_text(call: ToolCall, step: Step) -> (String, Vec<ServerNotific
     let FunctionCallOutputBody::Text(text) = outcome.output else { panic!("one text") };
     let told = std::mem::take(&mut *heard.0.lock().expect("nobody panics here"));
     (text, told)
+}
+
+pub(crate) fn bench() -> Bench {
+    Bench::new(BenchOptions {
+        shell: "/bin/bash".into(),
+        login_shell: true,
+        env: std::env::vars().filter(|(name, _)| name == "PATH" || name == "HOME").collect(),
+        rule_folders: Vec::new(),
+        rules_file: "/nonexistent/rules/default.rules".into(),
+        hidden: Vec::new(),
+        landlock_only: false,
+        features: Default::default(),
+        max_background_wait_ms: 300_000,
+    })
 }
 
 pub(crate) fn call(name: &str, arguments: &str) -> ToolCall {
@@ -72,5 +103,6 @@ pub(crate) fn step() -> Step {
         current_date: "2026-01-01".to_owned(),
         timezone: "Etc/UTC".to_owned(),
         tools: Vec::new(),
+        deferred: Vec::new(),
     }
 }

@@ -2,26 +2,51 @@
 
 use std::fmt;
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use engine::{Step, ToolOutcome};
-use protocol::{FunctionCallOutputBody, ServerNotification, ThreadId, TurnId};
+use engine::{Proposal, Step, ToolKind, ToolOutcome, ToolPayload, Verdict};
+use protocol::{GrantedPermissionProfile, ServerNotification, ThreadId, ThreadItem, TurnId};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
-use crate::ToolError;
+use crate::bench::Bench;
+use crate::offer::{Offer, Standing};
+use crate::schema::function_json;
+use crate::{ToolError, schema};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A built-in tool. Its parameters are derived from `Args`, whose doc comments are what the model reads.
 pub trait Tool: fmt::Debug + Send + Sync + 'static {
     const NAME: &'static str;
+    /// Other names it answers to without being advertised under them.
+    const ALIASES: &'static [&'static str] = &[];
     /// For the model: what it does.
     const ABOUT: &'static str;
     /// For the model's instructions: when and how to use it. There exactly when the tool is offered.
     const PROMPT: Option<&'static str> = None;
+    /// May run beside others that may too.
+    const PARALLEL: bool = false;
+    const KIND: ToolKind = ToolKind::Builtin;
     type Args: DeserializeOwned + JsonSchema + Send;
+
+    /// Whether it is there, given configuration, features and model.
+    fn standing(_offer: &Offer) -> Standing {
+        Standing::Offered
+    }
+
+    /// The entry of the request's tool list.
+    fn spec(_offer: &Offer) -> Value {
+        function_json::<Self::Args>(Self::NAME, Self::ABOUT)
+    }
+
+    /// What the model gave, as arguments. Only tools that take free text have a way of their own.
+    fn parse(payload: ToolPayload) -> Result<Self::Args, ToolError> {
+        schema::parse_function(Self::NAME, payload)
+    }
 
     /// Dropping the future stops the tool.
     fn call(
@@ -37,12 +62,26 @@ pub struct Caller {
     pub thread_id: ThreadId,
     pub turn_id: TurnId,
     pub sink: Arc<dyn Sink>,
+    /// What the thread's tools share.
+    pub bench: Arc<Bench>,
+    /// What clients granted on top of the sandbox.
+    pub grants: GrantedPermissionProfile,
 }
 
-/// Where a running tool says what clients should see of it.
+/// The way from a tool to the thread it works for.
 pub trait Sink: fmt::Debug + Send + Sync {
-    /// Waits when clients are slow.
+    /// Something clients should see of this call. Waits when clients are slow; nothing is said any more once the call
+    /// is over.
     fn tell(&self, notification: ServerNotification) -> BoxFuture<'_, ()>;
+
+    /// Has something decided. Nothing of it may happen before `Verdict::Run`.
+    fn propose(&self, proposal: Proposal) -> BoxFuture<'_, Verdict>;
+
+    /// As `tell`, for an item that may outlive its call and its turn.
+    fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()>;
+
+    /// The end of an item that may have outlived its call and its turn.
+    fn end_item(&self, item: ThreadItem) -> BoxFuture<'_, ()>;
 }
 
 /// One call: the step it was made in, and whom it is for.
@@ -50,12 +89,14 @@ pub trait Sink: fmt::Debug + Send + Sync {
 pub struct ToolCx {
     step: Arc<Step>,
     call_id: String,
+    /// The name it was called by.
+    name: String,
     caller: Caller,
 }
 
 impl ToolCx {
-    pub(crate) fn new(step: Arc<Step>, call_id: String, caller: Caller) -> Self {
-        Self { step, call_id, caller }
+    pub(crate) fn new(step: Arc<Step>, call_id: String, name: String, caller: Caller) -> Self {
+        Self { step, call_id, name, caller }
     }
 
     /// What the model saw when it made the call.
@@ -63,8 +104,18 @@ impl ToolCx {
         &self.step
     }
 
+    /// Where the work is.
+    pub fn cwd(&self) -> &Path {
+        Path::new(&self.step.cwd)
+    }
+
     pub fn call_id(&self) -> &str {
         &self.call_id
+    }
+
+    /// The name the model used, which may be an alias.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     pub fn thread_id(&self) -> &ThreadId {
@@ -75,12 +126,30 @@ impl ToolCx {
         &self.caller.turn_id
     }
 
+    pub fn bench(&self) -> &Arc<Bench> {
+        &self.caller.bench
+    }
+
+    pub fn grants(&self) -> &GrantedPermissionProfile {
+        &self.caller.grants
+    }
+
+    /// For what goes on after the call has returned.
+    pub fn sink(&self) -> &Arc<dyn Sink> {
+        &self.caller.sink
+    }
+
     pub async fn tell(&self, notification: ServerNotification) {
         self.caller.sink.tell(notification).await;
+    }
+
+    /// Waits for the verdict. A call that is cancelled meanwhile never hears it.
+    pub async fn propose(&self, proposal: Proposal) -> Verdict {
+        self.caller.sink.propose(proposal).await
     }
 }
 
 /// A result that is one text and no item.
 pub(crate) fn text(text: impl Into<String>) -> ToolOutcome {
-    ToolOutcome { output: FunctionCallOutputBody::Text(text.into()), item: None }
+    ToolOutcome::text(text)
 }

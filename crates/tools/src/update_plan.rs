@@ -169,7 +169,7 @@ mod tests {
     fn the_spec_has_the_shape_clients_of_the_protocol_record() {
         let specs = Registry::builtin().specs(&Offer::default());
         let spec = specs.iter().find(|spec| spec.name == "update_plan").expect("always offered");
-        let mut json = Value::clone(&spec.json);
+        let mut json = spec.json.as_deref().expect("advertised").clone();
         shape(&mut json);
         let expected = json!({
             "type": "function",

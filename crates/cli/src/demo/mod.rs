@@ -1,21 +1,26 @@
 //! `oarlock demo`: a real turn through the real runtime, with the offline model and files of its own.
 
-mod workshop;
+mod level;
+mod place;
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use protocol::{ServerNotification, Thread, ThreadId, ThreadReadParams, ThreadStartParams, UserInput};
+use protocol::{
+    AskForApproval, SandboxMode, ServerNotification, Thread, ThreadId, ThreadItem, ThreadReadParams,
+    ThreadStartParams, UserInput,
+};
 use runtime::Catalogue;
 use runtime::config::{Home, Loader, LoaderOptions};
+use sandbox::SelfTest;
 use tracing_subscriber::filter::LevelFilter;
 
-use self::workshop::Workshop;
+use self::level::Level;
+use self::place::{NEXT_DOOR, Place};
 use crate::session::{Output, Request, Session};
 use crate::terminal::{Color, Paint, Style, View, describe};
 
@@ -29,132 +34,175 @@ pub(crate) struct Options {
     color: Color,
 }
 
-/// What lies in the workspace at first.
-const FILES: &[(&str, &str)] = &[
-    ("notes.txt", "The gate sticks when it rains.\nThe lamp in the hall is broken.\nAsk about the boat.\n"),
-    ("shopping.txt", "oil\nbulbs\n"),
-];
-
-/// One line is one step for the offline model, which follows simple rules.
-const PROMPT: &str = r#"plan: look around; read the notes; write a to-do list; check it
-list files
-read notes.txt
-call write_file {"path": "todo.md", "text": "- [ ] oil the gate\n- [ ] change the bulb in the hall\n- [ ] ask about the boat\n"}
-read todo.md
-call update_plan {"plan": [{"step": "look around", "status": "completed"}, {"step": "read the notes", "status": "completed"}, {"step": "write a to-do list", "status": "completed"}, {"step": "check it", "status": "completed"}]}"#;
-
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     crate::logging::init(LevelFilter::ERROR);
     let scratch = tempfile::Builder::new().prefix("oarlock-demo-").tempdir();
     let scratch = scratch.context("a folder for the demo cannot be made")?;
-    let place = Place::make(scratch.path())?;
-    let paint = Paint::choose(options.color, io::stdout().is_terminal());
+    let demo = Demo {
+        place: Place::make(scratch.path())?,
+        level: Level::by(SelfTest::run()),
+        paint: Paint::choose(options.color, io::stdout().is_terminal()),
+    };
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let shown = tokio.block_on(tour(&place, paint));
+    let shown = tokio.block_on(demo.show());
     tokio.shutdown_background();
     let kept = options.keep.then(|| scratch.keep());
     shown?;
-    farewell(paint, kept.as_deref())?;
+    farewell(demo.paint, kept.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folders of one demo.
 #[derive(Debug)]
-struct Place {
-    workspace: PathBuf,
-    home: PathBuf,
+struct Demo {
+    place: Place,
+    level: Level,
+    paint: Paint,
 }
 
-impl Place {
-    fn make(root: &Path) -> Result<Self> {
-        let place = Self { workspace: root.join("workspace"), home: root.join("home") };
-        for folder in [&place.workspace, &place.home] {
-            fs::create_dir(folder).with_context(|| folder.display().to_string())?;
+impl Demo {
+    async fn show(&self) -> Result<()> {
+        let (id, commands) = self.turn().await?;
+        self.changed(commands)?;
+        self.recorded(&id).await
+    }
+
+    /// The thread, and how many commands were run.
+    async fn turn(&self) -> Result<(ThreadId, usize)> {
+        let text = format!(
+            "A folder with a small program that fails its test, and one prompt. The model is the offline one inside \
+             this program: it follows rules, one line of the prompt after the other, and is not intelligent. \
+             Threads, tools, sandbox, events and records are the real thing.\n\n{}",
+            self.level.told()
+        );
+        chapter(self.paint, "1. A turn", &text)?;
+        let mut session = self.session();
+        let opened = session
+            .runtime
+            .start_thread(ThreadStartParams {
+                cwd: Some(self.place.workspace.to_string_lossy().into_owned()),
+                approval_policy: Some(AskForApproval::Never),
+                sandbox: Some(SandboxMode::WorkspaceWrite),
+                ..ThreadStartParams::default()
+            })
+            .await?;
+        let prompt = prompt(self.level.runs_commands());
+        let view = View::new(io::stdout(), self.paint, false).within(&self.place.workspace);
+        let mut screen = Screen { view, commands: 0 };
+        screen.view.heading(&crate::exec::heading(&opened, &prompt))?;
+        let request = Request {
+            thread_id: opened.thread.id.clone(),
+            input: vec![UserInput::Text { text: prompt, text_elements: Vec::new() }],
+            output_schema: None,
+        };
+        let ending = session.run_turn(request, &mut screen).await;
+        session.close().await;
+        match ending?.is_good() {
+            true => Ok((opened.thread.id, screen.commands)),
+            false => bail!("the demo's turn did not complete"),
         }
-        for (name, text) in FILES {
-            fs::write(place.workspace.join(name), text).with_context(|| (*name).to_owned())?;
+    }
+
+    /// Found by looking at the files, whatever the model says.
+    fn changed(&self, commands: usize) -> Result<()> {
+        chapter(self.paint, "2. What was changed", "The workspace, compared with what it was:")?;
+        let mut out = io::stdout();
+        for change in self.place.changes()? {
+            writeln!(out, "  {change}")?;
         }
-        Ok(place)
+        let told = match self.place.next_door_was_written() {
+            true => {
+                self.paint.text(Style::Bad, format!("{NEXT_DOOR} was written: the sandbox did not hold!"))
+            }
+            false if commands > 0 => {
+                format!("{NEXT_DOOR}, outside of the workspace, was not written: the sandbox held.")
+            }
+            false => "No command was run, as there is no sandbox to run it in.".to_owned(),
+        };
+        writeln!(out, "\n{told}")?;
+        Ok(out.flush()?)
+    }
+
+    /// Reads the thread back the way another process would: from its record alone.
+    async fn recorded(&self, id: &ThreadId) -> Result<()> {
+        chapter(
+            self.paint,
+            "3. What was recorded",
+            "The runtime above is gone. A new one reads the thread from its file; this is what it finds.",
+        )?;
+        let session = self.session();
+        let params = ThreadReadParams { thread_id: id.clone(), include_turns: true, exclude_turns: false };
+        let thread = session.runtime.read_thread(params).await;
+        session.close().await;
+        let thread: Thread = thread?;
+        let mut out = io::stdout();
+        for item in thread.turns.iter().flat_map(|turn| &turn.items) {
+            writeln!(out, "  {}", describe(item, &self.place.workspace))?;
+        }
+        let path = thread.path.unwrap_or_default();
+        let lines = fs::read_to_string(&path).map(|text| text.lines().count()).unwrap_or_default();
+        let relative = Path::new(&path).strip_prefix(&self.place.home).map(Path::to_owned);
+        let shown = relative.unwrap_or_else(|_| PathBuf::from(&path));
+        writeln!(out, "\nThe record is {} in the home folder, {lines} lines of JSON.", shown.display())?;
+        Ok(out.flush()?)
     }
 
     /// Nothing of the user's or the machine's settings counts: the demo is the same everywhere.
-    fn session(&self, tools: Option<Arc<Workshop>>) -> Session {
+    fn session(&self) -> Session {
         let options = LoaderOptions {
             system_file: None,
             managed_file: None,
             requirements_file: None,
             ..LoaderOptions::default()
         };
-        let flags = vec![("model_provider".to_owned(), "offline".to_owned())];
-        let loader = Loader::new(Home::at(&self.home), flags, options);
-        Session::new(loader, Catalogue::bundled(), tools.map(|tools| tools as Arc<_>))
+        let flags = [
+            ("model_provider", "offline"),
+            // The workspace lies among temporary files, and only the workspace is to be written to.
+            ("sandbox_workspace_write.exclude_slash_tmp", "true"),
+            ("sandbox_workspace_write.exclude_tmpdir_env_var", "true"),
+            // What a user's shell says when it starts is no part of the demo.
+            ("allow_login_shell", "false"),
+        ];
+        let flags = flags.into_iter().chain(self.level.flag());
+        let flags = flags.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let loader = Loader::new(Home::at(&self.place.home), flags, options);
+        Session::new(loader, Catalogue::bundled().with_offline())
     }
 }
 
-struct Screen(View<io::Stdout>);
+/// One line is one step for the offline model.
+fn prompt(runs_commands: bool) -> String {
+    let steps = [
+        "plan: find the mistake; correct it; check it".to_owned(),
+        "list the files".to_owned(),
+        "run sh test.sh".to_owned(),
+        "search for \"Helo\"".to_owned(),
+        "read greet.sh".to_owned(),
+        "replace Helo with Hello in greet.sh".to_owned(),
+        "create CHANGES.md with \"Corrected the greeting.\"".to_owned(),
+        "run sh test.sh".to_owned(),
+        format!("run echo mine > ../{NEXT_DOOR}"),
+        "finish the plan".to_owned(),
+        "sum up".to_owned(),
+    ];
+    let steps = steps.into_iter().filter(|step| runs_commands || !step.starts_with("run "));
+    steps.collect::<Vec<_>>().join("\n")
+}
+
+struct Screen {
+    view: View<io::Stdout>,
+    /// How many commands really ran.
+    commands: usize,
+}
 
 impl Output for Screen {
     fn heard(&mut self, notification: &ServerNotification) -> io::Result<()> {
-        self.0.on(notification)
-    }
-}
-
-async fn tour(place: &Place, paint: Paint) -> Result<()> {
-    chapter(
-        paint,
-        "1. A turn",
-        "A folder with two files, three tools this program runs for the model, and one prompt. The model is the small \
-         offline one: it follows rules, one line of the prompt per step, and is not intelligent. Threads, tools, \
-         events and records are the real thing.",
-    )?;
-    let mut session = place.session(Some(Arc::new(Workshop::new(&place.workspace)?)));
-    let opened = session
-        .runtime
-        .start_thread(ThreadStartParams {
-            cwd: Some(place.workspace.to_string_lossy().into_owned()),
-            dynamic_tools: Some(Workshop::specs()),
-            ..ThreadStartParams::default()
-        })
-        .await?;
-    let mut screen = Screen(View::new(io::stdout(), paint, false));
-    screen.0.heading(&crate::exec::heading(&opened, PROMPT))?;
-    let request = Request {
-        thread_id: opened.thread.id.clone(),
-        input: vec![UserInput::Text { text: PROMPT.to_owned(), text_elements: Vec::new() }],
-        output_schema: None,
-    };
-    let ending = session.run_turn(request, &mut screen).await;
-    session.close().await;
-    if !ending?.is_good() {
-        bail!("the demo's turn did not complete");
-    }
-    recorded(place, &opened.thread.id, paint).await
-}
-
-/// Reads the thread back the way another process would: from its record alone.
-async fn recorded(place: &Place, id: &ThreadId, paint: Paint) -> Result<()> {
-    chapter(
-        paint,
-        "2. What was recorded",
-        "The runtime above is gone. A new one reads the thread from its file; this is what it finds.",
-    )?;
-    let session = place.session(None);
-    let params = ThreadReadParams { thread_id: id.clone(), include_turns: true, exclude_turns: false };
-    let thread = session.runtime.read_thread(params).await;
-    session.close().await;
-    let thread: Thread = thread?;
-    let mut out = io::stdout();
-    for turn in &thread.turns {
-        for item in &turn.items {
-            writeln!(out, "  {}", describe(item))?;
+        if let ServerNotification::ItemCompleted(told) = notification
+            && let ThreadItem::CommandExecution { exit_code: Some(0..), .. } = &told.item
+        {
+            self.commands += 1;
         }
+        self.view.on(notification)
     }
-    let path = thread.path.unwrap_or_default();
-    let lines = fs::read_to_string(&path).map(|text| text.lines().count()).unwrap_or_default();
-    let relative = Path::new(&path).strip_prefix(place.home.canonicalize()?).map(Path::to_owned);
-    let shown = relative.unwrap_or_else(|_| PathBuf::from(&path));
-    writeln!(out, "\nThe record is {} in the home folder, {lines} lines of JSON.", shown.display())?;
-    Ok(out.flush()?)
 }
 
 fn chapter(paint: Paint, title: &str, text: &str) -> io::Result<()> {
@@ -166,11 +214,12 @@ fn chapter(paint: Paint, title: &str, text: &str) -> io::Result<()> {
 fn farewell(paint: Paint, kept: Option<&Path>) -> io::Result<()> {
     chapter(
         paint,
-        "3. What to try next",
-        "oarlock exec --provider offline --skip-git-repo-check \"plan: one; two, then say done\"\n\
-         oarlock exec --json --provider offline --skip-git-repo-check \"say hello\"\n\
+        "4. What to try next",
+        "oarlock exec --provider offline --skip-git-repo-check \"list the files, then run date\"\n\
          oarlock exec resume --last --skip-git-repo-check \"say hello again\"\n\
-         oarlock threads\n\
+         oarlock threads                what there is to go on with\n\
+         oarlock sandbox -- sh          look around in the sandbox yourself\n\
+         oarlock policy check -- git push\n\
          oarlock doctor                 what a real model needs\n\
          oarlock app-server --help      serve an editor or another program",
     )?;

@@ -175,8 +175,3 @@ pub(super) fn workspace(cwd: Option<&Path>) -> Check {
         ),
     }
 }
-
-pub(super) fn sandbox() -> Check {
-    let summary = "this build has no sandbox for commands yet, and its agent runs none";
-    Check::note("sandbox", summary, None)
-}

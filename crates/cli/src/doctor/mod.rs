@@ -1,6 +1,7 @@
 //! `oarlock doctor`: what is set up, and what to do about the rest. Asks no network.
 
 mod checks;
+mod walls;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -8,10 +9,12 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use runtime::config::{Home, LoadRequest, Loader, LoaderOptions};
+use sandbox::SelfTest;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tracing_subscriber::filter::LevelFilter;
 
+use self::walls::Wanted;
 use crate::flags::Flags;
 use crate::terminal::{Color, Paint, Style, clean};
 
@@ -66,14 +69,18 @@ impl Check {
 pub(crate) fn run(options: Options, root: Flags) -> Result<ExitCode> {
     crate::logging::init(LevelFilter::ERROR);
     let flags = root.then(options.flags).pairs()?;
-    let (checks, features) = examine(flags, options.provider);
+    let Found { checks, features, sandbox } = examine(flags, options.provider);
     let is_good = checks.iter().all(|check| check.status != Status::Problem);
     let text = if options.json {
         let version = env!("CARGO_PKG_VERSION");
-        format!(
-            "{:#}\n",
-            json!({ "ok": is_good, "version": version, "checks": checks, "features": features })
-        )
+        let report = json!({
+            "ok": is_good,
+            "version": version,
+            "checks": checks,
+            "sandbox": sandbox,
+            "features": features,
+        });
+        format!("{report:#}\n")
     } else {
         lines(&checks, Paint::choose(Color::Auto, std::io::stdout().is_terminal()))
     };
@@ -81,13 +88,27 @@ pub(crate) fn run(options: Options, root: Flags) -> Result<ExitCode> {
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// All checks, and which features are on.
-fn examine(flags: Vec<(String, String)>, provider: Option<String>) -> (Vec<Check>, Value) {
+#[derive(Debug)]
+struct Found {
+    checks: Vec<Check>,
+    /// Which ones are on.
+    features: Value,
+    /// Each wall, as the self-test found it.
+    sandbox: Value,
+}
+
+fn examine(flags: Vec<(String, String)>, provider: Option<String>) -> Found {
+    let report = SelfTest::run();
     let home = match Home::from_env() {
         Ok(home) => home,
         Err(error) => {
             let advice = "point OARLOCK_HOME to a folder of your own";
-            return (vec![Check::problem("home", error.to_string(), advice)], Value::Null);
+            let wanted = Wanted::default();
+            return Found {
+                checks: vec![Check::problem("home", error.to_string(), advice), walls::check(report, wanted)],
+                features: Value::Null,
+                sandbox: walls::json(report, wanted),
+            };
         }
     };
     let loader = Loader::new(home, flags, LoaderOptions::default());
@@ -103,8 +124,10 @@ fn examine(flags: Vec<(String, String)>, provider: Option<String>) -> (Vec<Check
     }
     checks.extend(checks::records(loader.home()));
     checks.push(checks::workspace(cwd.as_deref()));
-    checks.push(checks::sandbox());
-    (checks, features)
+    // What cannot be read might ask for walls, so it counts as if it did.
+    let wanted = loaded.as_ref().map_or(Wanted { walls: true, ..Wanted::default() }, Wanted::by);
+    checks.push(walls::check(report, wanted));
+    Found { checks, features, sandbox: walls::json(report, wanted) }
 }
 
 fn lines(checks: &[Check], paint: Paint) -> String {

@@ -196,11 +196,17 @@ impl ExecOptions {
         if self.full_auto {
             return Some(SandboxMode::WorkspaceWrite);
         }
-        self.sandbox.map(|sandbox| match sandbox {
-            Sandbox::ReadOnly => SandboxMode::ReadOnly,
-            Sandbox::WorkspaceWrite => SandboxMode::WorkspaceWrite,
-            Sandbox::DangerFullAccess => SandboxMode::DangerFullAccess,
-        })
+        self.sandbox.map(SandboxMode::from)
+    }
+}
+
+impl From<Sandbox> for SandboxMode {
+    fn from(sandbox: Sandbox) -> Self {
+        match sandbox {
+            Sandbox::ReadOnly => Self::ReadOnly,
+            Sandbox::WorkspaceWrite => Self::WorkspaceWrite,
+            Sandbox::DangerFullAccess => Self::DangerFullAccess,
+        }
     }
 }
 

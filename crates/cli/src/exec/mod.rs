@@ -28,8 +28,8 @@ use crate::flags::Flags;
 use crate::session::{Ending, Output, Request, Session};
 use crate::terminal::{Heading, Paint, View, clean};
 
-pub(crate) use self::args::ExecArgs;
-pub(crate) use self::plan::is_in_repository;
+pub(crate) use self::args::{ExecArgs, Sandbox};
+pub(crate) use self::plan::{folder, is_in_repository};
 pub(crate) use self::resume::STARTED_BY_USERS;
 
 pub(crate) fn run(args: ExecArgs, root: Flags) -> Result<ExitCode> {
@@ -45,10 +45,17 @@ pub(crate) fn run(args: ExecArgs, root: Flags) -> Result<ExitCode> {
 }
 
 async fn drive(plan: &Plan, job: &Job, prompt: &str) -> Result<Ending> {
-    let mut session = Session::new(plan.loader.clone(), plan.catalogue.clone(), None);
+    // Tried while the thread opens, so that nobody waits for it.
+    let landlock_only = plan.landlock_only;
+    let walls = tokio::task::spawn_blocking(move || crate::walls::missing(landlock_only));
+    let mut session = Session::new(plan.loader.clone(), plan.catalogue.clone());
     let (opened, note) = open(&session, plan, job).await?;
+    let missing = match crate::walls::are_wanted(&opened.settings.sandbox) {
+        true => walls.await?,
+        false => None,
+    };
     let mut screen = Screen::new(plan, job);
-    screen.opened(&opened, prompt, plan.warnings.iter().chain(&note))?;
+    screen.opened(&opened, prompt, plan.warnings.iter().chain(&note).chain(&missing))?;
     let request = Request {
         thread_id: opened.thread.id.clone(),
         input: plan.input(prompt),
@@ -94,7 +101,7 @@ impl Screen {
             return Self::Events { mapper: Mapper::default(), out: io::stdout() };
         }
         let paint = Paint::choose(job.options.color.unwrap_or_default(), io::stderr().is_terminal());
-        Self::Person(View::new(io::stderr(), paint, plan.hides_reasoning))
+        Self::Person(View::new(io::stderr(), paint, plan.hides_reasoning).within(&plan.folder))
     }
 
     fn opened<'a>(
@@ -171,7 +178,10 @@ fn sandbox_word(policy: &protocol::SandboxPolicy) -> String {
         protocol::SandboxPolicy::ReadOnly { .. } => "read-only".to_owned(),
         protocol::SandboxPolicy::ExternalSandbox { .. } => "outside of oarlock".to_owned(),
         protocol::SandboxPolicy::WorkspaceWrite { writable_roots, .. } => {
-            let roots = writable_roots.iter().map(|root| root.as_str()).collect::<Vec<_>>().join(", ");
+            // Every home has one as far as settings go; most have none on disk.
+            let is_there = |root: &&str| !root.ends_with("/memories") || Path::new(root).exists();
+            let roots = writable_roots.iter().map(|root| root.as_str()).filter(is_there);
+            let roots = roots.collect::<Vec<_>>().join(", ");
             let roots = if roots.is_empty() { String::new() } else { format!(" and {roots}") };
             format!("may write to the folder{roots}")
         }

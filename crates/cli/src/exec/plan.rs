@@ -1,12 +1,13 @@
 //! From options to what the runtime is asked: everything that can be wrong is found before a thread exists.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use protocol::{AskForApproval, ThreadId, ThreadStartParams, UserInput};
 use runtime::Catalogue;
-use runtime::config::{Config, LoadRequest, Loader, LoaderOptions};
+use runtime::config::{Config, LoadRequest, Loader, LoaderOptions, ProviderKind};
 use serde_json::{Value, json};
 
 use super::args::ExecOptions;
@@ -22,6 +23,8 @@ pub(super) struct Plan {
     pub(super) catalogue: Catalogue,
     pub(super) folder: PathBuf,
     pub(super) hides_reasoning: bool,
+    /// The weaker sandbox is asked for.
+    pub(super) landlock_only: bool,
     pub(super) output_schema: Option<Value>,
     pub(super) images: Vec<UserInput>,
     pub(super) warnings: Vec<String>,
@@ -56,7 +59,8 @@ impl Plan {
         flags.extend(options.profile.iter().map(|name| ("profile".to_owned(), quoted(name))));
         let loader = options.flags.loader()?;
         let loader = Loader::new(loader.home().clone(), flags.clone(), LoaderOptions::default());
-        let request = LoadRequest { cwd: Some(folder.clone()), ..LoadRequest::default() };
+        let mut request = LoadRequest { cwd: Some(folder.clone()), ..LoadRequest::default() };
+        request.overrides.model_provider.clone_from(&options.provider);
         let config = loader.load(&request)?;
         let loader = match writable_roots(options, &config)? {
             None => loader,
@@ -69,6 +73,11 @@ impl Plan {
         let catalogue = match &config.model.catalog_json {
             Some(path) => Catalogue::from_file(path)?,
             None => Catalogue::bundled(),
+        };
+        // It has tools of its own, which only its entry names.
+        let catalogue = match config.provider.kind {
+            ProviderKind::Offline => catalogue.with_offline(),
+            ProviderKind::OpenAi | ProviderKind::Compatible => catalogue,
         };
         let warnings = loader.startup(Some(&folder)).warnings;
         let (provider, model) = model_choice(options, &config)?;
@@ -85,6 +94,7 @@ impl Plan {
             catalogue,
             folder,
             hides_reasoning: config.hide_agent_reasoning,
+            landlock_only: config.features.enabled("use_legacy_landlock"),
             output_schema,
             images,
             warnings: warnings.iter().map(warning_text).chain(config.unfinished_features_warning()).collect(),
@@ -141,7 +151,8 @@ impl Plan {
     }
 }
 
-fn folder(cd: Option<&Path>) -> Result<PathBuf> {
+/// Where to work: the folder that `--cd` names, else the current one.
+pub(crate) fn folder(cd: Option<&Path>) -> Result<PathBuf> {
     let Some(cd) = cd else { return std::env::current_dir().context("the current folder cannot be used") };
     let folder = fs::canonicalize(cd).with_context(|| format!("--cd {}", cd.display()))?;
     if !folder.is_dir() {
@@ -151,7 +162,14 @@ fn folder(cd: Option<&Path>) -> Result<PathBuf> {
 }
 
 pub(crate) fn is_in_repository(folder: &Path) -> bool {
-    folder.ancestors().any(|folder| folder.join(".git").exists())
+    folder.ancestors().map(|folder| folder.join(".git")).any(|git| git.exists() && !holds_a_name(&git))
+}
+
+/// While a command runs, the sandbox keeps the name of a repository free by an empty folder with the sticky bit.
+fn holds_a_name(git: &Path) -> bool {
+    const STICKY: u32 = 0o1000;
+    let is_marked = fs::metadata(git).is_ok_and(|found| found.is_dir() && found.mode() & STICKY != 0);
+    is_marked && fs::read_dir(git).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 fn read_schema(path: &Path) -> Result<Value> {

@@ -1,8 +1,12 @@
 //! One line for each thing the agent does.
 
+use std::path::Path;
+
+use policy::{read_script, shell_script};
 use protocol::{
     CollabAgentTool, CollabAgentToolCallStatus, CommandExecutionStatus, DynamicToolCallOutputContentItem,
-    DynamicToolCallStatus, McpToolCallStatus, PatchApplyStatus, PatchChangeKind, ThreadItem, UserInput,
+    DynamicToolCallStatus, FileUpdateChange, McpToolCallStatus, PatchApplyStatus, PatchChangeKind,
+    ThreadItem, UserInput,
 };
 use serde_json::Value;
 
@@ -25,10 +29,18 @@ pub(super) struct Work {
     pub(super) ending: String,
     /// What came of it.
     pub(super) output: Option<String>,
+    pub(super) output_kind: OutputKind,
 }
 
-/// None for what is said rather than done.
-pub(super) fn work(item: &ThreadItem) -> Option<Work> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OutputKind {
+    Text,
+    /// Lines that came and went.
+    Diff,
+}
+
+/// None for what is said rather than done. Changed files are named as seen from `folder`.
+pub(super) fn work(item: &ThreadItem, folder: Option<&Path>) -> Option<Work> {
     match item {
         ThreadItem::CommandExecution {
             command, status, exit_code, duration_ms, aggregated_output, ..
@@ -38,14 +50,19 @@ pub(super) fn work(item: &ThreadItem) -> Option<Work> {
                 CommandExecutionStatus::Completed => Standing::Done,
                 CommandExecutionStatus::Failed | CommandExecutionStatus::Declined => Standing::Failed,
             };
-            let code = exit_code.map(|code| format!("exit code {code}"));
+            // A negative one stands for a command that never began.
+            let code = exit_code.map(|code| match code {
+                ..0 => "not started".to_owned(),
+                code => format!("exit code {code}"),
+            });
             let declined = matches!(status, CommandExecutionStatus::Declined).then(|| "refused".to_owned());
             let ending = [declined.or(code), duration(*duration_ms)];
             Some(Work {
-                what: format!("run {command}"),
+                what: format!("run {}", script(command)),
                 standing,
                 ending: ending.into_iter().flatten().collect::<Vec<_>>().join(", "),
                 output: aggregated_output.clone(),
+                output_kind: OutputKind::Text,
             })
         }
         ThreadItem::FileChange { changes, status, .. } => {
@@ -55,14 +72,24 @@ pub(super) fn work(item: &ThreadItem) -> Option<Work> {
                 PatchApplyStatus::Failed => (Standing::Failed, "not applied"),
                 PatchApplyStatus::Declined => (Standing::Failed, "refused"),
             };
+            let diff = changes.iter().map(diff).collect::<String>();
+            let seen = |path: &str| seen_from(folder, path);
             let changes = changes.iter().map(|change| match &change.kind {
-                PatchChangeKind::Add => format!("add {}", change.path),
-                PatchChangeKind::Delete => format!("delete {}", change.path),
-                PatchChangeKind::Update { move_path: None } => format!("update {}", change.path),
-                PatchChangeKind::Update { move_path: Some(to) } => format!("move {} to {to}", change.path),
+                PatchChangeKind::Add => format!("add {}", seen(&change.path)),
+                PatchChangeKind::Delete => format!("delete {}", seen(&change.path)),
+                PatchChangeKind::Update { move_path: None } => format!("update {}", seen(&change.path)),
+                PatchChangeKind::Update { move_path: Some(to) } => {
+                    format!("move {} to {}", seen(&change.path), seen(to))
+                }
             });
             let what = changes.collect::<Vec<_>>().join(", ");
-            Some(Work { what: format!("edit {what}"), standing, ending: ending.to_owned(), output: None })
+            Some(Work {
+                what: format!("edit {what}"),
+                standing,
+                ending: ending.to_owned(),
+                output: Some(diff),
+                output_kind: OutputKind::Diff,
+            })
         }
         ThreadItem::McpToolCall { .. } | ThreadItem::DynamicToolCall { .. } => call(item),
         ThreadItem::CollabAgentToolCall { tool, status, prompt, .. } => {
@@ -106,7 +133,30 @@ pub(super) fn work(item: &ThreadItem) -> Option<Work> {
 }
 
 fn plain(what: String, standing: Standing) -> Work {
-    Work { what, standing, ending: String::new(), output: None }
+    Work { what, standing, ending: String::new(), output: None, output_kind: OutputKind::Text }
+}
+
+fn seen_from(folder: Option<&Path>, path: &str) -> String {
+    let relative = folder.and_then(|folder| Path::new(path).strip_prefix(folder).ok());
+    relative.map_or_else(|| path.to_owned(), |path| path.display().to_string())
+}
+
+/// What is run, without the shell that runs it.
+fn script(command: &str) -> String {
+    let words =
+        read_script(command).filter(|line| line.commands.len() == 1).map(|line| line.commands.concat());
+    let words: Vec<String> = words.into_iter().flatten().map(|word| word.text).collect();
+    shell_script(&words).map_or_else(|| command.to_owned(), |call| call.script.to_owned())
+}
+
+/// The lines of one file that came and went; of a new or deleted one, all.
+fn diff(change: &FileUpdateChange) -> String {
+    let marked = |mark: char| change.diff.lines().map(|line| format!("{mark}{line}\n")).collect();
+    match &change.kind {
+        PatchChangeKind::Add => marked('+'),
+        PatchChangeKind::Delete => marked('-'),
+        PatchChangeKind::Update { .. } => format!("{}\n", change.diff.trim_end_matches('\n')),
+    }
 }
 
 fn call(item: &ThreadItem) -> Option<Work> {
@@ -138,7 +188,8 @@ fn call(item: &ThreadItem) -> Option<Work> {
         _ => return None,
     };
     let ending = duration(*duration_ms).unwrap_or_default();
-    Some(Work { what: format!("call {name} {}", compact(arguments)), standing, ending, output })
+    let what = format!("call {name} {}", compact(arguments));
+    Some(Work { what, standing, ending, output, output_kind: OutputKind::Text })
 }
 
 fn compact(arguments: &Value) -> String {
@@ -149,7 +200,7 @@ fn compact(arguments: &Value) -> String {
 }
 
 /// One line about any item of a thread that is over.
-pub(crate) fn describe(item: &ThreadItem) -> String {
+pub(crate) fn describe(item: &ThreadItem, folder: &Path) -> String {
     let said = |who: &str, text: &str| format!("{who}: {}", first_line(text));
     match item {
         ThreadItem::UserMessage { content, .. } => {
@@ -166,7 +217,7 @@ pub(crate) fn describe(item: &ThreadItem) -> String {
             said("hook", fragments.first().map_or("", |fragment| &fragment.text))
         }
         ThreadItem::ExitedReviewMode { review, .. } => said("review", review),
-        item => work(item).map(|work| first_line(&work.what)).unwrap_or_default(),
+        item => work(item, Some(folder)).map(|work| first_line(&work.what)).unwrap_or_default(),
     }
 }
 
@@ -189,7 +240,29 @@ pub(super) fn duration(milliseconds: Option<i64>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::duration;
+    use super::{duration, script, seen_from};
+    use std::path::Path;
+
+    #[test]
+    fn paths_are_short_where_they_can_be() {
+        let seen = |path| seen_from(Some(Path::new("/w/x")), path);
+        assert_eq!([seen("/w/x/a/b"), seen("/w/xy/a"), seen("a")], ["a/b", "/w/xy/a", "a"]);
+        assert_eq!(seen_from(None, "/w/x/a"), "/w/x/a");
+    }
+
+    #[test]
+    fn the_shell_around_a_script_is_left_out() {
+        let cases = [
+            ("/bin/bash -lc 'ls -a .'", "ls -a ."),
+            (r#"/bin/bash -c "printf '%s\\n' 'x' > a""#, r"printf '%s\n' 'x' > a"),
+            ("git status", "git status"),
+            ("bash build.sh", "bash build.sh"),
+            ("sh -c 'unfinished", "sh -c 'unfinished"),
+        ];
+        for (command, expected) in cases {
+            assert_eq!(script(command), expected);
+        }
+    }
 
     #[test]
     fn durations_read_well() {

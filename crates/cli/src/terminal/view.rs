@@ -2,18 +2,21 @@
 
 use std::collections::HashSet;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use protocol::{
     ErrorNotification, ItemId, ServerNotification, ThreadItem, TokenUsageBreakdown, Turn, TurnPlanStep,
     TurnPlanStepStatus, TurnStatus,
 };
 
-use super::items::{Standing, Work, duration, work};
+use super::items::{OutputKind, Standing, Work, duration, work};
 use super::paint::{Paint, Style, clean};
 use crate::wording::{error_text, with_details};
 
 /// The most lines of one tool's output that are shown.
 const OUTPUT_LINES: usize = 12;
+/// The most lines of what a patch changed.
+const DIFF_LINES: usize = 40;
 /// The most characters of one line about work.
 const WORK_CHARACTERS: usize = 120;
 
@@ -43,6 +46,8 @@ pub(crate) struct View<W> {
     out: W,
     paint: Paint,
     hides_reasoning: bool,
+    /// What paths are shown relative to.
+    folder: Option<PathBuf>,
     block: Block,
     /// The cursor is not at the beginning of a line.
     is_inside_line: bool,
@@ -59,6 +64,7 @@ impl<W: Write> View<W> {
             out,
             paint,
             hides_reasoning,
+            folder: None,
             block: Block::Nothing,
             is_inside_line: false,
             grown: HashSet::new(),
@@ -66,6 +72,12 @@ impl<W: Write> View<W> {
             last_error: None,
             tokens: None,
         }
+    }
+
+    /// Shows paths of changed files relative to this folder.
+    pub(crate) fn within(mut self, folder: &Path) -> Self {
+        self.folder = Some(folder.to_owned());
+        self
     }
 
     pub(crate) fn heading(&mut self, heading: &Heading) -> io::Result<()> {
@@ -134,7 +146,7 @@ impl<W: Write> View<W> {
     }
 
     fn work_begins(&mut self, item: &ThreadItem) -> io::Result<()> {
-        match work(item) {
+        match work(item, self.folder.as_deref()) {
             Some(work) if work.standing == Standing::Running => self.work(&work),
             _ => Ok(()),
         }
@@ -157,7 +169,7 @@ impl<W: Write> View<W> {
                 }
             }
             item => {
-                if let Some(work) = work(item) {
+                if let Some(work) = work(item, self.folder.as_deref()) {
                     self.work(&work)?;
                 }
             }
@@ -182,15 +194,27 @@ impl<W: Write> View<W> {
         if work.standing == Standing::Running {
             return Ok(());
         }
+        self.output(work)
+    }
+
+    fn output(&mut self, work: &Work) -> io::Result<()> {
+        let most = match work.output_kind {
+            OutputKind::Text => OUTPUT_LINES,
+            OutputKind::Diff => DIFF_LINES,
+        };
         let output = clean(work.output.as_deref().unwrap_or_default()).trim_end().to_owned();
         let lines: Vec<&str> = output.lines().collect();
-        for line in lines.iter().take(OUTPUT_LINES) {
-            let line = self.paint.text(Style::Faint, shortened(line));
+        for line in lines.iter().take(most) {
+            let style = match (work.output_kind, line.as_bytes().first()) {
+                (OutputKind::Diff, Some(b'+')) => Style::Good,
+                (OutputKind::Diff, Some(b'-')) => Style::Bad,
+                _ => Style::Faint,
+            };
+            let line = self.paint.text(style, shortened(line));
             self.line(&format!("    {line}"))?;
         }
-        if lines.len() > OUTPUT_LINES {
-            let more =
-                self.paint.text(Style::Faint, format_args!("({} more lines)", lines.len() - OUTPUT_LINES));
+        if lines.len() > most {
+            let more = self.paint.text(Style::Faint, format_args!("({} more lines)", lines.len() - most));
             self.line(&format!("    {more}"))?;
         }
         Ok(())

@@ -108,6 +108,23 @@ fn commands_and_edits() {
 }
 
 #[test]
+fn a_patch_shows_its_lines() {
+    let edit = json!({ "item": { "type": "fileChange", "id": "p", "status": "completed", "changes": [
+        { "path": "a", "kind": { "type": "add" }, "diff": "one\ntwo\n" },
+        { "path": "b", "kind": { "type": "update" }, "diff": "@@ -1 +1 @@\n-x\n+y\n" },
+        { "path": "c", "kind": { "type": "delete" }, "diff": "gone\n" }] } });
+    check(
+        &[("completed", edit.clone())],
+        "ok  edit add a, update b, delete c\n    +one\n    +two\n    @@ -1 +1 @@\n    -x\n    +y\n    -gone\n",
+    );
+    let painted = shown(&[("completed", edit)], Color::Always, false);
+    assert!(
+        painted.contains("\u{1b}[32m+y\u{1b}[0m") && painted.contains("\u{1b}[31m-x\u{1b}[0m"),
+        "{painted}"
+    );
+}
+
+#[test]
 fn long_output_is_cut() {
     let output: String = (1..=20).map(|line| format!("{line}\n")).collect();
     let text = shown(&[("completed", call("completed", Some(&output)))], Color::Never, false);

@@ -50,7 +50,11 @@ fn doctor_says_what_is_missing() {
     assert_eq!(check(&document, "provider")["status"], "problem");
     let advice = check(&document, "provider")["advice"].to_string();
     assert!(advice.contains("OPENAI_API_KEY") && advice.contains("offline"), "{advice}");
-    assert_eq!(check(&document, "sandbox")["status"], "note");
+    assert_eq!(check(&document, "sandbox")["status"], "ok");
+    let walls = &document["sandbox"];
+    assert_eq!((&walls["strength"], &walls["reason"]), (&"full".into(), &serde_json::Value::Null));
+    let layers = walls["layers"].as_array().expect("layers");
+    assert!(layers.len() > 5 && layers.iter().all(|layer| layer["ok"] == true), "{walls}");
     assert!(document["features"].as_object().is_some_and(|features| features.contains_key("shell_tool")));
 
     for arguments in [
@@ -65,6 +69,21 @@ fn doctor_says_what_is_missing() {
     let output = with_key.env("OPENAI_API_KEY", "sk-very-secret").output().expect("the binary runs");
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && !told.contains("very-secret"), "{told}");
+}
+
+#[test]
+fn doctor_shows_a_missing_wall_and_what_to_do() {
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_oarlock");
+    // Within the sandbox no other one can be built.
+    let inside = ["sandbox", "--mode", "workspace-write", "--", program, "doctor", "--provider", "offline"];
+    let ran = place.run(&inside).bad();
+    assert!(ran.out.contains("problem  sandbox   none: sandboxed commands are refused"), "{}", ran.out);
+    assert!(ran.out.contains("-> allow user namespaces"), "{}", ran.out);
+    let weaker = [&inside[..], &["--json", "--enable", "use_legacy_landlock"]].concat();
+    let document = place.run(&weaker).good().document();
+    assert_eq!(document["sandbox"]["strength"], "landlock-only");
+    assert!(document["sandbox"]["reason"].as_str().is_some_and(|why| why.contains("namespaces")));
 }
 
 #[test]
@@ -88,48 +107,6 @@ fn doctor_finds_bad_files() {
 }
 
 #[test]
-fn the_demo_works_everywhere_and_touches_nothing() {
-    let place = Place::new();
-    let mut command = place.command(&["demo"]);
-    let output = command.env("TMPDIR", place.root()).output().expect("the binary runs");
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{told} {}", String::from_utf8_lossy(&output.stderr));
-    for part in
-        ["plan (4 of 4 done)", "ok  call write_file", "2. What was recorded", "you: plan:", "oarlock exec"]
-    {
-        assert!(told.contains(part), "{part}: {told}");
-    }
-    assert!(!place.home().exists(), "the user's home is not used");
-    let left = fs::read_dir(place.root()).expect("a folder").count();
-    assert_eq!(left, 1, "only the folder of the test is left");
-}
-
-#[test]
-fn a_kept_demo_can_be_taken_up_but_its_tools_are_gone() {
-    let place = Place::new();
-    let mut command = place.command(&["demo", "--keep"]);
-    assert!(command.env("TMPDIR", place.root()).output().expect("the binary runs").status.success());
-    let kept = fs::read_dir(place.root()).expect("a folder").flatten();
-    let kept = kept.map(|entry| entry.path()).find(|path| path.join("workspace").exists()).expect("kept");
-    assert!(fs::read_to_string(kept.join("workspace/todo.md")).expect("written").contains("oil the gate"));
-    let arguments = [
-        "exec",
-        "--skip-git-repo-check",
-        "resume",
-        "--last",
-        "--all",
-        "--provider",
-        "offline",
-        "read notes.txt",
-    ];
-    let mut command = place.command(&arguments);
-    let output = command.env("OARLOCK_HOME", kept.join("home")).output().expect("the binary runs");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{told}");
-    assert!(told.contains("no  call read_file"), "questions are refused: {told}");
-}
-
-#[test]
 fn shells_learn_the_commands() {
     let place = Place::new();
     for (shell, mark) in
@@ -145,9 +122,17 @@ fn shells_learn_the_commands() {
 fn help_helps() {
     let place = Place::new();
     let help = place.run(&["--help"]).good().out;
-    for word in
-        ["exec", "threads", "app-server", "demo", "doctor", "completions", "Examples:", "OARLOCK_HOME"]
-    {
+    for word in [
+        "exec",
+        "threads",
+        "app-server",
+        "demo",
+        "sandbox",
+        "policy",
+        "doctor",
+        "completions",
+        "OARLOCK_HOME",
+    ] {
         assert!(help.contains(word), "{word}: {help}");
     }
     let help = place.run(&["exec", "--help"]).good().out;

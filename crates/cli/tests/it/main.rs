@@ -2,9 +2,13 @@
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
 mod commands;
+mod demo;
 mod exec;
 mod failures;
+mod policy;
 mod recorder;
 mod requests;
 mod resume;
+mod sandbox;
 mod support;
+mod work;

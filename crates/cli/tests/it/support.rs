@@ -155,6 +155,36 @@ pub(crate) fn exec<'a>(flags: &'a [String], arguments: &[&'a str]) -> Vec<&'a st
     ["exec"].into_iter().chain(flags.iter().map(String::as_str)).chain(arguments.iter().copied()).collect()
 }
 
+/// A named pipe through which a command says that it runs.
+pub(crate) struct Sign(PathBuf);
+
+impl Sign {
+    pub(crate) fn make(path: PathBuf) -> Self {
+        let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
+        assert!(made.success());
+        Self(path)
+    }
+
+    /// Waits for the command to write, and returns what it wrote.
+    pub(crate) fn wait(&self) -> String {
+        fs::read_to_string(&self.0).expect("something is written")
+    }
+}
+
+/// Sends a signal to a child that is not waited for yet.
+pub(crate) fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+    assert!(sent.expect("kill runs").success());
+}
+
+/// Processes on this machine with this text among their arguments.
+pub(crate) fn running(mark: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").expect("processes").flatten();
+    let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(mark)).collect()
+}
+
 pub(crate) fn records(home: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![home.join("threads")];

@@ -58,7 +58,7 @@ fn decide(Asked { body, purpose }: Asked<'_>) -> Say {
         _ if conversation.is_compacted => COMPACTED.to_owned(),
         Next::Call(call) => return Say::Call(call),
         Next::Report(_) if purpose == Purpose::Review => REVIEW.to_owned(),
-        Next::Report(notes) => work::report(&notes),
+        Next::Report(notes) => work::report(&notes, conversation.cwd.as_deref()),
     };
     match body.text.as_ref().and_then(|text| text.format.as_ref()) {
         Some(OutputFormat::JsonSchema { schema, .. }) => Say::Message(schema::smallest(schema).to_string()),

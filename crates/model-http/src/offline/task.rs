@@ -31,9 +31,17 @@ pub(super) enum Task {
         new: String,
         path: String,
     },
+    /// Look at a picture.
+    View {
+        path: String,
+    },
     Plan {
         steps: Vec<String>,
     },
+    /// Every step of the plan is done.
+    FinishPlan,
+    /// Tell at the end what was done, without what the tools answered.
+    SumUp,
     Say {
         text: String,
     },
@@ -70,7 +78,7 @@ fn task(clause: &str) -> Option<Task> {
     if let Some(command) = whole_code(clause).filter(|_| !clause.starts_with("```")) {
         return Some(Task::Run { command });
     }
-    let rules = [plan, list, call, replace, create, search, run, say, read];
+    let rules = [finish_plan, plan, sum_up, list, call, replace, create, search, run, say, view, read];
     rules.iter().find_map(|rule| rule(clause))
 }
 
@@ -92,6 +100,18 @@ fn without_manners(mut clause: &str) -> &str {
         clause = clause[manner.len()..].trim_start();
     }
     clause
+}
+
+fn finish_plan(clause: &str) -> Option<Task> {
+    let ways = ["finish the plan", "complete the plan", "check off the plan", "mark the plan as done"];
+    ways.iter().any(|way| sentence(clause).eq_ignore_ascii_case(way)).then_some(Task::FinishPlan)
+}
+
+fn sum_up(clause: &str) -> Option<Task> {
+    let rest = after(sentence(clause), &["sum up", "summarize", "summarise"])?;
+    let rest =
+        after(rest, &["what you did", "what you have done", "what was done", "the work"]).unwrap_or(rest);
+    rest.is_empty().then_some(Task::SumUp)
 }
 
 fn plan(clause: &str) -> Option<Task> {
@@ -130,6 +150,14 @@ fn read(clause: &str) -> Option<Task> {
     // These verbs mean many things; only with something that looks like a file do they mean this.
     let rest = after(clause, &["show", "show me", "open", "print", "display"])?;
     first_path(rest).map(|path| Task::Read { path })
+}
+
+fn view(clause: &str) -> Option<Task> {
+    const PICTURES: &[&str] = &[".png", ".jpg", ".jpeg", ".gif", ".webp"];
+    let starts = ["look at", "view", "show", "show me", "open", "view the image", "look at the image"];
+    let path = first_path(after(sentence(clause), &starts)?)?;
+    let lower = path.to_ascii_lowercase();
+    PICTURES.iter().any(|ending| lower.ends_with(ending)).then_some(Task::View { path })
 }
 
 fn search(clause: &str) -> Option<Task> {

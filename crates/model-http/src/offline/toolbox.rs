@@ -46,7 +46,7 @@ impl<'a> Toolbox<'a> {
     }
 
     pub(super) fn search(&self, text: &str, path: Option<&str>) -> Result<ToolCall, Missing> {
-        let arguments = json!({ "pattern": text });
+        let arguments = json!({ "pattern": as_pattern(text) });
         let searched = match path {
             Some(path) => self.with_path("grep_files", &["path"], path, arguments),
             None => self.find("grep_files").map(|_| ToolCall::function("grep_files", &arguments)),
@@ -96,8 +96,21 @@ impl<'a> Toolbox<'a> {
         self.run(&command).map_err(|_| missing("change a file", "apply_patch"))
     }
 
+    pub(super) fn view(&self, path: &str) -> Result<ToolCall, Missing> {
+        let viewed = self.with_path("view_image", &["path"], path, json!({}));
+        viewed.ok_or_else(|| "I cannot look at a picture: this request does not offer view_image.".to_owned())
+    }
+
+    /// A plan whose first step is being done.
     pub(super) fn plan(&self, steps: &[String]) -> Result<ToolCall, Missing> {
-        let status = |at: usize| if at == 0 { "in_progress" } else { "pending" };
+        self.plan_with(steps, |at| if at == 0 { "in_progress" } else { "pending" })
+    }
+
+    pub(super) fn finished_plan(&self, steps: &[String]) -> Result<ToolCall, Missing> {
+        self.plan_with(steps, |_| "completed")
+    }
+
+    fn plan_with(&self, steps: &[String], status: fn(usize) -> &'static str) -> Result<ToolCall, Missing> {
         let plan = steps.iter().enumerate().map(|(at, step)| json!({ "step": step, "status": status(at) }));
         let arguments = json!({ "plan": Value::from_iter(plan) });
         let offered = self.find("update_plan").map(|_| ToolCall::function("update_plan", &arguments));
@@ -121,6 +134,11 @@ impl<'a> Toolbox<'a> {
             }
             _ => Err(format!("I cannot call {name}: its arguments are not a JSON object.")),
         }
+    }
+
+    /// There is a tool for reading, not only a shell.
+    pub(super) fn can_read(&self) -> bool {
+        self.find("read_file").is_some()
     }
 
     pub(super) fn can_patch(&self) -> bool {
@@ -174,6 +192,12 @@ fn is_custom(tool: &Value) -> bool {
 
 fn added(text: &str) -> String {
     text.split('\n').map(|line| format!("+{line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// A regular expression for exactly this text.
+fn as_pattern(text: &str) -> String {
+    let escaped = |c: char| if r"\.+*?()|[]{}^$".contains(c) { format!("\\{c}") } else { c.to_string() };
+    text.chars().map(escaped).collect()
 }
 
 /// A word for the shell.

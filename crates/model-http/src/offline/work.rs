@@ -20,7 +20,14 @@ pub(super) enum Note {
         what: String,
         answer: String,
     },
+    /// A tool was called, and could not do it.
+    Failed {
+        what: String,
+        answer: String,
+    },
     NotDone(String),
+    /// The report is to be short.
+    SumUp,
     /// No rule fits this.
     Unknown(String),
 }
@@ -36,8 +43,8 @@ enum Progress {
 pub(super) fn next(tasks: &[Task], tools: &Toolbox<'_>, results: &[String]) -> Next {
     let mut left = results;
     let mut notes = Vec::new();
-    for task in tasks {
-        match advance(task, tools, left) {
+    for (at, task) in tasks.iter().enumerate() {
+        match advance(task, &tasks[..at], tools, left) {
             Progress::Needs(call) => return Next::Call(call),
             Progress::Finished(used, note) => {
                 left = &left[used..];
@@ -48,19 +55,20 @@ pub(super) fn next(tasks: &[Task], tools: &Toolbox<'_>, results: &[String]) -> N
     Next::Report(notes)
 }
 
-fn advance(task: &Task, tools: &Toolbox<'_>, results: &[String]) -> Progress {
+fn advance(task: &Task, earlier: &[Task], tools: &Toolbox<'_>, results: &[String]) -> Progress {
     match task {
         Task::List { path } => one_call(tools.list(path), results, format!("list the files in `{path}`")),
-        Task::Read { path } => one_call(tools.read(path), results, format!("read `{path}`")),
-        Task::Search { text, path } => {
-            one_call(tools.search(text, path.as_deref()), results, format!("search for `{text}`"))
-        }
+        Task::Read { path } => read(path, tools, results),
+        Task::View { path } => one_call(tools.view(path), results, format!("look at `{path}`")),
+        Task::Search { text, path } => search(text, path.as_deref(), tools, results),
         Task::Run { command } => run(command, tools, results),
         Task::Create { path, text } => {
             one_call(tools.create(path, text), results, format!("create `{path}`"))
         }
         Task::Replace { old, new, path } => replace(old, new, path, tools, results),
         Task::Plan { steps } => one_call(tools.plan(steps), results, format!("plan {} steps", steps.len())),
+        Task::FinishPlan => finish_plan(earlier, tools, results),
+        Task::SumUp => Progress::Finished(0, Note::SumUp),
         Task::Call { tool, input } => one_call(tools.named(tool, input), results, format!("call `{tool}`")),
         Task::Say { text } => Progress::Finished(0, Note::Said(text.clone())),
         Task::Unknown { text } => Progress::Finished(0, Note::Unknown(text.clone())),
@@ -71,10 +79,58 @@ fn one_call(call: Result<ToolCall, Missing>, results: &[String], what: String) -
     match (call, results) {
         (Err(missing), _) => Progress::Finished(0, Note::NotDone(missing)),
         (Ok(call), []) => Progress::Needs(call),
-        (Ok(_), [answer, ..]) => {
-            let answer = CommandOutput::read(answer).text;
-            Progress::Finished(1, Note::Done { what, answer })
+        (Ok(_), [answer, ..]) => Progress::Finished(1, outcome(what, answer)),
+    }
+}
+
+/// A shell says by its exit code whether it could do what it was used for.
+fn outcome(what: String, answer: &str) -> Note {
+    let CommandOutput { text: answer, exit_code, .. } = CommandOutput::read(answer);
+    match exit_code.filter(|code| *code != 0) {
+        Some(code) => Note::Failed { what: format!("{what} (failed with exit code {code})"), answer },
+        None => Note::Done { what, answer },
+    }
+}
+
+fn read(path: &str, tools: &Toolbox<'_>, results: &[String]) -> Progress {
+    match one_call(tools.read(path), results, format!("read `{path}`")) {
+        Progress::Finished(used, Note::Done { what, answer }) => {
+            Progress::Finished(used, Note::Done { what, answer: as_in_the_file(&answer, tools) })
         }
+        other => other,
+    }
+}
+
+/// A shell shows files as they are; the tool for reading counts their lines.
+fn as_in_the_file(shown: &str, tools: &Toolbox<'_>) -> String {
+    if tools.can_read() { without_line_numbers(shown) } else { shown.to_owned() }
+}
+
+/// To find nothing is no failure, though the shell's search ends with 1 then.
+fn search(text: &str, path: Option<&str>, tools: &Toolbox<'_>, results: &[String]) -> Progress {
+    let what = format!("search for `{text}`");
+    let found_nothing = results.first().is_some_and(|answer| {
+        let CommandOutput { text, exit_code, .. } = CommandOutput::read(answer);
+        exit_code == Some(1) && text.trim().is_empty()
+    });
+    match one_call(tools.search(text, path), results, what.clone()) {
+        Progress::Finished(used, _) if found_nothing => Progress::Finished(
+            used,
+            Note::Done { what: format!("{what} (found nothing)"), answer: String::new() },
+        ),
+        other => other,
+    }
+}
+
+/// The last plan of the same request, with every step done.
+fn finish_plan(earlier: &[Task], tools: &Toolbox<'_>, results: &[String]) -> Progress {
+    let plan = earlier.iter().rev().find_map(|task| match task {
+        Task::Plan { steps } => Some(steps),
+        _ => None,
+    });
+    match plan {
+        Some(steps) => one_call(tools.finished_plan(steps), results, "finish the plan".to_owned()),
+        None => Progress::Finished(0, Note::NotDone("I cannot finish a plan: there is none.".to_owned())),
     }
 }
 
@@ -125,16 +181,14 @@ fn replace(old: &str, new: &str, path: &str, tools: &Toolbox<'_>, results: &[Str
         Err(missing) => return not_done(0, missing),
     };
     let Some(file) = results.first() else { return Progress::Needs(read) };
-    let file = without_line_numbers(&CommandOutput::read(file).text);
+    let file = as_in_the_file(&CommandOutput::read(file).text, tools);
     let lines = file.lines().filter(|line| line.contains(old)).map(|line| (line, line.replace(old, new)));
     let lines = Vec::from_iter(lines);
     if lines.is_empty() {
         return not_done(1, format!("I did not find `{old}` in what I was shown of `{path}`."));
     }
     match (results.get(1), tools.change(path, &lines)) {
-        (Some(answer), _) => {
-            Progress::Finished(2, Note::Done { what, answer: CommandOutput::read(answer).text })
-        }
+        (Some(answer), _) => Progress::Finished(2, outcome(what, answer)),
         (None, Some(patch)) => Progress::Needs(patch),
         (None, None) => not_done(1, format!("I cannot change `{path}`: apply_patch is no longer offered.")),
     }
@@ -142,27 +196,52 @@ fn replace(old: &str, new: &str, path: &str, tools: &Toolbox<'_>, results: &[Str
 
 const HEAD: &str = "Offline model:";
 
-/// The final message.
-pub(super) fn report(notes: &[Note]) -> String {
+/// The final message. Paths beneath `cwd` are shown relative to it where the message is short.
+pub(super) fn report(notes: &[Note], cwd: Option<&str>) -> String {
     match notes {
         [Note::Said(text)] => format!("{HEAD} {text}"),
-        notes if notes.iter().all(|note| matches!(note, Note::Unknown(_))) => help(),
+        notes if notes.iter().all(|note| matches!(note, Note::Unknown(_) | Note::SumUp)) => help(),
         notes => {
-            let is_done = |note: &&Note| matches!(note, Note::Said(_) | Note::Done { .. });
-            let done = notes.iter().filter(is_done).count();
-            let told = notes.iter().zip(1..).map(|(note, number)| match note {
-                Note::Said(text) => format!("{number}. {text}"),
-                Note::Done { what, answer } => format!("{number}. {what}\n\n{}", quoted(answer)),
-                Note::NotDone(why) => format!("{number}. {why}"),
-                Note::Unknown(text) => format!("{number}. I have no rule for \"{}\".", shortened(text)),
-            });
-            let told = told.collect::<Vec<_>>().join("\n\n");
-            format!(
-                "{HEAD} {done} of {} done; this is what the tools answered.\n\n{told}",
-                steps(notes.len())
-            )
+            let is_short = notes.contains(&Note::SumUp);
+            let notes = Vec::from_iter(notes.iter().filter(|note| **note != Note::SumUp));
+            let done = notes.iter().filter(|note| matches!(note, Note::Said(_) | Note::Done { .. })).count();
+            let told = notes
+                .iter()
+                .zip(1..)
+                .map(|(note, number)| format!("{number}. {}", told(note, is_short, cwd)));
+            let told = told.collect::<Vec<_>>().join(if is_short { "\n" } else { "\n\n" });
+            let lead = if is_short { "." } else { "; this is what the tools answered." };
+            format!("{HEAD} {done} of {} done{lead}\n\n{told}", steps(notes.len()))
         }
     }
+}
+
+fn told(note: &Note, is_short: bool, cwd: Option<&str>) -> String {
+    match note {
+        Note::Said(text) | Note::NotDone(text) => text.clone(),
+        Note::Done { what, answer } | Note::Failed { what, answer } if is_short => {
+            match in_brief(answer, cwd) {
+                brief if brief.is_empty() => what.clone(),
+                brief => format!("{what}: {brief}"),
+            }
+        }
+        Note::Done { what, answer } | Note::Failed { what, answer } => {
+            format!("{what}\n\n{}", quoted(answer))
+        }
+        Note::Unknown(text) => format!("I have no rule for \"{}\".", shortened(text)),
+        Note::SumUp => String::new(),
+    }
+}
+
+/// An answer on one line, without the head that names the folder of a listing.
+fn in_brief(answer: &str, cwd: Option<&str>) -> String {
+    let answer = match cwd {
+        Some(cwd) => answer.replace(&format!("{}/", cwd.trim_end_matches('/')), ""),
+        None => answer.to_owned(),
+    };
+    let lines = answer.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = lines.filter(|line| !line.starts_with("Absolute path: "));
+    shortened(&lines.collect::<Vec<_>>().join(", "))
 }
 
 fn steps(count: usize) -> String {
@@ -180,9 +259,11 @@ fn help() -> String {
          - run COMMAND\n\
          - create FILE with TEXT\n\
          - replace A with B in FILE\n\
-         - plan: first; second; third\n\
+         - look at PICTURE\n\
+         - plan: first; second; third (and later: finish the plan)\n\
          - call TOOL {{\"key\": \"value\"}}\n\
          - say TEXT\n\
+         - sum up\n\
          Join several with \"then\", or put them on lines of their own. For real answers, configure a model provider."
     )
 }

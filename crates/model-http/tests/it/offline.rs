@@ -18,6 +18,7 @@ fn tools(names: &[&str]) -> Vec<Value> {
         "apply_patch" => json!({ "type": "custom", "name": "apply_patch" }),
         "apply_patch()" => function("apply_patch", json!({ "input": {} })),
         "list_dir" => function("list_dir", json!({ "dir_path": {} })),
+        "read_file()" => function("read_file", json!({ "file_path": {} })),
         "read_file" => function("read_file", json!({ "path": {} })),
         "grep_files" => function("grep_files", json!({ "pattern": {}, "path": {} })),
         name => function(name, json!({})),
@@ -129,7 +130,7 @@ async fn reads_a_file() {
         assert!(text.ends_with("1. read `notes.txt`\n\n    hello"), "{text}");
     }
     let call = (r#"read_file {"path":"a b.txt"}"#, "1 x");
-    assert!(play("read \"a b.txt\"", &["read_file", "shell"], &[call]).await.ends_with("    1 x"));
+    assert!(play("read \"a b.txt\"", &["read_file", "shell"], &[call]).await.ends_with("    x"));
     let call = (r#"exec_command {"cmd":"cat 'it'\\''s.txt'"}"#, "x");
     play("read \"it's.txt\"", USUAL, &[call]).await;
 }
@@ -230,6 +231,70 @@ async fn keeps_a_plan() {
 }
 
 #[tokio::test]
+async fn finishes_the_plan_it_made() {
+    let plan = |first: &str, second: &str| {
+        format!(
+            r#"update_plan {{"plan":[{{"step":"a","status":"{first}"}},{{"step":"b","status":"{second}"}}]}}"#
+        )
+    };
+    let steps =
+        [(plan("in_progress", "pending"), "Plan updated"), (plan("completed", "completed"), "Plan updated")];
+    let steps = steps.each_ref().map(|(call, answer)| (call.as_str(), *answer));
+    let text = play("plan: a; b\nFinish the plan.", USUAL, &steps).await;
+    assert!(text.ends_with("2. finish the plan\n\n    Plan updated"), "{text}");
+    let text = play("finish the plan", USUAL, &[]).await;
+    assert!(text.ends_with("1. I cannot finish a plan: there is none."), "{text}");
+}
+
+#[tokio::test]
+async fn the_built_in_reading_tools_are_used_by_their_schemas() {
+    let offered = &["exec_command", "apply_patch", "list_dir", "read_file()", "grep_files"];
+    let listed = (r#"list_dir {"dir_path":"/repo/src"}"#, "Absolute path: /repo/src\na.rs\nsub/");
+    let read = (r#"read_file {"file_path":"/repo/src/a.rs"}"#, "L1: let x = 1;\nL2: x + 1");
+    let searched = (r#"grep_files {"pattern":"x \\+ 1\\.","path":"src"}"#, "/repo/src/a.rs");
+    let patch = "apply_patch *** Begin Patch\n*** Update File: src/a.rs\n@@\n-let x = 1;\n+let x = 2;\n*** End Patch\n";
+    let prompt = "list files in src\nread src/a.rs\nsearch for \"x + 1.\" in src\n\
+                  replace \"= 1\" by \"= 2\" in src/a.rs\nsum up";
+    let steps = [listed, read, searched, read, (patch, "Exit code: 0\nOutput:\nSuccess.\n")];
+    let expected = "Offline model: 4 of 4 steps done.\n\n\
+                    1. list the files in `src`: a.rs, sub/\n\
+                    2. read `src/a.rs`: let x = 1;, x + 1\n\
+                    3. search for `x + 1.`: src/a.rs\n\
+                    4. replace `= 1` with `= 2` in `src/a.rs`: Success.";
+    check(prompt, offered, &steps, expected).await;
+}
+
+#[tokio::test]
+async fn looks_at_a_picture() {
+    let call = (r#"view_image {"path":"shots/one.PNG"}"#, "(an image)");
+    for prompt in ["look at shots/one.PNG", "Show me the picture shots/one.PNG.", "view `shots/one.PNG`"] {
+        let text = play(prompt, &["view_image", "exec_command"], &[call]).await;
+        assert!(text.ends_with("1. look at `shots/one.PNG`\n\n    (an image)"), "{prompt}: {text}");
+    }
+    let text = play("look at a.png", USUAL, &[]).await;
+    assert!(
+        text.ends_with("1. I cannot look at a picture: this request does not offer view_image."),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn what_a_shell_could_not_do_is_not_done() {
+    let failed = "Process exited with code 1\nOutput:\nbash: b.txt: Read-only file system\n";
+    let call = r#"exec_command {"cmd":"printf '%s\\n' 'x' > b.txt"}"#;
+    let text = play("create b.txt with x", &["exec_command"], &[(call, failed)]).await;
+    assert!(text.starts_with("Offline model: 0 of 1 step done"), "{text}");
+    assert!(text.contains("1. create `b.txt` (failed with exit code 1)"), "{text}");
+    let call = r#"exec_command {"cmd":"grep -rnF --exclude-dir=.git -e x ."}"#;
+    let text = play("search for x", USUAL, &[(call, "Process exited with code 1\nOutput:\n")]).await;
+    assert!(text.ends_with("1. search for `x` (found nothing)\n\n    (no output)"), "{text}");
+    // Lines that begin with numbers are the file's own where a shell shows them.
+    let read = (r#"exec_command {"cmd":"cat n.txt"}"#, "Output:\n1 one\n2 two\n");
+    let patch = "apply_patch *** Begin Patch\n*** Update File: n.txt\n@@\n-2 two\n+2 zwei\n*** End Patch\n";
+    play("replace two with zwei in n.txt", USUAL, &[read, (patch, "Success.")]).await;
+}
+
+#[tokio::test]
 async fn calls_a_tool_by_name() {
     let call = (r#"lookup {"id": "a then b", "n": 1}"#, "found");
     for prompt in [
@@ -263,12 +328,12 @@ async fn works_through_several_steps() {
             "Process exited with code 1\nOutput:\ncat: a.txt: No such file\n",
         ),
     ];
-    let expected = "Offline model: 5 of 6 steps done; this is what the tools answered.\n\n\
+    let expected = "Offline model: 4 of 6 steps done; this is what the tools answered.\n\n\
                     1. I have no rule for \"Please do this:\".\n\n\
                     2. plan 2 steps\n\n    Plan updated\n\n\
                     3. list the files in `.`\n\n    src\n\n\
                     4. create `a.txt`\n\n    patch rejected: by the user\n\n\
-                    5. read `a.txt`\n\n    cat: a.txt: No such file\n\n\
+                    5. read `a.txt` (failed with exit code 1)\n\n    cat: a.txt: No such file\n\n\
                     6. done";
     check(prompt, USUAL, &steps, expected).await;
 }

@@ -24,6 +24,7 @@ pub(super) struct Row {
     apply_patch: Option<ApplyPatchType>,
     shell: ShellType,
     modalities: &'static [InputModality],
+    experimental_tools: &'static [&'static str],
     personality: bool,
     upgrade: Option<&'static str>,
 }
@@ -49,6 +50,7 @@ const CODING: Row = Row {
     apply_patch: Some(ApplyPatchType::Freeform),
     shell: ShellType::ShellCommand,
     modalities: ALL_MODALITIES,
+    experimental_tools: &[],
     personality: false,
     upgrade: Some("gpt-5.3-codex"),
 };
@@ -176,6 +178,7 @@ pub(super) static OFFLINE: Row = Row {
     priority: i64::MIN,
     efforts: &[],
     parallel: true,
+    experimental_tools: &["list_dir", "read_file", "grep_files"],
     upgrade: None,
     ..CODING
 };
@@ -208,6 +211,7 @@ impl From<&Row> for ModelEntry {
             effective_window_percent: EFFECTIVE_PERCENT,
             auto_compact_token_limit: None,
             input_modalities: row.modalities.to_vec(),
+            experimental_tools: row.experimental_tools.iter().copied().map(Cow::Borrowed).collect(),
             supports_personality: row.personality,
             instructions: None,
             upgrade: row.upgrade.map(|model| Upgrade { model: Cow::Borrowed(model), markdown: None }),
@@ -218,8 +222,14 @@ impl From<&Row> for ModelEntry {
 
 /// Careful guesses about a model nobody has described: no more is asked of it than any would do.
 pub(super) fn fallback(name: &str) -> ModelEntry {
-    let row =
-        Row { efforts: &[], truncation: BYTES, apply_patch: None, shell: ShellType::Default, ..OFFLINE };
+    let row = Row {
+        efforts: &[],
+        truncation: BYTES,
+        apply_patch: None,
+        shell: ShellType::Default,
+        experimental_tools: &[],
+        ..OFFLINE
+    };
     ModelEntry {
         slug: Cow::Owned(name.to_owned()),
         display_name: Cow::Owned(name.to_owned()),

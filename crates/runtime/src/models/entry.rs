@@ -44,6 +44,8 @@ pub struct ModelEntry {
     pub effective_window_percent: i64,
     pub auto_compact_token_limit: Option<i64>,
     pub input_modalities: Vec<InputModality>,
+    /// Names of tools it was trained with beyond the usual ones.
+    pub experimental_tools: Vec<Cow<'static, str>>,
     /// Whether the tone is chosen by the model's own instructions.
     pub supports_personality: bool,
     /// Unset: the runtime's own.

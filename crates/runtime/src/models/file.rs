@@ -61,6 +61,8 @@ pub(super) struct FileEntry {
     #[serde(default)]
     input_modalities: Option<Vec<InputModality>>,
     #[serde(default)]
+    experimental_supported_tools: Vec<String>,
+    #[serde(default)]
     base_instructions: Option<String>,
     #[serde(default)]
     model_messages: Option<FileMessages>,
@@ -165,6 +167,7 @@ impl FileEntry {
                 .unwrap_or(unknown.effective_window_percent),
             auto_compact_token_limit: self.auto_compact_token_limit,
             input_modalities: self.input_modalities.unwrap_or(unknown.input_modalities),
+            experimental_tools: self.experimental_supported_tools.into_iter().map(Cow::Owned).collect(),
             supports_personality,
             instructions,
             upgrade: self.upgrade.map(|upgrade| Upgrade {

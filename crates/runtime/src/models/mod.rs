@@ -92,6 +92,7 @@ impl Catalogue {
         let found = self.longest_prefix(name).or_else(|| self.longest_prefix(without_namespace(name)?));
         match found {
             Some(entry) => ModelEntry { slug: Cow::Owned(name.to_owned()), ..entry.clone() },
+            None if name == OFFLINE => ModelEntry::from(&bundled::OFFLINE),
             None => bundled::fallback(name),
         }
     }

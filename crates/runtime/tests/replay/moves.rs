@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use engine::{Input, ModelInfo, Step, ToolKind, ToolOutcome, ToolSpec, Truncation, UserText};
+use engine::{
+    Input, ModelInfo, Proposal, Question, Reply, Step, ToolKind, ToolOutcome, ToolSpec, Truncation, UserText,
+};
 use model::{FailureClass, ModelFailure, StreamEvent, parse_event};
 use proptest::prelude::*;
 use protocol::{
-    AskForApproval, CollaborationMode, ContentItem, DynamicToolCallResponse, FunctionCallOutputBody, ItemId,
-    ModeKind, ReadOnlyAccess, SandboxPolicy, Settings, ThreadItem, TurnId, UserInput,
+    AskForApproval, CollaborationMode, CommandExecutionApprovalDecision as Decision, ContentItem,
+    DynamicToolCallResponse, ItemId, ModeKind, OperationType, ReadOnlyAccess, SandboxPolicy, Settings,
+    ThreadItem, ToolEffects, TurnId, UserInput,
 };
 use serde_json::{Value, json};
 
@@ -22,6 +25,8 @@ pub(crate) enum Move {
     Break(u8),
     ToolEnds(u8),
     ClientAnswers(u8, bool),
+    Proposes(u8),
+    Decides(u8),
     Captured(Place),
     Woken,
 }
@@ -61,7 +66,7 @@ pub(crate) fn moves(most: usize) -> impl Strategy<Value = Vec<Move>> {
 impl Move {
     fn of(choice: u8, detail: u8) -> Self {
         let place = if detail % 4 == 3 { Place::Elsewhere } else { Place::Here };
-        match choice % 40 {
+        match choice % 46 {
             0..4 => Self::Start(place),
             4..20 => Self::Model(detail, if choice < 240 { Stale::No } else { Stale::Yes }),
             20..26 => Self::Captured(place),
@@ -72,6 +77,8 @@ impl Move {
             35 => Self::Rollback(1 + u32::from(detail % 3)),
             36 => Self::Break(detail),
             37 | 38 => Self::Woken,
+            40..43 => Self::Proposes(detail),
+            43..46 => Self::Decides(detail),
             _ => Self::Compact,
         }
     }
@@ -110,18 +117,51 @@ impl Move {
                     Err("broke".to_owned())
                 },
             },
+            Self::Proposes(kind) => proposes(turn_id, kind),
+            Self::Decides(kind) => Input::Answered {
+                call_id: format!("c{}", kind % 4),
+                reply: Box::new(match kind / 4 % 6 {
+                    0..3 => Ok(Reply::Command(Decision::Accept)),
+                    3 => Ok(Reply::Command(Decision::Decline)),
+                    4 => Err("the client is gone".to_owned()),
+                    _ => Ok(Reply::Command(Decision::Cancel)),
+                }),
+            },
             Self::Captured(place) => Input::StepCaptured(Arc::new(step(setting, place))),
             Self::Woken => Input::Woken,
         }
     }
 }
 
+/// A command that a tool wants to run, asked about or not.
+fn proposes(turn_id: TurnId, kind: u8) -> Input {
+    let call_id = format!("c{}", kind % 4);
+    let item = json!({
+        "type": "commandExecution", "id": call_id, "command": "touch x", "cwd": "/repo", "processId": null,
+        "source": "agent", "status": "inProgress", "commandActions": [], "aggregatedOutput": null,
+        "exitCode": null, "durationMs": null,
+    });
+    let asked = json!({ "threadId": "", "turnId": "", "itemId": "", "command": "touch x" });
+    let question = Question::Command(serde_json::from_value(asked).expect("fits"));
+    let proposal = Proposal {
+        number: u32::from(kind / 4 % 2),
+        kind: OperationType::Command,
+        effects: ToolEffects::Once,
+        item: Some(serde_json::from_value(item).expect("fits")),
+        outlives: false,
+        arguments: json!({}),
+        digest: String::new(),
+        question: (kind >= 128).then(|| Box::new(question)),
+        session_keys: vec![],
+    };
+    Input::Proposed { turn_id, call_id, proposal: Box::new(proposal) }
+}
+
 fn tool_end(kind: u8) -> Input {
     let call_id = format!("c{}", kind % 4);
     let image = || ThreadItem::ImageView { id: ItemId::new(call_id.clone()), path: "/repo/a.png".into() };
     let item = (kind >= 128).then(|| Box::new(image()));
-    let output = FunctionCallOutputBody::Text("ok".to_owned());
-    Input::ToolFinished { outcome: ToolOutcome { output, item }, call_id }
+    Input::ToolFinished { outcome: ToolOutcome { item, ..ToolOutcome::text("ok") }, call_id }
 }
 
 fn failure(kind: u8) -> ModelFailure {
@@ -198,7 +238,8 @@ fn step(setting: Setting, place: Place) -> Step {
     let tool = |name: &str, kind| ToolSpec {
         name: name.to_owned(),
         kind,
-        json: Arc::new(json!({ "type": "function", "name": name })),
+        json: Some(Arc::new(json!({ "type": "function", "name": name }))),
+        parallel: true,
     };
     let plan = || CollaborationMode {
         mode: ModeKind::Plan,
@@ -239,5 +280,6 @@ fn step(setting: Setting, place: Place) -> Step {
         current_date: "2026-11-15".into(),
         timezone: "Etc/UTC".into(),
         tools: vec![tool("update_plan", ToolKind::Builtin), tool("lookup", ToolKind::Dynamic)],
+        deferred: Vec::new(),
     }
 }

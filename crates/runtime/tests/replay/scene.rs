@@ -101,7 +101,10 @@ impl Scene {
     pub(crate) fn play(&mut self, one: Move) -> Result<Vec<Effect>, Refusal> {
         self.moves += 1;
         self.now_ms += 137;
-        let input = one.input(self.setting, TurnId::new(format!("u{}", self.moves)), self.attempt);
+        let mut input = one.input(self.setting, TurnId::new(format!("u{}", self.moves)), self.attempt);
+        if let (Input::Proposed { turn_id, .. }, Some(active)) = (&mut input, self.thread.active_turn()) {
+            turn_id.clone_from(active);
+        }
         let taken_back = match &input {
             Input::Rollback { num_turns, .. } => *num_turns as usize,
             _ => 0,

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use protocol::{
-    ConfigReadParams, ConfigReadResponse, ExperimentalFeatureListParams, ExperimentalFeatureListResponse,
-    MockExperimentalMethodParams, MockExperimentalMethodResponse, ModelListParams, ModelListResponse,
+    ConfigReadParams, ConfigReadResponse, ConfigRequirementsReadResponse, ExperimentalFeatureListParams,
+    ExperimentalFeatureListResponse, MockExperimentalMethodParams, MockExperimentalMethodResponse,
+    ModelListParams, ModelListResponse, NoParams, SkillsListParams, SkillsListResponse,
 };
 use runtime::RuntimeError;
 
@@ -33,6 +34,22 @@ pub(crate) async fn config_read(
     params: ConfigReadParams,
 ) -> Result<ConfigReadResponse, RuntimeError> {
     app.runtime.read_config(&params)
+}
+
+pub(crate) async fn requirements_read(
+    app: Arc<App>,
+    _: Caller,
+    _: NoParams,
+) -> Result<ConfigRequirementsReadResponse, RuntimeError> {
+    app.runtime.read_requirements()
+}
+
+pub(crate) async fn skills(
+    app: Arc<App>,
+    _: Caller,
+    params: SkillsListParams,
+) -> Result<SkillsListResponse, RuntimeError> {
+    Ok(app.runtime.list_skills(&params))
 }
 
 /// Exists to test the experimental gate.

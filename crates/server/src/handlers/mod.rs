@@ -2,6 +2,7 @@
 
 pub(crate) mod account;
 pub(crate) mod catalogue;
+pub(crate) mod command_exec;
 pub(crate) mod thread;
 pub(crate) mod thread_open;
 pub(crate) mod turn;

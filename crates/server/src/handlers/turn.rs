@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use protocol::{
-    TurnInterrupt, TurnInterruptParams, TurnInterruptResponse, TurnStart, TurnStartParams, TurnStartResponse,
-    TurnSteerParams, TurnSteerResponse,
+    ThreadBackgroundTerminalsCleanParams, ThreadBackgroundTerminalsCleanResponse, ThreadShellCommand,
+    ThreadShellCommandParams, ThreadShellCommandResponse, TurnInterrupt, TurnInterruptParams,
+    TurnInterruptResponse, TurnStart, TurnStartParams, TurnStartResponse, TurnSteerParams, TurnSteerResponse,
 };
 use runtime::{Answer, RuntimeError};
 
@@ -38,4 +39,25 @@ pub(crate) async fn interrupt(
         reply.send(stopped.map(|()| TurnInterruptResponse {}).map_err(Into::into));
     });
     app.runtime.interrupt_turn(params, answer).await;
+}
+
+pub(crate) async fn shell_command(
+    app: Arc<App>,
+    _: Caller,
+    params: ThreadShellCommandParams,
+    reply: Reply<ThreadShellCommand>,
+) {
+    let answer = Answer::new(move |begun: Result<(), RuntimeError>| {
+        reply.send(begun.map(|()| ThreadShellCommandResponse {}).map_err(Into::into));
+    });
+    app.runtime.shell_command(params, answer).await;
+}
+
+pub(crate) async fn clean_terminals(
+    app: Arc<App>,
+    _: Caller,
+    params: ThreadBackgroundTerminalsCleanParams,
+) -> Result<ThreadBackgroundTerminalsCleanResponse, RuntimeError> {
+    app.runtime.clear_terminals(&params.thread_id).await?;
+    Ok(ThreadBackgroundTerminalsCleanResponse {})
 }

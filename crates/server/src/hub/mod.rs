@@ -1,6 +1,7 @@
 //! Who is connected, who listens to which thread, and which questions are open. Everything that is sent to a client
 //! beside the answers to its own requests goes through here.
 
+mod approvals;
 mod connection;
 mod delivery;
 mod outgoing;
@@ -15,7 +16,7 @@ use protocol::{
     DynamicToolCall, DynamicToolCallParams, DynamicToolCallResponse, ServerNotification, ThreadId,
 };
 use rpc::{Group, Outbox, PendingRequests};
-use runtime::{Audience, BoxFuture};
+use runtime::{Audience, BoxFuture, Reply};
 
 pub use connection::{Caller, ConnectionId};
 pub(crate) use connection::{Connection, Profile, WhenFull};
@@ -184,5 +185,10 @@ impl Audience for HubAudience {
                 }
             })
         })
+    }
+
+    fn ask(&self, question: runtime::Question) -> BoxFuture<'static, Result<Reply, String>> {
+        let hub = self.0.clone();
+        Box::pin(approvals::ask(hub, question))
     }
 }

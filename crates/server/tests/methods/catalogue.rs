@@ -1,4 +1,4 @@
-//! `model/list`, `experimentalFeature/list` and `config/read`.
+//! `model/list`, `experimentalFeature/list`, `config/read`, `configRequirements/read` and `skills/list`.
 
 use serde_json::{Value, json};
 
@@ -164,4 +164,35 @@ async fn apps_are_shown_to_experimental_clients_only() {
     assert_eq!(read["config"]["apps"]["demo"]["enabled"], false);
     let read = stable.ask("config/read", json!({})).await;
     assert!(read["config"]["apps"].is_null(), "{}", read["config"]["apps"]);
+}
+
+#[tokio::test]
+async fn requirements_are_null_until_an_administrator_sets_some() {
+    let stage = Stage::new(json!([])).await;
+    let (_server, mut client) = stage.open().await;
+    let read = client.ask("configRequirements/read", Value::Null).await;
+    assert_eq!(read, json!({"requirements": null}));
+    let text = "allowed_approval_policies = [\"on-request\"]\nallowed_sandbox_modes = [\"read-only\"]\n\
+                allowed_web_search_modes = [\"cached\"]\n[features]\nundo = false";
+    stage.write_machine("requirements.toml", text);
+    let (_server, mut client) = stage.open().await;
+    let read = client.ask("configRequirements/read", json!({})).await;
+    let found = &read["requirements"];
+    assert_eq!(found["allowedApprovalPolicies"], json!(["on-request"]));
+    assert_eq!(found["allowedSandboxModes"], json!(["read-only"]));
+    assert_eq!(found["allowedWebSearchModes"], json!(["cached", "disabled"]));
+    assert_eq!(found["featureRequirements"], json!({"undo": false}));
+    assert_eq!(found["enforceResidency"], Value::Null);
+}
+
+#[tokio::test]
+async fn each_folder_has_a_list_of_skills() {
+    let stage = Stage::new(json!([])).await;
+    let (_server, mut client) = stage.open().await;
+    let named = client.ask("skills/list", json!({"cwds": ["/a", "/b"], "forceReload": true})).await;
+    let none = |cwd: &str| json!({"cwd": cwd, "skills": [], "errors": []});
+    assert_eq!(named, json!({"data": [none("/a"), none("/b")]}));
+    let own = client.ask("skills/list", json!({})).await;
+    let cwd = std::env::current_dir().expect("a folder");
+    assert_eq!(own, json!({"data": [none(&cwd.to_string_lossy())]}));
 }

@@ -6,7 +6,9 @@ mod raw_model;
 mod stage;
 
 mod account;
+mod approvals;
 mod catalogue;
+mod command_exec;
 mod compaction;
 mod connections;
 mod dynamic_tools;

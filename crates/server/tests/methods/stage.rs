@@ -120,7 +120,8 @@ impl Stage {
         std::fs::write(self.home().join("config.toml"), text).expect("a file");
     }
 
-    /// Writes a file of the machine's: `system.toml` is below the user's, `managed.toml` above.
+    /// Writes a file of the machine's: `system.toml` is below the user's, `managed.toml` above, and
+    /// `requirements.toml` limits them all.
     pub(crate) fn write_machine(&self, name: &str, text: &str) -> PathBuf {
         let file = self.folder.path().join(name);
         std::fs::write(&file, text).expect("a file");
@@ -179,7 +180,7 @@ impl Stage {
         let options = LoaderOptions {
             system_file: machine("system.toml"),
             managed_file: machine("managed.toml"),
-            requirements_file: None,
+            requirements_file: machine("requirements.toml"),
             environment,
         };
         let loader = Loader::new(Home::at(self.home()), Vec::new(), options);

@@ -1,0 +1,173 @@
+//! A verdict in words for people and as JSON for programs.
+
+use policy::{
+    Because, Evaluation, Ground, Rules, Verdict, Walls, commands_of, escape_for_display, shell_line,
+};
+use protocol::{AskForApproval, SandboxPolicy};
+use serde_json::{Value, json};
+
+use crate::terminal::{Paint, Style};
+
+/// Everything that is told about one command.
+#[derive(Debug)]
+pub(super) struct Answer<'a> {
+    pub(super) verdict: Verdict,
+    /// The rules that are about the command.
+    pub(super) found: Evaluation,
+    pub(super) argv: &'a [String],
+    pub(super) approval: &'a AskForApproval,
+    pub(super) sandbox: &'a SandboxPolicy,
+    pub(super) rules: &'a Rules,
+    /// Rule files that cannot be used.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Answer<'_> {
+    pub(super) fn exit_code(&self) -> u8 {
+        match self.verdict {
+            Verdict::Run { .. } => 0,
+            Verdict::Ask { .. } => 3,
+            Verdict::Forbid { .. } => 4,
+        }
+    }
+
+    pub(super) fn text(&self, paint: Paint) -> String {
+        let (word, style, rest) = match &self.verdict {
+            Verdict::Run { walls, .. } => ("run", Style::Good, format!(", {}", self.within(*walls))),
+            Verdict::Ask { walls, .. } => {
+                ("ask", Style::Careful, format!("; after a yes it runs {}", self.within(*walls)))
+            }
+            Verdict::Forbid { reason, .. } => {
+                ("refuse", Style::Bad, format!(": {}", escape_for_display(reason)))
+            }
+        };
+        let mut lines = vec![format!("{}{rest}", paint.text(style, word))];
+        for (command, grounds) in self.by_command() {
+            let line = escape_for_display(&shell_line(&command));
+            lines.push(format!("  {}", paint.text(Style::Strong, line)));
+            if grounds.is_empty() {
+                lines.push("    nothing is held against it".to_owned());
+            }
+            lines.extend(grounds.iter().map(|ground| format!("    {}", ground.because)));
+        }
+        if let Verdict::Ask { amendment: Some(prefix), .. } = &self.verdict {
+            let prefix = escape_for_display(&shell_line(prefix));
+            lines.push(format!("A yes for good would allow whatever begins with `{prefix}`."));
+        }
+        lines.extend(self.warnings.iter().map(|warning| {
+            format!("{} {}", paint.text(Style::Careful, "warning:"), escape_for_display(warning))
+        }));
+        lines.push(paint.text(Style::Faint, self.circumstances()));
+        lines.join("\n") + "\n"
+    }
+
+    /// The shape other programs know from rule checks, and next to it what this program would do.
+    pub(super) fn json(&self) -> Value {
+        let (verdict, walls, reason, amendment) = match &self.verdict {
+            Verdict::Run { walls, .. } => ("run", Some(*walls), None, None),
+            Verdict::Ask { walls, reason, amendment, .. } => {
+                ("ask", Some(*walls), reason.as_ref(), amendment.as_ref())
+            }
+            Verdict::Forbid { reason, .. } => ("forbid", None, Some(reason), None),
+        };
+        let commands = self.by_command().into_iter().map(|(command, grounds)| {
+            let grounds = grounds.iter().map(|ground| {
+                let rule = match &ground.because {
+                    Because::Rule(found) => Some(found.source.to_string()),
+                    _ => None,
+                };
+                json!({ "because": kind(&ground.because), "text": ground.because.to_string(), "rule": rule })
+            });
+            json!({ "command": command, "grounds": grounds.collect::<Vec<_>>() })
+        });
+        let mut answer = json!({
+            "verdict": verdict,
+            "walls": walls.map(|walls| self.wall_word(walls)),
+            "reason": reason,
+            "amendment": amendment,
+            "commands": commands.collect::<Vec<_>>(),
+            "approvalPolicy": self.approval,
+            "sandbox": self.sandbox,
+            "warnings": self.warnings,
+        });
+        if let (Some(answer), Ok(Value::Object(found))) =
+            (answer.as_object_mut(), serde_json::to_value(&self.found))
+        {
+            answer.extend(found);
+        }
+        answer
+    }
+
+    /// Each command of the line with what decided about it; where that is nothing, others were decisive.
+    fn by_command(&self) -> Vec<(Vec<String>, Vec<&Ground>)> {
+        let grounds = &self.verdict.why().grounds;
+        let others = grounds.iter().map(|ground| ground.command.clone());
+        let mut commands: Vec<Vec<String>> = Vec::new();
+        for command in commands_of(self.argv).list.into_iter().chain(others) {
+            if !commands.contains(&command) {
+                commands.push(command);
+            }
+        }
+        let about = |command: &[String]| grounds.iter().filter(|ground| ground.command == command).collect();
+        commands.into_iter().map(|command| (command.clone(), about(&command))).collect()
+    }
+
+    fn within(&self, walls: Walls) -> String {
+        match walls {
+            Walls::ReadOnlyNoNetwork => "in a sandbox without writing and without network".to_owned(),
+            Walls::AsPolicy if self.has_walls() => format!("in the sandbox ({})", self.mode()),
+            Walls::AsPolicy => format!("without a sandbox ({})", self.mode()),
+            Walls::None => "without a sandbox".to_owned(),
+        }
+    }
+
+    fn wall_word(&self, walls: Walls) -> &'static str {
+        match walls {
+            Walls::ReadOnlyNoNetwork => "readOnlyNoNetwork",
+            Walls::AsPolicy if self.has_walls() => "policy",
+            Walls::AsPolicy | Walls::None => "none",
+        }
+    }
+
+    fn has_walls(&self) -> bool {
+        crate::walls::are_wanted(self.sandbox)
+    }
+
+    fn mode(&self) -> &'static str {
+        match self.sandbox {
+            SandboxPolicy::ReadOnly { .. } => "read-only",
+            SandboxPolicy::WorkspaceWrite { .. } => "workspace-write",
+            SandboxPolicy::DangerFullAccess => "danger-full-access",
+            SandboxPolicy::ExternalSandbox { .. } => "external-sandbox",
+        }
+    }
+
+    fn circumstances(&self) -> String {
+        let approval = match self.approval {
+            AskForApproval::Untrusted => "untrusted",
+            AskForApproval::OnFailure => "on-failure",
+            AskForApproval::OnRequest => "on-request",
+            AskForApproval::Never => "never",
+            AskForApproval::Granular { .. } => "granular",
+        };
+        let rules = match self.rules.prefixes().len() {
+            0 => "no rules".to_owned(),
+            1 => "1 rule".to_owned(),
+            count => format!("{count} rules"),
+        };
+        format!("Approval policy {approval}, sandbox {}, {rules}.", self.mode())
+    }
+}
+
+fn kind(because: &Because) -> &'static str {
+    match because {
+        Because::Rule(_) => "rule",
+        Because::KnownSafe => "knownSafe",
+        Because::ObeysRepository => "obeysRepository",
+        Because::Dangerous => "dangerous",
+        Because::Unmatched => "unmatched",
+        Because::Escalation => "escalation",
+        Because::PatchInside => "patchInside",
+        Because::PatchOutside => "patchOutside",
+    }
+}

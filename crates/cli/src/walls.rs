@@ -1,0 +1,44 @@
+//! Whether sandboxed commands can be had on this machine, said before anybody needs them.
+
+use protocol::SandboxPolicy;
+use sandbox::{Report, SelfTest};
+
+/// Commands run in a sandbox of ours under this policy.
+pub(crate) fn are_wanted(policy: &SandboxPolicy) -> bool {
+    matches!(policy, SandboxPolicy::ReadOnly { .. } | SandboxPolicy::WorkspaceWrite { .. })
+}
+
+/// Why commands would be refused, if they would. Tries the walls out, which takes a moment the first time.
+pub(crate) fn missing(landlock_only: bool) -> Option<String> {
+    missing_in(SelfTest::run(), landlock_only)
+}
+
+fn missing_in(report: &Report, landlock_only: bool) -> Option<String> {
+    match (&report.strength, landlock_only) {
+        (_, true) if report.landlock_only => None,
+        (_, true) => Some("Landlock alone is asked for, and this kernel has too little of it".to_owned()),
+        (Ok(_), false) => None,
+        (Err(why), false) => Some(why.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandbox::Strength;
+
+    #[test]
+    fn what_is_asked_for_counts() {
+        let report = |strength: Result<Strength, &str>, landlock_only| Report {
+            layers: Vec::new(),
+            strength: strength.map_err(str::to_owned),
+            landlock_only,
+        };
+        assert_eq!(missing_in(&report(Ok(Strength::Full), false), false), None);
+        assert_eq!(missing_in(&report(Err("none here"), true), true), None);
+        assert_eq!(missing_in(&report(Err("none here"), true), false).as_deref(), Some("none here"));
+        assert!(
+            missing_in(&report(Ok(Strength::Full), false), true).is_some_and(|why| why.contains("Landlock"))
+        );
+    }
+}

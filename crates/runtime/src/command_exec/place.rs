@@ -1,0 +1,106 @@
+//! Where a client's command runs: the directory, the environment and the walls that configuration gives it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use config::{Config, LoadRequest, Loader};
+use protocol::SandboxPolicy;
+use sandbox::{Confinement, Limits, Order, Strength};
+
+use super::error::CommandExecError;
+use super::request::Request;
+use crate::error::RuntimeError;
+use crate::runtime::{Runtime, blocking};
+use crate::workbench::{hidden, variables};
+
+/// Configuration is read anew for each command, so a change counts from the next one on.
+pub(super) async fn order(runtime: &Runtime, request: Request) -> Result<Order, RuntimeError> {
+    let loader = runtime.loader().clone();
+    blocking(move || order_now(&loader, request)).await?
+}
+
+fn order_now(loader: &Loader, request: Request) -> Result<Order, RuntimeError> {
+    let own = std::env::current_dir().map_err(|error| CommandExecError::Spawn(error.to_string()))?;
+    let loaded = loader.load(&LoadRequest { cwd: Some(own.clone()), ..LoadRequest::default() });
+    let config = loaded.map_err(|error| RuntimeError::Config(error.to_string()))?;
+    let policy = policy(&config, request.sandbox)?;
+    let cwd =
+        directory(own, request.cwd.as_deref()).map_err(|error| CommandExecError::Spawn(error.to_string()))?;
+    let mut env = config.permissions.shell_environment.apply(variables());
+    overlay(&mut env, request.env);
+    let confinement = confinement(&config, &policy, &cwd, &env);
+    Ok(Order { argv: request.argv, cwd, env, confinement, limits: Limits::default(), terminal: false })
+}
+
+/// `None` where the policy wants none.
+fn confinement(
+    config: &Config,
+    policy: &SandboxPolicy,
+    cwd: &Path,
+    env: &BTreeMap<String, String>,
+) -> Option<Confinement> {
+    // Weaker walls must be asked for by name; the full ones are never given up in silence.
+    let is_weak = config.features.enabled("use_legacy_landlock");
+    let strength = if is_weak { Strength::LandlockOnly } else { Strength::Full };
+    let hidden = hidden(&config.home);
+    let tmpdir = env.get("TMPDIR").map(Path::new);
+    Confinement::for_policy(policy, cwd, tmpdir, strength, &hidden)
+}
+
+/// What the administrator allows holds for a client's own choice too; the configured policy is within it already.
+fn policy(config: &Config, asked: Option<SandboxPolicy>) -> Result<SandboxPolicy, CommandExecError> {
+    let Some(policy) = asked else { return Ok(config.permissions.sandbox_policy.clone()) };
+    match config.requirements.allow_sandbox(&policy) {
+        Ok(()) => Ok(policy),
+        Err(error) => Err(CommandExecError::Policy(error.to_string())),
+    }
+}
+
+/// A relative one is seen from the server's own.
+fn directory(own: PathBuf, asked: Option<&str>) -> io::Result<PathBuf> {
+    let Some(asked) = asked else { return Ok(own) };
+    let path = own.join(asked);
+    // Entered in the sense of a lookup, so that a file is told apart from a folder that is not there.
+    std::fs::metadata(path.join("."))?;
+    Ok(path)
+}
+
+fn overlay(env: &mut BTreeMap<String, String>, changes: BTreeMap<String, Option<String>>) {
+    for (name, value) in changes {
+        match value {
+            Some(value) => env.insert(name, value),
+            None => env.remove(&name),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::expect_used, reason = "a test may panic")]
+
+    use super::*;
+
+    #[test]
+    fn changes_win_and_null_removes() {
+        let text = |text: &str| text.to_owned();
+        let mut env =
+            BTreeMap::from([(text("A"), text("1")), (text("B"), text("2")), (text("C"), text("3"))]);
+        let changes = [("A", Some("4")), ("B", None), ("D", Some("")), ("E", None)];
+        overlay(&mut env, changes.map(|(name, value)| (text(name), value.map(text))).into());
+        assert_eq!(env, BTreeMap::from([("A", "4"), ("C", "3"), ("D", "")].map(|(n, v)| (text(n), text(v)))));
+    }
+
+    #[test]
+    fn a_directory_must_be_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = folder.path().to_owned();
+        std::fs::write(own.join("file"), "").expect("a file");
+        std::fs::create_dir(own.join("sub")).expect("a folder");
+        let found = |asked: Option<&str>| directory(own.clone(), asked).map_err(|error| error.kind());
+        assert_eq!(found(None), Ok(own.clone()));
+        assert_eq!(found(Some("sub")), Ok(own.join("sub")));
+        assert_eq!(found(Some("none")), Err(io::ErrorKind::NotFound));
+        assert_eq!(found(Some("file")), Err(io::ErrorKind::NotADirectory));
+    }
+}

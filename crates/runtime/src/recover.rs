@@ -1,0 +1,104 @@
+//! What a stored thread's last process left undecided. A call that began and was never seen to end is not run again:
+//! the model is told that nobody knows, and so is the record.
+
+use journal::{History, OpenOperation};
+use protocol::{
+    DynamicToolCallOutputContentItem, FunctionCallOutputBody, OperationRecord, ResponseItem, RolloutRecord,
+};
+
+const UNKNOWN: &str = "The outcome of this call is not known: the program stopped while it ran. It may have \
+    happened wholly, partly or not at all. Look at how things stand before you repeat it.";
+
+/// Gives every call whose end is lost an output, and says what has to be written down for it.
+pub(crate) fn recover(history: &mut History) -> Vec<RolloutRecord> {
+    let mut records = Vec::new();
+    for operation in &history.operations {
+        let Some(end) = End::of(operation) else { continue };
+        if let End::Unknown { attempt } = end {
+            let operation_id = operation.operation_id.clone();
+            let operation = OperationRecord::Unknown { operation_id, attempt };
+            records.push(RolloutRecord::Operation { operation });
+        }
+        let Some(call_id) = call_of(operation) else { continue };
+        let Some(item) = answer(&history.model, &call_id, end.text(operation)) else { continue };
+        records.push(RolloutRecord::ResponseItem { turn_id: operation.turn_id.clone(), item: item.clone() });
+        history.model.push(item);
+    }
+    records
+}
+
+/// How an operation that is still listed came to its end.
+enum End {
+    Unknown {
+        attempt: u32,
+    },
+    /// It ended, and the process stopped before the model's history had it.
+    Finished,
+}
+
+impl End {
+    /// `None` while it waits to be decided or begun.
+    fn of(operation: &OpenOperation) -> Option<Self> {
+        match operation.records.last()? {
+            OperationRecord::Started { attempt, .. } => Some(Self::Unknown { attempt: *attempt }),
+            OperationRecord::Finished { .. } => Some(Self::Finished),
+            _ => None,
+        }
+    }
+
+    fn text(&self, operation: &OpenOperation) -> String {
+        match (self, operation.records.last()) {
+            (Self::Finished, Some(OperationRecord::Finished { output, .. })) => texts(output),
+            _ => UNKNOWN.to_owned(),
+        }
+    }
+}
+
+fn texts(output: &[DynamicToolCallOutputContentItem]) -> String {
+    let text = |part: &DynamicToolCallOutputContentItem| match part {
+        DynamicToolCallOutputContentItem::InputText { text } => Some(text.clone()),
+        DynamicToolCallOutputContentItem::InputImage { .. } => None,
+    };
+    output.iter().filter_map(text).collect::<Vec<_>>().join("\n")
+}
+
+/// Commands and patches keep the id of the call they come from.
+fn call_of(operation: &OpenOperation) -> Option<String> {
+    operation.records.iter().find_map(|record| match record {
+        OperationRecord::Proposed { item_id, .. } => Some(item_id.to_string()),
+        _ => None,
+    })
+}
+
+/// The output that belongs to a call in the history; none when the call is not there, or has one.
+fn answer(model: &[ResponseItem], wanted: &str, text: String) -> Option<ResponseItem> {
+    let at = model.iter().rposition(|item| is_call(item, wanted))?;
+    if model[at..].iter().any(|item| is_output(item, wanted)) {
+        return None;
+    }
+    let (call_id, output) = (wanted.to_owned(), FunctionCallOutputBody::Text(text));
+    Some(match &model[at] {
+        ResponseItem::CustomToolCall { .. } => {
+            ResponseItem::CustomToolCallOutput { call_id, name: None, output }
+        }
+        _ => ResponseItem::FunctionCallOutput { call_id, output },
+    })
+}
+
+fn is_call(item: &ResponseItem, wanted: &str) -> bool {
+    match item {
+        ResponseItem::FunctionCall { call_id, .. } | ResponseItem::CustomToolCall { call_id, .. } => {
+            call_id == wanted
+        }
+        ResponseItem::LocalShellCall { call_id, .. } => call_id.as_deref() == Some(wanted),
+        _ => false,
+    }
+}
+
+fn is_output(item: &ResponseItem, wanted: &str) -> bool {
+    match item {
+        ResponseItem::FunctionCallOutput { call_id, .. }
+        | ResponseItem::CustomToolCallOutput { call_id, .. } => call_id == wanted,
+        _ => false,
+    }
+}

@@ -1,0 +1,92 @@
+//! What the tools of one thread share from call to call.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::orchestrate::RuleBook;
+use crate::terminals::Terminals;
+use crate::turn_diffs::TurnDiffs;
+
+/// What a thread's tools are set up with. Fixed for as long as the thread is loaded.
+#[derive(Debug, Clone)]
+pub struct BenchOptions {
+    /// The user's shell.
+    pub shell: PathBuf,
+    /// Commands may run in a login shell.
+    pub login_shell: bool,
+    /// What every child process gets; nothing else is inherited.
+    pub env: BTreeMap<String, String>,
+    /// Folders whose `rules/*.rules` count, lowest precedence first.
+    pub rule_folders: Vec<PathBuf>,
+    /// Where rules go that a client adds.
+    pub rules_file: PathBuf,
+    /// Files no command may read, such as stored credentials.
+    pub hidden: Vec<PathBuf>,
+    /// Landlock alone will do where namespaces are not to be had.
+    pub landlock_only: bool,
+    /// Keys of the features that are on.
+    pub features: BTreeSet<String>,
+    /// The longest wait for a command that runs on.
+    pub max_background_wait_ms: u64,
+}
+
+/// Kept by the thread; every call gets to see it.
+#[derive(Debug)]
+pub struct Bench {
+    options: Arc<BenchOptions>,
+    rules: Arc<RuleBook>,
+    terminals: Arc<Terminals>,
+    diffs: TurnDiffs,
+    discovered: Mutex<Vec<String>>,
+}
+
+impl Bench {
+    pub fn new(options: BenchOptions) -> Self {
+        Self {
+            rules: Arc::new(RuleBook::new(&options.rule_folders, &options.rules_file)),
+            options: Arc::new(options),
+            terminals: Arc::default(),
+            diffs: TurnDiffs::default(),
+            discovered: Mutex::default(),
+        }
+    }
+
+    pub fn options(&self) -> &BenchOptions {
+        &self.options
+    }
+
+    pub(crate) fn shared_options(&self) -> Arc<BenchOptions> {
+        self.options.clone()
+    }
+
+    pub(crate) fn rules(&self) -> Arc<RuleBook> {
+        self.rules.clone()
+    }
+
+    pub(crate) fn terminals(&self) -> &Arc<Terminals> {
+        &self.terminals
+    }
+
+    pub(crate) fn diffs(&self) -> &TurnDiffs {
+        &self.diffs
+    }
+
+    /// From the next step on this tool is advertised, and can be called.
+    pub fn discover(&self, name: &str) {
+        let mut discovered = self.discovered.lock().unwrap_or_else(PoisonError::into_inner);
+        if !discovered.iter().any(|other| other == name) {
+            discovered.push(name.to_owned());
+        }
+    }
+
+    /// The tools the model looked for and found, in the order it did: what was advertised once keeps its place.
+    pub fn discovered(&self) -> Vec<String> {
+        self.discovered.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends every process the thread's tools left running, and waits, though not for long, until clients know.
+    pub async fn clear_terminals(&self) {
+        self.terminals.clear().await;
+    }
+}

@@ -1,0 +1,319 @@
+//! `grep_files`: which files have a line that matches, the newest first.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use engine::ToolOutcome;
+use ignore::overrides::OverrideBuilder;
+use ignore::{DirEntry, WalkBuilder, WalkState};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::lines::{LineReader, Pattern};
+use crate::shown::{one_line, room};
+use crate::sight::{Sight, Stop, Stoppable, look, open_regular};
+use crate::tool::text;
+use crate::{Offer, Standing, Tool, ToolCx, ToolError};
+
+const LIMIT: usize = 100;
+const MOST: usize = 2_000;
+/// More threads than this only wait for each other.
+const MOST_THREADS: usize = 8;
+/// Not files people keep, and some cannot be read to their end.
+const NOT_SEARCHED: &[&str] = &["/proc", "/sys", "/dev"];
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Regular expression a line has to match.
+    pattern: String,
+    /// Glob the files have to match, such as `*.rs` or `src/**/*.{ts,tsx}`, relative to `path`.
+    include: Option<String>,
+    /// Folder or file to search. Default: the working directory.
+    path: Option<String>,
+    /// How many files to name at most, up to 2000. Default: 100.
+    limit: Option<NonZeroU32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct GrepFiles;
+
+impl Tool for GrepFiles {
+    const NAME: &'static str = "grep_files";
+    const ABOUT: &'static str = "Find the files that contain a line matching a regular expression. Gives their paths, \
+        one per row, the most recently changed first. Files that .gitignore excludes, hidden files and binary files \
+        are left out.";
+    const PARALLEL: bool = true;
+    type Args = Args;
+
+    fn standing(offer: &Offer) -> Standing {
+        Standing::offered_if(offer.knows(Self::NAME))
+    }
+
+    async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
+        let room = room(cx.step());
+        look(cx, move |sight, stop| grep(&args, room, sight, stop)).await.map(text)
+    }
+}
+
+fn grep(args: &Args, room: usize, sight: &Sight, stop: &Stop) -> Result<String, ToolError> {
+    let pattern = Pattern::new(&args.pattern)
+        .map_err(|error| ToolError::Failed(format!("the pattern cannot be used: {error}")))?;
+    let root = sight.find(args.path.as_deref().unwrap_or("."))?;
+    let walk = walk(&root, args.include.as_deref())?;
+    let limit = args.limit.map_or(LIMIT, |limit| limit.get() as usize).min(MOST);
+    let search = Search { sight, stop, found: Found::up_to(limit), passed_over: AtomicUsize::new(0) };
+    walk.build_parallel().run(|| {
+        let (mut reader, search) = (LineReader::new(pattern.clone()), &search);
+        Box::new(move |entry| search.visit(&mut reader, entry))
+    });
+    Ok(search.report(room))
+}
+
+fn walk(root: &Path, include: Option<&str>) -> Result<WalkBuilder, ToolError> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MOST_THREADS);
+    let mut walk = WalkBuilder::new(root);
+    walk.threads(threads).follow_links(false).require_git(false);
+    if let Some(glob) = include {
+        let bad = |error: ignore::Error| ToolError::Failed(format!("the glob cannot be used: {error}"));
+        let mut globs = OverrideBuilder::new(root);
+        globs.add(glob).map_err(bad)?;
+        walk.overrides(globs.build().map_err(bad)?);
+    }
+    if root == Path::new("/") {
+        walk.filter_entry(|entry| !NOT_SEARCHED.iter().any(|folder| entry.path() == Path::new(folder)));
+    }
+    Ok(walk)
+}
+
+/// What the threads of one search share.
+#[derive(Debug)]
+struct Search<'a> {
+    sight: &'a Sight,
+    stop: &'a Stop,
+    found: Found,
+    passed_over: AtomicUsize,
+}
+
+impl Search<'_> {
+    fn visit(&self, reader: &mut LineReader, entry: Result<DirEntry, ignore::Error>) -> WalkState {
+        if self.stop.requested() {
+            return WalkState::Quit;
+        }
+        let Ok(entry) = entry else {
+            self.passed_over.fetch_add(1, Ordering::Relaxed);
+            return WalkState::Continue;
+        };
+        if !self.sight.allows(entry.path()) {
+            return WalkState::Skip;
+        }
+        if entry.file_type().is_some_and(|kind| kind.is_file())
+            && self.look_into(reader, entry.path()).is_err()
+        {
+            self.passed_over.fetch_add(1, Ordering::Relaxed);
+        }
+        WalkState::Continue
+    }
+
+    fn look_into(&self, reader: &mut LineReader, path: &Path) -> io::Result<()> {
+        let file = open_regular(path)?;
+        if reader.has_match(Stoppable { inner: &file, stop: self.stop })? {
+            let metadata = file.metadata()?;
+            if !self.sight.is_hidden(&metadata) {
+                self.found.add(metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), path);
+            }
+        }
+        Ok(())
+    }
+
+    fn report(self, room: usize) -> String {
+        let (paths, count) = self.found.newest_first();
+        let mut lines = String::new();
+        let mut named = 0;
+        for path in &paths {
+            let line = one_line(path.as_os_str());
+            if named > 0 && lines.len() + line.len() + 200 > room {
+                break;
+            }
+            lines.push_str(&line);
+            lines.push('\n');
+            named += 1;
+        }
+        if count == 0 {
+            lines.push_str("No matches found.\n");
+        } else if count > named {
+            lines.push_str(&format!("{} more files match.\n", count - named));
+        }
+        let passed_over = self.passed_over.into_inner();
+        if passed_over > 0 {
+            lines.push_str(&format!("{passed_over} files or folders could not be read.\n"));
+        }
+        lines.pop();
+        lines
+    }
+}
+
+/// The newest of all that match, and how many there are.
+#[derive(Debug)]
+struct Found {
+    limit: usize,
+    count: AtomicUsize,
+    newest: Mutex<BinaryHeap<Reverse<Match>>>,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Match {
+    changed: SystemTime,
+    /// Of two as new as each other, the first in the alphabet stands first.
+    path: Reverse<PathBuf>,
+}
+
+impl Found {
+    fn up_to(limit: usize) -> Self {
+        Self { limit, count: AtomicUsize::new(0), newest: Mutex::default() }
+    }
+
+    fn add(&self, changed: SystemTime, path: &Path) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        newest.push(Reverse(Match { changed, path: Reverse(path.to_owned()) }));
+        if newest.len() > self.limit {
+            newest.pop();
+        }
+    }
+
+    fn newest_first(self) -> (Vec<PathBuf>, usize) {
+        let newest = self.newest.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let paths = newest.into_sorted_vec().into_iter().map(|Reverse(found)| found.path.0);
+        (paths.collect(), self.count.into_inner())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::symlink;
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::lines::{AT_ONCE, LONGEST_LINE};
+    use crate::scene::Scene;
+
+    /// Each a second older than the one before.
+    fn tree(files: &[(&str, &str)]) -> TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (age, (name, content)) in (1..).zip(files) {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+            std::fs::write(&path, content).expect("written");
+            let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 - age);
+            File::options()
+                .append(true)
+                .open(&path)
+                .and_then(|file| file.set_modified(changed))
+                .expect("set");
+        }
+        folder
+    }
+
+    async fn check(folder: &TempDir, arguments: Value, expected: &[&str]) {
+        let (text, _) = Scene::in_folder(folder.path()).run_text("grep_files", arguments).await;
+        let root = format!("{}/", folder.path().canonicalize().expect("there").display());
+        assert_eq!(text.replace(&root, ""), expected.join("\n"));
+    }
+
+    #[tokio::test]
+    async fn files_with_a_matching_line_are_named_newest_first() {
+        let folder = tree(&[
+            ("z.rs", "fn needle() {}"),
+            ("sub/a.txt", "x\nneedle\ny"),
+            ("b.rs", "hay"),
+            ("sub/deep/c.rs", "needle at the end"),
+        ]);
+        let all = ["z.rs", "sub/a.txt", "sub/deep/c.rs"];
+        check(&folder, json!({"pattern": "needle"}), &all).await;
+        check(&folder, json!({"pattern": "^needle$"}), &["sub/a.txt"]).await;
+        check(&folder, json!({"pattern": "(?i)NEEDLE", "include": "*.rs"}), &["z.rs", "sub/deep/c.rs"]).await;
+        check(&folder, json!({"pattern": "needle", "include": "sub/*"}), &["sub/a.txt"]).await;
+        check(&folder, json!({"pattern": "needle", "path": "sub"}), &all[1..]).await;
+        check(&folder, json!({"pattern": "needle", "path": "z.rs"}), &["z.rs"]).await;
+        check(&folder, json!({"pattern": "needle", "limit": 1}), &["z.rs", "2 more files match."]).await;
+        check(&folder, json!({"pattern": "nothing"}), &["No matches found."]).await;
+    }
+
+    #[tokio::test]
+    async fn ignored_hidden_and_binary_files_are_left_out() {
+        let folder = tree(&[
+            ("kept.txt", "needle"),
+            ("built/out.txt", "needle"),
+            (".secret/x.txt", "needle"),
+            ("sub/.gitignore", "*.log"),
+            ("sub/a.log", "needle"),
+            ("sub/a.txt", "needle"),
+            ("binary", "needle\0"),
+            (".gitignore", "/built\n"),
+        ]);
+        symlink("kept.txt", folder.path().join("link")).expect("linked");
+        check(&folder, json!({"pattern": "needle"}), &["kept.txt", "sub/a.txt"]).await;
+        check(&folder, json!({"pattern": "needle", "path": ".secret"}), &[".secret/x.txt"]).await;
+    }
+
+    #[tokio::test]
+    async fn files_larger_than_the_buffer_are_searched_to_their_end() {
+        for before in [AT_ONCE - 3, AT_ONCE - 7, AT_ONCE, 3 * AT_ONCE + 5] {
+            let content = "x\n".repeat(before / 2) + &"y".repeat(before % 2) + "needle";
+            let folder = tree(&[("a", &content)]);
+            check(&folder, json!({"pattern": "^y?needle$"}), &["a"]).await;
+            check(&folder, json!({"pattern": "needle."}), &["No matches found."]).await;
+        }
+        let wide: String = "needle".chars().flat_map(|character| [character, '\0']).collect();
+        let folder = tree(&[("a", "")]);
+        std::fs::write(folder.path().join("a"), [b"\xff\xfe", wide.as_bytes()].concat()).expect("written");
+        check(&folder, json!({"pattern": "^needle$"}), &["a"]).await;
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_searched_for_is_said() {
+        let folder = tree(&[("a", "x")]);
+        let cases = [
+            (json!({"pattern": "("}), "the pattern cannot be used: "),
+            (json!({"pattern": "a\\nb"}), "the pattern cannot be used: "),
+            (json!({"pattern": "a", "include": "{"}), "the glob cannot be used: "),
+            (json!({"pattern": "a", "path": "gone"}), "does not exist"),
+            (json!({"pattern": "a", "path": "/proc"}), "is not among what you may read"),
+            (json!({"pattern": "a", "path": "a\0"}), "it contains a NUL character"),
+            (json!({"pattern": "(x{9999}){9999}"}), "the pattern cannot be used: "),
+        ];
+        for (arguments, expected) in cases {
+            let (text, success) = Scene::in_folder(folder.path()).run_text("grep_files", arguments).await;
+            assert!(text.contains(expected) && !success, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn hidden_files_are_not_found_by_any_name() {
+        let folder = tree(&[("auth.json", "needle"), ("keys/one", "needle"), ("other", "needle")]);
+        std::fs::hard_link(folder.path().join("auth.json"), folder.path().join("twin")).expect("linked");
+        let hidden = [folder.path().join("auth.json"), folder.path().join("keys")];
+        let scene = Scene::in_folder(folder.path()).hiding(&[&hidden[0], &hidden[1]]);
+        let (text, _) = scene.run_text("grep_files", json!({"pattern": "needle"})).await;
+        assert_eq!(text, folder.path().canonicalize().expect("there").join("other").display().to_string());
+    }
+
+    #[tokio::test]
+    async fn a_line_without_end_is_passed_over() {
+        let folder = tree(&[("a", "needle")]);
+        let line = vec![b'x'; LONGEST_LINE + 1_000_000];
+        std::fs::write(folder.path().join("long"), line).expect("written");
+        check(&folder, json!({"pattern": "needle"}), &["a", "1 files or folders could not be read."]).await;
+    }
+}

@@ -1,0 +1,271 @@
+//! `list_dir`: what is in a folder, and in the folders beneath it.
+
+use std::collections::BinaryHeap;
+use std::ffi::OsString;
+use std::fs::FileType;
+use std::io;
+use std::num::NonZeroU32;
+use std::path::Path;
+
+use engine::ToolOutcome;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::shown::{LONGEST, cut, one_line, room};
+use crate::sight::{Sight, Stop, failed, look};
+use crate::tool::text;
+use crate::{Offer, Standing, Tool, ToolCx, ToolError};
+
+const LIMIT: usize = 25;
+const DEPTH: usize = 2;
+/// Deeper than people nest folders, and far less than a thread's stack holds.
+const DEEPEST: usize = 100;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Absolute path of the folder.
+    dir_path: String,
+    /// The first entry to show, counted from 1. Default: 1.
+    offset: Option<NonZeroU32>,
+    /// How many entries to show at most. Default: 25.
+    limit: Option<NonZeroU32>,
+    /// How many levels of folders to go down. Default: 2.
+    depth: Option<NonZeroU32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct ListDir;
+
+impl Tool for ListDir {
+    const NAME: &'static str = "list_dir";
+    const ABOUT: &'static str = "List the entries of a folder and of the folders in it, each under its folder and \
+        indented. A folder ends in `/`, a symbolic link in `@`, anything else that is not a file in `?`.";
+    const PARALLEL: bool = true;
+    type Args = Args;
+
+    fn standing(offer: &Offer) -> Standing {
+        Standing::offered_if(offer.knows(Self::NAME))
+    }
+
+    async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
+        let room = room(cx.step());
+        look(cx, move |sight, stop| list(&args, room, sight, stop)).await.map(text)
+    }
+}
+
+fn number(given: Option<NonZeroU32>, default: usize) -> usize {
+    given.map_or(default, |number| number.get() as usize)
+}
+
+fn list(args: &Args, room: usize, sight: &Sight, stop: &Stop) -> Result<String, ToolError> {
+    let folder = sight.find(&args.dir_path)?;
+    let offset = number(args.offset, 1);
+    let mut page = Page {
+        sight,
+        stop,
+        skip: offset - 1,
+        limit: number(args.limit, LIMIT),
+        room: room.saturating_sub(LONGEST),
+        seen: 0,
+        shown: 0,
+        more: false,
+        unreadable: 0,
+        text: format!("Absolute path: {}", one_line(folder.as_os_str())),
+    };
+    let depth = number(args.depth, DEPTH).min(DEEPEST);
+    page.fill(&folder, 0, depth).map_err(|error| failed(&folder, &error))?;
+    if offset > 1 && page.shown == 0 {
+        return Err(ToolError::Failed(format!("offset {offset} is past the last of {} entries", page.seen)));
+    }
+    if page.more {
+        page.text.push_str(&format!("\nMore than {} entries found", page.shown));
+    }
+    if page.unreadable > 0 {
+        page.text.push_str(&format!("\nFolders that could not be read: {}", page.unreadable));
+    }
+    Ok(page.text)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    File,
+    Folder,
+    Link,
+    Other,
+}
+
+impl Kind {
+    fn of(kind: FileType) -> Self {
+        match kind {
+            kind if kind.is_dir() => Self::Folder,
+            kind if kind.is_symlink() => Self::Link,
+            kind if kind.is_file() => Self::File,
+            _ => Self::Other,
+        }
+    }
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::File => "",
+            Self::Folder => "/",
+            Self::Link => "@",
+            Self::Other => "?",
+        }
+    }
+}
+
+/// The part of the listing that is shown. Entries past it are neither kept nor sorted.
+#[derive(Debug)]
+struct Page<'a> {
+    sight: &'a Sight,
+    stop: &'a Stop,
+    skip: usize,
+    limit: usize,
+    /// In bytes.
+    room: usize,
+    seen: usize,
+    shown: usize,
+    more: bool,
+    unreadable: usize,
+    text: String,
+}
+
+impl Page<'_> {
+    fn fill(&mut self, folder: &Path, level: usize, depth: usize) -> io::Result<()> {
+        for (name, kind) in self.first_of(folder)? {
+            if self.seen >= self.skip.saturating_add(self.limit) || self.text.len() > self.room {
+                self.more = true;
+            }
+            if self.more || self.stop.requested() {
+                return Ok(());
+            }
+            self.seen += 1;
+            if self.seen > self.skip {
+                self.shown += 1;
+                let line = one_line(&name);
+                let (indent, line) = ("  ".repeat(level), cut(&line, LONGEST));
+                self.text.push_str(&format!("\n{indent}{line}{}", kind.suffix()));
+            }
+            if kind == Kind::Folder && level + 1 < depth {
+                let inner = folder.join(&name);
+                if !self.sight.allows(&inner) || self.fill(&inner, level + 1, depth).is_err() {
+                    self.unreadable += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// By name, and no more than can be of interest, however many there are.
+    fn first_of(&self, folder: &Path) -> io::Result<Vec<(OsString, Kind)>> {
+        let wanted = self.skip.saturating_add(self.limit).saturating_sub(self.seen).saturating_add(1);
+        let mut first = BinaryHeap::new();
+        for entry in std::fs::read_dir(folder)? {
+            if self.stop.requested() {
+                break;
+            }
+            // An entry that is gone again is no entry.
+            let Ok(entry) = entry else { continue };
+            let kind = entry.file_type().map_or(Kind::Other, Kind::of);
+            first.push((entry.file_name(), kind));
+            if first.len() > wanted {
+                first.pop();
+            }
+        }
+        Ok(first.into_sorted_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use serde_json::{Value, json};
+    use tempfile::TempDir;
+
+    use crate::scene::Scene;
+
+    fn tree() -> TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        std::fs::create_dir_all(root.join("b/c/d")).expect("made");
+        for file in ["a.txt", "b/in.txt", "b/c/deep.txt", "b/c/d/deepest.txt", "z.txt"] {
+            std::fs::write(root.join(file), "x").expect("written");
+        }
+        symlink("b", root.join("link")).expect("linked");
+        rustix::fs::mkfifoat(rustix::fs::CWD, root.join("pipe"), 0o600.into()).expect("made");
+        folder
+    }
+
+    async fn check(folder: &TempDir, more: Value, expected: &str) {
+        let mut arguments = json!({"dir_path": "."});
+        arguments.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        let (text, _) = Scene::in_folder(folder.path()).run_text("list_dir", arguments).await;
+        let root = folder.path().canonicalize().expect("there");
+        assert_eq!(text, expected.replace("ROOT", &root.display().to_string()));
+    }
+
+    #[tokio::test]
+    async fn entries_stand_under_their_folder() {
+        let folder = tree();
+        let whole = "Absolute path: ROOT\na.txt\nb/\n  c/\n  in.txt\nlink@\npipe?\nz.txt";
+        check(&folder, json!({}), whole).await;
+        check(&folder, json!({"depth": 1}), "Absolute path: ROOT\na.txt\nb/\nlink@\npipe?\nz.txt").await;
+        let deep = "Absolute path: ROOT\na.txt\nb/\n  c/\n    d/\n      deepest.txt\n    deep.txt\n  in.txt\nlink@\npipe?\nz.txt";
+        check(&folder, json!({"depth": 4_000_000_000_u32}), deep).await;
+    }
+
+    #[tokio::test]
+    async fn a_long_listing_comes_in_pages() {
+        let folder = tree();
+        check(&folder, json!({"limit": 2}), "Absolute path: ROOT\na.txt\nb/\nMore than 2 entries found")
+            .await;
+        let middle = "Absolute path: ROOT\n  c/\n  in.txt\nMore than 2 entries found";
+        check(&folder, json!({"offset": 3, "limit": 2}), middle).await;
+        check(&folder, json!({"offset": 7, "limit": 1}), "Absolute path: ROOT\nz.txt").await;
+        check(&folder, json!({"offset": 8}), "offset 8 is past the last of 7 entries").await;
+        let scene = Scene::in_folder(folder.path());
+        let (text, _) = scene.run_text("list_dir", json!({"dir_path": ".", "depth": 0})).await;
+        assert!(text.contains("expected a nonzero"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_crowded_folder_is_listed_within_the_room_there_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for number in 0..300 {
+            std::fs::write(folder.path().join(format!("{number:03}-{}", "é".repeat(100))), "")
+                .expect("written");
+        }
+        let arguments = json!({"dir_path": folder.path(), "limit": 4_000_000_000_u32});
+        let (text, _) = Scene::in_folder(folder.path()).run_text("list_dir", arguments).await;
+        assert!(text.len() < 10_000);
+        let shown = text.lines().count() - 2;
+        assert_eq!(text.lines().last(), Some(format!("More than {shown} entries found").as_str()));
+        assert!(text.lines().nth(1).is_some_and(|line| line.starts_with("000-é")));
+    }
+
+    #[tokio::test]
+    async fn long_and_odd_names_are_cut_and_escaped() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("two\nlines"), "").expect("written");
+        check(&folder, json!({}), "Absolute path: ROOT\ntwo\\nlines").await;
+    }
+
+    #[tokio::test]
+    async fn paths_that_are_none_are_refused() {
+        let folder = tree();
+        let cases = [
+            ("\0".to_owned(), "this is not a usable path: it contains a NUL character".to_owned()),
+            ("x".repeat(5_000), "this is not a usable path: it is longer than 4096 bytes".to_owned()),
+            (String::new(), "this is not a usable path: it is empty".to_owned()),
+            ("/nowhere/at/all".to_owned(), "/nowhere/at/all does not exist".to_owned()),
+            ("/proc/self".to_owned(), "/proc/self is not among what you may read".to_owned()),
+        ];
+        for (path, expected) in cases {
+            let scene = Scene::in_folder(folder.path());
+            let (text, success) = scene.run_text("list_dir", json!({"dir_path": path})).await;
+            assert_eq!((text, success), (expected, false));
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Which tools a step offers: what configuration, features and model leave of them.
+
+use std::collections::BTreeSet;
+
+use protocol::{ModeKind, WebSearchMode, WebSearchToolConfig};
+
+/// What decides about every tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offer {
+    /// Only these. Unset: all there are.
+    pub allow: Option<Vec<String>>,
+    /// Never these, whatever `allow` says.
+    pub deny: Vec<String>,
+    /// Keys of the features that are on.
+    pub features: BTreeSet<String>,
+    pub shell: ShellForm,
+    /// How the model writes patches; unset: not at all.
+    pub patch: Option<PatchForm>,
+    /// Tools this model was trained with beyond the usual ones.
+    pub experimental: Vec<String>,
+    /// The model can look at pictures.
+    pub images: bool,
+    pub web_search: WebSearchMode,
+    pub web_search_options: Option<WebSearchToolConfig>,
+    /// Searches may bring back pictures.
+    pub web_search_images: bool,
+    pub mode: ModeKind,
+    /// The thread works for another thread, not for a person.
+    pub is_child: bool,
+    /// The model may ask for a login shell.
+    pub login_shell: bool,
+    /// There are tools the model has to look for.
+    pub has_deferred: bool,
+}
+
+/// The shell tool a model was trained with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShellForm {
+    /// `exec_command` and `write_stdin`.
+    Terminals,
+    /// `shell`, with a list of words.
+    Words,
+    /// `shell_command`, with one string.
+    Script,
+    /// The provider's own `local_shell`.
+    Local,
+    Disabled,
+}
+
+/// How a model writes a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchForm {
+    /// As free text, held to a grammar.
+    Freeform,
+    /// As a JSON argument.
+    Function,
+}
+
+/// Whether a tool is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    Offered,
+    /// It answers when called, but is not advertised.
+    Unadvertised,
+    Absent,
+}
+
+impl Standing {
+    pub(crate) fn offered_if(condition: bool) -> Self {
+        if condition { Self::Offered } else { Self::Absent }
+    }
+}
+
+impl Default for Offer {
+    /// What a current model gets when nothing is configured.
+    fn default() -> Self {
+        Self {
+            allow: None,
+            deny: Vec::new(),
+            features: BTreeSet::new(),
+            shell: ShellForm::Terminals,
+            patch: Some(PatchForm::Freeform),
+            experimental: Vec::new(),
+            images: true,
+            web_search: WebSearchMode::Disabled,
+            web_search_options: None,
+            web_search_images: false,
+            mode: ModeKind::Default,
+            is_child: false,
+            login_shell: true,
+            has_deferred: false,
+        }
+    }
+}
+
+impl Offer {
+    pub(crate) fn includes(&self, name: &str) -> bool {
+        let named = |names: &[String]| names.iter().any(|other| other == name);
+        self.allow.as_deref().is_none_or(named) && !named(&self.deny)
+    }
+
+    pub(crate) fn has_feature(&self, key: &str) -> bool {
+        self.features.contains(key)
+    }
+
+    /// Whether the model was trained with this tool, or the user asked for it by name.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.experimental.iter().any(|other| other == name)
+            || self.allow.as_ref().is_some_and(|names| names.iter().any(|other| other == name))
+    }
+
+    pub(crate) fn has_shell(&self) -> bool {
+        self.shell != ShellForm::Disabled
+    }
+}

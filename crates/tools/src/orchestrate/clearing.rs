@@ -1,0 +1,265 @@
+//! The way of one command from a wish to an order that may be carried out.
+
+use std::ffi::OsStr;
+
+use engine::{Proposal, Question, Verdict};
+use policy::{Attempt, Executables, SessionKey, Walls};
+use protocol::{AskForApproval, OperationType, ThreadItem, ToolEffects};
+use sandbox::{Confinement, Limits, Order};
+use serde_json::json;
+
+use super::identity::Identity;
+use super::item::begun;
+use super::question::{Ask, question};
+use super::setting::Setting;
+use super::{Blocked, Wish, confine};
+use crate::digest::digest_of;
+
+/// Tells programs that they cannot reach the network, so that they need not find out.
+const NO_NETWORK: (&str, &str) = ("CODEX_SANDBOX_NETWORK_DISABLED", "1");
+/// What goes on changing while it is being decided is not worth deciding.
+const MOST_CHANGES: u32 = 5;
+
+/// A command on its way to a process.
+#[derive(Debug)]
+pub(crate) struct Clearing {
+    setting: Setting,
+    wish: Wish,
+    item: ThreadItem,
+    /// Of the next proposal.
+    number: u32,
+    /// Its item has begun, and nobody has ended it.
+    open: bool,
+}
+
+/// What was decided about an attempt before anybody was asked.
+struct Plan {
+    walls: Walls,
+    ask: Option<Ask>,
+}
+
+struct Prepared {
+    order: Order,
+    identity: Identity,
+    proposal: Proposal,
+}
+
+impl Clearing {
+    pub(crate) fn new(setting: Setting, wish: Wish) -> Self {
+        let item = begun(&setting, &wish.argv, &wish.cwd, wish.source, wish.process_id.clone());
+        Self { setting, wish, item, number: 0, open: false }
+    }
+
+    pub(crate) fn setting(&self) -> &Setting {
+        &self.setting
+    }
+
+    pub(crate) fn item(&self) -> &ThreadItem {
+        &self.item
+    }
+
+    /// For whoever follows what runs now.
+    pub(crate) fn into_parts(self) -> (Setting, ThreadItem) {
+        (self.setting, self.item)
+    }
+
+    /// Whether the item has to be ended by whoever runs the command.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Has the first attempt decided. The order must be carried out at once: it is for things as they are now.
+    pub(crate) async fn clear(&mut self) -> Result<Order, Blocked> {
+        let mut change = None;
+        for _ in 0..MOST_CHANGES {
+            let plan = self.decide(change.as_deref()).await?;
+            match self.settle(plan).await? {
+                Ok(order) => return Ok(order),
+                Err(found) => change = Some(found),
+            }
+        }
+        Err(Blocked::Failed("what the command runs goes on changing".to_owned()))
+    }
+
+    /// Has a second attempt decided, without a sandbox. Always a question of its own: a yes to a sandboxed command is
+    /// no yes to this.
+    pub(crate) async fn clear_unsandboxed(&mut self) -> Result<Order, Blocked> {
+        let mut reason = "the sandbox stopped the command; run it again without a sandbox?".to_owned();
+        for _ in 0..MOST_CHANGES {
+            let ask = Ask { reason: Some(reason), ..Ask::default() };
+            match self.settle(Plan { walls: Walls::None, ask: Some(ask) }).await? {
+                Ok(order) => return Ok(order),
+                Err(change) => reason = format!("{}, without a sandbox", changed(&change)),
+            }
+        }
+        Err(Blocked::Failed("what the command runs goes on changing".to_owned()))
+    }
+
+    /// What the user asked for is not decided about, only shown and recorded.
+    pub(crate) async fn clear_for_user(&mut self) -> Result<Order, Blocked> {
+        let plan = Plan { walls: Walls::None, ask: None };
+        let Prepared { order, proposal, .. } = self.prepare(plan)?;
+        self.propose(proposal).await.map(|()| order)
+    }
+
+    /// Whether an attempt that ended like this was stopped by its sandbox, and may be tried without.
+    pub(crate) fn may_retry(&self, confined: bool, exit_code: i32, output: &str) -> bool {
+        confined
+            && policy::looks_denied(exit_code, output)
+            && policy::may_retry_unsandboxed(&self.setting.approval, Attempt::Command)
+    }
+
+    async fn decide(&self, change: Option<&str>) -> Result<Plan, Blocked> {
+        let rules = self.setting.rules.current(&self.setting.sink).await;
+        let verdict = policy::decide(&policy::Question {
+            argv: &self.wish.argv,
+            approval: &self.setting.approval,
+            sandbox: &self.setting.sandbox,
+            escalation: self.wish.permissions.escalation,
+            prefix_rule: self.wish.permissions.prefix_rule.as_deref(),
+            rules: &rules,
+            executables: &self.executables(),
+        });
+        let (walls, ask) = match verdict {
+            policy::Verdict::Forbid { reason, .. } => return Err(Blocked::Forbidden(reason)),
+            policy::Verdict::Run { walls, .. } => (walls, None),
+            policy::Verdict::Ask { walls, reason, amendment, .. } => {
+                let reason = self.wish.permissions.justification.clone().or(reason);
+                (walls, Some(Ask { reason, amendment, every_time: false }))
+            }
+        };
+        let ask = match change {
+            // Somebody said yes, or the policy did, to something that is no longer there.
+            Some(change) if self.may_ask() => Some(Ask {
+                reason: Some(changed(change)),
+                amendment: ask.and_then(|ask| ask.amendment),
+                every_time: true,
+            }),
+            _ => ask,
+        };
+        Ok(Plan { walls, ask })
+    }
+
+    fn may_ask(&self) -> bool {
+        match self.setting.approval {
+            AskForApproval::Never => false,
+            AskForApproval::Granular { sandbox_approval, .. } => sandbox_approval,
+            AskForApproval::Untrusted | AskForApproval::OnFailure | AskForApproval::OnRequest => true,
+        }
+    }
+
+    /// Proposes, and looks once more. The inner error says what is no longer as it was decided about.
+    async fn settle(&mut self, plan: Plan) -> Result<Result<Order, String>, Blocked> {
+        let Prepared { order, identity, proposal } = self.prepare(plan)?;
+        self.propose(proposal).await?;
+        let change = self.identity()?.change_since(&identity);
+        Ok(change.map_or(Ok(order), Err))
+    }
+
+    async fn propose(&mut self, proposal: Proposal) -> Result<(), Blocked> {
+        self.number += 1;
+        match self.setting.sink.propose(proposal).await {
+            Verdict::Run { amendment, .. } => {
+                self.open = true;
+                if let Some(prefix) = amendment {
+                    self.setting.rules.allow(prefix, &self.setting.sink).await;
+                }
+                Ok(())
+            }
+            Verdict::Declined | Verdict::Permissions(_) | Verdict::UserInput(_) => {
+                self.open = false;
+                Err(Blocked::Declined)
+            }
+        }
+    }
+
+    fn executables(&self) -> Executables {
+        let path = self.setting.options.env.get("PATH").map_or(OsStr::new(""), OsStr::new);
+        Executables::new(path, &self.wish.cwd, &confine::writable(&self.setting))
+    }
+
+    fn identity(&self) -> Result<Identity, Blocked> {
+        Identity::of(&self.wish.argv, &self.wish.cwd, &self.executables()).map_err(|error| {
+            let cwd = self.wish.cwd.display();
+            Blocked::Failed(format!("the working directory {cwd} is not usable: {error}"))
+        })
+    }
+
+    fn prepare(&self, Plan { walls, ask }: Plan) -> Result<Prepared, Blocked> {
+        let identity = self.identity()?;
+        let additional = self.wish.permissions.additional.as_ref();
+        let confinement = confine::confinement(&self.setting, walls, additional);
+        let env = self.extra_env(confinement.as_ref());
+        let digest = digest_of(&json!({
+            "argv": self.wish.argv,
+            "identity": identity.json(),
+            "env": env,
+            "confinement": confinement,
+            "tty": self.wish.tty,
+        }));
+        let session_keys = match &ask {
+            Some(ask) if ask.every_time => Vec::new(),
+            _ => vec![self.session_key(&identity, &env, confinement.is_some())],
+        };
+        let asked = ask.map(|ask| Box::new(Question::Command(question(&self.wish, &self.item, ask))));
+        let proposal = Proposal {
+            number: self.number,
+            kind: OperationType::Command,
+            effects: ToolEffects::Once,
+            item: Some(Box::new(self.item.clone())),
+            outlives: self.wish.outlives,
+            arguments: json!({
+                "command": self.wish.argv,
+                "cwd": self.wish.cwd.to_string_lossy(),
+                "tty": self.wish.tty,
+                "sandboxed": confinement.is_some(),
+            }),
+            digest,
+            question: asked,
+            session_keys,
+        };
+        let order = self.order(&identity, env, confinement);
+        Ok(Prepared { order, identity, proposal })
+    }
+
+    fn order(&self, identity: &Identity, env: Vec<(String, String)>, walls: Option<Confinement>) -> Order {
+        let mut whole = self.setting.options.env.clone();
+        whole.extend(env);
+        Order {
+            argv: self.wish.argv.clone(),
+            // Without links, which could be made to lead elsewhere after the last look.
+            cwd: identity.cwd().to_owned(),
+            env: whole,
+            confinement: walls,
+            limits: Limits::default(),
+            terminal: self.wish.tty,
+        }
+    }
+
+    /// What the environment has on top of the thread's.
+    fn extra_env(&self, confinement: Option<&Confinement>) -> Vec<(String, String)> {
+        let network = confine::has_network(&self.setting, confinement);
+        let extra = self.wish.extra_env.iter().chain((!network).then_some(&NO_NETWORK));
+        extra.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn session_key(&self, identity: &Identity, env: &[(String, String)], confined: bool) -> String {
+        let additional = self.wish.permissions.additional.as_ref();
+        let additional = additional.and_then(|profile| serde_json::to_string(profile).ok());
+        let call = policy::Call {
+            argv: &self.wish.argv,
+            cwd: identity.cwd(),
+            escalation: self.wish.permissions.escalation,
+            additional: additional.as_deref(),
+            tty: self.wish.tty,
+            environment: env,
+        };
+        let key = SessionKey::new(&call, &self.executables());
+        // The key has no other form that can be kept, and this one tells apart whatever differs.
+        digest_of(&json!([format!("{key:?}"), identity.json(), confined]))
+    }
+}
+
+fn changed(what: &str) -> String {
+    format!("{what} changed after this was decided; run it as it is now?")
+}

@@ -1,0 +1,65 @@
+//! The item clients see of a command.
+
+use std::path::Path;
+use std::time::Duration;
+
+use protocol::{CommandExecutionSource, CommandExecutionStatus, ThreadItem};
+
+use super::setting::Setting;
+
+/// What an aborted or failed start gives as its exit code.
+pub(crate) const NO_EXIT: i32 = -1;
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) output: String,
+    pub(crate) exit_code: i32,
+    pub(crate) duration: Duration,
+}
+
+/// As it begins.
+pub(crate) fn begun(
+    setting: &Setting,
+    argv: &[String],
+    cwd: &Path,
+    source: CommandExecutionSource,
+    process_id: Option<String>,
+) -> ThreadItem {
+    ThreadItem::CommandExecution {
+        id: setting.item_id(),
+        command: policy::shell_line(argv),
+        cwd: cwd.to_string_lossy().into_owned(),
+        process_id,
+        source,
+        status: CommandExecutionStatus::InProgress,
+        command_actions: policy::command_actions(argv),
+        aggregated_output: None,
+        exit_code: None,
+        duration_ms: None,
+    }
+}
+
+/// As it is in the end.
+pub(crate) fn ended(mut item: ThreadItem, ending: Ending) -> ThreadItem {
+    if let ThreadItem::CommandExecution { status, aggregated_output, exit_code, duration_ms, .. } = &mut item
+    {
+        *status = match ending.exit_code {
+            0 => CommandExecutionStatus::Completed,
+            _ => CommandExecutionStatus::Failed,
+        };
+        *aggregated_output = Some(ending.output).filter(|output| !output.is_empty());
+        *exit_code = Some(ending.exit_code);
+        *duration_ms = Some(i64::try_from(ending.duration.as_millis()).unwrap_or(i64::MAX));
+    }
+    item
+}
+
+/// The end of one that never came to run.
+pub(crate) fn not_started(mut item: ThreadItem, problem: &str) -> ThreadItem {
+    if let ThreadItem::CommandExecution { process_id, .. } = &mut item {
+        *process_id = None;
+    }
+    let ending = Ending { output: problem.to_owned(), exit_code: NO_EXIT, duration: Duration::ZERO };
+    ended(item, ending)
+}

@@ -1,0 +1,78 @@
+//! The one path of every command: prepared, decided, checked again right before it runs, and, where the sandbox
+//! stopped it, decided once more. Nothing runs that was not cleared here.
+
+mod clearing;
+mod confine;
+mod identity;
+mod item;
+mod live;
+mod one_shot;
+mod permissions;
+mod question;
+mod rule_book;
+mod setting;
+
+use std::path::PathBuf;
+
+use protocol::CommandExecutionSource;
+
+use crate::sight::well_formed;
+use crate::{ToolCx, ToolError};
+
+pub(crate) use clearing::Clearing;
+pub(crate) use item::{Ending, NO_EXIT, ended, not_started};
+pub(crate) use live::{Live, delta};
+pub(crate) use one_shot::{OneShot, Shot, output_of, run_for_user, run_once, text_of, why};
+pub(crate) use permissions::{Asked, Permissions, SandboxPermissions, WIDENING, WantedPermissions};
+pub(crate) use rule_book::RuleBook;
+pub(crate) use setting::Setting;
+
+/// A command somebody wants to run.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    pub(crate) argv: Vec<String>,
+    /// Absolute, as clients are shown it.
+    pub(crate) cwd: PathBuf,
+    pub(crate) tty: bool,
+    pub(crate) permissions: Permissions,
+    /// What its environment has on top of the thread's.
+    pub(crate) extra_env: &'static [(&'static str, &'static str)],
+    pub(crate) source: CommandExecutionSource,
+    pub(crate) process_id: Option<String>,
+    /// It may go on after its call.
+    pub(crate) outlives: bool,
+}
+
+/// Why a command does not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Blocked {
+    /// The policy says no, for this reason.
+    Forbidden(String),
+    /// A client said no, or nobody waits for it any more. Its item has ended.
+    Declined,
+    /// It cannot be run.
+    Failed(String),
+}
+
+/// Where a command runs: the folder it names, seen from where the thread works.
+pub(crate) fn working_directory(cx: &ToolCx, workdir: Option<&str>) -> Result<PathBuf, ToolError> {
+    match workdir.filter(|dir| !dir.is_empty()) {
+        Some(dir) => Ok(cx.cwd().join(well_formed(dir)?)),
+        None => Ok(cx.cwd().to_owned()),
+    }
+}
+
+/// Whether a command may be given to a login shell, which is the default where it may.
+pub(crate) fn login(cx: &ToolCx, wanted: Option<bool>) -> Result<bool, ToolError> {
+    match (wanted, cx.bench().options().login_shell) {
+        (Some(true), false) => Err(ToolError::Refused(
+            "login shells are switched off here; leave `login` out or false".to_owned(),
+        )),
+        (wanted, allowed) => Ok(wanted.unwrap_or(allowed)),
+    }
+}
+
+/// A script as the words of a shell's command line.
+pub(crate) fn shell_argv(shell: &str, login: bool, script: String) -> Vec<String> {
+    vec![shell.to_owned(), if login { "-lc" } else { "-c" }.to_owned(), script]
+}

@@ -1,0 +1,128 @@
+//! Commands that run to their end within their call.
+
+use std::time::Duration;
+
+use engine::{Truncation, truncate_middle};
+use protocol::ThreadItem;
+use sandbox::{Excerpt, Finished, HeadTail, Order, RunOptions, SpawnError, run_with};
+
+use super::live::{Live, delta};
+use super::{Blocked, Clearing, Ending, ended, not_started};
+
+/// A command that has ended.
+#[derive(Debug)]
+pub(crate) struct Shot {
+    pub(crate) exit_code: i32,
+    pub(crate) duration: Duration,
+    /// What it wrote, then its errors, with a line in front where time ran out.
+    pub(crate) output: String,
+    pub(crate) timed_out: bool,
+    pub(crate) item: ThreadItem,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(crate) enum OneShot {
+    Ran(Box<Shot>),
+    /// With what clients should see of it, if that is not told yet.
+    Blocked(Blocked, Option<Box<ThreadItem>>),
+}
+
+/// Decides about and runs a command; a second time without a sandbox, where that stopped it and a client agrees.
+/// Dropping the future kills it.
+pub(crate) async fn run_once(mut clearing: Clearing, timeout: Duration) -> OneShot {
+    let live = Live::new();
+    let mut cleared = clearing.clear().await;
+    loop {
+        let order = match cleared {
+            Ok(order) => order,
+            Err(blocked) => return give_up(&clearing, blocked),
+        };
+        let confined = order.confinement.is_some();
+        match run(&clearing, &live, order, timeout).await {
+            Err(blocked) => return give_up(&clearing, blocked),
+            Ok(shot) if !shot.timed_out && clearing.may_retry(confined, shot.exit_code, &shot.output) => {
+                cleared = clearing.clear_unsandboxed().await;
+            }
+            Ok(shot) => return OneShot::Ran(Box::new(shot)),
+        }
+    }
+}
+
+/// Runs what the user asked for.
+pub(crate) async fn run_for_user(mut clearing: Clearing, timeout: Duration) -> OneShot {
+    let live = Live::new();
+    let ran = match clearing.clear_for_user().await {
+        Ok(order) => run(&clearing, &live, order, timeout).await,
+        Err(blocked) => Err(blocked),
+    };
+    match ran {
+        Ok(shot) => OneShot::Ran(Box::new(shot)),
+        Err(blocked) => give_up(&clearing, blocked),
+    }
+}
+
+fn give_up(clearing: &Clearing, blocked: Blocked) -> OneShot {
+    let problem = match &blocked {
+        Blocked::Forbidden(text) | Blocked::Failed(text) => text.as_str(),
+        Blocked::Declined => "",
+    };
+    let item = clearing.is_open().then(|| Box::new(not_started(clearing.item().clone(), problem)));
+    OneShot::Blocked(blocked, item)
+}
+
+async fn run(clearing: &Clearing, live: &Live, order: Order, timeout: Duration) -> Result<Shot, Blocked> {
+    let setting = clearing.setting();
+    live.reopen();
+    let options = RunOptions { timeout: Some(timeout), ..RunOptions::default() };
+    let running = async {
+        let finished = run_with(order, options, |chunk| live.push(chunk)).await;
+        live.complete();
+        finished
+    };
+    let telling = live.tell(|piece| setting.sink.tell(delta(setting, piece)));
+    let (finished, ()) = tokio::join!(running, telling);
+    let finished = finished.map_err(|error| Blocked::Failed(why(&error)))?;
+    Ok(shot(clearing.item().clone(), &finished, timeout))
+}
+
+/// With the cause, where the error itself does not name it.
+pub(crate) fn why(error: &SpawnError) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+fn shot(item: ThreadItem, finished: &Finished, timeout: Duration) -> Shot {
+    let written = text_of(&finished.stdout) + &text_of(&finished.stderr);
+    let output = match finished.timed_out {
+        true => format!("command timed out after {} milliseconds\n{written}", timeout.as_millis()),
+        false => written,
+    };
+    let (exit_code, duration) = (finished.exit.code, finished.duration);
+    let ending = Ending { output: output.clone(), exit_code, duration };
+    Shot { exit_code, duration, output, timed_out: finished.timed_out, item: ended(item, ending) }
+}
+
+/// What was kept, with a note of what was not.
+pub(crate) fn text_of(written: &HeadTail) -> String {
+    let Excerpt { mut head, omitted_bytes, tail } = written.excerpt();
+    if omitted_bytes > 0 {
+        head.push_str(&format!("\n[… {omitted_bytes} bytes left out …]\n"));
+        head.push_str(&tail);
+    }
+    head
+}
+
+/// As much of an output as the model gets to see, and how many lines there were if that is not all.
+pub(crate) fn output_of(output: &str, limit: Truncation) -> (String, Option<usize>) {
+    let room = match limit {
+        Truncation::Bytes(bytes) => bytes,
+        Truncation::Tokens(tokens) => tokens.saturating_mul(4),
+    };
+    match output.len() > room {
+        true => (truncate_middle(output, limit), Some(output.lines().count())),
+        false => (output.to_owned(), None),
+    }
+}

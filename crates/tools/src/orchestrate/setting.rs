@@ -1,0 +1,97 @@
+//! What a command is decided by and whom it is for, owned, so that it can go on after its call.
+
+use std::sync::Arc;
+
+use protocol::{AskForApproval, GrantedPermissionProfile, ItemId, SandboxPolicy, ThreadId, TurnId};
+
+use super::rule_book::RuleBook;
+use crate::bench::BenchOptions;
+use crate::{Sink, ToolCx};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    pub(crate) approval: AskForApproval,
+    pub(crate) sandbox: SandboxPolicy,
+    /// Where the thread works, which is what its sandbox is about. A command may run elsewhere.
+    pub(crate) cwd: String,
+    pub(crate) grants: GrantedPermissionProfile,
+    pub(crate) thread_id: ThreadId,
+    pub(crate) turn_id: TurnId,
+    pub(crate) call_id: String,
+    pub(crate) sink: Arc<dyn Sink>,
+    pub(crate) options: Arc<BenchOptions>,
+    pub(crate) rules: Arc<RuleBook>,
+}
+
+impl Setting {
+    pub(crate) fn of(cx: &ToolCx) -> Self {
+        let step = cx.step();
+        Self {
+            approval: step.approval_policy.clone(),
+            sandbox: step.sandbox.clone(),
+            cwd: step.cwd.clone(),
+            grants: cx.grants().clone(),
+            thread_id: cx.thread_id().clone(),
+            turn_id: cx.turn_id().clone(),
+            call_id: cx.call_id().to_owned(),
+            sink: cx.sink().clone(),
+            options: cx.bench().shared_options(),
+            rules: cx.bench().rules(),
+        }
+    }
+
+    pub(crate) fn item_id(&self) -> ItemId {
+        ItemId::new(self.call_id.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::{Proposal, Verdict};
+    use protocol::{ServerNotification, ThreadItem};
+
+    use super::*;
+    use crate::{Bench, BoxFuture};
+
+    #[derive(Debug)]
+    struct Nobody;
+
+    impl Sink for Nobody {
+        fn tell(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
+            Box::pin(std::future::ready(()))
+        }
+
+        fn propose(&self, _: Proposal) -> BoxFuture<'_, Verdict> {
+            Box::pin(std::future::ready(Verdict::Declined))
+        }
+
+        fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+            self.tell(notification)
+        }
+
+        fn end_item(&self, _: ThreadItem) -> BoxFuture<'_, ()> {
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    impl Setting {
+        /// Without a sandbox and without questions, in a thread that nobody listens to.
+        pub(crate) fn for_tests(features: &[&str]) -> Self {
+            let features = features.iter().map(|key| (*key).to_owned()).collect();
+            let options = BenchOptions { features, ..crate::testing::bench().options().clone() };
+            let bench = Bench::new(options);
+            Self {
+                approval: AskForApproval::Never,
+                sandbox: SandboxPolicy::DangerFullAccess,
+                cwd: "/".to_owned(),
+                grants: GrantedPermissionProfile { network: None, file_system: None },
+                thread_id: ThreadId::new("thread"),
+                turn_id: TurnId::new("turn"),
+                call_id: "call_1".to_owned(),
+                sink: Arc::new(Nobody),
+                options: bench.shared_options(),
+                rules: bench.rules(),
+            }
+        }
+    }
+}

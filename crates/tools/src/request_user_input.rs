@@ -1,0 +1,238 @@
+//! `request_user_input`: the agent puts a few questions to the user and waits for the answers.
+
+use std::collections::HashSet;
+
+use engine::{Proposal, Question, ToolOutcome, Verdict};
+use protocol::{
+    ItemId, ModeKind, OperationType, ToolEffects, ToolRequestUserInputOption, ToolRequestUserInputParams,
+    ToolRequestUserInputQuestion,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::digest::digest_of;
+use crate::tool::text;
+use crate::{Offer, Standing, Tool, ToolCx, ToolError};
+
+/// Lets it be used outside Plan mode.
+const IN_DEFAULT_MODE: &str = "default_mode_request_user_input";
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// One to three questions, shown together.
+    questions: Vec<Asked>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    /// Under this key the answer comes back, in snake_case.
+    id: String,
+    /// A title of at most 12 characters.
+    header: String,
+    /// One sentence.
+    question: String,
+    /// Two or three answers to choose from, the one you recommend first and marked with "(Recommended)". The user can
+    /// always write an answer of their own, so do not offer one for that.
+    options: Vec<Choice>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Choice {
+    /// One to five words.
+    label: String,
+    /// What choosing it leads to, in one sentence.
+    description: String,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct RequestUserInput;
+
+impl Tool for RequestUserInput {
+    const NAME: &'static str = "request_user_input";
+    const ABOUT: &'static str = "Ask the user one to three short questions, each with answers to choose from, and wait \
+        for what they say. Only in Plan mode, unless you were told otherwise.";
+    type Args = Args;
+
+    fn standing(offer: &Offer) -> Standing {
+        Standing::offered_if(!offer.is_child)
+    }
+
+    async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
+        check(&args, cx)?;
+        let arguments = json!(args);
+        let question = ToolRequestUserInputParams {
+            thread_id: cx.thread_id().clone(),
+            turn_id: cx.turn_id().clone(),
+            item_id: ItemId::new(cx.call_id()),
+            questions: args.questions.into_iter().map(Asked::into_question).collect(),
+            is_blocking: true,
+            operation_id: None,
+            arguments_digest: None,
+        };
+        let proposal = Proposal {
+            number: 0,
+            kind: OperationType::UserInput,
+            effects: ToolEffects::Readonly,
+            item: None,
+            outlives: false,
+            digest: digest_of(&arguments),
+            arguments,
+            question: Some(Box::new(Question::UserInput(question))),
+            session_keys: Vec::new(),
+        };
+        match cx.propose(proposal).await {
+            Verdict::UserInput(answers) => Ok(text(json!(answers).to_string())),
+            _ => Err(ToolError::Failed(
+                "the user was asked and gave no answer. Go on with what you think best, and say what you assumed"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+fn check(args: &Args, cx: &ToolCx) -> Result<(), ToolError> {
+    let planning = cx.step().collaboration_mode.as_ref().is_some_and(|mode| mode.mode == ModeKind::Plan);
+    if !planning && !cx.bench().options().features.contains(IN_DEFAULT_MODE) {
+        let problem =
+            "request_user_input can be used in Plan mode only. Decide yourself, or ask in your answer";
+        return Err(ToolError::Refused(problem.to_owned()));
+    }
+    if args.questions.is_empty() {
+        return Err(ToolError::Failed("questions must not be empty".to_owned()));
+    }
+    let mut ids = HashSet::new();
+    for asked in &args.questions {
+        if asked.options.is_empty() {
+            let problem = format!("question {} has no options: give two or three", asked.id);
+            return Err(ToolError::Failed(problem));
+        }
+        if !ids.insert(&asked.id) {
+            let problem =
+                format!("two questions have the id {}: their answers could not be told apart", asked.id);
+            return Err(ToolError::Failed(problem));
+        }
+    }
+    Ok(())
+}
+
+impl Asked {
+    fn into_question(self) -> ToolRequestUserInputQuestion {
+        let option = |Choice { label, description }| ToolRequestUserInputOption { label, description };
+        ToolRequestUserInputQuestion {
+            id: self.id,
+            header: self.header,
+            question: self.question,
+            is_other: true,
+            is_secret: false,
+            options: Some(self.options.into_iter().map(option).collect()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::{CollaborationMode, Settings};
+    use serde_json::Value;
+
+    use super::*;
+    use crate::Registry;
+    use crate::scene::Scene;
+
+    fn scene(mode: Option<ModeKind>, verdict: Verdict) -> Scene {
+        let mut scene = Scene::deciding(verdict);
+        scene.step.collaboration_mode = mode.map(|mode| CollaborationMode {
+            mode,
+            settings: Settings {
+                model: "m".to_owned(),
+                reasoning_effort: None,
+                developer_instructions: None,
+            },
+        });
+        scene
+    }
+
+    fn answered() -> Verdict {
+        let answers = json!({"answers": {"q1": {"answers": ["B"]}}});
+        Verdict::UserInput(serde_json::from_value(answers).expect("answers"))
+    }
+
+    fn arguments(options: &Value) -> Value {
+        json!({"questions": [{"id": "q1", "header": "Pick", "question": "Which?", "options": options}]})
+    }
+
+    fn options() -> Value {
+        json!([{"label": "A (Recommended)", "description": "first"}, {"label": "B", "description": "second"}])
+    }
+
+    #[tokio::test]
+    async fn the_user_is_asked_and_the_model_gets_the_answers() {
+        let scene = scene(Some(ModeKind::Plan), answered());
+        let (text, success) = scene.run_text("request_user_input", arguments(&options())).await;
+        assert_eq!((text.as_str(), success), (r#"{"answers":{"q1":{"answers":["B"]}}}"#, true));
+        let proposals = scene.proposals();
+        let [proposal] = proposals.as_slice() else { panic!("{proposals:?}") };
+        assert_eq!(proposal.arguments, arguments(&options()));
+        assert_eq!((&proposal.kind, &proposal.item), (&OperationType::UserInput, &None));
+        let Some(Question::UserInput(asked)) = proposal.question.as_deref() else { panic!("{proposal:?}") };
+        assert_eq!(
+            serde_json::to_value(&asked.questions).expect("plain data"),
+            json!([{"id": "q1", "header": "Pick", "question": "Which?", "isOther": true, "isSecret": false,
+                    "options": options()}])
+        );
+    }
+
+    #[tokio::test]
+    async fn only_plan_mode_asks_unless_a_feature_says_otherwise() {
+        let feature: &[&str] = &[IN_DEFAULT_MODE];
+        for (mode, features, asks) in [
+            (Some(ModeKind::Plan), &[][..], true),
+            (Some(ModeKind::Default), &[], false),
+            (None, &[], false),
+            (Some(ModeKind::Default), feature, true),
+            (None, feature, true),
+        ] {
+            let scene = scene(mode, answered()).with_features(features);
+            let (text, success) = scene.run_text("request_user_input", arguments(&options())).await;
+            assert_eq!(success, asks, "{text}");
+            assert_eq!(scene.proposals().len(), usize::from(asks));
+            assert_eq!(text.contains("in Plan mode only"), !asks);
+        }
+    }
+
+    #[tokio::test]
+    async fn questions_that_cannot_be_answered_are_not_asked() {
+        let twice = json!([arguments(&options())["questions"][0], arguments(&options())["questions"][0]]);
+        for (arguments, expected) in [
+            (arguments(&json!([])), "question q1 has no options"),
+            (json!({"questions": []}), "questions must not be empty"),
+            (json!({"questions": twice}), "two questions have the id q1"),
+            (arguments(&json!(null)), "failed to parse function arguments: "),
+            (json!({"questions": [{"id": "q", "header": "h", "question": "?"}]}), "missing field `options`"),
+        ] {
+            let scene = scene(Some(ModeKind::Plan), answered());
+            let (text, success) = scene.run_text("request_user_input", arguments).await;
+            assert!(text.contains(expected) && !success, "{text}");
+            assert!(scene.proposals().is_empty());
+        }
+    }
+
+    #[tokio::test]
+    async fn no_answer_is_told_as_such() {
+        let scene = scene(Some(ModeKind::Plan), Verdict::Declined);
+        let (text, success) = scene.run_text("request_user_input", arguments(&options())).await;
+        assert!(text.contains("gave no answer") && !success, "{text}");
+    }
+
+    #[test]
+    fn a_thread_that_works_for_another_has_nobody_to_ask() {
+        for is_child in [false, true] {
+            let offer = Offer { is_child, ..Offer::default() };
+            let specs = Registry::builtin().specs(&offer);
+            assert_eq!(specs.iter().any(|spec| spec.name == "request_user_input"), !is_child);
+        }
+    }
+}

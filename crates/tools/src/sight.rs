@@ -1,0 +1,276 @@
+//! What the tools that only look at files may see: the step's sandbox, what was granted on top, and what nobody may read.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use protocol::{AbsolutePath, ReadOnlyAccess, SandboxPolicy};
+use rustix::fs::OFlags;
+
+use crate::{ToolCx, ToolError};
+
+/// As long as the system lets a path be.
+const LONGEST_PATH: usize = 4_096;
+
+/// Folders with what programs need to run at all.
+const PLATFORM: &[&str] =
+    &["/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"];
+
+/// Tells of processes, this one and the environment it was started with included.
+const PROCESSES: &str = "/proc";
+
+/// Does blocking work on a thread made for it. Dropping the future asks the work to stop.
+pub(crate) async fn look<T: Send + 'static>(
+    cx: &ToolCx,
+    work: impl FnOnce(&Sight, &Stop) -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    let (sight, stop) = (Sight::of(cx), Stop::default());
+    let _stops_when_dropped = StopOnDrop(stop.clone());
+    let task = tokio::task::spawn_blocking(move || work(&sight.resolved(), &stop));
+    task.await.unwrap_or_else(|error| Err(ToolError::Failed(format!("the work broke off: {error}"))))
+}
+
+/// Whether anybody still waits for the result.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub(crate) fn requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug)]
+struct StopOnDrop(Stop);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Ends with an error once nobody waits any more.
+#[derive(Debug)]
+pub(crate) struct Stoppable<'a, R> {
+    pub(crate) inner: R,
+    pub(crate) stop: &'a Stop,
+}
+
+impl<R: Read> Read for Stoppable<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.requested() {
+            return Err(io::Error::other("nobody waits for the result any more"));
+        }
+        self.inner.read(buffer)
+    }
+}
+
+/// Which paths may be looked at.
+#[derive(Debug, Clone)]
+pub(crate) struct Sight {
+    cwd: PathBuf,
+    /// Only what is in these. Unset: everything.
+    roots: Option<Vec<PathBuf>>,
+    /// Not these, nor what is beneath them.
+    hidden: Vec<PathBuf>,
+    /// Device and number of the hidden files, which have other names where they are linked to.
+    hidden_ids: Vec<(u64, u64)>,
+}
+
+/// A regular file, open for reading.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) file: File,
+    pub(crate) metadata: Metadata,
+    /// Without links.
+    pub(crate) path: PathBuf,
+}
+
+impl Sight {
+    fn of(cx: &ToolCx) -> Self {
+        let (roots, options) = (readable_roots(cx), cx.bench().options());
+        let (cwd, hidden) = (cx.cwd().to_owned(), options.hidden.clone());
+        Self { cwd, roots, hidden, hidden_ids: Vec::new() }
+    }
+
+    /// Paths are compared without links, so links are followed here once.
+    fn resolved(mut self) -> Self {
+        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        self.roots = self.roots.map(|roots| roots.iter().map(real).collect());
+        let ids = self.hidden.iter().filter_map(|path| path.metadata().ok());
+        self.hidden_ids = ids.map(|metadata| (metadata.dev(), metadata.ino())).collect();
+        self.hidden = self.hidden.iter().map(real).collect();
+        self
+    }
+
+    /// Where the path leads, if that may be looked at.
+    pub(crate) fn find(&self, given: &str) -> Result<PathBuf, ToolError> {
+        let path = self.cwd.join(well_formed(given)?);
+        let real = path.canonicalize().map_err(|error| failed(&path, &error))?;
+        if self.allows(&real) { Ok(real) } else { Err(refused(&path)) }
+    }
+
+    /// Takes a path without links.
+    pub(crate) fn allows(&self, real: &Path) -> bool {
+        let within = |folders: &[PathBuf]| folders.iter().any(|folder| real.starts_with(folder));
+        self.roots.as_deref().is_none_or(within) && !within(&self.hidden) && !real.starts_with(PROCESSES)
+    }
+
+    /// Whether this is a hidden file under another name.
+    pub(crate) fn is_hidden(&self, metadata: &Metadata) -> bool {
+        self.hidden_ids.contains(&(metadata.dev(), metadata.ino()))
+    }
+
+    /// Never waits, whatever the path leads to.
+    pub(crate) fn open(&self, given: &str) -> Result<Seen, ToolError> {
+        let path = self.find(given)?;
+        // Opening a device can have an effect, so its kind is known first.
+        let metadata = path.metadata().map_err(|error| failed(&path, &error))?;
+        if metadata.is_dir() {
+            return Err(ToolError::Failed(format!("{} is a folder, not a file", path.display())));
+        }
+        if !metadata.is_file() {
+            return Err(ToolError::Failed(format!("{} is not a regular file", path.display())));
+        }
+        let file = open_regular(&path).map_err(|error| failed(&path, &error))?;
+        let metadata = file.metadata().map_err(|error| failed(&path, &error))?;
+        // What was checked may have been replaced since; what is open cannot be.
+        let opened = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        if !metadata.is_file() || self.is_hidden(&metadata) || opened.is_ok_and(|real| !self.allows(&real)) {
+            return Err(refused(&path));
+        }
+        Ok(Seen { file, metadata, path })
+    }
+}
+
+/// For a path without links that names a regular file. Should it have become something else, this still does not wait.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+}
+
+/// `None` when everything may be read.
+fn readable_roots(cx: &ToolCx) -> Option<Vec<PathBuf>> {
+    let (access, writable) = match &cx.step().sandbox {
+        SandboxPolicy::ReadOnly { access, .. } => (access, Vec::new()),
+        SandboxPolicy::WorkspaceWrite {
+            read_only_access,
+            writable_roots,
+            exclude_tmpdir_env_var,
+            exclude_slash_tmp,
+            ..
+        } => {
+            let mut writable: Vec<_> = writable_roots.iter().map(as_path).collect();
+            let temporary = cx.bench().options().env.get("TMPDIR").filter(|_| !exclude_tmpdir_env_var);
+            writable.extend(temporary.map(PathBuf::from).filter(|path| path.is_absolute()));
+            writable.extend((!exclude_slash_tmp).then(|| PathBuf::from("/tmp")));
+            (read_only_access, writable)
+        }
+        SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => return None,
+    };
+    let ReadOnlyAccess::Restricted { include_platform_defaults, readable_roots } = access else {
+        return None;
+    };
+    let mut roots = vec![cx.cwd().to_owned()];
+    roots.extend(writable);
+    roots.extend(readable_roots.iter().map(as_path));
+    if *include_platform_defaults {
+        roots.extend(PLATFORM.iter().map(PathBuf::from));
+    }
+    if let Some(granted) = &cx.grants().file_system {
+        roots.extend(granted.read.iter().chain(&granted.write).flatten().map(as_path));
+    }
+    Some(roots)
+}
+
+fn as_path(path: &AbsolutePath) -> PathBuf {
+    PathBuf::from(path.as_str())
+}
+
+/// Nothing the system would not take as a path.
+pub(crate) fn well_formed(path: &str) -> Result<&Path, ToolError> {
+    let problem = match path {
+        "" => "it is empty",
+        path if path.contains('\0') => "it contains a NUL character",
+        path if path.len() > LONGEST_PATH => "it is longer than 4096 bytes",
+        path => return Ok(Path::new(path)),
+    };
+    Err(ToolError::Failed(format!("this is not a usable path: {problem}")))
+}
+
+/// As written, without `.` and `..`. Links are not followed: it is what a person reads the path as.
+pub(crate) fn absolute(cwd: &Path, given: &str) -> Result<PathBuf, ToolError> {
+    let mut path = PathBuf::from("/");
+    for part in cwd.join(well_formed(given)?).components() {
+        match part {
+            Component::ParentDir => _ = path.pop(),
+            Component::Normal(name) => path.push(name),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    Ok(path)
+}
+
+pub(crate) fn failed(path: &Path, error: &io::Error) -> ToolError {
+    let path = path.display();
+    ToolError::Failed(match error.kind() {
+        io::ErrorKind::NotFound => format!("{path} does not exist"),
+        io::ErrorKind::PermissionDenied => format!("{path} cannot be read: permission denied"),
+        _ => format!("{path} cannot be read: {error}"),
+    })
+}
+
+fn refused(path: &Path) -> ToolError {
+    ToolError::Refused(format!("{} is not among what you may read", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::scene::Scene;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn work_stops_when_its_call_is_dropped() {
+        let (began, begins) = tokio::sync::oneshot::channel();
+        let (ended, ends) = mpsc::channel();
+        let scene = Scene::in_folder(Path::new("/"));
+        let cx = scene.cx();
+        let call = tokio::spawn(async move {
+            look(&cx, move |_, stop| {
+                began.send(()).expect("the test waits");
+                while !stop.requested() {
+                    std::thread::yield_now();
+                }
+                ended.send(()).expect("the test waits");
+                Ok(())
+            })
+            .await
+        });
+        begins.await.expect("it begins");
+        call.abort();
+        ends.recv().expect("it ends");
+    }
+
+    #[test]
+    fn a_path_is_read_as_it_is_written() {
+        for (given, expected) in
+            [("a", "/w/a"), ("../x/./y/", "/x/y"), ("/a//b/../..", "/"), ("../../..", "/"), (".", "/w")]
+        {
+            assert_eq!(absolute(Path::new("/w"), given).expect("a path"), Path::new(expected));
+        }
+        assert!(absolute(Path::new("/w"), "a\0").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_the_work_is_an_error_of_the_call() {
+        let cx = Scene::in_folder(Path::new("/")).cx();
+        let result: Result<(), _> = look(&cx, |_, _| panic!("on purpose")).await;
+        assert!(matches!(result, Err(ToolError::Failed(_))));
+    }
+}

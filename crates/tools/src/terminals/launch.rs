@@ -1,0 +1,176 @@
+//! From a wish to a terminal that is followed to its end. Runs on its own, so that neither an interrupted turn nor the
+//! end of the call leaves an item without an end.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use protocol::ThreadItem;
+use sandbox::{CAPTURE_BYTES, Chunk, HeadTail, Io, Order, Output, Process, TerminalSize};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::Reservation;
+use super::session::{Parts, Progress, Session};
+use crate::orchestrate::{Blocked, Clearing, Ending, Setting, delta, ended, not_started, text_of, why};
+
+/// A command that ends within this time may have been stopped by its sandbox right at the start. Clients are told of
+/// its output only with its end.
+const EARLY: Duration = Duration::from_millis(150);
+/// More than this is not held back any longer.
+const EARLY_BYTES: usize = 256 * 1024;
+/// How long to wait, after the end, for whoever still has the output open.
+const TRAILING: Duration = Duration::from_millis(100);
+
+/// A terminal that is about to be.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(crate) clearing: Clearing,
+    pub(crate) reservation: Reservation,
+    pub(crate) tty: bool,
+    /// Gone when nobody waits for the result of the call.
+    pub(crate) caller: Weak<()>,
+}
+
+/// What came of it.
+pub(crate) type Launched = Result<Arc<Session>, Blocked>;
+
+/// A process in its first moments.
+struct Young {
+    process: Process,
+    output: Output,
+    began: Instant,
+    /// What it wrote so far.
+    chunks: Vec<Chunk>,
+    has_ended: bool,
+}
+
+impl Launch {
+    pub(crate) async fn run(mut self, answer: oneshot::Sender<Launched>) {
+        let young = match self.start().await {
+            Ok(young) => young,
+            Err(blocked) => {
+                self.end_unstarted(&blocked).await;
+                drop(self.reservation);
+                let _ = answer.send(Err(blocked));
+                return;
+            }
+        };
+        let Self { clearing, reservation, tty, .. } = self;
+        let Young { process, output, began, chunks, has_ended } = young;
+        let (setting, item) = clearing.into_parts();
+        let command = match &item {
+            ThreadItem::CommandExecution { command, .. } => command.clone(),
+            _ => String::new(),
+        };
+        let parts = Parts { id: reservation.id(), command, item_id: setting.item_id(), tty, began, process };
+        let session = Session::new(parts);
+        reservation.fill(&session);
+        // Whoever started it may be gone; it can still be reached by its id.
+        let _ = answer.send(Ok(session.clone()));
+        let watch = Watch { session, setting, item, transcript: HeadTail::new(CAPTURE_BYTES) };
+        watch.run(output, chunks, has_ended).await;
+    }
+
+    /// Tries it, and once more without a sandbox where that stopped it and a client agrees.
+    async fn start(&mut self) -> Result<Young, Blocked> {
+        let mut order = self.clearing.clear().await?;
+        loop {
+            self.check_caller()?;
+            let confined = order.confinement.is_some();
+            let young = self.spawn(order).await?;
+            let exit = young.process.exit().filter(|_| young.has_ended);
+            let stopped =
+                exit.is_some_and(|exit| self.clearing.may_retry(confined, exit.code, &text(&young.chunks)));
+            if !stopped || self.check_caller().is_err() {
+                return Ok(young);
+            }
+            order = self.clearing.clear_unsandboxed().await?;
+        }
+    }
+
+    /// What an interrupted turn was about to start does not start.
+    fn check_caller(&self) -> Result<(), Blocked> {
+        match self.caller.strong_count() {
+            0 => Err(Blocked::Failed("aborted by user".to_owned())),
+            _ => Ok(()),
+        }
+    }
+
+    async fn spawn(&self, order: Order) -> Result<Young, Blocked> {
+        let io = if self.tty { Io::Terminal(TerminalSize::default()) } else { Io::Null };
+        let spawned = Process::spawn(order, io).await;
+        let (process, mut output) = spawned.map_err(|error| Blocked::Failed(why(&error)))?;
+        output.set_drain_limit(TRAILING);
+        let began = Instant::now();
+        let (mut chunks, mut bytes) = (Vec::new(), 0);
+        let early = async {
+            while bytes < EARLY_BYTES {
+                let Some(chunk) = output.next().await else { return true };
+                bytes += chunk.bytes.len();
+                chunks.push(chunk);
+            }
+            false
+        };
+        let has_ended = tokio::time::timeout_at(began + EARLY, early).await.unwrap_or(false);
+        Ok(Young { process, output, began, chunks, has_ended })
+    }
+
+    async fn end_unstarted(&self, blocked: &Blocked) {
+        if !self.clearing.is_open() {
+            return;
+        }
+        let problem = match blocked {
+            Blocked::Forbidden(text) | Blocked::Failed(text) => text.as_str(),
+            Blocked::Declined => "",
+        };
+        let item = not_started(self.clearing.item().clone(), problem);
+        self.clearing.setting().sink.end_item(item).await;
+    }
+}
+
+fn text(chunks: &[Chunk]) -> String {
+    let bytes: Vec<u8> = chunks.iter().flat_map(|chunk| chunk.bytes.iter().copied()).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Whoever reads what a command writes, until its end.
+struct Watch {
+    session: Arc<Session>,
+    setting: Setting,
+    item: ThreadItem,
+    transcript: HeadTail,
+}
+
+impl Watch {
+    async fn run(mut self, mut output: Output, early: Vec<Chunk>, has_ended: bool) {
+        for chunk in &early {
+            self.keep(chunk);
+        }
+        drop(early);
+        let (session, setting) = (self.session.clone(), self.setting.clone());
+        let reading = async {
+            while !has_ended && let Some(chunk) = output.next().await {
+                self.keep(&chunk);
+            }
+            session.live.complete();
+            let exit = session.process.wait().await;
+            // The model need not wait for clients that are slow to listen.
+            session.advance(Progress::Ended);
+            (exit.code, session.began.elapsed())
+        };
+        let telling = async {
+            if !has_ended {
+                session.live.tell(|piece| setting.sink.tell_later(delta(&setting, piece))).await;
+            }
+        };
+        let ((exit_code, duration), ()) = tokio::join!(reading, telling);
+        let ending = Ending { output: text_of(&self.transcript), exit_code, duration };
+        setting.sink.end_item(ended(self.item, ending)).await;
+        session.advance(Progress::Told);
+    }
+
+    fn keep(&mut self, chunk: &Chunk) {
+        self.transcript.push(&chunk.bytes);
+        self.session.push(chunk);
+    }
+}

@@ -1,0 +1,65 @@
+//! What the model reads of a terminal.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::session::Collected;
+
+/// One look at a terminal.
+#[derive(Debug)]
+pub(crate) struct Report<'a> {
+    /// One shell-quoted line.
+    pub(crate) command: &'a str,
+    pub(crate) session_id: u32,
+    pub(crate) wall_time: Duration,
+    pub(crate) collected: &'a Collected,
+    pub(crate) max_tokens: usize,
+}
+
+impl Report<'_> {
+    pub(crate) fn text(&self, chunk_id: &str) -> String {
+        let Self { command, session_id, wall_time, collected, max_tokens } = self;
+        let mut text = format!("Command: {command}\nChunk ID: {chunk_id}\n");
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "Wall time: {:.4} seconds", wall_time.as_secs_f64());
+        let _ = match collected.exit {
+            Some(exit) => writeln!(text, "Process exited with code {}", exit.code),
+            None => writeln!(text, "Process running with session ID {session_id}"),
+        };
+        let _ = writeln!(text, "Original token count: {}", collected.unread.tokens());
+        text + "Output:\n" + &collected.unread.text(*max_tokens)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbox::Exit;
+
+    use super::*;
+    use crate::terminals::unread::Unread;
+
+    #[test]
+    fn every_line_is_where_models_expect_it() {
+        let mut unread = Unread::default();
+        unread.push(b"hi\n");
+        let mut collected = Collected { unread, exit: Some(Exit { code: 3, signal: None }) };
+        let text = |collected: &Collected| {
+            let wall_time = Duration::from_micros(1_234_567);
+            Report {
+                command: "/bin/bash -lc 'echo hi; exit 3'",
+                session_id: 4711,
+                wall_time,
+                collected,
+                max_tokens: 9,
+            }
+            .text("0a1b2c")
+        };
+        assert_eq!(
+            text(&collected),
+            "Command: /bin/bash -lc 'echo hi; exit 3'\nChunk ID: 0a1b2c\nWall time: 1.2346 seconds\n\
+             Process exited with code 3\nOriginal token count: 1\nOutput:\nhi\n"
+        );
+        collected.exit = None;
+        assert!(text(&collected).contains("\nProcess running with session ID 4711\n"));
+    }
+}

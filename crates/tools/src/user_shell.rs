@@ -1,0 +1,67 @@
+//! `user_shell`: what the user types as a command of their own. No model is offered it, and nothing confines it: it is
+//! the user's own shell.
+
+use std::time::Duration;
+
+use engine::{ToolOutcome, ToolPayload, USER_SHELL};
+use protocol::CommandExecutionSource;
+
+use crate::orchestrate::{
+    Blocked, Clearing, NO_EXIT, OneShot, Permissions, Setting, Wish, run_for_user, shell_argv,
+};
+use crate::{Offer, Standing, Tool, ToolCx, ToolError};
+
+const TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+#[derive(Debug, Clone, Copy)]
+pub struct UserShell;
+
+impl Tool for UserShell {
+    const NAME: &'static str = USER_SHELL;
+    const ABOUT: &'static str = "Run a command of the user's own.";
+    type Args = String;
+
+    fn standing(_: &Offer) -> Standing {
+        Standing::Absent
+    }
+
+    fn parse(payload: ToolPayload) -> Result<String, ToolError> {
+        match payload {
+            ToolPayload::Custom { input } => Ok(input),
+            ToolPayload::Function { .. } => Err(ToolError::UnknownFunction(Self::NAME.to_owned())),
+        }
+    }
+
+    async fn call(&self, command: String, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
+        let options = cx.bench().options();
+        let wish = Wish {
+            argv: shell_argv(&options.shell.to_string_lossy(), options.login_shell, command),
+            cwd: cx.cwd().to_owned(),
+            tty: false,
+            permissions: Permissions::default(),
+            extra_env: &[],
+            source: CommandExecutionSource::UserShell,
+            process_id: None,
+            outlives: false,
+        };
+        Ok(match run_for_user(Clearing::new(Setting::of(cx), wish), TIMEOUT).await {
+            OneShot::Ran(shot) => ToolOutcome {
+                success: shot.exit_code == 0,
+                item: Some(Box::new(shot.item)),
+                ..ToolOutcome::text(result(shot.exit_code, shot.duration, &shot.output))
+            },
+            OneShot::Blocked(blocked, item) => {
+                let problem = match blocked {
+                    Blocked::Declined => "command aborted by user".to_owned(),
+                    Blocked::Forbidden(text) | Blocked::Failed(text) => text,
+                };
+                ToolOutcome { item, ..ToolOutcome::failure(result(NO_EXIT, Duration::ZERO, &problem)) }
+            }
+        })
+    }
+}
+
+fn result(exit_code: i32, duration: Duration, output: &str) -> String {
+    let seconds = duration.as_secs_f64();
+    format!("Exit code: {exit_code}\nDuration: {seconds:.4} seconds\nOutput:\n{output}")
+}

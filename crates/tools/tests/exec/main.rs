@@ -1,0 +1,11 @@
+//! Real commands, decided and run the way a thread runs them.
+
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
+mod approvals;
+mod one_shots;
+mod races;
+mod sessions;
+mod stage;
+mod swaps;
+mod walls;

@@ -1,0 +1,207 @@
+//! Yes, no and interrupts at random moments: nothing runs without a yes, and every item that must be ended is.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use engine::{Proposal, ToolCall, ToolPayload, Verdict};
+use oarlock_tools::{BoxFuture, Caller, Registry, Sink};
+use protocol::{AskForApproval, ServerNotification, ThreadItem};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::stage::Stage;
+
+const ROUNDS: u64 = 100;
+
+/// As the engine is: asked, it waits for somebody; interrupted, it gives up what was asked and lets the rest be.
+#[derive(Debug, Default)]
+struct Table {
+    waiting: Mutex<Option<oneshot::Sender<Verdict>>>,
+    asked: tokio::sync::Notify,
+    interrupted: AtomicBool,
+    /// Begun without an end that the engine has told.
+    begun: AtomicBool,
+    ended: AtomicUsize,
+}
+
+impl Sink for Table {
+    fn tell(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn propose(&self, proposal: Proposal) -> BoxFuture<'_, Verdict> {
+        let mut waiting = self.waiting.lock().expect("nobody panics here");
+        if self.interrupted.load(Ordering::SeqCst) {
+            // It knows that what was begun will not go on, and says so itself.
+            self.begun.store(false, Ordering::SeqCst);
+            return Box::pin(std::future::ready(Verdict::Declined));
+        }
+        if proposal.question.is_none() {
+            self.begun.store(true, Ordering::SeqCst);
+            return Box::pin(std::future::ready(Verdict::Run { agreed: false, amendment: None }));
+        }
+        let (answer, wait) = oneshot::channel();
+        *waiting = Some(answer);
+        drop(waiting);
+        self.asked.notify_one();
+        Box::pin(async move { wait.await.unwrap_or(Verdict::Declined) })
+    }
+
+    fn tell_later(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn end_item(&self, _: ThreadItem) -> BoxFuture<'_, ()> {
+        self.ended.fetch_add(1, Ordering::SeqCst);
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Table {
+    /// Whether somebody was still waiting for it.
+    fn answer(&self, verdict: Verdict) -> bool {
+        let mut waiting = self.waiting.lock().expect("nobody panics here");
+        let Some(answer) = waiting.take() else { return false };
+        self.begun.store(matches!(verdict, Verdict::Run { .. }), Ordering::SeqCst);
+        let _ = answer.send(verdict);
+        true
+    }
+
+    fn interrupt(&self) {
+        let mut waiting = self.waiting.lock().expect("nobody panics here");
+        self.interrupted.store(true, Ordering::SeqCst);
+        if waiting.take().is_some() {
+            self.begun.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Untrusted,
+    Escalated,
+    Denied,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    tool: &'static str,
+    tty: bool,
+    kind: Kind,
+}
+
+fn cases() -> Vec<Case> {
+    let tools = [("exec_command", false), ("exec_command", true), ("shell", false), ("shell_command", false)];
+    let kinds = [Kind::Untrusted, Kind::Escalated, Kind::Denied];
+    tools.iter().flat_map(|(tool, tty)| kinds.map(|kind| Case { tool, tty: *tty, kind })).collect()
+}
+
+fn arguments(case: Case, trace: &Path) -> Value {
+    let script = format!("touch {}", trace.display());
+    let mut arguments = match case.tool {
+        "exec_command" => json!({"cmd": script, "tty": case.tty, "yield_time_ms": 30_000}),
+        "shell" => json!({"command": ["touch", trace], "timeout_ms": 60_000}),
+        _ => json!({"command": script, "timeout_ms": 60_000}),
+    };
+    if case.kind == Kind::Escalated {
+        arguments["sandbox_permissions"] = json!("require_escalated");
+    }
+    arguments
+}
+
+/// The same numbers in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+async fn round(stage: &Stage, case: Case, trace: PathBuf, dice: &mut Dice) {
+    let table = Arc::new(Table::default());
+    let caller = Caller {
+        thread_id: "thread".to_owned().into(),
+        turn_id: "turn".to_owned().into(),
+        sink: table.clone(),
+        bench: stage.bench.clone(),
+        grants: stage.grants.clone(),
+    };
+    let payload = ToolPayload::Function { arguments: arguments(case, &trace).to_string() };
+    let call = ToolCall { call_id: "call".to_owned(), name: case.tool.to_owned(), namespace: None, payload };
+    let mut call = tokio::spawn(Registry::builtin().run(call, Arc::new(stage.step.clone()), caller));
+    let (action, pause) = (dice.roll(3), Duration::from_micros(dice.roll(3_000)));
+    let (before, after) = (Duration::from_micros(dice.roll(30_000)), Duration::from_micros(dice.roll(5_000)));
+    let mut accepted = false;
+    match action {
+        // An interrupt at any time, whether or not anybody was asked.
+        0 => tokio::time::sleep(before).await,
+        1 => {
+            asked_or_over(&table, &mut call).await;
+            tokio::time::sleep(pause).await;
+            table.answer(Verdict::Declined);
+        }
+        _ => {
+            asked_or_over(&table, &mut call).await;
+            tokio::time::sleep(pause).await;
+            accepted = table.answer(Verdict::Run { agreed: true, amendment: None });
+            tokio::time::sleep(after).await;
+        }
+    }
+    // A second answer has no effect.
+    table.answer(Verdict::Declined);
+    if dice.roll(2) == 0 || action == 0 {
+        table.interrupt();
+        call.abort();
+    }
+    until_over(&mut call).await;
+    if case.tool == "exec_command" {
+        stage.bench.clear_terminals().await;
+        let must_end = usize::from(table.begun.load(Ordering::SeqCst));
+        assert_eq!(table.ended.load(Ordering::SeqCst), must_end, "{case:?} after action {action}");
+    }
+    assert!(accepted || !trace.exists(), "{case:?} ran without a yes");
+}
+
+type Call = tokio::task::JoinHandle<engine::ToolOutcome>;
+
+/// A command that the walls stopped too late to be tried again is not asked about.
+async fn asked_or_over(table: &Table, call: &mut Call) {
+    tokio::select! {
+        () = table.asked.notified() => {}
+        () = until_over(call) => {}
+    }
+}
+
+async fn until_over(call: &mut Call) {
+    if !call.is_finished() {
+        // Cancelled or not, it is over.
+        let _ = call.await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_runs_without_a_yes() {
+    let all: Vec<_> =
+        cases().into_iter().zip(1..).map(|(case, seed)| tokio::spawn(one_case(case, seed))).collect();
+    assert_eq!(all.len(), 12);
+    for case in all {
+        case.await.expect("it holds");
+    }
+}
+
+async fn one_case(case: Case, seed: u64) {
+    let (approval, sandbox) = match case.kind {
+        Kind::Untrusted => (AskForApproval::Untrusted, json!({"type": "dangerFullAccess"})),
+        Kind::Escalated => (AskForApproval::OnRequest, json!({"type": "readOnly"})),
+        Kind::Denied => (AskForApproval::OnFailure, json!({"type": "readOnly"})),
+    };
+    let stage = Stage::asking(approval, sandbox, |_| panic!("the table answers"));
+    let mut dice = Dice(seed);
+    for number in 0..ROUNDS {
+        round(&stage, case, stage.path(&format!("trace{number}")), &mut dice).await;
+    }
+}

@@ -1,0 +1,347 @@
+//! A thread in small: it decides proposals by a script, remembers what was agreed, and keeps all it heard in order.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use engine::{ModelInfo, Proposal, Question, Step, ToolCall, ToolOutcome, ToolPayload, Truncation, Verdict};
+use oarlock_tools::{Bench, BenchOptions, BoxFuture, Caller, Registry, Sink};
+use protocol::{
+    AskForApproval, CommandExecutionRequestApprovalParams, FunctionCallOutputBody, GrantedPermissionProfile,
+    SandboxPolicy, ServerNotification, ThreadItem,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::Notify;
+
+/// Far more than anything here takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a client answers.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Answer {
+    Accept,
+    ForSession,
+    Amend(Vec<String>),
+    Decline,
+}
+
+type Client = dyn Fn(&CommandExecutionRequestApprovalParams) -> Answer + Send + Sync;
+
+/// What the thread heard.
+#[derive(Debug, Clone)]
+pub(crate) enum Heard {
+    Proposed(Box<Proposal>),
+    Told(Box<ServerNotification>),
+    Ended(Box<ThreadItem>),
+}
+
+pub(crate) struct Listener {
+    client: Box<Client>,
+    agreed: Mutex<HashSet<String>>,
+    heard: Mutex<Vec<Heard>>,
+    news: Notify,
+    meddle: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener").finish_non_exhaustive()
+    }
+}
+
+pub(crate) struct Stage {
+    pub(crate) folder: TempDir,
+    pub(crate) step: Step,
+    pub(crate) bench: Arc<Bench>,
+    pub(crate) listener: Arc<Listener>,
+    pub(crate) grants: GrantedPermissionProfile,
+}
+
+impl Stage {
+    /// A thread without a sandbox that never asks.
+    pub(crate) fn new() -> Self {
+        Self::asking(AskForApproval::Never, json!({"type": "dangerFullAccess"}), |_| Answer::Decline)
+    }
+
+    pub(crate) fn asking(
+        approval: AskForApproval,
+        sandbox: Value,
+        client: impl Fn(&CommandExecutionRequestApprovalParams) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cwd = folder.path().canonicalize().expect("there").display().to_string();
+        let sandbox = serde_json::from_value(sandbox).expect("a policy");
+        let step = step(approval, sandbox, cwd);
+        let bench = Arc::new(Bench::new(options(folder.path())));
+        let (agreed, heard) = (Mutex::default(), Mutex::default());
+        let listener = Listener {
+            client: Box::new(client),
+            agreed,
+            heard,
+            news: Notify::new(),
+            meddle: Mutex::default(),
+        };
+        let grants = GrantedPermissionProfile { network: None, file_system: None };
+        Self { folder, step, bench, listener: Arc::new(listener), grants }
+    }
+
+    pub(crate) fn with_options(mut self, change: impl FnOnce(&mut BenchOptions)) -> Self {
+        let mut options = self.bench.options().clone();
+        change(&mut options);
+        self.bench = Arc::new(Bench::new(options));
+        self
+    }
+
+    /// Happens right after the next thing was decided.
+    pub(crate) fn meddle(&self, meddle: impl FnOnce() + Send + 'static) {
+        *self.listener.meddle.lock().expect("nobody panics here") = Some(Box::new(meddle));
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn call_as(
+        &self,
+        call_id: &str,
+        name: &str,
+        payload: ToolPayload,
+    ) -> BoxFuture<'static, ToolOutcome> {
+        let caller = Caller {
+            thread_id: "thread".to_owned().into(),
+            turn_id: "turn".to_owned().into(),
+            sink: self.listener.clone(),
+            bench: self.bench.clone(),
+            grants: self.grants.clone(),
+        };
+        let call = ToolCall { call_id: call_id.to_owned(), name: name.to_owned(), namespace: None, payload };
+        Registry::builtin().run(call, Arc::new(self.step.clone()), caller)
+    }
+
+    pub(crate) fn start(&self, name: &str, arguments: &Value) -> BoxFuture<'static, ToolOutcome> {
+        self.call_as("call_1", name, ToolPayload::Function { arguments: arguments.to_string() })
+    }
+
+    /// What the model reads, and whether it worked.
+    pub(crate) async fn call(&self, name: &str, arguments: Value) -> (String, bool) {
+        let outcome = tokio::time::timeout(PATIENCE, self.start(name, &arguments)).await.expect("it returns");
+        (text(&outcome), outcome.success)
+    }
+
+    /// As `call`, of `exec_command`.
+    pub(crate) async fn exec(&self, cmd: &str) -> String {
+        self.call("exec_command", json!({"cmd": cmd})).await.0
+    }
+
+    pub(crate) fn heard(&self) -> Vec<Heard> {
+        self.listener.heard.lock().expect("nobody panics here").clone()
+    }
+
+    pub(crate) fn proposals(&self) -> Vec<Proposal> {
+        let heard = self.heard().into_iter();
+        heard
+            .filter_map(|heard| if let Heard::Proposed(proposal) = heard { Some(*proposal) } else { None })
+            .collect()
+    }
+
+    pub(crate) fn questions(&self) -> Vec<CommandExecutionRequestApprovalParams> {
+        let asked = self.proposals().into_iter().filter_map(|proposal| proposal.question);
+        asked
+            .map(
+                |question| if let Question::Command(asked) = *question { asked } else { panic!("a command") },
+            )
+            .collect()
+    }
+
+    pub(crate) fn ended(&self) -> Vec<Value> {
+        let heard = self.heard().into_iter();
+        let item = |heard| if let Heard::Ended(item) = heard { Some(*item) } else { None };
+        heard.filter_map(item).map(|item| serde_json::to_value(item).expect("plain data")).collect()
+    }
+
+    pub(crate) fn told(&self) -> Vec<ServerNotification> {
+        let heard = self.heard().into_iter();
+        heard.filter_map(|heard| if let Heard::Told(told) = heard { Some(*told) } else { None }).collect()
+    }
+
+    pub(crate) fn deltas(&self) -> Vec<String> {
+        let delta = |told| match told {
+            ServerNotification::CommandExecutionOutputDelta(delta) => Some(delta.delta),
+            _ => None,
+        };
+        self.told().into_iter().filter_map(delta).collect()
+    }
+
+    /// Waits until what was heard satisfies this.
+    pub(crate) async fn until(&self, holds: impl Fn(&Self) -> bool) {
+        let waiting = async {
+            loop {
+                let news = self.listener.news.notified();
+                if holds(self) {
+                    return;
+                }
+                news.await;
+            }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, waiting).await.is_ok();
+        assert!(in_time, "only {:?}", self.heard());
+    }
+}
+
+impl Listener {
+    fn hear(&self, heard: Heard) {
+        self.heard.lock().expect("nobody panics here").push(heard);
+        self.news.notify_waiters();
+    }
+
+    fn verdict(&self, proposal: &Proposal) -> Verdict {
+        let run = |agreed, amendment| Verdict::Run { agreed, amendment };
+        let Some(question) = &proposal.question else { return run(false, None) };
+        let mut agreed = self.agreed.lock().expect("nobody panics here");
+        let keys = &proposal.session_keys;
+        if !keys.is_empty() && keys.iter().all(|key| agreed.contains(key)) {
+            return run(true, None);
+        }
+        let Question::Command(asked) = &**question else { panic!("a command") };
+        match (self.client)(asked) {
+            Answer::Accept => run(true, None),
+            Answer::ForSession => {
+                agreed.extend(keys.iter().cloned());
+                run(true, None)
+            }
+            Answer::Amend(prefix) => run(true, Some(prefix)),
+            Answer::Decline => Verdict::Declined,
+        }
+    }
+}
+
+impl Sink for Listener {
+    fn tell(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+        self.hear(Heard::Told(Box::new(notification)));
+        Box::pin(std::future::ready(()))
+    }
+
+    fn propose(&self, proposal: Proposal) -> BoxFuture<'_, Verdict> {
+        self.hear(Heard::Proposed(Box::new(proposal.clone())));
+        let verdict = self.verdict(&proposal);
+        if let Some(meddle) = self.meddle.lock().expect("nobody panics here").take() {
+            meddle();
+        }
+        Box::pin(std::future::ready(verdict))
+    }
+
+    fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
+        self.tell(notification)
+    }
+
+    fn end_item(&self, item: ThreadItem) -> BoxFuture<'_, ()> {
+        self.hear(Heard::Ended(Box::new(item)));
+        Box::pin(std::future::ready(()))
+    }
+}
+
+pub(crate) fn text(outcome: &ToolOutcome) -> String {
+    let FunctionCallOutputBody::Text(text) = &outcome.output else { panic!("one text") };
+    text.clone()
+}
+
+/// The id in a result that says a command still runs.
+pub(crate) fn session_id(text: &str) -> u32 {
+    let line = text.lines().find_map(|line| line.strip_prefix("Process running with session ID "));
+    line.unwrap_or_else(|| panic!("it runs: {text}")).parse().expect("a number")
+}
+
+/// What stands after the header.
+pub(crate) fn output(text: &str) -> &str {
+    text.split_once("Output:\n").map_or("", |(_, output)| output)
+}
+
+fn options(folder: &Path) -> BenchOptions {
+    let env = BTreeMap::from([
+        ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
+        ("HOME".to_owned(), folder.display().to_string()),
+    ]);
+    BenchOptions {
+        shell: "/bin/sh".into(),
+        login_shell: false,
+        env,
+        rule_folders: vec![folder.join("home")],
+        rules_file: folder.join("home/rules/default.rules"),
+        hidden: Vec::new(),
+        landlock_only: false,
+        features: Default::default(),
+        max_background_wait_ms: 300_000,
+    }
+}
+
+fn step(approval: AskForApproval, sandbox: SandboxPolicy, cwd: String) -> Step {
+    Step {
+        model: ModelInfo {
+            slug: "m".to_owned(),
+            context_window: None,
+            effective_window_percent: 95,
+            auto_compact_token_limit: None,
+            supports_reasoning_summaries: false,
+            supports_parallel_tool_calls: false,
+            truncation: Truncation::Tokens(10_000),
+            stream_max_retries: 0,
+        },
+        effort: None,
+        summary: None,
+        verbosity: None,
+        service_tier: None,
+        base_instructions: "".into(),
+        developer_instructions: None,
+        compact_prompt: None,
+        project_instructions: None,
+        collaboration_mode: None,
+        personality: None,
+        approval_policy: approval,
+        sandbox,
+        cwd,
+        shell: "sh".to_owned(),
+        current_date: "2026-01-01".to_owned(),
+        timezone: "Etc/UTC".to_owned(),
+        tools: Vec::new(),
+        deferred: Vec::new(),
+    }
+}
+
+/// A number of seconds that only one command of all tests sleeps, to find it by.
+pub(crate) fn unique_seconds() -> String {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    format!("1000.{}{:03}", std::process::id(), NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+}
+
+/// How many processes have this as one of their arguments.
+pub(crate) fn count_processes(argument: &str) -> usize {
+    let entries = std::fs::read_dir("/proc").expect("there is /proc").flatten();
+    let has_it = |path: PathBuf| {
+        let line = std::fs::read(path.join("cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == argument.as_bytes())
+    };
+    entries.filter(|entry| has_it(entry.path())).count()
+}
+
+/// Waits until no process has this as one of its arguments.
+pub(crate) async fn until_gone(argument: &str) {
+    let gone = async {
+        while count_processes(argument) > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(2), gone).await.expect("it is gone soon");
+}
+
+/// Waits until a process has this as one of its arguments.
+pub(crate) async fn until_there(argument: &str) {
+    let there = async {
+        while count_processes(argument) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, there).await.expect("it starts");
+}

@@ -1,0 +1,138 @@
+//! Commands behind walls, and what happens when those stop them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use protocol::AskForApproval;
+use serde_json::{Value, json};
+
+use crate::stage::{Answer, Stage};
+
+fn read_only() -> Value {
+    json!({"type": "readOnly"})
+}
+
+fn stage(approval: AskForApproval, sandbox: Value, answer: Answer) -> (Stage, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let stage = Stage::asking(approval, sandbox, move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        answer.clone()
+    });
+    (stage, asked)
+}
+
+fn tools(script: &str) -> [(&'static str, Value); 3] {
+    [
+        ("exec_command", json!({"cmd": script})),
+        ("shell", json!({"command": ["sh", "-c", script]})),
+        ("shell_command", json!({"command": script})),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_only_sandbox_keeps_files_as_they_are() {
+    for (tool, arguments) in tools("touch x; echo code $?; echo $CODEX_SANDBOX_NETWORK_DISABLED") {
+        let (stage, asked) = stage(AskForApproval::Never, read_only(), Answer::Accept);
+        let (text, _) = stage.call(tool, arguments).await;
+        assert!(text.replace("\\n", "\n").contains("code 1\n1\n"), "{text}");
+        assert!(!stage.path("x").exists());
+        assert_eq!(asked.load(Ordering::Relaxed), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_can_be_written_to_except_for_what_steers_later_commands() {
+    let sandbox = json!({"type": "workspaceWrite", "excludeSlashTmp": true});
+    let (stage, _) = stage(AskForApproval::Never, sandbox, Answer::Accept);
+    std::fs::create_dir(stage.path(".git")).expect("made");
+    let text = stage.exec("touch x; touch .git/config; mkdir .codex; touch .oarlock/x; echo done").await;
+    assert!(text.contains("done\n"), "{text}");
+    assert!(stage.path("x").exists());
+    for name in [".git/config", ".codex", ".oarlock/x"] {
+        assert!(!stage.path(name).exists(), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hidden_files_cannot_be_read() {
+    let (stage, _) = stage(AskForApproval::Never, read_only(), Answer::Accept);
+    let secret = stage.path("auth.json");
+    std::fs::write(&secret, "the secret").expect("written");
+    let stage = stage.with_options(|options| options.hidden = vec![secret]);
+    assert!(!stage.exec("cat auth.json; true").await.contains("the secret"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_walls_stopped_runs_without_them_after_a_yes() {
+    for approval in [AskForApproval::OnFailure, AskForApproval::Untrusted] {
+        for (tool, arguments) in tools("touch x && echo made") {
+            let (stage, asked) = stage(approval.clone(), read_only(), Answer::Accept);
+            let (text, success) = stage.call(tool, arguments).await;
+            assert!(success && text.contains("made"), "{tool}: {text}");
+            assert!(stage.path("x").exists());
+            let untrusted = approval == AskForApproval::Untrusted;
+            assert_eq!(asked.load(Ordering::Relaxed), if untrusted { 2 } else { 1 }, "{tool}");
+            let proposals = stage.proposals();
+            let sandboxed: Vec<_> =
+                proposals.iter().map(|proposal| &proposal.arguments["sandboxed"]).collect();
+            assert_eq!(sandboxed, [true, false]);
+            assert_eq!([proposals[0].number, proposals[1].number], [0, 1]);
+            let reason = stage.questions().last().and_then(|asked| asked.reason.clone());
+            assert!(reason.is_some_and(|reason| reason.contains("without a sandbox")));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_walls_stopped_stays_stopped_after_a_no() {
+    for (tool, arguments) in tools("touch x") {
+        let (stage, asked) = stage(AskForApproval::OnFailure, read_only(), Answer::Decline);
+        let (text, success) = stage.call(tool, arguments).await;
+        assert!(!success && text.contains("rejected by user"), "{text}");
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        assert!(!stage.path("x").exists());
+        assert!(stage.ended().is_empty(), "the thread ends what was declined");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_asked_where_the_policy_does_not_want_it() {
+    for approval in [AskForApproval::Never, AskForApproval::OnRequest] {
+        for (tool, arguments) in tools("touch x") {
+            let (stage, asked) = stage(approval.clone(), read_only(), Answer::Accept);
+            let (text, _) = stage.call(tool, arguments).await;
+            assert!(text.contains("Read-only file system"), "{text}");
+            assert_eq!(asked.load(Ordering::Relaxed), 0);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grants_and_additional_permissions_open_the_walls() {
+    let (mut stage, asked) = stage(AskForApproval::OnRequest, read_only(), Answer::Accept);
+    stage = stage.with_options(|options| options.features.extend(["exec_permission_approvals".to_owned()]));
+    for name in ["granted", "asked", "closed"] {
+        std::fs::create_dir(stage.path(name)).expect("made");
+    }
+    let granted = json!({"fileSystem": {"read": null, "write": [stage.path("granted")]}});
+    stage.grants = serde_json::from_value(granted).expect("grants");
+    stage.exec("touch granted/x closed/x").await;
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    let more = |path: &str| {
+        json!({"cmd": format!("touch {path}/x"), "sandbox_permissions": "with_additional_permissions",
+               "additional_permissions": {"file_system": {"write": [path]}}})
+    };
+    stage.call("exec_command", more("granted")).await;
+    assert_eq!(asked.load(Ordering::Relaxed), 0, "granted before");
+    stage.call("exec_command", more("asked")).await;
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    let question = serde_json::to_value(&stage.questions()[0]).expect("plain data");
+    assert_eq!(
+        question["additionalPermissions"]["fileSystem"]["write"][0],
+        json!(stage.path("asked").canonicalize().expect("there"))
+    );
+    assert_eq!(question["availableDecisions"], json!(["accept", "cancel"]));
+    let made = |name: &str| stage.path(name).join("x").exists();
+    assert_eq!([made("granted"), made("asked"), made("closed")], [true, true, false]);
+}
