@@ -153,7 +153,8 @@ check("baseUrl and apiKey: the built-in provider elsewhere", async (world) => {
 
 check("env: the client's name goes to the model, and nothing of ours to commands", async (world) => {
   await play({ run: "echo [$CHECK_BINARY] [$MARK]" }, { text: "ok" });
-  const turn = await world.thread({}, { env: { MARK: "given" } }).run("Hello.");
+  const config = { shell_environment_policy: { inherit: "all" } };
+  const turn = await world.thread({}, { env: { MARK: "given" }, config }).run("Hello.");
   assert.equal((await asked())[0].headers.originator, "codex_sdk_ts");
   assert.match(turn.items.find(({ type }) => type === "command_execution").aggregated_output, /\[\] \[given\]/);
 });
