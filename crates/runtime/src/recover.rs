@@ -3,7 +3,8 @@
 
 use journal::{History, OpenOperation};
 use protocol::{
-    DynamicToolCallOutputContentItem, FunctionCallOutputBody, OperationRecord, ResponseItem, RolloutRecord,
+    DynamicToolCallOutputContentItem, FunctionCallOutputBody, OperationRecord, PatchApplyStatus,
+    ResponseItem, RolloutRecord, ThreadItem, Turn,
 };
 
 const UNKNOWN: &str = "The outcome of this call is not known: the program stopped while it ran. It may have \
@@ -13,11 +14,21 @@ const UNKNOWN: &str = "The outcome of this call is not known: the program stoppe
 pub(crate) fn recover(history: &mut History) -> Vec<RolloutRecord> {
     let mut records = Vec::new();
     for operation in &history.operations {
-        let Some(end) = End::of(operation) else { continue };
-        if let End::Unknown { attempt } = end {
-            let operation_id = operation.operation_id.clone();
-            let operation = OperationRecord::Unknown { operation_id, attempt };
-            records.push(RolloutRecord::Operation { operation });
+        let Some(end) = End::of(operation, &history.turns) else { continue };
+        let operation_id = operation.operation_id.clone();
+        match &end {
+            End::Unknown { attempt } => {
+                let operation = OperationRecord::Unknown { operation_id, attempt: *attempt };
+                records.push(RolloutRecord::Operation { operation });
+            }
+            End::Seen(_) => {
+                let (attempt, success) = (1, true);
+                let (output, output_digest) = (Vec::new(), None);
+                let operation =
+                    OperationRecord::Finished { operation_id, attempt, success, output, output_digest };
+                records.push(RolloutRecord::Operation { operation });
+            }
+            End::Finished => {}
         }
         let Some(call_id) = call_of(operation) else { continue };
         let Some(item) = answer(&history.model, &call_id, end.text(operation)) else { continue };
@@ -32,15 +43,20 @@ enum End {
     Unknown {
         attempt: u32,
     },
+    /// Its item was recorded as done, and nothing after that.
+    Seen(String),
     /// It ended, and the process stopped before the model's history had it.
     Finished,
 }
 
 impl End {
     /// `None` while it waits to be decided or begun.
-    fn of(operation: &OpenOperation) -> Option<Self> {
+    fn of(operation: &OpenOperation, turns: &[Turn]) -> Option<Self> {
         match operation.records.last()? {
-            OperationRecord::Started { attempt, .. } => Some(Self::Unknown { attempt: *attempt }),
+            OperationRecord::Started { attempt, .. } => {
+                let seen = call_of(operation).and_then(|call_id| outcome_seen(turns, &call_id));
+                Some(seen.map_or(Self::Unknown { attempt: *attempt }, Self::Seen))
+            }
             OperationRecord::Finished { .. } => Some(Self::Finished),
             _ => None,
         }
@@ -49,8 +65,24 @@ impl End {
     fn text(&self, operation: &OpenOperation) -> String {
         match (self, operation.records.last()) {
             (Self::Finished, Some(OperationRecord::Finished { output, .. })) => texts(output),
+            (Self::Seen(text), _) => text.clone(),
             _ => UNKNOWN.to_owned(),
         }
+    }
+}
+
+/// What the last turn's item of this call says, if it says how the call ended.
+fn outcome_seen(turns: &[Turn], call_id: &str) -> Option<String> {
+    let item = turns.last()?.items.iter().find(|item| item.id().as_str() == call_id)?;
+    match item {
+        ThreadItem::CommandExecution { exit_code: Some(code), aggregated_output, .. } => {
+            let output = aggregated_output.as_deref().unwrap_or_default();
+            Some(format!("Process exited with code {code}\nOutput:\n{output}"))
+        }
+        ThreadItem::FileChange { status: PatchApplyStatus::Completed, .. } => {
+            Some("The patch was applied.".to_owned())
+        }
+        _ => None,
     }
 }
 

@@ -116,7 +116,7 @@ fn names_are_looked_up_by_their_beginning() {
         ("a-b/gpt-5", None),
         ("/gpt-5", None),
         ("mock-model", None),
-        ("offline", None),
+        ("offline", Some("offline")),
         ("", None),
     ];
     let catalogue = Catalogue::bundled();

@@ -168,6 +168,11 @@ pub(crate) fn clear_capabilities() -> io::Result<()> {
 
 #[expect(unsafe_code, reason = "setrlimit takes a C structure")]
 pub(crate) fn set_limit(resource: Resource, limit: u64) -> io::Result<()> {
+    let mut set = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is whole and outlives the call.
+    checked(unsafe { c_long::from(libc::getrlimit(resource as _, &raw mut set)) })?;
+    // Never above what is set already: only root may raise a limit.
+    let limit = limit.min(set.rlim_max);
     let value = libc::rlimit { rlim_cur: limit, rlim_max: limit };
     // SAFETY: the structure is whole and outlives the call.
     checked(unsafe { c_long::from(libc::setrlimit(resource as _, &raw const value)) })?;

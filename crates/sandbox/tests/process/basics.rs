@@ -5,6 +5,13 @@ use oarlock_sandbox::{InputError, Io, OutputStream};
 use crate::support::{both, order, read_until, rest, result, shell, spawn};
 
 #[tokio::test]
+async fn when_memory_runs_out_a_command_goes_before_the_server() {
+    for order in both(shell("cat /proc/self/oom_score_adj")) {
+        assert_eq!(result(order).await.stdout, "800\n");
+    }
+}
+
+#[tokio::test]
 async fn output_and_errors_are_apart() {
     for order in both(shell("echo out; echo err >&2")) {
         let result = result(order).await;

@@ -131,3 +131,34 @@ async fn several_calls_are_asked_one_after_the_other() {
         .collect();
     assert_eq!(outputs, [(&json!("a"), &json!("a")), (&json!("b"), &json!("b"))]);
 }
+
+#[tokio::test]
+async fn a_deferred_tool_is_found_and_then_offered_also_after_a_restart() {
+    let script = json!([
+        {"call": {"name": "search_tool_bm25", "callId": "call-1", "arguments": {"query": "look it up"}}},
+        {"call": {"name": "hidden", "callId": "call-2", "arguments": {"id": 7}}},
+        {"text": "done"},
+        {"text": "again"},
+    ]);
+    let stage = Stage::new(script).await;
+    let (server, mut client) = stage.open().await;
+    let id = client.start_thread(json!({"dynamicTools": [tool("hidden", true)]})).await;
+    client.start_turn(&id, "look it up").await;
+    let question = client.next_of("item/tool/call").await;
+    assert_eq!(question["params"]["tool"], "hidden");
+    client.answer(&question, json!({"contentItems": [], "success": true})).await;
+    client.next_of("turn/completed").await;
+    server.stop().await;
+    let (_server, mut client) = stage.open().await;
+    client.ask("thread/resume", json!({"threadId": id})).await;
+    client.turn(&id, "and now?").await;
+    let offered = |request: &Value| {
+        let names = request["tools"].as_array().expect("tools").iter().map(|tool| tool["name"].clone());
+        names.filter(|name| name == "hidden" || name == "search_tool_bm25").collect::<Vec<_>>()
+    };
+    let asked = stage.asked();
+    assert_eq!(offered(&asked[0]), ["search_tool_bm25"]);
+    for request in &asked[1..] {
+        assert_eq!(offered(request), ["search_tool_bm25", "hidden"]);
+    }
+}

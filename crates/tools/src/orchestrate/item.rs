@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use engine::{Truncation, truncate_middle};
 use protocol::{CommandExecutionSource, CommandExecutionStatus, ThreadItem};
 
 use super::setting::Setting;
@@ -40,6 +41,9 @@ pub(crate) fn begun(
     }
 }
 
+/// How much of the output an item carries: its beginning and its end.
+const MOST_BYTES: usize = 384 << 10;
+
 /// As it is in the end.
 pub(crate) fn ended(mut item: ThreadItem, ending: Ending) -> ThreadItem {
     if let ThreadItem::CommandExecution { status, aggregated_output, exit_code, duration_ms, .. } = &mut item
@@ -48,7 +52,8 @@ pub(crate) fn ended(mut item: ThreadItem, ending: Ending) -> ThreadItem {
             0 => CommandExecutionStatus::Completed,
             _ => CommandExecutionStatus::Failed,
         };
-        *aggregated_output = Some(ending.output).filter(|output| !output.is_empty());
+        let output = truncate_middle(&ending.output, Truncation::Bytes(MOST_BYTES));
+        *aggregated_output = Some(output).filter(|output| !output.is_empty());
         *exit_code = Some(ending.exit_code);
         *duration_ms = Some(i64::try_from(ending.duration.as_millis()).unwrap_or(i64::MAX));
     }

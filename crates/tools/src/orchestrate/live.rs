@@ -13,8 +13,8 @@ use super::setting::Setting;
 use crate::BoxFuture;
 use crate::shown::cut;
 
-/// Of all pieces of one command together.
-const MOST_BYTES: usize = 1_000_000;
+/// Of all pieces of one command together. With the item's own text a client gets less than a megabyte of one command.
+const MOST_BYTES: usize = 512 << 10;
 /// Of one piece.
 const PIECE_BYTES: usize = 8_192;
 /// In bytes.
