@@ -36,6 +36,8 @@ static GOALS: &[Goal] = &[
     goal(Measure::Threads, &metrics::RSS_THREADS, Rule::Times(5.0)),
     goal(Measure::Threads, &metrics::THREAD_START, Rule::Times(10.0)),
     goal(Measure::Turn, &metrics::TURN, Rule::Times(7.0)),
+    goal(Measure::Exec, &metrics::EXEC, Rule::Times(6.0)),
+    goal(Measure::SandboxedExec, &metrics::SANDBOXED_EXEC, Rule::Times(6.0)),
     goal(
         Measure::Stream,
         &metrics::STREAM_RATE,
@@ -46,6 +48,7 @@ static GOALS: &[Goal] = &[
     goal(Measure::List, &metrics::LISTED, Rule::EveryThread),
     goal(Measure::Resume, &metrics::RESUME, Rule::Times(10.0)),
     goal(Measure::Concurrent, &metrics::CONCURRENT_WALL, Rule::Times(10.0)),
+    goal(Measure::Output, &metrics::OUTPUT_GROWTH, Rule::Under(32.0)),
     goal(Measure::Size, &metrics::BINARY, Rule::Under(15.0)),
 ];
 
@@ -185,9 +188,11 @@ mod tests {
     }
 
     #[test]
-    fn size_and_completeness_do_not_depend_on_the_baseline() {
+    fn size_growth_and_completeness_do_not_depend_on_the_baseline() {
         check(&metrics::BINARY, ("0.117.0", 1.0), 14.9, Outcome::Pass);
         check(&metrics::BINARY, ("0.117.0", 180.0), 15.0, Outcome::Fail);
+        check(&metrics::OUTPUT_GROWTH, ("0.117.0", 1.0), 31.9, Outcome::Pass);
+        check(&metrics::OUTPUT_GROWTH, ("0.117.0", 80.0), 32.0, Outcome::Fail);
         check(&metrics::LISTED, ("0.166.0", 955.0), 1_001.0, Outcome::Pass);
         check(&metrics::LISTED, ("0.166.0", 955.0), 1_000.0, Outcome::Fail);
     }

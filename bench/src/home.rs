@@ -6,6 +6,22 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 
+/// What the commands of a thread may do, as the configuration says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SandboxMode {
+    FullAccess,
+    WorkspaceWrite,
+}
+
+impl SandboxMode {
+    fn name(self) -> &'static str {
+        match self {
+            Self::FullAccess => "danger-full-access",
+            Self::WorkspaceWrite => "workspace-write",
+        }
+    }
+}
+
 /// The folder is removed with it.
 #[derive(Debug)]
 pub(crate) struct Home {
@@ -13,14 +29,14 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// An empty home whose configuration names the mock model at this port.
-    pub(crate) fn create(work: &Path, port: u16) -> Result<Self> {
+    /// An empty home whose configuration names the mock model at this port. Nothing needs an approval.
+    pub(crate) fn create(work: &Path, port: u16, sandbox: SandboxMode) -> Result<Self> {
         let work = fs::canonicalize(work).with_context(|| format!("no folder {}", work.display()))?;
         let root = tempfile::Builder::new().prefix("oarlock-bench-").tempdir_in(work)?;
         let home = Self { root };
         fs::create_dir(home.codex_home())?;
         fs::create_dir(home.workspace())?;
-        fs::write(home.codex_home().join("config.toml"), configuration(port))?;
+        fs::write(home.codex_home().join("config.toml"), configuration(port, sandbox))?;
         Ok(home)
     }
 
@@ -38,12 +54,13 @@ impl Home {
     }
 }
 
-fn configuration(port: u16) -> String {
+fn configuration(port: u16, sandbox: SandboxMode) -> String {
+    let sandbox = sandbox.name();
     format!(
         r#"model = "mock-model"
 model_provider = "mock"
 approval_policy = "never"
-sandbox_mode = "danger-full-access"
+sandbox_mode = "{sandbox}"
 
 [model_providers.mock]
 name = "mock"

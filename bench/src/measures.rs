@@ -1,8 +1,10 @@
 //! The measures: each does its work on one server once and returns samples, or an error if the work was not done.
 
 mod concurrent;
+mod exec;
 mod initialize;
 mod list;
+mod output;
 mod resume;
 mod stream;
 mod threads;
@@ -12,6 +14,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 use crate::command::ServerCommand;
+use crate::home::SandboxMode;
 use crate::metrics::Sample;
 use crate::session::Bench;
 use crate::store::Store;
@@ -25,6 +28,10 @@ pub(crate) enum Measure {
     Threads,
     /// A turn without tools, minus the time inside the mock model.
     Turn,
+    /// A turn with one command, minus the time inside the mock model.
+    Exec,
+    /// The same in the sandbox that lets a command write in the workspace only.
+    SandboxedExec,
     /// One turn of very many deltas.
     Stream,
     /// thread/list over many stored threads.
@@ -33,6 +40,8 @@ pub(crate) enum Measure {
     Resume,
     /// Many threads that stream at once.
     Concurrent,
+    /// A turn whose command writes very much.
+    Output,
     /// Size of the native executable.
     Size,
 }
@@ -60,10 +69,13 @@ impl Measure {
             Self::Initialize => initialize::run(bench, subject.command),
             Self::Threads => threads::run(bench, subject.command),
             Self::Turn => turn::run(bench, subject.command),
+            Self::Exec => exec::run(bench, subject.command, SandboxMode::FullAccess),
+            Self::SandboxedExec => exec::run(bench, subject.command, SandboxMode::WorkspaceWrite),
             Self::Stream => stream::run(bench, subject.command),
             Self::List => list::run(bench, subject.command, subject.stored(bench)?),
             Self::Resume => resume::run(bench, subject.command, subject.stored(bench)?),
             Self::Concurrent => concurrent::run(bench, subject.command),
+            Self::Output => output::run(bench, subject.command),
             Self::Size => Ok(vec![crate::metrics::BINARY.sample(subject.binary_mb)]),
         }
     }

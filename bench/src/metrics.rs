@@ -28,6 +28,9 @@ pub(crate) static RSS_REST: Metric = lower("rss_rest_mib", "resident memory at r
 pub(crate) static RSS_THREADS: Metric = lower("rss_threads_mib", "resident memory, threads started", "MiB");
 pub(crate) static THREAD_START: Metric = lower("thread_start_ms", "thread/start", "ms");
 pub(crate) static TURN: Metric = lower("turn_ms", "turn without tools, net of model", "ms");
+pub(crate) static EXEC: Metric = lower("exec_ms", "turn with one command, net of model", "ms");
+pub(crate) static SANDBOXED_EXEC: Metric =
+    lower("sandboxed_exec_ms", "turn with one sandboxed command, net of model", "ms");
 pub(crate) static STREAM_RATE: Metric = higher("stream_deltas_per_s", "one stream, deltas", "1/s");
 pub(crate) static STREAM_WALL: Metric = lower("stream_wall_ms", "one stream, whole turn", "ms");
 pub(crate) static STREAM_CPU: Metric = lower("stream_cpu_s", "one stream, server CPU", "s");
@@ -45,6 +48,9 @@ pub(crate) static LISTED: Metric = higher("listed", "thread/list, threads listed
 pub(crate) static RESUME: Metric = lower("resume_ms", "thread/resume of the long thread", "ms");
 pub(crate) static CONCURRENT_WALL: Metric = lower("concurrent_wall_ms", "concurrent streams, wall", "ms");
 pub(crate) static CONCURRENT_CPU: Metric = lower("concurrent_cpu_s", "concurrent streams, server CPU", "s");
+pub(crate) static OUTPUT_GROWTH: Metric =
+    lower("output_growth_mib", "large output, peak memory over rest", "MiB");
+pub(crate) static OUTPUT_WALL: Metric = lower("output_wall_ms", "large output, whole turn", "ms");
 pub(crate) static BINARY: Metric = lower("binary_mb", "native executable", "MB");
 
 pub(crate) static METRICS: &[&Metric] = &[
@@ -54,6 +60,8 @@ pub(crate) static METRICS: &[&Metric] = &[
     &RSS_THREADS,
     &THREAD_START,
     &TURN,
+    &EXEC,
+    &SANDBOXED_EXEC,
     &STREAM_RATE,
     &STREAM_WALL,
     &STREAM_CPU,
@@ -65,6 +73,8 @@ pub(crate) static METRICS: &[&Metric] = &[
     &RESUME,
     &CONCURRENT_WALL,
     &CONCURRENT_CPU,
+    &OUTPUT_GROWTH,
+    &OUTPUT_WALL,
     &BINARY,
 ];
 

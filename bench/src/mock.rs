@@ -1,6 +1,7 @@
-//! The mock model: a Responses endpoint on loopback that answers every request with one prepared reply, and
-//! knows how long it spent on that.
+//! The mock model: a Responses endpoint on loopback that answers requests with prepared replies, and knows how
+//! long it spent on that.
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +30,9 @@ pub(crate) struct Served {
 
 #[derive(Debug)]
 struct Shared {
-    reply: Mutex<Arc<Reply>>,
+    /// The last one stays.
+    replies: Mutex<VecDeque<Arc<Reply>>>,
+    last_request: Mutex<Vec<u8>>,
     served: Mutex<Served>,
     changed: Condvar,
     stopped: AtomicBool,
@@ -40,7 +43,8 @@ impl Mock {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("the mock model cannot listen")?;
         let port = listener.local_addr()?.port();
         let shared = Arc::new(Shared {
-            reply: Mutex::new(Arc::new(Reply::message("ok"))),
+            replies: Mutex::new(VecDeque::from([Arc::new(Reply::message("ok"))])),
+            last_request: Mutex::default(),
             served: Mutex::default(),
             changed: Condvar::new(),
             stopped: AtomicBool::new(false),
@@ -56,7 +60,17 @@ impl Mock {
 
     /// Answers with this from now on.
     pub(crate) fn serve(&self, reply: Arc<Reply>) {
-        *lock(&self.shared.reply) = reply;
+        self.serve_in_turn(&[reply]);
+    }
+
+    /// Answers with each of these once, and with the last of them from then on.
+    pub(crate) fn serve_in_turn(&self, replies: &[Arc<Reply>]) {
+        *lock(&self.shared.replies) = replies.iter().cloned().collect();
+    }
+
+    /// The body of the newest request.
+    pub(crate) fn last_request(&self) -> Vec<u8> {
+        lock(&self.shared.last_request).clone()
     }
 
     pub(crate) fn served(&self) -> Served {
@@ -77,6 +91,13 @@ impl Mock {
         let seen = now.requests - before.requests;
         ensure!(seen == requests, "the model was asked {seen} times instead of {requests}");
         Ok(now.inside - before.inside)
+    }
+}
+
+impl Shared {
+    fn next_reply(&self) -> Option<Arc<Reply>> {
+        let mut replies = lock(&self.replies);
+        if replies.len() > 1 { replies.pop_front() } else { replies.front().cloned() }
     }
 }
 
@@ -111,8 +132,10 @@ fn converse(connection: &TcpStream, shared: &Shared) -> io::Result<()> {
     while let Some(request) = Request::read(&mut reader)? {
         if request.is_for_a_response() {
             let begun = Instant::now();
-            let reply = Arc::clone(&lock(&shared.reply));
-            writer.write_all(&reply.http)?;
+            *lock(&shared.last_request) = request.body;
+            if let Some(reply) = shared.next_reply() {
+                writer.write_all(&reply.http)?;
+            }
             let mut served = lock(&shared.served);
             served.requests += 1;
             served.inside += begun.elapsed();
@@ -131,12 +154,13 @@ fn converse(connection: &TcpStream, shared: &Shared) -> io::Result<()> {
 struct Request {
     verb: String,
     path: String,
+    body: Vec<u8>,
     /// The client closes the connection after this one.
     last: bool,
 }
 
 impl Request {
-    /// The next request, its body read and dropped, or nothing when the client is done.
+    /// The next request, or nothing when the client is done.
     fn read(reader: &mut impl BufRead) -> io::Result<Option<Self>> {
         let mut line = String::new();
         if reader.read_line(&mut line)? == 0 {
@@ -144,7 +168,7 @@ impl Request {
         }
         let mut words = line.split_ascii_whitespace().map(str::to_owned);
         let (verb, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let mut request = Self { verb, path, last: false };
+        let mut request = Self { verb, path, body: Vec::new(), last: false };
         let (mut length, mut chunked) = (0, false);
         loop {
             line.clear();
@@ -159,9 +183,9 @@ impl Request {
             }
         }
         if chunked {
-            while skip_chunk(reader)? {}
+            while read_chunk(reader, &mut request.body)? {}
         } else {
-            skip(reader, length)?;
+            read_body(reader, length, &mut request.body)?;
         }
         Ok(Some(request))
     }
@@ -186,17 +210,18 @@ impl Request {
     }
 }
 
-fn skip(reader: &mut impl BufRead, length: u64) -> io::Result<()> {
-    let read = io::copy(&mut reader.take(length), &mut io::sink())?;
-    if read == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+fn read_body(reader: &mut impl BufRead, length: u64, body: &mut Vec<u8>) -> io::Result<()> {
+    let read = reader.take(length).read_to_end(body)?;
+    if read as u64 == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// False after the chunk that ends the body.
-fn skip_chunk(reader: &mut impl BufRead) -> io::Result<bool> {
+fn read_chunk(reader: &mut impl BufRead, body: &mut Vec<u8>) -> io::Result<bool> {
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let size = u64::from_str_radix(line.trim(), 16).map_err(io::Error::other)?;
-    skip(reader, size + 2)?;
+    read_body(reader, size + 2, body)?;
+    body.truncate(body.len() - 2);
     Ok(size > 0)
 }
 
@@ -227,6 +252,18 @@ mod tests {
         assert_eq!(answer.matches("\"text\":\"hello\"").count(), 2);
         assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 2);
         mock.served_since(before, 2).expect("both were counted");
+        assert_eq!(mock.last_request(), b"{}");
+    }
+
+    #[test]
+    fn replies_come_in_turn_and_the_last_one_stays() {
+        let mock = Mock::start().expect("a port is free");
+        mock.serve_in_turn(&["first", "second"].map(|text| Arc::new(Reply::message(text))));
+        let post = "POST /v1/responses HTTP/1.1\r\nContent-Length: 2\r\n";
+        let answer = ask(&mock, &format!("{post}\r\n[]{post}\r\n{{}}{post}connection: close\r\n\r\n[]"));
+        assert_eq!(answer.matches("\"text\":\"first\"").count(), 1);
+        assert_eq!(answer.matches("\"text\":\"second\"").count(), 2);
+        assert_eq!(mock.last_request(), b"[]");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What /proc says about a server: its process tree, memory, processor time and executable.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -53,6 +55,27 @@ pub(crate) fn resident_mib(root: u32) -> f64 {
     (pages * rustix::param::page_size() as u64) as f64 / f64::from(1 << 20)
 }
 
+/// What is resident of this process, without its children, in MiB. Lets its peak start again from there.
+///
+/// A server may keep its own user from that; then its growth includes what it needed before, for a moment.
+pub(crate) fn forget_peak(pid: u32) -> Result<f64> {
+    let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
+    status_mib(pid, "VmRSS:")
+}
+
+/// The most that was resident of this process since then.
+pub(crate) fn peak_mib(pid: u32) -> Result<f64> {
+    status_mib(pid, "VmHWM:")
+}
+
+fn status_mib(pid: u32, field: &str) -> Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    let kib =
+        line.and_then(|line| line.split_ascii_whitespace().next()).with_context(|| format!("no {field}"))?;
+    Ok(kib.parse::<f64>()? / 1024.0)
+}
+
 /// Seconds of processor time the tree has used, in steps of a clock tick.
 pub(crate) fn cpu_seconds(root: u32) -> f64 {
     let ticks: u64 = tree(root).iter().filter_map(|pid| Stat::of(*pid)).map(|stat| stat.ticks).sum();
@@ -62,6 +85,7 @@ pub(crate) fn cpu_seconds(root: u32) -> f64 {
 /// The executable that does a server's work.
 #[derive(Debug, Clone)]
 pub(crate) struct Executable {
+    pub(crate) pid: u32,
     pub(crate) path: PathBuf,
     pub(crate) bytes: u64,
 }
@@ -71,13 +95,25 @@ pub(crate) struct Executable {
 pub(crate) fn executable(root: u32) -> Result<Executable> {
     let running: Vec<(u32, PathBuf)> = tree(root)
         .into_iter()
-        .filter_map(|pid| Some((pid, fs::read_link(format!("/proc/{pid}/exe")).ok()?)))
+        .filter_map(|pid| Some((pid, fs::read_link(format!("/proc/{pid}/exe")).ok().or_else(|| named(pid))?)))
         .collect();
     let native = running.iter().find(|(_, path)| !is_interpreter(path));
     let (pid, path) = native.or(running.first()).context("the server runs no executable")?;
-    // Asked through /proc: the file may have been replaced since it was started.
-    let bytes = fs::metadata(format!("/proc/{pid}/exe")).context("the executable cannot be looked at")?.len();
-    Ok(Executable { path: path.clone(), bytes })
+    // Asked through /proc if that is allowed: the file may have been replaced since it was started.
+    let found = fs::metadata(format!("/proc/{pid}/exe")).or_else(|_| fs::metadata(path));
+    let bytes = found.context("the executable cannot be looked at")?.len();
+    Ok(Executable { pid: *pid, path: path.clone(), bytes })
+}
+
+/// The program by its command line, which stays readable where a server closes the rest to its own user.
+fn named(pid: u32) -> Option<PathBuf> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let program = PathBuf::from(OsStr::from_bytes(line.split(|byte| *byte == 0).next()?));
+    if program.components().count() > 1 {
+        return fs::canonicalize(program).ok();
+    }
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).map(|folder| folder.join(&program)).find(|path| path.is_file())
 }
 
 fn is_interpreter(path: &std::path::Path) -> bool {
@@ -127,6 +163,21 @@ mod tests {
     }
 
     #[test]
+    fn a_program_is_known_by_its_command_line_too() {
+        let own = std::env::current_exe().expect("this test runs").canonicalize().expect("it has a file");
+        assert_eq!(named(std::process::id()), Some(own));
+        let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat");
+        std::io::Write::write_all(cat.stdin.as_mut().expect("piped"), b"x").expect("cat reads");
+        let mut byte = [0];
+        std::io::Read::read_exact(cat.stdout.as_mut().expect("piped"), &mut byte).expect("cat answers");
+        let found = named(cat.id());
+        drop(cat.stdin.take());
+        cat.wait().expect("cat ends");
+        assert!(found.is_some_and(|path| path.ends_with("cat")));
+        assert_eq!(named(u32::MAX), None);
+    }
+
+    #[test]
     fn interpreters_are_known_with_and_without_a_version() {
         for name in ["/usr/bin/node", "/usr/bin/python3.11", "/bin/sh"] {
             assert!(is_interpreter(Path::new(name)), "{name}");
@@ -139,5 +190,10 @@ mod tests {
         let own = std::process::id();
         assert!(resident_mib(own) > 0.5);
         assert!(cpu_seconds(own) >= 0.0);
+        let before = forget_peak(own).expect("this process has memory");
+        let ballast = std::hint::black_box(vec![1_u8; 48 << 20]);
+        drop(ballast);
+        let after = peak_mib(own).expect("this process has memory");
+        assert!(after - before > 24.0, "{before} {after}");
     }
 }

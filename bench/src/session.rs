@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::command::ServerCommand;
-use crate::home::Home;
+use crate::home::{Home, SandboxMode};
 use crate::mock::Mock;
 use crate::sse::Reply;
 use crate::workload::Workload;
@@ -48,7 +48,11 @@ pub(crate) struct TurnTimes {
 
 impl Bench<'_> {
     pub(crate) fn home(&self) -> Result<Home> {
-        Home::create(self.work, self.mock.port())
+        self.home_with(SandboxMode::FullAccess)
+    }
+
+    pub(crate) fn home_with(&self, sandbox: SandboxMode) -> Result<Home> {
+        Home::create(self.work, self.mock.port(), sandbox)
     }
 
     pub(crate) fn start(&self, command: &ServerCommand, home: &Home) -> Result<Session> {
@@ -75,13 +79,42 @@ impl Bench<'_> {
         text: &str,
         reply: &Arc<Reply>,
     ) -> Result<TurnTimes> {
-        self.mock.serve(Arc::clone(reply));
+        self.turn_of(session, thread, text, &[Arc::clone(reply)])
+    }
+
+    /// A turn that asks the model once for each of these replies and ends with the last one's text.
+    fn turn_of(
+        &self,
+        session: &mut Session,
+        thread: &str,
+        text: &str,
+        replies: &[Arc<Reply>],
+    ) -> Result<TurnTimes> {
+        let last = replies.last().context("a turn without replies")?;
+        self.mock.serve_in_turn(replies);
         let before = self.mock.served();
         let begun = Instant::now();
         let request = session.begin_turn(thread, text)?;
-        let end = session.end_turn(thread, request, reply)?;
-        let inside_the_model = self.mock.served_since(before, 1)?;
+        let end = session.end_turn(thread, request, last)?;
+        let inside_the_model = self.mock.served_since(before, replies.len())?;
         Ok(TurnTimes { wall: end - begun, inside_the_model })
+    }
+
+    /// A turn in which the model has this command run and then says "ok". The number makes the call's id.
+    pub(crate) fn command_turn(
+        &self,
+        session: &mut Session,
+        thread: &str,
+        number: usize,
+        command: &str,
+    ) -> Result<TurnTimes> {
+        let call_id = format!("call_{number}");
+        // The longest wait there is: a command that has not ended by then is one that was not run.
+        let arguments = json!({"cmd": command, "yield_time_ms": 30_000});
+        let replies = [Reply::call(&call_id, "exec_command", &arguments), Reply::message("ok")];
+        let times = self.turn_of(session, thread, "run it", &replies.map(Arc::new))?;
+        check_success(&self.mock.last_request(), &call_id)?;
+        Ok(times)
     }
 }
 
@@ -117,6 +150,43 @@ impl Session {
     }
 }
 
+/// Whether the model was told that the command of this call ended well.
+fn check_success(request: &[u8], call_id: &str) -> Result<()> {
+    let request: Value = serde_json::from_slice(request).context("the last request is not JSON")?;
+    let items = request["input"].as_array().context("the last request has no input")?;
+    let output = items
+        .iter()
+        .find(|item| item["type"] == "function_call_output" && item["call_id"] == call_id)
+        .with_context(|| format!("the model was told nothing about {call_id}"))?["output"]
+        .to_string();
+    let beginning: String = output.chars().take(300).collect();
+    ensure!(output.contains("Process exited with code 0"), "the command did not end well: {beginning}");
+    Ok(())
+}
+
 pub(crate) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(output: &Value, words: &str) {
+        let item = json!({"type": "function_call_output", "call_id": "call_1", "output": output});
+        let request = json!({"input": [{"type": "message"}, item]}).to_string();
+        let outcome = check_success(request.as_bytes(), "call_1").map_err(|error| error.to_string());
+        assert!(outcome.as_ref().err().map_or("", String::as_str).starts_with(words), "{outcome:?}");
+        assert_eq!(outcome.is_ok(), words.is_empty());
+    }
+
+    #[test]
+    fn only_an_exit_with_zero_counts() {
+        check(&json!("Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n"), "");
+        check(&json!("Process exited with code 1\n"), "the command did not end well");
+        check(&json!("Process running with session ID 3\n"), "the command did not end well");
+        check(&Value::Null, "the command did not end well");
+        let other = check_success(br#"{"input":[]}"#, "call_1").expect_err("nothing was told");
+        assert_eq!(other.to_string(), "the model was told nothing about call_1");
+    }
 }

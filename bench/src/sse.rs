@@ -36,6 +36,16 @@ impl Reply {
         Self { http: event_stream(body.as_bytes(), None), text, deltas: 0 }
     }
 
+    /// One call of a tool. Nothing is said yet.
+    pub(crate) fn call(call_id: &str, tool: &str, arguments: &Value) -> Self {
+        let mut body = created();
+        let arguments = arguments.to_string();
+        let call = json!({"type": "function_call", "call_id": call_id, "name": tool, "arguments": arguments});
+        push(&mut body, &json!({"type": "response.output_item.done", "item": call}));
+        push(&mut body, &completed());
+        Self { http: event_stream(body.as_bytes(), None), text: "".into(), deltas: 0 }
+    }
+
     /// One message in so many deltas, framed in HTTP chunks of so many bytes or in one. No two deltas are alike, so
     /// a lost, doubled or swapped one changes the text.
     pub(crate) fn stream(deltas: usize, chunk: Option<NonZeroUsize>) -> Self {
@@ -153,5 +163,14 @@ mod tests {
         let item = "response.output_item.done";
         assert_eq!(kinds, ["response.created", item, item, "response.completed"]);
         assert_eq!((&*reply.text, reply.deltas), ("second", 0));
+    }
+
+    #[test]
+    fn a_call_carries_its_arguments_as_text() {
+        let arguments = json!({"cmd": "echo \"a b\""});
+        let events = events(&Reply::call("call_1", "exec_command", &arguments));
+        let call = &events[1]["item"];
+        assert_eq!((&call["type"], &call["call_id"]), (&json!("function_call"), &json!("call_1")));
+        assert_eq!(call["arguments"].as_str(), Some(&*arguments.to_string()));
     }
 }

@@ -9,6 +9,8 @@ pub(crate) struct Workload {
     pub(crate) threads: usize,
     /// Turns without tools in a row.
     pub(crate) turns: usize,
+    /// Turns with one command in a row.
+    pub(crate) execs: usize,
     /// Deltas of the one long stream.
     pub(crate) deltas: usize,
     /// Short threads in the store.
@@ -21,6 +23,8 @@ pub(crate) struct Workload {
     pub(crate) streams: usize,
     /// Deltas of each of them.
     pub(crate) deltas_per_stream: usize,
+    /// What the talkative command writes.
+    pub(crate) output_bytes: usize,
 }
 
 impl Workload {
@@ -29,12 +33,14 @@ impl Workload {
         Self {
             threads: part(50, 2),
             turns: part(10, 2),
+            execs: part(10, 2),
             deltas: part(20_000, 1),
             stored: part(1_000, 2),
             long_turns: part(20, 2),
             messages_per_turn: part(100, 1),
             streams: part(20, 2),
             deltas_per_stream: part(500, 1),
+            output_bytes: part(400_000_000, 1_000_000),
         }
     }
 
@@ -45,9 +51,11 @@ impl Workload {
 
     pub(crate) fn to_json(self) -> Value {
         json!({
-            "threads": self.threads, "turns": self.turns, "deltas": self.deltas, "stored": self.stored_in_all(),
+            "threads": self.threads, "turns": self.turns, "execs": self.execs, "deltas": self.deltas,
+            "stored": self.stored_in_all(),
             "long_turns": self.long_turns, "messages_per_turn": self.messages_per_turn,
-            "streams": self.streams, "deltas_per_stream": self.deltas_per_stream
+            "streams": self.streams, "deltas_per_stream": self.deltas_per_stream,
+            "output_bytes": self.output_bytes
         })
     }
 }
@@ -62,12 +70,16 @@ mod tests {
         assert_eq!(full.long_turns * full.messages_per_turn, 2_000);
         assert_eq!((full.deltas, full.stored, full.threads), (20_000, 1_000, 50));
         assert_eq!((full.streams, full.deltas_per_stream), (20, 500));
+        assert_eq!((full.turns, full.execs, full.output_bytes), (10, 10, 400_000_000));
     }
 
     #[test]
     fn a_smoke_run_still_does_every_kind_of_work() {
         let least = Workload::scaled(1_000_000);
-        assert!(least.threads > 1 && least.turns > 1 && least.streams > 1 && least.stored > 1);
+        assert!(
+            least.threads > 1 && least.turns > 1 && least.execs > 1 && least.streams > 1 && least.stored > 1
+        );
+        assert!(least.output_bytes >= 1_000_000);
         assert!(least.deltas > 0 && least.messages_per_turn > 0 && least.deltas_per_stream > 0);
     }
 }

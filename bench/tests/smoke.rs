@@ -76,7 +76,7 @@ fn run_commands(servers: &[String], arguments: &str) -> Run {
 
 #[test]
 fn what_a_server_does_slowly_shows_in_the_right_metric() {
-    let slow = "--slow-initialize-ms 60 --slow-turn-ms 40 --ballast-mib 48 --merge 50";
+    let slow = "--slow-initialize-ms 60 --slow-turn-ms 40 --slow-command-ms 40 --ballast-mib 48 --merge 50";
     let run = run(&["", slow], "--scale 50 --reps 2");
     assert_eq!(run.failures(), Vec::<String>::new(), "{}", run.stderr());
     assert!(run.output.status.success());
@@ -90,6 +90,9 @@ fn what_a_server_does_slowly_shows_in_the_right_metric() {
         assert!((44.0..60.0).contains(&added), "{key}: {added}");
     }
     assert!(run.median("turn_ms", "s1") >= 40.0);
+    for key in ["exec_ms", "sandboxed_exec_ms", "output_wall_ms"] {
+        assert!(run.median(key, "s1") >= 80.0, "the turn and the command both wait");
+    }
     assert!(run.median("stream_wall_ms", "s1") >= 40.0);
     assert!(
         run.median("concurrent_wall_ms", "s1") >= 80.0,
@@ -132,6 +135,10 @@ const NOTICED: &[(&str, &str, &str)] = &[
     ("--refuse-turns", "list", "turn/start is refused"),
     ("--skip-model", "turn", "the model was asked 0 times instead of 1"),
     ("--skip-model", "stream", "the message is not the model's"),
+    ("--fail-commands", "exec", "the command did not end well"),
+    ("--fail-commands", "sandboxed-exec", "the command did not end well"),
+    ("--fail-commands", "output", "the command did not end well"),
+    ("--skip-commands", "exec", "the model was asked 1 times instead of 2"),
     ("--lose-items", "resume", "came back right"),
     ("--die", "turn", "the fake dies as asked"),
 ];
@@ -154,6 +161,16 @@ fn a_thread_that_is_not_listed_is_counted_and_misses_the_goal() {
     assert_eq!((run.median("listed", "s0") as usize, run.median("listed", "s1") as usize), (11, 10));
     assert_eq!(run.goal("listed")["outcome"], "fail");
     assert_eq!(run.goal("listed")["reached"], 10.0);
+}
+
+#[test]
+fn output_that_is_kept_shows_and_misses_the_goal() {
+    let run = run(&["", "--hoard-output"], "--scale 8 --reps 1 --only output --goals");
+    assert_eq!(run.failures(), Vec::<String>::new(), "{}", run.stderr());
+    let kept = 50_000_000.0 / f64::from(1 << 20);
+    assert!(run.median("output_growth_mib", "s0") < 8.0);
+    assert!(run.median("output_growth_mib", "s1") >= kept - 1.0);
+    assert_eq!(run.goal("output_growth_mib")["outcome"], "fail");
 }
 
 #[test]

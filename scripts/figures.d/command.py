@@ -8,12 +8,21 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import approvals
+import bypasses
+import executions
 import flood
 import frames
+import honesty
+import hygiene
 import kills
 import large_line
+import large_output
 import one_writer
+import patches
+import repository
 import salvage
+import secrets_kept
 import slow_reader
 import storage
 from report import Outcome, Result, Run, Skipped, progress, table
@@ -25,9 +34,18 @@ FIGURES: dict[str, tuple[str, Callable[[Run], Outcome]]] = {
     "G3": ("20,000 requests at once: 20,000 answers", flood.measure),
     "G4": ("120 MB stream, reader stopped 60 s: RSS +64 MB at most", slow_reader.measure),
     "G5": ("7 x 50 + 1,000 kills: 0 lost, 0 torn", kills.measure),
+    "G6": ("broken streams, reconnects, kills: 0 commands run twice", executions.measure),
+    "G7": ("kills: every effect has an intent, unknown ends say so", honesty.measure),
     "G8": ("storage faults: 0 false `completed`, 0 lost, no restart", storage.measure),
     "G9": ("corrupted journals: 0 crashes, 99 % kept, losses told", salvage.measure),
     "G10": ("two-server races: 1 writer, takeover within 2 s", one_writer.measure),
+    "G11": ("14 kinds of answers x 100: 0 unapproved executions", approvals.measure),
+    "G13": ("patches: 0 writes outside, 0 to protected files", patches.measure),
+    "G14": ("disguised commands: 0 run unasked outside the sandbox", bypasses.measure),
+    "G15": ("hostile repositories: the server runs 0 helpers", repository.measure),
+    "G16": ("20 planted secrets: 0 found", secrets_kept.measure),
+    "G18": ("0 processes left after 1 s, 512 at most", hygiene.measure),
+    "G19": ("400 MB output: RSS +32 MB, model 16 KB, client 1 MB", large_output.measure),
 }
 
 
@@ -72,7 +90,7 @@ def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure the reliability figures of an app-server binary.")
     parser.add_argument("--binary", type=Path, required=True, help="run as `BINARY app-server`")
     parser.add_argument("--only", type=names, default=list(FIGURES), metavar="G1,G3", help="which figures")
-    parser.add_argument("--quick", action="store_true", help="smaller counts, about a minute in all")
+    parser.add_argument("--quick", action="store_true", help="smaller counts, one to two minutes in all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there, too")
     parser.add_argument("--seed", type=int, default=1, help="of random kill points and corruptions")
     parser.add_argument("--folder", type=Path, help="where the temporary state folders go")

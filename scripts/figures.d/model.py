@@ -2,8 +2,9 @@
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -26,6 +27,20 @@ class Plan:
     flood: int = 0
     # Stops after the first delta until the gate is opened.
     gate: bool = False
+    # Shell commands, each called for when the one before has an output.
+    commands: tuple[str, ...] = ()
+    # The tool they are called with.
+    shell: str = "exec_command"
+    # All of them in one response instead.
+    together: bool = False
+    # Arguments of each call besides the command.
+    options: Json = field(default_factory=dict)
+    # A patch to apply before the commands.
+    patch: str = ""
+    # Where the stream of the first, second … request breaks: "refuse", "head", "created", "item", or "" for nowhere.
+    breaks: tuple[str, ...] = ()
+    # Sends every call twice under one id.
+    twice: bool = False
 
     def text(self) -> str:
         return json.dumps({"plan": asdict(self)}, separators=(",", ":"))
@@ -33,6 +48,20 @@ class Plan:
     def answer(self) -> str:
         words = f"answer of {self.name} "
         return words + '\u00fc\u2713 "x\\ ' * ((self.size - len(words)) // 7)
+
+    def call_id(self, index: int) -> str:
+        return f"call-{self.name}-{index}"
+
+    def calls(self) -> list[Json]:
+        """What the model calls for, in order."""
+        calls: list[Json] = []
+        if self.patch:
+            calls.append({"type": "custom_tool_call", "name": "apply_patch", "input": self.patch})
+        for command in self.commands:
+            key = "cmd" if self.shell == "exec_command" else "command"
+            arguments = json.dumps({key: command, **self.options})
+            calls.append({"type": "function_call", "name": self.shell, "arguments": arguments})
+        return [{**call, "call_id": self.call_id(index)} for index, call in enumerate(calls)]
 
     def seen(self) -> str:
         """What the client's tool says."""
@@ -57,8 +86,11 @@ def flood_text(message: int) -> str:
 class Model:
     """Serves until closed. `bodies` holds the last request of each turn, by the name of its plan."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep: bool = False) -> None:
         self.bodies: dict[str, Json] = {}
+        self.asked: Counter[str] = Counter()
+        # Head and body of every request, if they are to be kept.
+        self.received: list[str] | None = [] if keep else None
         self.gate = threading.Event()
         self.streamed = 0
         model = self
@@ -71,8 +103,16 @@ class Model:
                 self.answer("application/json", iter([b'{"object":"list","data":[],"models":[]}']))
 
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                self.answer("text/event-stream", model.stream(body))
+                text = self.rfile.read(int(self.headers["content-length"]))
+                if model.received is not None:
+                    model.received.append(f"{self.path}\n{self.headers}{text.decode()}")
+                body = json.loads(text)
+                plan, outputs = _read(body["input"])
+                if model.next_break(plan) == "refuse":
+                    model.asked[plan.name] += 1
+                    self.send_error(500)
+                else:
+                    self.answer("text/event-stream", model.stream(body, plan, outputs))
 
             def answer(self, kind: str, pieces: Iterator[bytes]) -> None:
                 self.send_response(200)
@@ -82,8 +122,8 @@ class Model:
                     for piece in pieces:
                         self.wfile.write(piece)
                         model.streamed += len(piece)
-                except OSError:
-                    pass  # The server under test was killed, as it often is here.
+                except (OSError, Broken):
+                    pass  # Either side may be gone: the server under test is often killed here.
 
         class Server(ThreadingHTTPServer):
             daemon_threads = True
@@ -96,18 +136,29 @@ class Model:
         self.port = int(self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
-    def stream(self, body: Json) -> Iterator[bytes]:
-        plan, has_output = _read(body["input"])
+    def next_break(self, plan: Plan) -> str:
+        """Where the stream that is asked for next will break."""
+        return plan.breaks[self.asked[plan.name]] if self.asked[plan.name] < len(plan.breaks) else ""
+
+    def stream(self, body: Json, plan: Plan, outputs: set[str]) -> Iterator[bytes]:
+        where = self.next_break(plan)
+        self.asked[plan.name] += 1
         self.bodies[plan.name] = body
+        _break_if(where == "head")
         yield _event({"type": "response.created", "response": {"id": f"resp-{plan.name}"}})
+        _break_if(where == "created")
         if plan.gate and not plan.tool:
             self.gate.wait(GATE_SECONDS)
         if plan.flood:
             yield from _flood(plan.flood)
-        elif plan.tool and not has_output:
+        elif plan.tool and not outputs:
             yield from self._call(plan)
+        elif left := [call for call in plan.calls() if call["call_id"] not in outputs]:
+            for call in left if plan.together else left[:1]:
+                yield from [_event({"type": "response.output_item.done", "item": call})] * (1 + plan.twice)
         else:
             yield from _message(f"msg-{plan.name}", plan.answer())
+        _break_if(where == "item")
         usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
         yield _event({"type": "response.completed", "response": {"id": f"resp-{plan.name}", "usage": usage}})
 
@@ -122,6 +173,15 @@ class Model:
         self.gate.set()
         self._server.shutdown()
         self._server.server_close()
+
+
+class Broken(Exception):
+    """The stream ends here, as asked."""
+
+
+def _break_if(is_asked: bool) -> None:
+    if is_asked:
+        raise Broken
 
 
 def _event(event: Json) -> bytes:
@@ -166,14 +226,15 @@ def _flood(size: int) -> Iterator[bytes]:
         yield _event({"type": "response.output_item.done", "item": {**head, "content": content}})
 
 
-def _read(items: list[Json]) -> tuple[Plan, bool]:
-    """The newest plan in the input, and whether its call has an output already."""
-    has_output = False
+def _read(items: list[Json]) -> tuple[Plan, set[str]]:
+    """The newest plan in the input, and which of its calls have an output already."""
+    outputs: set[str] = set()
     for item in reversed(items):
-        has_output |= item.get("type") == "function_call_output"
+        if item.get("type") in ("function_call_output", "custom_tool_call_output"):
+            outputs.add(item["call_id"])
         if item.get("role") != "user":
             continue
         for part in item["content"]:
             if part.get("text", "").startswith('{"plan":'):
-                return Plan(**json.loads(part["text"])["plan"]), has_output
-    return Plan("unknown"), has_output
+                return Plan(**json.loads(part["text"])["plan"]), outputs
+    return Plan("unknown"), outputs

@@ -1,225 +1,79 @@
-"""One app-server process and the client's end of its pipes."""
+"""App-server processes, and the folders they keep their state in."""
 
-import json
 import os
 import signal
+import socket
 import subprocess
-import threading
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from model import TOOL, Model, Plan
+from client import PING, SECONDS, Client, Refused, Silence, until
+from model import Model
 from report import Json
 
-SECONDS = 30.0
-# The cheapest request there is: shows that the connection lives.
-PING = "thread/loaded/list"
+__all__ = ["PING", "SECONDS", "Client", "Refused", "Server", "Silence", "Socket", "make_home", "until"]
 CONFIG = """model = "mock-model"
 model_provider = "mock"
-approval_policy = "never"
-sandbox_mode = "danger-full-access"
+approval_policy = "{approval}"
+sandbox_mode = "{sandbox}"
 
 [model_providers.mock]
 name = "mock"
 base_url = "http://127.0.0.1:{port}/v1"
 wire_api = "responses"
-request_max_retries = 0
-stream_max_retries = 0
+request_max_retries = {retries}
+stream_max_retries = {retries}
 supports_websockets = false
-"""
+{more}"""
 
 
-class Silence(Exception):
-    """What was waited for did not come."""
-
-
-class Refused(Exception):
-    """The server answered with an error."""
-
-
-def make_home(folder: Path, model: Model) -> Path:
+def make_home(
+    folder: Path,
+    model: Model,
+    approval: str = "never",
+    sandbox: str = "danger-full-access",
+    retries: int = 0,
+    more: str = "",
+) -> Path:
     """A state folder whose provider is the model."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.toml").write_text(CONFIG.format(port=model.port))
+    values = {"port": model.port, "approval": approval, "sandbox": sandbox, "retries": retries, "more": more}
+    (folder / "config.toml").write_text(CONFIG.format(**values))
     return folder
 
 
-class Server:
-    """Starts the process. Everything it says is kept in `heard`, in order."""
+class Server(Client):
+    """Starts the process and talks to it over its pipes."""
 
-    def __init__(self, binary: Path, home: Path, on_message: Callable[[Json], None] | None = None) -> None:
+    def __init__(
+        self,
+        binary: Path,
+        home: Path,
+        on_message: Callable[[Json], None] | None = None,
+        variables: dict[str, str] | None = None,
+        listen: Path | None = None,
+        cwd: Path | None = None,
+    ) -> None:
         environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(home), "LANG": "C.UTF-8", "TZ": "Etc/UTC"}
-        environment |= {"CODEX_HOME": str(home), "OARLOCK_HOME": str(home)}
+        environment |= {"CODEX_HOME": str(home), "OARLOCK_HOME": str(home)} | (variables or {})
         self.errors = home.parent / f"{home.name}.stderr"
         with self.errors.open("ab") as errors:
             self.process = subprocess.Popen(
-                [str(binary), "app-server"],
+                [str(binary), "app-server", *(["--listen", f"unix://{listen}"] if listen else [])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=environment,
-                cwd=home.parent,
+                cwd=cwd or home.parent,
                 bufsize=0,
                 # Python ignores the signal of a file that grows too large, and so must the server: it then gets an
                 # error instead. Only the measurement of storage faults sends any.
                 restore_signals=False,
             )
         self.pid = self.process.pid
-        self.heard: list[Json] = []
-        self.sent: dict[int, tuple[str, Json]] = {}
-        self.reading = threading.Event()
-        self.reading.set()
-        self._on_message = on_message
-        self._changed = threading.Condition()
-        self._answers: dict[Any, list[Json]] = {}
-        self._next_id = 1
-        self._is_over = False
-        self._writing = threading.Lock()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        pipe = self.process.stdout
-        assert pipe is not None
-        rest = b""
-        while True:
-            self.reading.wait()
-            try:
-                piece = os.read(pipe.fileno(), 1 << 18)
-            except OSError:
-                piece = b""
-            if not piece:
-                break
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in lines:
-                self._hear(json.loads(line), len(line))
-        with self._changed:
-            self._is_over = True
-            self._changed.notify_all()
-
-    def _hear(self, message: Json, length: int) -> None:
-        if self._on_message:
-            self._on_message(message)
-        if message.get("method") == "item/tool/call":
-            self._use_tool(message)
-        message["#bytes"] = length
-        with self._changed:
-            self.heard.append(message)
-            if "method" not in message:
-                self._answers.setdefault(message.get("id"), []).append(message)
-            self._changed.notify_all()
-
-    def _use_tool(self, message: Json) -> None:
-        name = message["params"]["callId"].removeprefix("call-")
-        content = [{"type": "inputText", "text": Plan(name).seen()}]
-        try:
-            self.write(json.dumps({"id": message["id"], "result": {"contentItems": content, "success": True}}))
-        except OSError:
-            pass  # Killed between asking and being told.
-
-    # ---- sending ----
-
-    def write(self, line: str | bytes) -> None:
-        """One line, its newline added."""
-        self.write_raw((line.encode() if isinstance(line, str) else line) + b"\n")
-
-    def write_raw(self, data: bytes) -> None:
-        pipe = self.process.stdin
-        assert pipe is not None
-        with self._writing:
-            left = memoryview(data)
-            while left:
-                left = left[os.write(pipe.fileno(), left) :]
-
-    def send(self, method: str, params: Json | None = None) -> int:
-        with self._changed:
-            number, self._next_id = self._next_id, self._next_id + 1
-        self.sent[number] = (method, params or {})
-        self.write(json.dumps({"id": number, "method": method, "params": params or {}}))
-        return number
-
-    def ask(self, method: str, params: Json | None = None, seconds: float = SECONDS) -> Json:
-        """The whole answer, whether a result or an error."""
-        return self.answer(self.send(method, params), seconds)
-
-    def result(self, method: str, params: Json | None = None, seconds: float = SECONDS) -> Json:
-        answer = self.ask(method, params, seconds)
-        if "error" in answer:
-            raise Refused(f"{method}: {answer['error']}")
-        result: Json = answer["result"]
-        return result
-
-    def initialize(self) -> "Server":
-        client = {"name": "figures", "title": None, "version": "0"}
-        self.result("initialize", {"clientInfo": client, "capabilities": {"experimentalApi": True}})
-        self.write('{"method":"initialized"}')
-        return self
-
-    def ping(self, seconds: float = SECONDS) -> None:
-        self.result(PING, {}, seconds)
-
-    # ---- waiting ----
-
-    def answer(self, number: Any, seconds: float = SECONDS) -> Json:
-        self.wait(lambda: number in self._answers, f"the answer to {number} {self.sent.get(number)}", seconds)
-        return self._answers[number][-1]
-
-    def answers(self, number: Any) -> list[Json]:
-        with self._changed:
-            return list(self._answers.get(number, []))
-
-    def notification(self, method: str, since: int = 0, seconds: float = SECONDS, **params: Any) -> Json:
-        """The first of this name from `since` on whose params have these values; `turn__id` is the id of the turn."""
-        position = since
-
-        def found() -> bool:
-            nonlocal position
-            while position < len(self.heard):
-                message = self.heard[position]
-                if message.get("method") == method and _fits(message.get("params") or {}, params):
-                    return True
-                position += 1
-            return False
-
-        self.wait(found, f"{method} {params}", seconds)
-        return self.heard[position]
-
-    def wait(self, condition: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: condition() or self._is_over, seconds)
-            if not condition():
-                why = "the server ended" if self._is_over else f"nothing in {seconds:g} s"
-                raise Silence(f"{what}: {why}")
-
-    # ---- threads and turns ----
-
-    def start_thread(self) -> str:
-        schema = {"type": "object", "properties": {}}
-        tools = [{"name": TOOL, "description": "Look.", "inputSchema": schema}]
-        thread: Json = self.result("thread/start", {"cwd": str(self.errors.parent), "dynamicTools": tools})["thread"]
-        return str(thread["id"])
-
-    def send_turn(self, thread: str, plan: Plan) -> int:
-        return self.send("turn/start", {"threadId": thread, "input": [{"type": "text", "text": plan.text()}]})
-
-    def turn(self, thread: str, plan: Plan, seconds: float = SECONDS) -> Json:
-        """Runs a turn to its end, whatever that is."""
-        since = len(self.heard)
-        answer = self.answer(self.send_turn(thread, plan), seconds)
-        if "error" in answer:
-            raise Refused(f"turn/start: {answer['error']}")
-        ended = self.notification(
-            "turn/completed", since, seconds, threadId=thread, turn__id=answer["result"]["turn"]["id"]
-        )
-        turn: Json = ended["params"]["turn"]
-        return turn
-
-    def read(self, thread: str) -> Json:
-        """The thread with its turns, from the record."""
-        read: Json = self.result("thread/read", {"threadId": thread, "includeTurns": True})["thread"]
-        return read
+        assert self.process.stdin is not None and self.process.stdout is not None
+        super().__init__(self.process.stdout, self.process.stdin, str(home.parent), on_message)
 
     # ---- the process ----
 
@@ -234,8 +88,12 @@ class Server:
         raise Silence(f"{field} of process {self.pid}")
 
     def forget_peak(self) -> int:
-        """Lets `VmHWM` start again from what is used now, which is handed back."""
-        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+        """Lets `VmHWM` start again from what is used now, which is handed back.
+
+        A server may keep its own user from that; its growth then includes what it needed before, for a moment.
+        """
+        with suppress(PermissionError):
+            Path(f"/proc/{self.pid}/clear_refs").write_text("5")
         return self.memory("VmRSS")
 
     def kill(self) -> None:
@@ -276,21 +134,28 @@ class Server:
             self.kill()
 
 
-def _fits(params: Json, wanted: Json) -> bool:
-    for name, value in wanted.items():
-        found: Any = params
-        for step in name.split("__"):
-            found = found.get(step) if isinstance(found, dict) else None
-        if found != value:
-            return False
-    return True
+class Socket(Client):
+    """One more connection, to a server that listens."""
 
+    def __init__(self, path: Path, cwd: Path, on_message: Callable[[Json], None] | None = None) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        if not until(lambda: self._connect(path), SECONDS):
+            raise Silence(f"nobody listens on {path}")
+        super().__init__(self._socket, self._socket, str(cwd), on_message)
 
-def until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Polls what the server does not announce."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
+    def _connect(self, path: Path) -> bool:
+        return self._socket.connect_ex(str(path)) == 0
+
+    def close(self) -> None:
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # The server closed it first.
+        self._reader.join(SECONDS)
+        self._socket.close()
+
+    def __enter__(self) -> "Socket":
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()

@@ -70,11 +70,19 @@ def no_more_files() -> Fault:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
     def begin(server: Server, home: Path) -> None:
-        limit(server, resource.RLIMIT_NOFILE, max(int(name) for name in os.listdir(f"/proc/{server.pid}/fd")) + 1)
+        limit(server, resource.RLIMIT_NOFILE, first_beyond(server.pid))
 
     return Fault(
         "no more files", begin, lambda server, _: limit(server, resource.RLIMIT_NOFILE, before), stops_turns=False
     )
+
+
+def first_beyond(pid: int) -> int:
+    """The first number that no open file has. Where one may not look, no number at all is left."""
+    try:
+        return max(int(name) for name in os.listdir(f"/proc/{pid}/fd")) + 1
+    except PermissionError:
+        return 3
 
 
 def limit(server: Server, kind: int, value: int) -> None:

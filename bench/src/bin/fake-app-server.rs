@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -33,6 +34,18 @@ struct Flaws {
     /// Wait before asking the model.
     #[arg(long, default_value_t = 0)]
     slow_turn_ms: u64,
+    /// Wait before running a command.
+    #[arg(long, default_value_t = 0)]
+    slow_command_ms: u64,
+    /// Say that every command ended badly.
+    #[arg(long)]
+    fail_commands: bool,
+    /// Answer for the model instead of running its command.
+    #[arg(long)]
+    skip_commands: bool,
+    /// Keep all that a command writes.
+    #[arg(long)]
+    hoard_output: bool,
     /// Hold on to this much memory.
     #[arg(long, default_value_t = 0)]
     ballast_mib: usize,
@@ -60,6 +73,15 @@ struct Flaws {
     /// End in the middle of a turn.
     #[arg(long)]
     die: bool,
+}
+
+/// What the model says in one reply.
+#[derive(Default)]
+struct Said {
+    deltas: Vec<String>,
+    texts: Vec<String>,
+    /// The id and the command of its call.
+    call: Option<(String, String)>,
 }
 
 struct Server {
@@ -143,8 +165,7 @@ impl Server {
             let turn = json!({"status": "failed", "error": {"message": "as asked"}});
             return self.notify("turn/completed", &json!({"threadId": thread, "turn": turn}));
         }
-        let (deltas, texts) =
-            if self.flaws.skip_model { (vec![], vec!["ok".to_owned()]) } else { self.ask_model()? };
+        let Said { deltas, texts, .. } = self.converse()?;
         // Written by hand, as they are read: with little work of its own, the fake shows what the driver can take.
         let head = r#"{"method":"item/agentMessage/delta","params":{"threadId":""#;
         for (index, delta) in deltas.chunks(self.flaws.merge.max(1)).enumerate() {
@@ -165,8 +186,44 @@ impl Server {
         self.notify("turn/completed", &json!({"threadId": thread, "turn": turn}))
     }
 
-    /// The deltas and the whole messages of one reply.
-    fn ask_model(&self) -> Result<(Vec<String>, Vec<String>)> {
+    /// Asks the model until it says something instead of calling for a command.
+    fn converse(&self) -> Result<Said> {
+        let ok = || Said { texts: vec!["ok".to_owned()], ..Said::default() };
+        if self.flaws.skip_model {
+            return Ok(ok());
+        }
+        let mut input = Vec::new();
+        loop {
+            let said = self.ask_model(&json!({"input": input}))?;
+            let Some((call_id, command)) = &said.call else { return Ok(said) };
+            if self.flaws.skip_commands {
+                return Ok(ok());
+            }
+            let output = format!("Process exited with code {}\nOutput:\n", self.run_command(command)?);
+            input.push(json!({"type": "function_call_output", "call_id": call_id, "output": output}));
+        }
+    }
+
+    /// Its exit code.
+    fn run_command(&self, command: &str) -> Result<i32> {
+        thread::sleep(Duration::from_millis(self.flaws.slow_command_ms));
+        if self.flaws.fail_commands {
+            return Ok(1);
+        }
+        let mut shell = Command::new("sh").args(["-c", command]).stdout(Stdio::piped()).spawn()?;
+        let mut output = shell.stdout.take().context("piped")?;
+        if self.flaws.hoard_output {
+            let mut hoard = Vec::new();
+            output.read_to_end(&mut hoard)?;
+            drop(std::hint::black_box(hoard));
+        } else {
+            io::copy(&mut output, &mut io::sink())?;
+        }
+        Ok(shell.wait()?.code().unwrap_or(-1))
+    }
+
+    /// One request and its reply.
+    fn ask_model(&self, request: &Value) -> Result<Said> {
         let configuration = fs::read_to_string(self.home.join("config.toml"))?;
         let base = configuration
             .lines()
@@ -174,21 +231,29 @@ impl Server {
         let (address, path) = base.and_then(|base| base.split_once('/')).context("no base_url")?;
         let mut connection = TcpStream::connect(address)?;
         let head = format!("POST /{path}/responses HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n");
-        connection.write_all(format!("{head}content-length: 2\r\n\r\n{{}}").as_bytes())?;
+        let request = request.to_string();
+        let length = request.len();
+        connection.write_all(format!("{head}content-length: {length}\r\n\r\n{request}").as_bytes())?;
         let body = read_chunked(&mut BufReader::new(connection))?;
-        let (mut deltas, mut texts) = (Vec::new(), Vec::new());
+        let mut said = Said::default();
         for data in body.lines().filter_map(|line| line.strip_prefix("data: ")) {
             if data.starts_with(r#"{"type":"response.output_text.delta""#) {
                 // The mock's deltas need no escapes, and the text is the last field.
                 let (_, text) = data.rsplit_once(r#""delta":""#).context("no delta")?;
-                deltas.push(text.strip_suffix(r#""}"#).context("a delta that goes on")?.to_owned());
+                said.deltas.push(text.strip_suffix(r#""}"#).context("a delta that goes on")?.to_owned());
             } else if data.starts_with(r#"{"type":"response.output_item.done""#) {
                 let event: Value = serde_json::from_str(data)?;
-                let text = &event["item"]["content"][0]["text"];
-                texts.push(text.as_str().unwrap_or_default().to_owned());
+                let item = &event["item"];
+                if item["type"] == "function_call" {
+                    let arguments: Value =
+                        serde_json::from_str(item["arguments"].as_str().unwrap_or_default())?;
+                    said.call = Some((string(&item["call_id"]), string(&arguments["cmd"])));
+                } else {
+                    said.texts.push(string(&item["content"][0]["text"]));
+                }
             }
         }
-        Ok((deltas, texts))
+        Ok(said)
     }
 
     fn list(&self, params: &Value) -> Result<Value> {
@@ -221,6 +286,10 @@ impl Server {
         }
         Ok(json!({"thread": {"id": id, "turns": turns}}))
     }
+}
+
+fn string(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 /// The body of a chunked answer.
