@@ -38,8 +38,14 @@ impl Group {
         self.memory
     }
 
+    /// The process must have one thread, as every helper has.
     pub(crate) fn add(&self, pid: i32) -> io::Result<()> {
-        self.folders.iter().try_for_each(|folder| fs::write(folder.join("cgroup.procs"), pid.to_string()))
+        self.folders.iter().try_for_each(|folder| {
+            // Old hierarchies take a thread at once, but make a whole process wait for all of the kernel's readers.
+            let thread = folder.join("tasks");
+            let file = if thread.exists() { thread } else { folder.join("cgroup.procs") };
+            fs::write(file, pid.to_string())
+        })
     }
 
     pub(crate) fn add_self(&self) -> io::Result<()> {

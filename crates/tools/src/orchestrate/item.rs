@@ -45,7 +45,7 @@ pub(crate) fn begun(
 const MOST_BYTES: usize = 384 << 10;
 
 /// As it is in the end.
-pub(crate) fn ended(mut item: ThreadItem, ending: Ending) -> ThreadItem {
+pub(crate) fn ended(mut item: ThreadItem, ending: &Ending) -> ThreadItem {
     if let ThreadItem::CommandExecution { status, aggregated_output, exit_code, duration_ms, .. } = &mut item
     {
         *status = match ending.exit_code {
@@ -66,5 +66,5 @@ pub(crate) fn not_started(mut item: ThreadItem, problem: &str) -> ThreadItem {
         *process_id = None;
     }
     let ending = Ending { output: problem.to_owned(), exit_code: NO_EXIT, duration: Duration::ZERO };
-    ended(item, ending)
+    ended(item, &ending)
 }

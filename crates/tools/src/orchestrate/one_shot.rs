@@ -102,7 +102,7 @@ fn shot(item: ThreadItem, finished: &Finished, timeout: Duration) -> Shot {
     };
     let (exit_code, duration) = (finished.exit.code, finished.duration);
     let ending = Ending { output: output.clone(), exit_code, duration };
-    Shot { exit_code, duration, output, timed_out: finished.timed_out, item: ended(item, ending) }
+    Shot { exit_code, duration, output, timed_out: finished.timed_out, item: ended(item, &ending) }
 }
 
 /// What was kept, with a note of what was not.

@@ -165,7 +165,7 @@ impl Watch {
         };
         let ((exit_code, duration), ()) = tokio::join!(reading, telling);
         let ending = Ending { output: text_of(&self.transcript), exit_code, duration };
-        setting.sink.end_item(ended(self.item, ending)).await;
+        setting.sink.end_item(ended(self.item, &ending)).await;
         session.advance(Progress::Told);
     }
 
