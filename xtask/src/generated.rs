@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use protocol::export::{self, File, Surface};
+use protocol::export::{self, Surface};
 
 use crate::workspace;
 use crate::{Problems, method_page};
@@ -17,6 +17,18 @@ struct Output {
     others: Others,
 }
 
+/// A path relative to the folder, and what belongs there.
+struct File {
+    path: String,
+    bytes: Vec<u8>,
+}
+
+impl From<export::File> for File {
+    fn from(file: export::File) -> Self {
+        Self { path: file.path, bytes: file.text.into_bytes() }
+    }
+}
+
 /// What else may be in the folder.
 #[derive(Debug, Clone, Copy)]
 enum Others {
@@ -26,11 +38,16 @@ enum Others {
 }
 
 const OUTPUTS: &[Output] = &[
-    Output { folder: "docs", make: || vec![method_page::file()], others: Others::Anything },
+    Output { folder: "docs", make: || vec![method_page::file().into()], others: Others::Anything },
     Output {
         folder: "sdk/python/oarlock-protocol",
-        make: || export::python(Surface::Experimental),
+        make: || export::python(Surface::Experimental).into_iter().map(File::from).collect(),
         others: Others::OnlyUnder("tests"),
+    },
+    Output {
+        folder: "crates/protocol/src/schemas",
+        make: || vec![File { path: "schemas.json.zz".to_owned(), bytes: export::packed_schemas() }],
+        others: Others::Anything,
     },
 ];
 
@@ -54,13 +71,13 @@ fn write_changed(folder: &Path, files: &[File]) -> Result<usize> {
     let mut changed = 0;
     for file in files {
         let path = folder.join(&file.path);
-        if fs::read(&path).is_ok_and(|bytes| bytes == file.text.as_bytes()) {
+        if fs::read(&path).is_ok_and(|bytes| bytes == file.bytes) {
             continue;
         }
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         }
-        fs::write(&path, &file.text).with_context(|| format!("cannot write {}", path.display()))?;
+        fs::write(&path, &file.bytes).with_context(|| format!("cannot write {}", path.display()))?;
         changed += 1;
     }
     Ok(changed)
@@ -100,14 +117,17 @@ fn drift(made: &[File], kept: &BTreeMap<String, Vec<u8>>, others: Others) -> Opt
 }
 
 fn difference(made: &File, kept: Option<&Vec<u8>>) -> Option<String> {
-    let File { path, text } = made;
+    let File { path, bytes } = made;
     let Some(kept) = kept else {
         return Some(format!("{path} is missing; {REMEDY}"));
     };
-    if kept == text.as_bytes() {
+    if kept == bytes {
         return None;
     }
-    let equal_bytes = kept.iter().zip(text.as_bytes()).take_while(|(kept, made)| kept == made).count();
+    if str::from_utf8(bytes).is_err() {
+        return Some(format!("{path} is out of date; {REMEDY}"));
+    }
+    let equal_bytes = kept.iter().zip(bytes).take_while(|(kept, made)| kept == made).count();
     let line = 1 + kept[..equal_bytes].iter().filter(|byte| **byte == b'\n').count();
     Some(format!("{path} is out of date from line {line} on; {REMEDY}"))
 }
@@ -132,7 +152,10 @@ mod tests {
     }
 
     fn made(files: &[(&str, &str)]) -> Vec<File> {
-        files.iter().map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() }).collect()
+        files
+            .iter()
+            .map(|(path, text)| File { path: (*path).to_owned(), bytes: text.as_bytes().to_vec() })
+            .collect()
     }
 
     /// Two generated files, and what the repository has of them.
@@ -154,6 +177,15 @@ mod tests {
         assert_eq!(
             check_drift(&[("a.py", "1\n2\n4\n"), ("b/c.py", "x\n")]).as_deref(),
             Some("a.py is out of date from line 3 on; run `cargo xtask generate`")
+        );
+    }
+
+    #[test]
+    fn a_file_without_lines_is_only_named() {
+        let made = File { path: "a.zz".to_owned(), bytes: vec![0x78, 0xda] };
+        assert_eq!(
+            difference(&made, Some(&vec![0x78])).as_deref(),
+            Some("a.zz is out of date; run `cargo xtask generate`")
         );
     }
 

@@ -80,7 +80,7 @@ fn row(method: &Method) -> String {
 }
 
 fn type_name(wire_type: &WireType) -> String {
-    match (wire_type.name)().as_ref() {
+    match wire_type.name {
         "NoParams" => "none".to_owned(),
         name => format!("`{name}`"),
     }

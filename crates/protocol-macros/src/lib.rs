@@ -18,13 +18,16 @@ mod options;
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Attribute, Field, Fields, Item, Type, parse_macro_input, parse_quote};
+use syn::{
+    Attribute, Field, Fields, Item, ItemEnum, ItemStruct, LitStr, Type, parse_macro_input, parse_quote,
+};
 
 use crate::options::{Container, Experimental};
 
 /// Makes a struct or enum a wire type. See the crate page for the field attributes.
 ///
 /// Options: `snake_case`, `kebab_case`, `lowercase`, `screaming`, `as_is` (default `camelCase`), `tag = "…"`, `untagged`,
+/// `name = "…"` (what exports call it),
 /// `omit_null` (every unset `Option` field is left out when serialising), `closed` (unknown fields are refused).
 #[proc_macro_attribute]
 pub fn wire(args: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
@@ -57,11 +60,32 @@ fn expand(container: &Container, mut item: Item) -> syn::Result<TokenStream> {
     let serde = container.serde_attribute(is_enum);
     let copy = unit_only.then(|| quote!(Copy, Eq, Hash, PartialOrd, Ord,));
     let gate = gate::implement(&item, &gates);
+    let named = named(container, &item);
     Ok(quote! {
-        #[derive(Debug, Clone, PartialEq, #copy ::serde::Serialize, ::serde::Deserialize, ::schemars::JsonSchema)]
+        #[derive(Debug, Clone, PartialEq, #copy ::serde::Serialize, ::serde::Deserialize)]
+        #[cfg_attr(feature = "schema", derive(::schemars::JsonSchema))]
         #serde
         #item
         #gate
+        #named
+    })
+}
+
+/// Without the feature `schema` only the name is left of a type's schema.
+fn named(container: &Container, item: &Item) -> Option<TokenStream> {
+    let (Item::Struct(ItemStruct { ident, .. }) | Item::Enum(ItemEnum { ident, .. })) = item else {
+        return None;
+    };
+    let name = container.name.as_ref().map_or(ident.to_string(), LitStr::value);
+    Some(quote! {
+        impl crate::method::Named for #ident {
+            const NAME: &'static str = #name;
+
+            #[cfg(feature = "schema")]
+            fn schema(generator: &mut ::schemars::SchemaGenerator) -> ::schemars::Schema {
+                generator.subschema_for::<Self>()
+            }
+        }
     })
 }
 
@@ -100,7 +124,9 @@ fn presence(container: &Container, field: &mut Field) -> syn::Result<()> {
         }
         Some("bool") if omit => {
             // Left out of the JSON, so the schema would not show what leaving it out means.
-            field.attrs.push(parse_quote!(#[schemars(extend("default" = false))]));
+            field
+                .attrs
+                .push(parse_quote!(#[cfg_attr(feature = "schema", schemars(extend("default" = false)))]));
             Some(parse_quote!(#[serde(default, skip_serializing_if = "std::ops::Not::not")]))
         }
         _ if omit => {

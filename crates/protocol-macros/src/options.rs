@@ -10,6 +10,7 @@ use syn::{Attribute, Expr, Ident, LitStr, Token, parse_quote};
 pub(crate) struct Container {
     rename: Option<&'static str>,
     tag: Option<LitStr>,
+    pub(crate) name: Option<LitStr>,
     untagged: bool,
     closed: bool,
     as_is: bool,
@@ -33,6 +34,10 @@ impl Parse for Container {
                 "tag" => {
                     input.parse::<Token![=]>()?;
                     options.tag = Some(input.parse()?);
+                }
+                "name" => {
+                    input.parse::<Token![=]>()?;
+                    options.name = Some(input.parse()?);
                 }
                 _ => return Err(syn::Error::new(word.span(), "unknown #[wire] option")),
             }
@@ -63,7 +68,9 @@ impl Container {
         if self.closed {
             parts.push(quote!(deny_unknown_fields));
         }
-        quote!(#[serde(#(#parts),*)])
+        let name =
+            self.name.as_ref().map(|name| quote!(#[cfg_attr(feature = "schema", schemars(rename = #name))]));
+        quote!(#[serde(#(#parts),*)] #name)
     }
 }
 
@@ -101,9 +108,9 @@ impl Experimental {
     /// The mark the exporters read; the gate is generated beside it, so the two cannot disagree.
     pub(crate) fn schema_attribute(&self) -> Attribute {
         if self.listed {
-            parse_quote!(#[schemars(extend("x-experimental" = "listed"))])
+            parse_quote!(#[cfg_attr(feature = "schema", schemars(extend("x-experimental" = "listed")))])
         } else {
-            parse_quote!(#[schemars(extend("x-experimental" = "hidden"))])
+            parse_quote!(#[cfg_attr(feature = "schema", schemars(extend("x-experimental" = "hidden")))])
         }
     }
 }

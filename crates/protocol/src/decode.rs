@@ -1,14 +1,10 @@
 //! Reading a payload, with errors that name the field.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::diagnose;
-use crate::export::draft07;
+use crate::method::Named;
+use crate::{diagnose, schemas};
 
 /// Why a payload was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,26 +36,16 @@ impl DecodeError {
 
 /// Decodes one payload. The schema is consulted only when decoding fails, to find the offending field: a decoder that
 /// kept track of where it is would cost every message, and twice the code.
-pub fn decode<T: DeserializeOwned + JsonSchema>(text: &str) -> Result<T, DecodeError> {
+pub fn decode<T: DeserializeOwned + Named>(text: &str) -> Result<T, DecodeError> {
     let error = match serde_json::from_str(text) {
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
     let path = match serde_json::from_str::<Value>(text) {
-        Ok(value) => diagnose::first_mismatch(&schema_of::<T>(), &value).unwrap_or_default(),
+        Ok(value) => diagnose::first_mismatch(&schemas::of(T::NAME), &value).unwrap_or_default(),
         Err(_) => String::new(),
     };
     Err(DecodeError::new(without_position(&error), path))
-}
-
-/// Made once per type: a client that sends nonsense must not make the server write schemas all day.
-fn schema_of<T: JsonSchema>() -> Arc<Value> {
-    static MADE: Mutex<BTreeMap<&'static str, Arc<Value>>> = Mutex::new(BTreeMap::new());
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    let schema = made
-        .entry(std::any::type_name::<T>())
-        .or_insert_with(|| Arc::new(draft07().into_root_schema_for::<T>().to_value()));
-    Arc::clone(schema)
 }
 
 fn without_position(error: &serde_json::Error) -> String {

@@ -30,8 +30,7 @@ pub struct W3cTraceContext {
 }
 
 /// Any message. The first shape that fits wins.
-#[wire(untagged)]
-#[schemars(rename = "JSONRPCMessage")]
+#[wire(untagged, name = "JSONRPCMessage")]
 pub enum JsonRpcMessage {
     Request(JsonRpcRequest),
     Notification(JsonRpcNotification),
@@ -40,8 +39,7 @@ pub enum JsonRpcMessage {
 }
 
 /// A request that expects a response.
-#[wire(omit_null)]
-#[schemars(rename = "JSONRPCRequest")]
+#[wire(omit_null, name = "JSONRPCRequest")]
 pub struct JsonRpcRequest {
     pub id: RequestId,
     pub method: String,
@@ -50,32 +48,28 @@ pub struct JsonRpcRequest {
 }
 
 /// A message that expects no response.
-#[wire(omit_null)]
-#[schemars(rename = "JSONRPCNotification")]
+#[wire(omit_null, name = "JSONRPCNotification")]
 pub struct JsonRpcNotification {
     pub method: String,
     pub params: Option<Value>,
 }
 
 /// The successful answer to a request.
-#[wire]
-#[schemars(rename = "JSONRPCResponse")]
+#[wire(name = "JSONRPCResponse")]
 pub struct JsonRpcResponse {
     pub id: RequestId,
     pub result: Value,
 }
 
 /// The answer to a request that failed.
-#[wire]
-#[schemars(rename = "JSONRPCError")]
+#[wire(name = "JSONRPCError")]
 pub struct JsonRpcError {
     pub error: JsonRpcErrorError,
     pub id: RequestId,
 }
 
 /// Why a request failed.
-#[wire(omit_null)]
-#[schemars(rename = "JSONRPCErrorError")]
+#[wire(omit_null, name = "JSONRPCErrorError")]
 pub struct JsonRpcErrorError {
     pub code: i64,
     pub data: Option<Value>,

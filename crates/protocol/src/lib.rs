@@ -9,6 +9,7 @@ mod gate;
 mod method;
 mod methods;
 mod scalar;
+mod schemas;
 mod types;
 
 pub use decode::{DecodeError, decode};
@@ -17,7 +18,7 @@ pub use envelope::{
     RequestId, W3cTraceContext,
 };
 pub use gate::Gate;
-pub use method::{Folder, Method, NoParams, Notification, Order, Payload, Request, Stage, WireType};
+pub use method::{Folder, Method, Named, NoParams, Notification, Order, Payload, Request, Stage, WireType};
 pub use methods::*;
 pub use scalar::{
     AbsolutePath, AgentPath, EnvironmentId, ItemId, ModelRequestId, OperationId, Raw, SegmentId, ThreadId,

@@ -1,16 +1,22 @@
 //! What a row of a method table is. The rows themselves are in `methods.rs`.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::gate::Gate;
 
 /// Anything that travels as params, result or notification payload.
-pub trait Payload: Serialize + DeserializeOwned + JsonSchema + Gate + Send + 'static {}
-impl<T: Serialize + DeserializeOwned + JsonSchema + Gate + Send + 'static> Payload for T {}
+pub trait Payload: Serialize + DeserializeOwned + Named + Gate + Send + 'static {}
+impl<T: Serialize + DeserializeOwned + Named + Gate + Send + 'static> Payload for T {}
+
+/// A type with a schema. `#[wire]` writes the implementations.
+pub trait Named {
+    /// What the exports call it.
+    const NAME: &'static str;
+
+    #[cfg(feature = "schema")]
+    fn schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema;
+}
 
 /// A request: a method with params and a response. Implemented by the marker types of the tables.
 pub trait Request: 'static {
@@ -112,12 +118,13 @@ impl Method {
     }
 }
 
-/// A payload type as data: its name and its schema; in tests also a way through Rust and back, which would put the code
+/// A payload type as data: its name; for the generator its schema; in tests also a way through Rust and back, which would put the code
 /// to read and to write every type into every program.
 #[derive(Debug, Clone, Copy)]
 pub struct WireType {
-    pub name: fn() -> Cow<'static, str>,
-    pub schema: fn(&mut SchemaGenerator) -> Schema,
+    pub name: &'static str,
+    #[cfg(feature = "schema")]
+    pub(crate) schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
     /// Decodes the text and encodes it again, as a peer that understands all of it would.
     #[cfg(feature = "round-trip")]
     pub round_trip: fn(&str) -> Result<String, crate::DecodeError>,
@@ -126,8 +133,9 @@ pub struct WireType {
 impl WireType {
     pub const fn of<T: Payload>() -> Self {
         Self {
-            name: T::schema_name,
-            schema: SchemaGenerator::subschema_for::<T>,
+            name: T::NAME,
+            #[cfg(feature = "schema")]
+            schema: T::schema,
             #[cfg(feature = "round-trip")]
             round_trip: round_trip::<T>,
         }
@@ -146,6 +154,15 @@ fn round_trip<T: Payload>(text: &str) -> Result<String, crate::DecodeError> {
 pub struct NoParams;
 crate::gate::never_gated!(NoParams);
 
+impl Named for NoParams {
+    const NAME: &'static str = "NoParams";
+
+    #[cfg(feature = "schema")]
+    fn schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        generator.subschema_for::<Self>()
+    }
+}
+
 impl Serialize for NoParams {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_unit()
@@ -155,17 +172,5 @@ impl Serialize for NoParams {
 impl<'de> serde::Deserialize<'de> for NoParams {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self)
-    }
-}
-
-impl JsonSchema for NoParams {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        "NoParams".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        schemars::json_schema!({ "type": "null" })
     }
 }

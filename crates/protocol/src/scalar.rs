@@ -1,9 +1,7 @@
 //! The small building blocks of wire types: ids, absolute paths, tri-state fields and pass-through JSON.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -13,7 +11,8 @@ use crate::gate::{Gate, never_gated};
 macro_rules! string_ids {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(transparent)]
         pub struct $name(String);
 
@@ -113,15 +112,6 @@ impl<'de> Deserialize<'de> for AbsolutePath {
     }
 }
 
-impl JsonSchema for AbsolutePath {
-    fn schema_name() -> Cow<'static, str> {
-        "AbsolutePathBuf".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "description": "An absolute path." })
-    }
-}
-
 /// A field for which missing and null differ: missing keeps the value, null clears it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum TriState<T> {
@@ -166,18 +156,6 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for TriState<T> {
     }
 }
 
-impl<T: JsonSchema> JsonSchema for TriState<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        format!("Nullable_{}", T::schema_name()).into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Option::<T>::json_schema(generator)
-    }
-}
-
 /// JSON that only passes through: kept as the text it arrived as, never parsed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -197,17 +175,5 @@ impl Raw {
 impl PartialEq for Raw {
     fn eq(&self, other: &Self) -> bool {
         self.get() == other.get()
-    }
-}
-
-impl JsonSchema for Raw {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> Cow<'static, str> {
-        "Json".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        true.into()
     }
 }

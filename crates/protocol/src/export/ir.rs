@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::generate::Contract;
 use serde_json::{Map, Value};
 
 use super::Surface;
 use super::schema::{Catalogue, UNIONS, shows};
-use crate::{CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Method, SERVER_NOTIFICATIONS, SERVER_REQUESTS};
+use crate::method::Named;
+use crate::schemas::Contract;
+use crate::{CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Method, NoParams, SERVER_NOTIFICATIONS, SERVER_REQUESTS};
 
 /// All named types of a surface and the four method tables.
 #[derive(Debug)]
@@ -103,14 +104,14 @@ pub(super) struct Field {
 impl Model {
     /// As a reader that must accept every valid message sees it.
     pub(super) fn for_reading(surface: Surface) -> Self {
-        Self::new(surface, &Catalogue::new(surface, Contract::Deserialize))
+        Self::new(surface, &Catalogue::new(surface, Contract::Read))
     }
 
     /// As a caller of the server sees it: what it sends may leave out all that is optional, what it receives has every
     /// field the server always writes.
     pub(super) fn for_callers(surface: Surface) -> Self {
         let mut model = Self::for_reading(surface);
-        let written = Self::new(surface, &Catalogue::new(surface, Contract::Serialize));
+        let written = Self::new(surface, &Catalogue::new(surface, Contract::Written));
         let sent_by_clients = model.sent_by_clients();
         for (name, ty) in written.types {
             if !sent_by_clients.contains(&name) {
@@ -184,15 +185,12 @@ impl Shape {
 }
 
 fn rows(surface: Surface, methods: &[Method]) -> Vec<Row> {
-    let row = |method: &Method| {
-        let params = (method.params.name)();
-        Row {
-            method: method.name,
-            about: method.about.trim(),
-            experimental: method.experimental_descriptor().is_some(),
-            params: (params != "NoParams").then(|| params.into_owned()),
-            response: method.response.map(|response| (response.name)().into_owned()),
-        }
+    let row = |method: &Method| Row {
+        method: method.name,
+        about: method.about.trim(),
+        experimental: method.experimental_descriptor().is_some(),
+        params: (method.params.name != NoParams::NAME).then(|| method.params.name.to_owned()),
+        response: method.response.map(|response| response.name.to_owned()),
     };
     methods.iter().filter(|method| shows(surface, method)).map(row).collect()
 }

@@ -5,12 +5,12 @@ mod python;
 mod schema;
 mod typescript;
 
-use schemars::SchemaGenerator;
-use schemars::generate::SchemaSettings;
-
 pub use python::python;
 pub use schema::json_schema;
 pub use typescript::typescript;
+
+#[cfg(feature = "schema")]
+pub use crate::schemas::packed as packed_schemas;
 
 /// One generated file: a path relative to the output folder, with `/` between its parts, and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +26,4 @@ pub enum Surface {
     Stable,
     /// Also what needs the experimental capability.
     Experimental,
-}
-
-/// The dialect of the reference's schemas.
-pub(crate) fn draft07() -> SchemaGenerator {
-    SchemaSettings::draft07().into_generator()
 }

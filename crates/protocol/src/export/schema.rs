@@ -2,19 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use schemars::generate::{Contract, SchemaSettings};
-use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::{File, Surface};
+use crate::method::Named;
+use crate::schemas::{self, Contract, REFERENCE, references};
 use crate::{
     CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Folder, JsonRpcError, JsonRpcErrorError, JsonRpcMessage,
-    JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, Method, RequestId, SERVER_NOTIFICATIONS,
-    SERVER_REQUESTS, Stage, WireType,
+    JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, Method, NoParams, RequestId, SERVER_NOTIFICATIONS,
+    SERVER_REQUESTS, Stage,
 };
 
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
-const REFERENCE: &str = "#/definitions/";
 const BUNDLE: &str = "codex_app_server_protocol.schemas.json";
 const FLAT_BUNDLE: &str = "codex_app_server_protocol.v2.schemas.json";
 
@@ -26,9 +25,20 @@ pub(super) const UNIONS: [(&str, &[Method], bool); 4] = [
     ("ClientNotification", CLIENT_NOTIFICATIONS, false),
 ];
 
+/// What surrounds the payloads; each has a file of its own too.
+const ENVELOPE: [&str; 7] = [
+    RequestId::NAME,
+    JsonRpcError::NAME,
+    JsonRpcErrorError::NAME,
+    JsonRpcMessage::NAME,
+    JsonRpcNotification::NAME,
+    JsonRpcRequest::NAME,
+    JsonRpcResponse::NAME,
+];
+
 /// All schema files of a surface.
 pub fn json_schema(surface: Surface) -> Vec<File> {
-    let catalogue = Catalogue::new(surface, Contract::Deserialize);
+    let catalogue = Catalogue::new(surface, Contract::Read);
     let mut files = BTreeMap::new();
     for (name, folder) in catalogue.documents() {
         let path = match folder {
@@ -56,31 +66,20 @@ pub(super) struct Catalogue {
 
 impl Catalogue {
     pub(super) fn new(surface: Surface, contract: Contract) -> Self {
-        let mut settings = SchemaSettings::draft07();
-        settings.contract = contract;
-        let mut generator = settings.into_generator();
-        let mut folders = BTreeMap::new();
-        let mut definitions = BTreeMap::new();
+        let mut folders: BTreeMap<String, Folder> =
+            ENVELOPE.iter().map(|name| ((*name).to_owned(), Folder::Root)).collect();
+        let mut definitions = schemas::definitions(contract);
         for (name, methods, has_id) in UNIONS {
             let shown: Vec<&Method> = methods.iter().filter(|method| shows(surface, method)).collect();
-            let variants = shown.iter().map(|method| variant(method, has_id, &mut generator)).collect();
+            let variants = shown.iter().map(|method| variant(method, has_id)).collect();
             definitions.insert(name.to_owned(), json!({ "title": name, "oneOf": Value::Array(variants) }));
             folders.insert(name.to_owned(), Folder::Root);
             for method in shown {
-                let types = [Some(method.params), method.response];
-                folders.extend(
-                    types.into_iter().flatten().filter_map(|wire| named(wire, method.folder, &mut generator)),
-                );
+                let types = [Some(method.params), method.response].into_iter().flatten();
+                let named = types.filter(|wire| wire.name != NoParams::NAME);
+                folders.extend(named.map(|wire| (wire.name.to_owned(), method.folder)));
             }
         }
-        envelope::<RequestId>(&mut generator, &mut folders);
-        envelope::<JsonRpcError>(&mut generator, &mut folders);
-        envelope::<JsonRpcErrorError>(&mut generator, &mut folders);
-        envelope::<JsonRpcMessage>(&mut generator, &mut folders);
-        envelope::<JsonRpcNotification>(&mut generator, &mut folders);
-        envelope::<JsonRpcRequest>(&mut generator, &mut folders);
-        envelope::<JsonRpcResponse>(&mut generator, &mut folders);
-        definitions.extend(generator.take_definitions(true));
         for (name, schema) in &mut definitions {
             filter(surface, schema);
             if let Some(schema) = schema.as_object_mut() {
@@ -188,13 +187,13 @@ pub(super) fn shows(surface: Surface, method: &Method) -> bool {
 }
 
 /// One arm of a union: the message with this method.
-fn variant(method: &Method, has_id: bool, generator: &mut SchemaGenerator) -> Value {
-    let params = (method.params.schema)(generator).to_value();
-    let no_params = params.get("type").is_some_and(|kind| kind == "null");
+fn variant(method: &Method, has_id: bool) -> Value {
+    let no_params = method.params.name == NoParams::NAME;
+    let params = if no_params { json!({ "type": "null" }) } else { reference(method.params.name) };
     let mut required = vec!["method"];
     let mut properties = Map::new();
     if has_id {
-        properties.insert("id".to_owned(), generator.subschema_for::<RequestId>().to_value());
+        properties.insert("id".to_owned(), reference(RequestId::NAME));
         required.insert(0, "id");
     }
     properties.insert("method".to_owned(), json!({ "type": "string", "enum": [method.name] }));
@@ -208,16 +207,8 @@ fn variant(method: &Method, has_id: bool, generator: &mut SchemaGenerator) -> Va
     json!({ "type": "object", "description": method.about.trim(), "required": required, "properties": properties })
 }
 
-/// The name of a payload that has a file of its own.
-fn named(wire: WireType, folder: Folder, generator: &mut SchemaGenerator) -> Option<(String, Folder)> {
-    let schema = (wire.schema)(generator);
-    let reference = schema.get("$ref")?.as_str()?;
-    Some((reference.strip_prefix(REFERENCE)?.to_owned(), folder))
-}
-
-fn envelope<T: JsonSchema>(generator: &mut SchemaGenerator, folders: &mut BTreeMap<String, Folder>) {
-    generator.subschema_for::<T>();
-    folders.insert(T::schema_name().into_owned(), Folder::Root);
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("{REFERENCE}{name}") })
 }
 
 /// Takes hidden fields and variants out of a stable surface, and the marks out of every surface.
@@ -255,19 +246,6 @@ const MARK: &str = "x-experimental";
 
 fn is_hidden(surface: Surface, schema: &Value) -> bool {
     surface == Surface::Stable && schema.get(MARK).is_some_and(|mark| mark == "hidden")
-}
-
-fn references(schema: &Value, names: &mut Vec<String>) {
-    match schema {
-        Value::Object(object) => {
-            if let Some(Value::String(reference)) = object.get("$ref") {
-                names.extend(reference.strip_prefix(REFERENCE).map(str::to_owned));
-            }
-            object.values().for_each(|value| references(value, names));
-        }
-        Value::Array(values) => values.iter().for_each(|value| references(value, names)),
-        _ => {}
-    }
 }
 
 fn point_into_v2(schema: &mut Value, in_v2: &BTreeSet<String>) {

@@ -1,8 +1,5 @@
 //! What can be done with a thread besides opening it.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::prelude::*;
@@ -208,16 +205,3 @@ pub enum ThreadListCwd {
     Any(Vec<String>),
 }
 never_gated!(ThreadListCwd);
-
-// By hand, so that the schema stays one that takes a string, as it was before lists were.
-impl JsonSchema for ThreadListCwd {
-    fn schema_name() -> Cow<'static, str> {
-        "ThreadListCwd".into()
-    }
-    fn inline_schema() -> bool {
-        true
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["string", "array"], "items": { "type": "string" } })
-    }
-}
