@@ -209,6 +209,11 @@ impl Fixture {
         assert!(!self.watch.in_turn);
     }
 
+    /// Clients saw the call's item begin and not yet end.
+    pub(crate) fn shows(&self, call_id: &str) -> bool {
+        self.watch.open_items.contains(call_id)
+    }
+
     /// A tool proposes one thing at a time.
     pub(crate) fn may_propose(&self, call_id: &str) -> bool {
         !self.watch.asked.contains(call_id)
