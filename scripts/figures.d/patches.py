@@ -17,7 +17,15 @@ from model import Model, Plan
 from report import Counter, Json, Outcome, Run
 from server import Client, Server, make_home
 
-FREEFORM = "\n[features]\napply_patch_freeform = true\n"
+# The figures' own folder may be below /tmp, which is writable otherwise.
+FREEFORM = """
+[features]
+apply_patch_freeform = true
+
+[sandbox_workspace_write]
+exclude_slash_tmp = true
+exclude_tmpdir_env_var = true
+"""
 SECONDS = 20
 
 
