@@ -41,6 +41,6 @@ pub use rules::{
 };
 pub use safe::is_known_safe;
 pub use script::{Script, Word, read_script};
-pub use session::{Call, SessionApprovals, SessionKey};
+pub use session::{Call, SessionKey};
 pub use verdict::{Escalation, Verdict, Walls};
 pub use why::{Because, Ground, Why};

@@ -1,6 +1,5 @@
 //! Approvals that hold for the session: keyed by what really runs, so that a yes is for that and nothing else.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::argv::{commands_of, shell_script};
@@ -68,36 +67,5 @@ impl SessionKey {
             tty: call.tty,
             environment,
         }
-    }
-}
-
-/// What was approved for the rest of the session.
-#[derive(Debug, Default)]
-pub struct SessionApprovals {
-    commands: HashSet<SessionKey>,
-    files: HashSet<PathBuf>,
-}
-
-impl SessionApprovals {
-    pub fn approve_command(&mut self, key: SessionKey) {
-        self.commands.insert(key);
-    }
-
-    pub fn covers_command(&self, key: &SessionKey) -> bool {
-        self.commands.contains(key)
-    }
-
-    /// The absolute targets of an approved patch, with the places files are moved to.
-    pub fn approve_files<P: Into<PathBuf>>(&mut self, files: impl IntoIterator<Item = P>) {
-        self.files.extend(files.into_iter().map(Into::into));
-    }
-
-    /// Whether a patch of these files, and of no others, was approved.
-    pub fn covers_files<P: AsRef<Path>>(&self, files: impl IntoIterator<Item = P>) -> bool {
-        let mut any = false;
-        files.into_iter().all(|file| {
-            any = true;
-            self.files.contains(file.as_ref())
-        }) && any
     }
 }

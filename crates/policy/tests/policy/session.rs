@@ -1,8 +1,9 @@
 //! Approvals for the session hold for what was approved and for nothing else.
 
+use std::collections::HashSet;
 use std::fs;
 
-use oarlock_policy::{Call, Escalation, SessionApprovals, SessionKey};
+use oarlock_policy::{Call, Escalation, SessionKey};
 
 use crate::support::{Machine, plant};
 use crate::words;
@@ -14,10 +15,10 @@ fn the_same_command_is_the_same_however_it_is_written() {
     let call = |argv: &[String]| SessionKey::new(&Call { argv, ..plain(&cwd) }, &executables);
     let bash = machine.bin().join("bash");
     let absolute = words(&[bash.to_str().unwrap(), "-lc", "touch x"]);
-    let mut approvals = SessionApprovals::default();
-    approvals.approve_command(call(&machine.shell("touch x")));
+    let mut approvals = HashSet::new();
+    approvals.insert(call(&machine.shell("touch x")));
     for argv in [machine.shell("touch x"), machine.shell("touch  'x'"), absolute] {
-        assert!(approvals.covers_command(&call(&argv)), "{argv:?}");
+        assert!(approvals.contains(&call(&argv)), "{argv:?}");
     }
     for argv in [
         machine.shell("touch y"),
@@ -27,12 +28,12 @@ fn the_same_command_is_the_same_however_it_is_written() {
         words(&["bash", "-lc", "./touch x"]),
         words(&["bash", "-lc", "./bash -c 'touch x'"]),
     ] {
-        assert!(!approvals.covers_command(&call(&argv)), "{argv:?}");
+        assert!(!approvals.contains(&call(&argv)), "{argv:?}");
     }
-    approvals.approve_command(call(&machine.shell("ls > a")));
-    assert!(approvals.covers_command(&call(&machine.shell("ls > a"))));
-    assert!(!approvals.covers_command(&call(&machine.shell("ls >  a"))));
-    assert!(!approvals.covers_command(&call(&words(&["bash", "-c", "ls > a"]))));
+    approvals.insert(call(&machine.shell("ls > a")));
+    assert!(approvals.contains(&call(&machine.shell("ls > a"))));
+    assert!(!approvals.contains(&call(&machine.shell("ls >  a"))));
+    assert!(!approvals.contains(&call(&words(&["bash", "-c", "ls > a"]))));
 }
 
 #[test]
@@ -43,8 +44,8 @@ fn another_place_or_way_to_run_is_another_command() {
     let call = Call { argv: &argv, ..plain(&cwd) };
     let other_cwd = machine.bin();
     let environment = [("A".to_owned(), "1".to_owned())];
-    let mut approvals = SessionApprovals::default();
-    approvals.approve_command(SessionKey::new(&call, &executables));
+    let mut approvals = HashSet::new();
+    approvals.insert(SessionKey::new(&call, &executables));
     for other in [
         Call { cwd: &other_cwd, ..call },
         Call { escalation: Escalation::RequireEscalated, ..call },
@@ -52,7 +53,7 @@ fn another_place_or_way_to_run_is_another_command() {
         Call { tty: true, ..call },
         Call { environment: &environment, ..call },
     ] {
-        assert!(!approvals.covers_command(&SessionKey::new(&other, &executables)), "{other:?}");
+        assert!(!approvals.contains(&SessionKey::new(&other, &executables)), "{other:?}");
     }
 }
 
@@ -75,16 +76,6 @@ fn another_file_under_the_same_name_is_another_command() {
     plant(&cwd.join("touch"));
     let planted_first = machine.executables_on(&[&cwd, &machine.bin()]);
     assert_ne!(before, SessionKey::new(&call, &planted_first));
-}
-
-#[test]
-fn a_patch_needs_every_file() {
-    let mut approvals = SessionApprovals::default();
-    approvals.approve_files(["/a", "/b"]);
-    assert!(approvals.covers_files(["/a"]));
-    assert!(approvals.covers_files(["/b", "/a"]));
-    assert!(!approvals.covers_files(["/a", "/c"]));
-    assert!(!approvals.covers_files::<&str>([]));
 }
 
 fn plain(cwd: &std::path::Path) -> Call<'_> {
