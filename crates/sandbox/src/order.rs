@@ -56,7 +56,9 @@ pub enum Strength {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     pub processes: u64,
-    /// In bytes, for the whole tree where a cgroup can be had, else for each process.
+    /// In bytes, for the whole tree where a cgroup can be had, else for each process. `None`: most of what the machine
+    /// or its container has, where a cgroup can be had, else no limit. Reserving much and using little is common, so
+    /// that a limit for each process is only for whoever asks.
     pub memory: Option<u64>,
 }
 

@@ -75,13 +75,14 @@ fn refusal(why: &str, landlock_only: bool) -> String {
 
 /// Says what counts; it does not decide about the strength, as limits are no walls.
 fn limits() -> Layer {
+    cgroup::remove_leftovers();
     let group = cgroup::Group::make(&Limits { memory: Some(1 << 30), ..Limits::default() });
     let as_root = rustix::process::geteuid().is_root();
     let detail = match (group.limits_processes(), group.limits_memory()) {
         (true, true) => "processes and memory by cgroup",
-        (true, false) => "processes by cgroup, memory for each process alone",
+        (true, false) => "processes by cgroup, memory not at all",
         (false, true) => "memory by cgroup, processes by user",
-        (false, false) => "processes by user, memory for each process alone",
+        (false, false) => "processes by user, memory not at all",
     };
     // The kernel does not count the processes of root.
     Layer { name: "limits".to_owned(), ok: group.limits_processes() || !as_root, detail: detail.to_owned() }

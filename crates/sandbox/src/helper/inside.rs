@@ -2,11 +2,12 @@
 //! when it ends, the kernel ends everything else in there.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 
 use rustix::process::{DumpableBehavior, Pid, WaitOptions, set_dumpable_behavior, wait};
 
+use super::cgroup::Group;
 use super::command::{become_command, landlock_rules};
 use super::devices::Devices;
 use super::failure::At;
@@ -17,7 +18,7 @@ use super::plan::Plan;
 use super::privileges::{self, HostProc, User};
 use super::sys::{self, Forked};
 use super::wire::{Failure, Stage};
-use super::{masks, report};
+use super::{masks, report, wait as waiting};
 use crate::Confinement;
 
 /// What was decided outside.
@@ -25,15 +26,17 @@ pub(super) struct Inside<'a> {
     pub(super) request: &'a Request,
     pub(super) walls: &'a Confinement,
     pub(super) plan: &'a Plan,
+    pub(super) group: &'a Group,
     /// Before the namespace made a stranger of it.
     pub(super) user: User,
     pub(super) limits: Limits,
 }
 
-/// `gate` opens when the limits are in place, `report` takes how the start went, `end` what the command ended with.
-pub(super) fn run(inside: &Inside<'_>, gate: OwnedFd, report: OwnedFd, end: OwnedFd) -> ! {
+/// `report` takes how the start went, `end` what the command ended with.
+pub(super) fn run(inside: &Inside<'_>, report: OwnedFd, end: OwnedFd) -> ! {
+    let started = die_with_helper(&report).and_then(|()| build(inside));
     let mut report = File::from(report);
-    let started = build(inside, gate).and_then(|proc| start(inside, &proc, &mut report));
+    let started = started.and_then(|proc| start(inside, &proc, &mut report));
     match started {
         Ok(command) => {
             drop(report);
@@ -46,12 +49,16 @@ pub(super) fn run(inside: &Inside<'_>, gate: OwnedFd, report: OwnedFd, end: Owne
     }
 }
 
-fn build(inside: &Inside<'_>, gate: OwnedFd) -> Result<HostProc, Failure> {
-    let request = inside.request;
+fn die_with_helper(report: &OwnedFd) -> Result<(), Failure> {
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL.unsigned_abs().into())
         .at(Stage::Namespaces, "be told of a death")?;
-    // Also ends here if the helper died before the line above.
-    File::from(gate).read_exact(&mut [0]).at(Stage::Namespaces, "wait for the helper")?;
+    // It may have died before that. Then nobody reads what is reported.
+    if waiting::has_reader(report) { Ok(()) } else { sys::exit(1) }
+}
+
+fn build(inside: &Inside<'_>) -> Result<HostProc, Failure> {
+    let request = inside.request;
+    inside.group.join().at(Stage::Limits, "put the command into its cgroup")?;
     let proc = HostProc::open()?;
     inside.user.map_to_root(&proc)?;
     if request.has(Layer::Mounts) {

@@ -3,17 +3,20 @@
 //!
 //! It is entered before `main`, so that any program that links this crate can start commands, tests included.
 
+mod bpf;
 pub(crate) mod cgroup;
 mod command;
 mod devices;
 mod failure;
 mod git_dir;
+mod hierarchies;
 mod inside;
 pub(crate) mod landlock;
 pub(crate) mod launch;
 pub(crate) mod layers;
 mod limits;
 mod masks;
+mod memory;
 mod mount;
 mod outside;
 mod pair;

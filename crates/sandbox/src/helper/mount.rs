@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
-    UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree,
-    unmount,
+    fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree,
 };
 
 use super::failure::At;
@@ -130,10 +129,12 @@ impl NewRoot {
                 .at(Stage::Mounts, "seal the root")?;
         }
         let change = || -> io::Result<()> {
+            // On top of the old one, to which no path leads from then on, not even one upwards: whoever arrives at it
+            // is passed on to what covers it. To uncover it takes a right over the namespace that nobody inside has.
+            // Exchanging the two and taking the old one off would make the kernel wait for all processors.
+            attach(&self.root, open_old(Path::new("/"))?)?;
             rustix::process::fchdir(&self.root)?;
-            // The old root ends up on top of the new one, and is taken off.
-            rustix::process::pivot_root(".", ".")?;
-            unmount(".", UnmountFlags::DETACH)?;
+            rustix::process::chroot(".")?;
             rustix::process::chdir("/")?;
             Ok(())
         };

@@ -2,7 +2,7 @@
 //! had to be put into the real file system, and it kills the first process inside when the command is to end.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::OwnedFd;
 
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -30,31 +30,27 @@ pub(super) fn run(
     let mut plan = Plan::make(walls, mounts && request.has(Layer::ProtectedNames))?;
     // Dropped, and thereby taken away, when all is over.
     let placeholders = plan.take_placeholders();
-    let group = Group::make(&request.order.limits);
+    let mut group = Group::make(&request.order.limits);
     let (reports, report) = pipe()?;
     let (ended, end) = pipe()?;
-    let (gate, open_gate) = pipe()?;
-    let inside =
-        Inside { request, walls, plan: &plan, user: User::current(), limits: limits(request, &group) };
-    let first = match sys::fork_with(namespaces(request, walls)).at(Stage::Namespaces, "make namespaces")? {
+    let user = User::current();
+    let forked = group.fork(namespaces(request, walls)).at(Stage::Namespaces, "make namespaces")?;
+    let first = match forked {
         Forked::Child => {
             // A lock is held as long as any copy of its descriptor.
             placeholders.iter().for_each(super::placeholder::Placeholder::forget_in_child);
-            drop((reports, ended, open_gate));
-            inside::run(&inside, gate, report, end)
+            drop((reports, ended));
+            let limits = limits(request, &group);
+            let inside = Inside { request, walls, plan: &plan, group: &group, user, limits };
+            inside::run(&inside, report, end)
         }
         Forked::Parent { child } => child,
     };
-    drop((report, end, gate));
+    drop((report, end));
     // Whoever reads the command's output must see its end as soon as the command closes it.
     let _ = sys::close_range(0, 2);
-    let prepared = group.add(first).at(Stage::Limits, "put the command into its cgroup");
-    let let_go = prepared.is_ok() && File::from(open_gate).write_all(b"!").is_ok();
     let outcome = watch(first, Reports::new(reports), &ended, control, status);
     kill_and_reap(first);
-    if !let_go {
-        prepared?;
-    }
     outcome.map(|()| end_status(ended))
 }
 

@@ -7,8 +7,12 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use rustix::process::umask;
 
 use super::sys;
 
@@ -18,7 +22,9 @@ const MODE: u32 = 0o1755;
 #[derive(Debug)]
 pub(crate) struct Placeholder {
     path: PathBuf,
-    folder: File,
+    /// Once removed, it stays open until the process ends: closing it is when the file system does its work, and
+    /// nobody has to wait for that.
+    folder: ManuallyDrop<File>,
 }
 
 impl Placeholder {
@@ -27,11 +33,8 @@ impl Placeholder {
         // Another command may take the folder away between any two steps here. Each such turn ends one command, so
         // that this ends too.
         loop {
-            match fs::DirBuilder::new().mode(MODE).create(path) {
-                // The mask for new files may have taken bits away.
-                Ok(()) => {
-                    fs::set_permissions(path, fs::Permissions::from_mode(MODE)).or_else(gone_is_fine)?;
-                }
+            match create(path) {
+                Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -58,16 +61,18 @@ impl Placeholder {
         folder.lock_shared()?;
         // Before the lock was had, the last user may have removed it.
         let same = is_at(path, &folder)?;
-        Ok(same.then(|| Self { path: path.to_owned(), folder }))
+        Ok(same.then(|| Self { path: path.to_owned(), folder: ManuallyDrop::new(folder) }))
     }
 
     /// A forked process holds the lock as well, until it lets go.
     pub(crate) fn forget_in_child(&self) {
-        sys::close_in_child(&self.folder);
+        sys::close_in_child(&*self.folder);
     }
 }
 
 /// Removes the folder, unless another command still needs it or somebody has put something into it.
+///
+/// Asking for the exclusive lock in vain gives up the shared one, so that of two that end at once one is the last.
 impl Drop for Placeholder {
     fn drop(&mut self) {
         if self.folder.try_lock().is_err() || !is_at(&self.path, &self.folder).unwrap_or(false) {
@@ -77,6 +82,19 @@ impl Drop for Placeholder {
         if in_use {
             let _ = self.folder.set_permissions(fs::Permissions::from_mode(MODE & 0o777));
         }
+    }
+}
+
+/// Makes the folder with exactly these rights, at once where that is possible.
+fn create(path: &Path) -> io::Result<()> {
+    let mask = umask(Mode::empty());
+    let created = fs::DirBuilder::new().mode(MODE).create(path);
+    umask(mask);
+    created?;
+    // The folder around it may have its own rules for what is made in it.
+    match fs::symlink_metadata(path) {
+        Ok(made) if made.mode() & 0o7777 == MODE => Ok(()),
+        _ => fs::set_permissions(path, fs::Permissions::from_mode(MODE)).or_else(gone_is_fine),
     }
 }
 

@@ -98,8 +98,11 @@ impl Plan {
                 return self.protect_pointer(path, &git_dir::of_pointer_file(path), roots);
             }
             Ok(found) if found.is_dir() => {
-                if let Some(placeholder) = Placeholder::adopt(path).at(Stage::Mounts, &protecting)? {
-                    self.placeholders.push(placeholder);
+                match Placeholder::adopt(path).at(Stage::Mounts, &protecting)? {
+                    Some(placeholder) => self.placeholders.push(placeholder),
+                    // Another command's, which has just ended.
+                    None if !path.exists() => return self.hold_free(path),
+                    None => {}
                 }
             }
             Ok(_) => {}

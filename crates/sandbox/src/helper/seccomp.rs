@@ -1,19 +1,11 @@
 //! Which system calls the command is refused. What most programs use stays allowed; what reaches into the kernel, into
 //! other processes or out of the walls does not.
 
-use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch, apply_filter, sock_filter,
-};
-use std::collections::BTreeMap;
+use seccompiler::{BpfProgram, apply_filter};
 
+use super::bpf::{self, Check, Verdict};
 use super::failure::At;
 use super::wire::{Failure, Stage};
-
-#[cfg(target_arch = "x86_64")]
-const ARCH: TargetArch = TargetArch::x86_64;
-#[cfg(target_arch = "aarch64")]
-const ARCH: TargetArch = TargetArch::aarch64;
 
 /// Refused whatever the arguments.
 const REFUSED: &[i64] = &[
@@ -90,112 +82,158 @@ const REFUSED: &[i64] = &[
 /// Newer than the C library's list; the same number everywhere.
 const OPEN_TREE_ATTR: i64 = 467;
 
-const NAMESPACES: &[i32] = &[
-    libc::CLONE_NEWCGROUP,
-    libc::CLONE_NEWIPC,
-    libc::CLONE_NEWNET,
-    libc::CLONE_NEWNS,
-    libc::CLONE_NEWPID,
-    libc::CLONE_NEWUSER,
-    libc::CLONE_NEWUTS,
-];
+const NAMESPACES: i32 = libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWUTS;
 const NEW_TIME_NAMESPACE: i32 = 0x80;
 
 /// Requests that put words into a terminal's mouth, or load code to serve it.
-const TERMINAL_REQUESTS: &[u64] = &[0x5412, 0x541c, 0x541d, 0x5423];
+const TERMINAL_REQUESTS: [u32; 4] = [0x5412, 0x541c, 0x541d, 0x5423];
 
 /// Binds this process and all it starts.
 pub(crate) fn enforce(network: bool) -> Result<(), Failure> {
-    let install = || -> Result<(), seccompiler::Error> {
-        apply_filter(&refusals(network)?)?;
-        apply_filter(&no_clone3()?)?;
-        #[cfg(target_arch = "x86_64")]
-        apply_filter(&no_x32())?;
-        Ok(())
-    };
-    install().at(Stage::Seccomp, "install the system call filter")
+    // One filter, since each costs the kernel time at every start and at every call.
+    apply_filter(&filter(network)).at(Stage::Seccomp, "install the system call filter")
 }
 
-fn refusals(network: bool) -> Result<BpfProgram, seccompiler::Error> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
-    let has_flag = |flag: &i32| {
-        let flag = u64::from(flag.unsigned_abs());
-        all(&[(0, SeccompCmpOp::MaskedEq(flag), flag)])
-    };
-    rules.insert(libc::SYS_clone, NAMESPACES.iter().map(has_flag).collect::<Result<_, _>>()?);
-    let unshared = NAMESPACES.iter().chain([&NEW_TIME_NAMESPACE]);
-    rules.insert(libc::SYS_unshare, unshared.map(has_flag).collect::<Result<_, _>>()?);
-    let asked = |request: &u64| all(&[(1, SeccompCmpOp::Eq, *request)]);
-    rules.insert(libc::SYS_ioctl, TERMINAL_REQUESTS.iter().map(asked).collect::<Result<_, _>>()?);
+fn filter(network: bool) -> BpfProgram {
+    let number = |call: i64| u32::try_from(call).unwrap_or(u32::MAX);
+    let refused = REFUSED.iter().map(|call| (*call, vec![Check::Refuse]));
+    // Its flags are in memory, where a filter cannot look. Told that it does not exist, C libraries use `clone`.
+    let no_clone3 = (libc::SYS_clone3, vec![Check::DoesNotExist]);
+    let calls = refused.chain([no_clone3]).chain(by_argument(network));
+    bpf::filter(calls.map(|(call, checks)| (number(call), checks)).collect())
+}
+
+fn by_argument(network: bool) -> Vec<(i64, Vec<Check>)> {
+    let word = i32::unsigned_abs;
+    let clone = Check::AnyBit { argument: 0, bits: word(NAMESPACES), then: Verdict::Refuse };
+    let unshare =
+        Check::AnyBit { argument: 0, bits: word(NAMESPACES | NEW_TIME_NAMESPACE), then: Verdict::Refuse };
+    let requests = TERMINAL_REQUESTS.map(|value| Check::Is { argument: 1, value, then: Verdict::Refuse });
     // 0 is the ordinary one, and all ones only asks.
-    let unusual = all(&[(0, SeccompCmpOp::Ne, 0), (0, SeccompCmpOp::Ne, 0xffff_ffff)])?;
-    rules.insert(libc::SYS_personality, vec![unusual]);
-    rules.extend(if network { online()? } else { offline()? });
-    let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-    Ok(SeccompFilter::new(rules, SeccompAction::Allow, refuse, ARCH)?.try_into()?)
+    let usual = [0, u32::MAX].map(|value| Check::Is { argument: 0, value, then: Verdict::Allow });
+    let mut calls = vec![
+        (libc::SYS_clone, vec![clone]),
+        (libc::SYS_unshare, vec![unshare]),
+        (libc::SYS_ioctl, requests.to_vec()),
+        (libc::SYS_personality, [usual.as_slice(), &[Check::Refuse]].concat()),
+    ];
+    calls.extend(if network { online() } else { offline() });
+    calls
 }
 
 /// Without network there are only sockets between the command's own processes. One that could reach a service by its
 /// path would lead out: such services run commands for whoever asks.
-fn offline() -> Result<Vec<(i64, Vec<SeccompRule>)>, seccompiler::Error> {
-    const KIND: u64 = 0xf;
-    let elsewhere = all(&[(0, SeccompCmpOp::Ne, family(libc::AF_UNIX))])?;
-    // Needs no connection: each message says where it goes.
-    let datagram = all(&[(1, SeccompCmpOp::MaskedEq(KIND), libc::SOCK_DGRAM.unsigned_abs().into())])?;
-    let sockets = vec![elsewhere, datagram];
-    Ok(vec![
+fn offline() -> Vec<(i64, Vec<Check>)> {
+    const KIND: u32 = 0xf;
+    let sockets = vec![
+        Check::IsNot { argument: 0, value: libc::AF_UNIX.unsigned_abs(), then: Verdict::Refuse },
+        // Needs no connection: each message says where it goes.
+        Check::Masked {
+            argument: 1,
+            mask: KIND,
+            value: libc::SOCK_DGRAM.unsigned_abs(),
+            then: Verdict::Refuse,
+        },
+    ];
+    vec![
         (libc::SYS_socket, sockets.clone()),
         (libc::SYS_socketpair, sockets),
-        (libc::SYS_connect, Vec::new()),
-    ])
+        (libc::SYS_connect, vec![Check::Refuse]),
+    ]
 }
 
 /// With network: the internet, local sockets, and asking the kernel about interfaces and routes.
-fn online() -> Result<Vec<(i64, Vec<SeccompRule>)>, seccompiler::Error> {
-    let other = all(&[
-        (0, SeccompCmpOp::Ne, family(libc::AF_UNIX)),
-        (0, SeccompCmpOp::Ne, family(libc::AF_INET)),
-        (0, SeccompCmpOp::Ne, family(libc::AF_INET6)),
-        (0, SeccompCmpOp::Ne, family(libc::AF_NETLINK)),
-    ])?;
-    let not_routes = all(&[
-        (0, SeccompCmpOp::Eq, family(libc::AF_NETLINK)),
-        (2, SeccompCmpOp::Ne, libc::NETLINK_ROUTE.unsigned_abs().into()),
-    ])?;
-    Ok(vec![(libc::SYS_socket, vec![other, not_routes])])
+fn online() -> Vec<(i64, Vec<Check>)> {
+    let known = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6].map(i32::unsigned_abs);
+    let mut checks: Vec<Check> =
+        known.map(|value| Check::Is { argument: 0, value, then: Verdict::Allow }).to_vec();
+    checks.extend([
+        Check::IsNot { argument: 0, value: libc::AF_NETLINK.unsigned_abs(), then: Verdict::Refuse },
+        Check::IsNot { argument: 2, value: libc::NETLINK_ROUTE.unsigned_abs(), then: Verdict::Refuse },
+    ]);
+    vec![(libc::SYS_socket, checks)]
 }
 
-fn family(number: i32) -> u64 {
-    number.unsigned_abs().into()
-}
+#[cfg(test)]
+mod tests {
+    use super::super::bpf::tests::{Outcome, run};
+    use super::*;
 
-/// A rule that matches when every condition on an argument does. Only the low half is compared, as the kernel takes
-/// these arguments to be 32 bits wide and ignores what else is in the register.
-fn all(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, seccompiler::BackendError> {
-    let conditions = conditions.iter().map(|(argument, operator, value)| {
-        SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, operator.clone(), *value)
-    });
-    SeccompRule::new(conditions.collect::<Result<_, _>>()?)
-}
+    fn outcome(network: bool, call: i64, arguments: &[i32]) -> Outcome {
+        let arguments: Vec<u64> = arguments.iter().map(|word| u64::from(word.unsigned_abs())).collect();
+        run(&filter(network), u32::try_from(call).unwrap(), &arguments)
+    }
 
-/// Its flags are in memory, where a filter cannot look. Told that it does not exist, C libraries use `clone`.
-fn no_clone3() -> Result<BpfProgram, seccompiler::Error> {
-    let missing = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
-    let rules = [(libc::SYS_clone3, Vec::new())].into();
-    Ok(SeccompFilter::new(rules, SeccompAction::Allow, missing, ARCH)?.try_into()?)
-}
+    #[test]
+    fn what_is_listed_is_refused_and_nothing_else() {
+        const BY_ARGUMENT: [i64; 7] = [
+            libc::SYS_clone,
+            libc::SYS_clone3,
+            libc::SYS_connect,
+            libc::SYS_ioctl,
+            libc::SYS_personality,
+            libc::SYS_socket,
+            libc::SYS_socketpair,
+        ];
+        for network in [false, true] {
+            for call in (0..1024).filter(|call| !BY_ARGUMENT.contains(call)) {
+                let expected = if REFUSED.contains(&call) { Outcome::Refused } else { Outcome::Allowed };
+                assert_eq!(outcome(network, call, &[0; 6]), expected, "{call}");
+            }
+        }
+    }
 
-/// A second set of numbers for the same system calls, which the other filters would not recognise.
-#[cfg(target_arch = "x86_64")]
-fn no_x32() -> BpfProgram {
-    const X32_BIT: u32 = 0x4000_0000;
-    const LOAD_NUMBER: u16 = 0x20;
-    const JUMP_IF_AT_LEAST: u16 = 0x35;
-    const RETURN: u16 = 0x06;
-    vec![
-        sock_filter { code: LOAD_NUMBER, jt: 0, jf: 0, k: 0 },
-        sock_filter { code: JUMP_IF_AT_LEAST, jt: 0, jf: 1, k: X32_BIT },
-        sock_filter { code: RETURN, jt: 0, jf: 0, k: libc::SECCOMP_RET_KILL_PROCESS },
-        sock_filter { code: RETURN, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW },
-    ]
+    #[test]
+    fn arguments_decide() {
+        use Outcome::{Allowed, DoesNotExist, Refused};
+        let bits = libc::CLONE_VM | libc::SIGCHLD;
+        for (network, call, arguments, expected) in [
+            (false, libc::SYS_clone, vec![bits], Allowed),
+            (false, libc::SYS_clone, vec![bits | libc::CLONE_NEWUSER], Refused),
+            (false, libc::SYS_clone, vec![bits | libc::CLONE_NEWCGROUP], Refused),
+            (false, libc::SYS_clone3, vec![], DoesNotExist),
+            (false, libc::SYS_unshare, vec![libc::CLONE_FS], Allowed),
+            (false, libc::SYS_unshare, vec![libc::CLONE_NEWNET], Refused),
+            (false, libc::SYS_unshare, vec![NEW_TIME_NAMESPACE], Refused),
+            (false, libc::SYS_ioctl, vec![0, 0x5401], Allowed),
+            (false, libc::SYS_ioctl, vec![0, 0x5412], Refused),
+            (false, libc::SYS_ioctl, vec![0, 0x5423], Refused),
+            (false, libc::SYS_personality, vec![0], Allowed),
+            (false, libc::SYS_personality, vec![8], Refused),
+            (false, libc::SYS_connect, vec![], Refused),
+            (false, libc::SYS_socket, vec![libc::AF_INET, libc::SOCK_STREAM], Refused),
+            (false, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_STREAM], Allowed),
+            (false, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC], Refused),
+            (false, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_STREAM], Allowed),
+            (false, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_DGRAM], Refused),
+            (true, libc::SYS_connect, vec![], Allowed),
+            (true, libc::SYS_socket, vec![libc::AF_INET, libc::SOCK_STREAM], Allowed),
+            (true, libc::SYS_socket, vec![libc::AF_INET6, libc::SOCK_DGRAM], Allowed),
+            (true, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_DGRAM], Allowed),
+            (true, libc::SYS_socket, vec![libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE], Allowed),
+            (
+                true,
+                libc::SYS_socket,
+                vec![libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE + 4],
+                Refused,
+            ),
+            (true, libc::SYS_socket, vec![libc::AF_VSOCK, libc::SOCK_STREAM], Refused),
+            (true, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_DGRAM], Allowed),
+        ] {
+            assert_eq!(outcome(network, call, &arguments), expected, "{network} {call} {arguments:?}");
+        }
+        assert_eq!(
+            run(&filter(false), u32::try_from(libc::SYS_personality).unwrap(), &[0xffff_ffff]),
+            Allowed
+        );
+        // The kernel ignores the upper half of these.
+        let high = [1 << 40 | u64::from(libc::CLONE_NEWUSER.unsigned_abs())];
+        assert_eq!(run(&filter(false), u32::try_from(libc::SYS_clone).unwrap(), &high), Refused);
+    }
 }

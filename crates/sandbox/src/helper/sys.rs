@@ -30,6 +30,38 @@ pub(crate) fn fork_with(flags: c_int) -> io::Result<Forked> {
     Ok(if pid == 0 { Forked::Child } else { Forked::Parent { child: i32::try_from(pid).unwrap_or(-1) } })
 }
 
+/// Like [`fork_with`], and the child begins its life in a cgroup of the new hierarchy.
+#[expect(unsafe_code, reason = "clone3 has no safe wrapper")]
+pub(crate) fn fork_into(flags: c_int, cgroup: impl AsFd) -> io::Result<Forked> {
+    #[repr(C)]
+    #[derive(Default)]
+    struct Arguments {
+        flags: u64,
+        pidfd: u64,
+        child_tid: u64,
+        parent_tid: u64,
+        exit_signal: u64,
+        stack: u64,
+        stack_size: u64,
+        tls: u64,
+        set_tid: u64,
+        set_tid_size: u64,
+        cgroup: u64,
+    }
+    const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+    let arguments = Arguments {
+        flags: u64::from(flags.unsigned_abs()) | CLONE_INTO_CGROUP,
+        exit_signal: u64::from(libc::SIGCHLD.unsigned_abs()),
+        cgroup: u64::from(cgroup.as_fd().as_raw_fd().unsigned_abs()),
+        ..Arguments::default()
+    };
+    // SAFETY: without a new stack and without CLONE_VM this is a fork, and the process has a single thread. The
+    // structure is whole, of the size given, and outlives the call.
+    let pid =
+        checked(unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<Arguments>()) })?;
+    Ok(if pid == 0 { Forked::Child } else { Forked::Parent { child: i32::try_from(pid).unwrap_or(-1) } })
+}
+
 /// Sets attributes on a mount, or on it and all mounts below.
 #[expect(unsafe_code, reason = "mount_setattr has no safe wrapper")]
 pub(crate) fn mount_setattr(mount: impl AsFd, set: u64, recursive: bool) -> io::Result<()> {

@@ -23,6 +23,13 @@ pub(super) fn readable<const N: usize>(files: [Option<&OwnedFd>; N], limit: Opti
     files.map(|file| file.is_some() && ready.next().unwrap_or(false))
 }
 
+/// Whether anybody still has the other end of a pipe that is written to.
+pub(super) fn has_reader(pipe: &OwnedFd) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut asked = [PollFd::new(pipe, PollFlags::empty())];
+    poll(&mut asked, Some(&at_once)).is_ok() && !asked[0].revents().contains(PollFlags::ERR)
+}
+
 /// From the number that `wait` gives.
 pub(super) fn status(raw: i32) -> Status {
     if libc::WIFSIGNALED(raw) {

@@ -29,10 +29,10 @@ pub(super) fn run(
         return Err(Failure::new(Stage::Landlock, message));
     }
     set_child_subreaper(Some(rustix::process::getpid())).at(Stage::Exec, "adopt orphans")?;
-    let group = Group::make(&request.order.limits);
+    let mut group = Group::make(&request.order.limits);
     let (reports, report) = pipe_with(PipeFlags::CLOEXEC).at(Stage::Exec, "make a pipe")?;
     let helper = rustix::process::getpid();
-    let command = match sys::fork_with(0).at(Stage::Exec, "start a process")? {
+    let command = match group.fork(0).at(Stage::Exec, "start a process")? {
         Forked::Child => start(request, &group, File::from(report), helper),
         Forked::Parent { child } => child,
     };
@@ -55,7 +55,7 @@ fn start(request: &Request, group: &Group, mut report: File, helper: Pid) -> ! {
     if let Ok(proc) = openat(CWD, "/proc", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
         report::tell_pid(&mut report, &proc);
     }
-    if let Err(failure) = group.add_self().at(Stage::Limits, "put the command into its cgroup") {
+    if let Err(failure) = group.join().at(Stage::Limits, "put the command into its cgroup") {
         report::tell_failure(&mut report, &failure);
         sys::exit(127);
     }

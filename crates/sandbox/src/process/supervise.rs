@@ -54,12 +54,16 @@ impl Supervisor {
         Ok((supervisor, News { start: start_news, end: end_news }))
     }
 
-    /// The end is told only when the helper is gone, and with it everything the command has started.
+    /// The helper tells of the end when everything the command has started is gone, and so is every trace of it. Only
+    /// its own end is still to come then, which nobody needs to wait for.
     pub(crate) async fn run(mut self) {
         let mut told = None;
         let gone = {
             let follow = async {
                 told = follow(&self.status, &mut self.start).await;
+                if let Some(exit) = told {
+                    tell(exit, &mut self.start, &self.end);
+                }
                 tokio::time::timeout(CLEAN_UP, self.helper.gone()).await.is_ok()
             };
             let overdue = async {
@@ -79,13 +83,18 @@ impl Supervisor {
             self.helper.kill();
         }
         let own = self.helper.reap().await;
-        let exit = told.unwrap_or(own);
-        if let Some(start) = self.start.take() {
-            // Nobody waits any more when the start was given up.
-            let _ = start.send(Start::Lost(exit));
+        if told.is_none() {
+            tell(own, &mut self.start, &self.end);
         }
-        self.end.send_replace(Some(exit));
     }
+}
+
+fn tell(exit: Exit, start: &mut Option<oneshot::Sender<Start>>, end: &watch::Sender<Option<Exit>>) {
+    if let Some(start) = start.take() {
+        // Nobody waits any more when the start was given up.
+        let _ = start.send(Start::Lost(exit));
+    }
+    end.send_replace(Some(exit));
 }
 
 /// Reads what the helper tells until it tells of the end, or falls silent.

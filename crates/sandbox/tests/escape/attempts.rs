@@ -42,6 +42,8 @@ pub(crate) const ATTEMPTS: &[(&str, Way)] = &[
     ("change rights outside", Shell(Bare, "chmod 777 $OUT/file")),
     ("change times outside", Shell(Bare, "touch -d 2001-01-01 $OUT/file")),
     ("go up by dots", Shell(Bare, "echo x > $WS/../outside/new")),
+    ("go above the root", Shell(Bare, "cd /../.. && echo x > .$OUT/new")),
+    ("see the old root", Shell(Bare, "test $(awk '$5 == \"/\"' /proc/self/mountinfo | wc -l) -gt 1")),
     ("go by /proc/self/root", Shell(Bare, "echo x > /proc/self/root$OUT/new")),
     ("go by /proc/self/cwd", Shell(Bare, "echo x > /proc/self/cwd/../outside/new")),
     ("go by /proc/1/root", Shell(Bare, "echo x > /proc/1/root$OUT/new")),

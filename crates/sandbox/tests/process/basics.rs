@@ -1,6 +1,6 @@
 //! Starting, reading, writing, and how it ended.
 
-use oarlock_sandbox::{InputError, Io, OutputStream};
+use oarlock_sandbox::{InputError, Io, OutputStream, SelfTest};
 
 use crate::support::{both, order, read_until, rest, result, shell, spawn};
 
@@ -9,6 +9,39 @@ async fn when_memory_runs_out_a_command_goes_before_the_server() {
     for order in both(shell("cat /proc/self/oom_score_adj")) {
         assert_eq!(result(order).await.stdout, "800\n");
     }
+}
+
+/// Where a cgroup is to be had, which the self-test says.
+#[tokio::test]
+async fn a_command_may_have_most_of_the_memory_and_not_all() {
+    let limited = SelfTest::run().layers.iter().any(|layer| layer.detail.contains("memory by cgroup"));
+    let meminfo = std::fs::read_to_string("/proc/meminfo").expect("there is /proc");
+    let total = meminfo.split_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok());
+    let total = total.expect("the first line is the total") * 1024;
+    for order in both(shell("ulimit -v; read line")) {
+        let (process, mut output) = spawn(order, Io::Pipe).await;
+        assert_eq!(read_until(&mut output, "\n").await, "unlimited\n");
+        let limit = memory_limit(process.pid());
+        assert_eq!(limit.is_some(), limited, "{limit:?}");
+        assert!(limit.is_none_or(|limit| limit > 0 && limit <= total / 100 * 80), "{limit:?} of {total}");
+        process.kill();
+        process.wait().await;
+    }
+}
+
+/// Of the group that was made for this process alone.
+fn memory_limit(pid: u32) -> Option<u64> {
+    let member = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).expect("it runs");
+    member.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let own = path.rsplit('/').next()?.starts_with("oarlock-");
+        let file = match controllers {
+            "memory" => format!("/sys/fs/cgroup/memory{path}/memory.limit_in_bytes"),
+            "" => format!("/sys/fs/cgroup{path}/memory.max"),
+            _ => return None,
+        };
+        std::fs::read_to_string(file).ok().filter(|_| own)?.trim().parse().ok()
+    })
 }
 
 #[tokio::test]
