@@ -47,7 +47,7 @@ fn meta(thread: &ThreadId, number: i64) -> RolloutRecord {
         "baseInstructions": "You are helpful. ".repeat(500),
     });
     let meta: SessionMeta = serde_json::from_value(json).unwrap_or_else(|error| panic!("{error}"));
-    RolloutRecord::SessionMeta { meta }
+    RolloutRecord::SessionMeta { meta: Box::new(meta) }
 }
 
 fn words(number: i64) -> RolloutRecord {

@@ -75,7 +75,7 @@ fn meta(thread: &ThreadId) -> RolloutRecord {
         "cliVersion": "0", "source": "cli", "modelProvider": "none",
     });
     let meta: SessionMeta = serde_json::from_value(json).unwrap_or_else(|error| panic!("{error}"));
-    RolloutRecord::SessionMeta { meta }
+    RolloutRecord::SessionMeta { meta: Box::new(meta) }
 }
 
 /// One turn: words, a call, its output, and what clients see of them.

@@ -47,6 +47,9 @@ pub enum JournalError {
     Backlog { waiting: usize },
     #[error("the journal {} is closed. Resume the thread to write to it.", path.display())]
     Closed { path: PathBuf },
+    /// The record is kept elsewhere.
+    #[error("whoever keeps the record did not take it: {0}")]
+    Remote(String),
     #[error("invalid thread id: {0:?} is not a UUID")]
     InvalidThreadId(String),
     #[error("thread {0} is not stored here")]

@@ -12,6 +12,9 @@ use crate::operations::OpenOperation;
 use crate::record::{Entry, Record};
 use crate::turn_builder::TurnBuilder;
 
+/// More items than this get their room as they come.
+const MAX_EXPECTED: usize = 50_000;
+
 /// A thread as its journal tells it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
@@ -24,6 +27,8 @@ pub struct History {
     pub token_usage: Option<ThreadTokenUsage>,
     /// The settings of the last turn that is not rolled back.
     pub turn_context: Option<Value>,
+    /// What the host fixed for the thread, as a turn last noted it: no rollback takes that back.
+    pub host: Option<Value>,
     /// Those the model was told of and still sees: compaction takes along what it was told before.
     pub told_context: Option<Value>,
     /// Operations that have neither finished nor been withdrawn, oldest first.
@@ -38,6 +43,7 @@ pub struct HistoryBuilder {
     summary: Summary,
     meta: Option<SessionMeta>,
     token_usage: Option<ThreadTokenUsage>,
+    host: Option<Value>,
     /// What happened, cut at the turns. The first has no turn: what came before all of them.
     segments: Vec<Segment>,
     /// What the model was told, in the order of the records.
@@ -68,6 +74,11 @@ impl HistoryBuilder {
         Self { summary: Summary::of_thread(thread_id), segments: vec![Segment::default()], ..Self::default() }
     }
 
+    /// Makes room for what is likely to be in so many records.
+    pub(crate) fn expect(&mut self, records: usize) {
+        self.items.reserve_exact((records / 2).min(MAX_EXPECTED));
+    }
+
     pub fn add(&mut self, entry: Entry) {
         let fact = match &entry.record {
             Record::Known(record) => Fact::of(record),
@@ -77,9 +88,10 @@ impl HistoryBuilder {
         self.summary.apply(fact, entry.at_ms);
         let Record::Known(record) = entry.record else { return };
         match record {
-            RolloutRecord::SessionMeta { meta } => self.identify(meta),
+            RolloutRecord::SessionMeta { meta } => self.identify(*meta),
             RolloutRecord::TurnStarted { turn_id, at_ms } => self.start(turn_id, at_ms),
             RolloutRecord::TurnContext { turn_id, context } => {
+                self.host = context.get("host").cloned().or(self.host.take());
                 self.model_step(turn_id, ModelStep::Tell(context));
             }
             RolloutRecord::ResponseItem { turn_id, item } => self.add_item(turn_id, item),
@@ -94,7 +106,7 @@ impl HistoryBuilder {
             RolloutRecord::TokenUsage { usage, .. } => self.token_usage = Some(usage),
             RolloutRecord::RolledBack { num_turns } => self.roll_back(num_turns),
             RolloutRecord::TurnEnded { turn_id, status, error, at_ms } => {
-                OpenOperation::forget_finished(&mut self.operations);
+                OpenOperation::forget_ended(&mut self.operations, &turn_id);
                 if let Some(turn) = self.turn_of(turn_id) {
                     turn.end(status, error, at_ms);
                 }
@@ -108,8 +120,8 @@ impl HistoryBuilder {
     }
 
     pub fn finish(self) -> History {
-        let Self { summary, meta, token_usage, segments, items, operations, .. } = self;
-        let mut history = History { summary, meta, token_usage, operations, ..History::default() };
+        let Self { summary, meta, token_usage, host, segments, items, operations, .. } = self;
+        let mut history = History { summary, meta, token_usage, host, operations, ..History::default() };
         // Exactly the room that is needed: for a long thread, growing by doubling would cost as much again.
         history.turns.reserve_exact(segments.iter().filter(|segment| segment.turn.is_some()).count());
         let mut since_replacement = Vec::new();
@@ -145,7 +157,7 @@ impl HistoryBuilder {
 
     /// A suspended turn starts again under its own id and in its own place; one rolled back never does.
     fn start(&mut self, turn_id: TurnId, at_ms: i64) {
-        OpenOperation::forget_finished(&mut self.operations);
+        OpenOperation::forget_others(&mut self.operations, &turn_id);
         if let Some(turn) = self.turn_of(turn_id) {
             turn.start(at_ms);
         }
@@ -199,7 +211,9 @@ impl HistoryBuilder {
         let next = self.segments.len();
         let at = *self.places.entry(turn_id.clone()).or_insert(next);
         if at == next {
-            self.segments.push(Segment { turn: Some(TurnBuilder::new(turn_id)), ..Segment::default() });
+            let before = self.segments.last_mut().and_then(|last| last.turn.as_mut());
+            let room = before.map(TurnBuilder::hand_on).unwrap_or_default();
+            self.segments.push(Segment { turn: Some(TurnBuilder::new(turn_id, room)), ..Segment::default() });
         }
         self.segments.get_mut(at)
     }

@@ -36,9 +36,22 @@ impl OpenOperation {
 }
 
 impl OpenOperation {
-    /// A turn has ended, so everything in it that finished is in the history.
-    pub(crate) fn forget_finished(open: &mut Vec<Self>) {
-        open.retain(|operation| !matches!(operation.records.last(), Some(OperationRecord::Finished { .. })));
+    /// A turn has ended: everything in it that finished is in the history, and nothing in it is decided any more.
+    pub(crate) fn forget_ended(open: &mut Vec<Self>, turn: &TurnId) {
+        open.retain(|operation| operation.turn_id.as_ref() != Some(turn) || operation.is_uncertain());
+        Self::forget_others(open, turn);
+    }
+
+    /// Another turn begins, so what finished before it is in the history. One that is taken up again may yet need it.
+    pub(crate) fn forget_others(open: &mut Vec<Self>, turn: &TurnId) {
+        let is_over =
+            |operation: &Self| matches!(operation.records.last(), Some(OperationRecord::Finished { .. }));
+        open.retain(|operation| operation.turn_id.as_ref() == Some(turn) || !is_over(operation));
+    }
+
+    /// It began and was never seen to end.
+    fn is_uncertain(&self) -> bool {
+        matches!(self.records.last(), Some(OperationRecord::Started { .. } | OperationRecord::Unknown { .. }))
     }
 }
 

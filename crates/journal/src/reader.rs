@@ -7,12 +7,16 @@ use std::path::Path;
 
 use crate::damage::{DamageReport, What};
 use crate::error::JournalError;
+use crate::heap;
 use crate::line::Envelope;
 use crate::record::{Entry, Strange};
 use crate::scan::{self, BUFFER, Limits, LineRef, Scan};
 
 /// Longer lines are skipped when read and refused when written.
 pub(crate) const MAX_LINE: usize = 100_000_000;
+
+/// So many bytes of a file need about as much memory once they are decoded as is made room for at a time.
+const BYTES_PER_ROOM: u64 = 32 * 1024;
 
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
@@ -79,7 +83,12 @@ pub(crate) fn read_scanned(
     let mut input = Places { input: BufReader::with_capacity(BUFFER, file), at: None };
     let mut buffer = Vec::new();
     let records = lines.len() as u64;
+    let mut next_room = 0;
     for line in lines {
+        if line.offset >= next_room {
+            heap::make_room();
+            next_room = line.offset + BYTES_PER_ROOM;
+        }
         let reason = match input.read(line, &mut buffer).map(Envelope::parse) {
             // Its writer took back what it could not finish.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => error.to_string(),

@@ -77,6 +77,7 @@ pub(crate) fn split(json: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 /// The opposite of [`split`]. The kind goes first again, where the decoder finds it without looking further.
+#[inline]
 pub(crate) fn decode(kind: &str, schema: u32, payload: &str) -> (Record, Option<Strange>) {
     if schema == SCHEMA
         && payload.starts_with('{')
@@ -130,6 +131,7 @@ fn known(kind: &str, schema: u32, payload: &str) -> Result<RolloutRecord, Strang
 
 /// Most records of a thread are of these two kinds. Read without the kind, they need not be kept aside until it is
 /// found; whatever is unusual about one is left to the decoder of all.
+#[inline]
 fn common(kind: &str, payload: &str) -> Option<RolloutRecord> {
     match kind {
         "threadItem" => {

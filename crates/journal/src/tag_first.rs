@@ -128,9 +128,28 @@ impl Frequent for ContentItem {
     }
 }
 
+/// Nearly every message has one part, so there is room for one and no more until a second comes.
 fn parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ContentItem>, D::Error> {
-    let parts = Vec::<TagFirst<ContentItem>>::deserialize(deserializer)?;
-    Ok(parts.into_iter().map(|TagFirst(part)| part).collect())
+    struct Parts;
+    impl<'de> Visitor<'de> for Parts {
+        type Value = Vec<ContentItem>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of parts")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut found: A) -> Result<Self::Value, A::Error> {
+            let mut parts = Vec::new();
+            while let Some(TagFirst(part)) = found.next_element()? {
+                if parts.is_empty() {
+                    parts.reserve_exact(1);
+                }
+                parts.push(part);
+            }
+            Ok(parts)
+        }
+    }
+    deserializer.deserialize_seq(Parts)
 }
 
 /// Results of tools are the longest texts there are: taken as they come, they are copied once.

@@ -11,11 +11,17 @@ use protocol::{
 #[derive(Debug)]
 pub(crate) struct TurnBuilder {
     id: TurnId,
-    items: Vec<ThreadItem>,
-    /// Where the items are, by a hash of their ids, in a turn of many: some hold tens of thousands.
-    places: Option<HashMap<u64, usize>>,
+    room: Room,
     started_at_ms: Option<i64>,
     end: Option<Box<End>>,
+}
+
+/// Where the items of a turn are gathered.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    items: Vec<ThreadItem>,
+    /// Where each item is, by a hash of its id, in a turn of many: some hold tens of thousands.
+    places: HashMap<u64, usize>,
 }
 
 /// Fewer items than this are found by looking at each.
@@ -29,8 +35,18 @@ struct End {
 }
 
 impl TurnBuilder {
-    pub(crate) fn new(id: TurnId) -> Self {
-        Self { id, items: Vec::new(), places: None, started_at_ms: None, end: None }
+    pub(crate) fn new(id: TurnId, room: Room) -> Self {
+        Self { id, room, started_at_ms: None, end: None }
+    }
+
+    /// Another turn begins: this one keeps its items in exactly the room they need, and the next gathers its own
+    /// where these were gathered.
+    pub(crate) fn hand_on(&mut self) -> Room {
+        let items = Vec::with_capacity(self.room.items.len());
+        let mut room = std::mem::replace(&mut self.room, Room { items, places: HashMap::new() });
+        self.room.items.append(&mut room.items);
+        room.places.clear();
+        room
     }
 
     pub(crate) fn id(&self) -> &TurnId {
@@ -52,35 +68,14 @@ impl TurnBuilder {
 
     /// An item recorded again replaces its former self and keeps its place.
     pub(crate) fn upsert(&mut self, item: ThreadItem) {
-        if let Some(at) = self.place_of(item.id()) {
-            self.items[at] = item;
-            return;
-        }
-        if self.items.len() == self.items.capacity() {
-            // Most turns have a handful of large items, and a thread has many turns: room to spare adds up.
-            self.items.reserve_exact(1 + self.items.len() / 2);
-        }
-        self.items.push(item);
-        if self.items.len() == FEW {
-            let places = self.items.iter().map(|item| hash(item.id())).zip(0..);
-            self.places = Some(places.collect());
-        }
-    }
-
-    /// None for an item that is new; its place is noted as the next.
-    fn place_of(&mut self, id: &ItemId) -> Option<usize> {
-        let items = &self.items;
-        let look = || items.iter().position(|item| item.id() == id);
-        let Some(places) = &mut self.places else { return look() };
-        let at = *places.entry(hash(id)).or_insert(items.len());
-        // Two ids of one hash: the second has no entry of its own.
-        if items.get(at)?.id() == id { Some(at) } else { look() }
+        self.room.upsert(item);
     }
 
     pub(crate) fn finish(self) -> Turn {
-        let Self { id, mut items, started_at_ms, end, .. } = self;
+        let Self { id, room: Room { mut items, .. }, started_at_ms, end } = self;
         // Nothing runs any more in a turn that is read from disk.
         items.iter_mut().for_each(settle);
+        items.shrink_to_fit();
         let duration_ms = match (started_at_ms, &end) {
             (Some(started), Some(end)) => Some(end.at_ms.saturating_sub(started).max(0)),
             _ => None,
@@ -93,6 +88,35 @@ impl TurnBuilder {
         };
         let started_at = started_at_ms.map(|at_ms| at_ms.div_euclid(1_000));
         Turn { id, items, status, error, started_at, completed_at, duration_ms }
+    }
+}
+
+impl Room {
+    fn upsert(&mut self, item: ThreadItem) {
+        if let Some(at) = self.place_of(item.id()) {
+            self.items[at] = item;
+            return;
+        }
+        if self.items.len() == self.items.capacity() {
+            // Items are large, and what is not handed on stays as it is until all records are read.
+            self.items.reserve_exact(1 + self.items.len() / 2);
+        }
+        self.items.push(item);
+    }
+
+    /// None for an item that is new; its place is noted as the next.
+    fn place_of(&mut self, id: &ItemId) -> Option<usize> {
+        let Self { items, places } = self;
+        let look = || items.iter().position(|item| item.id() == id);
+        if items.len() < FEW {
+            return look();
+        }
+        if places.is_empty() {
+            places.extend(items.iter().map(|item| hash(item.id())).zip(0..));
+        }
+        let at = *places.entry(hash(id)).or_insert(items.len());
+        // Two ids of one hash: the second has no entry of its own.
+        if items.get(at)?.id() == id { Some(at) } else { look() }
     }
 }
 
@@ -123,5 +147,38 @@ fn settle(item: &mut ThreadItem) {
             *status = CollabAgentToolCallStatus::Failed;
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(id: usize, text: &str) -> ThreadItem {
+        let id = ItemId::new(id.to_string());
+        ThreadItem::AgentMessage { id, text: text.to_owned(), phase: None, memory_citation: None }
+    }
+
+    /// Two turns of so many items each, every other one of which is recorded again once both were there.
+    fn check(count: usize) {
+        let mut first = TurnBuilder::new(TurnId::new("first"), Room::default());
+        (0..count).for_each(|id| first.upsert(message(id, "first")));
+        let mut second = TurnBuilder::new(TurnId::new("second"), first.hand_on());
+        (0..count).for_each(|id| second.upsert(message(id, "second")));
+        for turn in [&mut first, &mut second] {
+            (0..count).step_by(2).for_each(|id| turn.upsert(message(id, "again")));
+            turn.upsert(message(count, "late"));
+        }
+        for (turn, text) in [(first, "first"), (second, "second")] {
+            let again = |id: usize| if id.is_multiple_of(2) { "again" } else { text };
+            let expected = (0..count).map(|id| message(id, again(id)));
+            let expected: Vec<_> = expected.chain([message(count, "late")]).collect();
+            assert_eq!(turn.finish().items, expected, "{count} items");
+        }
+    }
+
+    #[test]
+    fn a_turn_keeps_its_items_and_their_places_when_another_begins() {
+        [0, 1, FEW - 1, FEW, 3 * FEW].into_iter().for_each(check);
     }
 }

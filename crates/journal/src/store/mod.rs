@@ -119,6 +119,7 @@ impl Store {
         let mut recovery = Recovery::of(&scan);
         let file = reader::open_to_read(&path)?;
         let mut builder = HistoryBuilder::new(Some(key.thread_id()));
+        builder.expect(scan.lines.len());
         let read = reader::read_scanned(&path, &file, scan, &|_| true, &mut |entry| builder.add(entry))?;
         recovery.damage = read.damage;
         let mut history = builder.finish();

@@ -40,7 +40,7 @@ fn first_schema() -> u32 {
 #[wire(tag = "kind")]
 pub enum RolloutRecord {
     /// The thread's identity and first settings.
-    SessionMeta { meta: SessionMeta },
+    SessionMeta { meta: Box<SessionMeta> },
     /// The settings a turn runs with, from which its context is rebuilt.
     TurnContext { turn_id: TurnId, context: Value },
     TurnStarted {
