@@ -43,6 +43,8 @@ pub(crate) enum Runner {
     Waiting,
     Tool,
     Client,
+    /// The host was asked whether it may be called.
+    Gate,
     Nobody,
 }
 
@@ -51,6 +53,8 @@ pub(crate) enum Runner {
 pub(crate) struct Doing {
     pub(crate) proposal: Proposal,
     pub(crate) stage: Stage,
+    /// From 1. More when an outcome was lost and it was decided to try again.
+    pub(crate) attempt: u32,
     /// Clients saw the item begin and not yet end.
     pub(crate) item_open: bool,
 }

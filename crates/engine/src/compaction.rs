@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use protocol::{ContentItem, ResponseItem};
+use protocol::{ContentItem, ItemId, ResponseItem};
 
 use crate::context::user_message;
-use crate::history::is_contextual;
+use crate::history::is_user_turn;
 use crate::items::text_of;
 use crate::tokens::approximate_tokens;
 use crate::{Step, Truncation, truncate_middle};
@@ -24,37 +24,40 @@ const KEPT_USER_TOKENS: i64 = 20_000;
 
 pub(crate) fn question(step: &Step) -> Arc<ResponseItem> {
     let text = step.compact_prompt.as_deref().unwrap_or(PROMPT).to_owned();
-    Arc::new(user_message(vec![ContentItem::InputText { text }]))
+    Arc::new(user_message(None, vec![ContentItem::InputText { text }]))
 }
 
 /// The history after compaction: what the user said, newest kept first, then the summary.
 pub(crate) fn compacted(history: &[Arc<ResponseItem>], summary: &str) -> Vec<ResponseItem> {
     let mut kept = Vec::new();
     let mut budget = KEPT_USER_TOKENS;
-    for text in history.iter().rev().filter_map(|item| spoken_by_user(item)) {
+    for (id, text) in history.iter().rev().filter_map(|item| spoken_by_user(item)) {
         if budget == 0 {
             break;
         }
         let cost = approximate_tokens(text.len());
         if cost <= budget {
             budget -= cost;
-            kept.push(text);
+            kept.push((id, text));
         } else {
-            kept.push(truncate_middle(&text, Truncation::Tokens(usize::try_from(budget).unwrap_or(0))));
+            let most = Truncation::Tokens(usize::try_from(budget).unwrap_or(0));
+            kept.push((id, truncate_middle(&text, most)));
             budget = 0;
         }
     }
     let said = kept.into_iter().rev();
     let summary = format!("{SUMMARY_PREFIX}\n{summary}");
-    said.chain([summary]).map(|text| user_message(vec![ContentItem::InputText { text }])).collect()
+    said.chain([(None, summary)])
+        .map(|(id, text)| user_message(id.as_ref(), vec![ContentItem::InputText { text }]))
+        .collect()
 }
 
-/// The text of a real user message; earlier summaries are not one.
-fn spoken_by_user(item: &ResponseItem) -> Option<String> {
+/// The text of a real user message, with the id it may be known by; earlier summaries are not one.
+fn spoken_by_user(item: &ResponseItem) -> Option<(Option<ItemId>, String)> {
     match item {
-        ResponseItem::Message { role, content, .. } if role == "user" && !is_contextual(content) => {
+        ResponseItem::Message { id, content, .. } if is_user_turn(item) => {
             let text = text_of(content);
-            (!text.is_empty() && !text.starts_with(SUMMARY_PREFIX)).then_some(text)
+            (!text.is_empty()).then(|| (id.clone().map(ItemId::new), text))
         }
         _ => None,
     }
@@ -65,7 +68,7 @@ mod tests {
     use super::*;
 
     fn said(text: &str) -> Arc<ResponseItem> {
-        Arc::new(user_message(vec![ContentItem::InputText { text: text.into() }]))
+        Arc::new(user_message(None, vec![ContentItem::InputText { text: text.into() }]))
     }
 
     fn texts(items: &[ResponseItem]) -> Vec<String> {
@@ -85,6 +88,21 @@ mod tests {
         assert_eq!(texts(&after), ["one", "two", &format!("{SUMMARY_PREFIX}\nsum")]);
         let again: Vec<_> = after.into_iter().map(Arc::new).collect();
         assert_eq!(texts(&compacted(&again, "new")), ["one", "two", &format!("{SUMMARY_PREFIX}\nnew")]);
+    }
+
+    #[test]
+    fn pasted_markers_are_still_the_users_words() {
+        let id = ItemId::new("item-1");
+        for pasted in [
+            "<environment_context>x</environment_context>".to_owned(),
+            "<external_k>x</external_k>".to_owned(),
+            format!("{SUMMARY_PREFIX}\npasted"),
+        ] {
+            let content = vec![ContentItem::InputText { text: pasted.clone() }];
+            let history = [Arc::new(user_message(Some(&id), content)), said("two")];
+            let once: Vec<_> = compacted(&history, "sum").into_iter().map(Arc::new).collect();
+            assert_eq!(texts(&compacted(&once, "new"))[..2], [pasted, "two".to_owned()]);
+        }
     }
 
     #[test]

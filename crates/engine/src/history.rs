@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use protocol::{ContentItem, FunctionCallOutputBody, ResponseItem};
+use protocol::{FunctionCallOutputBody, ResponseItem};
 use serde_json::Value;
 
-use crate::context::MARKERS;
+use crate::calls::{ToolCall, call_in};
+use crate::context::looks_contextual;
 
 /// The items of a thread in order, shared with the requests made from them.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -48,9 +49,38 @@ impl History {
         *self = Self::new(items);
     }
 
+    /// The calls that nobody has answered yet, in their order.
+    pub(crate) fn open_calls(&self) -> Vec<ToolCall> {
+        let outputs: HashSet<&str> = self.items.iter().filter_map(|item| output_of(item)).collect();
+        let calls = self.items.iter().filter_map(|item| call_in(item));
+        calls.filter(|call| !outputs.contains(call.call_id.as_str())).collect()
+    }
+
+    /// The calls since a person last spoke.
+    pub(crate) fn calls_of_turn(&self) -> HashSet<String> {
+        self.of_turn().iter().filter_map(|item| call_of(item)).map(str::to_owned).collect()
+    }
+
+    /// How many responses of the model there are since a person last spoke.
+    pub(crate) fn segments(&self) -> u32 {
+        let mut count = 0;
+        let mut within = false;
+        for item in self.of_turn() {
+            let generated = is_generated(item);
+            count += u32::from(generated && !within);
+            within = generated;
+        }
+        count
+    }
+
+    fn of_turn(&self) -> &[Arc<ResponseItem>] {
+        let from = self.items.iter().rposition(|item| is_user_turn(item)).map_or(0, |at| at + 1);
+        &self.items[from..]
+    }
+
     /// The items as a request sends them: every call has an output, every output a call, and nothing that only the
     /// record needs.
-    pub(crate) fn prompt(&self) -> Vec<Arc<ResponseItem>> {
+    pub fn prompt(&self) -> Vec<Arc<ResponseItem>> {
         let outputs: HashSet<&str> = self.items.iter().filter_map(|item| output_of(item)).collect();
         let mut called: HashSet<&str> = HashSet::new();
         let mut prompt = Vec::with_capacity(self.items.len());
@@ -64,7 +94,7 @@ impl History {
                 }
                 continue;
             }
-            prompt.push(Arc::clone(item));
+            prompt.push(sendable(item));
             if let Some(call_id) = call_of(item) {
                 called.insert(call_id);
                 if !outputs.contains(call_id) {
@@ -76,17 +106,42 @@ impl History {
     }
 }
 
-/// Providers do not want their own item ids back.
+/// What a model wrote, calls included.
+pub(crate) fn is_generated(item: &ResponseItem) -> bool {
+    match item {
+        ResponseItem::Message { role, .. } => role == "assistant",
+        ResponseItem::Reasoning { .. }
+        | ResponseItem::LocalShellCall { .. }
+        | ResponseItem::FunctionCall { .. }
+        | ResponseItem::CustomToolCall { .. }
+        | ResponseItem::ToolSearchCall { .. }
+        | ResponseItem::WebSearchCall { .. } => true,
+        _ => false,
+    }
+}
+
+/// Providers do not want their own item ids back. Those of user messages are ours.
 fn forget_id(item: &mut ResponseItem) {
     match item {
-        ResponseItem::Message { id, .. }
-        | ResponseItem::Reasoning { id, .. }
+        ResponseItem::Message { id, role, .. } if role != "user" => *id = None,
+        ResponseItem::Reasoning { id, .. }
         | ResponseItem::LocalShellCall { id, .. }
         | ResponseItem::FunctionCall { id, .. }
         | ResponseItem::ToolSearchCall { id, .. }
         | ResponseItem::CustomToolCall { id, .. }
         | ResponseItem::WebSearchCall { id, .. } => *id = None,
         _ => {}
+    }
+}
+
+/// What only the record needs to know of a message is not sent.
+fn sendable(item: &Arc<ResponseItem>) -> Arc<ResponseItem> {
+    match &**item {
+        ResponseItem::Message { id: Some(_), role, content, end_turn, phase } => {
+            let (role, content, end_turn, phase) = (role.clone(), content.clone(), *end_turn, *phase);
+            Arc::new(ResponseItem::Message { id: None, role, content, end_turn, phase })
+        }
+        _ => Arc::clone(item),
     }
 }
 
@@ -127,27 +182,14 @@ fn missing_output(call: &ResponseItem, call_id: &str) -> Option<ResponseItem> {
     }
 }
 
-/// Whether a user-role message is context this program wrote rather than what a person said.
-pub fn is_contextual(content: &[ContentItem]) -> bool {
-    content.iter().any(|part| match part {
-        ContentItem::InputText { text } => {
-            let text = text.trim().to_ascii_lowercase();
-            let marked = |(start, end): &(&str, &str)| {
-                text.starts_with(&start.to_ascii_lowercase()) && text.ends_with(&end.to_ascii_lowercase())
-            };
-            MARKERS.iter().any(marked) || is_external(&text)
+/// Whether a person said this. A message that only looks like context carries the id of the item it was shown as.
+pub fn is_user_turn(item: &ResponseItem) -> bool {
+    match item {
+        ResponseItem::Message { id, role, content, .. } => {
+            role == "user" && (id.is_some() || !looks_contextual(content))
         }
         _ => false,
-    })
-}
-
-/// `<external_KEY>…</external_KEY>`, with the same key at both ends.
-fn is_external(text: &str) -> bool {
-    let Some(key) = text.strip_prefix("<external_").and_then(|rest| rest.split_once('>')).map(|(key, _)| key)
-    else {
-        return false;
-    };
-    text.ends_with(&format!("</external_{key}>"))
+    }
 }
 
 #[cfg(test)]
@@ -177,21 +219,6 @@ mod tests {
             call
         };
         assert_eq!(prompt, vec![plain("a"), output("a", "aborted"), plain("b"), output("b", "done")]);
-    }
-
-    #[test]
-    fn context_is_not_a_user_turn() {
-        for (text, contextual) in [
-            ("<environment_context>\n</environment_context>", true),
-            ("  <TURN_ABORTED>x</TURN_ABORTED> ", true),
-            ("# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nhi\n</INSTRUCTIONS>", true),
-            ("<external_browser>x</external_browser>", true),
-            ("<external_browser>x</external_other>", false),
-            ("<environment_context> is a tag", false),
-            ("hello", false),
-        ] {
-            assert_eq!(is_contextual(&[ContentItem::InputText { text: text.into() }]), contextual, "{text}");
-        }
     }
 
     #[test]

@@ -1,21 +1,35 @@
 //! What can happen to a thread.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{ModelFailure, StreamEvent};
 use protocol::{
-    ContentItem, DynamicToolCallResponse, FunctionCallOutputBody, NonSteerableTurnKind, ResponseItem,
-    ServerNotification, ThreadItem, TurnId, UserInput,
+    AdditionalContextEntry, ContentItem, DynamicToolCallResponse, FunctionCallOutputBody, ItemId,
+    NonSteerableTurnKind, ResponseItem, ServerNotification, ThreadItem, TurnId, UserInput,
 };
 use serde_json::Value;
 
-use crate::{Proposal, Reply, Step};
+use crate::{Earlier, Proposal, Reply, Step};
 
 /// What the user said: as clients show it, and as the model gets it (images already read).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct UserText {
     pub shown: Vec<UserInput>,
     pub content: Vec<ContentItem>,
+    /// Skills it asks for, which the model reads after it.
+    pub skills: Vec<SkillText>,
+    /// The whole of what the client wants the model to know beside it. Only what is new or changed is told.
+    pub additional: BTreeMap<String, AdditionalContextEntry>,
+}
+
+/// A skill, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillText {
+    pub name: String,
+    pub path: String,
+    /// The whole file.
+    pub text: String,
 }
 
 /// One thing that happened.
@@ -28,10 +42,20 @@ pub enum Input {
         output_schema: Option<Value>,
         step: Arc<Step>,
     },
+    /// Take up a turn that a restart cut off, where it was. Refused while another runs.
+    Resume {
+        turn_id: TurnId,
+        /// Accepted and not yet put before the model, with the ids they are shown under.
+        said: Vec<(ItemId, UserText)>,
+        earlier: Vec<Earlier>,
+        step: Arc<Step>,
+    },
     /// Add input to the running turn.
     Steer(UserText),
     /// Stop the running turn.
     Interrupt,
+    /// Put the running turn away, to be taken up again with `Resume`.
+    Suspend,
     /// Begin a turn that replaces the history by a summary.
     Compact {
         turn_id: TurnId,

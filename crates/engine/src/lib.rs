@@ -4,12 +4,15 @@
 mod calls;
 mod compaction;
 mod context;
+mod digest;
+mod earlier;
 mod effect;
 mod grants;
 mod history;
 mod ids;
 mod input;
 mod items;
+mod operation;
 mod plan_text;
 mod proposal;
 mod request;
@@ -23,20 +26,28 @@ mod turn;
 mod turn_calls;
 mod turn_compaction;
 mod turn_proposals;
+mod turn_resume;
 mod turn_shell;
 mod turn_stream;
+mod turn_suspend;
 mod work;
 
 pub use calls::{ToolCall, ToolPayload};
 pub use compaction::SUMMARY_PREFIX;
-pub use context::turn_aborted;
+pub use context::{FragmentText, describe, fragments_of, turn_aborted};
+pub use digest::digest_of;
+pub use earlier::{Earlier, EarlierState};
 pub use effect::Effect;
-pub use history::{History, is_contextual};
+pub use history::{History, is_user_turn};
 pub use ids::Stamp;
-pub use input::{Input, Refusal, ToolOutcome, UserText};
+pub use input::{Input, Refusal, SkillText, ToolOutcome, UserText};
 pub use proposal::{Proposal, Question, Reply, Verdict};
-pub use step::{ModelInfo, Step, ToolKind, ToolSpec, Truncation};
+pub use step::{
+    EnvironmentState, Gate, ModelInfo, Reach, SkillLine, Step, StepEnvironment, SubagentLine, ToolKind,
+    ToolSpec, Truncation, effective_cwd,
+};
 pub use thread::{Thread, ThreadSeed};
 pub use tokens::approximate_tokens;
 pub use truncate::truncate_middle;
+pub use turn_resume::UNKNOWN_OUTCOME;
 pub use turn_shell::USER_SHELL;

@@ -3,8 +3,8 @@
 use protocol::{
     CommandExecutionApprovalDecision, CommandExecutionRequestApprovalParams, DynamicToolCallParams,
     FileChangeApprovalDecision, FileChangeRequestApprovalParams, OperationType,
-    PermissionsRequestApprovalParams, PermissionsRequestApprovalResponse, ThreadItem, ToolEffects,
-    ToolRequestUserInputParams, ToolRequestUserInputResponse,
+    PermissionsRequestApprovalParams, PermissionsRequestApprovalResponse, ThreadItem, ToolApprovalDecision,
+    ToolEffects, ToolRequestApprovalParams, ToolRequestUserInputParams, ToolRequestUserInputResponse,
 };
 use serde_json::Value;
 
@@ -31,13 +31,14 @@ pub struct Proposal {
 
 /// What is asked of a client. The engine fills in whose question it is.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "questions travel in boxes")]
 pub enum Question {
     DynamicTool(DynamicToolCallParams),
     Command(CommandExecutionRequestApprovalParams),
     FileChange(FileChangeRequestApprovalParams),
     Permissions(PermissionsRequestApprovalParams),
     UserInput(ToolRequestUserInputParams),
+    /// Whether a tool that has no question of its own may be called.
+    Tool(ToolRequestApprovalParams),
 }
 
 /// What a client answered to a question of that kind.
@@ -47,6 +48,7 @@ pub enum Reply {
     FileChange(FileChangeApprovalDecision),
     Permissions(PermissionsRequestApprovalResponse),
     UserInput(ToolRequestUserInputResponse),
+    Tool(ToolApprovalDecision),
 }
 
 /// What the tool hears.
@@ -58,6 +60,10 @@ pub enum Verdict {
         agreed: bool,
         /// Commands that begin with these words are allowed from now on.
         amendment: Option<Vec<String>>,
+    },
+    /// Propose this command instead. Whoever asked for it has agreed to it; policy and sandbox have not.
+    Instead {
+        command: Vec<String>,
     },
     Permissions(PermissionsRequestApprovalResponse),
     UserInput(ToolRequestUserInputResponse),

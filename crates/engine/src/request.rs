@@ -18,6 +18,9 @@ pub(crate) struct Ask<'a> {
     pub(crate) purpose: Purpose,
     pub(crate) output_schema: Option<&'a Value>,
     pub(crate) turn_state: Option<&'a str>,
+    pub(crate) agent_path: &'a Arc<[String]>,
+    pub(crate) segment: u32,
+    pub(crate) attempt: u32,
 }
 
 pub(crate) fn prepare(ask: &Ask<'_>, input: Vec<Arc<ResponseItem>>) -> PreparedRequest {
@@ -55,6 +58,10 @@ pub(crate) fn prepare(ask: &Ask<'_>, input: Vec<Arc<ResponseItem>>) -> PreparedR
             purpose: ask.purpose,
             sandbox: sandbox_word(&step.sandbox),
             turn_state: ask.turn_state.map(str::to_owned),
+            segment: ask.segment,
+            attempt: ask.attempt,
+            agent_path: ask.agent_path.clone(),
+            tool_set_digest: step.tool_set_digest.clone(),
         },
     }
 }

@@ -1,7 +1,7 @@
 //! One attempt at one model request: the item being streamed and the calls it brought.
 
 use model::{ModelFailure, PreparedRequest};
-use protocol::{ItemId, MessagePhase, ThreadItem};
+use protocol::{ItemId, MessagePhase, ResponseItem, ThreadItem};
 
 use crate::calls::OpenCall;
 use crate::plan_text::PlanSplitter;
@@ -13,6 +13,8 @@ pub(crate) struct Sampling {
     pub(crate) request: PreparedRequest,
     pub(crate) active: Option<Active>,
     pub(crate) calls: Vec<OpenCall>,
+    /// Finished items that wait for the end of the response, where calls do.
+    pub(crate) held: Vec<ResponseItem>,
     pub(crate) stream: Stream,
 }
 
@@ -53,7 +55,7 @@ pub(crate) struct ActivePlan {
 
 impl Sampling {
     pub(crate) fn new(attempt: u64, request: PreparedRequest) -> Self {
-        Self { attempt, request, active: None, calls: Vec::new(), stream: Stream::Open }
+        Self { attempt, request, active: None, calls: Vec::new(), held: Vec::new(), stream: Stream::Open }
     }
 
     pub(crate) fn calls_are_done(&self) -> bool {

@@ -8,7 +8,7 @@ use protocol::{
 };
 use serde_json::Value;
 
-use crate::context::Baseline;
+use crate::context::{AdditionalStore, Baseline};
 use crate::grants::NOTHING;
 use crate::history::History;
 use crate::ids::Stamp;
@@ -27,6 +27,46 @@ pub struct ThreadSeed {
     /// The context of the last `turnContext` record.
     pub context: Option<Value>,
     pub raw_events: bool,
+    /// From the root agent to this one.
+    pub agent_path: Arc<[String]>,
+    /// Calls begin when the response that brought them is complete, and not as they come.
+    pub calls_wait: bool,
+    /// Questions carry the id and the digest of what they are about.
+    pub shows_operations: bool,
+    /// The lease this process works under, where there is one.
+    pub epoch: Option<u64>,
+}
+
+impl ThreadSeed {
+    /// The same thread without its past.
+    pub fn without_past(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            history: Vec::new(),
+            usage: None,
+            context: None,
+            raw_events: self.raw_events,
+            agent_path: self.agent_path.clone(),
+            calls_wait: self.calls_wait,
+            shows_operations: self.shows_operations,
+            epoch: self.epoch,
+        }
+    }
+
+    /// Of a thread in which nothing was said yet.
+    pub fn new(id: ThreadId) -> Self {
+        Self {
+            id,
+            history: Vec::new(),
+            usage: None,
+            context: None,
+            raw_events: false,
+            agent_path: Arc::new(["root".to_owned()]),
+            calls_wait: false,
+            shows_operations: false,
+            epoch: None,
+        }
+    }
 }
 
 /// Takes one input at a time and says what is to be done. Same inputs, same effects.
@@ -42,14 +82,19 @@ impl Thread {
         Self {
             core: Core {
                 id: seed.id,
+                agent_path: seed.agent_path,
                 history: History::new(seed.history),
                 usage: seed.usage,
                 rate_limits: None,
                 baseline,
+                additional: AdditionalStore::default(),
                 facts: Facts::default(),
                 attempts: 0,
                 agreed: HashSet::new(),
                 grants: NOTHING,
+                calls_wait: seed.calls_wait,
+                shows_operations: seed.shows_operations,
+                epoch: seed.epoch,
                 raw_events: seed.raw_events,
             },
             turn: None,
@@ -67,6 +112,10 @@ impl Thread {
     }
     pub fn status(&self) -> ThreadStatus {
         self.core.facts.status()
+    }
+    /// Everything that goes on waits for a client.
+    pub fn is_pending(&self) -> bool {
+        self.turn.as_ref().is_some_and(Turn::is_pending)
     }
     pub fn active_turn(&self) -> Option<&TurnId> {
         self.turn.as_ref().map(|turn| &turn.id)
@@ -92,6 +141,9 @@ impl Thread {
             (None, Input::Start { turn_id, text, output_schema, step }) => {
                 Turn::start(&mut work, turn_id, text, output_schema, step)
             }
+            (None, Input::Resume { turn_id, said, earlier, step }) => {
+                Turn::resume(&mut work, turn_id, said, earlier, step)
+            }
             (None, Input::Compact { turn_id, step }) => Turn::compact(&mut work, turn_id, step),
             (None, Input::Rollback { num_turns, turn_id, step }) => {
                 // The record counts turns; only it can say what is left of them.
@@ -101,6 +153,7 @@ impl Thread {
             }
             (None, Input::ReadBack { history, context, turn_id, step }) => {
                 work.core.history.replace(history);
+                work.core.additional.forget();
                 work.core.baseline = context.and_then(|context| serde_json::from_value(context).ok());
                 if work.core.usage.is_some() {
                     work.estimate_tokens(&turn_id, &step);
@@ -113,6 +166,10 @@ impl Thread {
             }
             // Late news of a turn that is over is normal life, not a bug.
             (None, _) => None,
+            (Some(turn), Input::Suspend) => {
+                turn.suspend(&mut work);
+                None
+            }
             (Some(turn), input) => turn.on(&mut work, input),
         };
         Ok(work.effects)
@@ -124,7 +181,9 @@ impl Thread {
             Input::Start { text, .. } | Input::Steer(text) if text.shown.is_empty() => {
                 Err(Refusal::EmptyInput)
             }
-            Input::Start { .. } | Input::Compact { .. } if running.is_some() => Err(Refusal::TurnRunning),
+            Input::Start { .. } | Input::Resume { .. } | Input::Compact { .. } if running.is_some() => {
+                Err(Refusal::TurnRunning)
+            }
             Input::Steer(_) => match running.map(|turn| turn.kind) {
                 None => Err(Refusal::NoActiveTurn),
                 Some(Kind::Compact) => Err(Refusal::NotSteerable(NonSteerableTurnKind::Compact)),

@@ -12,7 +12,8 @@ use protocol::{
 use serde_json::Value;
 
 use crate::calls::{OpenCall, Runner};
-use crate::context::{turn_aborted, user_message};
+use crate::context::{SkillBody, Warning, alone, turn_aborted, user_message};
+use crate::earlier::EarlierOperations;
 use crate::grants::NOTHING;
 use crate::input::UserText;
 use crate::request::{Ask, prepare};
@@ -42,6 +43,8 @@ pub(crate) struct Turn {
     pub(crate) phase: Phase,
     /// Said by the user, in the record, not yet seen by the model.
     pub(crate) queued: VecDeque<Said>,
+    /// What a restart left of the turn's operations.
+    pub(crate) earlier: EarlierOperations,
     /// A call id runs once in a turn, however often the model repeats it.
     pub(crate) seen_calls: HashSet<String>,
     /// Commands of the user's own that run beside the model's work.
@@ -53,6 +56,10 @@ pub(crate) struct Turn {
     /// What the turn has changed in files.
     pub(crate) diff: Option<String>,
     pub(crate) retries: u32,
+    /// Requests so far, retries apart.
+    pub(crate) segments: u32,
+    /// Requests for a summary so far, retries apart.
+    pub(crate) summaries: u32,
     pub(crate) turn_state: Option<String>,
     pub(crate) rerouted: bool,
 }
@@ -81,9 +88,24 @@ pub(crate) enum Retry {
 pub(crate) struct Said {
     pub(crate) id: ItemId,
     pub(crate) text: UserText,
+    /// What the model is told right before it.
+    pub(crate) beside: Vec<ResponseItem>,
 }
 
 impl Said {
+    fn new(work: &mut Work<'_>, mut text: UserText) -> Self {
+        let beside = work.core.additional.replace(std::mem::take(&mut text.additional));
+        Self { id: work.ids.item(), text, beside }
+    }
+
+    /// What the model gets to see of it, in order.
+    fn messages(&mut self) -> Vec<ResponseItem> {
+        let mut messages = std::mem::take(&mut self.beside);
+        messages.push(user_message(Some(&self.id), self.text.content.clone()));
+        messages.extend(self.text.skills.iter().map(|skill| alone(&SkillBody(skill))));
+        messages
+    }
+
     pub(crate) fn item(&self) -> ThreadItem {
         ThreadItem::UserMessage { id: self.id.clone(), content: self.text.shown.clone() }
     }
@@ -99,12 +121,15 @@ impl Turn {
             output_schema: None,
             phase: Phase::AwaitingStep,
             queued: VecDeque::new(),
+            earlier: EarlierOperations::default(),
             seen_calls: HashSet::new(),
             shells: Vec::new(),
             untold: Vec::new(),
             grants: NOTHING,
             diff: None,
             retries: 0,
+            segments: 0,
+            summaries: 0,
             turn_state: None,
             rerouted: false,
         }
@@ -118,7 +143,7 @@ impl Turn {
         step: Arc<Step>,
     ) -> Option<Self> {
         let mut turn = Self { output_schema, ..Self::new(work, id, Kind::Regular, step) };
-        let said = Said { id: work.ids.item(), text };
+        let mut said = Said::new(work, text);
         let needs_room = turn.is_full(work);
         turn.record_start(work);
         // In the record before anybody hears of the turn: an accepted prompt is never lost.
@@ -130,7 +155,7 @@ impl Turn {
             return Some(turn);
         }
         work.inject_context(&turn.id, &turn.step);
-        work.remember(&turn.id, user_message(said.text.content.clone()));
+        said.messages().into_iter().for_each(|message| work.remember(&turn.id, message));
         turn.tell_start(work);
         turn.tell_said(work, &said);
         turn.request(work);
@@ -161,7 +186,7 @@ impl Turn {
                 return self.advance(work);
             }
             Input::Proposed { turn_id, call_id, proposal } if turn_id == self.id => {
-                self.on_proposed(work, &call_id, *proposal);
+                return self.on_proposed(work, &call_id, *proposal);
             }
             Input::Proposed { turn_id, call_id, proposal } => {
                 refuse_late(work, &turn_id, call_id, *proposal);
@@ -176,6 +201,8 @@ impl Turn {
             Input::Woken => self.wake(work),
             // Refused, or handled, before they get here.
             Input::Start { .. }
+            | Input::Resume { .. }
+            | Input::Suspend
             | Input::Compact { .. }
             | Input::Rollback { .. }
             | Input::ReadBack { .. }
@@ -217,7 +244,7 @@ impl Turn {
     }
 
     fn queue(&mut self, work: &mut Work<'_>, text: UserText) {
-        let said = Said { id: work.ids.item(), text };
+        let said = Said::new(work, text);
         work.record(RolloutRecord::ThreadItem { turn_id: self.id.clone(), item: said.item() });
         self.queued.push_back(said);
     }
@@ -225,8 +252,8 @@ impl Turn {
     /// What was said meanwhile becomes part of the history.
     pub(crate) fn drain_queue(&mut self, work: &mut Work<'_>) {
         self.untold.drain(..).for_each(|message| work.remember(&self.id, message));
-        while let Some(said) = self.queued.pop_front() {
-            work.remember(&self.id, user_message(said.text.content.clone()));
+        while let Some(mut said) = self.queued.pop_front() {
+            said.messages().into_iter().for_each(|message| work.remember(&self.id, message));
             self.tell_said(work, &said);
         }
     }
@@ -246,7 +273,11 @@ impl Turn {
             purpose: Purpose::Turn,
             output_schema: self.output_schema.as_ref(),
             turn_state: self.turn_state.as_deref(),
+            agent_path: &work.core.agent_path,
+            segment: self.segments,
+            attempt: 1,
         };
+        self.segments += 1;
         let request = prepare(&ask, work.core.history.prompt());
         work.effects.push(Effect::RequestModel { attempt, request: request.clone() });
         self.phase = Phase::Sampling(Box::new(Sampling::new(attempt, request)));
@@ -272,7 +303,9 @@ impl Turn {
             Retry::NewRequest => self.await_step(work),
             Retry::Sampling(previous) => {
                 work.core.attempts += 1;
-                let sampling = Sampling::new(work.core.attempts, previous.request);
+                let mut request = previous.request;
+                request.metadata.attempt += 1;
+                let sampling = Sampling::new(work.core.attempts, request);
                 work.effects.push(Effect::RequestModel {
                     attempt: sampling.attempt,
                     request: sampling.request.clone(),
@@ -406,6 +439,7 @@ impl Turn {
                         work.effects.push(Effect::WithdrawQuestion { call_id });
                         self.close_dynamic_call(work, call);
                     }
+                    Runner::Gate => self.stop_doing(work, call),
                     Runner::Nobody | Runner::Waiting => {}
                 }
                 call.aborted_after(work.stamp.now_ms)
@@ -454,5 +488,5 @@ fn backoff_ms(n: u32, jitter: f64) -> i64 {
 
 /// Kept here so that the model's own warnings are made in one place.
 pub(crate) fn warning(text: &str) -> ResponseItem {
-    user_message(vec![protocol::ContentItem::InputText { text: format!("Warning: {text}") }])
+    alone(&Warning(text))
 }

@@ -1,20 +1,24 @@
 //! What a turn does with the calls a response brought.
 
 use protocol::{
-    DynamicToolCallOutputContentItem, DynamicToolCallParams, DynamicToolCallResponse, DynamicToolCallStatus,
-    FunctionCallOutputBody, FunctionCallOutputContentItem, ItemId, ServerNotification, ThreadItem,
-    TurnDiffUpdatedNotification,
+    DecisionScope, DynamicToolCallOutputContentItem, DynamicToolCallParams, DynamicToolCallResponse,
+    DynamicToolCallStatus, FunctionCallOutputBody, FunctionCallOutputContentItem, ItemId, OperationDecision,
+    OperationType, ServerNotification, ThreadItem, ToolApprovalDecision, ToolEffects,
+    ToolRequestApprovalParams, TurnDiffUpdatedNotification,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::calls::{OpenCall, Runner, ToolCall, ToolPayload, unsupported};
+use crate::calls::{Doing, OpenCall, Runner, ToolCall, ToolPayload, unsupported};
+use crate::digest::digest_of;
+use crate::earlier::EarlierState;
 use crate::grants::union;
 use crate::input::ToolOutcome;
+use crate::operation::{Proposed, operation_id};
 use crate::sampling::Sampling;
 use crate::turn::{Phase, Turn, warning};
-use crate::turn_proposals::Ended;
+use crate::turn_proposals::{Ended, REFUSED};
 use crate::work::Work;
-use crate::{Effect, Question, ToolKind};
+use crate::{Effect, Gate, Proposal, Question, ToolKind};
 
 /// How many tools of one turn run at a time, however many the model asks for.
 const MOST_AT_ONCE: usize = 16;
@@ -50,10 +54,124 @@ impl Turn {
 
     fn start_call(&self, work: &mut Work<'_>, open: &mut OpenCall) {
         open.began_ms = work.stamp.now_ms;
-        if self.step.tool(&open.call.name).is_some_and(|tool| tool.kind == ToolKind::Dynamic) {
-            (open.runner, open.output) = self.ask_client(work, &open.call);
-            return;
+        let Some(tool) = self.step.tool(&open.call.name) else { return };
+        match (tool.kind, tool.gate) {
+            (_, Gate::Closed) => {
+                (open.runner, open.output) =
+                    (Runner::Nobody, Some(FunctionCallOutputBody::Text(REFUSED.to_owned())));
+            }
+            // Whoever runs it decides about it.
+            (ToolKind::Dynamic, _) => (open.runner, open.output) = self.ask_client(work, &open.call),
+            (_, Gate::Ask) => self.ask_gate(work, open),
+            (_, Gate::Open) => self.run_tool(work, open),
         }
+    }
+
+    /// The host says whether the call is made. What it agreed to for the session it is not asked again.
+    fn ask_gate(&self, work: &mut Work<'_>, open: &mut OpenCall) {
+        let arguments = match &open.call.payload {
+            ToolPayload::Function { arguments } => serde_json::from_str(arguments).unwrap_or_default(),
+            ToolPayload::Custom { input } => json!({ "input": input }),
+        };
+        let digest = digest_of(&json!([open.call.name, arguments]));
+        if work.core.agreed.contains(&digest) {
+            return self.run_tool(work, open);
+        }
+        let (call_id, now) = (open.call.call_id.clone(), work.stamp.now_ms);
+        let id = operation_id(work, &self.id, &call_id, 0);
+        let params = ToolRequestApprovalParams {
+            thread_id: work.core.id.clone(),
+            turn_id: self.id.clone(),
+            item_id: ItemId::new(call_id.clone()),
+            operation_id: id.clone(),
+            tool: open.call.name.clone(),
+            namespace: open.call.namespace.clone(),
+            arguments: arguments.clone(),
+            arguments_digest: digest.clone(),
+            reason: None,
+            available_decisions: gate_decisions(&arguments, work.core.shows_operations),
+            started_at_ms: now,
+        };
+        let mut doing = Box::new(Doing::new(Proposal {
+            number: 0,
+            kind: OperationType::Other("tool".to_owned()),
+            effects: ToolEffects::Once,
+            item: None,
+            outlives: false,
+            arguments,
+            session_keys: vec![digest.clone()],
+            digest,
+            question: Some(Box::new(Question::Tool(params))),
+        }));
+        match self.earlier.get(&id) {
+            None => doing.record_proposed(work, id, &call_id, &open.call.name, &self.step.tool_set_digest),
+            Some(before) if before.digest == doing.proposal.digest => {
+                if self.take_up_gate(work, open, &doing, &before.state) {
+                    return;
+                }
+            }
+            Some(_) => {}
+        }
+        doing.ask(work, &self.id, &call_id);
+        (open.runner, open.doing) = (Runner::Gate, Some(doing));
+    }
+
+    /// Does what was decided before a restart. A no that ends the turn is asked for again, as is all that is not decided.
+    fn take_up_gate(
+        &self,
+        work: &mut Work<'_>,
+        open: &mut OpenCall,
+        doing: &Doing,
+        state: &EarlierState,
+    ) -> bool {
+        let mut doing = Box::new(doing.clone());
+        let output = match state {
+            EarlierState::Again { attempt } => {
+                doing.attempt = attempt + 1;
+                None
+            }
+            EarlierState::Decided(OperationDecision::Approve { scope }) => {
+                if *scope == Some(DecisionScope::Session) {
+                    work.core.agreed.extend(doing.proposal.session_keys.iter().cloned());
+                }
+                None
+            }
+            EarlierState::Decided(OperationDecision::Replace { arguments: Some(arguments), .. }) => {
+                replace_arguments(&mut open.call, arguments);
+                None
+            }
+            EarlierState::Decided(OperationDecision::Respond { content_items, .. }) => {
+                Some(output_of(content_items.clone()))
+            }
+            EarlierState::Decided(OperationDecision::Reject { end_turn: false, .. }) => {
+                Some(FunctionCallOutputBody::Text(REFUSED.to_owned()))
+            }
+            _ => return false,
+        };
+        if output.is_some() {
+            (open.runner, open.output) = (Runner::Nobody, output);
+            return true;
+        }
+        doing.begin(work, &self.id, &open.call.call_id);
+        self.run_tool(work, open);
+        open.doing = Some(doing);
+        true
+    }
+
+    /// The host agreed to a call, perhaps with other arguments.
+    pub(crate) fn open_gate(&mut self, work: &mut Work<'_>, call_id: &str, arguments: Option<&Value>) {
+        let Some(open) = self.open_call(call_id, Runner::Gate) else { return };
+        if let Some(arguments) = arguments {
+            replace_arguments(&mut open.call, arguments);
+        }
+        let mut open = open.clone();
+        self.run_tool(work, &mut open);
+        if let Some(place) = self.open_call(call_id, Runner::Gate) {
+            *place = open;
+        }
+    }
+
+    fn run_tool(&self, work: &mut Work<'_>, open: &mut OpenCall) {
         open.runner = Runner::Tool;
         work.effects.push(Effect::RunTool {
             call: open.call.clone(),
@@ -68,30 +186,51 @@ impl Turn {
             Ok(arguments) => arguments,
             Err(problem) => return (Runner::Nobody, Some(FunctionCallOutputBody::Text(problem))),
         };
+        let (id, digest) = (operation_id(work, &self.id, &call.call_id, 0), digest_of(&arguments));
+        if self.earlier.get(&id).is_none() {
+            work.propose(Proposed {
+                operation_id: id.clone(),
+                call_id: &call.call_id,
+                kind: OperationType::Function,
+                tool: &call.name,
+                arguments: &arguments,
+                digest: &digest,
+                effects: self.step.tool(&call.name).map_or(ToolEffects::Once, |tool| tool.effects),
+                decisions: vec!["respond".to_owned()],
+                reason: None,
+                tool_set_digest: &self.step.tool_set_digest,
+            });
+        }
         let item = dynamic_item(call, arguments.clone(), DynamicToolCallStatus::InProgress, None, None);
         work.item_started(&self.id, item);
+        let shown = work.core.shows_operations;
         let question = Question::DynamicTool(DynamicToolCallParams {
             thread_id: work.core.id.clone(),
             turn_id: self.id.clone(),
             call_id: call.call_id.clone(),
             tool: call.name.clone(),
             arguments,
-            operation_id: None,
-            arguments_digest: None,
+            operation_id: shown.then_some(id),
+            arguments_digest: shown.then_some(digest),
         });
         let question = Box::new(question);
         work.effects.push(Effect::AskClient { call_id: call.call_id.clone(), question });
         (Runner::Client, None)
     }
 
-    /// The call that waits for this runner. An end that nobody waits for is ignored.
-    pub(crate) fn open_call(&mut self, call_id: &str, runner: Runner) -> Option<&mut OpenCall> {
+    /// The call with this id, whoever it waits for.
+    pub(crate) fn call_of(&mut self, call_id: &str) -> Option<&mut OpenCall> {
         let of_model = match &mut self.phase {
             Phase::Sampling(sampling) => sampling.call_mut(call_id),
             _ => None,
         };
         let mut of_user = self.shells.iter_mut().filter(|shell| shell.call.call_id == call_id);
-        of_model.or_else(|| of_user.next()).filter(|open| open.runner == runner)
+        of_model.or_else(|| of_user.next())
+    }
+
+    /// The call that waits for this runner. An end that nobody waits for is ignored.
+    pub(crate) fn open_call(&mut self, call_id: &str, runner: Runner) -> Option<&mut OpenCall> {
+        self.call_of(call_id).filter(|open| open.runner == runner)
     }
 
     /// A call has ended; whoever waited for that may start.
@@ -176,7 +315,9 @@ impl Turn {
         let arguments = arguments_of(&open.call).unwrap_or_default();
         let result = Some((content_items.clone(), success));
         let item = dynamic_item(&open.call, arguments, status, result, Some(now - open.began_ms));
-        open.output = Some(output_of(content_items));
+        open.output = Some(output_of(content_items.clone()));
+        let id = operation_id(work, &turn_id, call_id, 0);
+        work.record_finished(id, 1, success, content_items);
         work.item_completed(&turn_id, item);
         self.start_next(work);
     }
@@ -186,8 +327,29 @@ impl Turn {
         let arguments = arguments_of(&open.call).unwrap_or_default();
         let duration = Some(work.stamp.now_ms - open.began_ms);
         let item = dynamic_item(&open.call, arguments, DynamicToolCallStatus::Failed, None, duration);
+        let id = operation_id(work, &self.id, &open.call.call_id, 0);
+        work.record_withdrawn(id, "the turn was stopped");
         work.item_completed(&self.id, item);
     }
+}
+
+fn replace_arguments(call: &mut ToolCall, arguments: &Value) {
+    call.payload = match (&call.payload, arguments.get("input").and_then(Value::as_str)) {
+        (ToolPayload::Custom { .. }, Some(input)) => ToolPayload::Custom { input: input.to_owned() },
+        _ => ToolPayload::Function { arguments: arguments.to_string() },
+    };
+}
+
+/// What a gate's question can be answered with. Two of them carry something, and are shown as they might look; only
+/// hosts that agreed on it get to see them.
+fn gate_decisions(arguments: &Value, for_host: bool) -> Vec<ToolApprovalDecision> {
+    let mut decisions = vec![ToolApprovalDecision::Accept, ToolApprovalDecision::AcceptForSession];
+    if for_host {
+        decisions.push(ToolApprovalDecision::AcceptWithArguments { arguments: arguments.clone() });
+        decisions.push(ToolApprovalDecision::Respond { content_items: Vec::new(), success: true });
+    }
+    decisions.extend([ToolApprovalDecision::Decline, ToolApprovalDecision::Cancel]);
+    decisions
 }
 
 fn dynamic_item(
@@ -202,7 +364,7 @@ fn dynamic_item(
     ThreadItem::DynamicToolCall { id, tool, arguments, status, content_items, success, duration_ms }
 }
 
-fn arguments_of(call: &ToolCall) -> Result<Value, String> {
+pub(crate) fn arguments_of(call: &ToolCall) -> Result<Value, String> {
     match &call.payload {
         ToolPayload::Function { arguments } => serde_json::from_str(arguments)
             .map_err(|error| format!("failed to parse function arguments: {error}")),
@@ -211,7 +373,7 @@ fn arguments_of(call: &ToolCall) -> Result<Value, String> {
 }
 
 /// Text alone goes back as one string; pictures need their parts.
-fn output_of(items: Vec<DynamicToolCallOutputContentItem>) -> FunctionCallOutputBody {
+pub(crate) fn output_of(items: Vec<DynamicToolCallOutputContentItem>) -> FunctionCallOutputBody {
     if let [DynamicToolCallOutputContentItem::InputText { text }] = items.as_slice() {
         return FunctionCallOutputBody::Text(text.clone());
     }

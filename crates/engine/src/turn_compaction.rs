@@ -19,6 +19,8 @@ use crate::work::Work;
 #[derive(Debug, Clone)]
 pub(crate) struct Compacting {
     pub(crate) attempt: u64,
+    segment: u32,
+    tries: u32,
     item_id: ItemId,
     input: Vec<Arc<ResponseItem>>,
     summary: String,
@@ -39,12 +41,18 @@ impl Turn {
         let item_id = work.ids.item();
         work.item_started(&self.id, ThreadItem::ContextCompaction { id: item_id.clone() });
         let input = work.core.history.prompt();
-        self.request_summary(work, Compacting { attempt: 0, item_id, input, summary: String::new(), then });
+        let (segment, summary) = (self.summaries, String::new());
+        self.summaries += 1;
+        self.request_summary(
+            work,
+            Compacting { attempt: 0, segment, tries: 0, item_id, input, summary, then },
+        );
     }
 
     pub(crate) fn request_summary(&mut self, work: &mut Work<'_>, mut compacting: Compacting) {
         work.core.attempts += 1;
         compacting.attempt = work.core.attempts;
+        compacting.tries += 1;
         compacting.summary.clear();
         let ask = Ask {
             thread_id: &work.core.id,
@@ -53,6 +61,9 @@ impl Turn {
             purpose: Purpose::Compaction,
             output_schema: None,
             turn_state: None,
+            agent_path: &work.core.agent_path,
+            segment: compacting.segment,
+            attempt: compacting.tries,
         };
         let mut input = compacting.input.clone();
         input.push(question(&self.step));
@@ -111,7 +122,7 @@ impl Turn {
         if keeps_context {
             // Before the last thing the user said, which is the one before the summary.
             let at = replacement.len().saturating_sub(2);
-            replacement.splice(at..at, context::initial(&self.step));
+            replacement.splice(at..at, context::initial(&self.step).messages());
         }
         work.record(RolloutRecord::Compacted {
             turn_id: self.id.clone(),
@@ -120,6 +131,7 @@ impl Turn {
         });
         work.core.history.replace(replacement);
         work.core.baseline = None;
+        work.core.additional.forget();
         if keeps_context {
             work.record_baseline(&self.id, Baseline::of(&self.step));
         }

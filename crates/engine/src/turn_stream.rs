@@ -35,6 +35,7 @@ impl Turn {
             }
         };
         self.close_active(work, &mut sampling);
+        self.drop_held(&mut sampling);
         if sampling.calls.is_empty() {
             return self.retry(work, failure, Retry::Sampling(sampling));
         }
@@ -113,6 +114,7 @@ impl Turn {
                 sampling.stream = Stream::Completed;
                 self.retries = 0;
                 work.count_tokens(&self.id, &self.step, usage);
+                self.let_go(work, sampling);
             }
             StreamEvent::Failed(_) => {}
         }
@@ -241,8 +243,10 @@ impl Turn {
             self.close_active(work, sampling);
             // The same call again is neither run nor kept: its first output answers both.
             if self.seen_calls.insert(call.call_id.clone()) {
-                work.remember(&self.id, item);
-                self.begin_call(work, sampling, call);
+                self.keep(work, sampling, item);
+                if !work.core.calls_wait {
+                    self.begin_call(work, sampling, call);
+                }
             }
             return;
         }
@@ -258,7 +262,7 @@ impl Turn {
             self.close_active(work, sampling);
             None
         };
-        work.remember(&self.id, item);
+        self.keep(work, sampling, item);
         match done {
             Some(ThreadItem::AgentMessage { id, text, phase, .. }) if self.in_plan_mode() => {
                 self.finish_planned_message(work, active, &id, &text, phase);
@@ -270,6 +274,29 @@ impl Turn {
                 work.item_completed(&self.id, done);
             }
             None => {}
+        }
+    }
+
+    /// Part of the history now, or once the response is complete.
+    fn keep(&self, work: &mut Work<'_>, sampling: &mut Sampling, item: ResponseItem) {
+        match work.core.calls_wait {
+            true => sampling.held.push(item),
+            false => work.remember(&self.id, item),
+        }
+    }
+
+    /// The response is complete: what it brought counts, and its calls begin.
+    fn let_go(&self, work: &mut Work<'_>, sampling: &mut Sampling) {
+        let held = std::mem::take(&mut sampling.held);
+        let calls: Vec<_> = held.iter().filter_map(call_in).collect();
+        held.into_iter().for_each(|item| work.remember(&self.id, item));
+        calls.into_iter().for_each(|call| self.begin_call(work, sampling, call));
+    }
+
+    /// The response broke off before anything of it counted. Its calls may come again.
+    fn drop_held(&mut self, sampling: &mut Sampling) {
+        for call in std::mem::take(&mut sampling.held).iter().filter_map(call_in) {
+            self.seen_calls.remove(&call.call_id);
         }
     }
 

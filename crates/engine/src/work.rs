@@ -10,7 +10,7 @@ use protocol::{
     ThreadTokenUsage, ThreadTokenUsageUpdatedNotification, TokenUsageBreakdown, TurnId,
 };
 
-use crate::context::{self, Baseline};
+use crate::context::{self, AdditionalStore, Baseline};
 use crate::history::History;
 use crate::ids::{Ids, Stamp};
 use crate::status::Facts;
@@ -21,10 +21,14 @@ use crate::{Effect, Step};
 #[derive(Debug, Clone)]
 pub(crate) struct Core {
     pub(crate) id: ThreadId,
+    /// From the root agent to this one.
+    pub(crate) agent_path: Arc<[String]>,
     pub(crate) history: History,
     pub(crate) usage: Option<ThreadTokenUsage>,
     pub(crate) rate_limits: Option<Box<RateLimitSnapshot>>,
     pub(crate) baseline: Option<Baseline>,
+    /// What clients last wanted the model to know beside the user's words.
+    pub(crate) additional: AdditionalStore,
     pub(crate) facts: Facts,
     /// Number of the last attempt at any request.
     pub(crate) attempts: u64,
@@ -32,6 +36,12 @@ pub(crate) struct Core {
     pub(crate) agreed: HashSet<String>,
     /// What a client granted for as long as the thread is loaded.
     pub(crate) grants: GrantedPermissionProfile,
+    /// Calls begin when the response that brought them is complete.
+    pub(crate) calls_wait: bool,
+    /// The lease this process works under, where there is one.
+    pub(crate) epoch: Option<u64>,
+    /// Questions carry the id and the digest of what they are about.
+    pub(crate) shows_operations: bool,
     /// Clients of this thread asked for the model's items as they are.
     pub(crate) raw_events: bool,
 }
@@ -117,8 +127,8 @@ impl<'a> Work<'a> {
     /// Tells the model what it does not know yet of its surroundings.
     pub(crate) fn inject_context(&mut self, turn_id: &TurnId, step: &Step) {
         let messages = match &self.core.baseline {
-            None => context::initial(step),
-            Some(previous) => context::update(previous, step),
+            None => context::initial(step).messages(),
+            Some(before) => context::update(before, step).messages(),
         };
         messages.into_iter().for_each(|message| self.remember(turn_id, message));
         let baseline = Baseline::of(step);

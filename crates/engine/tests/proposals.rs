@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use oarlock_engine::{Input, Reply, ToolOutcome};
 use protocol::{
-    CommandExecutionApprovalDecision as Decision, GrantedPermissionProfile, PermissionGrantScope,
-    PermissionsRequestApprovalResponse, TurnId,
+    CommandExecutionApprovalDecision as Decision, DynamicToolCallOutputContentItem, GrantedPermissionProfile,
+    PermissionGrantScope, PermissionsRequestApprovalResponse, TurnId,
 };
 use serde_json::json;
 use support::{Fixture, call, completed, done, message, proposal};
@@ -104,10 +104,45 @@ fn a_client_sees_what_will_run_before_it_says_yes() {
 }
 
 #[test]
+fn another_command_is_proposed_in_its_place() {
+    let mut fixture = called(&["c1"]);
+    propose(&mut fixture, "c1", 0, true);
+    fixture.take();
+    fixture.answer("c1", decided(Decision::AcceptWithCommandOverride { command: vec!["ls".into()] }));
+    check(
+        &mut fixture,
+        &["record operation decided", "thread/status/changed active", "decide c1 0 instead ls"],
+    );
+    propose(&mut fixture, "c1", 1, false);
+    check(&mut fixture, &["record operation proposed", BEGINS[0], BEGINS[1], "decide c1 1 run agreed=false"]);
+}
+
+#[test]
+fn a_response_takes_the_place_of_the_run() {
+    let mut fixture = called(&["c1"]);
+    propose(&mut fixture, "c1", 0, true);
+    fixture.take();
+    let content_items = vec![DynamicToolCallOutputContentItem::InputText { text: "done by hand".into() }];
+    fixture.answer("c1", decided(Decision::Respond { content_items, success: true }));
+    check(
+        &mut fixture,
+        &[
+            "record operation decided",
+            "record threadItem command Completed",
+            "item/completed command Completed",
+            "thread/status/changed active",
+            "cancel tool c1",
+            "record responseItem output \"c1\": \"done by hand\"",
+            "capture",
+        ],
+    );
+}
+
+#[test]
 fn a_no_ends_the_item_once_and_the_turn_goes_on() {
     for (reply, status) in [
         (decided(Decision::Decline), "Declined"),
-        (decided(Decision::AcceptWithCommandOverride { command: vec!["ls".into()] }), "Declined"),
+        (decided(Decision::AcceptWithCommandOverride { command: vec![] }), "Declined"),
         (Err("refused".to_owned()), "Failed"),
         (Ok(Reply::Permissions(nothing())), "Declined"),
     ] {
@@ -119,7 +154,6 @@ fn a_no_ends_the_item_once_and_the_turn_goes_on() {
             &mut fixture,
             &[
                 "record operation decided",
-                "record operation withdrawn",
                 &format!("record threadItem command {status}"),
                 &format!("item/completed command {status}"),
                 "thread/status/changed active",

@@ -138,7 +138,12 @@ fn a_dynamic_tool_is_asked_of_the_client() {
     fixture.model(done(call("c1", "lookup", r#"{"id":"7"}"#)));
     check(
         &mut fixture,
-        &["record responseItem function_call \"c1\"", "item/started dynamic InProgress", "ask c1 lookup"],
+        &[
+            "record responseItem function_call \"c1\"",
+            "record operation proposed",
+            "item/started dynamic InProgress",
+            "ask c1 lookup",
+        ],
     );
     fixture.model(completed(10)).take();
     let found = DynamicToolCallOutputContentItem::InputText { text: "found".into() };
@@ -147,6 +152,7 @@ fn a_dynamic_tool_is_asked_of_the_client() {
     check(
         &mut fixture,
         &[
+            "record operation finished",
             "record threadItem dynamic Completed",
             "item/completed dynamic Completed",
             "record responseItem output \"c1\": \"found\"",
@@ -185,7 +191,7 @@ fn steering_joins_the_turn_after_the_response() {
         ],
     );
     assert_eq!(fixture.on(Input::Steer(said(""))).err(), None, "an empty string is still something said");
-    let nothing = oarlock_engine::UserText { shown: vec![], content: vec![] };
+    let nothing = oarlock_engine::UserText::default();
     assert_eq!(fixture.on(Input::Steer(nothing)).err(), Some(Refusal::EmptyInput));
 }
 
@@ -211,6 +217,7 @@ fn an_interrupt_ends_everything_that_was_begun() {
             "cancel tool c1",
             "record responseItem output \"c1\": \"aborted by user after 0.1s\"",
             "withdraw c2",
+            "record operation withdrawn",
             "record threadItem dynamic Failed",
             "item/completed dynamic Failed",
             "record responseItem output \"c2\": \"aborted by user after 0.1s\"",

@@ -14,6 +14,17 @@ pub struct ModelFailure {
     pub http_status: Option<u16>,
     /// How long the provider asked to wait, in milliseconds.
     pub retry_after_ms: Option<u64>,
+    /// Set where whoever carried the request knows better than the class.
+    pub verdict: Option<Verdict>,
+}
+
+/// What the carrier of a request says about its failure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// How clients are told.
+    pub info: CodexErrorInfo,
+    /// Whether the same request may be sent again.
+    pub may_retry: bool,
 }
 
 /// The kinds of failure that are treated differently.
@@ -41,7 +52,7 @@ pub enum FailureClass {
 
 impl ModelFailure {
     pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), http_status: None, retry_after_ms: None }
+        Self { class, message: message.into(), http_status: None, retry_after_ms: None, verdict: None }
     }
 
     /// A stream that broke for the given reason.
@@ -51,6 +62,9 @@ impl ModelFailure {
 
     /// Whether the same request may succeed when sent again.
     pub fn is_retryable(&self) -> bool {
+        if let Some(verdict) = &self.verdict {
+            return verdict.may_retry;
+        }
         match self.class {
             FailureClass::Stream
             | FailureClass::InternalServerError
@@ -71,6 +85,9 @@ impl ModelFailure {
 
     /// How clients are told.
     pub fn codex_error_info(&self) -> CodexErrorInfo {
+        if let Some(verdict) = &self.verdict {
+            return verdict.info.clone();
+        }
         let http_status_code = self.http_status;
         match self.class {
             FailureClass::ContextWindow => CodexErrorInfo::ContextWindowExceeded,

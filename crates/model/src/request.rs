@@ -23,6 +23,31 @@ pub struct Metadata {
     pub sandbox: &'static str,
     /// What the provider returned earlier in the same turn, to be echoed.
     pub turn_state: Option<String>,
+    /// Which request of the turn this is, from 0, counted for each purpose alone. A retry has the same number.
+    pub segment: u32,
+    /// From 1 within the segment.
+    pub attempt: u32,
+    /// From the root agent to the one that asks.
+    pub agent_path: Arc<[String]>,
+    /// Over the tools that are offered and who approves them.
+    pub tool_set_digest: Arc<str>,
+}
+
+impl Metadata {
+    /// The first attempt at the first request of a turn, by an agent of its own with no tools.
+    pub fn first(thread_id: ThreadId, turn_id: TurnId) -> Self {
+        Self {
+            thread_id,
+            turn_id,
+            purpose: Purpose::Turn,
+            sandbox: "none",
+            turn_state: None,
+            segment: 0,
+            attempt: 1,
+            agent_path: Arc::new(["root".to_owned()]),
+            tool_set_digest: Arc::from(""),
+        }
+    }
 }
 
 /// Why the model is asked.

@@ -1,25 +1,33 @@
 //! Where the model's commands will run.
 
-use super::{Fragment, Role};
-use crate::Step;
+use protocol::EnvironmentId;
+use serde::{Deserialize, Serialize};
+
+use super::{Fragment, Role, StepFragment};
+use crate::{EnvironmentState, Step};
 
 pub(crate) struct Environment<'a> {
     step: &'a Step,
+    /// Between turns the folder is only told when it changed.
     with_cwd: bool,
 }
 
-impl<'a> Environment<'a> {
-    pub(crate) fn full(step: &'a Step) -> Self {
-        Self { step, with_cwd: true }
-    }
-
-    /// Between turns the folder is only told when it changed.
-    pub(crate) fn changed(step: &'a Step, moved: bool) -> Self {
-        Self { step, with_cwd: moved }
-    }
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct State {
+    cwd: String,
+    current_date: String,
+    timezone: String,
+    /// Those somebody chose.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    environments: Vec<(EnvironmentId, String, EnvironmentState)>,
+    /// Nothing can run anywhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    nowhere: bool,
 }
 
 impl Fragment for Environment<'_> {
+    const NAME: &'static str = "environment";
     const ROLE: Role = Role::ContextualUser;
     const START: &'static str = "<environment_context>";
     const END: &'static str = "</environment_context>";
@@ -29,7 +37,52 @@ impl Fragment for Environment<'_> {
         let cwd = if self.with_cwd { format!("\n  <cwd>{cwd}</cwd>") } else { String::new() };
         format!(
             "{cwd}\n  <shell>{shell}</shell>\n  <current_date>{current_date}</current_date>\n  \
-             <timezone>{timezone}</timezone>\n"
+             <timezone>{timezone}</timezone>\n{}",
+            places(self.step)
         )
+    }
+}
+
+/// Nothing for a thread that works here and was never told to work elsewhere.
+fn places(step: &Step) -> String {
+    if step.environments.is_empty() {
+        return "  <environments>none: nothing can be run, read or written</environments>\n".to_owned();
+    }
+    let mut text = String::new();
+    for environment in step.environments.iter().filter(|environment| environment.is_chosen) {
+        let status = match environment.state {
+            EnvironmentState::Attached => "attached",
+            EnvironmentState::Starting => "starting",
+            EnvironmentState::Disconnected => "disconnected",
+        };
+        let (id, cwd) = (&environment.id, &environment.cwd);
+        text.push_str(&format!("    <environment id=\"{id}\" status=\"{status}\">{cwd}</environment>\n"));
+    }
+    if text.is_empty() { text } else { format!("  <environments>\n{text}  </environments>\n") }
+}
+
+impl<'a> StepFragment<'a> for Environment<'a> {
+    type State = State;
+
+    fn state(step: &Step) -> State {
+        let chosen = step.environments.iter().filter(|environment| environment.is_chosen);
+        State {
+            cwd: step.cwd.clone(),
+            current_date: step.current_date.clone(),
+            timezone: step.timezone.clone(),
+            environments: chosen
+                .map(|environment| (environment.id.clone(), environment.cwd.clone(), environment.state))
+                .collect(),
+            nowhere: step.environments.is_empty(),
+        }
+    }
+
+    fn full(step: &'a Step) -> Option<Self> {
+        Some(Self { step, with_cwd: true })
+    }
+
+    fn changed(before: &State, step: &'a Step) -> Option<Self> {
+        let now = Self::state(step);
+        (*before != now).then(|| Self { step, with_cwd: before.cwd != now.cwd })
     }
 }

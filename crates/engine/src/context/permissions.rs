@@ -1,8 +1,9 @@
 //! What the model may do, and when it is asked about first.
 
 use protocol::{AskForApproval, NetworkAccess, SandboxPolicy};
+use serde::{Deserialize, Serialize};
 
-use super::{Fragment, Role};
+use super::{Fragment, Role, StepFragment};
 use crate::Step;
 
 const INTRODUCTION: &str = "Filesystem sandboxing decides which files a command can reach, and approvals decide which \
@@ -14,11 +15,26 @@ pub(crate) struct Permissions<'a> {
     approval: &'a AskForApproval,
 }
 
-impl<'a> Permissions<'a> {
-    pub(crate) fn of(step: &'a Step) -> Self {
-        Self { sandbox: &step.sandbox, approval: &step.approval_policy }
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct State {
+    approval_policy: AskForApproval,
+    sandbox: SandboxPolicy,
+}
+
+impl<'a> StepFragment<'a> for Permissions<'a> {
+    type State = State;
+
+    fn state(step: &Step) -> State {
+        State { approval_policy: step.approval_policy.clone(), sandbox: step.sandbox.clone() }
     }
 
+    fn full(step: &'a Step) -> Option<Self> {
+        Some(Self { sandbox: &step.sandbox, approval: &step.approval_policy })
+    }
+}
+
+impl Permissions<'_> {
     fn sandbox(&self) -> String {
         let network = |on: bool| if on { "enabled" } else { "restricted" };
         match self.sandbox {
@@ -74,6 +90,7 @@ impl<'a> Permissions<'a> {
 }
 
 impl Fragment for Permissions<'_> {
+    const NAME: &'static str = "permissions";
     const ROLE: Role = Role::Developer;
     const START: &'static str = "<permissions instructions>";
     const END: &'static str = "</permissions instructions>";

@@ -23,6 +23,8 @@ pub(crate) fn step() -> Step {
         kind,
         json: Some(Arc::new(json!({ "type": "function", "name": name }))),
         parallel: true,
+        gate: oarlock_engine::Gate::Open,
+        effects: Default::default(),
     };
     Step {
         model: ModelInfo {
@@ -35,24 +37,13 @@ pub(crate) fn step() -> Step {
             truncation: Truncation::Bytes(10_000),
             stream_max_retries: 2,
         },
-        effort: None,
-        summary: None,
-        verbosity: None,
-        service_tier: None,
         base_instructions: "Be useful.".into(),
-        developer_instructions: None,
-        compact_prompt: None,
-        project_instructions: None,
-        collaboration_mode: None,
-        personality: None,
         approval_policy: AskForApproval::Never,
         sandbox: SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false },
-        cwd: "/repo".into(),
         shell: "bash".into(),
         current_date: "2026-11-15".into(),
-        timezone: "Etc/UTC".into(),
         tools: vec![tool("update_plan", ToolKind::Builtin), tool("lookup", ToolKind::Dynamic)],
-        deferred: Vec::new(),
+        ..Step::bare("test-model", "/repo")
     }
 }
 
@@ -60,6 +51,7 @@ pub(crate) fn said(text: &str) -> UserText {
     UserText {
         shown: vec![UserInput::Text { text: text.into(), text_elements: vec![] }],
         content: vec![ContentItem::InputText { text: text.into() }],
+        ..UserText::default()
     }
 }
 
@@ -118,15 +110,8 @@ struct Watch {
 
 impl Fixture {
     pub(crate) fn new() -> Self {
-        let seed = ThreadSeed {
-            id: ThreadId::new("t"),
-            history: vec![],
-            usage: None,
-            context: None,
-            raw_events: false,
-        };
         Self {
-            thread: Thread::new(seed),
+            thread: Thread::new(ThreadSeed::new(ThreadId::new("t"))),
             step: step(),
             trace: vec![],
             attempt: 0,
@@ -226,6 +211,11 @@ impl Fixture {
         self.put(Input::Answered { call_id: call_id.to_owned(), reply: Box::new(reply) })
     }
 
+    /// A restart left this operation begun.
+    pub(crate) fn begun_before(&mut self, id: &str) {
+        self.watch.begun.insert(id.to_owned());
+    }
+
     pub(crate) fn completed_turns(&self) -> u32 {
         self.watch.completed_turns
     }
@@ -286,6 +276,13 @@ impl Watch {
             OperationRecord::Started { operation_id, .. } => {
                 assert!(self.begun.insert(operation_id.to_string()), "begun twice: {operation_id}");
             }
+            // A client's tool is begun by the client.
+            OperationRecord::Proposed { operation_id, kind: OperationType::Function, .. } => {
+                assert!(self.begun.insert(operation_id.to_string()), "proposed twice: {operation_id}");
+            }
+            OperationRecord::Withdrawn { operation_id, .. } => {
+                self.begun.remove(operation_id.as_str());
+            }
             OperationRecord::Finished { operation_id, .. } => {
                 assert!(
                     self.begun.remove(operation_id.as_str()),
@@ -312,6 +309,10 @@ impl Watch {
                 self.called.clear();
                 self.in_turn = false;
                 self.completed_turns += 1;
+            }
+            ServerNotification::TurnSuspended(_) => {
+                assert!(self.in_turn, "only a turn that runs is put away");
+                (self.in_turn, self.open_items, self.asked, self.called) = Default::default();
             }
             ServerNotification::ItemStarted(_) => {
                 assert!(self.in_turn && self.open_items.insert(id), "started twice or outside a turn");
@@ -401,12 +402,14 @@ fn shown(effect: &Effect) -> String {
             Question::FileChange(_) => format!("ask {call_id} patch"),
             Question::Permissions(_) => format!("ask {call_id} permissions"),
             Question::UserInput(_) => format!("ask {call_id} input"),
+            Question::Tool(params) => format!("ask {call_id} tool {}", params.tool),
         },
         Effect::Decide { call_id, number, verdict } => {
             let verdict = match verdict {
                 Verdict::Run { agreed, .. } => format!("run agreed={agreed}"),
                 Verdict::Permissions(_) => "permissions".to_owned(),
                 Verdict::UserInput(_) => "input".to_owned(),
+                Verdict::Instead { command } => format!("instead {}", command.join(" ")),
                 Verdict::Declined => "declined".to_owned(),
             };
             format!("decide {call_id} {number} {verdict}")

@@ -1,0 +1,64 @@
+//! Fragments that tell of something that happened.
+
+use super::{Fragment, Role};
+
+/// The user stopped the turn before this one.
+pub(crate) struct TurnAborted;
+
+impl Fragment for TurnAborted {
+    const NAME: &'static str = "turn aborted";
+    const ROLE: Role = Role::ContextualUser;
+    const START: &'static str = "<turn_aborted>";
+    const END: &'static str = "</turn_aborted>";
+
+    fn body(&self) -> String {
+        "\nThe user stopped the previous turn on purpose. Commands and tools it had begun may have done part of their work, \
+         and terminals it opened may still be running: look before you repeat anything.\n"
+            .to_owned()
+    }
+}
+
+/// A command of the user's own, with what it gave.
+pub(crate) struct UserShellCommand<'a> {
+    pub(crate) command: &'a str,
+    pub(crate) result: &'a str,
+}
+
+impl Fragment for UserShellCommand<'_> {
+    const NAME: &'static str = "user shell command";
+    const ROLE: Role = Role::ContextualUser;
+    const START: &'static str = "<user_shell_command>";
+    const END: &'static str = "</user_shell_command>";
+
+    fn body(&self) -> String {
+        format!("\n<command>\n{}\n</command>\n<result>\n{}\n</result>\n", self.command, self.result)
+    }
+}
+
+/// Something the runtime noticed that the model should mind.
+pub(crate) struct Warning<'a>(pub(crate) &'a str);
+
+impl Fragment for Warning<'_> {
+    const NAME: &'static str = "warning";
+    const ROLE: Role = Role::ContextualUser;
+    const START: &'static str = "<runtime_warning>";
+    const END: &'static str = "</runtime_warning>";
+
+    fn body(&self) -> String {
+        format!("Warning: {}", self.0)
+    }
+}
+
+/// The user allowed commands that begin like this for good.
+pub(crate) struct SavedPrefix<'a>(pub(crate) &'a [String]);
+
+impl Fragment for SavedPrefix<'_> {
+    const NAME: &'static str = "approved prefix";
+    const ROLE: Role = Role::Developer;
+
+    fn body(&self) -> String {
+        let words: Vec<_> =
+            self.0.iter().map(|word| serde_json::Value::from(word.as_str()).to_string()).collect();
+        format!("Approved command prefix saved:\n- [{}]", words.join(", "))
+    }
+}

@@ -1,0 +1,115 @@
+//! Taking up a turn that a restart cut off: what began and never ended stays unknown, what was decided is not asked
+//! again, what waits is asked again under its own name.
+
+use std::sync::Arc;
+
+use protocol::{FunctionCallOutputBody, ItemId, OperationRecord, RolloutRecord, TurnId};
+
+use crate::calls::{OpenCall, Runner, ToolCall};
+use crate::earlier::{Earlier, EarlierOperations, EarlierState};
+use crate::operation::operation_id;
+use crate::request::{Ask, prepare};
+use crate::sampling::{Sampling, Stream};
+use crate::turn::{Kind, Phase, Said, Turn};
+use crate::turn_calls::output_of;
+use crate::turn_proposals::{Ended, ended_item};
+use crate::work::Work;
+use crate::{Step, ToolKind, UserText};
+
+/// What the model reads of a call that began and was never seen to end.
+pub const UNKNOWN_OUTCOME: &str = "The outcome of this call is not known: the program stopped while it ran. It may \
+    have happened wholly, partly or not at all. Look at how things stand before you repeat it.";
+
+impl Turn {
+    pub(crate) fn resume(
+        work: &mut Work<'_>,
+        id: TurnId,
+        said: Vec<(ItemId, UserText)>,
+        earlier: Vec<Earlier>,
+        step: Arc<Step>,
+    ) -> Option<Self> {
+        let mut turn = Self::new(work, id, Kind::Regular, step);
+        turn.earlier = EarlierOperations::new(earlier);
+        turn.segments = work.core.history.segments();
+        turn.seen_calls = work.core.history.calls_of_turn();
+        turn.queued = said.into_iter().map(|(id, text)| Said { id, text, beside: Vec::new() }).collect();
+        turn.record_start(work);
+        for said in &turn.queued {
+            work.record(RolloutRecord::ThreadItem { turn_id: turn.id.clone(), item: said.item() });
+        }
+        turn.tell_start(work);
+        let calls = work.core.history.open_calls();
+        if calls.is_empty() {
+            turn.await_step(work);
+            return Some(turn);
+        }
+        let mut sampling = Box::new(turn.complete(work));
+        for call in calls {
+            let open = turn.take_up_call(work, call);
+            sampling.calls.push(open);
+        }
+        turn.start_waiting(work, &mut sampling.calls);
+        turn.phase = Phase::Sampling(sampling);
+        turn.advance(work)
+    }
+
+    /// The response that brought the calls, which is complete.
+    fn complete(&self, work: &Work<'_>) -> Sampling {
+        let ask = Ask {
+            thread_id: &work.core.id,
+            turn_id: &self.id,
+            step: &self.step,
+            purpose: model::Purpose::Turn,
+            output_schema: None,
+            turn_state: None,
+            agent_path: &work.core.agent_path,
+            segment: self.segments.saturating_sub(1),
+            attempt: 1,
+        };
+        let mut sampling = Sampling::new(work.core.attempts, prepare(&ask, Vec::new()));
+        sampling.stream = Stream::Completed;
+        sampling
+    }
+
+    /// By how far its last operation had come.
+    fn take_up_call(&mut self, work: &mut Work<'_>, call: ToolCall) -> OpenCall {
+        let base = operation_id(work, &self.id, &call.call_id, 0);
+        let last = self.earlier.last_of(&base).map(|(number, earlier)| (number, earlier.clone()));
+        let output = match last {
+            None => None,
+            Some((_, Earlier { operation_id, state: EarlierState::Started { attempt }, item, .. })) => {
+                work.record_operation(OperationRecord::Unknown { operation_id, attempt });
+                if let Some(item) = item {
+                    work.item_started(&self.id, item.clone());
+                    work.item_completed(&self.id, ended_item(item, Ended::Failed));
+                }
+                Some(FunctionCallOutputBody::Text(UNKNOWN_OUTCOME.to_owned()))
+            }
+            Some((_, Earlier { state: EarlierState::Finished { output, .. }, .. })) => {
+                Some(output_of(output))
+            }
+            Some((0, _)) => None,
+            // What came before it did happen, so the call cannot be made from its beginning again.
+            Some((number, Earlier { operation_id: id, .. })) => {
+                work.record_withdrawn(id, "an earlier attempt of the same call is known");
+                let before = operation_id(work, &self.id, &call.call_id, number - 1);
+                Some(match self.earlier.take(&before).map(|earlier| earlier.state) {
+                    Some(EarlierState::Finished { output, .. }) => output_of(output),
+                    _ => FunctionCallOutputBody::Text(UNKNOWN_OUTCOME.to_owned()),
+                })
+            }
+        };
+        let began_ms = work.stamp.now_ms;
+        let (parallel, runner) = match self.step.tool(&call.name) {
+            Some(tool) if tool.kind != ToolKind::Hosted && output.is_none() => {
+                (tool.parallel, Runner::Waiting)
+            }
+            _ => (true, Runner::Nobody),
+        };
+        let output = match runner {
+            Runner::Waiting => None,
+            _ => Some(output.unwrap_or_else(|| crate::calls::unsupported(&call))),
+        };
+        OpenCall { call, began_ms, runner, parallel, doing: None, output }
+    }
+}
