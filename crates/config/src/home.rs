@@ -86,6 +86,12 @@ impl Home {
         self.reading.join("config.toml")
     }
 
+    /// The settings that are ours to write: the user's, or beside our own files where the user's belong to another
+    /// program.
+    pub fn own_config_file(&self) -> PathBuf {
+        self.state.join("config.toml")
+    }
+
     /// The stored API key.
     pub fn credentials_file(&self) -> PathBuf {
         self.state.join("credentials.json")

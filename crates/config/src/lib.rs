@@ -3,6 +3,7 @@
 
 mod config;
 mod credentials;
+mod edit;
 mod effective;
 mod env;
 mod error;
@@ -22,6 +23,7 @@ mod read;
 mod requirements;
 mod secret;
 mod shell_environment;
+mod skills;
 mod warning;
 
 pub use config::{
@@ -29,6 +31,7 @@ pub use config::{
     ProjectDocs, ToolOptions,
 };
 pub use credentials::Credentials;
+pub use edit::{fill_config, missing_keys};
 pub use env::Env;
 pub use error::ConfigError;
 pub use features::{FEATURES, Feature, Features};
@@ -42,4 +45,5 @@ pub use provider::{Caller, ProviderConfig, ProviderKind};
 pub use requirements::Requirements;
 pub use secret::Secret;
 pub use shell_environment::{Inherit, ShellEnvironmentPolicy};
+pub use skills::{SkillRules, SkillSelector};
 pub use warning::ConfigWarning;

@@ -171,6 +171,12 @@ impl Loader {
         let file = self.home.config_file();
         let source = ConfigLayerSource::User { file: absolute_path(&file)? };
         below.push(file_layer(source, &file, user_home)?.0);
+        let own = self.home.own_config_file();
+        if own != file {
+            let source = ConfigLayerSource::User { file: absolute_path(&own)? };
+            let (layer, is_there) = file_layer(source, &own, user_home)?;
+            below.extend(is_there.then_some(layer));
+        }
         let mut above: Vec<Layer> = self.session_layer(request)?.into_iter().collect();
 
         let mut settings = Table::new();
@@ -200,7 +206,8 @@ impl Loader {
         Ok((!layer.table.is_empty()).then_some(layer))
     }
 
-    fn user_home(&self) -> Option<PathBuf> {
+    /// Where `~` is.
+    pub fn user_home(&self) -> Option<PathBuf> {
         self.options.environment.var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
     }
 }

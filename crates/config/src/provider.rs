@@ -66,6 +66,11 @@ const MOST_RETRIES: u64 = 100;
 impl ProviderConfig {
     pub const DEFAULT_ID: &'static str = OPENAI;
 
+    /// Whether the name belongs to a provider that is always there.
+    pub fn is_built_in(id: &str) -> bool {
+        RESERVED.contains(&id)
+    }
+
     fn new(id: &str, keys: &ProviderKeys) -> Self {
         let secrets = |map: &Option<BTreeMap<String, String>>| {
             let entries = map.iter().flatten();

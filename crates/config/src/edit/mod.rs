@@ -1,0 +1,160 @@
+//! Changes of the user's own config.toml that leave everything else in it as it is: order, comments, spacing.
+
+mod file;
+mod fill;
+mod skills;
+
+use std::fs::File;
+use std::path::Path;
+
+use toml_edit::DocumentMut;
+
+use crate::layer::read_optional;
+use crate::{ConfigError, Home};
+
+pub use fill::{fill_config, missing_keys};
+pub(crate) use skills::{remove_rule, set_rule};
+
+/// Reads the file that is ours to write, lets `change` work on it, and puts the outcome in its place. Nothing is written
+/// when nothing changed or the file is not TOML. Writers take turns, those of other processes included.
+pub(crate) fn edit<T>(
+    home: &Home,
+    change: impl FnOnce(&mut DocumentMut) -> Result<T, ConfigError>,
+) -> Result<T, ConfigError> {
+    home.create_state()?;
+    edit_file(&home.own_config_file(), change)
+}
+
+/// As [`edit`], for any file in a folder that is there.
+fn edit_file<T>(
+    path: &Path,
+    change: impl FnOnce(&mut DocumentMut) -> Result<T, ConfigError>,
+) -> Result<T, ConfigError> {
+    let target = file::real_place(path).map_err(|error| ConfigError::write(path, error))?;
+    let _turn = turn(&target);
+    let text = read_optional(&target)?.unwrap_or_default();
+    // Told with its place, as everywhere.
+    if let Err(error) = toml::from_str::<toml::Table>(&text) {
+        return Err(ConfigError::in_file(path, &text, &error));
+    }
+    let mut document: DocumentMut =
+        text.parse().map_err(|error: toml_edit::TomlError| ConfigError::value(one_line(&error)))?;
+    let outcome = change(&mut document)?;
+    let changed = document.to_string();
+    if changed != text {
+        file::replace(&target, changed.as_bytes()).map_err(|error| ConfigError::write(path, error))?;
+    }
+    Ok(outcome)
+}
+
+fn one_line(error: &toml_edit::TomlError) -> String {
+    crate::error::one_line(&error.to_string())
+}
+
+/// The folder is locked, so no file is left behind. Where locks are not supported the last writer wins.
+fn turn(target: &Path) -> Option<File> {
+    let folder = File::open(target.parent()?).ok()?;
+    folder.lock().ok()?;
+    Some(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn home() -> (tempfile::TempDir, Home) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = Home::at(dir.path().join("home"));
+        (dir, home)
+    }
+
+    fn add(home: &Home, key: &str) -> Result<(), ConfigError> {
+        edit(home, |document| {
+            document[key] = toml_edit::value(true);
+            Ok(())
+        })
+    }
+
+    #[test]
+    fn a_file_is_made_for_its_owner_alone() {
+        let (_dir, home) = home();
+        add(&home, "a").expect("written");
+        let file = home.own_config_file();
+        assert_eq!(fs::read_to_string(&file).expect("readable"), "a = true\n");
+        assert_eq!(fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn the_rest_of_the_file_stays_as_it_is() {
+        let (_dir, home) = home();
+        home.create_state().expect("made");
+        let file = home.own_config_file();
+        let text = "# mine\nz = 1   # last letter\n\n[t]\n  x = [ 1,\n  2 ]\n";
+        fs::write(&file, text).expect("written");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).expect("set");
+        add(&home, "a").expect("written");
+        assert_eq!(
+            fs::read_to_string(&file).expect("readable"),
+            "# mine\nz = 1   # last letter\na = true\n\n[t]\n  x = [ 1,\n  2 ]\n"
+        );
+        assert_eq!(fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o640);
+        let left: Vec<_> = fs::read_dir(home.state()).expect("readable").collect();
+        assert_eq!(left.len(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let (dir, home) = home();
+        home.create_state().expect("made");
+        let real = dir.path().join("dotfiles.toml");
+        for exists in [false, true] {
+            if exists {
+                fs::write(&real, "b = 1\n").expect("written");
+            }
+            let file = home.own_config_file();
+            let _ = fs::remove_file(&file);
+            symlink("../dotfiles.toml", &file).expect("linked");
+            add(&home, "a").expect("written");
+            assert!(fs::symlink_metadata(&file).expect("there").is_symlink());
+            assert!(fs::read_to_string(&real).expect("readable").contains("a = true"), "{exists}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_toml_is_left_alone() {
+        let (_dir, home) = home();
+        home.create_state().expect("made");
+        fs::write(home.own_config_file(), "a = [\n").expect("written");
+        let error = add(&home, "a").expect_err("not TOML").to_string();
+        assert!(error.contains("config.toml:"), "{error}");
+        assert_eq!(fs::read_to_string(home.own_config_file()).expect("readable"), "a = [\n");
+    }
+
+    #[test]
+    fn a_circle_of_links_is_refused() {
+        let (_dir, home) = home();
+        home.create_state().expect("made");
+        symlink("config.toml", home.own_config_file()).expect("linked");
+        assert!(add(&home, "a").is_err());
+    }
+
+    #[test]
+    fn writers_take_turns() {
+        let (_dir, home) = home();
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let home = &home;
+                scope.spawn(move || {
+                    for round in 0..5 {
+                        add(home, &format!("k{writer}{round}")).expect("written");
+                    }
+                });
+            }
+        });
+        let text = fs::read_to_string(home.own_config_file()).expect("readable");
+        assert_eq!(text.lines().count(), 20, "{text}");
+    }
+}
