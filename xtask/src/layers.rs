@@ -37,11 +37,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("core-api", &["runtime"]),
+    ("thread-manager-sample", &["core-api"]),
     ("server", &["protocol", "rpc", "runtime"]),
     ("client", &["protocol", "rpc"]),
     ("testkit", ANYTHING),
     ("cli", ANYTHING),
-    ("bench", &[]),
+    ("bench", &["protocol", "engine"]),
     ("xtask", &["protocol"]),
 ];
 
