@@ -134,6 +134,9 @@ fn bench() -> Bench {
         landlock_only: false,
         features: std::collections::BTreeSet::new(),
         max_background_wait_ms: 0,
+        ask_always: false,
+        ask_for: Default::default(),
+        no_patches: false,
     })
 }
 
@@ -149,23 +152,10 @@ fn step(root: &Path) -> Step {
             truncation: Truncation::Bytes(usize::MAX),
             stream_max_retries: 0,
         },
-        effort: None,
-        summary: None,
-        verbosity: None,
-        service_tier: None,
-        base_instructions: "".into(),
-        developer_instructions: None,
-        compact_prompt: None,
-        project_instructions: None,
-        collaboration_mode: None,
-        personality: None,
         approval_policy: AskForApproval::Never,
         sandbox: SandboxPolicy::DangerFullAccess,
-        cwd: root.to_str().expect("a plain path").to_owned(),
         shell: "sh".to_owned(),
         current_date: "2026-01-01".to_owned(),
-        timezone: "Etc/UTC".to_owned(),
-        tools: Vec::new(),
-        deferred: Vec::new(),
+        ..Step::bare("none", root.to_str().expect("a plain path"))
     }
 }

@@ -4,19 +4,22 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use engine::{Proposal, Question, ToolOutcome, ToolPayload, Verdict};
-use patch::{Applied, Boundary, ChangeKind, CommitError, FileChange, Invocation, Plan};
+use patch::{Applied, Boundary, ChangeKind, CommitError, FileChange, Invocation, VerifyError};
 use policy::Walls;
 use protocol::{
     FileChangeOutputDeltaNotification, FileChangeRequestApprovalParams, FileUpdateChange, ItemId,
-    OperationType, PatchApplyStatus, PatchChangeKind, SandboxPolicy, ServerNotification, ThreadItem,
-    ToolEffects,
+    OperationType, PatchApplyStatus, PatchChangeKind, ServerNotification, ThreadItem, ToolEffects,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::offer::{Offer, PatchForm, Standing};
+use crate::orchestrate::{Setting, confinement, may_ask, must_ask};
+use crate::patch_look::{Look, Problem};
+use crate::remote::{Elsewhere, Failure, Mirror, Wanted, push};
 use crate::schema::{function_json, parse_function};
+use crate::turn_diffs::repository;
 use crate::{Tool, ToolCx, ToolError};
 
 /// Words of its own, because the free form has no parameters to describe.
@@ -52,6 +55,8 @@ impl Tool for ApplyPatch {
         *** Delete File: path/of/gone.txt\n\
         *** End Patch";
     const PROMPT: Option<&'static str> = Some(include_str!("apply_patch.md"));
+    const NEEDS_PLACE: bool = true;
+    const ASKS: bool = true;
     type Args = Args;
 
     fn standing(offer: &Offer) -> Standing {
@@ -79,7 +84,8 @@ impl Tool for ApplyPatch {
     }
 
     async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
-        let applied = Patching { cx, base: cx.cwd().to_owned() }.apply(args.input).await?;
+        let applied =
+            Patching { cx, base: cx.cwd().to_owned(), elsewhere: cx.elsewhere() }.apply(args.input).await?;
         Ok(applied.outcome(|text, _| text))
     }
 }
@@ -95,8 +101,11 @@ pub(crate) async fn intercept(
         Invocation::Implicit => return Some(Err(ToolError::Refused(patch::IMPLICIT_REFUSAL.to_owned()))),
         Invocation::Patch { text, dir } => (text, dir),
     };
+    if cx.bench().options().no_patches {
+        return Some(Err(ToolError::Refused("patches are not applied in this thread".to_owned())));
+    }
     let base = dir.map_or_else(|| cwd.to_owned(), |dir| cwd.join(dir));
-    let applied = match (Patching { cx, base }).apply(text).await {
+    let applied = match (Patching { cx, base, elsewhere: cx.elsewhere() }).apply(text).await {
         Ok(applied) => applied,
         Err(error) => return Some(Err(error)),
     };
@@ -116,6 +125,8 @@ struct Patching<'a> {
     cx: &'a ToolCx,
     /// What the patch's paths are relative to.
     base: PathBuf,
+    /// Set when its files are not on this machine.
+    elsewhere: Option<Elsewhere>,
 }
 
 /// What became of a patch.
@@ -145,63 +156,119 @@ impl Patched {
 impl Patching<'_> {
     async fn apply(&self, text: String) -> Result<Patched, ToolError> {
         let began = Instant::now();
-        let mut plan = self.verify(&text).await?;
+        let mut look = self.verify(&text).await?;
         let mut number = 0;
         // Set once something happened that somebody has to be asked about.
         let mut concern = None;
+        // What is asked about is writing outside of what may be written, and not something else.
+        let mut asks_outside = false;
         loop {
             let reach = self.reach();
-            let (asks, walls) = self.decide(&plan, &reach)?;
+            let (asks, walls) = self.decide(&look, &reach)?;
             let asks = asks || concern.is_some();
-            let proposal = self.proposal(&plan, number, asks, concern.take());
+            let proposal = self.proposal(&look, number, asks, concern.take());
             let Verdict::Run { agreed, .. } = self.cx.propose(proposal).await else {
                 return Ok(Patched { said: None, item: None, diff: None, success: false, seconds: 0.0 });
             };
-            let anywhere = agreed && (walls == Walls::None || number > 0);
+            let anywhere = agreed && (walls == Walls::None || asks_outside);
             let boundary = if anywhere { Boundary::Anywhere } else { reach };
-            let shown = plan.changes();
-            let (returned, committed) = self.commit(plan, boundary).await?;
-            plan = returned;
+            let shown = look.changes();
+            let (returned, committed) = self.commit(look, boundary).await?;
+            look = returned;
             number += 1;
             match committed {
-                Ok(applied) => return Ok(self.finished(&plan, &shown, &applied, began).await),
+                Ok(applied) => return Ok(self.finished(look, &shown, &applied, began).await),
                 // What was looked at is not there any more: look again, and ask again.
-                Err(CommitError::Changed(path)) if number < MOST_LOOKS => {
-                    plan = self.verify(&text).await?;
+                Err(Problem::Commit(CommitError::Changed(path))) if number < MOST_LOOKS => {
+                    look = self.verify(&text).await?;
+                    asks_outside = false;
                     concern = Some(format!("{} changed since the patch was shown", patch::shown(&path)));
                 }
-                Err(error @ CommitError::Outside(_)) if self.may_ask_again(agreed) => {
+                Err(Problem::Commit(error @ CommitError::Outside(_))) if self.may_ask_again(agreed) => {
+                    asks_outside = true;
                     concern = Some(format!("{error}; write there all the same?"));
                 }
-                Err(error) => return Ok(self.failed(&shown, &error, began)),
+                Err(problem) => return Ok(self.failed(&shown, &problem, began)),
             }
         }
     }
 
-    async fn verify(&self, text: &str) -> Result<Plan, ToolError> {
-        let (text, base) = (text.to_owned(), self.base.clone());
-        let plan = blocking(move || patch::verify(&text, &base)).await?;
-        plan.map_err(|error| ToolError::Failed(error.to_string()))
+    async fn verify(&self, text: &str) -> Result<Look, ToolError> {
+        let Some(place) = &self.elsewhere else {
+            let (text, base) = (text.to_owned(), self.base.clone());
+            let plan = blocking(move || patch::verify(&text, &base)).await?;
+            let plan = plan.map_err(|error| ToolError::Failed(error.to_string()))?;
+            return Ok(Look { plan, mirror: None });
+        };
+        let failed = |error: VerifyError| ToolError::Failed(error.to_string());
+        let patch = patch::parse(text).map_err(|error| failed(error.into()))?;
+        let wanted = Wanted { place, patch: &patch, base: &self.base };
+        let mirror = Mirror::fetch(self.cx, wanted).await?;
+        let (redirected, base) = (mirror.redirected(wanted)?, mirror.base().to_owned());
+        let plan = blocking(move || patch::plan(&redirected, &base)).await?;
+        let plan =
+            plan.map_err(|error| ToolError::Failed(mirror.told(&VerifyError::from(error).to_string())))?;
+        Ok(Look { plan, mirror: Some((place.clone(), patch, mirror)) })
     }
 
     async fn commit(
         &self,
-        plan: Plan,
+        look: Look,
         boundary: Boundary,
-    ) -> Result<(Plan, Result<Applied, CommitError>), ToolError> {
-        blocking(move || {
+    ) -> Result<(Look, Result<Applied, Problem>), ToolError> {
+        let Look { plan, mirror } = look;
+        let boundary = if mirror.is_some() { Boundary::Anywhere } else { boundary };
+        let (plan, committed) = blocking(move || {
             let committed = plan.commit(&boundary);
             (plan, committed)
         })
-        .await
+        .await?;
+        let look = Look { plan, mirror };
+        let committed = match (committed, &look.mirror) {
+            (Ok(applied), Some((place, _, mirror))) => self.push(place, mirror, applied).await,
+            (committed, _) => committed.map_err(Problem::Commit),
+        };
+        Ok((look, committed))
+    }
+
+    /// Brings to another environment what was applied to what was brought here from it.
+    async fn push(
+        &self,
+        place: &Elsewhere,
+        mirror: &Mirror,
+        mut applied: Applied,
+    ) -> Result<Applied, Problem> {
+        push(self.cx, place, mirror, &applied).await.map_err(|failure| match failure {
+            Failure::Changed(path) => Problem::Commit(CommitError::Changed(path)),
+            Failure::Write(path) => Problem::Place(format!(
+                "cannot write {} in environment `{}`; nothing was applied",
+                patch::shown(&path),
+                place.id()
+            )),
+            Failure::Lost(sentence) => Problem::Place(sentence),
+        })?;
+        for file in &mut applied.files {
+            file.path = mirror.there(&file.path);
+            file.moved_from = file.moved_from.as_ref().map(|from| mirror.there(from));
+        }
+        Ok(applied)
     }
 
     /// Whether to ask, and what holds after a yes.
-    fn decide(&self, plan: &Plan, reach: &Boundary) -> Result<(bool, Walls), ToolError> {
+    fn decide(&self, look: &Look, reach: &Boundary) -> Result<(bool, Walls), ToolError> {
         let step = self.cx.step();
-        let inside = plan.targets().all(|path| reach.allows(path));
+        let options = self.cx.bench().options();
+        let ask_always = options.asks_about(self.cx.name()) || options.asks_about(ApplyPatch::NAME);
+        if let Some(place) = &self.elsewhere {
+            let asks = must_ask(&step.approval_policy, &step.sandbox);
+            if asks && !ask_always && !may_ask(&step.approval_policy) {
+                return Err(ToolError::Refused(format!("patch rejected: {}", place.unconfined())));
+            }
+            return Ok((asks || ask_always, Walls::None));
+        }
+        let inside = look.targets().iter().all(|path| reach.allows(path));
         match policy::decide_patch(&step.approval_policy, &step.sandbox, inside) {
-            policy::Verdict::Run { walls, .. } => Ok((false, walls)),
+            policy::Verdict::Run { walls, .. } => Ok((ask_always, walls)),
             policy::Verdict::Ask { walls, .. } => Ok((true, walls)),
             policy::Verdict::Forbid { reason, .. } => Err(ToolError::Refused(reason)),
         }
@@ -214,35 +281,22 @@ impl Patching<'_> {
 
     /// Where the sandbox, and what was granted since, let files be written.
     fn reach(&self) -> Boundary {
-        let granted = self.cx.grants().file_system.as_ref().and_then(|files| files.write.as_ref());
-        let granted = granted.into_iter().flatten().map(|path| PathBuf::from(path.as_str()));
-        let mut roots: Vec<PathBuf> = granted.collect();
-        match &self.cx.step().sandbox {
-            SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => {
-                return Boundary::Anywhere;
-            }
-            SandboxPolicy::ReadOnly { .. } => {}
-            SandboxPolicy::WorkspaceWrite {
-                writable_roots,
-                exclude_tmpdir_env_var,
-                exclude_slash_tmp,
-                ..
-            } => {
-                roots.push(self.cx.cwd().to_owned());
-                roots.extend(writable_roots.iter().map(|path| PathBuf::from(path.as_str())));
-                if !exclude_slash_tmp {
-                    roots.push(PathBuf::from("/tmp"));
-                }
-                let tmpdir = self.cx.bench().options().env.get("TMPDIR").filter(|_| !exclude_tmpdir_env_var);
-                roots.extend(tmpdir.map(PathBuf::from).filter(|path| path.is_absolute()));
-            }
+        match confinement(&Setting::of(self.cx), Walls::AsPolicy, None) {
+            Some(walls) => Boundary::roots(walls.writable),
+            None => Boundary::Anywhere,
         }
-        Boundary::roots(roots)
     }
 
-    fn proposal(&self, plan: &Plan, number: u32, asks: bool, concern: Option<String>) -> Proposal {
-        let targets: Vec<String> = plan.targets().map(|path| path.display().to_string()).collect();
-        let digest: String = plan.digest().iter().map(|byte| format!("{byte:02x}")).collect();
+    fn proposal(&self, look: &Look, number: u32, asks: bool, concern: Option<String>) -> Proposal {
+        let targets: Vec<String> = look.targets().iter().map(|path| path.display().to_string()).collect();
+        let mut arguments = json!({ "files": targets, "cwd": self.base });
+        let concern = match &self.elsewhere {
+            Some(place) => {
+                arguments["environmentId"] = place.id().into();
+                Some(place.reason(concern))
+            }
+            None => concern,
+        };
         let question = FileChangeRequestApprovalParams {
             thread_id: self.cx.thread_id().clone(),
             turn_id: self.cx.turn_id().clone(),
@@ -253,21 +307,21 @@ impl Patching<'_> {
             operation_id: None,
             arguments_digest: None,
         };
+        let key = |path: String| match &self.elsewhere {
+            Some(place) => format!("patch {path} in {}", place.json()),
+            None => format!("patch {path}"),
+        };
         Proposal {
             number,
             kind: OperationType::FileChange,
             effects: ToolEffects::Once,
-            item: Some(Box::new(self.item(&plan.changes(), PatchApplyStatus::InProgress))),
+            item: Some(Box::new(self.item(&look.changes(), PatchApplyStatus::InProgress))),
             outlives: false,
-            arguments: json!({ "files": targets, "cwd": self.base }),
-            digest: format!("sha256:{digest}"),
+            arguments,
+            digest: look.digest(),
             question: asks.then(|| Box::new(Question::FileChange(question))),
             // What changed under the user's eyes is asked about, whatever was agreed to before.
-            session_keys: if number == 0 {
-                targets.into_iter().map(|path| format!("patch {path}")).collect()
-            } else {
-                Vec::new()
-            },
+            session_keys: if number == 0 { targets.into_iter().map(key).collect() } else { Vec::new() },
         }
     }
 
@@ -276,14 +330,8 @@ impl Patching<'_> {
         ThreadItem::FileChange { id: ItemId::new(self.cx.call_id()), changes, status }
     }
 
-    async fn finished(
-        &self,
-        plan: &Plan,
-        shown: &[FileChange],
-        applied: &Applied,
-        began: Instant,
-    ) -> Patched {
-        let said = plan.summary();
+    async fn finished(&self, look: Look, shown: &[FileChange], applied: &Applied, began: Instant) -> Patched {
+        let said = look.summary();
         self.cx
             .tell(ServerNotification::FileChangeOutputDelta(FileChangeOutputDeltaNotification {
                 thread_id: self.cx.thread_id().clone(),
@@ -295,15 +343,27 @@ impl Patching<'_> {
         Patched {
             said: Some(said),
             item: Some(self.item(shown, PatchApplyStatus::Completed)),
-            diff: self.cx.bench().diffs().note(self.cx.turn_id(), self.cx.cwd(), applied),
+            diff: Some(self.diff(look, applied)),
             success: true,
             seconds: began.elapsed().as_secs_f64(),
         }
     }
 
-    fn failed(&self, shown: &[FileChange], error: &CommitError, began: Instant) -> Patched {
+    /// The diff of the whole turn with this.
+    fn diff(&self, look: Look, applied: &Applied) -> String {
+        let (diffs, turn_id) = (self.cx.bench().diffs(), self.cx.turn_id());
+        let Some((place, _, mirror)) = look.mirror else {
+            return diffs.note(turn_id, None, || repository(self.cx.cwd()), applied);
+        };
+        let repository = || mirror.repository().map(Path::to_owned);
+        let diff = diffs.note(turn_id, Some(place.id()), repository, applied);
+        mirror.discard();
+        diff
+    }
+
+    fn failed(&self, shown: &[FileChange], problem: &Problem, began: Instant) -> Patched {
         Patched {
-            said: Some(format!("{error}\n")),
+            said: Some(format!("{problem}\n")),
             item: Some(self.item(shown, PatchApplyStatus::Failed)),
             diff: None,
             success: false,
@@ -334,7 +394,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use engine::{Step, ToolCall};
-    use protocol::{AskForApproval, FunctionCallOutputBody, GrantedPermissionProfile};
+    use protocol::{AskForApproval, FunctionCallOutputBody, GrantedPermissionProfile, SandboxPolicy};
 
     use super::*;
     use crate::testing::{bench, step};
@@ -506,6 +566,29 @@ mod tests {
         assert_ne!(proposals[0].digest, proposals[1].digest);
         let Some(Question::FileChange(asked)) = proposals[1].question.as_deref() else { panic!() };
         assert!(asked.reason.as_ref().is_some_and(|reason| reason.contains("changed")), "{asked:?}");
+    }
+
+    #[tokio::test]
+    async fn a_yes_to_what_changed_is_no_yes_to_writing_outside() {
+        let (folder, outside) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("another"));
+        for place in [folder.path().join("sub"), outside.path().to_owned()] {
+            fs::create_dir_all(&place).expect("made");
+            fs::write(place.join("a.txt"), "one\ntwo\n").expect("written");
+        }
+        let (sub, target) = (folder.path().join("sub"), outside.path().to_owned());
+        let meddle = move |proposal: &Proposal| {
+            if proposal.number == 0 {
+                fs::remove_dir_all(&sub).expect("removed");
+                std::os::unix::fs::symlink(&target, &sub).expect("linked");
+            }
+            YES
+        };
+        let patch = EDIT.replace("a.txt", "sub/a.txt");
+        let step = workspace(AskForApproval::Untrusted, folder.path());
+        let (outcome, _) = run(step, &patch, Box::new(meddle)).await;
+        assert!(!outcome.success, "{}", text(&outcome));
+        assert_eq!(fs::read_to_string(outside.path().join("a.txt")).expect("there"), "one\ntwo\n");
     }
 
     #[tokio::test]

@@ -29,6 +29,19 @@ pub struct BenchOptions {
     pub features: BTreeSet<String>,
     /// The longest wait for a command that runs on.
     pub max_background_wait_ms: u64,
+    /// A client is asked about every command and every patch, whatever the policy says.
+    pub ask_always: bool,
+    /// The same for calls of these tools alone.
+    pub ask_for: BTreeSet<String>,
+    /// No patch is applied, not even one in the clothes of a command.
+    pub no_patches: bool,
+}
+
+impl BenchOptions {
+    /// A client is asked about every call of a tool, whatever the policy says.
+    pub(crate) fn asks_about(&self, tool: &str) -> bool {
+        self.ask_always || self.ask_for.contains(tool)
+    }
 }
 
 /// Kept by the thread; every call gets to see it.

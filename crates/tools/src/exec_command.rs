@@ -13,12 +13,11 @@ use serde_json::Value;
 use crate::apply_patch;
 use crate::orchestrate::{
     Asked, Blocked, Clearing, Permissions, SandboxPermissions, Setting, WIDENING, WantedPermissions, Wish,
-    login, shell_argv, working_directory,
+    default_shell, login, shell_argv, working_directory,
 };
 use crate::schema::function_json;
 use crate::shown::room;
 use crate::terminals::{Launch, MANY, Report, Session, chunk_id};
-use crate::tool::text;
 use crate::{Offer, ShellForm, Standing, Tool, ToolCx, ToolError};
 
 const WAIT_MS: u64 = 10_000;
@@ -49,7 +48,7 @@ pub struct Args {
     workdir: Option<String>,
     /// The shell to run it in. Default: the user's.
     shell: Option<String>,
-    /// Whether the shell reads the user's profile first. Default: true.
+    /// Whether the shell reads the user's profile first. Default: true on this machine.
     login: Option<bool>,
     /// Whether it gets a terminal, which it needs to be written to with write_stdin. Default: false.
     tty: Option<bool>,
@@ -77,6 +76,8 @@ impl Tool for ExecCommand {
         still runs after yield_time_ms, a session ID for write_stdin.";
     const PROMPT: Option<&'static str> = Some(include_str!("exec_command.md"));
     const PARALLEL: bool = true;
+    const NEEDS_PLACE: bool = true;
+    const ASKS: bool = true;
     type Args = Args;
 
     fn standing(offer: &Offer) -> Standing {
@@ -90,7 +91,7 @@ impl Tool for ExecCommand {
     async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
         let cwd = working_directory(cx, args.workdir.as_deref())?;
         let shell = args.shell.filter(|shell| !shell.is_empty());
-        let shell = shell.unwrap_or_else(|| cx.bench().options().shell.to_string_lossy().into_owned());
+        let shell = shell.unwrap_or_else(|| default_shell(cx));
         let argv = shell_argv(&shell, login(cx, args.login)?, args.cmd);
         let setting = Setting::of(cx);
         let asked = Asked {
@@ -176,7 +177,7 @@ async fn run(cx: &ToolCx, setting: Setting, script: Script, looks: Looks) -> Res
         Ok(Err(blocked)) => return Err(failed(&line, &blocked)),
         Err(_) => return Err(failed(&line, &Blocked::Failed("the thread is being closed".to_owned()))),
     };
-    let mut outcome = text(look(cx, &session, &looks).await);
+    let mut outcome = look(cx, &session, &looks).await;
     outcome.note = (count >= MANY).then(|| {
         format!(
             "{count} sessions of exec_command are open. At 64, the one that was used longest ago is ended to make \
@@ -186,7 +187,7 @@ async fn run(cx: &ToolCx, setting: Setting, script: Script, looks: Looks) -> Res
     Ok(outcome)
 }
 
-async fn look(cx: &ToolCx, session: &Session, looks: &Looks) -> String {
+async fn look(cx: &ToolCx, session: &Session, looks: &Looks) -> ToolOutcome {
     let left = looks.wait.saturating_sub(session.began.elapsed());
     let collected = session.collect(left).await;
     if collected.exit.is_some() {
@@ -198,8 +199,9 @@ async fn look(cx: &ToolCx, session: &Session, looks: &Looks) -> String {
         wall_time: session.began.elapsed(),
         collected: &collected,
         max_tokens: looks.max_tokens,
+        remark: session.remark(),
     };
-    report.text(&chunk_id())
+    report.outcome(&chunk_id())
 }
 
 /// Models were trained on these words, so they are kept as they are.

@@ -4,18 +4,19 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use engine::ToolOutcome;
-use ignore::overrides::OverrideBuilder;
+use ignore::overrides::{Override, OverrideBuilder};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::lines::{LineReader, Pattern};
+use crate::remote::{Elsewhere, Extended, extended, look_there, path_of, quoted};
 use crate::shown::{one_line, room};
 use crate::sight::{Sight, Stop, Stoppable, look, open_regular};
 use crate::tool::text;
@@ -27,6 +28,10 @@ const MOST: usize = 2_000;
 const MOST_THREADS: usize = 8;
 /// Not files people keep, and some cannot be read to their end.
 const NOT_SEARCHED: &[&str] = &["/proc", "/sys", "/dev"];
+/// Searches in another environment.
+const GREP: &str = include_str!("remote/grep.sh");
+/// How much of what was found there is brought here.
+const MOST_BYTES: usize = 4 << 20;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -50,6 +55,7 @@ impl Tool for GrepFiles {
         one per row, the most recently changed first. Files that .gitignore excludes, hidden files and binary files \
         are left out.";
     const PARALLEL: bool = true;
+    const NEEDS_PLACE: bool = true;
     type Args = Args;
 
     fn standing(offer: &Offer) -> Standing {
@@ -58,22 +64,74 @@ impl Tool for GrepFiles {
 
     async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
         let room = room(cx.step());
-        look(cx, move |sight, stop| grep(&args, room, sight, stop)).await.map(text)
+        match cx.elsewhere() {
+            Some(place) => grep_there(&args, room, cx, &place).await.map(text),
+            None => look(cx, move |sight, stop| grep(&args, room, sight, stop)).await.map(text),
+        }
     }
 }
 
 fn grep(args: &Args, room: usize, sight: &Sight, stop: &Stop) -> Result<String, ToolError> {
-    let pattern = Pattern::new(&args.pattern)
-        .map_err(|error| ToolError::Failed(format!("the pattern cannot be used: {error}")))?;
+    let pattern = args.pattern()?;
     let root = sight.find(args.path.as_deref().unwrap_or("."))?;
     let walk = walk(&root, args.include.as_deref())?;
-    let limit = args.limit.map_or(LIMIT, |limit| limit.get() as usize).min(MOST);
-    let search = Search { sight, stop, found: Found::up_to(limit), passed_over: AtomicUsize::new(0) };
+    let found = Found::up_to(args.limit());
+    let search = Search { sight, stop, found, passed_over: AtomicUsize::new(0) };
     walk.build_parallel().run(|| {
         let (mut reader, search) = (LineReader::new(pattern.clone()), &search);
         Box::new(move |entry| search.visit(&mut reader, entry))
     });
-    Ok(search.report(room))
+    Ok(report(search.found, search.passed_over.into_inner(), room))
+}
+
+impl Args {
+    fn pattern(&self) -> Result<Pattern, ToolError> {
+        Pattern::new(&self.pattern).map_err(|error| unusable(&error))
+    }
+
+    fn limit(&self) -> usize {
+        self.limit.map_or(LIMIT, |limit| limit.get() as usize).min(MOST)
+    }
+}
+
+fn unusable(problem: &impl std::fmt::Display) -> ToolError {
+    ToolError::Failed(format!("the pattern cannot be used: {problem}"))
+}
+
+/// The same in another environment, by the tools there.
+async fn grep_there(args: &Args, room: usize, cx: &ToolCx, place: &Elsewhere) -> Result<String, ToolError> {
+    args.pattern()?;
+    let Extended { pattern, ignores_case } = extended(&args.pattern).map_err(|what| {
+        unusable(&format_args!("grep in environment `{}` knows no words for {what}", place.id()))
+    })?;
+    let (pattern, case) = (quoted(&pattern), if ignores_case { "i" } else { "" });
+    let script =
+        format!("pattern={pattern} insensitive={case}\n{GREP}search | head -c {MOST_BYTES}\nexit 0\n");
+    let given = args.path.as_deref().unwrap_or(".");
+    let looked = look_there(cx, place, given, &script, 2 * MOST_BYTES).await?;
+    let globs = args.include.as_deref().map(|glob| globs(&looked.real, glob)).transpose()?;
+    let found = Found::up_to(args.limit());
+    for line in looked.rest.split(|byte| *byte == b'\n') {
+        let Some(space) = memchr::memchr(b' ', line) else { continue };
+        let seconds = std::str::from_utf8(&line[..space]).ok().and_then(|seconds| seconds.parse().ok());
+        let relative = path_of(line[space + 1..].strip_prefix(b"./").unwrap_or(&line[space + 1..]));
+        let is_hidden = |part: Component| part.as_os_str().as_encoded_bytes().starts_with(b".");
+        let path = looked.real.join(&relative);
+        let left_out = relative == Path::new("/dev/null")
+            || (!relative.is_absolute() && relative.components().any(is_hidden))
+            || globs.as_ref().is_some_and(|globs| !globs.matched(&path, false).is_whitelist());
+        if !left_out {
+            found.add(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds.unwrap_or(0)), &path);
+        }
+    }
+    Ok(report(found, 0, room))
+}
+
+fn globs(root: &Path, glob: &str) -> Result<Override, ToolError> {
+    let bad = |error: ignore::Error| ToolError::Failed(format!("the glob cannot be used: {error}"));
+    let mut globs = OverrideBuilder::new(root);
+    globs.add(glob).map_err(bad)?;
+    globs.build().map_err(bad)
 }
 
 fn walk(root: &Path, include: Option<&str>) -> Result<WalkBuilder, ToolError> {
@@ -81,10 +139,7 @@ fn walk(root: &Path, include: Option<&str>) -> Result<WalkBuilder, ToolError> {
     let mut walk = WalkBuilder::new(root);
     walk.threads(threads).follow_links(false).require_git(false);
     if let Some(glob) = include {
-        let bad = |error: ignore::Error| ToolError::Failed(format!("the glob cannot be used: {error}"));
-        let mut globs = OverrideBuilder::new(root);
-        globs.add(glob).map_err(bad)?;
-        walk.overrides(globs.build().map_err(bad)?);
+        walk.overrides(globs(root, glob)?);
     }
     if root == Path::new("/") {
         walk.filter_entry(|entry| !NOT_SEARCHED.iter().any(|folder| entry.path() == Path::new(folder)));
@@ -131,32 +186,31 @@ impl Search<'_> {
         }
         Ok(())
     }
+}
 
-    fn report(self, room: usize) -> String {
-        let (paths, count) = self.found.newest_first();
-        let mut lines = String::new();
-        let mut named = 0;
-        for path in &paths {
-            let line = one_line(path.as_os_str());
-            if named > 0 && lines.len() + line.len() + 200 > room {
-                break;
-            }
-            lines.push_str(&line);
-            lines.push('\n');
-            named += 1;
+fn report(found: Found, passed_over: usize, room: usize) -> String {
+    let (paths, count) = found.newest_first();
+    let mut lines = String::new();
+    let mut named = 0;
+    for path in &paths {
+        let line = one_line(path.as_os_str());
+        if named > 0 && lines.len() + line.len() + 200 > room {
+            break;
         }
-        if count == 0 {
-            lines.push_str("No matches found.\n");
-        } else if count > named {
-            lines.push_str(&format!("{} more files match.\n", count - named));
-        }
-        let passed_over = self.passed_over.into_inner();
-        if passed_over > 0 {
-            lines.push_str(&format!("{passed_over} files or folders could not be read.\n"));
-        }
-        lines.pop();
-        lines
+        lines.push_str(&line);
+        lines.push('\n');
+        named += 1;
     }
+    if count == 0 {
+        lines.push_str("No matches found.\n");
+    } else if count > named {
+        lines.push_str(&format!("{} more files match.\n", count - named));
+    }
+    if passed_over > 0 {
+        lines.push_str(&format!("{passed_over} files or folders could not be read.\n"));
+    }
+    lines.pop();
+    lines
 }
 
 /// The newest of all that match, and how many there are.
@@ -197,11 +251,9 @@ impl Found {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
     use std::fs::File;
     use std::os::unix::fs::symlink;
-    use std::time::Duration;
-
-    use serde_json::{Value, json};
     use tempfile::TempDir;
 
     use super::*;

@@ -1,16 +1,18 @@
 //! `list_dir`: what is in a folder, and in the folders beneath it.
 
-use std::collections::BinaryHeap;
-use std::ffi::OsString;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ffi::{OsStr, OsString};
 use std::fs::FileType;
 use std::io;
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use engine::ToolOutcome;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::remote::{Elsewhere, look_there};
 use crate::shown::{LONGEST, cut, one_line, room};
 use crate::sight::{Sight, Stop, failed, look};
 use crate::tool::text;
@@ -20,6 +22,10 @@ const LIMIT: usize = 25;
 const DEPTH: usize = 2;
 /// Deeper than people nest folders, and far less than a thread's stack holds.
 const DEEPEST: usize = 100;
+/// How much of another environment is brought here for a listing.
+const MOST_BYTES: usize = 4 << 20;
+/// Lists a folder there.
+const WALK: &str = include_str!("remote/walk.sh");
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -42,6 +48,7 @@ impl Tool for ListDir {
     const ABOUT: &'static str = "List the entries of a folder and of the folders in it, each under its folder and \
         indented. A folder ends in `/`, a symbolic link in `@`, anything else that is not a file in `?`.";
     const PARALLEL: bool = true;
+    const NEEDS_PLACE: bool = true;
     type Args = Args;
 
     fn standing(offer: &Offer) -> Standing {
@@ -50,7 +57,10 @@ impl Tool for ListDir {
 
     async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
         let room = room(cx.step());
-        look(cx, move |sight, stop| list(&args, room, sight, stop)).await.map(text)
+        match cx.elsewhere() {
+            Some(place) => list_there(&args, room, cx, &place).await.map(text),
+            None => look(cx, move |sight, stop| list(&args, room, sight, stop)).await.map(text),
+        }
     }
 }
 
@@ -60,10 +70,28 @@ fn number(given: Option<NonZeroU32>, default: usize) -> usize {
 
 fn list(args: &Args, room: usize, sight: &Sight, stop: &Stop) -> Result<String, ToolError> {
     let folder = sight.find(&args.dir_path)?;
+    page(args, room, &Disk { sight, stop }, &folder, &folder).map_err(|error| match error {
+        Unlisted::Unreadable(error) => failed(&folder, &error),
+        Unlisted::Past(error) => error,
+    })
+}
+
+/// Why there is no listing.
+enum Unlisted {
+    Unreadable(io::Error),
+    Past(ToolError),
+}
+
+fn page<F: Folders>(
+    args: &Args,
+    room: usize,
+    folders: &F,
+    folder: &F::Folder,
+    path: &Path,
+) -> Result<String, Unlisted> {
     let offset = number(args.offset, 1);
     let mut page = Page {
-        sight,
-        stop,
+        folders,
         skip: offset - 1,
         limit: number(args.limit, LIMIT),
         room: room.saturating_sub(LONGEST),
@@ -71,12 +99,12 @@ fn list(args: &Args, room: usize, sight: &Sight, stop: &Stop) -> Result<String, 
         shown: 0,
         more: false,
         unreadable: 0,
-        text: format!("Absolute path: {}", one_line(folder.as_os_str())),
+        text: format!("Absolute path: {}", one_line(path.as_os_str())),
     };
-    let depth = number(args.depth, DEPTH).min(DEEPEST);
-    page.fill(&folder, 0, depth).map_err(|error| failed(&folder, &error))?;
+    page.fill(folder, 0, args.depth()).map_err(Unlisted::Unreadable)?;
     if offset > 1 && page.shown == 0 {
-        return Err(ToolError::Failed(format!("offset {offset} is past the last of {} entries", page.seen)));
+        let problem = format!("offset {offset} is past the last of {} entries", page.seen);
+        return Err(Unlisted::Past(ToolError::Failed(problem)));
     }
     if page.more {
         page.text.push_str(&format!("\nMore than {} entries found", page.shown));
@@ -85,6 +113,29 @@ fn list(args: &Args, room: usize, sight: &Sight, stop: &Stop) -> Result<String, 
         page.text.push_str(&format!("\nFolders that could not be read: {}", page.unreadable));
     }
     Ok(page.text)
+}
+
+impl Args {
+    fn depth(&self) -> usize {
+        number(self.depth, DEPTH).min(DEEPEST)
+    }
+}
+
+/// The same of a folder in another environment, which is brought here as a tree.
+async fn list_there(args: &Args, room: usize, cx: &ToolCx, place: &Elsewhere) -> Result<String, ToolError> {
+    let script = format!("{WALK}walk {} | head -c {MOST_BYTES}\nexit 0\n", args.depth());
+    let looked = look_there(cx, place, &args.dir_path, &script, 2 * MOST_BYTES).await?;
+    if looked.rest.len() >= MOST_BYTES {
+        let path = one_line(looked.real.as_os_str());
+        return Err(ToolError::Failed(format!(
+            "{path} holds too many entries to be listed; name a folder in it, or a smaller depth"
+        )));
+    }
+    let tree = Tree::read(&looked.rest);
+    page(args, room, &Trees, &tree, &looked.real).map_err(|error| match error {
+        Unlisted::Unreadable(error) => failed(&looked.real, &error),
+        Unlisted::Past(error) => error,
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,9 +168,8 @@ impl Kind {
 
 /// The part of the listing that is shown. Entries past it are neither kept nor sorted.
 #[derive(Debug)]
-struct Page<'a> {
-    sight: &'a Sight,
-    stop: &'a Stop,
+struct Page<'a, F> {
+    folders: &'a F,
     skip: usize,
     limit: usize,
     /// In bytes.
@@ -131,13 +181,33 @@ struct Page<'a> {
     text: String,
 }
 
-impl Page<'_> {
-    fn fill(&mut self, folder: &Path, level: usize, depth: usize) -> io::Result<()> {
-        for (name, kind) in self.first_of(folder)? {
+/// Where folders are listed.
+trait Folders {
+    type Folder;
+
+    /// By name, and no more than so many, however many there are.
+    fn first_of(&self, folder: &Self::Folder, wanted: usize) -> io::Result<Vec<(OsString, Kind)>>;
+
+    /// Calls this with the folder of that name, if it may be looked at.
+    fn with<T>(
+        &self,
+        folder: &Self::Folder,
+        name: &OsStr,
+        look: impl FnOnce(&Self::Folder) -> io::Result<T>,
+    ) -> io::Result<T>;
+
+    /// Nobody waits for the listing any more.
+    fn is_over(&self) -> bool;
+}
+
+impl<F: Folders> Page<'_, F> {
+    fn fill(&mut self, folder: &F::Folder, level: usize, depth: usize) -> io::Result<()> {
+        let wanted = self.skip.saturating_add(self.limit).saturating_sub(self.seen).saturating_add(1);
+        for (name, kind) in self.folders.first_of(folder, wanted)? {
             if self.seen >= self.skip.saturating_add(self.limit) || self.text.len() > self.room {
                 self.more = true;
             }
-            if self.more || self.stop.requested() {
+            if self.more || self.folders.is_over() {
                 return Ok(());
             }
             self.seen += 1;
@@ -148,18 +218,27 @@ impl Page<'_> {
                 self.text.push_str(&format!("\n{indent}{line}{}", kind.suffix()));
             }
             if kind == Kind::Folder && level + 1 < depth {
-                let inner = folder.join(&name);
-                if !self.sight.allows(&inner) || self.fill(&inner, level + 1, depth).is_err() {
+                let folders = self.folders;
+                if folders.with(folder, &name, |inner| self.fill(inner, level + 1, depth)).is_err() {
                     self.unreadable += 1;
                 }
             }
         }
         Ok(())
     }
+}
 
-    /// By name, and no more than can be of interest, however many there are.
-    fn first_of(&self, folder: &Path) -> io::Result<Vec<(OsString, Kind)>> {
-        let wanted = self.skip.saturating_add(self.limit).saturating_sub(self.seen).saturating_add(1);
+/// Folders of this machine.
+#[derive(Debug)]
+struct Disk<'a> {
+    sight: &'a Sight,
+    stop: &'a Stop,
+}
+
+impl Folders for Disk<'_> {
+    type Folder = PathBuf;
+
+    fn first_of(&self, folder: &PathBuf, wanted: usize) -> io::Result<Vec<(OsString, Kind)>> {
         let mut first = BinaryHeap::new();
         for entry in std::fs::read_dir(folder)? {
             if self.stop.requested() {
@@ -174,6 +253,81 @@ impl Page<'_> {
             }
         }
         Ok(first.into_sorted_vec())
+    }
+
+    fn with<T>(
+        &self,
+        folder: &PathBuf,
+        name: &OsStr,
+        look: impl FnOnce(&PathBuf) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let inner = folder.join(name);
+        if self.sight.allows(&inner) { look(&inner) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.requested()
+    }
+}
+
+/// A folder of another environment, as its script tells of it.
+#[derive(Debug, Default)]
+struct Tree {
+    entries: BTreeMap<OsString, (Kind, Tree)>,
+    unreadable: bool,
+}
+
+impl Tree {
+    fn read(bytes: &[u8]) -> Self {
+        Self::read_from(&mut bytes.split(|byte| *byte == 0).filter(|record| !record.is_empty()))
+    }
+
+    fn read_from<'a>(records: &mut impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut tree = Self::default();
+        while let Some((kind, name)) = records.next().and_then(|record| record.split_first()) {
+            let name = OsStr::from_bytes(name).to_owned();
+            let entry = match kind {
+                b'u' => break,
+                b'x' => {
+                    tree.unreadable = true;
+                    continue;
+                }
+                b'd' => (Kind::Folder, Self::read_from(records)),
+                b'l' => (Kind::Link, Self::default()),
+                b'f' => (Kind::File, Self::default()),
+                _ => (Kind::Other, Self::default()),
+            };
+            tree.entries.insert(name, entry);
+        }
+        tree
+    }
+}
+
+/// Folders that are here already.
+#[derive(Debug)]
+struct Trees;
+
+impl Folders for Trees {
+    type Folder = Tree;
+
+    fn first_of(&self, folder: &Tree, wanted: usize) -> io::Result<Vec<(OsString, Kind)>> {
+        if folder.unreadable {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(folder.entries.iter().take(wanted).map(|(name, (kind, _))| (name.clone(), *kind)).collect())
+    }
+
+    fn with<T>(
+        &self,
+        folder: &Tree,
+        name: &OsStr,
+        look: impl FnOnce(&Tree) -> io::Result<T>,
+    ) -> io::Result<T> {
+        look(folder.entries.get(name).map(|(_, inner)| inner).ok_or(io::ErrorKind::NotFound)?)
+    }
+
+    fn is_over(&self) -> bool {
+        false
     }
 }
 

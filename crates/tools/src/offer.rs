@@ -31,6 +31,8 @@ pub struct Offer {
     pub login_shell: bool,
     /// There are tools the model has to look for.
     pub has_deferred: bool,
+    /// There is a place to run things in. Without one, no tool is there that needs it.
+    pub has_environment: bool,
 }
 
 /// The shell tool a model was trained with.
@@ -89,6 +91,7 @@ impl Default for Offer {
             is_child: false,
             login_shell: true,
             has_deferred: false,
+            has_environment: true,
         }
     }
 }

@@ -7,6 +7,7 @@ use engine::ToolOutcome;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::remote::{Elsewhere, OPEN, look_there};
 use crate::shown::{LONGEST, cut, room};
 use crate::sight::{Sight, Stop, Stoppable, failed, look};
 use crate::tool::text;
@@ -18,6 +19,8 @@ const BUFFER: usize = 64 * 1024;
 const SNIFFED: usize = 8 * 1024;
 /// Further into a file no line is looked for.
 const MOST_READ: u64 = 1 << 30;
+/// No file within that has as many lines.
+const FURTHEST_LINE: u64 = i32::MAX as u64;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -38,6 +41,7 @@ impl Tool for ReadFile {
     const ABOUT: &'static str = "Read a text file, or a part of it. Each line comes as `L` and its number, a colon and \
         its text; lines of more than 500 bytes are cut. The last row says where to go on when there is more.";
     const PARALLEL: bool = true;
+    const NEEDS_PLACE: bool = true;
     type Args = Args;
 
     fn standing(offer: &Offer) -> Standing {
@@ -46,7 +50,10 @@ impl Tool for ReadFile {
 
     async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
         let room = room(cx.step());
-        look(cx, move |sight, stop| read(&args, room, sight, stop)).await.map(text)
+        match cx.elsewhere() {
+            Some(place) => read_there(&args, room, cx, &place).await.map(text),
+            None => look(cx, move |sight, stop| read(&args, room, sight, stop)).await.map(text),
+        }
     }
 }
 
@@ -59,32 +66,92 @@ fn read(args: &Args, room: usize, sight: &Sight, stop: &Stop) -> Result<String, 
     if start[..start.len().min(SNIFFED)].contains(&0) {
         return Err(ToolError::Failed(format!("{} is not a text file", path.display())));
     }
-    let offset = args.offset.map_or(1, NonZeroU64::get);
-    let last = offset.saturating_add(args.limit.map_or(LIMIT, NonZeroU64::get) - 1);
-    let room = room.saturating_sub(2 * LONGEST);
-    let mut page = String::new();
-    while lines.any_left().map_err(|error| failed(path, &error))? {
-        let number = lines.number + 1;
-        if number > last || page.len() > room {
-            page.push_str(&format!("The file goes on. Read further with offset {number}."));
-            return Ok(page);
-        }
-        let line = lines.read_line().map_err(|error| failed(path, &error))?;
-        if number >= offset {
-            let line = String::from_utf8_lossy(&line);
-            page.push_str(&format!("L{number}: {}\n", cut(&line, LONGEST)));
-        }
+    let (offset, mut page) = (args.offset(), String::new());
+    if fill(&mut page, &mut lines, args, room).map_err(|error| failed(path, &error))? {
+        return Ok(page);
     }
     if seen.metadata.len() > MOST_READ && lines.read == MOST_READ {
         page.push_str("The file goes on, further than this tool reads: use a command for the rest.");
     } else if lines.number == 0 {
         page.push_str("The file is empty.");
     } else if page.is_empty() {
-        let count = lines.number;
-        return Err(ToolError::Failed(format!("offset {offset} is past the last line, which is {count}")));
+        return Err(past_the_end(offset, lines.number));
     }
     page.truncate(page.trim_end_matches('\n').len());
     Ok(page)
+}
+
+impl Args {
+    fn offset(&self) -> u64 {
+        self.offset.map_or(1, NonZeroU64::get)
+    }
+
+    fn limit(&self) -> u64 {
+        self.limit.map_or(LIMIT, NonZeroU64::get)
+    }
+}
+
+fn past_the_end(offset: u64, count: u64) -> ToolError {
+    ToolError::Failed(format!("offset {offset} is past the last line, which is {count}"))
+}
+
+/// Writes down the lines that are asked for. Whether that was not all, which the last row then says.
+fn fill<R: Read>(page: &mut String, lines: &mut Lines<R>, args: &Args, room: usize) -> std::io::Result<bool> {
+    let offset = args.offset();
+    let last = offset.saturating_add(args.limit() - 1);
+    let room = room.saturating_sub(2 * LONGEST);
+    while lines.any_left()? {
+        let number = lines.number + 1;
+        if number > last || page.len() > room {
+            page.push_str(&format!("The file goes on. Read further with offset {number}."));
+            return Ok(true);
+        }
+        let line = lines.read_line()?;
+        if number >= offset {
+            let line = String::from_utf8_lossy(&line);
+            page.push_str(&format!("L{number}: {}\n", cut(&line, LONGEST)));
+        }
+    }
+    Ok(false)
+}
+
+/// The same of a file in another environment, of which only what can be shown comes here.
+async fn read_there(args: &Args, room: usize, cx: &ToolCx, place: &Elsewhere) -> Result<String, ToolError> {
+    let offset = args.offset().min(FURTHEST_LINE);
+    let limit = args.limit().min(FURTHEST_LINE) + 1;
+    // Lines are cut a little later than they are shown, so this is always more than fits.
+    let (width, most) = (LONGEST + 20, 2 * room + BUFFER);
+    let script = format!(
+        "{OPEN}[ \"$(head -c {SNIFFED} <\"$real\" | wc -c)\" -eq \
+         \"$(head -c {SNIFFED} <\"$real\" | tr -d '\\000' | wc -c)\" ] || exit 47\n\
+         head -c {MOST_READ} <\"$real\" | tail -n +{offset} | head -n {limit} | cut -b 1-{width} | head -c {most}\n\
+         [ -s \"$real\" ] && printf '\\n'\nexit 0\n"
+    );
+    let looked = look_there(cx, place, &args.file_path, &script, most + BUFFER).await?;
+    // The last byte says that the file is not empty.
+    let Some(bytes) = looked.rest.strip_suffix(b"\n") else { return Ok("The file is empty.".to_owned()) };
+    if bytes.is_empty() {
+        return Err(past_the_end(args.offset(), count_there(args, cx, place).await?));
+    }
+    let mut lines = Lines { source: BufReader::new(bytes), number: offset - 1, read: 0 };
+    let mut page = String::new();
+    // Bytes in memory can be read.
+    if !fill(&mut page, &mut lines, args, room).unwrap_or(false) {
+        page.truncate(page.trim_end_matches('\n').len());
+    }
+    Ok(page)
+}
+
+async fn count_there(args: &Args, cx: &ToolCx, place: &Elsewhere) -> Result<u64, ToolError> {
+    let script = format!(
+        "{OPEN}head -c {MOST_READ} <\"$real\" | wc -l\n\
+         head -c {MOST_READ} <\"$real\" | tail -c 1 | wc -l\nexit 0\n"
+    );
+    let looked = look_there(cx, place, &args.file_path, &script, BUFFER).await?;
+    let said = String::from_utf8_lossy(&looked.rest).into_owned();
+    let mut numbers = said.split_whitespace().filter_map(|number| number.parse::<u64>().ok());
+    let (breaks, ends_with_break) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    Ok(breaks + 1 - ends_with_break.min(1))
 }
 
 /// Lines of any length in little memory.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use engine::{Step, ToolCall, ToolKind, ToolOutcome, ToolPayload, ToolSpec};
+use engine::{EnvironmentState, Gate, Step, ToolCall, ToolKind, ToolOutcome, ToolPayload, ToolSpec};
 
 use serde_json::Value;
 
@@ -28,6 +28,8 @@ struct Registered {
     prompt: Option<&'static str>,
     parallel: bool,
     kind: ToolKind,
+    needs_place: bool,
+    asks: bool,
     tool: Arc<dyn AnyTool>,
 }
 
@@ -88,12 +90,31 @@ impl Registry {
         self.find(name).is_some() || OTHERS.contains(&name)
     }
 
+    /// What [`Offer::allow`] calls a tool of this name. None: there neither is, nor will be, one that a model could be
+    /// offered.
+    pub fn listed_name(&self, name: &str) -> Option<&'static str> {
+        let built_in = self.find(name).map(|tool| tool.name).filter(|name| *name != UserShell::NAME);
+        built_in.or_else(|| OTHERS.iter().copied().find(|other| *other == name))
+    }
+
+    /// Whether calls of a tool can have a client asked about them in a way of their own.
+    pub fn asks_itself(&self, name: &str) -> bool {
+        self.find(name).is_some_and(|tool| tool.asks)
+    }
+
+    /// Every name of the tools for which that is so.
+    pub fn asking(&self) -> impl Iterator<Item = &'static str> {
+        let asking = self.tools.iter().filter(|tool| tool.asks);
+        asking.flat_map(|tool| std::iter::once(tool.name).chain(tool.aliases.iter().copied()))
+    }
+
     /// What a step has, in order. Those that are not advertised come without their JSON.
     pub fn specs(&self, offer: &Offer) -> Vec<ToolSpec> {
         let mut specs = Vec::new();
         for tool in &self.tools {
             let standing = tool.tool.standing(offer);
-            if standing == Standing::Absent || !offer.includes(tool.name) {
+            let has_place = offer.has_environment || !tool.needs_place;
+            if standing == Standing::Absent || !offer.includes(tool.name) || !has_place {
                 continue;
             }
             let shown = (standing == Standing::Offered).then(|| Arc::new(tool.tool.spec(offer)));
@@ -102,6 +123,8 @@ impl Registry {
                 kind: tool.kind,
                 json,
                 parallel: tool.parallel && standing == Standing::Offered,
+                gate: Gate::Open,
+                effects: Default::default(),
             };
             specs.push(spec(tool.name, shown));
             specs.extend(tool.aliases.iter().map(|alias| ToolSpec { parallel: false, ..spec(alias, None) }));
@@ -122,9 +145,13 @@ impl Registry {
     pub fn run(&self, call: ToolCall, step: Arc<Step>, caller: Caller) -> BoxFuture<'static, ToolOutcome> {
         // Built-in tools have no namespace: the same name in one is another's tool.
         let found = self.find(&call.name).filter(|_| call.namespace.is_none());
-        let Some(tool) = found.map(|registered| Arc::clone(&registered.tool)) else {
+        let Some(registered) = found else {
             return Box::pin(std::future::ready(ToolError::unknown(&call).into()));
         };
+        if registered.needs_place && step.primary().is_none() {
+            return Box::pin(std::future::ready(ToolError::Refused(no_place(&step)).into()));
+        }
+        let tool = Arc::clone(&registered.tool);
         let cx = ToolCx::new(step, call.call_id, call.name, caller);
         Box::pin(async move { tool.call(call.payload, &cx).await.unwrap_or_else(Into::into) })
     }
@@ -142,9 +169,22 @@ impl Registered {
             prompt: T::PROMPT,
             parallel: T::PARALLEL,
             kind: T::KIND,
+            needs_place: T::NEEDS_PLACE,
+            asks: T::ASKS,
             tool: Arc::new(tool),
         }
     }
+}
+
+/// Why nothing can run.
+fn no_place(step: &Step) -> String {
+    let first = |state| step.environments.iter().find(move |place| place.state == state);
+    let why = match (first(EnvironmentState::Starting), first(EnvironmentState::Disconnected)) {
+        (Some(place), _) => format!("`{}` is still starting; try again later", place.id),
+        (None, Some(place)) => format!("`{}` is disconnected", place.id),
+        (None, None) => "there is no place to run this in".to_owned(),
+    };
+    format!("no environment is attached: {why}")
 }
 
 /// A tool whose arguments are not yet parsed, so that tools of all kinds fit one table.
@@ -214,6 +254,34 @@ mod tests {
         let by_model = names(&Offer { experimental: known.clone(), ..Offer::default() });
         assert!(special.iter().all(|name| by_model.iter().any(|other| other == name)), "{by_model:?}");
         assert_eq!(names(&Offer { allow: Some(known), ..Offer::default() }), special);
+    }
+
+    #[test]
+    fn a_list_of_allowed_tools_can_use_every_name_a_model_could() {
+        let registry = Registry::builtin();
+        for (name, expected) in [
+            ("exec_command", Some("exec_command")),
+            ("local_shell", Some("shell")),
+            ("container.exec", Some("shell")),
+            ("spawn_agent", Some("spawn_agent")),
+            // The user's own, never a model's.
+            ("user_shell", None),
+            ("no_such_tool", None),
+        ] {
+            assert_eq!(registry.listed_name(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn some_tools_have_a_client_asked_by_every_name_they_have() {
+        let registry = Registry::builtin();
+        let asking: Vec<_> = registry.asking().collect();
+        for name in ["exec_command", "shell", "local_shell", "container.exec", "apply_patch"] {
+            assert!(asking.contains(&name) && registry.asks_itself(name), "{name}");
+        }
+        for name in ["write_stdin", "update_plan", "view_image", "no_such_tool"] {
+            assert!(!asking.contains(&name) && !registry.asks_itself(name), "{name}");
+        }
     }
 
     #[test]

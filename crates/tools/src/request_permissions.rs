@@ -60,6 +60,8 @@ impl Tool for RequestPermissions {
     const ABOUT: &'static str = "Ask the user for access beyond the sandbox: to the network, or to paths. Wait for the \
         answer, which says what was granted: all of it, a part or nothing. Commands you run afterwards have it.";
     const PROMPT: Option<&'static str> = Some(include_str!("request_permissions.md"));
+    const NEEDS_PLACE: bool = true;
+    const ASKS: bool = true;
     type Args = Args;
 
     fn standing(offer: &Offer) -> Standing {

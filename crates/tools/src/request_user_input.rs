@@ -55,6 +55,7 @@ impl Tool for RequestUserInput {
     const NAME: &'static str = "request_user_input";
     const ABOUT: &'static str = "Ask the user one to three short questions, each with answers to choose from, and wait \
         for what they say. Only in Plan mode, unless you were told otherwise.";
+    const ASKS: bool = true;
     type Args = Args;
 
     fn standing(offer: &Offer) -> Standing {

@@ -121,6 +121,8 @@ mod tests {
             kind: ToolKind::Dynamic,
             json: Some(Arc::new(json)),
             parallel: false,
+            gate: engine::Gate::Open,
+            effects: Default::default(),
         }
     }
 

@@ -50,6 +50,8 @@ impl Tool for Shell {
         pipes and the like use [\"bash\", \"-lc\", script]. Set workdir instead of changing the directory.";
     const PROMPT: Option<&'static str> = Some(include_str!("shell.md"));
     const PARALLEL: bool = true;
+    const NEEDS_PLACE: bool = true;
+    const ASKS: bool = true;
     type Args = Args;
 
     fn standing(offer: &Offer) -> Standing {
@@ -133,6 +135,8 @@ pub(crate) async fn run_job(job: Job, layout: Layout, cx: &ToolCx) -> Result<Too
 fn outcome(shot: Shot, layout: Layout, cx: &ToolCx) -> ToolOutcome {
     let (output, lines) = output_of(&shot.output, cx.step().model.truncation);
     let text = match layout {
+        // It begins with why, and there is no exit code to be told.
+        _ if shot.lost.is_some() => output,
         Layout::Json => json_text(&shot, &output, lines),
         Layout::Plain => plain_text(&shot, &output, lines),
     };
@@ -186,7 +190,7 @@ mod tests {
             duration_ms: None,
         };
         let duration = Duration::from_millis(1_260);
-        Shot { exit_code, duration, output: output.to_owned(), timed_out: false, item }
+        Shot { exit_code, duration, output: output.to_owned(), timed_out: false, lost: None, item }
     }
 
     #[test]

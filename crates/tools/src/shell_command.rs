@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::exec_command::command_spec;
-use crate::orchestrate::{Asked, SandboxPermissions, WantedPermissions, login, shell_argv};
+use crate::orchestrate::{Asked, SandboxPermissions, WantedPermissions, default_shell, login, shell_argv};
 use crate::shell::{Job, Layout, run_job};
 use crate::{Offer, ShellForm, Standing, Tool, ToolCx, ToolError};
 
@@ -20,7 +20,7 @@ pub struct Args {
     /// After how many milliseconds it is ended. Default: 10000.
     #[serde(alias = "timeout")]
     timeout_ms: Option<u64>,
-    /// Whether the shell reads the user's profile first. Default: true.
+    /// Whether the shell reads the user's profile first. Default: true on this machine.
     login: Option<bool>,
     /// `use_default`, or `require_escalated` to have the user asked to run it without a sandbox.
     #[schemars(with = "Option<String>")]
@@ -42,6 +42,8 @@ impl Tool for ShellCommand {
         instead of changing the directory.";
     const PROMPT: Option<&'static str> = Some(include_str!("shell_command.md"));
     const PARALLEL: bool = true;
+    const NEEDS_PLACE: bool = true;
+    const ASKS: bool = true;
     type Args = Args;
 
     fn standing(offer: &Offer) -> Standing {
@@ -57,8 +59,7 @@ impl Tool for ShellCommand {
     }
 
     async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
-        let shell = cx.bench().options().shell.to_string_lossy();
-        let argv = shell_argv(&shell, login(cx, args.login)?, args.command);
+        let argv = shell_argv(&default_shell(cx), login(cx, args.login)?, args.command);
         let asked = Asked {
             sandbox: args.sandbox_permissions.unwrap_or_default(),
             justification: args.justification,

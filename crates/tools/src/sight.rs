@@ -8,9 +8,11 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use protocol::{AbsolutePath, ReadOnlyAccess, SandboxPolicy};
+use policy::Walls;
 use rustix::fs::OFlags;
+use sandbox::ReadAccess;
 
+use crate::orchestrate::{Setting, confinement};
 use crate::{ToolCx, ToolError};
 
 /// As long as the system lets a path be.
@@ -154,41 +156,15 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 }
 
 /// `None` when everything may be read.
-fn readable_roots(cx: &ToolCx) -> Option<Vec<PathBuf>> {
-    let (access, writable) = match &cx.step().sandbox {
-        SandboxPolicy::ReadOnly { access, .. } => (access, Vec::new()),
-        SandboxPolicy::WorkspaceWrite {
-            read_only_access,
-            writable_roots,
-            exclude_tmpdir_env_var,
-            exclude_slash_tmp,
-            ..
-        } => {
-            let mut writable: Vec<_> = writable_roots.iter().map(as_path).collect();
-            let temporary = cx.bench().options().env.get("TMPDIR").filter(|_| !exclude_tmpdir_env_var);
-            writable.extend(temporary.map(PathBuf::from).filter(|path| path.is_absolute()));
-            writable.extend((!exclude_slash_tmp).then(|| PathBuf::from("/tmp")));
-            (read_only_access, writable)
+pub(crate) fn readable_roots(cx: &ToolCx) -> Option<Vec<PathBuf>> {
+    match confinement(&Setting::of(cx), Walls::AsPolicy, None)?.read {
+        ReadAccess::Everything => None,
+        ReadAccess::Exactly(roots) => Some(roots),
+        ReadAccess::Only(mut roots) => {
+            roots.extend(PLATFORM.iter().map(PathBuf::from));
+            Some(roots)
         }
-        SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => return None,
-    };
-    let ReadOnlyAccess::Restricted { include_platform_defaults, readable_roots } = access else {
-        return None;
-    };
-    let mut roots = vec![cx.cwd().to_owned()];
-    roots.extend(writable);
-    roots.extend(readable_roots.iter().map(as_path));
-    if *include_platform_defaults {
-        roots.extend(PLATFORM.iter().map(PathBuf::from));
     }
-    if let Some(granted) = &cx.grants().file_system {
-        roots.extend(granted.read.iter().chain(&granted.write).flatten().map(as_path));
-    }
-    Some(roots)
-}
-
-fn as_path(path: &AbsolutePath) -> PathBuf {
-    PathBuf::from(path.as_str())
 }
 
 /// Nothing the system would not take as a path.

@@ -62,6 +62,9 @@ pub(crate) fn bench() -> Bench {
         landlock_only: false,
         features: Default::default(),
         max_background_wait_ms: 300_000,
+        ask_always: false,
+        ask_for: Default::default(),
+        no_patches: false,
     })
 }
 
@@ -86,23 +89,10 @@ pub(crate) fn step() -> Step {
             truncation: Truncation::Bytes(10_000),
             stream_max_retries: 0,
         },
-        effort: None,
-        summary: None,
-        verbosity: None,
-        service_tier: None,
-        base_instructions: "".into(),
-        developer_instructions: None,
-        compact_prompt: None,
-        project_instructions: None,
-        collaboration_mode: None,
-        personality: None,
         approval_policy: AskForApproval::Never,
         sandbox: SandboxPolicy::DangerFullAccess,
-        cwd: "/w".to_owned(),
         shell: "bash".to_owned(),
         current_date: "2026-01-01".to_owned(),
-        timezone: "Etc/UTC".to_owned(),
-        tools: Vec::new(),
-        deferred: Vec::new(),
+        ..Step::bare("test-model", "/w")
     }
 }

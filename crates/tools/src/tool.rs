@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::bench::Bench;
 use crate::offer::{Offer, Standing};
+use crate::remote::Elsewhere;
 use crate::schema::function_json;
 use crate::{ToolError, schema};
 
@@ -31,6 +32,10 @@ pub trait Tool: fmt::Debug + Send + Sync + 'static {
     /// May run beside others that may too.
     const PARALLEL: bool = false;
     const KIND: ToolKind = ToolKind::Builtin;
+    /// Works in an environment: without one that is attached it is neither offered nor run.
+    const NEEDS_PLACE: bool = false;
+    /// Its calls can have a client asked about them in a way of their own.
+    const ASKS: bool = false;
     type Args: DeserializeOwned + JsonSchema + Send;
 
     /// Whether it is there, given configuration, features and model.
@@ -102,6 +107,11 @@ impl ToolCx {
     /// What the model saw when it made the call.
     pub fn step(&self) -> &Step {
         &self.step
+    }
+
+    /// Set when the work is not on this machine.
+    pub(crate) fn elsewhere(&self) -> Option<Elsewhere> {
+        Elsewhere::of(&self.step)
     }
 
     /// Where the work is.

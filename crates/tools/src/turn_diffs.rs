@@ -8,23 +8,43 @@ use protocol::TurnId;
 
 /// Only the last turn is of interest: a new one begins with nothing changed.
 #[derive(Debug, Default)]
-pub(crate) struct TurnDiffs(Mutex<Option<(TurnId, TurnDiff)>>);
+pub(crate) struct TurnDiffs(Mutex<Option<(TurnId, Vec<OfPlace>)>>);
+
+/// Files of one name in two environments are two files.
+#[derive(Debug)]
+struct OfPlace {
+    /// `None` for this machine.
+    id: Option<String>,
+    diff: TurnDiff,
+}
 
 impl TurnDiffs {
     /// Takes in one patch and gives the diff of its whole turn. An empty one when the turn undid what it had done.
-    pub(crate) fn note(&self, turn_id: &TurnId, cwd: &Path, applied: &Applied) -> Option<String> {
+    pub(crate) fn note(
+        &self,
+        turn_id: &TurnId,
+        place: Option<&str>,
+        repository: impl FnOnce() -> Option<PathBuf>,
+        applied: &Applied,
+    ) -> String {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, diff) = match &mut *last {
+        let (_, places) = match &mut *last {
             Some(current) if current.0 == *turn_id => current,
-            other => other.insert((turn_id.clone(), TurnDiff::new(repository(cwd)))),
+            other => other.insert((turn_id.clone(), Vec::new())),
         };
-        diff.note(applied);
-        Some(diff.unified().unwrap_or_default())
+        let known = places.iter().position(|one| one.id.as_deref() == place);
+        let at = known.unwrap_or_else(|| {
+            let diff = TurnDiff::new(repository());
+            places.push(OfPlace { id: place.map(str::to_owned), diff });
+            places.len() - 1
+        });
+        places[at].diff.note(applied);
+        places.iter().filter_map(|one| one.diff.unified()).collect()
     }
 }
 
 /// The folder above which a version control system keeps its books.
-fn repository(cwd: &Path) -> Option<PathBuf> {
+pub(crate) fn repository(cwd: &Path) -> Option<PathBuf> {
     // In a worktree it is a file. An empty folder is only the sandbox's, which keeps the name free.
     let is_one = |git: PathBuf| git.is_file() || git.join("HEAD").exists();
     cwd.ancestors().find(|folder| is_one(folder.join(".git"))).map(Path::to_owned)

@@ -7,7 +7,8 @@ use engine::{ToolOutcome, ToolPayload, USER_SHELL};
 use protocol::CommandExecutionSource;
 
 use crate::orchestrate::{
-    Blocked, Clearing, NO_EXIT, OneShot, Permissions, Setting, Wish, run_for_user, shell_argv,
+    Blocked, Clearing, NO_EXIT, OneShot, Permissions, Setting, Wish, default_shell, login, run_for_user,
+    shell_argv,
 };
 use crate::{Offer, Standing, Tool, ToolCx, ToolError};
 
@@ -19,6 +20,7 @@ pub struct UserShell;
 impl Tool for UserShell {
     const NAME: &'static str = USER_SHELL;
     const ABOUT: &'static str = "Run a command of the user's own.";
+    const NEEDS_PLACE: bool = true;
     type Args = String;
 
     fn standing(_: &Offer) -> Standing {
@@ -33,9 +35,8 @@ impl Tool for UserShell {
     }
 
     async fn call(&self, command: String, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
-        let options = cx.bench().options();
         let wish = Wish {
-            argv: shell_argv(&options.shell.to_string_lossy(), options.login_shell, command),
+            argv: shell_argv(&default_shell(cx), login(cx, None)?, command),
             cwd: cx.cwd().to_owned(),
             tty: false,
             permissions: Permissions::default(),

@@ -1,6 +1,7 @@
 //! `view_image`: puts a picture from a file in front of the model.
 
 use std::io::Read;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
@@ -14,6 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::remote::{OPEN, look_there};
 use crate::schema::function_json;
 use crate::sight::{Sight, Stop, Stoppable, absolute, failed, look};
 use crate::{Offer, Standing, Tool, ToolCx, ToolError};
@@ -40,6 +42,7 @@ impl Tool for ViewImage {
     const ABOUT: &'static str = "Look at a picture in a file (PNG, JPEG, GIF or WebP, up to 20 MB). Use it when the \
         user names a picture by its path, or to check a picture you made.";
     const PARALLEL: bool = true;
+    const NEEDS_PLACE: bool = true;
     type Args = Args;
 
     fn standing(offer: &Offer) -> Standing {
@@ -59,7 +62,15 @@ impl Tool for ViewImage {
     async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
         let detail = detail(&args, cx)?;
         let path = absolute(cx.cwd(), &args.path)?.display().to_string();
-        let image_url = look(cx, move |sight, stop| data_url(&args.path, sight, stop)).await?;
+        let image_url = match cx.elsewhere() {
+            Some(place) => {
+                let script = format!("{OPEN}head -c {} <\"$real\"\nexit 0\n", LARGEST + 1);
+                let most = usize::try_from(LARGEST).unwrap_or(usize::MAX).saturating_add(64 << 10);
+                let looked = look_there(cx, &place, &args.path, &script, most).await?;
+                encoded(&looked.rest, &looked.real)?
+            }
+            None => look(cx, move |sight, stop| data_url(&args.path, sight, stop)).await?,
+        };
         let item = ThreadItem::ImageView { id: ItemId::new(cx.call_id()), path };
         cx.tell(ServerNotification::ItemStarted(ItemStartedNotification {
             item: item.clone(),
@@ -90,20 +101,26 @@ fn detail(args: &Args, cx: &ToolCx) -> Result<Option<ImageDetail>, ToolError> {
 
 fn data_url(given: &str, sight: &Sight, stop: &Stop) -> Result<String, ToolError> {
     let seen = sight.open(given)?;
-    let shown = seen.path.display();
-    let too_large = || ToolError::Failed(format!("{shown} is too large: a picture may have up to 20 MB"));
     if seen.metadata.len() > LARGEST {
-        return Err(too_large());
+        return Err(too_large(&seen.path));
     }
     let mut bytes = Vec::new();
     // It may grow while it is read.
     let mut source = Stoppable { inner: seen.file.take(LARGEST + 1), stop };
     source.read_to_end(&mut bytes).map_err(|error| failed(&seen.path, &error))?;
+    encoded(&bytes, &seen.path)
+}
+
+fn too_large(path: &Path) -> ToolError {
+    ToolError::Failed(format!("{} is too large: a picture may have up to 20 MB", path.display()))
+}
+
+fn encoded(bytes: &[u8], path: &Path) -> Result<String, ToolError> {
     if bytes.len() as u64 > LARGEST {
-        return Err(too_large());
+        return Err(too_large(path));
     }
-    let Some(kind) = kind(&bytes) else {
-        return Err(ToolError::Failed(format!("{shown} is not a PNG, JPEG, GIF or WebP picture")));
+    let Some(kind) = kind(bytes) else {
+        return Err(ToolError::Failed(format!("{} is not a PNG, JPEG, GIF or WebP picture", path.display())));
     };
     Ok(format!("data:image/{kind};base64,{}", STANDARD.encode(bytes)))
 }

@@ -10,7 +10,6 @@ use tokio::time::Instant;
 
 use crate::exec_command::max_tokens;
 use crate::terminals::{Report, Session, chunk_id};
-use crate::tool::text;
 use crate::{Offer, ShellForm, Standing, Tool, ToolCx, ToolError};
 
 const WAIT_MS: u64 = 250;
@@ -80,8 +79,9 @@ impl Tool for WriteStdin {
             wall_time: began.elapsed(),
             collected: &collected,
             max_tokens: max_tokens(cx, args.max_output_tokens),
+            remark: None,
         };
-        Ok(text(report.text(&chunk_id())))
+        Ok(report.outcome(&chunk_id()))
     }
 }
 

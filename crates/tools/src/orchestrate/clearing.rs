@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use engine::{Proposal, Question, Verdict};
 use policy::{Attempt, Executables, SessionKey, Walls};
-use protocol::{AskForApproval, OperationType, ThreadItem, ToolEffects};
+use protocol::{OperationType, ThreadItem, ToolEffects};
 use sandbox::{Confinement, Limits, Order};
 use serde_json::json;
 
@@ -12,8 +12,9 @@ use super::identity::Identity;
 use super::item::begun;
 use super::question::{Ask, question};
 use super::setting::Setting;
-use super::{Blocked, Wish, confine};
+use super::{Blocked, Go, Wish, confine, may_ask, must_ask};
 use crate::digest::digest_of;
+use crate::remote::{Elsewhere, Errand, Task};
 
 /// Tells programs that they cannot reach the network, so that they need not find out.
 const NO_NETWORK: (&str, &str) = ("CODEX_SANDBOX_NETWORK_DISABLED", "1");
@@ -30,6 +31,17 @@ pub(crate) struct Clearing {
     number: u32,
     /// Its item has begun, and nobody has ended it.
     open: bool,
+    /// A client put the command in another's place, so it need not be asked about it.
+    replaced: bool,
+}
+
+/// What came of a proposal.
+enum Settled {
+    Go(Box<Go>),
+    /// What is no longer as it was decided about.
+    Changed(String),
+    /// Another command is wanted instead.
+    Replaced,
 }
 
 /// What was decided about an attempt before anybody was asked.
@@ -39,7 +51,7 @@ struct Plan {
 }
 
 struct Prepared {
-    order: Order,
+    go: Go,
     identity: Identity,
     proposal: Proposal,
 }
@@ -47,7 +59,7 @@ struct Prepared {
 impl Clearing {
     pub(crate) fn new(setting: Setting, wish: Wish) -> Self {
         let item = begun(&setting, &wish.argv, &wish.cwd, wish.source, wish.process_id.clone());
-        Self { setting, wish, item, number: 0, open: false }
+        Self { setting, wish, item, number: 0, open: false, replaced: false }
     }
 
     pub(crate) fn setting(&self) -> &Setting {
@@ -69,13 +81,14 @@ impl Clearing {
     }
 
     /// Has the first attempt decided. The order must be carried out at once: it is for things as they are now.
-    pub(crate) async fn clear(&mut self) -> Result<Order, Blocked> {
+    pub(crate) async fn clear(&mut self) -> Result<Go, Blocked> {
         let mut change = None;
         for _ in 0..MOST_CHANGES {
             let plan = self.decide(change.as_deref()).await?;
             match self.settle(plan).await? {
-                Ok(order) => return Ok(order),
-                Err(found) => change = Some(found),
+                Settled::Go(go) => return Ok(*go),
+                Settled::Changed(found) => change = Some(found),
+                Settled::Replaced => change = None,
             }
         }
         Err(Blocked::Failed("what the command runs goes on changing".to_owned()))
@@ -83,23 +96,28 @@ impl Clearing {
 
     /// Has a second attempt decided, without a sandbox. Always a question of its own: a yes to a sandboxed command is
     /// no yes to this.
-    pub(crate) async fn clear_unsandboxed(&mut self) -> Result<Order, Blocked> {
+    pub(crate) async fn clear_unsandboxed(&mut self) -> Result<Go, Blocked> {
         let mut reason = "the sandbox stopped the command; run it again without a sandbox?".to_owned();
         for _ in 0..MOST_CHANGES {
             let ask = Ask { reason: Some(reason), ..Ask::default() };
             match self.settle(Plan { walls: Walls::None, ask: Some(ask) }).await? {
-                Ok(order) => return Ok(order),
-                Err(change) => reason = format!("{}, without a sandbox", changed(&change)),
+                Settled::Go(go) => return Ok(*go),
+                Settled::Changed(change) => reason = format!("{}, without a sandbox", changed(&change)),
+                // It was another command that the sandbox stopped, so this one is decided from the beginning.
+                Settled::Replaced => return Box::pin(self.clear()).await,
             }
         }
         Err(Blocked::Failed("what the command runs goes on changing".to_owned()))
     }
 
     /// What the user asked for is not decided about, only shown and recorded.
-    pub(crate) async fn clear_for_user(&mut self) -> Result<Order, Blocked> {
+    pub(crate) async fn clear_for_user(&mut self) -> Result<Go, Blocked> {
         let plan = Plan { walls: Walls::None, ask: None };
-        let Prepared { order, proposal, .. } = self.prepare(plan)?;
-        self.propose(proposal).await.map(|()| order)
+        let Prepared { go, proposal, .. } = self.prepare(plan)?;
+        match self.propose(proposal).await? {
+            true => Ok(go),
+            false => Err(Blocked::Declined),
+        }
     }
 
     /// Whether an attempt that ended like this was stopped by its sandbox, and may be tried without.
@@ -121,6 +139,7 @@ impl Clearing {
             executables: &self.executables(),
         });
         let (walls, ask) = match verdict {
+            verdict if let Some(place) = &self.setting.elsewhere => self.decide_elsewhere(verdict, place)?,
             policy::Verdict::Forbid { reason, .. } => return Err(Blocked::Forbidden(reason)),
             policy::Verdict::Run { walls, .. } => (walls, None),
             policy::Verdict::Ask { walls, reason, amendment, .. } => {
@@ -128,6 +147,8 @@ impl Clearing {
                 (walls, Some(Ask { reason, amendment, every_time: false }))
             }
         };
+        let ask = ask.or_else(|| self.setting.ask_always.then(Ask::default));
+        let ask = ask.filter(|_| !self.replaced);
         let ask = match change {
             // Somebody said yes, or the policy did, to something that is no longer there.
             Some(change) if self.may_ask() => Some(Ask {
@@ -140,23 +161,48 @@ impl Clearing {
         Ok(Plan { walls, ask })
     }
 
-    fn may_ask(&self) -> bool {
-        match self.setting.approval {
-            AskForApproval::Never => false,
-            AskForApproval::Granular { sandbox_approval, .. } => sandbox_approval,
-            AskForApproval::Untrusted | AskForApproval::OnFailure | AskForApproval::OnRequest => true,
+    /// Nothing confines what runs there, and no program there is known to be what its name says. So only a rule, or a
+    /// policy that asks for no walls, lets a command run without a question.
+    fn decide_elsewhere(
+        &self,
+        verdict: policy::Verdict,
+        place: &Elsewhere,
+    ) -> Result<(Walls, Option<Ask>), Blocked> {
+        let Setting { approval, sandbox, .. } = &self.setting;
+        let reason = match verdict {
+            policy::Verdict::Forbid { reason, .. } => return Err(Blocked::Forbidden(reason)),
+            // Only rules take the walls away.
+            policy::Verdict::Run { walls: Walls::None, .. } => return Ok((Walls::None, None)),
+            policy::Verdict::Run { .. } if !must_ask(approval, sandbox) => {
+                return Ok((Walls::None, self.setting.ask_always.then(|| elsewhere(place, None))));
+            }
+            policy::Verdict::Run { .. } => None,
+            policy::Verdict::Ask { reason, .. } => reason,
+        };
+        if !self.may_ask() {
+            let line = policy::shell_line(&self.wish.argv);
+            return Err(Blocked::Forbidden(format!("`{line}` was rejected: {}", place.unconfined())));
         }
+        let reason = self.wish.permissions.justification.clone().or(reason);
+        Ok((Walls::None, Some(elsewhere(place, reason))))
+    }
+
+    fn may_ask(&self) -> bool {
+        self.setting.ask_always || may_ask(&self.setting.approval)
     }
 
     /// Proposes, and looks once more. The inner error says what is no longer as it was decided about.
-    async fn settle(&mut self, plan: Plan) -> Result<Result<Order, String>, Blocked> {
-        let Prepared { order, identity, proposal } = self.prepare(plan)?;
-        self.propose(proposal).await?;
+    async fn settle(&mut self, plan: Plan) -> Result<Settled, Blocked> {
+        let Prepared { go, identity, proposal } = self.prepare(plan)?;
+        if !self.propose(proposal).await? {
+            return Ok(Settled::Replaced);
+        }
         let change = self.identity()?.change_since(&identity);
-        Ok(change.map_or(Ok(order), Err))
+        Ok(change.map_or_else(|| Settled::Go(Box::new(go)), Settled::Changed))
     }
 
-    async fn propose(&mut self, proposal: Proposal) -> Result<(), Blocked> {
+    /// Whether to go on with it; else another command has taken its place.
+    async fn propose(&mut self, proposal: Proposal) -> Result<bool, Blocked> {
         self.number += 1;
         match self.setting.sink.propose(proposal).await {
             Verdict::Run { amendment, .. } => {
@@ -164,7 +210,13 @@ impl Clearing {
                 if let Some(prefix) = amendment {
                     self.setting.rules.allow(prefix, &self.setting.sink).await;
                 }
-                Ok(())
+                Ok(true)
+            }
+            Verdict::Instead { command } => {
+                let Wish { cwd, source, process_id, .. } = &self.wish;
+                self.item = begun(&self.setting, &command, cwd, *source, process_id.clone());
+                (self.wish.argv, self.replaced) = (command, true);
+                Ok(false)
             }
             Verdict::Declined | Verdict::Permissions(_) | Verdict::UserInput(_) => {
                 self.open = false;
@@ -174,11 +226,15 @@ impl Clearing {
     }
 
     fn executables(&self) -> Executables {
+        // Rules are about names. What is behind a name elsewhere, and whether it is the same tomorrow, is not known.
         let path = self.setting.options.env.get("PATH").map_or(OsStr::new(""), OsStr::new);
         Executables::new(path, &self.wish.cwd, &confine::writable(&self.setting))
     }
 
     fn identity(&self) -> Result<Identity, Blocked> {
+        if self.setting.elsewhere.is_some() {
+            return Ok(Identity::elsewhere(&self.wish.cwd));
+        }
         Identity::of(&self.wish.argv, &self.wish.cwd, &self.executables()).map_err(|error| {
             let cwd = self.wish.cwd.display();
             Blocked::Failed(format!("the working directory {cwd} is not usable: {error}"))
@@ -190,13 +246,24 @@ impl Clearing {
         let additional = self.wish.permissions.additional.as_ref();
         let confinement = confine::confinement(&self.setting, walls, additional);
         let env = self.extra_env(confinement.as_ref());
-        let digest = digest_of(&json!({
+        let mut digested = json!({
             "argv": self.wish.argv,
             "identity": identity.json(),
             "env": env,
             "confinement": confinement,
             "tty": self.wish.tty,
-        }));
+        });
+        let mut arguments = json!({
+            "command": self.wish.argv,
+            "cwd": self.wish.cwd.to_string_lossy(),
+            "tty": self.wish.tty,
+            "sandboxed": confinement.is_some(),
+        });
+        if let Some(place) = &self.setting.elsewhere {
+            digested["environment"] = place.json();
+            arguments["environmentId"] = place.id().into();
+        }
+        let digest = digest_of(&digested);
         let session_keys = match &ask {
             Some(ask) if ask.every_time => Vec::new(),
             _ => vec![self.session_key(&identity, &env, confinement.is_some())],
@@ -208,24 +275,31 @@ impl Clearing {
             effects: ToolEffects::Once,
             item: Some(Box::new(self.item.clone())),
             outlives: self.wish.outlives,
-            arguments: json!({
-                "command": self.wish.argv,
-                "cwd": self.wish.cwd.to_string_lossy(),
-                "tty": self.wish.tty,
-                "sandboxed": confinement.is_some(),
-            }),
+            arguments,
             digest,
             question: asked,
             session_keys,
         };
-        let order = self.order(&identity, env, confinement);
-        Ok(Prepared { order, identity, proposal })
+        let go = self.go(&identity, env, confinement)?;
+        Ok(Prepared { go, identity, proposal })
     }
 
-    fn order(&self, identity: &Identity, env: Vec<(String, String)>, walls: Option<Confinement>) -> Order {
+    fn go(
+        &self,
+        identity: &Identity,
+        env: Vec<(String, String)>,
+        walls: Option<Confinement>,
+    ) -> Result<Go, Blocked> {
+        if let Some(place) = &self.setting.elsewhere {
+            let Wish { argv, cwd, tty, .. } = &self.wish;
+            let task = Task { argv, cwd, env: &env, reads: *tty };
+            let order = place.order(&self.setting.options.env);
+            let errand = order.and_then(|order| Errand::new(place.clone(), order, &task));
+            return errand.map(|errand| Go::There(Box::new(errand))).map_err(Blocked::Failed);
+        }
         let mut whole = self.setting.options.env.clone();
         whole.extend(env);
-        Order {
+        Ok(Go::Here(Box::new(Order {
             argv: self.wish.argv.clone(),
             // Without links, which could be made to lead elsewhere after the last look.
             cwd: identity.cwd().to_owned(),
@@ -233,7 +307,7 @@ impl Clearing {
             confinement: walls,
             limits: Limits::default(),
             terminal: self.wish.tty,
-        }
+        })))
     }
 
     /// What the environment has on top of the thread's.
@@ -256,8 +330,14 @@ impl Clearing {
         };
         let key = SessionKey::new(&call, &self.executables());
         // The key has no other form that can be kept, and this one tells apart whatever differs.
-        digest_of(&json!([format!("{key:?}"), identity.json(), confined]))
+        let place = self.setting.elsewhere.as_ref().map(Elsewhere::json);
+        digest_of(&json!([format!("{key:?}"), identity.json(), confined, place]))
     }
+}
+
+/// No rule for good is offered: it could not say that it is about this environment alone.
+fn elsewhere(place: &Elsewhere, reason: Option<String>) -> Ask {
+    Ask { reason: Some(place.reason(reason)), ..Ask::default() }
 }
 
 fn changed(what: &str) -> String {

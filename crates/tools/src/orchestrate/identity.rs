@@ -52,6 +52,12 @@ impl Identity {
         Ok(Self { cwd: Found { version: None, ..folder }, files: scripts.chain(programs).collect() })
     }
 
+    /// In another environment nothing can be looked at from here.
+    pub(crate) fn elsewhere(cwd: &Path) -> Self {
+        let cwd = Found { path: cwd.to_owned(), device: 0, inode: 0, version: None };
+        Self { cwd, files: BTreeMap::new() }
+    }
+
     /// Without links.
     pub(crate) fn cwd(&self) -> &Path {
         &self.cwd.path

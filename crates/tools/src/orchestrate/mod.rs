@@ -1,6 +1,7 @@
 //! The one path of every command: prepared, decided, checked again right before it runs, and, where the sandbox
 //! stopped it, decided once more. Nothing runs that was not cleared here.
 
+mod child;
 mod clearing;
 mod confine;
 mod identity;
@@ -14,12 +15,14 @@ mod setting;
 
 use std::path::PathBuf;
 
-use protocol::CommandExecutionSource;
+use protocol::{AskForApproval, CommandExecutionSource, SandboxPolicy};
 
 use crate::sight::well_formed;
 use crate::{ToolCx, ToolError};
 
+pub(crate) use child::{End, Go, Outlet, run_there, start};
 pub(crate) use clearing::Clearing;
+pub(crate) use confine::confinement;
 pub(crate) use item::{Ending, NO_EXIT, ended, not_started};
 pub(crate) use live::{Live, delta};
 pub(crate) use one_shot::{OneShot, Shot, output_of, run_for_user, run_once, text_of, why};
@@ -54,6 +57,25 @@ pub(crate) enum Blocked {
     Failed(String),
 }
 
+/// Whether somebody may be asked to let something happen outside of the sandbox.
+pub(crate) fn may_ask(approval: &AskForApproval) -> bool {
+    match approval {
+        AskForApproval::Never => false,
+        AskForApproval::Granular { sandbox_approval, .. } => *sandbox_approval,
+        AskForApproval::Untrusted | AskForApproval::OnFailure | AskForApproval::OnRequest => true,
+    }
+}
+
+/// Whether what cannot be confined needs a question, unless a rule allows it.
+pub(crate) fn must_ask(approval: &AskForApproval, sandbox: &SandboxPolicy) -> bool {
+    match sandbox {
+        SandboxPolicy::ReadOnly { .. } | SandboxPolicy::WorkspaceWrite { .. } => true,
+        SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => {
+            *approval == AskForApproval::Untrusted
+        }
+    }
+}
+
 /// Where a command runs: the folder it names, seen from where the thread works.
 pub(crate) fn working_directory(cx: &ToolCx, workdir: Option<&str>) -> Result<PathBuf, ToolError> {
     match workdir.filter(|dir| !dir.is_empty()) {
@@ -62,13 +84,22 @@ pub(crate) fn working_directory(cx: &ToolCx, workdir: Option<&str>) -> Result<Pa
     }
 }
 
-/// Whether a command may be given to a login shell, which is the default where it may.
+/// The user's shell; in another environment the one that every system has.
+pub(crate) fn default_shell(cx: &ToolCx) -> String {
+    match cx.elsewhere() {
+        Some(_) => "/bin/sh".to_owned(),
+        None => cx.bench().options().shell.to_string_lossy().into_owned(),
+    }
+}
+
+/// Whether a command may be given to a login shell, which is the default where it may. Another environment is set up
+/// by whoever runs it, which the profile there would undo.
 pub(crate) fn login(cx: &ToolCx, wanted: Option<bool>) -> Result<bool, ToolError> {
     match (wanted, cx.bench().options().login_shell) {
         (Some(true), false) => Err(ToolError::Refused(
             "login shells are switched off here; leave `login` out or false".to_owned(),
         )),
-        (wanted, allowed) => Ok(wanted.unwrap_or(allowed)),
+        (wanted, allowed) => Ok(wanted.unwrap_or(allowed && cx.elsewhere().is_none())),
     }
 }
 

@@ -4,19 +4,21 @@ use std::time::Duration;
 
 use engine::{Truncation, truncate_middle};
 use protocol::ThreadItem;
-use sandbox::{Excerpt, Finished, HeadTail, Order, RunOptions, SpawnError, run_with};
+use sandbox::{Excerpt, Finished, HeadTail, RunOptions, SpawnError, run_with};
 
 use super::live::{Live, delta};
-use super::{Blocked, Clearing, Ending, ended, not_started};
+use super::{Blocked, Clearing, Ending, Go, ended, not_started, run_there};
 
 /// A command that has ended.
 #[derive(Debug)]
 pub(crate) struct Shot {
     pub(crate) exit_code: i32,
     pub(crate) duration: Duration,
-    /// What it wrote, then its errors, with a line in front where time ran out.
+    /// What it wrote, then its errors, with a line in front where time ran out or the environment was lost.
     pub(crate) output: String,
     pub(crate) timed_out: bool,
+    /// Set when nobody knows how it ended, because the environment was lost.
+    pub(crate) lost: Option<String>,
     pub(crate) item: ThreadItem,
 }
 
@@ -34,12 +36,12 @@ pub(crate) async fn run_once(mut clearing: Clearing, timeout: Duration) -> OneSh
     let live = Live::new();
     let mut cleared = clearing.clear().await;
     loop {
-        let order = match cleared {
-            Ok(order) => order,
+        let go = match cleared {
+            Ok(go) => go,
             Err(blocked) => return give_up(&clearing, blocked),
         };
-        let confined = order.confinement.is_some();
-        match run(&clearing, &live, order, timeout).await {
+        let confined = go.is_confined();
+        match run(&clearing, &live, go, timeout).await {
             Err(blocked) => return give_up(&clearing, blocked),
             Ok(shot) if !shot.timed_out && clearing.may_retry(confined, shot.exit_code, &shot.output) => {
                 cleared = clearing.clear_unsandboxed().await;
@@ -53,7 +55,7 @@ pub(crate) async fn run_once(mut clearing: Clearing, timeout: Duration) -> OneSh
 pub(crate) async fn run_for_user(mut clearing: Clearing, timeout: Duration) -> OneShot {
     let live = Live::new();
     let ran = match clearing.clear_for_user().await {
-        Ok(order) => run(&clearing, &live, order, timeout).await,
+        Ok(go) => run(&clearing, &live, go, timeout).await,
         Err(blocked) => Err(blocked),
     };
     match ran {
@@ -71,19 +73,25 @@ fn give_up(clearing: &Clearing, blocked: Blocked) -> OneShot {
     OneShot::Blocked(blocked, item)
 }
 
-async fn run(clearing: &Clearing, live: &Live, order: Order, timeout: Duration) -> Result<Shot, Blocked> {
+async fn run(clearing: &Clearing, live: &Live, go: Go, timeout: Duration) -> Result<Shot, Blocked> {
     let setting = clearing.setting();
     live.reopen();
     let options = RunOptions { timeout: Some(timeout), ..RunOptions::default() };
     let running = async {
-        let finished = run_with(order, options, |chunk| live.push(chunk)).await;
+        let finished = match go {
+            Go::Here(order) => match run_with(*order, options, |chunk| live.push(chunk)).await {
+                Ok(finished) => Ok((finished, None)),
+                Err(error) => Err(Blocked::Failed(why(&error))),
+            },
+            Go::There(errand) => run_there(*errand, timeout, |chunk| live.push(chunk)).await,
+        };
         live.complete();
         finished
     };
     let telling = live.tell(|piece| setting.sink.tell(delta(setting, piece)));
     let (finished, ()) = tokio::join!(running, telling);
-    let finished = finished.map_err(|error| Blocked::Failed(why(&error)))?;
-    Ok(shot(clearing.item().clone(), &finished, timeout))
+    let (finished, lost) = finished?;
+    Ok(shot(clearing.item().clone(), &finished, timeout, lost))
 }
 
 /// With the cause, where the error itself does not name it.
@@ -94,15 +102,19 @@ pub(crate) fn why(error: &SpawnError) -> String {
     }
 }
 
-fn shot(item: ThreadItem, finished: &Finished, timeout: Duration) -> Shot {
+fn shot(item: ThreadItem, finished: &Finished, timeout: Duration, lost: Option<String>) -> Shot {
     let written = text_of(&finished.stdout) + &text_of(&finished.stderr);
     let output = match finished.timed_out {
         true => format!("command timed out after {} milliseconds\n{written}", timeout.as_millis()),
-        false => written,
+        false => match &lost {
+            Some(lost) => format!("{lost}\n{written}"),
+            None => written,
+        },
     };
     let (exit_code, duration) = (finished.exit.code, finished.duration);
     let ending = Ending { output: output.clone(), exit_code, duration };
-    Shot { exit_code, duration, output, timed_out: finished.timed_out, item: ended(item, &ending) }
+    let timed_out = finished.timed_out;
+    Shot { exit_code, duration, output, timed_out, lost, item: ended(item, &ending) }
 }
 
 /// What was kept, with a note of what was not.

@@ -74,6 +74,12 @@ impl Asked {
         let Self { sandbox, justification, prefix_rule, additional } = self;
         let may_widen = setting.options.features.contains(WIDENING);
         let (mut escalation, mut profile) = match (sandbox, additional) {
+            (SandboxPermissions::WithAdditionalPermissions, _) if let Some(place) = &setting.elsewhere => {
+                return Err(ToolError::Refused(format!(
+                    "environment `{}` has no sandbox that could be widened; leave sandbox_permissions out",
+                    place.id()
+                )));
+            }
             (SandboxPermissions::WithAdditionalPermissions, _) if !may_widen => {
                 return refused("sandbox_permissions cannot be `with_additional_permissions` here");
             }

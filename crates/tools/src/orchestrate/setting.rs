@@ -6,6 +6,7 @@ use protocol::{AskForApproval, GrantedPermissionProfile, ItemId, SandboxPolicy, 
 
 use super::rule_book::RuleBook;
 use crate::bench::BenchOptions;
+use crate::remote::Elsewhere;
 use crate::{Sink, ToolCx};
 
 #[derive(Debug, Clone)]
@@ -14,12 +15,16 @@ pub(crate) struct Setting {
     pub(crate) sandbox: SandboxPolicy,
     /// Where the thread works, which is what its sandbox is about. A command may run elsewhere.
     pub(crate) cwd: String,
+    /// Set when it is not on this machine.
+    pub(crate) elsewhere: Option<Elsewhere>,
     pub(crate) grants: GrantedPermissionProfile,
     pub(crate) thread_id: ThreadId,
     pub(crate) turn_id: TurnId,
     pub(crate) call_id: String,
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) options: Arc<BenchOptions>,
+    /// A client is asked about the command, whatever the policy says.
+    pub(crate) ask_always: bool,
     pub(crate) rules: Arc<RuleBook>,
 }
 
@@ -30,12 +35,14 @@ impl Setting {
             approval: step.approval_policy.clone(),
             sandbox: step.sandbox.clone(),
             cwd: step.cwd.clone(),
+            elsewhere: cx.elsewhere(),
             grants: cx.grants().clone(),
             thread_id: cx.thread_id().clone(),
             turn_id: cx.turn_id().clone(),
             call_id: cx.call_id().to_owned(),
             sink: cx.sink().clone(),
             options: cx.bench().shared_options(),
+            ask_always: cx.bench().options().asks_about(cx.name()),
             rules: cx.bench().rules(),
         }
     }
@@ -84,12 +91,14 @@ mod tests {
                 approval: AskForApproval::Never,
                 sandbox: SandboxPolicy::DangerFullAccess,
                 cwd: "/".to_owned(),
+                elsewhere: None,
                 grants: GrantedPermissionProfile { network: None, file_system: None },
                 thread_id: ThreadId::new("thread"),
                 turn_id: TurnId::new("turn"),
                 call_id: "call_1".to_owned(),
                 sink: Arc::new(Nobody),
                 options: bench.shared_options(),
+                ask_always: false,
                 rules: bench.rules(),
             }
         }

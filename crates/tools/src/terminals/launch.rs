@@ -5,13 +5,15 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use protocol::ThreadItem;
-use sandbox::{CAPTURE_BYTES, Chunk, HeadTail, Io, Order, Output, Process, TerminalSize};
+use sandbox::{CAPTURE_BYTES, Chunk, HeadTail, Io, Process, TerminalSize};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Reservation;
 use super::session::{Parts, Progress, Session};
-use crate::orchestrate::{Blocked, Clearing, Ending, Setting, delta, ended, not_started, text_of, why};
+use crate::orchestrate::{
+    Blocked, Clearing, Ending, Go, Outlet, Setting, delta, ended, not_started, start, text_of,
+};
 
 /// A command that ends within this time may have been stopped by its sandbox right at the start. Clients are told of
 /// its output only with its end.
@@ -37,7 +39,7 @@ pub(crate) type Launched = Result<Arc<Session>, Blocked>;
 /// A process in its first moments.
 struct Young {
     process: Process,
-    output: Output,
+    output: Outlet,
     began: Instant,
     /// What it wrote so far.
     chunks: Vec<Chunk>,
@@ -62,7 +64,9 @@ impl Launch {
             ThreadItem::CommandExecution { command, .. } => command.clone(),
             _ => String::new(),
         };
-        let parts = Parts { id: reservation.id(), command, item_id: setting.item_id(), tty, began, process };
+        let (id, item_id) = (reservation.id(), setting.item_id());
+        let elsewhere = setting.elsewhere.as_ref().map(|place| place.id().to_owned());
+        let parts = Parts { id, command, item_id, tty, began, process, elsewhere };
         let session = Session::new(parts);
         reservation.fill(&session);
         // Whoever started it may be gone; it can still be reached by its id.
@@ -73,18 +77,18 @@ impl Launch {
 
     /// Tries it, and once more without a sandbox where that stopped it and a client agrees.
     async fn start(&mut self) -> Result<Young, Blocked> {
-        let mut order = self.clearing.clear().await?;
+        let mut go = self.clearing.clear().await?;
         loop {
             self.check_caller()?;
-            let confined = order.confinement.is_some();
-            let young = self.spawn(order).await?;
+            let confined = go.is_confined();
+            let young = self.spawn(go).await?;
             let exit = young.process.exit().filter(|_| young.has_ended);
             let stopped =
                 exit.is_some_and(|exit| self.clearing.may_retry(confined, exit.code, &text(&young.chunks)));
             if !stopped || self.check_caller().is_err() {
                 return Ok(young);
             }
-            order = self.clearing.clear_unsandboxed().await?;
+            go = self.clearing.clear_unsandboxed().await?;
         }
     }
 
@@ -96,10 +100,12 @@ impl Launch {
         }
     }
 
-    async fn spawn(&self, order: Order) -> Result<Young, Blocked> {
+    async fn spawn(&self, go: Go) -> Result<Young, Blocked> {
         let io = if self.tty { Io::Terminal(TerminalSize::default()) } else { Io::Null };
-        let spawned = Process::spawn(order, io).await;
-        let (process, mut output) = spawned.map_err(|error| Blocked::Failed(why(&error)))?;
+        let (process, mut output) = tokio::select! {
+            started = start(go, io) => started?,
+            blocked = self.abandoned() => return Err(blocked),
+        };
         output.set_drain_limit(TRAILING);
         let began = Instant::now();
         let (mut chunks, mut bytes) = (Vec::new(), 0);
@@ -113,6 +119,16 @@ impl Launch {
         };
         let has_ended = tokio::time::timeout_at(began + EARLY, early).await.unwrap_or(false);
         Ok(Young { process, output, began, chunks, has_ended })
+    }
+
+    /// Waits until nobody waits for it any more.
+    async fn abandoned(&self) -> Blocked {
+        loop {
+            tokio::time::sleep(EARLY).await;
+            if let Err(blocked) = self.check_caller() {
+                return blocked;
+            }
+        }
     }
 
     async fn end_unstarted(&self, blocked: &Blocked) {
@@ -142,7 +158,7 @@ struct Watch {
 }
 
 impl Watch {
-    async fn run(mut self, mut output: Output, early: Vec<Chunk>, has_ended: bool) {
+    async fn run(mut self, mut output: Outlet, early: Vec<Chunk>, has_ended: bool) {
         for chunk in &early {
             self.keep(chunk);
         }
@@ -153,18 +169,23 @@ impl Watch {
                 self.keep(&chunk);
             }
             session.live.complete();
-            let exit = session.process.wait().await;
+            let end = session.set_end(output.end(session.process.wait().await)).clone();
             // The model need not wait for clients that are slow to listen.
             session.advance(Progress::Ended);
-            (exit.code, session.began.elapsed())
+            (end, session.began.elapsed())
         };
         let telling = async {
             if !has_ended {
                 session.live.tell(|piece| setting.sink.tell_later(delta(&setting, piece))).await;
             }
         };
-        let ((exit_code, duration), ()) = tokio::join!(reading, telling);
-        let ending = Ending { output: text_of(&self.transcript), exit_code, duration };
+        let ((end, duration), ()) = tokio::join!(reading, telling);
+        let written = text_of(&self.transcript);
+        let output = match &end.lost {
+            Some(lost) => format!("{written}\n{lost}\n"),
+            None => written,
+        };
+        let ending = Ending { output, exit_code: end.code, duration };
         setting.sink.end_item(ended(self.item, &ending)).await;
         session.advance(Progress::Told);
     }

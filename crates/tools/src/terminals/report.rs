@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use engine::ToolOutcome;
+
 use super::session::Collected;
 
 /// One look at a terminal.
@@ -14,18 +16,30 @@ pub(crate) struct Report<'a> {
     pub(crate) wall_time: Duration,
     pub(crate) collected: &'a Collected,
     pub(crate) max_tokens: usize,
+    /// What there is to know about it beside.
+    pub(crate) remark: Option<String>,
 }
 
 impl Report<'_> {
-    pub(crate) fn text(&self, chunk_id: &str) -> String {
-        let Self { command, session_id, wall_time, collected, max_tokens } = self;
+    /// A call that failed where the environment was lost, whatever the command wrote before.
+    pub(crate) fn outcome(&self, chunk_id: &str) -> ToolOutcome {
+        match &self.collected.lost {
+            Some(lost) => ToolOutcome::failure(format!("{lost}\n{}", self.text(chunk_id))),
+            None => ToolOutcome::text(self.text(chunk_id)),
+        }
+    }
+
+    fn text(&self, chunk_id: &str) -> String {
+        let Self { command, session_id, wall_time, collected, max_tokens, remark } = self;
         let mut text = format!("Command: {command}\nChunk ID: {chunk_id}\n");
         // Writing to a string does not fail.
         let _ = writeln!(text, "Wall time: {:.4} seconds", wall_time.as_secs_f64());
         let _ = match collected.exit {
-            Some(exit) => writeln!(text, "Process exited with code {}", exit.code),
+            Some(_) if collected.lost.is_some() => Ok(()),
+            Some(code) => writeln!(text, "Process exited with code {code}"),
             None => writeln!(text, "Process running with session ID {session_id}"),
         };
+        let _ = remark.iter().try_for_each(|remark| writeln!(text, "{remark}"));
         let _ = writeln!(text, "Original token count: {}", collected.unread.tokens());
         text + "Output:\n" + &collected.unread.text(*max_tokens)
     }
@@ -33,8 +47,6 @@ impl Report<'_> {
 
 #[cfg(test)]
 mod tests {
-    use sandbox::Exit;
-
     use super::*;
     use crate::terminals::unread::Unread;
 
@@ -42,7 +54,7 @@ mod tests {
     fn every_line_is_where_models_expect_it() {
         let mut unread = Unread::default();
         unread.push(b"hi\n");
-        let mut collected = Collected { unread, exit: Some(Exit { code: 3, signal: None }) };
+        let mut collected = Collected { unread, exit: Some(3), lost: None };
         let text = |collected: &Collected| {
             let wall_time = Duration::from_micros(1_234_567);
             Report {
@@ -51,6 +63,7 @@ mod tests {
                 wall_time,
                 collected,
                 max_tokens: 9,
+                remark: None,
             }
             .text("0a1b2c")
         };

@@ -1,15 +1,20 @@
 //! A command that may outlive its call: what it wrote, and how to reach it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use protocol::ItemId;
-use sandbox::{Chunk, Exit, InputError, Process};
+use sandbox::{Chunk, InputError, Process};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::unread::Unread;
-use crate::orchestrate::Live;
+use crate::orchestrate::{End, Live};
+use crate::remote;
+
+/// What a shell gives as the code of a command that was killed.
+const KILLED: i32 = 128 + 9;
 
 /// How far a command has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +36,11 @@ pub(crate) struct Session {
     pub(crate) began: Instant,
     pub(crate) process: Process,
     pub(crate) live: Live,
+    /// The environment it runs in, if that is not this machine. It stays there, wherever the thread goes.
+    elsewhere: Option<String>,
+    end: OnceLock<End>,
+    /// It was told to end.
+    stopped: AtomicBool,
     unread: Mutex<Unread>,
     progress: watch::Sender<Progress>,
 }
@@ -40,7 +50,9 @@ pub(crate) struct Session {
 pub(crate) struct Collected {
     pub(crate) unread: Unread,
     /// `None` while it runs.
-    pub(crate) exit: Option<Exit>,
+    pub(crate) exit: Option<i32>,
+    /// Set when it ended because its environment was lost.
+    pub(crate) lost: Option<String>,
 }
 
 /// What a session is made of.
@@ -52,11 +64,12 @@ pub(crate) struct Parts {
     pub(crate) tty: bool,
     pub(crate) began: Instant,
     pub(crate) process: Process,
+    pub(crate) elsewhere: Option<String>,
 }
 
 impl Session {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { id, command, item_id, tty, began, process } = parts;
+        let Parts { id, command, item_id, tty, began, process, elsewhere } = parts;
         Arc::new(Self {
             id,
             command,
@@ -65,6 +78,9 @@ impl Session {
             began,
             process,
             live: Live::new(),
+            elsewhere,
+            end: OnceLock::new(),
+            stopped: AtomicBool::new(false),
             unread: Mutex::default(),
             progress: watch::Sender::new(Progress::Running),
         })
@@ -89,7 +105,9 @@ impl Session {
         let _ = tokio::time::timeout(wait, self.told()).await;
         let has_ended = self.progress() >= Progress::Ended;
         let unread = std::mem::take(&mut *self.unread.lock().unwrap_or_else(PoisonError::into_inner));
-        Collected { unread, exit: self.process.exit().filter(|_| has_ended) }
+        let end = self.end.get().filter(|_| has_ended);
+        let lost = end.and_then(|end| end.lost.clone());
+        Collected { unread, exit: end.map(|end| end.code), lost }
     }
 
     pub(crate) async fn told(&self) {
@@ -97,12 +115,30 @@ impl Session {
         let _ = self.progress.subscribe().wait_for(|progress| *progress == Progress::Told).await;
     }
 
+    /// How it ended, before that is made known. What was told to end was not lost.
+    pub(crate) fn set_end(&self, end: End) -> &End {
+        let was_stopped = end.lost.is_some() && self.stopped.load(Ordering::Relaxed);
+        self.end.get_or_init(|| if was_stopped { End { code: KILLED, lost: None } } else { end })
+    }
+
     pub(crate) async fn write(&self, chars: &str) -> Result<(), InputError> {
-        self.process.write(chars.as_bytes()).await
+        match &self.elsewhere {
+            Some(_) => self.process.write(remote::keys(chars).as_bytes()).await,
+            None => self.process.write(chars.as_bytes()).await,
+        }
+    }
+
+    /// What the model may take for granted and is not so.
+    pub(crate) fn remark(&self) -> Option<String> {
+        let place = self.elsewhere.as_ref().filter(|_| self.tty)?;
+        Some(format!(
+            "Environment `{place}` gives no terminal: what is typed is read from a pipe, without an echo."
+        ))
     }
 
     /// Ends it. Clients are told of its end, and no longer of what it wrote.
     pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
         self.live.silence();
         self.process.kill();
     }

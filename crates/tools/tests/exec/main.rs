@@ -3,6 +3,11 @@
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
 mod approvals;
+mod elsewhere;
+mod elsewhere_asked;
+mod elsewhere_lost;
+mod elsewhere_patches;
+mod elsewhere_read;
 mod one_shots;
 mod races;
 mod sessions;

@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use engine::{ModelInfo, Proposal, Question, Step, ToolCall, ToolOutcome, ToolPayload, Truncation, Verdict};
+use engine::{
+    EnvironmentState, ModelInfo, Proposal, Question, Reach, Step, StepEnvironment, ToolCall, ToolOutcome,
+    ToolPayload, Truncation, Verdict,
+};
 use oarlock_tools::{Bench, BenchOptions, BoxFuture, Caller, Registry, Sink};
 use protocol::{
-    AskForApproval, CommandExecutionRequestApprovalParams, FunctionCallOutputBody, GrantedPermissionProfile,
-    SandboxPolicy, ServerNotification, ThreadItem,
+    AskForApproval, CommandExecutionRequestApprovalParams, EnvironmentId, FunctionCallOutputBody,
+    GrantedPermissionProfile, SandboxPolicy, ServerNotification, ThreadItem,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -74,7 +78,7 @@ impl Stage {
         let folder = tempfile::tempdir().expect("a folder");
         let cwd = folder.path().canonicalize().expect("there").display().to_string();
         let sandbox = serde_json::from_value(sandbox).expect("a policy");
-        let step = step(approval, sandbox, cwd);
+        let step = step(approval, sandbox, &cwd);
         let bench = Arc::new(Bench::new(options(folder.path())));
         let (agreed, heard) = (Mutex::default(), Mutex::default());
         let listener = Listener {
@@ -93,6 +97,32 @@ impl Stage {
         change(&mut options);
         self.bench = Arc::new(Bench::new(options));
         self
+    }
+
+    /// In an environment that is reached through this command.
+    pub(crate) fn behind(mut self, id: &str, prefix: &[&str]) -> Self {
+        self.go_to(id, prefix);
+        self
+    }
+
+    pub(crate) fn go_to(&mut self, id: &str, prefix: &[&str]) {
+        let argv = prefix.iter().map(|word| (*word).to_owned()).collect();
+        self.step.environments = [StepEnvironment {
+            id: EnvironmentId::new(id),
+            cwd: self.step.cwd.clone(),
+            reach: Reach::Command { argv },
+            state: EnvironmentState::Attached,
+            is_chosen: true,
+        }]
+        .into();
+    }
+
+    /// Writes a program that can be run.
+    pub(crate) fn program(&self, name: &str, script: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, script).expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("made executable");
+        path.display().to_string()
     }
 
     /// Happens right after the next thing was decided.
@@ -205,8 +235,11 @@ impl Listener {
         if !keys.is_empty() && keys.iter().all(|key| agreed.contains(key)) {
             return run(true, None);
         }
-        let Question::Command(asked) = &**question else { panic!("a command") };
-        match (self.client)(asked) {
+        let answer = match &**question {
+            Question::Command(asked) => (self.client)(asked),
+            _ => Answer::Accept,
+        };
+        match answer {
             Answer::Accept => run(true, None),
             Answer::ForSession => {
                 agreed.extend(keys.iter().cloned());
@@ -274,10 +307,13 @@ fn options(folder: &Path) -> BenchOptions {
         landlock_only: false,
         features: Default::default(),
         max_background_wait_ms: 300_000,
+        ask_always: false,
+        ask_for: Default::default(),
+        no_patches: false,
     }
 }
 
-fn step(approval: AskForApproval, sandbox: SandboxPolicy, cwd: String) -> Step {
+fn step(approval: AskForApproval, sandbox: SandboxPolicy, cwd: &str) -> Step {
     Step {
         model: ModelInfo {
             slug: "m".to_owned(),
@@ -289,24 +325,9 @@ fn step(approval: AskForApproval, sandbox: SandboxPolicy, cwd: String) -> Step {
             truncation: Truncation::Tokens(10_000),
             stream_max_retries: 0,
         },
-        effort: None,
-        summary: None,
-        verbosity: None,
-        service_tier: None,
-        base_instructions: "".into(),
-        developer_instructions: None,
-        compact_prompt: None,
-        project_instructions: None,
-        collaboration_mode: None,
-        personality: None,
         approval_policy: approval,
         sandbox,
-        cwd,
-        shell: "sh".to_owned(),
-        current_date: "2026-01-01".to_owned(),
-        timezone: "Etc/UTC".to_owned(),
-        tools: Vec::new(),
-        deferred: Vec::new(),
+        ..Step::bare("test-model", cwd)
     }
 }
 

@@ -1,0 +1,222 @@
+//! A command as a process: on this machine, or as a client of the environment it runs in. Both are read alike.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use sandbox::{
+    CAPTURE_BYTES, Chunk, Exit, Finished, HeadTail, Io, Order, Output, OutputStream, Process, TIMEOUT_CODE,
+};
+use tokio::time::Instant;
+
+use super::{Blocked, NO_EXIT, why};
+use crate::remote::{DIAGNOSIS_BYTES, Elsewhere, Errand, Gate, START_LIMIT};
+
+/// How long a client may take to end after what it started there has.
+const END_LIMIT: Duration = Duration::from_secs(2);
+
+/// What was cleared, to be carried out at once.
+#[derive(Debug)]
+pub(crate) enum Go {
+    Here(Box<Order>),
+    There(Box<Errand>),
+}
+
+impl Go {
+    pub(crate) fn is_confined(&self) -> bool {
+        matches!(self, Self::Here(order) if order.confinement.is_some())
+    }
+}
+
+/// What comes out of a command.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    output: Output,
+    far: Option<Far>,
+}
+
+/// The other end of a client.
+#[derive(Debug)]
+struct Far {
+    place: Elsewhere,
+    gate: Gate,
+    process: Process,
+    /// What came together with the beginning.
+    ready: VecDeque<Chunk>,
+    /// What the client said before that.
+    complaint: HeadTail,
+    /// The client was told to end.
+    is_cut: bool,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) code: i32,
+    /// Set when nobody knows, because the environment was lost.
+    pub(crate) lost: Option<String>,
+}
+
+/// Starts it. In another environment, waits until it runs there.
+pub(crate) async fn start(go: Go, io: Io) -> Result<(Process, Outlet), Blocked> {
+    match go {
+        Go::Here(order) => {
+            let spawned = Process::spawn(*order, io).await;
+            let (process, output) = spawned.map_err(|error| Blocked::Failed(why(&error)))?;
+            Ok((process, Outlet { output, far: None }))
+        }
+        Go::There(errand) => start_there(*errand).await.map_err(Blocked::Failed),
+    }
+}
+
+async fn start_there(errand: Errand) -> Result<(Process, Outlet), String> {
+    let spawned = Process::spawn(errand.order.clone(), Io::Pipe).await;
+    let (process, output) = spawned.map_err(|error| errand.place.unreachable(why(&error)))?;
+    let far = Far {
+        place: errand.place.clone(),
+        gate: Gate::new(&errand.marker),
+        process: process.clone(),
+        ready: VecDeque::new(),
+        complaint: HeadTail::new(DIAGNOSIS_BYTES),
+        is_cut: false,
+    };
+    let mut outlet = Outlet { output, far: Some(far) };
+    let begin = async {
+        // A client that ends before it has read everything is found out below.
+        let (_, begun) = tokio::join!(process.write(errand.script.as_bytes()), outlet.begin());
+        begun
+    };
+    let Ok(begun) = tokio::time::timeout(START_LIMIT, begin).await else {
+        let seconds = START_LIMIT.as_secs();
+        return Err(errand.place.unreachable(format_args!("it did not answer within {seconds} seconds")));
+    };
+    match begun {
+        None => Ok((process, outlet)),
+        Some(Silence::Refused(refusal)) => Err(errand.refused(&refusal)),
+        Some(Silence::Ended(said)) => {
+            let code = process.wait().await.code;
+            let said = said.trim();
+            Err(errand.place.unreachable(match said {
+                "" => format!("its client ended with code {code}"),
+                said => format!("its client ended with code {code}: {said}"),
+            }))
+        }
+    }
+}
+
+/// Why a script did not begin.
+enum Silence {
+    Refused(String),
+    Ended(String),
+}
+
+impl Outlet {
+    pub(crate) fn set_drain_limit(&mut self, limit: Duration) {
+        self.output.set_drain_limit(limit);
+    }
+
+    /// `None` once it has begun.
+    async fn begin(&mut self) -> Option<Silence> {
+        let far = self.far.as_mut()?;
+        while !far.gate.has_begun() {
+            let Some(chunk) = self.output.next().await else {
+                far.gate.finish();
+                let said =
+                    [&far.complaint.excerpt().head, &*String::from_utf8_lossy(far.gate.noise())].concat();
+                return Some(Silence::Ended(said));
+            };
+            match chunk.stream {
+                OutputStream::Stderr => far.complaint.push(&chunk.bytes),
+                OutputStream::Stdout => {
+                    let bytes = far.gate.push(&chunk.bytes);
+                    far.ready.extend((!bytes.is_empty()).then(|| Chunk { bytes: bytes.into(), ..chunk }));
+                }
+            }
+            if let Some(refusal) = far.gate.refusal() {
+                return Some(Silence::Refused(refusal.to_owned()));
+            }
+        }
+        None
+    }
+
+    /// `None` when there is nothing more. Nothing is lost when the future is dropped.
+    pub(crate) async fn next(&mut self) -> Option<Chunk> {
+        let Some(far) = &mut self.far else { return self.output.next().await };
+        loop {
+            if let Some(chunk) = far.ready.pop_front() {
+                return Some(chunk);
+            }
+            let next = self.output.next();
+            let next = match far.gate.code() {
+                Some(_) if !far.is_cut => match tokio::time::timeout(END_LIMIT, next).await {
+                    Ok(next) => next,
+                    Err(_) => {
+                        far.is_cut = true;
+                        far.process.kill();
+                        continue;
+                    }
+                },
+                _ => next.await,
+            };
+            let Some(chunk) = next else {
+                let rest = far.gate.finish();
+                return (!rest.is_empty())
+                    .then(|| Chunk { stream: OutputStream::Stdout, bytes: rest.into() });
+            };
+            let chunk = match chunk.stream {
+                OutputStream::Stderr => chunk,
+                OutputStream::Stdout => Chunk { bytes: far.gate.push(&chunk.bytes).into(), ..chunk },
+            };
+            if !chunk.bytes.is_empty() {
+                return Some(chunk);
+            }
+        }
+    }
+
+    /// For a process that ended like this, after all it wrote was read.
+    pub(crate) fn end(&self, exit: Exit) -> End {
+        let Some(far) = &self.far else { return End { code: exit.code, lost: None } };
+        match far.gate.code() {
+            Some(code) => End { code, lost: None },
+            None => {
+                let why = format_args!("its client ended with code {} while the command ran", exit.code);
+                End { code: NO_EXIT, lost: Some(far.place.lost(why)) }
+            }
+        }
+    }
+}
+
+/// Runs a command in another environment to its end, as `sandbox::run_with` does here. Dropping the future kills it.
+pub(crate) async fn run_there(
+    errand: Errand,
+    timeout: Duration,
+    mut on_chunk: impl FnMut(&Chunk),
+) -> Result<(Finished, Option<String>), Blocked> {
+    let (process, mut outlet) = start_there(errand).await.map_err(Blocked::Failed)?;
+    let began = Instant::now();
+    let mut stdout = HeadTail::new(CAPTURE_BYTES / 2);
+    let mut stderr = stdout.clone();
+    let watch_the_clock = async {
+        if tokio::time::timeout(timeout, process.wait()).await.is_ok() {
+            return false;
+        }
+        process.kill();
+        true
+    };
+    let read = async {
+        while let Some(chunk) = outlet.next().await {
+            match chunk.stream {
+                OutputStream::Stdout => stdout.push(&chunk.bytes),
+                OutputStream::Stderr => stderr.push(&chunk.bytes),
+            }
+            on_chunk(&chunk);
+        }
+    };
+    let (timed_out, ()) = tokio::join!(watch_the_clock, read);
+    let end = outlet.end(process.wait().await);
+    let (code, lost) = match timed_out {
+        true => (TIMEOUT_CODE, None),
+        false => (end.code, end.lost),
+    };
+    let exit = Exit { code, signal: None };
+    Ok((Finished { exit, stdout, stderr, timed_out, duration: began.elapsed() }, lost))
+}

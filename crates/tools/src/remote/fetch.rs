@@ -1,0 +1,335 @@
+//! The files of a patch, brought here: a folder that looks, to the patch, like the part of the environment it touches.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use memchr::memmem;
+use patch::{Hunk, MAX_FILE_BYTES, Patch};
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::Elsewhere;
+use super::gate::Marker;
+use super::query::{path_of, query};
+use super::quote::quoted;
+use crate::sight::absolute;
+use crate::{ToolCx, ToolError};
+
+const FETCH: &str = include_str!("fetch.sh");
+/// All files of one patch together.
+const MOST_BYTES: usize = MAX_FILE_BYTES as usize;
+/// Scripts are no longer than what a system takes as one argument.
+const MOST_WORDS: usize = 60_000;
+
+/// What is to be brought here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) place: &'a Elsewhere,
+    pub(crate) patch: &'a Patch,
+    /// What the patch's paths are relative to, there.
+    pub(crate) base: &'a Path,
+}
+
+/// The files of a patch as they were when they were looked at.
+#[derive(Debug)]
+pub(crate) struct Mirror {
+    folder: TempDir,
+    /// The same, without links.
+    root: PathBuf,
+    /// As the patch spells them, made absolute.
+    files: BTreeMap<PathBuf, Found>,
+    base: PathBuf,
+    /// The repository they belong to, if any.
+    repository: Option<PathBuf>,
+}
+
+/// One target of a patch.
+#[derive(Debug, Clone)]
+struct Found {
+    kind: String,
+    is_link: bool,
+    /// Without links.
+    real: PathBuf,
+    /// The folder above it that is there already.
+    folder: PathBuf,
+    mode: u32,
+    content: Vec<u8>,
+}
+
+impl Mirror {
+    /// Brings the files here. Refuses what leads out of the working directory by a link.
+    pub(crate) async fn fetch(cx: &ToolCx, wanted: Wanted<'_>) -> Result<Self, ToolError> {
+        let mut targets = Vec::new();
+        for hunk in &wanted.patch.hunks {
+            for path in paths(hunk) {
+                let path = absolute(wanted.base, path)?;
+                if !targets.contains(&path) {
+                    targets.push(path);
+                }
+            }
+        }
+        let (mut files, mut held) = (BTreeMap::new(), 0);
+        let (base, cwd) = (wanted.base.to_owned(), cx.cwd().to_owned());
+        let (folders, repository) = look_at(cx, &wanted, &[base, cwd]).await?;
+        let [real_base, real_cwd] = [&folders[0], &folders[1]].map(|found| found.real.clone());
+        if folders[0].kind != "folder" {
+            let base = patch::shown(wanted.base);
+            return Err(failed(format_args!("the base directory {base} cannot be used: it is no directory")));
+        }
+        for some in batches(&targets) {
+            for (target, found) in some.iter().zip(look_at(cx, &wanted, some).await?.0) {
+                check(target, &found, cx.cwd(), &real_cwd)?;
+                held += found.content.len();
+                files.insert(target.clone(), found);
+            }
+            if held > MOST_BYTES {
+                return Err(failed(format_args!(
+                    "the files hold more than {} MiB together",
+                    MOST_BYTES >> 20
+                )));
+            }
+        }
+        let repository = Some(repository).filter(|folder| !folder.as_os_str().is_empty());
+        let made = tokio::task::spawn_blocking(move || Self::make(files, &real_base, repository)).await;
+        let made = made.unwrap_or_else(|error| Err(io::Error::other(error)));
+        made.map_err(|error| {
+            ToolError::Failed(format!("the files of the patch cannot be kept here: {error}"))
+        })
+    }
+
+    fn make(files: BTreeMap<PathBuf, Found>, base: &Path, repository: Option<PathBuf>) -> io::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let root = folder.path().canonicalize()?;
+        let base = beneath(&root, base);
+        fs::create_dir_all(&base)?;
+        for found in files.values() {
+            let path = beneath(&root, &found.real);
+            match found.kind.as_str() {
+                "folder" => fs::create_dir_all(&path)?,
+                "file" => {
+                    fs::create_dir_all(path.parent().unwrap_or(&root))?;
+                    fs::write(&path, &found.content)?;
+                    fs::set_permissions(&path, Permissions::from_mode(found.mode))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(Self { folder, root, files, base, repository })
+    }
+
+    /// Where the patch begins, here.
+    pub(crate) fn base(&self) -> &Path {
+        &self.base
+    }
+
+    pub(crate) fn repository(&self) -> Option<&Path> {
+        self.repository.as_deref()
+    }
+
+    /// The patch with its files here in the place of those there.
+    pub(crate) fn redirected(&self, wanted: Wanted<'_>) -> Result<Patch, ToolError> {
+        let mut patch = wanted.patch.clone();
+        for hunk in &mut patch.hunks {
+            match hunk {
+                Hunk::Add { path, .. } | Hunk::Delete { path } => *path = self.here(wanted.base, path)?,
+                Hunk::Update { path, move_to, .. } => {
+                    *path = self.here(wanted.base, path)?;
+                    if let Some(to) = move_to {
+                        *to = self.here(wanted.base, to)?;
+                    }
+                }
+            }
+        }
+        Ok(patch)
+    }
+
+    fn here(&self, base: &Path, path: &str) -> Result<String, ToolError> {
+        let found = self.files.get(&absolute(base, path)?);
+        let here =
+            found.and_then(|found| beneath(&self.root, &found.real).into_os_string().into_string().ok());
+        here.ok_or_else(|| failed(format_args!("the path '{path}' cannot be used")))
+    }
+
+    /// The file there that a file here stands for.
+    pub(crate) fn there(&self, here: &Path) -> PathBuf {
+        here.strip_prefix(&self.root).map_or_else(|_| here.to_owned(), |rest| Path::new("/").join(rest))
+    }
+
+    /// A text that names files here, as if it were said there.
+    pub(crate) fn told(&self, text: &str) -> String {
+        text.replace(&*self.root.to_string_lossy(), "")
+    }
+
+    /// Every file the patch touches, as spelled, and where it really is if that is elsewhere.
+    pub(crate) fn targets(&self) -> Vec<PathBuf> {
+        let both = self.files.iter().flat_map(|(path, found)| [path.clone(), found.real.clone()]);
+        let mut targets: Vec<PathBuf> = both.collect();
+        targets.sort();
+        targets.dedup();
+        targets
+    }
+
+    /// The folders above a file that are not there yet, the outermost first.
+    pub(crate) fn missing_folders(&self, real: &Path) -> Vec<PathBuf> {
+        let found = self.files.values().find(|found| found.real == real && found.kind == "absent");
+        let Some(found) = found else { return Vec::new() };
+        let above = real.ancestors().skip(1).take_while(|above| *above != found.folder);
+        let mut missing: Vec<PathBuf> = above.map(Path::to_owned).collect();
+        missing.reverse();
+        missing
+    }
+
+    /// What was looked at, for a digest.
+    pub(crate) fn json(&self) -> Value {
+        let one = |(path, found): (&PathBuf, &Found)| {
+            let sum = digest(&SHA256, &found.content);
+            let sum: String = sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+            let (path, real) = (path.to_string_lossy(), found.real.to_string_lossy());
+            json!({ "path": path, "real": real, "kind": found.kind, "mode": found.mode, "sha256": sum })
+        };
+        self.files.iter().map(one).collect()
+    }
+
+    /// What was brought here is not needed any more.
+    pub(crate) fn discard(self) {
+        let folder = self.folder.path().display().to_string();
+        if let Err(error) = self.folder.close() {
+            tracing::warn!(folder, "what was kept for a patch cannot be removed: {error}");
+        }
+    }
+}
+
+fn paths(hunk: &Hunk) -> impl Iterator<Item = &str> {
+    let to = match hunk {
+        Hunk::Update { move_to, .. } => move_to.as_deref(),
+        Hunk::Add { .. } | Hunk::Delete { .. } => None,
+    };
+    std::iter::once(hunk.path()).chain(to)
+}
+
+fn beneath(root: &Path, there: &Path) -> PathBuf {
+    root.join(there.strip_prefix("/").unwrap_or(there))
+}
+
+fn failed(problem: impl fmt::Display) -> ToolError {
+    ToolError::Failed(format!("apply_patch verification failed: {problem}"))
+}
+
+/// As many at a time as fit one script.
+fn batches(targets: &[PathBuf]) -> Vec<&[PathBuf]> {
+    let mut batches = Vec::new();
+    let mut rest = targets;
+    while !rest.is_empty() {
+        let mut length = 0;
+        let fits = rest.iter().take_while(|path| {
+            length += path.as_os_str().len() + 10;
+            length < MOST_WORDS
+        });
+        let (some, after) = rest.split_at(fits.count().max(1));
+        batches.push(some);
+        rest = after;
+    }
+    batches
+}
+
+/// What can be patched there, and what cannot.
+fn check(target: &Path, found: &Found, cwd: &Path, real_cwd: &Path) -> Result<(), ToolError> {
+    let shown = patch::shown(target);
+    let within = |path: &Path, folder: &Path| path.starts_with(folder);
+    let leads_out = match within(target, cwd) {
+        true => !within(&found.real, real_cwd),
+        false => found.is_link,
+    };
+    let problem = match found.kind.as_str() {
+        "file" | "absent" | "folder" if leads_out => {
+            "leads outside of the working directory through a symbolic link; name the file it leads to"
+        }
+        "file" if found.content.len() > MAX_FILE_BYTES as usize => "is too large",
+        "file" | "absent" | "folder" => return Ok(()),
+        "broken" => "is a symbolic link; name the file it leads to",
+        "denied" => "cannot be read: permission denied",
+        "blocked" => "lies beneath something that is not a directory",
+        _ => "is not a regular file",
+    };
+    Err(failed(format_args!("{shown} {problem}")))
+}
+
+/// What these paths are there, and the repository that the base belongs to.
+async fn look_at(
+    cx: &ToolCx,
+    wanted: &Wanted<'_>,
+    paths: &[PathBuf],
+) -> Result<(Vec<Found>, PathBuf), ToolError> {
+    let boundary = Marker::new();
+    let words: Vec<String> = paths.iter().map(|path| quoted(&path.to_string_lossy())).collect();
+    let calls: String = words.iter().map(|word| format!("one {word}\n")).collect();
+    let (mark, base) = (boundary.word(), quoted(&wanted.base.to_string_lossy()));
+    let most = MAX_FILE_BYTES + 1;
+    let script = format!("boundary={mark} most={most}\n{FETCH}repository {base}\n{calls}exit 0\n");
+    let answer = query(cx, wanted.place, &script, 2 * MOST_BYTES).await?;
+    let parsed = parse(&answer.bytes, mark.as_bytes()).filter(|(found, _)| found.len() == paths.len());
+    parsed.ok_or_else(|| failed(wanted.place.lost("its answer makes no sense")))
+}
+
+fn parse(bytes: &[u8], boundary: &[u8]) -> Option<(Vec<Found>, PathBuf)> {
+    let (repository, mut rest) = field(bytes)?;
+    let mut all = Vec::new();
+    while !rest.is_empty() {
+        let (kind, link, real, folder, mode);
+        (kind, rest) = field(rest)?;
+        (link, rest) = field(rest)?;
+        (real, rest) = field(rest)?;
+        (folder, rest) = field(rest)?;
+        (mode, rest) = field(rest)?;
+        let end = memmem::find(rest, boundary)?;
+        all.push(Found {
+            kind: String::from_utf8_lossy(kind).into_owned(),
+            is_link: !link.is_empty(),
+            real: path_of(real),
+            folder: path_of(folder),
+            mode: mode_of(mode),
+            content: rest[..end].to_vec(),
+        });
+        rest = &rest[end + boundary.len()..];
+    }
+    Some((all, path_of(repository)))
+}
+
+fn field(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = memchr::memchr(0, bytes)?;
+    Some((&bytes[..end], &bytes[end + 1..]))
+}
+
+/// The mode that `ls` writes as `-rwxr-xr-x`, without its special bits.
+fn mode_of(text: &[u8]) -> u32 {
+    let bits = text.iter().skip(1).take(9);
+    bits.fold(0, |mode, bit| (mode << 1) | u32::from(matches!(bit, b'r' | b'w' | b'x' | b's' | b't')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_read() {
+        for (text, mode) in [("-rw-r--r--", 0o644), ("-rwsr-x--T.", 0o750), ("", 0), ("-rwxrwxrwt", 0o777)] {
+            assert_eq!(mode_of(text.as_bytes()), mode, "{text}");
+        }
+    }
+
+    #[test]
+    fn scripts_stay_short() {
+        let targets: Vec<PathBuf> =
+            (0..100).map(|number| format!("/{}{number}", "x".repeat(2_000)).into()).collect();
+        let all = batches(&targets);
+        assert!(all.len() > 1 && all.concat() == targets);
+        assert!(batches(&[]).is_empty());
+        let long = [PathBuf::from("x".repeat(100_000))];
+        assert_eq!(batches(&long), [&long[..]]);
+    }
+}

@@ -1,0 +1,179 @@
+//! Where, in what comes back, a script begins and ends. What a login says before that is nobody's output.
+
+use memchr::memmem;
+use ring::rand::{SecureRandom, SystemRandom};
+
+use super::DIAGNOSIS_BYTES;
+
+/// A word that occurs in no output by chance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Marker(String);
+
+impl Marker {
+    pub(crate) fn new() -> Self {
+        let mut bytes = [0_u8; 16];
+        if SystemRandom::new().fill(&mut bytes).is_err() {
+            tracing::warn!("the system gives no randomness");
+        }
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self(format!("oarlock-{hex}"))
+    }
+
+    /// Plain: it needs no quotes.
+    pub(crate) fn word(&self) -> &str {
+        &self.0
+    }
+}
+
+/// How far a script has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing of it has been heard.
+    Before,
+    /// What comes is its output.
+    Open,
+    /// It ended with this code.
+    Ended(i32),
+}
+
+/// Lets through what stands between the markers of one script.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    /// What every message of the script begins with.
+    start: Vec<u8>,
+    state: State,
+    /// What may be the beginning of a message.
+    held: Vec<u8>,
+    /// What was said before it began.
+    noise: Vec<u8>,
+    /// It said that it cannot begin, and why.
+    refusal: Option<String>,
+}
+
+impl Gate {
+    pub(crate) fn new(marker: &Marker) -> Self {
+        let start = format!("{}:", marker.word()).into_bytes();
+        let (held, noise) = (Vec::new(), Vec::new());
+        Self { start, state: State::Before, held, noise, refusal: None }
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.state != State::Before
+    }
+
+    /// `None` until it has ended.
+    pub(crate) fn code(&self) -> Option<i32> {
+        match self.state {
+            State::Ended(code) => Some(code),
+            State::Before | State::Open => None,
+        }
+    }
+
+    pub(crate) fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
+    }
+
+    /// What was said instead of beginning.
+    pub(crate) fn noise(&self) -> &[u8] {
+        &self.noise
+    }
+
+    /// The part of these bytes, and of those held back before, that is output.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut passed = Vec::new();
+        self.held.extend_from_slice(bytes);
+        loop {
+            match memmem::find(&self.held, &self.start) {
+                Some(at) => {
+                    self.pass(at, &mut passed);
+                    let Some(end) = memchr::memchr(b'\n', &self.held) else { return passed };
+                    let message: Vec<u8> = self.held.drain(..=end).collect();
+                    self.obey(&message[self.start.len()..end]);
+                }
+                None => {
+                    let keep = self.start.len().min(self.held.len() + 1) - 1;
+                    let keep = (0..=keep).rev().find(|keep| self.held.ends_with(&self.start[..*keep]));
+                    self.pass(self.held.len() - keep.unwrap_or(0), &mut passed);
+                    return passed;
+                }
+            }
+        }
+    }
+
+    /// Nothing more will come: what was held back is what it is.
+    pub(crate) fn finish(&mut self) -> Vec<u8> {
+        let mut passed = Vec::new();
+        self.pass(self.held.len(), &mut passed);
+        passed
+    }
+
+    fn pass(&mut self, count: usize, passed: &mut Vec<u8>) {
+        let bytes = self.held.drain(..count);
+        match self.state {
+            State::Before => {
+                self.noise.extend(bytes);
+                let surplus = self.noise.len().saturating_sub(DIAGNOSIS_BYTES);
+                self.noise.drain(..surplus);
+            }
+            State::Open => passed.extend(bytes),
+            State::Ended(_) => drop(bytes),
+        }
+    }
+
+    fn obey(&mut self, message: &[u8]) {
+        let message = String::from_utf8_lossy(message);
+        match (self.state, message.split_once(' ')) {
+            (State::Before, None) if message == "begin" => self.state = State::Open,
+            (State::Before, _) => self.refusal = Some(message.into_owned()),
+            (State::Open, Some(("end", code))) => self.state = State::Ended(code.parse().unwrap_or(-1)),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(pieces: &[&str], expected: &str, code: Option<i32>) {
+        let marker = Marker::new();
+        let whole: Vec<String> = pieces.iter().map(|piece| piece.replace("M", marker.word())).collect();
+        // However it is cut.
+        let bytes = whole.concat().into_bytes();
+        for size in [1, 2, 7, 41, bytes.len().max(1)] {
+            let mut gate = Gate::new(&marker);
+            let mut passed: Vec<u8> = bytes.chunks(size).flat_map(|chunk| gate.push(chunk)).collect();
+            passed.extend(gate.finish());
+            let expected = expected.replace("M", marker.word());
+            assert_eq!(String::from_utf8_lossy(&passed), expected, "in pieces of {size}");
+            assert_eq!(gate.code(), code);
+        }
+    }
+
+    #[test]
+    fn output_is_what_stands_between_the_markers() {
+        check(&["M:begin\n", "out", "M:end 3\n"], "out", Some(3));
+        check(&["Welcome!\nM:begin\n", "a\nb\n", "M:end 0\nlate"], "a\nb\n", Some(0));
+        check(
+            &["no newlineM:begin\n", "oarlock-", "oarlock-x M M", "M:end 1\n"],
+            "oarlock-oarlock-x M M",
+            Some(1),
+        );
+        check(&["M:begin\n", "cut off M:en"], "cut off M:en", None);
+        check(&["never"], "", None);
+    }
+
+    #[test]
+    fn why_it_did_not_begin_is_kept_within_bounds() {
+        let marker = Marker::new();
+        let mut gate = Gate::new(&marker);
+        gate.push(&[b'x'; 10_000]);
+        gate.push(b"the last words\n");
+        gate.finish();
+        assert!(!gate.has_begun() && gate.noise().len() <= DIAGNOSIS_BYTES);
+        assert!(gate.noise().ends_with(b"the last words\n"));
+        let mut gate = Gate::new(&marker);
+        gate.push(format!("{}:folder\n", marker.word()).as_bytes());
+        assert_eq!((gate.refusal(), gate.has_begun()), (Some("folder"), false));
+    }
+}

@@ -1,0 +1,128 @@
+//! A question to another environment that is answered by a script there, which only looks.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sandbox::{HeadTail, Io, OutputStream, Process};
+
+use super::{DIAGNOSIS_BYTES, Elsewhere, Errand, Task, quoted};
+use crate::orchestrate::{Blocked, Go, Outlet, start};
+use crate::{ToolCx, ToolError};
+
+/// Longer than this nobody waits.
+const LIMIT: Duration = Duration::from_secs(300);
+/// Finds where a path leads.
+const FIND: &str = include_str!("find.sh");
+
+/// What a script said.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) code: i32,
+    /// The beginning of its errors.
+    complaint: String,
+}
+
+/// Runs a script that reads nothing. Dropping the future stops it.
+pub(crate) async fn query(
+    cx: &ToolCx,
+    place: &Elsewhere,
+    script: &str,
+    most: usize,
+) -> Result<Answer, ToolError> {
+    let argv = ["sh", "-c", script].map(str::to_owned);
+    // Names are bytes, and sorted as such.
+    let env = [("LC_ALL".to_owned(), "C".to_owned())];
+    let task = Task { argv: &argv, cwd: Path::new("/"), env: &env, reads: false };
+    let order = place.order(&cx.bench().options().env);
+    let errand =
+        order.and_then(|order| Errand::new(place.clone(), order, &task)).map_err(ToolError::Failed)?;
+    let (process, outlet) = start(Go::There(Box::new(errand)), Io::Null).await.map_err(failed)?;
+    tokio::time::timeout(LIMIT, read(&process, outlet, place, most)).await.unwrap_or_else(|_| {
+        let seconds = LIMIT.as_secs();
+        Err(ToolError::Failed(place.lost(format_args!("it did not answer within {seconds} seconds"))))
+    })
+}
+
+async fn read(
+    process: &Process,
+    mut outlet: Outlet,
+    place: &Elsewhere,
+    most: usize,
+) -> Result<Answer, ToolError> {
+    let (mut bytes, mut complaint) = (Vec::new(), HeadTail::new(DIAGNOSIS_BYTES));
+    while let Some(chunk) = outlet.next().await {
+        match chunk.stream {
+            OutputStream::Stderr => complaint.push(&chunk.bytes),
+            OutputStream::Stdout => bytes.extend_from_slice(&chunk.bytes),
+        }
+        if bytes.len() > most {
+            return Err(ToolError::Failed(format!("environment `{}` answers without end", place.id())));
+        }
+    }
+    let end = outlet.end(process.wait().await);
+    match end.lost {
+        Some(lost) => Err(ToolError::Failed(lost)),
+        None => Ok(Answer { bytes, code: end.code, complaint: complaint.excerpt().head }),
+    }
+}
+
+fn failed(blocked: Blocked) -> ToolError {
+    match blocked {
+        Blocked::Forbidden(text) | Blocked::Failed(text) => ToolError::Failed(text),
+        Blocked::Declined => ToolError::Refused(String::new()),
+    }
+}
+
+/// What a script said of the file or folder it was asked about.
+#[derive(Debug)]
+pub(crate) struct Looked {
+    /// Without links.
+    pub(crate) real: PathBuf,
+    pub(crate) rest: Vec<u8>,
+}
+
+/// Looks at one path there. The script finds it in `real`, and says it before anything else.
+pub(crate) async fn look_there(
+    cx: &ToolCx,
+    place: &Elsewhere,
+    given: &str,
+    script: &str,
+    most: usize,
+) -> Result<Looked, ToolError> {
+    let path = crate::sight::absolute(cx.cwd(), given)?;
+    let roots = crate::sight::readable_roots(cx);
+    let only = if roots.is_some() { "yes" } else { "" };
+    let roots: Vec<String> =
+        roots.unwrap_or_default().iter().map(|root| quoted(&root.to_string_lossy())).collect();
+    let (word, roots) = (quoted(&path.to_string_lossy()), roots.join(" "));
+    let whole = format!("path={word} only={only}\nset -- {roots}\n{FIND}{script}");
+    let answer = query(cx, place, &whole, most).await?;
+    let path = path.display();
+    let fail = |text: String| Err(ToolError::Failed(text));
+    match answer.code {
+        0 => {}
+        40 => return fail(format!("{path} does not exist")),
+        41 => return fail(format!("{path} is a folder, not a file")),
+        42 => return fail(format!("{path} is not a regular file")),
+        43 => return fail(format!("{path} cannot be read: permission denied")),
+        44 => return Err(ToolError::Refused(format!("{path} is not among what you may read"))),
+        45 => return fail(format!("{path} cannot be read: not a directory")),
+        46 => return fail(format!("{path} cannot be read: a link leads nowhere")),
+        47 => return fail(format!("{path} is not a text file")),
+        code => {
+            let said = answer.complaint.trim();
+            return fail(format!("{path} cannot be read: the script there ended with code {code}: {said}"));
+        }
+    }
+    let Some(end) = memchr::memchr(0, &answer.bytes) else {
+        return fail(format!("{path} cannot be read: environment `{}` gave no answer", place.id()));
+    };
+    let real = path_of(&answer.bytes[..end]);
+    Ok(Looked { real, rest: answer.bytes[end + 1..].to_vec() })
+}
+
+pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
+}

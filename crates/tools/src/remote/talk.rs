@@ -1,0 +1,107 @@
+//! A conversation with a script in another environment: it says when it is ready for what, and only then it is sent.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use memchr::memmem;
+use sandbox::{HeadTail, Io, Output, OutputStream, Process};
+
+use super::{DIAGNOSIS_BYTES, Elsewhere, Marker, START_LIMIT};
+use crate::orchestrate::why;
+
+/// How long a script may say nothing once it has begun.
+const SILENCE: Duration = Duration::from_secs(300);
+
+#[derive(Debug)]
+pub(crate) struct Talk {
+    place: Elsewhere,
+    process: Process,
+    output: Output,
+    /// What every message begins with.
+    start: Vec<u8>,
+    buffer: Vec<u8>,
+    messages: VecDeque<String>,
+    complaint: HeadTail,
+}
+
+impl Talk {
+    /// The script must say `begin` first. The error is a sentence that names the environment.
+    pub(crate) async fn open(
+        place: &Elsewhere,
+        env: &BTreeMap<String, String>,
+        marker: &Marker,
+        script: &str,
+    ) -> Result<Self, String> {
+        let spawned = Process::spawn(place.order(env)?, Io::Pipe).await;
+        let (process, output) = spawned.map_err(|error| place.unreachable(why(&error)))?;
+        let mut talk = Self {
+            place: place.clone(),
+            process: process.clone(),
+            output,
+            start: format!("{}:", marker.word()).into_bytes(),
+            buffer: Vec::new(),
+            messages: VecDeque::new(),
+            complaint: HeadTail::new(DIAGNOSIS_BYTES),
+        };
+        let begin = async { tokio::join!(process.write(script.as_bytes()), talk.message()).1 };
+        match tokio::time::timeout(START_LIMIT, begin).await {
+            Ok(Some(message)) if message == "begin" => Ok(talk),
+            Ok(Some(message)) => Err(place.unreachable(format_args!("it answered `{message}`"))),
+            Ok(None) => {
+                let code = process.wait().await.code;
+                let said = talk.complaint.excerpt().head;
+                Err(place.unreachable(format_args!("its client ended with code {code}: {}", said.trim())))
+            }
+            Err(_) => {
+                let seconds = START_LIMIT.as_secs();
+                Err(place.unreachable(format_args!("it did not answer within {seconds} seconds")))
+            }
+        }
+    }
+
+    /// What it says next. The error is a sentence that names the environment.
+    pub(crate) async fn hear(&mut self) -> Result<String, String> {
+        match tokio::time::timeout(SILENCE, self.message()).await {
+            Ok(Some(message)) => Ok(message),
+            Ok(None) => {
+                let code = self.process.wait().await.code;
+                Err(self.place.lost(format_args!("its client ended with code {code}")))
+            }
+            Err(_) => {
+                let seconds = SILENCE.as_secs();
+                Err(self.place.lost(format_args!("it said nothing for {seconds} seconds")))
+            }
+        }
+    }
+
+    /// Sends what it is ready for, and hears what it says to that.
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<String, String> {
+        let process = self.process.clone();
+        // One that ended does not read; that it ended is heard.
+        tokio::join!(process.write(bytes), self.hear()).1
+    }
+
+    /// `None` when it has ended.
+    async fn message(&mut self) -> Option<String> {
+        loop {
+            if let Some(message) = self.messages.pop_front() {
+                return Some(message);
+            }
+            let chunk = self.output.next().await?;
+            if chunk.stream == OutputStream::Stderr {
+                self.complaint.push(&chunk.bytes);
+                continue;
+            }
+            self.buffer.extend_from_slice(&chunk.bytes);
+            while let Some(end) = memchr::memchr(b'\n', &self.buffer) {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+                let line = &line[..end];
+                // What a login says stands before it, if anywhere.
+                let message = memmem::find(line, &self.start).map(|at| &line[at + self.start.len()..]);
+                self.messages.extend(message.map(|message| String::from_utf8_lossy(message).into_owned()));
+            }
+            let surplus = self.buffer.len().saturating_sub(DIAGNOSIS_BYTES);
+            self.buffer.drain(..surplus);
+        }
+    }
+}
