@@ -2,6 +2,7 @@
 
 mod app_server;
 mod completions;
+mod debug;
 mod demo;
 mod doctor;
 mod exec;
@@ -10,6 +11,7 @@ mod generate;
 mod logging;
 mod offline_model;
 mod policy_check;
+mod responses_bridge;
 mod sandbox_run;
 mod session;
 mod terminal;
@@ -45,6 +47,7 @@ Examples:
   oarlock exec resume --last \"now fix it\"        go on with the last thread of this folder
   oarlock threads                                what there is to go on with
   oarlock doctor                                 what is set up, and what to do about the rest
+  oarlock debug prompt                           what the model would be told next
   oarlock policy check -- git push               would that run, and which rule says so?
   oarlock sandbox -- ls /                        run a command of your own in the sandbox
   oarlock app-server                             serve an editor or another client on standard input and output
@@ -71,6 +74,8 @@ enum Command {
     Sandbox(Box<sandbox_run::Options>),
     /// Ask the rules about a command.
     Policy(policy_check::Options),
+    /// Look at what the model is told.
+    Debug(debug::Options),
     /// Check what is set up, and say what to do about the rest.
     Doctor(doctor::Options),
     /// Print what makes a shell complete this program's commands.
@@ -81,6 +86,9 @@ enum Command {
     /// The offline model is a small deterministic test double inside this binary. It needs no key and no network, and
     /// its answers say what it is.
     OfflineModel(offline_model::Options),
+    /// Lend a model provider to a runtime without giving it the key.
+    #[command(after_help = responses_bridge::EXAMPLES)]
+    ResponsesBridge(responses_bridge::Options),
 }
 
 const EXEC_EXAMPLES: &str = "\
@@ -135,9 +143,15 @@ fn main() -> ExitCode {
         Command::Demo(options) => exit(demo::run(&options), 1),
         Command::Sandbox(options) => sandbox_run::run(*options, flags),
         Command::Policy(options) => exit(policy_check::run(options, flags), 1),
+        Command::Debug(options) => exit(debug::run(options, flags), 1),
         Command::Doctor(options) => exit(doctor::run(options, flags), 1),
         Command::Completions(options) => exit(completions::run::<Cli>(&options), 1),
         Command::OfflineModel(options) => exit(offline_model::run(&options).map(|()| ExitCode::SUCCESS), 1),
+        Command::ResponsesBridge(options) => {
+            seal();
+            logging::init(LevelFilter::WARN);
+            exit(responses_bridge::run(&options).map(|()| ExitCode::SUCCESS), 1)
+        }
     }
 }
 

@@ -60,6 +60,15 @@ impl Endpoint {
         host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
     }
 
+    /// The URL with more at the end of its path.
+    pub(crate) fn url_below(&self, rest: &str) -> Option<Uri> {
+        let mut parts = self.url.0.clone().into_parts();
+        let path = format!("{}{rest}", self.url.0.path());
+        let path = with_query(&path, self.url.0.query().map(str::to_owned).into_iter());
+        parts.path_and_query = Some(path.parse().ok()?);
+        Uri::from_parts(parts).ok()
+    }
+
     pub(crate) fn is_encrypted(&self) -> bool {
         self.url.0.scheme() == Some(&Scheme::HTTPS)
     }
@@ -220,6 +229,15 @@ mod tests {
             "https://host/v1/responses?key=a%20b&api%20version=2024%26x",
             "https://host/v1/responses?key=***&api%20version=***",
         );
+    }
+
+    #[test]
+    fn what_goes_below_the_path_goes_before_the_query() {
+        let below = |url, rest| endpoint(url, |_| {}).unwrap().url_below(rest).map(|url| url.to_string());
+        assert_eq!(below("https://host/v1", ""), Some("https://host/v1/responses".to_owned()));
+        let expected = "https://host/v1/responses/compact?key=a%20b";
+        assert_eq!(below("https://host/v1?key=a%20b", "/compact"), Some(expected.to_owned()));
+        assert_eq!(below("https://host", " x"), None);
     }
 
     #[track_caller]

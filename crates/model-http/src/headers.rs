@@ -53,13 +53,8 @@ mod tests {
     use super::*;
 
     fn metadata(purpose: Purpose, turn_state: Option<&str>) -> Metadata {
-        Metadata {
-            thread_id: "thread-1".into(),
-            turn_id: "turn-1".into(),
-            purpose,
-            sandbox: "none",
-            turn_state: turn_state.map(str::to_owned),
-        }
+        let turn_state = turn_state.map(str::to_owned);
+        Metadata { purpose, turn_state, ..Metadata::first("thread-1".into(), "turn-1".into()) }
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod headers;
 mod offline;
 mod options;
 mod rate_limits;
+mod relay;
 mod retry;
 mod secret;
 mod sse;
@@ -17,6 +18,7 @@ mod unavailable;
 
 pub use offline::{Asked, Leftover, OfflineModel, Outcome, Reply, Responder, Script, ScriptError, serve};
 pub use options::{ClientOptions, Provider, ProviderError};
+pub use relay::Relay;
 pub use secret::Secret;
 pub use transport::HttpTransport;
 pub use unavailable::UnavailableTransport;

@@ -78,12 +78,15 @@ impl Demo {
         let mut session = self.session();
         let opened = session
             .runtime
-            .start_thread(ThreadStartParams {
-                cwd: Some(self.place.workspace.to_string_lossy().into_owned()),
-                approval_policy: Some(AskForApproval::Never),
-                sandbox: Some(SandboxMode::WorkspaceWrite),
-                ..ThreadStartParams::default()
-            })
+            .start_thread(
+                ThreadStartParams {
+                    cwd: Some(self.place.workspace.to_string_lossy().into_owned()),
+                    approval_policy: Some(AskForApproval::Never),
+                    sandbox: Some(SandboxMode::WorkspaceWrite),
+                    ..ThreadStartParams::default()
+                },
+                None,
+            )
             .await?;
         let prompt = prompt(self.level.runs_commands());
         let view = View::new(io::stdout(), self.paint, false).within(&self.place.workspace);

@@ -108,7 +108,7 @@ pub(crate) struct ExecOptions {
     pub(crate) thread_source: Option<String>,
     /// Means nothing here; clients pass it.
     #[arg(long, value_name = "NAME", hide = true, num_args = 0..=1)]
-    cyber_access_program: Option<Option<String>>,
+    pub(crate) cyber_access_program: Option<Option<String>>,
     #[command(flatten)]
     pub(crate) flags: Flags,
 }

@@ -22,14 +22,13 @@ use tracing_subscriber::filter::LevelFilter;
 use self::args::Job;
 use self::event::Event;
 use self::mapper::Mapper;
-use self::plan::Plan;
 use self::resume::Found;
 use crate::flags::Flags;
 use crate::session::{Ending, Output, Request, Session};
 use crate::terminal::{Heading, Paint, View, clean};
 
-pub(crate) use self::args::{ExecArgs, Sandbox};
-pub(crate) use self::plan::{folder, is_in_repository};
+pub(crate) use self::args::{ExecArgs, ExecOptions, Sandbox};
+pub(crate) use self::plan::{Plan, folder, is_in_repository};
 pub(crate) use self::resume::STARTED_BY_USERS;
 
 pub(crate) fn run(args: ExecArgs, root: Flags) -> Result<ExitCode> {
@@ -70,10 +69,10 @@ async fn drive(plan: &Plan, job: &Job, prompt: &str) -> Result<Ending> {
 async fn open(session: &Session, plan: &Plan, job: &Job) -> Result<(Opened, Option<String>)> {
     let runtime = &session.runtime;
     match resume::find(runtime, &job.target, &plan.folder.to_string_lossy()).await? {
-        Found::Nothing { note } => Ok((runtime.start_thread(plan.start_params()).await?, note)),
+        Found::Nothing { note } => Ok((runtime.start_thread(plan.start_params(), None).await?, note)),
         // Without a record of what follows the thread itself stays as it is, so a copy goes on.
         Found::Thread(id) if plan.is_ephemeral() => {
-            Ok((runtime.fork_thread(plan.reopen_params(&id)?).await?, None))
+            Ok((runtime.fork_thread(plan.reopen_params(&id)?, None).await?, None))
         }
         Found::Thread(id) => Ok((resume_thread(session, plan, &id).await?, None)),
     }
@@ -85,7 +84,7 @@ async fn resume_thread(session: &Session, plan: &Plan, id: &ThreadId) -> Result<
         drop(told.send(opened));
         Box::pin(async {})
     });
-    session.runtime.resume_thread(plan.reopen_params(id)?, joined).await;
+    session.runtime.resume_thread(plan.reopen_params(id)?, None, joined).await;
     Ok(wait.await.context("the runtime has ended")??)
 }
 

@@ -18,10 +18,10 @@ const MODEL_KEYS: &[&str] = &["model", "model_provider", "model_reasoning_effort
 
 /// All that a run needs.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) loader: Loader,
-    pub(super) catalogue: Catalogue,
-    pub(super) folder: PathBuf,
+pub(crate) struct Plan {
+    pub(crate) loader: Loader,
+    pub(crate) catalogue: Catalogue,
+    pub(crate) folder: PathBuf,
     pub(super) hides_reasoning: bool,
     /// The weaker sandbox is asked for.
     pub(super) landlock_only: bool,
@@ -44,7 +44,7 @@ struct Choices {
 }
 
 impl Plan {
-    pub(super) fn make(options: &ExecOptions) -> Result<Self> {
+    pub(crate) fn make(options: &ExecOptions) -> Result<Self> {
         let folder = folder(options.cd.as_deref())?;
         if !options.skip_git_repo_check && !options.yolo && !is_in_repository(&folder) {
             bail!(
@@ -113,7 +113,7 @@ impl Plan {
     }
 
     /// Nobody is there to be asked, so nothing may ask.
-    pub(super) fn start_params(&self) -> ThreadStartParams {
+    pub(crate) fn start_params(&self) -> ThreadStartParams {
         ThreadStartParams {
             model: self.choices.model.clone(),
             model_provider: self.choices.provider.clone(),
@@ -127,7 +127,7 @@ impl Plan {
     }
 
     /// The same choices for a stored thread, as `thread/resume` and `thread/fork` take them.
-    pub(super) fn reopen_params<T: serde::de::DeserializeOwned>(&self, thread_id: &ThreadId) -> Result<T> {
+    pub(crate) fn reopen_params<T: serde::de::DeserializeOwned>(&self, thread_id: &ThreadId) -> Result<T> {
         let choices = &self.choices;
         let flags = choices.model_flags.iter();
         let config: serde_json::Map<String, Value> =

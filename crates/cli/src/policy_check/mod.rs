@@ -74,7 +74,7 @@ struct CheckOptions {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Approval {
+pub(crate) enum Approval {
     /// Ask about all but what is known to be safe.
     Untrusted,
     /// Ask after the sandbox stopped something.

@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
 mod commands;
+mod debug;
 mod demo;
 mod exec;
 mod failures;

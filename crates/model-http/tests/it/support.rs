@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use model::protocol::ResponseItem;
-use model::{
-    Metadata, ModelFailure, ModelTransport, PreparedRequest, Purpose, RequestBody, StreamEvent, ToolChoice,
-};
+use model::{Metadata, ModelFailure, ModelTransport, PreparedRequest, RequestBody, StreamEvent, ToolChoice};
 use oarlock_model_http::{ClientOptions, HttpTransport, Provider};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -36,13 +34,8 @@ pub(crate) fn prepared(input: Vec<Value>, tools: Vec<Value>) -> PreparedRequest 
         prompt_cache_key: "thread-1".into(),
         text: None,
     };
-    let metadata = Metadata {
-        thread_id: "thread-1".into(),
-        turn_id: "turn-1".into(),
-        purpose: Purpose::Turn,
-        sandbox: "none",
-        turn_state: Some("state-1".into()),
-    };
+    let turn_state = Some("state-1".into());
+    let metadata = Metadata { turn_state, ..Metadata::first("thread-1".into(), "turn-1".into()) };
     PreparedRequest { body: Arc::new(body), metadata }
 }
 

@@ -1,0 +1,193 @@
+//! Takes requests, sends them on with the key, and hands the answers back as they come in.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::HeaderMap;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use model_http::{Relay, Secret};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::answer::{self, Answer};
+use super::{gate, headers};
+
+/// What the bridge works with.
+#[derive(Debug)]
+pub(crate) struct Bridge {
+    relay: Relay,
+    token: Option<Secret>,
+    max_body_bytes: usize,
+    /// For requests on their way.
+    requests: Arc<Semaphore>,
+    /// For connections, most of which wait for their next request.
+    connections: Arc<Semaphore>,
+}
+
+const CONNECTIONS_PER_REQUEST: usize = 4;
+/// For the head of a request, and for the silence before it.
+const HEAD_PATIENCE: Duration = Duration::from_secs(30);
+const BODY_PATIENCE: Duration = Duration::from_secs(120);
+/// Error answers are short.
+const MAX_ERROR_BYTES: usize = 1 << 20;
+const ERROR_PATIENCE: Duration = Duration::from_secs(30);
+/// When the system has no room for one more connection.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Bridge {
+    pub(crate) fn new(
+        relay: Relay,
+        token: Option<Secret>,
+        max_body_bytes: usize,
+        max_requests: usize,
+    ) -> Self {
+        Self {
+            relay,
+            token,
+            max_body_bytes,
+            requests: Arc::new(Semaphore::new(max_requests)),
+            connections: Arc::new(Semaphore::new(max_requests * CONNECTIONS_PER_REQUEST)),
+        }
+    }
+}
+
+/// Until `stop`; what is under way then is cut off.
+pub(crate) async fn serve(listener: TcpListener, bridge: Arc<Bridge>, stop: impl Future<Output = ()>) {
+    let mut connections = JoinSet::new();
+    tokio::pin!(stop);
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            Some(_) = connections.join_next() => {}
+            accepted = accept(&listener, &bridge.connections) => match accepted {
+                Ok((stream, room)) => {
+                    connections.spawn(converse(stream, room, Arc::clone(&bridge)));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be taken");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            },
+        }
+    }
+    connections.shutdown().await;
+}
+
+async fn accept(
+    listener: &TcpListener,
+    room: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let permit = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, _) = listener.accept().await?;
+    // Events are small and wanted at once.
+    stream.set_nodelay(true)?;
+    Ok((stream, permit))
+}
+
+/// One connection. A client that hangs up ends this, and with it the request to the provider.
+async fn converse(stream: TcpStream, _room: OwnedSemaphorePermit, bridge: Arc<Bridge>) {
+    let service = service_fn(move |request| {
+        let bridge = Arc::clone(&bridge);
+        async move { Ok::<_, Infallible>(bridge.answer(request).await) }
+    });
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
+    if let Err(error) = http.serve_connection(TokioIo::new(stream), service).await {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+impl Bridge {
+    async fn answer(&self, request: Request<Incoming>) -> Answer {
+        let (head, body) = request.into_parts();
+        let route = match gate::admit(&head, self.token.as_ref()) {
+            Ok(route) => route,
+            Err(refusal) => {
+                tracing::info!(?refusal, "a request was refused");
+                return answer::error(StatusCode::FORBIDDEN, "refused", refusal.message());
+            }
+        };
+        let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() else {
+            let message = "the bridge has as many requests under way as it may; try again";
+            return answer::error(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
+        };
+        let body = match self.read(body).await {
+            Ok(body) => body,
+            Err(answer) => return answer,
+        };
+        tracing::debug!(?route, bytes = body.len(), "a request goes on");
+        match self.relay.post(route.rest(), headers::of_request(&head.headers), body).await {
+            Ok(response) => self.hand_back(response, permit).await,
+            Err(problem) => {
+                tracing::warn!(problem, upstream = self.relay.shown_url(), "the provider cannot be reached");
+                let message = "the bridge cannot reach the model provider; its own log says why";
+                answer::error(StatusCode::BAD_GATEWAY, "upstream_unreachable", message)
+            }
+        }
+    }
+
+    /// The whole body, so that the provider never sees half a request.
+    async fn read(&self, body: Incoming) -> Result<Bytes, Answer> {
+        let too_large = || {
+            let message = format!("the request is larger than {} bytes", self.max_body_bytes);
+            answer::error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &message)
+        };
+        if body.size_hint().lower() > self.max_body_bytes as u64 {
+            return Err(too_large());
+        }
+        match timeout(BODY_PATIENCE, Limited::new(body, self.max_body_bytes).collect()).await {
+            Ok(Ok(body)) => Ok(body.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+            Ok(Err(_)) => Err(answer::error(StatusCode::BAD_REQUEST, "broken_off", "the request broke off")),
+            Err(_) => {
+                Err(answer::error(StatusCode::REQUEST_TIMEOUT, "too_slow", "the request came in too slowly"))
+            }
+        }
+    }
+
+    async fn hand_back(&self, response: Response<Incoming>, permit: OwnedSemaphorePermit) -> Answer {
+        let (head, body) = response.into_parts();
+        tracing::debug!(status = head.status.as_u16(), "the provider answers");
+        let headers = headers::of_answer(&head.headers);
+        if !head.status.is_success() {
+            return self.hand_back_error(head.status, headers, body).await;
+        }
+        // Every piece goes out as it came in; the place is free again when the last one has.
+        let body = body.map_frame(move |frame| {
+            let _held = &permit;
+            frame
+        });
+        finished(head.status, headers, Response::new(body.boxed_unsync()))
+    }
+
+    /// An error may quote the key that it refuses; otherwise its bytes are handed back as they are.
+    async fn hand_back_error(&self, status: StatusCode, headers: HeaderMap, body: Incoming) -> Answer {
+        let body = match timeout(ERROR_PATIENCE, Limited::new(body, MAX_ERROR_BYTES).collect()).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(_)) | Err(_) => {
+                let message = format!("the provider answered {status} and its reasons broke off");
+                return answer::error(StatusCode::BAD_GATEWAY, "upstream_broken", &message);
+            }
+        };
+        let body = match String::from_utf8(body.to_vec()) {
+            Ok(text) => Bytes::from(self.relay.clean(text)),
+            Err(_) => body,
+        };
+        finished(status, headers, Response::new(answer::whole(body)))
+    }
+}
+
+fn finished(status: StatusCode, headers: HeaderMap, mut answer: Answer) -> Answer {
+    *answer.status_mut() = status;
+    *answer.headers_mut() = headers;
+    answer
+}
