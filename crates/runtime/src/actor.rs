@@ -7,15 +7,17 @@ use engine::{Effect, Input, Refusal, Step, ThreadSeed, UserText};
 use journal::{JournalError, ThreadRow};
 use model::ModelTransport;
 use protocol::{
-    ItemId, RolloutRecord, ServerNotification, ThreadMetadataChange, ThreadStatus,
+    ItemId, PendingOperation, RolloutRecord, ServerNotification, ThreadMetadataChange, ThreadStatus,
     ThreadStatusChangedNotification, TurnId,
 };
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tools::Bench;
 
 use crate::error::RuntimeError;
 use crate::handle::{Answer, Command, Snapshot, ThreadHandle, TurnOptions};
 use crate::ids::IdMaker;
+use crate::put_away::until;
 use crate::record::Recorder;
 use crate::services::{Services, ThreadPlan};
 use crate::settings::ThreadSettings;
@@ -36,7 +38,10 @@ pub(crate) struct Actor {
     pub(crate) tasks: Tasks,
     pub(crate) bench: Arc<Bench>,
     recovered: Vec<RolloutRecord>,
-    pub(crate) raw_events: bool,
+    /// What stays the same when the thread is read back from its record.
+    pub(crate) template: Box<ThreadSeed>,
+    /// Who waits for the turn to be put away, and until when at most.
+    pub(crate) suspending: Option<(Instant, Mutex<Answer<Vec<PendingOperation>>>)>,
     /// What the thread began with, until there is a journal to read it from.
     pub(crate) seed: Option<Box<ThreadSeed>>,
     /// The engine remembers something the disk refused.
@@ -51,22 +56,28 @@ impl Actor {
     pub(crate) fn spawn(services: Services, plan: ThreadPlan) -> ThreadHandle {
         let (commands, inbox) = mpsc::channel(WAITING_COMMANDS);
         let (tasks, finished) = Tasks::new();
-        let recorder = match (plan.ephemeral, plan.journal) {
-            (true, _) => Recorder::Ephemeral,
-            (false, Some(journal)) => Recorder::Open(journal),
-            (false, None) => Recorder::Waiting { store: services.store.clone(), meta: Box::new(plan.meta) },
+        let recorder = match (plan.host_record, plan.ephemeral, plan.journal) {
+            (Some(record), ..) => Recorder::Host(record),
+            (None, true, _) => Recorder::Ephemeral,
+            (None, false, Some(journal)) => Recorder::Open(journal),
+            (None, false, None) => {
+                Recorder::Waiting { store: services.store.clone(), meta: Box::new(plan.meta) }
+            }
         };
-        let seed = (!matches!(recorder, Recorder::Open(_))).then(|| Box::new(plan.seed.clone()));
-        let raw_events = plan.seed.raw_events;
-        let thread = engine::Thread::new(plan.seed);
-        let (status, watched) = watch::channel(thread.status());
-        let handle = ThreadHandle { id: thread.id().clone(), commands, status: watched };
+        let is_readable = matches!(recorder, Recorder::Open(_) | Recorder::Host(_));
+        let template = plan.seed.without_past();
+        let seed = (!is_readable).then(|| Box::new(plan.seed.clone()));
+        let (past, template) = (plan.seed, Box::new(template));
+        // No turn runs in a thread that was just opened.
+        let (status, watched) = watch::channel(ThreadStatus::Idle);
+        let handle = ThreadHandle { id: past.id.clone(), commands, status: watched };
         let audience = services.audience.clone();
         let thread_id = handle.id.clone();
         let broken = status.clone();
-        let actor = Self {
+        let actor = move || Self {
             services,
-            thread,
+            // Of a long past this takes a while, which whoever opened the thread need not wait for.
+            thread: engine::Thread::new(past),
             recorder,
             settings: plan.settings,
             turn_service_tier: None,
@@ -75,7 +86,8 @@ impl Actor {
             recovered: plan.recovered,
             tasks,
             seed,
-            raw_events,
+            template,
+            suspending: None,
             is_behind: false,
             untold: HashSet::new(),
             finished,
@@ -83,7 +95,7 @@ impl Actor {
         };
         tokio::spawn(async move {
             // A panic in one thread's work marks that thread and nothing else.
-            if tokio::spawn(actor.run(inbox)).await.is_err() {
+            if tokio::spawn(async move { actor().run(inbox).await }).await.is_err() {
                 let status = ThreadStatus::SystemError;
                 broken.send_replace(status.clone());
                 let told = ThreadStatusChangedNotification { thread_id: thread_id.clone(), status };
@@ -106,11 +118,16 @@ impl Actor {
                     // Every handle is gone: nobody can ask for anything more.
                     None => break None,
                 },
-                Some(input) = self.finished.recv() => self.feed(input).await,
+                Some(input) = self.finished.recv() => {
+                    self.feed(input).await;
+                    self.suspend_if_pending().await;
+                }
+                () = until(self.suspending.as_ref().map(|(at, _)| *at)) => self.suspend_now().await,
             }
         };
-        // A turn that is cut off says so in the record.
-        self.feed(Input::Interrupt).await;
+        // What waits for a client can be taken up again; any other turn that is cut off says so in the record.
+        let cut_off = if self.thread.is_pending() { Input::Suspend } else { Input::Interrupt };
+        self.feed(cut_off).await;
         self.bench.clear_terminals().await;
         self.finish_items().await;
         self.tasks.stop().await;
@@ -131,6 +148,10 @@ impl Actor {
                 }
                 Some(_) => drop(self.steer(text, answer).await),
             },
+            Command::TakeUp { resolved, texts, answer } => self.take_up(&resolved, texts, answer).await,
+            Command::Suspend { expected, when_pending, limit, answer } => {
+                self.suspend(&expected, when_pending, limit, answer).await;
+            }
             Command::Interrupt { expected, answer } => self.interrupt(expected, answer).await,
             Command::Compact(turn_id, answer) => self.compact(turn_id, answer).await,
             Command::Rollback { num_turns, turn_id, answer } => {
@@ -246,15 +267,21 @@ impl Actor {
 
     async fn look(&mut self, with_turns: bool) -> Result<Snapshot, RuntimeError> {
         let row = self.recorder.row();
-        let turns = match (&row, with_turns) {
-            (Some(_), true) => self.read_turns().await?,
-            _ => Vec::new(),
-        };
-        Ok(Snapshot { settings: self.settings.clone(), status: self.thread.status(), row, turns })
+        let is_readable = row.is_some() || self.recorder.next_ordinal().is_some();
+        let (turns, unheard) =
+            if with_turns && is_readable { self.read_turns().await? } else { (Vec::new(), Vec::new()) };
+        let (settings, status) = (self.settings.clone(), self.thread.status());
+        let next_ordinal = self.recorder.next_ordinal();
+        Ok(Snapshot { settings, status, row, turns, next_ordinal, unheard })
     }
 
     /// Feeds a command and answers it: when it is durable, or with why not. Says whether it was accepted.
-    async fn submit<T: Send + 'static>(&mut self, input: Input, outcome: T, answer: Answer<T>) -> bool {
+    pub(crate) async fn submit<T: Send + 'static>(
+        &mut self,
+        input: Input,
+        outcome: T,
+        answer: Answer<T>,
+    ) -> bool {
         if let Err(error) = self.catch_up().await {
             answer.give(Err(error.into()));
             return false;

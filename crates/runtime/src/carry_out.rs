@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use engine::{Effect, Input, Stamp, ThreadSeed};
 use journal::{History, JournalError};
-use protocol::{ItemId, RolloutRecord, ServerNotification, Turn, TurnStatus};
+use protocol::{ItemId, RolloutRecord, ServerNotification, Turn, TurnStatus, UserInput};
 
 use crate::actor::Actor;
+use crate::open_host::unheard;
 use crate::record::Recorder;
 use crate::tools::ToolJob;
+
+/// Something the user said, by the item it is shown as.
+type Unheard = (ItemId, Vec<UserInput>);
 
 /// Called once what the caller asked for is durable, before anybody else hears of it.
 pub(crate) type Acknowledge = Box<dyn FnOnce() + Send>;
@@ -67,7 +71,8 @@ impl Actor {
         let mut records: Vec<RolloutRecord> = Vec::new();
         while let Some(effect) = queue.pop_front() {
             match effect {
-                Effect::Record(record) => {
+                Effect::Record(mut record) => {
+                    self.settings.host.note(&mut record);
                     records.push(*record);
                     continue;
                 }
@@ -182,13 +187,14 @@ impl Actor {
     async fn read_back(&mut self) -> Result<ThreadSeed, JournalError> {
         let history = self.read_record().await?;
         let (history, usage, context) = (history.model, history.token_usage, history.told_context);
-        let id = self.thread.id().clone();
-        Ok(ThreadSeed { id, history, usage, context, raw_events: self.raw_events })
+        Ok(ThreadSeed { history, usage, context, ..(*self.template).clone() })
     }
 
     /// What clients see of the thread so far. Only the turn that runs has not ended.
-    pub(crate) async fn read_turns(&mut self) -> Result<Vec<Turn>, JournalError> {
-        let mut turns = self.read_record().await?.turns;
+    pub(crate) async fn read_turns(&mut self) -> Result<(Vec<Turn>, Vec<Unheard>), JournalError> {
+        let history = self.read_record().await?;
+        let unheard = if self.thread.active_turn().is_none() { unheard(&history) } else { Vec::new() };
+        let mut turns = history.turns;
         if let (Some(active), Some(last)) = (self.thread.active_turn(), turns.last_mut())
             && last.id == *active
         {
@@ -196,10 +202,13 @@ impl Actor {
             last.completed_at = None;
             last.duration_ms = None;
         }
-        Ok(turns)
+        Ok((turns, unheard))
     }
 
-    async fn read_record(&self) -> Result<History, JournalError> {
+    pub(crate) async fn read_record(&self) -> Result<History, JournalError> {
+        if let Some(history) = self.recorder.read() {
+            return Ok(history);
+        }
         let (store, id) = (self.services.store.clone(), self.thread.id().clone());
         let read = tokio::task::spawn_blocking(move || store.read(&id)).await;
         // The task can only fail by a panic, and then there is nothing to go on from.

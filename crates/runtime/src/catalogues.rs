@@ -2,9 +2,9 @@
 
 use config::{FEATURES, LoadRequest};
 use protocol::{
-    ConfigReadParams, ConfigReadResponse, ConfigRequirementsReadResponse, ExperimentalFeatureListParams,
-    ExperimentalFeatureListResponse, ModelListParams, ModelListResponse, SkillsListEntry, SkillsListParams,
-    SkillsListResponse,
+    AppsListParams, AppsListResponse, CollaborationModeListResponse, CollaborationModeMask, ConfigReadParams,
+    ConfigReadResponse, ConfigRequirementsReadResponse, ExperimentalFeatureListParams,
+    ExperimentalFeatureListResponse, ModeKind, ModelListParams, ModelListResponse, ReasoningEffort,
 };
 
 use crate::error::RuntimeError;
@@ -15,6 +15,29 @@ impl Runtime {
         let hidden = params.include_hidden.unwrap_or(false);
         let page = self.inner.catalogue.page(params.cursor.as_deref(), params.limit, hidden);
         page.map_err(|error| RuntimeError::Cursor(error.to_string()))
+    }
+
+    /// The modes a client can offer. `Default` comes last, as the one to go back to.
+    pub fn list_collaboration_modes(&self) -> CollaborationModeListResponse {
+        let mask = |name: &str, mode, reasoning_effort| CollaborationModeMask {
+            name: name.to_owned(),
+            mode: Some(mode),
+            model: None,
+            reasoning_effort,
+        };
+        let plan = mask("Plan", ModeKind::Plan, Some(ReasoningEffort::Medium));
+        CollaborationModeListResponse { data: vec![plan, mask("Default", ModeKind::Default, None)] }
+    }
+
+    /// Apps come with a ChatGPT login, which this program does not offer, so there are none.
+    pub fn list_apps(&self, params: &AppsListParams) -> Result<AppsListResponse, RuntimeError> {
+        if let Some(id) = &params.thread_id {
+            self.thread(id)?;
+        }
+        match &params.cursor {
+            Some(cursor) => Err(RuntimeError::InvalidCursor(cursor.clone())),
+            None => Ok(AppsListResponse { data: Vec::new(), next_cursor: None }),
+        }
     }
 
     pub fn list_features(
@@ -53,17 +76,5 @@ impl Runtime {
         let loaded = self.inner.loader.load(&LoadRequest::default());
         let config = loaded.map_err(|error| RuntimeError::InvalidConfig(error.to_string()))?;
         Ok(ConfigRequirementsReadResponse { requirements: config.requirements.to_wire() })
-    }
-
-    /// Threads are offered no skills, so no folder has any. Clients ask before they open a thread and may give up
-    /// when they are refused.
-    pub fn list_skills(&self, params: &SkillsListParams) -> SkillsListResponse {
-        let own = || std::env::current_dir().map(|folder| folder.to_string_lossy().into_owned());
-        let folders = match params.cwds.is_empty() {
-            true => own().into_iter().collect(),
-            false => params.cwds.clone(),
-        };
-        let empty = |cwd| SkillsListEntry { cwd, skills: Vec::new(), errors: Vec::new() };
-        SkillsListResponse { data: folders.into_iter().map(empty).collect() }
     }
 }

@@ -5,6 +5,8 @@ use journal::JournalError;
 use protocol::{ThreadId, TurnId};
 
 use crate::command_exec::CommandExecError;
+use crate::delegation::DelegationError;
+use crate::environments::EnvironmentError;
 use crate::images::{InputError, MAX_INPUT_CHARS};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,8 +53,34 @@ pub enum RuntimeError {
     EmptyGitField(&'static str),
     #[error("{0}")]
     DynamicTool(String),
+    #[error("{0}")]
+    BuiltinTool(String),
+    /// A value that cannot be meant.
+    #[error("{field} {problem}")]
+    Field { field: &'static str, problem: String },
+    #[error(
+        "the model provider `{0}` of this thread was a bridge that its host ran, and is not known here; pass modelProvider \
+         to go on with another provider, or config {{\"model_providers\": {{\"{0}\": {{\"name\": …, \"base_url\": …}}}}}} \
+         to go on with a bridge"
+    )]
+    NoBridge(String),
+    #[error("skills/config/write requires exactly one of path or name")]
+    SkillSelector,
+    #[error("skills/list perCwdExtraUserRoots extraUserRoots paths must be absolute: {0}")]
+    RelativeSkillRoot(String),
+    /// The user's settings stay as they were.
+    #[error("the configuration could not be written: {0}")]
+    ConfigWrite(String),
+    /// What another agent left cannot be read or taken over.
+    #[error("{0}")]
+    ExternalAgent(String),
     #[error("Input exceeds the maximum length of {max} characters.")]
     InputTooLarge { max: usize, actual: usize },
+    #[error(
+        "additionalContext key {0:?} cannot be part of a tag; leave out `<`, `>` and control characters, and use at \
+         least one other"
+    )]
+    ContextKey(String),
     #[error("{field} is not supported yet; leave it out")]
     NotSupported { field: &'static str },
     /// By what an administrator requires.
@@ -73,6 +101,11 @@ pub enum RuntimeError {
     Credentials(String),
     #[error("the model provider cannot be used: {0}")]
     Provider(String),
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    /// Between a host and the threads whose work it carries.
+    #[error(transparent)]
+    Delegation(#[from] DelegationError),
     /// A command that a client runs outside any thread.
     #[error(transparent)]
     CommandExec(#[from] CommandExecError),

@@ -61,7 +61,7 @@ impl Runtime {
     ) -> Result<ThreadJournal, RuntimeError> {
         let (store, meta) = (self.store()?, meta.clone());
         let write = move || -> Result<ThreadJournal, JournalError> {
-            let identity = RolloutRecord::SessionMeta { meta: meta.clone() };
+            let identity = RolloutRecord::SessionMeta { meta: Box::new(meta.clone()) };
             let journal = store.create(&meta.thread_id, Batch::one(meta.created_at_ms, &identity)?)?;
             for chunk in records.chunks(CHUNK) {
                 let at_ms = chunk.last().map_or(meta.created_at_ms, |(at_ms, _)| *at_ms);
@@ -95,7 +95,7 @@ pub(crate) fn history_batch(
     meta: &SessionMeta,
     items: &[ResponseItem],
 ) -> Result<Batch, JournalError> {
-    let mut batch = Batch::one(at_ms, &RolloutRecord::SessionMeta { meta: meta.clone() })?;
+    let mut batch = Batch::one(at_ms, &RolloutRecord::SessionMeta { meta: Box::new(meta.clone()) })?;
     for item in items {
         batch.push(&RolloutRecord::ResponseItem { turn_id: None, item: item.clone() })?;
     }

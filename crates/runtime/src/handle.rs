@@ -2,9 +2,13 @@
 
 use std::fmt;
 use std::future::Future;
+use std::time::Duration;
 
 use engine::UserText;
-use protocol::{ThreadId, ThreadMetadataChange, ThreadStatus, Turn, TurnId};
+use protocol::{
+    ItemId, PendingOperation, ResolvedOperation, ThreadId, ThreadMetadataChange, ThreadStatus, Turn, TurnId,
+    UserInput,
+};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -72,6 +76,10 @@ pub struct Snapshot {
     pub status: ThreadStatus,
     /// Unset before the thread has a record.
     pub row: Option<journal::ThreadRow>,
+    /// The next ordinal to be written, where the host keeps the record.
+    pub next_ordinal: Option<u64>,
+    /// What the user said in a turn that was cut off, and the model never saw. Read with the turns.
+    pub(crate) unheard: Vec<(ItemId, Vec<UserInput>)>,
     /// Empty unless asked for. The turn that runs is the last, without the item that is still growing.
     pub turns: Vec<Turn>,
 }
@@ -81,6 +89,8 @@ pub struct Snapshot {
 pub(crate) enum Command {
     Start(Box<TurnOptions>, Answer<TurnId>),
     Steer { expected: TurnId, text: UserText, answer: Answer<TurnId> },
+    TakeUp { resolved: Vec<ResolvedOperation>, texts: Vec<(ItemId, UserText)>, answer: Answer<()> },
+    Suspend { expected: TurnId, when_pending: bool, limit: Duration, answer: Answer<Vec<PendingOperation>> },
     Interrupt { expected: Option<TurnId>, answer: Answer<()> },
     Compact(TurnId, Answer<()>),
     Rollback { num_turns: u32, turn_id: TurnId, answer: Answer<()> },
@@ -145,6 +155,27 @@ impl ThreadHandle {
 
     pub async fn interrupt_then(&self, expected: Option<TurnId>, answer: Answer<()>) {
         self.send(answer, |answer| Command::Interrupt { expected, answer }).await;
+    }
+
+    /// Takes up the turn that was cut off or put away, if there is one. What was decided meanwhile is recorded first.
+    pub(crate) async fn take_up(
+        &self,
+        resolved: Vec<ResolvedOperation>,
+        texts: Vec<(ItemId, UserText)>,
+    ) -> Result<(), RuntimeError> {
+        self.wait(|answer| self.send(answer, |answer| Command::TakeUp { resolved, texts, answer })).await
+    }
+
+    /// Puts the running turn away; answers with what waits for a decision.
+    pub(crate) async fn suspend_then(
+        &self,
+        expected: TurnId,
+        when_pending: bool,
+        limit: Duration,
+        answer: Answer<Vec<PendingOperation>>,
+    ) {
+        let command = |answer| Command::Suspend { expected, when_pending, limit, answer };
+        self.send(answer, command).await;
     }
 
     /// Starts a turn that compacts the history. A turn that runs is interrupted for it.

@@ -1,13 +1,17 @@
-//! What the user sends, as clients show it and as the model gets it: images on disk are read here.
+//! What the user sends, as clients show it and as the model gets it: images on disk and skills are read here.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use engine::UserText;
-use protocol::{ContentItem, UserInput};
+use protocol::{ContentItem, ServerNotification, UserInput};
 
 use crate::bounded;
+use crate::error::RuntimeError;
+use crate::handle::ThreadHandle;
+use crate::runtime::{Runtime, blocking};
+use crate::skills::may_mention;
 
 /// The most characters of text in one input.
 pub(crate) const MAX_INPUT_CHARS: usize = 1 << 20;
@@ -39,8 +43,43 @@ pub(crate) fn input_chars(input: &[UserInput]) -> usize {
         .sum()
 }
 
+impl Runtime {
+    /// Input for a thread that works in `cwd` from now on, if that is given. What cannot be read of it is told to the
+    /// thread's clients, and the rest still goes.
+    pub(crate) async fn read_input(
+        &self,
+        thread: &ThreadHandle,
+        cwd: Option<&Path>,
+        input: Vec<UserInput>,
+    ) -> Result<UserText, RuntimeError> {
+        let skills = self.inner.skills.clone();
+        if let Some(cwd) = cwd {
+            skills.follow(thread.id(), cwd);
+        }
+        let settings = if may_mention(&input) { Some(thread.look(false).await?.settings) } else { None };
+        let cwd = cwd.map(Path::to_owned);
+        let read = move || {
+            // Looked for here, so that the thread itself need not.
+            cwd.iter().for_each(|cwd| skills.look(cwd));
+            let mut text = user_text(input)?;
+            let mut warnings = Vec::new();
+            if let Some(settings) = settings {
+                let cwd = cwd.unwrap_or_else(|| PathBuf::from(&settings.cwd));
+                let invoked = skills.invoke(&text.shown, &cwd, &settings.skills);
+                (text.skills, warnings) = (invoked.skills, invoked.warnings);
+            }
+            Ok::<_, InputError>((text, warnings))
+        };
+        let (text, warnings) = blocking(read).await??;
+        for warning in warnings {
+            self.inner.audience.tell(thread.id(), ServerNotification::ConfigWarning(warning)).await;
+        }
+        Ok(text)
+    }
+}
+
 /// Reads files, so it may take a while. An image that cannot be sent becomes a text that says why; the rest still goes.
-pub(crate) fn user_text(input: Vec<UserInput>) -> Result<UserText, InputError> {
+fn user_text(input: Vec<UserInput>) -> Result<UserText, InputError> {
     let actual_chars = input_chars(&input);
     if actual_chars > MAX_INPUT_CHARS {
         return Err(InputError::TooLarge { actual_chars });
@@ -52,11 +91,11 @@ pub(crate) fn user_text(input: Vec<UserInput>) -> Result<UserText, InputError> {
             UserInput::Text { text, .. } => content.push(text_item(text.clone())),
             UserInput::Image { url } => content.extend(images.remote(url)),
             UserInput::LocalImage { path } => content.extend(images.local(Path::new(path))),
-            // What they stand for is added where it is looked up; the user's text already names them.
+            // Skills are read apart; apps and plugins are named by the text already.
             UserInput::Skill { .. } | UserInput::Mention { .. } => {}
         }
     }
-    Ok(UserText { shown: input, content })
+    Ok(UserText { shown: input, content, ..UserText::default() })
 }
 
 /// The images of one input, which share a numbering and a budget.

@@ -33,17 +33,27 @@ impl Default for InstructionOptions {
 }
 
 /// All instructions that hold in `cwd`, joined. Files that cannot be read are passed over, and the log says so.
-pub(crate) fn read_instructions(home: &Path, cwd: &Path, options: &InstructionOptions) -> Option<Arc<str>> {
-    match (global(home), project(cwd, options)) {
+pub(crate) fn read_instructions(
+    homes: &[PathBuf],
+    cwd: &Path,
+    options: &InstructionOptions,
+) -> Option<Arc<str>> {
+    match (global(homes), project(cwd, options)) {
         (Some(global), Some(project)) => Some(format!("{global}{SEPARATOR}{project}").into()),
         (global, project) => global.or(project).map(Into::into),
     }
 }
 
-/// The first file with something in it.
-fn global(home: &Path) -> Option<String> {
-    FILENAMES.iter().find_map(|name| {
-        let text = read(&home.join(name), MAX_GLOBAL_BYTES)?.1;
+/// The user's own alone, where the project's files are not on this machine.
+pub(crate) fn read_global_instructions(homes: &[PathBuf]) -> Option<Arc<str>> {
+    global(homes).map(Into::into)
+}
+
+/// The first file with something in it. Our own folder comes after one we share.
+fn global(homes: &[PathBuf]) -> Option<String> {
+    let mut files = homes.iter().flat_map(|home| FILENAMES.iter().map(|name| home.join(name)));
+    files.find_map(|file| {
+        let text = read(&file, MAX_GLOBAL_BYTES)?.1;
         let text = text.trim();
         (!text.is_empty()).then(|| text.to_owned())
     })
@@ -108,7 +118,7 @@ mod tests {
     /// Files by path, with `home/` and the project `p/` in it; a path that ends in `/` is a directory.
     fn tree(files: Files<'_>) -> TempDir {
         let dir = tempfile::tempdir().expect("a directory");
-        for made in ["home", "p/a/b"] {
+        for made in ["home", "own", "p/a/b"] {
             fs::create_dir_all(dir.path().join(made)).expect("made");
         }
         for (path, text) in files {
@@ -123,7 +133,7 @@ mod tests {
     }
 
     fn read_in(dir: &TempDir, cwd: &str, options: &InstructionOptions) -> Option<String> {
-        read_instructions(&dir.path().join("home"), &dir.path().join(cwd), options)
+        read_instructions(&["home", "own"].map(|home| dir.path().join(home)), &dir.path().join(cwd), options)
             .map(|text| text.to_string())
     }
 
@@ -139,6 +149,8 @@ mod tests {
             (&[("home/AGENTS.md", " be brief \n")], Some("be brief")),
             (&[("home/AGENTS.override.md", " \n"), ("home/AGENTS.md", "g")], Some("g")),
             (&[("home/AGENTS.override.md", "o"), ("home/AGENTS.md", "g")], Some("o")),
+            (&[("home/AGENTS.md", "g"), ("own/AGENTS.override.md", "ours")], Some("g")),
+            (&[("home/AGENTS.md", " "), ("own/AGENTS.md", "ours")], Some("ours")),
             (&[("p/a/b/AGENTS.md", " tabs\n")], Some(" tabs\n")),
             (
                 &[("home/AGENTS.md", "g"), ("p/a/b/AGENTS.md", "tabs")],

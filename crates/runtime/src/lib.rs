@@ -5,13 +5,21 @@ mod account;
 mod actor;
 mod audience;
 mod bounded;
+mod bridge;
 mod carry_out;
 mod catalogues;
 mod command_exec;
+mod debug_prompt;
+mod delegation;
+mod environments;
 mod error;
+mod external_agent;
 mod fork;
 mod git;
 mod handle;
+mod host_choices;
+mod host_record;
+mod hydrate;
 mod ids;
 mod images;
 mod instructions;
@@ -20,37 +28,58 @@ mod manage;
 mod models;
 mod open;
 mod open_checks;
+mod open_host;
 mod opened;
 mod prompts;
 mod providers;
+mod put_away;
 mod record;
 mod recover;
 mod runtime;
 mod services;
 mod settings;
+mod skills;
 mod surroundings;
+mod take_up;
 mod tasks;
 mod threads;
+mod tool_set;
 mod tools;
 mod turns;
+mod uploads;
 mod workbench;
+
+#[cfg(test)]
+mod prompt_sections_tests;
 
 pub use self::tools::{Progress, ToolJob, ToolRunner};
 pub use audience::{Audience, BoxFuture};
+pub use bridge::shown_bridge_url;
 pub use command_exec::{ClientCommands, CommandExecError, DeltaSink};
 pub use config;
-pub use engine::{Question, Refusal, Reply, Stamp};
+pub use debug_prompt::{PromptDescription, PromptOf, PromptSection};
+pub use delegation::{
+    DELEGATION_FEATURES, DELEGATION_VERSION, DelegatedTransport, DelegationError, Host, HostError, HostId,
+    Seat,
+};
+pub use engine::{FragmentText, Question, Refusal, Reply, Stamp, approximate_tokens, fragments_of};
+pub use environments::{EnvironmentError, attached_selections};
 pub use error::RuntimeError;
 pub use handle::{Answer, Snapshot, Then, ThreadHandle, TurnOptions};
+pub use host_choices::HostChoices;
+pub use host_record::HostRecord;
 pub use instructions::InstructionOptions;
 pub use journal::{StoreEvent, StoreOptions};
 pub use models::{
     ApplyPatchType, Catalogue, CatalogueError, Instructions, ModelEntry, Overrides as ModelOverrides,
     ShellType, Upgrade, WebSearchContent,
 };
-pub use opened::Opened;
+pub use opened::{HostAnswer, Opened};
+pub use protocol;
 pub use providers::Identity;
 pub use runtime::{Runtime, RuntimeOptions};
+pub use sandbox::seal_process;
 pub use services::{Clock, Services, SystemClock, ThreadPlan, open_thread};
 pub use settings::{SettingsChange, StepMaker, ThreadSettings};
+pub use skills::SkillChoices;
 pub use workbench::ToolSettings;

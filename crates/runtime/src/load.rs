@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use config::{Config, ConfigError, LoadRequest};
+use config::{Config, ConfigError, LoadRequest, ProviderConfig};
 use journal::History;
 use protocol::{SessionMeta, ThreadForkParams, ThreadResumeParams, ThreadStartParams};
 use serde_json::Value;
 
+use crate::bridge::Bridge;
+use crate::environments::stored_choice;
 use crate::error::RuntimeError;
+use crate::host_choices::HostChoices;
 use crate::instructions::InstructionOptions;
 use crate::models::Overrides;
 use crate::runtime::Runtime;
 use crate::settings::ThreadSettings;
+use crate::skills::SkillChoices;
 use crate::workbench::ToolSettings;
 
 /// What a request says about configuration.
@@ -22,8 +26,12 @@ pub(crate) struct Wishes<'a> {
     pub(crate) cwd: Option<&'a str>,
     pub(crate) config: Option<&'a BTreeMap<String, Value>>,
     pub(crate) overrides: config::Overrides,
+    /// The host's own, instead of every configured provider.
+    provider: Option<ProviderConfig>,
     /// The provider a stored thread was made with, which may be gone by now.
     stored_provider: Option<&'a str>,
+    /// No other provider will do: what is said in the thread is for its host alone.
+    is_bridged: bool,
 }
 
 /// The fields that the three ways to open a thread share.
@@ -43,15 +51,18 @@ macro_rules! wishes {
                 service_tier: $params.service_tier.clone(),
                 ..config::Overrides::default()
             },
+            provider: None,
             stored_provider: None,
+            is_bridged: false,
         }
     };
 }
 
 impl<'a> Wishes<'a> {
-    pub(crate) fn of_start(params: &'a ThreadStartParams) -> Self {
+    pub(crate) fn of_start(params: &'a ThreadStartParams, bridge: Option<&'a Bridge>) -> Self {
         let mut wishes = wishes!(params);
         wishes.overrides.personality = params.personality;
+        wishes.provider = bridge.map(Bridge::provider);
         wishes
     }
 
@@ -73,6 +84,10 @@ impl<'a> Wishes<'a> {
             self.overrides.effort = stored.effort;
             self.stored_provider = stored.model_provider.as_deref();
         }
+        if stored.is_bridged && !self.chooses_provider() {
+            self.stored_provider = stored.model_provider.as_deref();
+            self.is_bridged = true;
+        }
         let instructions = &mut self.overrides;
         instructions.base_instructions =
             instructions.base_instructions.take().or_else(|| stored.base_instructions.clone());
@@ -81,11 +96,25 @@ impl<'a> Wishes<'a> {
         self
     }
 
+    /// With the provider of a host that carries the requests itself.
+    pub(crate) fn with_provider(mut self, provider: Option<ProviderConfig>) -> Self {
+        self.provider = provider.or(self.provider);
+        self
+    }
+
     fn chooses_model(&self) -> bool {
-        let keys = ["model", "model_provider", "model_reasoning_effort"];
         self.overrides.model.is_some()
-            || self.overrides.model_provider.is_some()
-            || self.config.is_some_and(|config| keys.iter().any(|key| config.contains_key(*key)))
+            || self.chooses_provider()
+            || self.has_key("model")
+            || self.has_key("model_reasoning_effort")
+    }
+
+    pub(crate) fn chooses_provider(&self) -> bool {
+        self.overrides.model_provider.is_some() || self.has_key("model_provider")
+    }
+
+    fn has_key(&self, key: &str) -> bool {
+        self.config.is_some_and(|config| config.contains_key(key))
     }
 }
 
@@ -98,12 +127,16 @@ pub(crate) struct Stored {
     effort: Option<protocol::ReasoningEffort>,
     base_instructions: Option<String>,
     developer_instructions: Option<String>,
+    is_bridged: bool,
 }
 
 impl Stored {
     pub(crate) fn of(history: &History) -> Self {
         let summary = &history.summary;
-        let last_cwd = history.turn_context.as_ref().and_then(|context| context["cwd"].as_str());
+        let context = history.turn_context.as_ref();
+        // The folder of an environment is not the thread's own.
+        let of_thread = context.filter(|_| stored_choice(context).is_none_or(|chosen| chosen.is_empty()));
+        let last_cwd = of_thread.and_then(|context| context["cwd"].as_str());
         let meta = history.meta.as_ref();
         let text = |choose: fn(&SessionMeta) -> Option<String>| meta.and_then(choose);
         Self {
@@ -113,6 +146,7 @@ impl Stored {
             effort: summary.reasoning_effort,
             base_instructions: text(|meta| meta.base_instructions.clone()),
             developer_instructions: text(|meta| meta.developer_instructions.clone()),
+            is_bridged: HostChoices::of(history).is_bridged,
         }
     }
 }
@@ -127,11 +161,23 @@ impl Runtime {
             ..LoadRequest::default()
         };
         let loader = &self.inner.loader;
+        if let Some(provider) = &wishes.provider {
+            // One that is always there, so that nothing depends on the configured one.
+            request.overrides.model_provider = Some(ProviderConfig::DEFAULT_ID.to_owned());
+            let mut config =
+                loader.load(&request).map_err(|error| RuntimeError::Config(error.to_string()))?;
+            config.provider = provider.clone();
+            config.providers.insert(config.provider.id.clone(), config.provider.clone());
+            return Ok(config);
+        }
         let loaded = match wishes.stored_provider {
             None => loader.load(&request),
             Some(stored) => {
                 request.overrides.model_provider = Some(stored.to_owned());
                 match loader.load(&request) {
+                    Err(ConfigError::UnknownProvider(id)) if wishes.is_bridged => {
+                        return Err(RuntimeError::NoBridge(id));
+                    }
                     Err(ConfigError::UnknownProvider(_)) => {
                         request.overrides.model_provider = None;
                         loader.load(&request)
@@ -168,6 +214,8 @@ impl Runtime {
             collaboration_mode: None,
             dynamic_tools: Arc::default(),
             tools: Arc::new(ToolSettings::of(config)),
+            host: Arc::default(),
+            environments: None,
             model_overrides: Overrides {
                 context_window: config.model.context_window,
                 auto_compact_token_limit: config.model.auto_compact_token_limit,
@@ -175,6 +223,7 @@ impl Runtime {
                 supports_reasoning_summaries: config.model.supports_reasoning_summaries,
                 stream_max_retries: Some(config.provider.stream_max_retries),
             },
+            skills: Arc::new(SkillChoices::of(config)),
             instruction_options: Arc::new(InstructionOptions {
                 max_bytes: config.project_docs.max_bytes as u64,
                 fallback_filenames: config.project_docs.fallback_filenames.clone(),

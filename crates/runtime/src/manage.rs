@@ -28,6 +28,9 @@ impl Runtime {
             self.forget(id);
             return Ok(false);
         };
+        if let Some(seat) = self.inner.delegation.seat(id) {
+            seat.close();
+        }
         match tokio::time::timeout(CLOSING_LIMIT, loaded.handle.close()).await {
             Ok(Ok(()) | Err(RuntimeError::Gone(_))) => {}
             Ok(Err(error)) => return Err(error),

@@ -7,82 +7,158 @@ use config::Config;
 use engine::ThreadSeed;
 use journal::{History, JournalError, Resumed, ThreadJournal};
 use protocol::{
-    FunctionCallOutputBody, ResponseItem, RolloutRecord, ServerNotification, SessionMeta, Thread,
-    ThreadForkParams, ThreadId, ThreadResumeParams, ThreadStartParams, ThreadStatus,
+    EnvironmentSelection, FunctionCallOutputBody, ResponseItem, RolloutRecord, ServerNotification,
+    SessionMeta, Thread, ThreadForkParams, ThreadId, ThreadResumeParams, ThreadStartParams, ThreadStatus,
     ThreadStatusChangedNotification, Turn,
 };
-use tools::{Bench, SearchToolBm25};
+use tools::{Bench, BenchOptions, SearchToolBm25};
 
+use crate::bridge::Bridge;
+use crate::delegation::{DelegatedTransport, DelegationError, Host, Terms};
+use crate::environments::stored_choice;
 use crate::error::RuntimeError;
 use crate::git::git_info;
 use crate::handle::{Snapshot, Then};
+use crate::host_choices::HostChoices;
+use crate::host_record::HostRecord;
+use crate::hydrate::Brought;
 use crate::ids::check_thread_id;
 use crate::load::{Stored, Wishes};
-use crate::open_checks::{
-    check_dynamic_tools, first_words, id_of_path, unsupported_fork, unsupported_resume, unsupported_start,
-};
-use crate::opened::Opened;
+use crate::open_checks::{check_dynamic_tools, first_words, id_of_path, unsupported_fork, unsupported_start};
+use crate::open_host::bring;
+use crate::opened::{HostAnswer, Opened};
 use crate::recover::recover;
 use crate::runtime::{Loaded, Runtime, ThreadIdentity, lock};
 use crate::services::{ThreadPlan, open_thread};
 use crate::settings::ThreadSettings;
+use crate::take_up::{pending, resolve};
+use crate::tool_set::{asked_tool_set, refuse_beside};
 use crate::workbench::bench_options;
 
 /// A thread about to be brought into memory.
-struct Opening {
-    meta: SessionMeta,
-    settings: ThreadSettings,
+pub(crate) struct Opening {
+    pub(crate) meta: SessionMeta,
+    pub(crate) settings: ThreadSettings,
     config: Config,
-    seed: ThreadSeed,
-    journal: Option<ThreadJournal>,
+    pub(crate) journal: Option<ThreadJournal>,
     ephemeral: bool,
+    pub(crate) host_record: Option<Box<HostRecord>>,
     preview: String,
     recovered: Vec<RolloutRecord>,
+    pub(crate) told: HostAnswer,
+}
+
+impl Opening {
+    /// Of a thread without a past.
+    fn new(meta: SessionMeta, settings: ThreadSettings, config: Config) -> Self {
+        Self {
+            meta,
+            settings,
+            config,
+            journal: None,
+            ephemeral: false,
+            host_record: None,
+            preview: String::new(),
+            recovered: Vec::new(),
+            told: HostAnswer::default(),
+        }
+    }
+}
+
+/// Where the past of a thread comes from.
+enum Past {
+    /// Its record on this machine.
+    Stored(Box<Resumed>),
+    /// The host.
+    Brought(Box<Brought>),
 }
 
 impl Runtime {
     /// A new thread. It has a record from its first turn on.
-    pub async fn start_thread(&self, params: ThreadStartParams) -> Result<Opened, RuntimeError> {
+    pub async fn start_thread(
+        &self,
+        mut params: ThreadStartParams,
+        host: Option<Arc<dyn Host>>,
+    ) -> Result<Opened, RuntimeError> {
         unsupported_start(&params)?;
+        let terms = Terms::of(params.delegation.as_ref(), params.rollout_ownership, host)?;
+        if terms.is_full() && params.sdk_delegation.is_some() {
+            let problem = "cannot be used together with delegation.mode `full`".to_owned();
+            return Err(RuntimeError::Field { field: "sdkDelegation", problem });
+        }
         let dynamic_tools = params.dynamic_tools.clone().unwrap_or_default();
         check_dynamic_tools(&dynamic_tools)?;
-        let config = self.load(&Wishes::of_start(&params))?;
+        let tool_set = asked_tool_set(params.tool_set.as_ref(), &terms)?;
+        if tool_set.is_some() && params.builtin_tools.is_some() {
+            return Err(refuse_beside("builtinTools").into());
+        }
+        if tool_set.is_some() && !dynamic_tools.is_empty() {
+            return Err(refuse_beside("dynamicTools").into());
+        }
+        let chosen = params.environments.clone();
+        self.inner.environments.check(chosen.as_deref().unwrap_or_default())?;
+        let choices = HostChoices::of_start(&params)?.with_tool_set(tool_set);
+        let bridge = params.sdk_delegation.as_ref().map(Bridge::of).transpose()?;
+        let wishes = Wishes::of_start(&params, bridge.as_ref()).with_provider(terms.provider());
+        let config = self.load(&wishes)?;
         let mut settings = self.settings(&config);
-        settings.dynamic_tools = dynamic_tools.clone().into();
+        settings.dynamic_tools = choices.dynamic_tools().unwrap_or_else(|| dynamic_tools.clone().into());
         let id = match &params.thread_id {
             Some(id) => self.fresh(check_thread_id(id)?).await?,
             None => self.inner.ids.thread(self.inner.clock.stamp()),
         };
+        settings.host = Arc::new(choices.seated(self.seat(&id, &terms)?));
+        let brought = self.brought(bring!(params), None, &id)?;
         let mut meta = self.meta(&id, &settings);
+        let chosen = chosen.map(|chosen| self.inner.environments.choose(&id, chosen));
+        settings.environments = chosen.transpose()?;
         meta.thread_source = params.thread_source;
         meta.dynamic_tools = (!dynamic_tools.is_empty()).then_some(dynamic_tools);
         let raw_events = params.experimental_raw_events;
-        let seed = ThreadSeed { id, history: Vec::new(), usage: None, context: None, raw_events };
+        let mut seed = ThreadSeed { raw_events, ..terms.seed(id) };
         let ephemeral = params.ephemeral.unwrap_or(false);
-        let opening = Opening {
-            meta,
-            settings,
-            config,
-            seed,
-            journal: None,
-            ephemeral,
-            preview: String::new(),
-            recovered: Vec::new(),
-        };
-        self.open(opening, Vec::new())
+        let mut opening = Opening { ephemeral, ..Opening::new(meta, settings, config) };
+        let mut turns = Vec::new();
+        if let Some(brought) = brought {
+            let Brought { history, .. } = &brought;
+            (seed.history, seed.usage) = (history.model.clone(), history.token_usage.clone());
+            seed.context.clone_from(&history.told_context);
+            turns.clone_from(&history.turns);
+            self.keep_brought(&mut opening, brought, &terms).await?;
+        } else if terms.host_keeps_record() {
+            opening.keep_at_host(HostRecord::fresh);
+        }
+        Ok(self.tell(self.open(opening, seed, turns)?, &terms))
     }
 
     /// A thread with its past. A loaded one is joined as it is: `joined` is called between two of its events, so that
     /// whoever subscribes there misses none and gets none twice.
-    pub async fn resume_thread(&self, params: ThreadResumeParams, joined: Then<Opened>) {
-        match self.resume(params).await {
-            Ok(Resume::Joined { loaded, with_turns }) => {
-                let identity = loaded.identity.clone();
+    pub async fn resume_thread(
+        &self,
+        params: ThreadResumeParams,
+        host: Option<Arc<dyn Host>>,
+        joined: Then<Opened>,
+    ) {
+        let ownership = params.rollout_ownership;
+        let (takes_up, resolved) =
+            (params.resume_turn, params.resolved_operations.clone().unwrap_or_default());
+        match self.resume(params, host).await {
+            Ok(Resume::Joined { loaded, with_turns, tells_tools }) => {
+                let (identity, id) = (loaded.identity.clone(), loaded.handle.id().clone());
+                let surroundings = self.inner.surroundings.clone();
                 let then = Then::new(move |snapshot: Result<Snapshot, RuntimeError>| {
-                    let opened = snapshot.map(|snapshot| identity.opened(snapshot));
+                    let opened = snapshot.map(|snapshot| {
+                        let tools = tells_tools.then(|| surroundings.effective_tools(&snapshot.settings));
+                        let opened = identity.opened(snapshot).kept_by(ownership);
+                        match tools {
+                            Some(tools) => opened.offering(tools),
+                            None => opened,
+                        }
+                    });
                     Box::pin(joined.give(opened))
                 });
                 loaded.handle.look_then(with_turns, then).await;
+                self.take_up(&id, takes_up, resolved).await;
             }
             Ok(Resume::Loaded(opened)) => {
                 // Told to all before the caller hears of it: the thread is in memory again.
@@ -90,15 +166,22 @@ impl Runtime {
                 let told = ThreadStatusChangedNotification { thread_id: id.clone(), status };
                 self.inner.audience.tell(&id, ServerNotification::ThreadStatusChanged(told)).await;
                 joined.give(Ok(*opened)).await;
+                self.take_up(&id, takes_up, resolved).await;
             }
             Err(error) => joined.give(Err(error)).await,
         }
     }
 
-    async fn resume(&self, params: ThreadResumeParams) -> Result<Resume, RuntimeError> {
-        unsupported_resume(&params)?;
+    async fn resume(
+        &self,
+        params: ThreadResumeParams,
+        host: Option<Arc<dyn Host>>,
+    ) -> Result<Resume, RuntimeError> {
+        let mut params = params;
+        let terms = Terms::of(params.delegation.as_ref(), params.rollout_ownership, host)?;
+        params.tool_set = asked_tool_set(params.tool_set.as_ref(), &terms)?.map(|set| *set);
         if params.history.is_some() {
-            return self.resume_with_history(&params).map(|opened| Resume::Loaded(Box::new(opened)));
+            return self.resume_with_history(&params, &terms).map(|opened| Resume::Loaded(Box::new(opened)));
         }
         let id = match &params.path {
             Some(path) => id_of_path(path)?,
@@ -106,7 +189,20 @@ impl Runtime {
         };
         let _opening = self.opening(&id).await;
         if let Some(loaded) = self.loaded(&id) {
-            return join(loaded, &params).await;
+            let joined = join(loaded, &params, terms.has_host()).await?;
+            self.attach(&id, &terms)?;
+            return Ok(joined);
+        }
+        if let Some(brought) = self.brought(bring!(params), Some(&id), &id)? {
+            let past = Past::Brought(Box::new(brought));
+            return self
+                .load_past(id, &params, past, &terms)
+                .await
+                .map(|opened| Resume::Loaded(Box::new(opened)));
+        }
+        if terms.host_keeps_record() {
+            let problem = "is missing: with rolloutOwnership `client` the host brings the record".to_owned();
+            return Err(DelegationError::Unsupported { field: "initialItems", problem }.into());
         }
         self.check_path(&id, params.path.as_deref()).await?;
         let wanted = id.clone();
@@ -125,43 +221,69 @@ impl Runtime {
         if resumed.journal.row().is_archived {
             return Err(RuntimeError::NoRecord(id));
         }
-        self.load_resumed(id, &params, resumed).map(|opened| Resume::Loaded(Box::new(opened)))
+        let past = Past::Stored(Box::new(resumed));
+        self.load_past(id, &params, past, &terms).await.map(|opened| Resume::Loaded(Box::new(opened)))
     }
 
-    fn load_resumed(
+    async fn load_past(
         &self,
         id: ThreadId,
         params: &ThreadResumeParams,
-        resumed: Resumed,
+        past: Past,
+        terms: &Terms,
     ) -> Result<Opened, RuntimeError> {
-        let Resumed { journal, mut history, recovery } = resumed;
-        let recovered = recover(&mut history);
-        if !recovery.damage.is_empty() {
-            tracing::warn!(thread = %id, lost = recovery.damage.total(), "a damaged record was read as far as possible");
-        }
-        let config = self.load(&Wishes::of_resume(params, &Stored::of(&history)))?;
-        let mut settings = self.settings(&config);
-        let meta = history.meta.clone().unwrap_or_else(|| self.meta(&id, &settings));
-        settings.dynamic_tools = meta.dynamic_tools.clone().unwrap_or_default().into();
-        let History { model, turns, token_usage, told_context, .. } = history;
-        let seed =
-            ThreadSeed { id, history: model, usage: token_usage, context: told_context, raw_events: false };
-        let turns = if params.exclude_turns { Vec::new() } else { turns };
-        let opening = Opening {
-            meta,
-            settings,
-            config,
-            seed,
-            journal: Some(journal),
-            ephemeral: false,
-            preview: String::new(),
-            recovered,
+        let mut past = past;
+        let mut history = match &mut past {
+            Past::Stored(resumed) => std::mem::take(&mut resumed.history),
+            Past::Brought(brought) => std::mem::take(&mut brought.history),
         };
-        self.open(opening, turns)
+        // What does not fit is refused before there is a thread; what does is recorded when the turn is taken up.
+        let now_ms = self.inner.clock.stamp().now_ms;
+        if let Some(resolved) = params.resolved_operations.as_deref().filter(|resolved| !resolved.is_empty())
+        {
+            resolve(&mut history.clone(), resolved, now_ms)?;
+        }
+        let recovered = if params.resume_turn { Vec::new() } else { recover(&mut history, now_ms) };
+        let shows_pending = params.resume_turn || terms.shows_operations();
+        let pending_operations = shows_pending.then(|| pending(&history.operations));
+        let (stored, choices) = (Stored::of(&history), HostChoices::of(&history));
+        let wishes = Wishes::of_resume(params, &stored).with_provider(terms.provider());
+        check_carrier(&choices, terms, &wishes)?;
+        let choices = choices.with_tool_set(params.tool_set.clone().map(Box::new));
+        let config = self.load(&wishes)?;
+        let mut settings = self.settings(&config);
+        let theirs = choices.dynamic_tools();
+        settings.host = Arc::new(choices.seated(self.seat(&id, terms)?));
+        settings.environments = self.chosen_before(&id, &history);
+        let meta = history.meta.clone().unwrap_or_else(|| self.meta(&id, &settings));
+        settings.dynamic_tools =
+            theirs.unwrap_or_else(|| meta.dynamic_tools.clone().unwrap_or_default().into());
+        let mut opening = Opening { recovered, ..Opening::new(meta, settings, config) };
+        opening.told.pending_operations = pending_operations;
+        match past {
+            Past::Stored(resumed) => {
+                let Resumed { journal, recovery, .. } = *resumed;
+                if !recovery.damage.is_empty() {
+                    let lost = recovery.damage.total();
+                    tracing::warn!(thread = %id, lost, "a damaged record was read as far as possible");
+                }
+                opening.journal = Some(journal);
+            }
+            Past::Brought(brought) => self.keep_brought(&mut opening, *brought, terms).await?,
+        }
+        let History { model, turns, token_usage, told_context, .. } = history;
+        let (history, usage, context) = (model, token_usage, told_context);
+        let seed = ThreadSeed { history, usage, context, ..terms.seed(id) };
+        let turns = if params.exclude_turns { Vec::new() } else { turns };
+        Ok(self.tell(self.open(opening, seed, turns)?, terms))
     }
 
     /// A new thread whose model remembers what the caller says it should.
-    fn resume_with_history(&self, params: &ThreadResumeParams) -> Result<Opened, RuntimeError> {
+    fn resume_with_history(
+        &self,
+        params: &ThreadResumeParams,
+        terms: &Terms,
+    ) -> Result<Opened, RuntimeError> {
         if let Ok(id) = check_thread_id(&params.thread_id)
             && self.loaded(&id).is_some()
         {
@@ -171,41 +293,49 @@ impl Runtime {
         if items.is_empty() {
             return Err(RuntimeError::EmptyHistory);
         }
-        let config = self.load(&Wishes::of_resume(params, &Stored::default()))?;
-        let settings = self.settings(&config);
+        let stored = Stored::default();
+        let config = self.load(&Wishes::of_resume(params, &stored).with_provider(terms.provider()))?;
+        let mut settings = self.settings(&config);
         let id = self.inner.ids.thread(self.inner.clock.stamp());
+        let choices = HostChoices::default().with_tool_set(params.tool_set.clone().map(Box::new));
+        settings.dynamic_tools = choices.dynamic_tools().unwrap_or_default();
+        settings.host = Arc::new(choices.seated(self.seat(&id, terms)?));
         let meta = self.meta(&id, &settings);
         let preview = first_words(&items);
         let now_ms = self.inner.clock.stamp().now_ms;
         let journal = self.store()?.create(&id, crate::fork::history_batch(now_ms, &meta, &items)?)?;
-        let seed = ThreadSeed { id, history: items, usage: None, context: None, raw_events: false };
-        let opening = Opening {
-            meta,
-            settings,
-            config,
-            seed,
-            journal: Some(journal),
-            ephemeral: false,
-            preview,
-            recovered: Vec::new(),
-        };
-        self.open(opening, Vec::new())
+        let seed = ThreadSeed { history: items, ..terms.seed(id) };
+        let opening = Opening { journal: Some(journal), preview, ..Opening::new(meta, settings, config) };
+        Ok(self.tell(self.open(opening, seed, Vec::new())?, terms))
     }
 
     /// A new thread that begins with a copy of another's past.
-    pub async fn fork_thread(&self, params: ThreadForkParams) -> Result<Opened, RuntimeError> {
+    pub async fn fork_thread(
+        &self,
+        params: ThreadForkParams,
+        host: Option<Arc<dyn Host>>,
+    ) -> Result<Opened, RuntimeError> {
         unsupported_fork(&params)?;
+        let terms = Terms::of(params.delegation.as_ref(), params.rollout_ownership, host)?;
+        let tool_set = asked_tool_set(params.tool_set.as_ref(), &terms)?;
         let source = match &params.path {
             Some(path) => id_of_path(path)?,
             None => check_thread_id(&params.thread_id)?,
         };
         self.check_path(&source, params.path.as_deref()).await?;
         let copy = self.read_to_copy(&source).await?;
-        let config = self.load(&Wishes::of_fork(&params, &Stored::of(&copy.history)))?;
+        let (stored, choices) = (Stored::of(&copy.history), HostChoices::of(&copy.history));
+        let wishes = Wishes::of_fork(&params, &stored).with_provider(terms.provider());
+        check_carrier(&choices, &terms, &wishes)?;
+        let choices = choices.with_tool_set(tool_set);
+        let config = self.load(&wishes)?;
         let mut settings = self.settings(&config);
         let dynamic_tools = copy.history.meta.as_ref().and_then(|meta| meta.dynamic_tools.clone());
-        settings.dynamic_tools = dynamic_tools.clone().unwrap_or_default().into();
+        settings.dynamic_tools =
+            choices.dynamic_tools().unwrap_or_else(|| dynamic_tools.clone().unwrap_or_default().into());
         let id = self.inner.ids.thread(self.inner.clock.stamp());
+        settings.host = Arc::new(choices.seated(self.seat(&id, &terms)?));
+        settings.environments = self.chosen_before(&id, &copy.history);
         let mut meta = self.meta(&id, &settings);
         meta.forked_from_id = Some(source);
         meta.thread_source.clone_from(&params.thread_source);
@@ -213,44 +343,59 @@ impl Runtime {
         let preview = copy.history.summary.preview.clone().unwrap_or_default();
         let journal = if params.ephemeral { None } else { Some(self.write_copy(&meta, copy.records).await?) };
         let History { model, turns, token_usage, told_context, .. } = copy.history;
-        let seed =
-            ThreadSeed { id, history: model, usage: token_usage, context: told_context, raw_events: false };
+        let (history, usage, context) = (model, token_usage, told_context);
+        let seed = ThreadSeed { history, usage, context, ..terms.seed(id) };
         let turns = if params.exclude_turns { Vec::new() } else { turns };
-        let opening = Opening {
-            meta,
-            settings,
-            config,
-            seed,
-            journal,
-            ephemeral: params.ephemeral,
-            preview,
-            recovered: Vec::new(),
-        };
-        self.open(opening, turns)
+        let ephemeral = params.ephemeral;
+        let opening = Opening { journal, ephemeral, preview, ..Opening::new(meta, settings, config) };
+        Ok(self.tell(self.open(opening, seed, turns)?, &terms))
+    }
+
+    /// A caller that agreed on anything is told what its thread has.
+    fn tell(&self, opened: Opened, terms: &Terms) -> Opened {
+        let opened = opened.kept_by(terms.ownership());
+        if !terms.has_host() {
+            return opened;
+        }
+        let tools = self.inner.surroundings.effective_tools(&opened.settings);
+        opened.offering(tools)
     }
 
     /// Starts the actor and keeps its handle.
-    fn open(&self, opening: Opening, turns: Vec<Turn>) -> Result<Opened, RuntimeError> {
-        let Opening { meta, settings, config, seed, journal, ephemeral, preview, recovered } = opening;
-        let transport = self.transport(&config)?;
+    fn open(&self, opening: Opening, seed: ThreadSeed, turns: Vec<Turn>) -> Result<Opened, RuntimeError> {
+        let Opening { meta, settings, config, journal, ephemeral, host_record, preview, recovered, mut told } =
+            opening;
+        let transport = match settings.host.seat.as_ref().filter(|seat| seat.carries_requests()) {
+            Some(seat) => Arc::new(DelegatedTransport::new(seat.clone())),
+            None => self.transport(&config)?,
+        };
         let services = self.services()?;
-        let path = match (&journal, ephemeral) {
+        told.rollout_ordinal = host_record.as_ref().map(|record| record.next());
+        let path = match (&journal, ephemeral || host_record.is_some()) {
             (_, true) => None,
             (Some(journal), false) => Some(journal.path().to_owned()),
             (None, false) => Some(services.store.path_for(&meta.thread_id, meta.created_at_ms)?),
         };
         let row = journal.as_ref().map(ThreadJournal::row);
-        let bench = Arc::new(Bench::new(bench_options(&config, meta.thread_id.as_str())));
+        let options = BenchOptions {
+            ask_always: settings.host.manual_tool_execution,
+            ask_for: settings.host.asked_about(self.inner.surroundings.registry()),
+            no_patches: settings.host.refuses_patches(self.inner.surroundings.registry()),
+            ..bench_options(&config, meta.thread_id.as_str())
+        };
+        let bench = Arc::new(Bench::new(options));
         rediscover(&bench, &settings, &seed.history);
+        self.inner.skills.opened(&meta.thread_id, &config);
         let requirements = config.requirements;
         let identity =
             Arc::new(ThreadIdentity { meta: meta.clone(), ephemeral, path, preview, requirements });
         let opened = settings.clone();
-        let plan = ThreadPlan { seed, meta, journal, ephemeral, settings, transport, recovered, bench };
+        let plan =
+            ThreadPlan { seed, meta, journal, ephemeral, host_record, settings, transport, recovered, bench };
         let handle = open_thread(services, plan);
         let thread: Thread = identity.describe(row.as_ref(), ThreadStatus::Idle, turns);
         self.keep(Loaded { handle, identity });
-        Ok(Opened { thread, settings: opened })
+        Ok(Opened { thread, settings: opened, told })
     }
 
     /// A path means the record at that place, and no other thread's that has its name.
@@ -279,6 +424,12 @@ impl Runtime {
         Ok(id)
     }
 
+    /// A stored thread goes on in the environments it had.
+    fn chosen_before(&self, id: &ThreadId, history: &History) -> Option<Arc<[EnvironmentSelection]>> {
+        let chosen = stored_choice(history.turn_context.as_ref())?;
+        Some(self.inner.environments.choose_again(id, chosen))
+    }
+
     fn meta(&self, id: &ThreadId, settings: &ThreadSettings) -> SessionMeta {
         SessionMeta {
             thread_id: id.clone(),
@@ -303,7 +454,7 @@ impl Runtime {
 }
 
 /// What the model looked for and found stays offered to it.
-fn rediscover(bench: &Bench, settings: &ThreadSettings, history: &[ResponseItem]) {
+pub(crate) fn rediscover(bench: &Bench, settings: &ThreadSettings, history: &[ResponseItem]) {
     if !settings.dynamic_tools.iter().any(|tool| tool.defer_loading) {
         return;
     }
@@ -315,12 +466,26 @@ fn rediscover(bench: &Bench, settings: &ThreadSettings, history: &[ResponseItem]
 }
 
 enum Resume {
-    Joined { loaded: Loaded, with_turns: bool },
+    Joined { loaded: Loaded, with_turns: bool, tells_tools: bool },
     Loaded(Box<Opened>),
 }
 
+/// What was said in a thread whose requests its host carried is for that host, unless the caller chooses otherwise.
+fn check_carrier(before: &HostChoices, terms: &Terms, wishes: &Wishes<'_>) -> Result<(), RuntimeError> {
+    if !before.is_delegated || terms.is_full() || wishes.chooses_provider() {
+        return Ok(());
+    }
+    let problem = "is missing: a host carried this thread's model requests; pass it again, or modelProvider to go on \
+                   without the host";
+    Err(DelegationError::Unsupported { field: "delegation", problem: problem.to_owned() }.into())
+}
+
 /// A thread that is in memory already. What the caller asks for beyond joining it has no effect.
-async fn join(loaded: Loaded, params: &ThreadResumeParams) -> Result<Resume, RuntimeError> {
+async fn join(
+    loaded: Loaded,
+    params: &ThreadResumeParams,
+    tells_tools: bool,
+) -> Result<Resume, RuntimeError> {
     if let (Some(requested), Some(active)) = (&params.path, &loaded.identity.path)
         && Path::new(requested) != active
     {
@@ -330,15 +495,22 @@ async fn join(loaded: Loaded, params: &ThreadResumeParams) -> Result<Resume, Run
             active: active.display().to_string(),
         });
     }
-    if loaded.handle.look(false).await?.row.is_none() {
+    let now = loaded.handle.look(false).await?;
+    if now.row.is_none() && now.next_ordinal.is_none() {
         return Err(RuntimeError::NoRecord(loaded.handle.id().clone()));
     }
-    Ok(Resume::Joined { with_turns: !params.exclude_turns, loaded })
+    if params.tool_set.is_some() && now.settings.host.tool_set.as_deref() != params.tool_set.as_ref() {
+        let problem = "differs from that of the thread, which is in memory".to_owned();
+        return Err(DelegationError::Unsupported { field: "toolSet", problem }.into());
+    }
+    Ok(Resume::Joined { with_turns: !params.exclude_turns, loaded, tells_tools })
 }
 
 impl ThreadIdentity {
     pub(crate) fn opened(&self, snapshot: Snapshot) -> Opened {
         let thread = self.describe(snapshot.row.as_ref(), snapshot.status, snapshot.turns);
-        Opened { thread, settings: snapshot.settings }
+        let rollout_ordinal = snapshot.next_ordinal;
+        let told = HostAnswer { rollout_ordinal, ..HostAnswer::default() };
+        Opened { thread, settings: snapshot.settings, told }
     }
 }

@@ -3,10 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use protocol::{
-    ContentItem, DynamicToolSpec, ResponseItem, RolloutOwnership, ThreadForkParams, ThreadId,
-    ThreadResumeParams, ThreadStartParams,
-};
+use protocol::{ContentItem, DynamicToolSpec, ResponseItem, ThreadForkParams, ThreadId, ThreadStartParams};
 
 use crate::error::RuntimeError;
 use crate::ids::check_thread_id;
@@ -53,38 +50,15 @@ macro_rules! refuse {
 
 refuse! {
     unsupported_start(params: &ThreadStartParams) {
-        "environments": params.environments.is_some(),
-        "sdkDelegation": params.sdk_delegation.is_some(),
-        "builtinTools": params.builtin_tools.is_some(),
-        "manualToolExecution": params.manual_tool_execution,
-        "delegation": params.delegation.is_some(),
-        "rolloutOwnership": matches!(params.rollout_ownership, Some(RolloutOwnership::Client)),
-        "initialItems": params.initial_items.is_some(),
-        "turnHistory": params.turn_history.is_some(),
-        "initialItemsRef": params.initial_items_ref.is_some(),
         "resolvedOperations": params.resolved_operations.is_some(),
         "resumeTurn": params.resume_turn,
-        "toolSet": params.tool_set.is_some(),
-    }
-    unsupported_resume(params: &ThreadResumeParams) {
-        "delegation": params.delegation.is_some(),
-        "rolloutOwnership": matches!(params.rollout_ownership, Some(RolloutOwnership::Client)),
-        "initialItems": params.initial_items.is_some(),
-        "turnHistory": params.turn_history.is_some(),
-        "initialItemsRef": params.initial_items_ref.is_some(),
-        "resolvedOperations": params.resolved_operations.is_some(),
-        "resumeTurn": params.resume_turn,
-        "toolSet": params.tool_set.is_some(),
     }
     unsupported_fork(params: &ThreadForkParams) {
-        "delegation": params.delegation.is_some(),
-        "rolloutOwnership": matches!(params.rollout_ownership, Some(RolloutOwnership::Client)),
         "initialItems": params.initial_items.is_some(),
         "turnHistory": params.turn_history.is_some(),
         "initialItemsRef": params.initial_items_ref.is_some(),
         "resolvedOperations": params.resolved_operations.is_some(),
         "resumeTurn": params.resume_turn,
-        "toolSet": params.tool_set.is_some(),
     }
 }
 
@@ -100,7 +74,7 @@ pub(crate) fn id_of_path(path: &str) -> Result<ThreadId, RuntimeError> {
 /// What a list shows of a history that came without turns.
 pub(crate) fn first_words(items: &[ResponseItem]) -> String {
     let said = items.iter().find_map(|item| match item {
-        ResponseItem::Message { role, content, .. } if role == "user" && !engine::is_contextual(content) => {
+        ResponseItem::Message { content, .. } if engine::is_user_turn(item) => {
             content.iter().find_map(|part| match part {
                 ContentItem::InputText { text } => Some(text.clone()),
                 _ => None,

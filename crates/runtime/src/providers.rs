@@ -15,6 +15,9 @@ use crate::runtime::{Runtime, lock};
 /// Where a key for OpenAI is looked for when nobody has logged in.
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
+/// Transports beyond these are kept only while a thread uses them.
+const MOST_KEPT: usize = 16;
+
 /// Who asks, as providers are told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
@@ -75,6 +78,10 @@ impl Runtime {
             return Ok(transport.clone());
         }
         let transport: Arc<dyn ModelTransport> = Arc::new(wanted.connect(env)?);
+        if made.len() >= MOST_KEPT {
+            // Every bridge has an address of its own: those of threads that are gone will not be asked for again.
+            made.retain(|(_, transport)| Arc::strong_count(transport) > 1);
+        }
         made.push((wanted, transport.clone()));
         Ok(transport)
     }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use journal::{Batch, JournalError, Store, ThreadJournal, ThreadRow};
+use journal::{Batch, History, JournalError, Store, ThreadJournal, ThreadRow};
 use protocol::{RolloutRecord, SessionMeta};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
+
+use crate::host_record::HostRecord;
 
 /// Where a thread's records go.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(crate) enum Recorder {
         meta: Box<SessionMeta>,
     },
     Open(ThreadJournal),
+    /// The host keeps it.
+    Host(Box<HostRecord>),
 }
 
 impl Recorder {
@@ -25,8 +29,9 @@ impl Recorder {
     pub(crate) async fn write(&mut self, at_ms: i64, records: &[RolloutRecord]) -> Result<(), JournalError> {
         match self {
             Self::Ephemeral => Ok(()),
+            Self::Host(record) => record.write(at_ms, records).await,
             Self::Waiting { store, meta } => {
-                let identity = RolloutRecord::SessionMeta { meta: (**meta).clone() };
+                let identity = RolloutRecord::SessionMeta { meta: meta.clone() };
                 let batch = batch(at_ms, std::iter::once(&identity).chain(records))?;
                 let (store, thread_id) = (Arc::clone(store), meta.thread_id.clone());
                 // Makes folders and files and waits for the disk, which is no work for a thread that serves others.
@@ -49,7 +54,23 @@ impl Recorder {
     pub(crate) fn row(&self) -> Option<ThreadRow> {
         match self {
             Self::Open(journal) => Some(journal.row()),
-            Self::Ephemeral | Self::Waiting { .. } => None,
+            Self::Ephemeral | Self::Waiting { .. } | Self::Host(_) => None,
+        }
+    }
+
+    /// The next ordinal to be written, where the host keeps the record.
+    pub(crate) fn next_ordinal(&self) -> Option<u64> {
+        match self {
+            Self::Host(record) => Some(record.next()),
+            Self::Ephemeral | Self::Waiting { .. } | Self::Open(_) => None,
+        }
+    }
+
+    /// What the record says, where that is not for a disk to tell.
+    pub(crate) fn read(&self) -> Option<History> {
+        match self {
+            Self::Host(record) => Some(record.read()),
+            Self::Ephemeral | Self::Waiting { .. } | Self::Open(_) => None,
         }
     }
 

@@ -1,21 +1,26 @@
 //! What a stored thread's last process left undecided. A call that began and was never seen to end is not run again:
 //! the model is told that nobody knows, and so is the record.
 
+use engine::UNKNOWN_OUTCOME as UNKNOWN;
 use journal::{History, OpenOperation};
 use protocol::{
     DynamicToolCallOutputContentItem, FunctionCallOutputBody, OperationRecord, PatchApplyStatus,
-    ResponseItem, RolloutRecord, ThreadItem, Turn,
+    ResponseItem, RolloutRecord, ThreadItem, Turn, TurnStatus,
 };
 
-const UNKNOWN: &str = "The outcome of this call is not known: the program stopped while it ran. It may have \
-    happened wholly, partly or not at all. Look at how things stand before you repeat it.";
+/// Why what waited for a decision waits no more.
+const CUT_OFF: &str = "the turn was cut off";
 
 /// Gives every call whose end is lost an output, and says what has to be written down for it.
-pub(crate) fn recover(history: &mut History) -> Vec<RolloutRecord> {
+pub(crate) fn recover(history: &mut History, now_ms: i64) -> Vec<RolloutRecord> {
     let mut records = Vec::new();
     for operation in &history.operations {
-        let Some(end) = End::of(operation, &history.turns) else { continue };
         let operation_id = operation.operation_id.clone();
+        let Some(end) = End::of(operation, &history.turns) else {
+            let operation = OperationRecord::Withdrawn { operation_id, reason: Some(CUT_OFF.to_owned()) };
+            records.push(RolloutRecord::Operation { operation });
+            continue;
+        };
         match &end {
             End::Unknown { attempt } => {
                 let operation = OperationRecord::Unknown { operation_id, attempt: *attempt };
@@ -34,6 +39,12 @@ pub(crate) fn recover(history: &mut History) -> Vec<RolloutRecord> {
         let Some(item) = answer(&history.model, &call_id, end.text(operation)) else { continue };
         records.push(RolloutRecord::ResponseItem { turn_id: operation.turn_id.clone(), item: item.clone() });
         history.model.push(item);
+    }
+    history.operations.clear();
+    if let Some(turn_id) = history.unfinished_turn.take() {
+        // Nobody takes it up any more.
+        let (status, error, at_ms) = (TurnStatus::Interrupted, None, now_ms);
+        records.push(RolloutRecord::TurnEnded { turn_id, status, error, at_ms });
     }
     records
 }

@@ -12,13 +12,17 @@ use journal::{JournalError, Store, StoreOptions};
 use protocol::{SessionMeta, SessionSource, ThreadId, ThreadStatus, TurnId};
 
 use crate::audience::Audience;
+use crate::delegation::Delegation;
+use crate::environments::Environments;
 use crate::error::RuntimeError;
 use crate::handle::ThreadHandle;
 use crate::ids::{IdMaker, check_thread_id};
 use crate::models::Catalogue;
 use crate::providers::{Identity, Providers};
 use crate::services::{Clock, Services};
+use crate::skills::Skills;
 use crate::surroundings::Surroundings;
+use crate::uploads::Uploads;
 
 /// How many threads may be opened at the same moment.
 const OPENING_LANES: usize = 64;
@@ -57,10 +61,15 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) audience: Arc<dyn Audience>,
     pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) uploads: Uploads,
     pub(crate) providers: Providers,
     pub(crate) ids: IdMaker,
     pub(crate) identity: Mutex<Identity>,
-    surroundings: Arc<Surroundings>,
+    pub(crate) environments: Arc<Environments>,
+    pub(crate) delegation: Delegation,
+    instance_id: String,
+    pub(crate) skills: Arc<Skills>,
+    pub(crate) surroundings: Arc<Surroundings>,
     store_options: Mutex<Option<StoreOptions>>,
     store: OnceLock<Arc<Store>>,
     threads: Mutex<HashMap<ThreadId, Loaded>>,
@@ -93,16 +102,24 @@ impl Runtime {
     /// Touches no file: what is not asked for costs nothing.
     pub fn new(options: RuntimeOptions) -> Self {
         let catalogue = Arc::new(options.catalogue);
-        let surroundings = Surroundings::new(catalogue.clone(), options.loader.home());
+        let environments = Environments::new(options.audience.clone());
+        let skills = Arc::new(Skills::new(options.loader.clone(), options.audience.clone()));
+        let home = options.loader.home();
+        let surroundings = Surroundings::new(catalogue.clone(), home, environments.clone(), skills.clone());
         let lanes = (0..OPENING_LANES).map(|_| tokio::sync::Mutex::default()).collect();
         let inner = Inner {
             surroundings: Arc::new(surroundings),
+            skills,
+            environments,
+            delegation: Delegation::default(),
+            instance_id: IdMaker::random(options.clock.stamp()),
             catalogue,
             loader: options.loader,
             source: options.source,
             version: options.version,
             clock: options.clock,
             audience: options.audience,
+            uploads: Uploads::default(),
             providers: Providers::default(),
             ids: IdMaker::default(),
             identity: Mutex::default(),
@@ -117,6 +134,11 @@ impl Runtime {
 
     pub fn loader(&self) -> &Loader {
         &self.inner.loader
+    }
+
+    /// New for every process, for fencing and logs.
+    pub fn instance_id(&self) -> &str {
+        &self.inner.instance_id
     }
 
     /// Says who asks, for providers. Threads opened from now on use it.
@@ -161,6 +183,10 @@ impl Runtime {
     pub async fn shut_down(&self, limit: Duration) {
         let handles: Vec<ThreadHandle> =
             lock(&self.inner.threads).drain().map(|(_, loaded)| loaded.handle).collect();
+        handles
+            .iter()
+            .filter_map(|handle| self.inner.delegation.seat(handle.id()))
+            .for_each(|seat| seat.close());
         let closing = futures_util::future::join_all(handles.iter().map(ThreadHandle::close));
         if tokio::time::timeout(limit, closing).await.is_err() {
             tracing::warn!("some threads did not stop in time");
@@ -179,6 +205,7 @@ impl Runtime {
 
     pub(crate) fn forget(&self, id: &ThreadId) {
         lock(&self.inner.threads).remove(id);
+        self.inner.skills.unfollow(id);
     }
 
     /// Held while a thread is brought into memory or put away.

@@ -14,6 +14,7 @@ use tools::Bench;
 use crate::actor::Actor;
 use crate::audience::Audience;
 use crate::handle::ThreadHandle;
+use crate::host_record::HostRecord;
 use crate::settings::{StepMaker, ThreadSettings};
 use crate::tools::ToolRunner;
 
@@ -54,6 +55,8 @@ pub struct ThreadPlan {
     /// Set for a resumed thread. A new one gets its journal with its first turn; an ephemeral one never.
     pub journal: Option<ThreadJournal>,
     pub ephemeral: bool,
+    /// Set where the host keeps the record.
+    pub host_record: Option<Box<HostRecord>>,
     pub settings: ThreadSettings,
     pub transport: Arc<dyn ModelTransport>,
     /// What the thread's last process left to be written down.

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use engine::Step;
 use protocol::{
-    ApprovalsReviewer, AskForApproval, CollaborationMode, DynamicToolSpec, Personality, ReasoningEffort,
-    ReasoningSummary, SandboxPolicy, ServiceTier, TriState, Verbosity,
+    ApprovalsReviewer, AskForApproval, CollaborationMode, DynamicToolSpec, EnvironmentSelection, Personality,
+    ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, TriState, Verbosity,
 };
 
+use crate::host_choices::HostChoices;
 use crate::instructions::InstructionOptions;
 use crate::models::Overrides;
+use crate::skills::SkillChoices;
 use crate::workbench::ToolSettings;
 
 /// The choices a thread works with. They come from configuration and the request that opened the thread; turns change
@@ -37,10 +39,15 @@ pub struct ThreadSettings {
     pub collaboration_mode: Option<CollaborationMode>,
     pub dynamic_tools: Arc<[DynamicToolSpec]>,
     pub tools: Arc<ToolSettings>,
+    pub host: Arc<HostChoices>,
+    /// Where its tools run, in order of preference. Unset: on this machine, in `cwd`; empty: nowhere.
+    pub environments: Option<Arc<[EnvironmentSelection]>>,
     /// What configuration says instead of the catalogue.
     pub model_overrides: Overrides,
     /// How AGENTS.md files are found.
     pub instruction_options: Arc<InstructionOptions>,
+    /// Which skills are switched on and off for this thread alone.
+    pub skills: Arc<SkillChoices>,
 }
 
 /// What a turn changes. What is unset stays.
@@ -57,6 +64,8 @@ pub struct SettingsChange {
     pub personality: Option<Personality>,
     /// Wins over `model` and `effort`.
     pub collaboration_mode: Option<CollaborationMode>,
+    /// Empty: nowhere.
+    pub environments: Option<Arc<[EnvironmentSelection]>>,
 }
 
 impl ThreadSettings {
@@ -72,6 +81,7 @@ impl ThreadSettings {
             summary,
             personality,
             collaboration_mode,
+            environments,
         } = change;
         set(&mut self.cwd, cwd);
         set(&mut self.approval_policy, approval_policy);
@@ -86,6 +96,9 @@ impl ThreadSettings {
         self.effort = effort.or(self.effort);
         self.summary = summary.or(self.summary);
         self.personality = personality.or(self.personality);
+        if environments.is_some() {
+            self.environments = environments;
+        }
         if let Some(mode) = collaboration_mode {
             self.model.clone_from(&mode.settings.model);
             self.effort = mode.settings.reasoning_effort;

@@ -53,7 +53,12 @@ impl Runtime {
             return Err(RuntimeError::NoTurnsKept);
         }
         let snapshot = loaded.handle.look(with_turns).await?;
-        if with_turns && snapshot.row.as_ref().is_none_or(|row| row.summary.preview.is_none()) {
+        let is_said = match snapshot.next_ordinal {
+            // The host has it.
+            Some(next) => next > 0,
+            None => snapshot.row.as_ref().is_some_and(|row| row.summary.preview.is_some()),
+        };
+        if with_turns && !is_said {
             return Err(RuntimeError::NothingSaid(loaded.handle.id().clone()));
         }
         Ok(loaded.identity.describe(snapshot.row.as_ref(), snapshot.status, snapshot.turns))

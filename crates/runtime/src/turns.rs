@@ -1,15 +1,18 @@
 //! Turns as clients ask for them.
 
+use std::collections::BTreeMap;
+
+use engine::UserText;
 use protocol::{
-    ThreadId, ThreadRollbackParams, ThreadShellCommandParams, Turn, TurnId, TurnInterruptParams,
-    TurnStartParams, TurnStatus, TurnSteerParams, UserInput,
+    AdditionalContextEntry, ThreadId, ThreadRollbackParams, ThreadShellCommandParams, Turn, TurnId,
+    TurnInterruptParams, TurnStartParams, TurnStatus, TurnSteerParams, UserInput,
 };
 
 use crate::error::RuntimeError;
 use crate::handle::{Answer, ThreadHandle, TurnOptions};
-use crate::images::{MAX_INPUT_CHARS, input_chars, user_text};
+use crate::images::{MAX_INPUT_CHARS, input_chars};
 use crate::opened::Opened;
-use crate::runtime::{Runtime, blocking};
+use crate::runtime::Runtime;
 use crate::settings::SettingsChange;
 
 impl Runtime {
@@ -33,23 +36,25 @@ impl Runtime {
         }
     }
 
-    async fn turn_options(&self, params: TurnStartParams) -> Result<(ThreadId, TurnOptions), RuntimeError> {
+    async fn turn_options(
+        &self,
+        mut params: TurnStartParams,
+    ) -> Result<(ThreadId, TurnOptions), RuntimeError> {
         check_length(&params.input)?;
+        let additional = additional_context(params.additional_context.take())?;
         let thread = self.thread(&params.thread_id)?;
-        for (field, is_asked) in [
-            ("environments", params.environments.is_some()),
-            ("additionalContext", params.additional_context.as_ref().is_some_and(|map| !map.is_empty())),
-            ("toolOutput", params.tool_output.is_some()),
-        ] {
+        for (field, is_asked) in [("toolOutput", params.tool_output.is_some())] {
             if is_asked {
                 return Err(RuntimeError::NotSupported { field });
             }
         }
         self.check_requirements(&thread, &params)?;
-        let input = params.input;
-        let text = blocking(move || user_text(input)).await??;
         let cwd = params.cwd.map(std::path::absolute).transpose();
         let cwd = cwd.map_err(|error| RuntimeError::Config(format!("cwd: {error}")))?;
+        let text = self.read_input(&thread, cwd.as_deref(), params.input).await?;
+        let text = UserText { additional, ..text };
+        let chosen = params.environments;
+        let environments = chosen.map(|chosen| self.inner.environments.choose(thread.id(), chosen));
         let change = SettingsChange {
             cwd: cwd.map(|cwd| cwd.to_string_lossy().into_owned()),
             approval_policy: params.approval_policy,
@@ -61,6 +66,7 @@ impl Runtime {
             summary: params.summary,
             personality: params.personality,
             collaboration_mode: params.collaboration_mode,
+            environments: environments.transpose()?,
         };
         let options = TurnOptions {
             turn_id: self.new_turn_id(),
@@ -95,11 +101,9 @@ impl Runtime {
             return Err(RuntimeError::NoExpectedTurn);
         }
         check_length(&params.input)?;
-        if params.additional_context.as_ref().is_some_and(|map| !map.is_empty()) {
-            return Err(RuntimeError::NotSupported { field: "additionalContext" });
-        }
-        let input = params.input;
-        let text = blocking(move || user_text(input)).await??;
+        let additional = additional_context(params.additional_context)?;
+        let text = self.read_input(&thread, None, params.input).await?;
+        let text = UserText { additional, ..text };
         thread.steer(params.expected_turn_id, text).await
     }
 
@@ -146,6 +150,19 @@ impl Runtime {
         }
         thread.roll_back(params.num_turns, self.new_turn_id()).await?;
         Ok(loaded.identity.opened(thread.look(true).await?))
+    }
+}
+
+/// Keys are the client's own, as long as they can be part of a tag.
+fn additional_context(
+    given: Option<BTreeMap<String, AdditionalContextEntry>>,
+) -> Result<BTreeMap<String, AdditionalContextEntry>, RuntimeError> {
+    let given = given.unwrap_or_default();
+    let breaks_tag =
+        |key: &str| key.is_empty() || key.chars().any(|c| matches!(c, '<' | '>') || c.is_control());
+    match given.keys().find(|key| breaks_tag(key)) {
+        Some(key) => Err(RuntimeError::ContextKey(key.clone())),
+        None => Ok(given),
     }
 }
 

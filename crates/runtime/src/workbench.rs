@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use config::{Config, Features, Home};
+use engine::{EnvironmentState, StepEnvironment};
 use protocol::{ModeKind, SandboxPolicy, WebSearchMode, WebSearchToolConfig};
-use tools::{BenchOptions, Offer, PatchForm, ShellForm};
+use tools::{BenchOptions, Offer, PatchForm, Registry, ShellForm};
 
 use crate::models::{ApplyPatchType, ModelEntry, ShellType, WebSearchContent};
 use crate::settings::ThreadSettings;
@@ -60,22 +61,30 @@ fn enabled(features: &Features) -> BTreeSet<String> {
     on.map(|(key, _)| key.to_owned()).collect()
 }
 
-/// Which tools a model is offered with these settings.
-pub(crate) fn offer(settings: &ThreadSettings, entry: &ModelEntry) -> Offer {
+/// Which tools a model is offered with these settings and in these places.
+pub(crate) fn offer(
+    settings: &ThreadSettings,
+    entry: &ModelEntry,
+    environments: &[StepEnvironment],
+    registry: &Registry,
+) -> Offer {
     let tools = &settings.tools;
     let web_search = match settings.sandbox {
         SandboxPolicy::DangerFullAccess => tools.web_search.1,
         _ => tools.web_search.0,
     };
+    let allow = settings.host.allowed();
+    let asks_for = |name: &str| allow.as_ref().is_some_and(|names| names.iter().any(|other| other == name));
     Offer {
-        allow: None,
-        deny: Vec::new(),
+        deny: settings.host.denied(registry),
         features: tools.features.clone(),
-        shell: shell_form(tools, entry.shell_type),
+        shell: shell_form(tools, entry.shell_type, asks_for),
         patch: match entry.apply_patch {
             Some(ApplyPatchType::Freeform) => Some(PatchForm::Freeform),
             Some(ApplyPatchType::Function) => Some(PatchForm::Function),
-            None => tools.has("apply_patch_freeform").then_some(PatchForm::Freeform),
+            None => {
+                (tools.has("apply_patch_freeform") || asks_for("apply_patch")).then_some(PatchForm::Freeform)
+            }
         },
         experimental: entry.experimental_tools.iter().map(ToString::to_string).collect(),
         images: entry.takes_images() && tools.view_image != Some(false),
@@ -86,12 +95,19 @@ pub(crate) fn offer(settings: &ThreadSettings, entry: &ModelEntry) -> Offer {
         is_child: false,
         login_shell: tools.login_shell,
         has_deferred: settings.dynamic_tools.iter().any(|tool| tool.defer_loading),
+        has_environment: environments.iter().any(|one| one.state == EnvironmentState::Attached),
+        allow,
     }
 }
 
-fn shell_form(tools: &ToolSettings, trained_with: ShellType) -> ShellForm {
+fn shell_form(tools: &ToolSettings, trained_with: ShellType, asks_for: impl Fn(&str) -> bool) -> ShellForm {
     match trained_with {
         _ if !tools.has("shell_tool") => ShellForm::Disabled,
+        // A host that lists tools gets those it lists.
+        _ if asks_for("exec_command") => ShellForm::Terminals,
+        _ if asks_for("shell_command") => ShellForm::Script,
+        ShellType::Local if asks_for("shell") => ShellForm::Local,
+        _ if asks_for("shell") => ShellForm::Words,
         _ if tools.has("shell_zsh_fork") => ShellForm::Script,
         // The better one, whatever the model was trained with.
         _ if tools.has("unified_exec") => ShellForm::Terminals,
@@ -118,6 +134,9 @@ pub(crate) fn bench_options(config: &Config, thread_id: &str) -> BenchOptions {
         features: enabled(&config.features),
         landlock_only: config.features.enabled("use_legacy_landlock"),
         max_background_wait_ms: config.tools.background_terminal_max_timeout_ms,
+        ask_always: false,
+        ask_for: BTreeSet::new(),
+        no_patches: false,
     }
 }
 

@@ -76,6 +76,8 @@ impl StepMaker for Fixed {
             kind,
             json: Some(Arc::new(json!({ "type": "function", "name": name }))),
             parallel: true,
+            gate: engine::Gate::Open,
+            effects: Default::default(),
         };
         Step {
             model: ModelInfo {
@@ -88,24 +90,13 @@ impl StepMaker for Fixed {
                 truncation: Truncation::Bytes(10_000),
                 stream_max_retries: 0,
             },
-            effort: None,
-            summary: None,
-            verbosity: None,
-            service_tier: None,
             base_instructions: "Be useful.".into(),
-            developer_instructions: None,
-            compact_prompt: None,
-            project_instructions: None,
-            collaboration_mode: None,
-            personality: None,
             approval_policy: AskForApproval::Never,
             sandbox: SandboxPolicy::DangerFullAccess,
-            cwd: settings.cwd.clone(),
             shell: "bash".into(),
             current_date: "2026-11-15".into(),
-            timezone: "Etc/UTC".into(),
             tools: vec![tool("update_plan", ToolKind::Builtin), tool("lookup", ToolKind::Dynamic)],
-            deferred: Vec::new(),
+            ..Step::bare("offline", &settings.cwd)
         }
     }
 }
@@ -121,6 +112,9 @@ fn bench_options() -> BenchOptions {
         features: Default::default(),
         landlock_only: false,
         max_background_wait_ms: 1_000,
+        ask_always: false,
+        ask_for: Default::default(),
+        no_patches: false,
     }
 }
 
@@ -143,7 +137,10 @@ fn settings() -> ThreadSettings {
         collaboration_mode: None,
         dynamic_tools: Arc::default(),
         tools: Arc::default(),
+        environments: None,
+        host: Arc::default(),
         model_overrides: ModelOverrides::default(),
+        skills: Default::default(),
         instruction_options: Arc::default(),
     }
 }
@@ -176,6 +173,7 @@ impl Room {
             seed,
             journal,
             ephemeral: false,
+            host_record: None,
             settings: settings(),
             transport,
             recovered: Vec::new(),
@@ -217,7 +215,7 @@ impl Room {
 }
 
 fn seed() -> ThreadSeed {
-    ThreadSeed { id: ThreadId::new(THREAD), history: vec![], usage: None, context: None, raw_events: false }
+    ThreadSeed::new(ThreadId::new(THREAD))
 }
 
 fn meta() -> SessionMeta {
@@ -246,6 +244,7 @@ fn said(text: &str) -> UserText {
     UserText {
         shown: vec![UserInput::Text { text: text.into(), text_elements: vec![] }],
         content: vec![ContentItem::InputText { text: text.into() }],
+        ..UserText::default()
     }
 }
 

@@ -7,6 +7,7 @@ use protocol::{InitializeParams, ServerCapabilities};
 use runtime::Runtime;
 
 use crate::handlers::command_exec::Commands;
+use crate::handshake;
 use crate::hub::{ConnectionId, Hub};
 use crate::wire_error::WireError;
 
@@ -52,7 +53,12 @@ impl App {
 }
 
 impl Application for App {
+    fn negotiate(&self, params: &InitializeParams) -> Result<Option<ServerCapabilities>, WireError> {
+        Ok(handshake::agree(params, self.runtime.instance_id()))
+    }
+
     async fn disconnected(&self, connection: ConnectionId) {
+        self.runtime.host_gone(connection.into());
         self.commands.close(connection).await;
     }
 

@@ -3,10 +3,11 @@
 use std::sync::OnceLock;
 
 use protocol::{
-    ConfigWarning, Gate, InitializeParams, InitializeResponse, Notification, ServerCapabilities,
-    ServerNotification,
+    ConfigWarning, Gate, HostDelegationAgreed, InitializeParams, InitializeResponse, Notification,
+    ServerCapabilities, ServerNotification,
 };
 use rpc::shorten;
+use runtime::{DELEGATION_FEATURES, DELEGATION_VERSION};
 use serde_json::value::RawValue;
 
 use crate::hub::{Connection, Profile};
@@ -54,6 +55,22 @@ pub(crate) fn read(params: Option<&RawValue>) -> Result<InitializeParams, WireEr
 
 fn is_experimental(params: &InitializeParams) -> bool {
     params.capabilities.as_ref().is_some_and(|capabilities| capabilities.experimental_api)
+}
+
+/// What is used beyond the stock protocol: what the client offers and this server has. A host that finds less than it
+/// needs, or nothing, must stop.
+pub(crate) fn agree(params: &InitializeParams, runtime_instance_id: &str) -> Option<ServerCapabilities> {
+    let offer = params.capabilities.as_ref()?.host_delegation.as_ref()?;
+    if !offer.versions.contains(&DELEGATION_VERSION) {
+        return None;
+    }
+    let features = DELEGATION_FEATURES.iter().filter(|feature| offer.features.contains(feature));
+    let agreed = HostDelegationAgreed {
+        version: DELEGATION_VERSION,
+        features: features.cloned().collect(),
+        runtime_instance_id: runtime_instance_id.to_owned(),
+    };
+    Some(ServerCapabilities { host_delegation: Some(agreed) })
 }
 
 /// Answers, tells what is wrong with the configuration, and only then lets the connection hear anything else.

@@ -46,14 +46,15 @@ impl<M: Request> Reply<M> {
     }
 
     /// Queues the answer without waiting: what is sent afterwards arrives afterwards.
-    pub fn send(self, answer: Result<M::Response, WireError>) {
+    pub fn send(self, mut answer: Result<M::Response, WireError>) {
         let ReplyTo { slot, id, is_experimental } = self.to;
-        let line = match answer {
-            Ok(mut response) => {
+        // Borrowed: a long answer takes a while to drop, and is on its way by then.
+        let line = match &mut answer {
+            Ok(response) => {
                 if !is_experimental {
                     response.strip_experimental();
                 }
-                rpc::response(&id, &response).unwrap_or_else(|error| {
+                rpc::response(&id, response).unwrap_or_else(|error| {
                     tracing::error!(method = M::METHOD, %error, "an answer is lost");
                     WireError::unanswered().to_line(&id)
                 })

@@ -1,16 +1,22 @@
 //! Which handler carries out which method.
 
 use protocol::{
-    CommandExec, CommandExecResize, CommandExecTerminate, CommandExecWrite, ConfigRead,
-    ConfigRequirementsRead, ExperimentalFeatureList, GetAccount, LoginAccount, LogoutAccount,
-    MockExperimentalMethod, ModelList, SkillsList, ThreadArchive, ThreadBackgroundTerminalsClean,
-    ThreadCompactStart, ThreadFork, ThreadList, ThreadLoadedList, ThreadMetadataUpdate, ThreadRead,
-    ThreadResume, ThreadRollback, ThreadSetName, ThreadShellCommand, ThreadStart, ThreadUnarchive,
-    ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer,
+    AppsList, CollaborationModeList, CommandExec, CommandExecResize, CommandExecTerminate, CommandExecWrite,
+    ConfigRead, ConfigRequirementsRead, EnvironmentAdd, EnvironmentInfo, EnvironmentStatusRead,
+    ExperimentalFeatureList, ExternalAgentConfigDetect, ExternalAgentConfigImport, GetAccount, LoginAccount,
+    LogoutAccount, MockExperimentalMethod, ModelList, ModelRequestRejected, ModelStreamAborted,
+    ModelStreamEvent, ModelStreamEventUnacknowledged, RolloutLoad, SkillsConfigWrite, SkillsList,
+    ThreadArchive, ThreadBackgroundTerminalsClean, ThreadCompactStart, ThreadFork, ThreadList,
+    ThreadLoadedList, ThreadMetadataUpdate, ThreadRead, ThreadResume, ThreadRollback, ThreadSetName,
+    ThreadShellCommand, ThreadStart, ThreadUnarchive, ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer,
+    TurnSuspend,
 };
 
 use crate::app::App;
-use crate::handlers::{account, catalogue, command_exec, thread, thread_open, turn};
+use crate::handlers::{
+    account, catalogue, command_exec, delegation, environment, external_agent, skills, thread, thread_open,
+    turn,
+};
 use crate::router::Router;
 
 /// Every method that this server carries out. `initialize` belongs to the connection.
@@ -34,15 +40,33 @@ pub fn routes() -> Router<App> {
         .on(ThreadBackgroundTerminalsClean, turn::clean_terminals)
         .on(TurnSteer, turn::steer)
         .deferred(TurnInterrupt, turn::interrupt)
+        .deferred(TurnSuspend, turn::suspend)
+        .on(RolloutLoad, delegation::load)
         .deferred(CommandExec, command_exec::start)
         .deferred(CommandExecWrite, command_exec::write)
         .deferred(CommandExecTerminate, command_exec::terminate)
         .deferred(CommandExecResize, command_exec::resize)
+        .on(EnvironmentAdd, environment::add)
+        .on(EnvironmentInfo, environment::info)
+        .on(EnvironmentStatusRead, environment::status)
         .on(ModelList, catalogue::models)
+        .deferred(ModelStreamEvent, delegation::stream_event)
+        .hear(
+            ModelStreamEventUnacknowledged,
+            |params| Some(params.thread_id.as_str()),
+            delegation::stream_event_unacknowledged,
+        )
+        .on(ModelStreamAborted, delegation::stream_aborted)
+        .on(ModelRequestRejected, delegation::request_rejected)
+        .on(CollaborationModeList, catalogue::collaboration_modes)
+        .on(AppsList, catalogue::apps)
         .on(ExperimentalFeatureList, catalogue::features)
         .on(ConfigRead, catalogue::config_read)
         .on(ConfigRequirementsRead, catalogue::requirements_read)
-        .on(SkillsList, catalogue::skills)
+        .on(SkillsList, skills::list)
+        .on(SkillsConfigWrite, skills::config_write)
+        .on(ExternalAgentConfigDetect, external_agent::detect)
+        .on(ExternalAgentConfigImport, external_agent::import)
         .on(MockExperimentalMethod, catalogue::mock)
         .on(GetAccount, account::read)
         .deferred(LoginAccount, account::login)
@@ -59,7 +83,6 @@ const UNSUPPORTED: &[&str] = &[
     "thread/goal/clear",
     "plugin/list",
     "plugin/read",
-    "app/list",
     "fs/readFile",
     "fs/writeFile",
     "fs/createDirectory",
@@ -69,25 +92,15 @@ const UNSUPPORTED: &[&str] = &[
     "fs/copy",
     "fs/watch",
     "fs/unwatch",
-    "skills/config/write",
     "plugin/install",
     "plugin/uninstall",
-    "turn/suspend",
     "thread/realtime/start",
     "thread/realtime/appendAudio",
     "thread/realtime/appendText",
     "thread/realtime/stop",
     "review/start",
-    "model/streamEvent",
-    "model/streamAborted",
-    "model/requestRejected",
-    "rollout/load",
     "delegation/result",
-    "environment/add",
-    "environment/info",
-    "environment/status",
     "experimentalFeature/enablement/set",
-    "collaborationMode/list",
     "mcpServer/oauth/login",
     "config/mcpServer/reload",
     "mcpServerStatus/list",
@@ -95,8 +108,6 @@ const UNSUPPORTED: &[&str] = &[
     "account/login/cancel",
     "account/rateLimits/read",
     "feedback/upload",
-    "externalAgentConfig/detect",
-    "externalAgentConfig/import",
     "config/value/write",
     "config/batchWrite",
     "getConversationSummary",

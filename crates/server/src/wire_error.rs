@@ -134,8 +134,14 @@ impl From<RuntimeError> for WireError {
             | E::EmptyGitInfo
             | E::EmptyGitField(_)
             | E::DynamicTool(_)
+            | E::RelativeSkillRoot(_)
+            | E::BuiltinTool(_)
+            | E::Field { .. }
+            | E::NoBridge(_)
             | E::NotSupported { .. }
             | E::Forbidden(_)
+            | E::ContextKey(_)
+            | E::Environment(_)
             | E::InvalidCursor(_)
             | E::Cursor(_)
             | E::Config(_)
@@ -146,10 +152,16 @@ impl From<RuntimeError> for WireError {
             | E::NothingToInterrupt
             | E::Gone(_) => Self::INVALID_REQUEST,
             E::CommandExec(error) => command_exec_code(error),
-            E::InputTooLarge { .. } => Self::INVALID_PARAMS,
-            E::InvalidConfig(_) | E::Credentials(_) | E::Provider(_) | E::Storage(_) | E::Defect => {
-                Self::INTERNAL
-            }
+            E::Delegation(error) if error.is_overload() => Self::OVERLOADED,
+            E::Delegation(_) => Self::INVALID_PARAMS,
+            E::InputTooLarge { .. } | E::SkillSelector => Self::INVALID_PARAMS,
+            E::InvalidConfig(_)
+            | E::ConfigWrite(_)
+            | E::ExternalAgent(_)
+            | E::Credentials(_)
+            | E::Provider(_)
+            | E::Storage(_)
+            | E::Defect => Self::INTERNAL,
         };
         let data = match &error {
             E::InputTooLarge { max, actual } => Some(serde_json::json!({
@@ -157,6 +169,7 @@ impl From<RuntimeError> for WireError {
                 "max_chars": max,
                 "actual_chars": actual,
             })),
+            E::Delegation(error) => Some(error.data()),
             E::Refused(refusal @ Refusal::NotSteerable(turn_kind)) => {
                 let error = TurnError {
                     message: refusal.to_string(),

@@ -231,6 +231,7 @@ fn said(text: &str) -> UserText {
     UserText {
         shown: vec![UserInput::Text { text: text.to_owned(), text_elements: vec![] }],
         content: vec![ContentItem::InputText { text: text.to_owned() }],
+        ..UserText::default()
     }
 }
 
@@ -240,6 +241,8 @@ fn step(setting: Setting, place: Place) -> Step {
         kind,
         json: Some(Arc::new(json!({ "type": "function", "name": name }))),
         parallel: true,
+        gate: engine::Gate::Open,
+        effects: Default::default(),
     };
     let plan = || CollaborationMode {
         mode: ModeKind::Plan,
@@ -260,16 +263,8 @@ fn step(setting: Setting, place: Place) -> Step {
             truncation: Truncation::Bytes(10_000),
             stream_max_retries: 2,
         },
-        effort: None,
-        summary: None,
-        verbosity: None,
-        service_tier: None,
         base_instructions: "Be useful.".into(),
-        developer_instructions: None,
-        compact_prompt: None,
-        project_instructions: None,
         collaboration_mode: setting.plan_mode.then(plan),
-        personality: None,
         approval_policy: AskForApproval::Never,
         sandbox: SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false },
         cwd: match place {
@@ -278,8 +273,7 @@ fn step(setting: Setting, place: Place) -> Step {
         },
         shell: "bash".into(),
         current_date: "2026-11-15".into(),
-        timezone: "Etc/UTC".into(),
         tools: vec![tool("update_plan", ToolKind::Builtin), tool("lookup", ToolKind::Dynamic)],
-        deferred: Vec::new(),
+        ..Step::bare("test-model", "/repo")
     }
 }

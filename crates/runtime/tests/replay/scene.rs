@@ -39,14 +39,8 @@ pub(crate) struct Told {
 
 impl Scene {
     pub(crate) fn new(setting: Setting) -> Self {
-        let seed = ThreadSeed {
-            id: ThreadId::new(THREAD),
-            history: vec![],
-            usage: None,
-            context: None,
-            raw_events: false,
-        };
-        let identity = RolloutRecord::SessionMeta { meta: meta() };
+        let seed = ThreadSeed::new(ThreadId::new(THREAD));
+        let identity = RolloutRecord::SessionMeta { meta: Box::new(meta()) };
         Self {
             thread: Thread::new(seed),
             records: vec![(BEGAN_MS, identity)],
@@ -171,11 +165,10 @@ pub(crate) fn replay(records: &[Timed]) -> History {
 /// What a stored thread is opened with.
 pub(crate) fn seed(history: History) -> ThreadSeed {
     ThreadSeed {
-        id: ThreadId::new(THREAD),
         history: history.model,
         usage: history.token_usage,
         context: history.told_context,
-        raw_events: false,
+        ..ThreadSeed::new(ThreadId::new(THREAD))
     }
 }
 
@@ -194,11 +187,12 @@ pub(crate) fn bytes(history: &History) -> Vec<u8> {
         meta,
         token_usage,
         turn_context,
+        host,
         told_context,
         operations,
         unfinished_turn,
     } = history;
-    let wire = (model, turns, meta, token_usage, turn_context, told_context, unfinished_turn);
+    let wire = (model, turns, meta, token_usage, turn_context, host, told_context, unfinished_turn);
     let mut bytes = serde_json::to_vec(&wire).expect("serialises");
     bytes.extend(format!("{summary:?}{operations:?}").into_bytes());
     bytes

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use protocol::{
+    AppsListParams, AppsListResponse, CollaborationModeListParams, CollaborationModeListResponse,
     ConfigReadParams, ConfigReadResponse, ConfigRequirementsReadResponse, ExperimentalFeatureListParams,
     ExperimentalFeatureListResponse, MockExperimentalMethodParams, MockExperimentalMethodResponse,
-    ModelListParams, ModelListResponse, NoParams, SkillsListParams, SkillsListResponse,
+    ModelListParams, ModelListResponse, NoParams,
 };
 use runtime::RuntimeError;
 
@@ -44,12 +45,20 @@ pub(crate) async fn requirements_read(
     app.runtime.read_requirements()
 }
 
-pub(crate) async fn skills(
+pub(crate) async fn collaboration_modes(
     app: Arc<App>,
     _: Caller,
-    params: SkillsListParams,
-) -> Result<SkillsListResponse, RuntimeError> {
-    Ok(app.runtime.list_skills(&params))
+    _: CollaborationModeListParams,
+) -> Result<CollaborationModeListResponse, RuntimeError> {
+    Ok(app.runtime.list_collaboration_modes())
+}
+
+pub(crate) async fn apps(
+    app: Arc<App>,
+    _: Caller,
+    params: AppsListParams,
+) -> Result<AppsListResponse, RuntimeError> {
+    app.runtime.list_apps(&params)
 }
 
 /// Exists to test the experimental gate.

@@ -3,6 +3,10 @@
 pub(crate) mod account;
 pub(crate) mod catalogue;
 pub(crate) mod command_exec;
+pub(crate) mod delegation;
+pub(crate) mod environment;
+pub(crate) mod external_agent;
+pub(crate) mod skills;
 pub(crate) mod thread;
 pub(crate) mod thread_open;
 pub(crate) mod turn;

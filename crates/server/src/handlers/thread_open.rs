@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use protocol::{
-    ServerNotification, Thread, ThreadFork, ThreadForkParams, ThreadResume, ThreadResumeParams, ThreadStart,
-    ThreadStartParams, ThreadStartedNotification,
+    SdkDelegationConfiguredNotification, ServerNotification, Thread, ThreadFork, ThreadForkParams,
+    ThreadResume, ThreadResumeParams, ThreadStart, ThreadStartParams, ThreadStartedNotification,
 };
-use runtime::{Identity, Opened, RuntimeError, Then};
+use runtime::{Identity, Opened, RuntimeError, Then, shown_bridge_url};
 use tokio::sync::oneshot;
 
 use crate::app::App;
 use crate::handlers::thread::warn_of_damage;
-use crate::hub::Caller;
+use crate::hub::{Caller, HubHost};
 use crate::reply::Reply;
 
 pub(crate) async fn start(
@@ -21,11 +21,18 @@ pub(crate) async fn start(
     reply: Reply<ThreadStart>,
 ) {
     introduce(&app, &caller);
-    match app.runtime.start_thread(params).await {
+    let bridge_url = params.sdk_delegation.as_ref().map(shown_bridge_url);
+    match app.runtime.start_thread(params, HubHost::of(&app.hub, &caller)).await {
         Ok(opened) => {
             let thread = joined(&app, &caller, &opened).await;
             reply.send(Ok(opened.into()));
+            let (thread_id, model_provider) = (thread.id.clone(), thread.model_provider.clone());
             announce(&app, thread).await;
+            if let Some(bridge_url) = bridge_url {
+                let id = thread_id.clone();
+                let told = SdkDelegationConfiguredNotification { thread_id, model_provider, bridge_url };
+                app.hub.tell(&id, ServerNotification::SdkDelegationConfigured(told)).await;
+            }
         }
         Err(error) => reply.send(Err(error.into())),
     }
@@ -34,7 +41,7 @@ pub(crate) async fn start(
 pub(crate) async fn fork(app: Arc<App>, caller: Caller, params: ThreadForkParams, reply: Reply<ThreadFork>) {
     introduce(&app, &caller);
     reply.room().await;
-    match app.runtime.fork_thread(params).await {
+    match app.runtime.fork_thread(params, HubHost::of(&app.hub, &caller)).await {
         Ok(opened) => {
             let thread = joined(&app, &caller, &opened).await;
             reply.send(Ok(opened.into()));
@@ -68,7 +75,7 @@ pub(crate) async fn resume(
             }
         })
     });
-    app.runtime.resume_thread(params, then).await;
+    app.runtime.resume_thread(params, HubHost::of(&app.hub, &caller), then).await;
     if let Ok(id) = opened.await {
         warn_of_damage(&app, &caller, &id).await;
     }

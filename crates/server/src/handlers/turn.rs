@@ -6,6 +6,7 @@ use protocol::{
     ThreadBackgroundTerminalsCleanParams, ThreadBackgroundTerminalsCleanResponse, ThreadShellCommand,
     ThreadShellCommandParams, ThreadShellCommandResponse, TurnInterrupt, TurnInterruptParams,
     TurnInterruptResponse, TurnStart, TurnStartParams, TurnStartResponse, TurnSteerParams, TurnSteerResponse,
+    TurnSuspend, TurnSuspendParams,
 };
 use runtime::{Answer, RuntimeError};
 
@@ -39,6 +40,14 @@ pub(crate) async fn interrupt(
         reply.send(stopped.map(|()| TurnInterruptResponse {}).map_err(Into::into));
     });
     app.runtime.interrupt_turn(params, answer).await;
+}
+
+/// Answered after `turn/suspended`.
+pub(crate) async fn suspend(app: Arc<App>, _: Caller, params: TurnSuspendParams, reply: Reply<TurnSuspend>) {
+    let answer = Answer::new(move |put_away: Result<_, RuntimeError>| {
+        reply.send(put_away.map_err(Into::into));
+    });
+    app.runtime.suspend_turn(params, answer).await;
 }
 
 pub(crate) async fn shell_command(

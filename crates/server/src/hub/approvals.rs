@@ -5,7 +5,8 @@ use std::sync::Arc;
 use protocol::{
     CommandExecutionApprovalDecision, CommandExecutionRequestApproval, FileChangeApprovalDecision,
     FileChangeRequestApproval, GrantedPermissionProfile, PermissionGrantScope, PermissionsRequestApproval,
-    PermissionsRequestApprovalResponse, ToolRequestUserInput, ToolRequestUserInputResponse,
+    PermissionsRequestApprovalResponse, ToolApprovalDecision, ToolRequestApproval, ToolRequestUserInput,
+    ToolRequestUserInputResponse,
 };
 use runtime::{Question, Reply};
 
@@ -41,6 +42,13 @@ pub(super) async fn ask(hub: Arc<Hub>, question: Question) -> Result<Reply, Stri
             let answer = hub.ask::<ToolRequestUserInput>(target, params).await;
             let nothing = || ToolRequestUserInputResponse { answers: Default::default() };
             Ok(Reply::UserInput(answer.unwrap_or_else(|_| nothing())))
+        }
+        Question::Tool(params) => {
+            let target = Target::Thread(params.thread_id.clone());
+            match hub.ask::<ToolRequestApproval>(target, params).await {
+                Ok(answer) => Ok(Reply::Tool(answer.decision)),
+                Err(error) => no(&error, Reply::Tool(ToolApprovalDecision::Decline)),
+            }
         }
         Question::DynamicTool(_) => Err("client tools are called, not asked about".to_owned()),
     }

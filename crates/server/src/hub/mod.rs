@@ -4,6 +4,7 @@
 mod approvals;
 mod connection;
 mod delivery;
+mod host;
 mod outgoing;
 mod questions;
 mod subscriptions;
@@ -21,6 +22,7 @@ use runtime::{Audience, BoxFuture, Reply};
 pub use connection::{Caller, ConnectionId};
 pub(crate) use connection::{Connection, Profile, WhenFull};
 use delivery::{Delivery, delivery};
+pub(crate) use host::HubHost;
 use outgoing::Outgoing;
 pub use questions::{AskError, Target};
 use questions::{Question, TurnEvent};

@@ -67,7 +67,7 @@ async fn whatever_is_no_yes_runs_nothing_and_the_turn_goes_on() {
         json!({"decision": 1}),
         json!({}),
         json!("accept"),
-        json!({"decision": {"acceptWithCommandOverride": {"command": ["true"]}}}),
+        json!({"decision": {"acceptWithCommandOverride": {"command": []}}}),
     ] {
         let stage = Stage::configured(touching(), ASKS).await;
         let (_server, mut client) = stage.open().await;
@@ -82,6 +82,37 @@ async fn whatever_is_no_yes_runs_nothing_and_the_turn_goes_on() {
         assert!(!ran(&stage), "{answer}");
         assert!(output(&stage).contains("rejected"), "{}", output(&stage));
     }
+}
+
+#[tokio::test]
+async fn another_command_runs_instead_and_the_item_shows_it() {
+    let stage = Stage::configured(touching(), ASKS).await;
+    let (_server, mut client) = stage.open().await;
+    let (_, question) = asked(&stage, &mut client).await;
+    let instead = json!({"acceptWithCommandOverride": {"command": ["touch", "instead"]}});
+    client.answer(&question, json!({"decision": instead})).await;
+    let done = client.wait_for("item/completed", |params| params["item"]["type"] == "commandExecution").await;
+    assert_eq!(
+        (&done["item"]["status"], &done["item"]["command"]),
+        (&json!("completed"), &json!("touch instead"))
+    );
+    assert_eq!(client.next_of("turn/completed").await["turn"]["status"], "completed");
+    assert!(!ran(&stage) && stage.cwd().join("instead").exists());
+}
+
+#[tokio::test]
+async fn a_replacement_that_policy_forbids_does_not_run() {
+    let stage = Stage::configured(touching(), ASKS).await;
+    let rules = stage.home().join("rules");
+    std::fs::create_dir_all(&rules).expect("made");
+    let rule = "prefix_rule(pattern = [\"touch\", \"instead\"], decision = \"forbidden\")\n";
+    std::fs::write(rules.join("default.rules"), rule).expect("written");
+    let (_server, mut client) = stage.open().await;
+    let (_, question) = asked(&stage, &mut client).await;
+    let instead = json!({"acceptWithCommandOverride": {"command": ["touch", "instead"]}});
+    client.answer(&question, json!({"decision": instead})).await;
+    assert_eq!(client.next_of("turn/completed").await["turn"]["status"], "completed");
+    assert!(!ran(&stage) && !stage.cwd().join("instead").exists());
 }
 
 #[tokio::test]

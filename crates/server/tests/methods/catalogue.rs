@@ -1,4 +1,4 @@
-//! `model/list`, `experimentalFeature/list`, `config/read`, `configRequirements/read` and `skills/list`.
+//! `model/list`, `experimentalFeature/list`, `config/read` and `configRequirements/read`.
 
 use serde_json::{Value, json};
 
@@ -183,16 +183,4 @@ async fn requirements_are_null_until_an_administrator_sets_some() {
     assert_eq!(found["allowedWebSearchModes"], json!(["cached", "disabled"]));
     assert_eq!(found["featureRequirements"], json!({"undo": false}));
     assert_eq!(found["enforceResidency"], Value::Null);
-}
-
-#[tokio::test]
-async fn each_folder_has_a_list_of_skills() {
-    let stage = Stage::new(json!([])).await;
-    let (_server, mut client) = stage.open().await;
-    let named = client.ask("skills/list", json!({"cwds": ["/a", "/b"], "forceReload": true})).await;
-    let none = |cwd: &str| json!({"cwd": cwd, "skills": [], "errors": []});
-    assert_eq!(named, json!({"data": [none("/a"), none("/b")]}));
-    let own = client.ask("skills/list", json!({})).await;
-    let cwd = std::env::current_dir().expect("a folder");
-    assert_eq!(own, json!({"data": [none(&cwd.to_string_lossy())]}));
 }

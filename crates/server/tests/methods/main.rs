@@ -2,17 +2,24 @@
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
 mod client;
+mod paced_model;
 mod raw_model;
 mod stage;
 
 mod account;
+mod additional_context;
 mod approvals;
 mod catalogue;
 mod command_exec;
 mod compaction;
 mod connections;
+mod delegation;
 mod dynamic_tools;
+mod environments;
+mod external_agent;
+mod host_record;
 mod initialize;
+mod instructions;
 mod list;
 mod manage;
 mod past;
@@ -20,6 +27,10 @@ mod plan;
 mod restart;
 mod resume;
 mod running_turn;
+mod sdk_delegation;
+mod skills;
 mod start;
+mod take_up;
+mod tool_set;
 mod turn_options;
 mod turn_start;

@@ -77,7 +77,7 @@ async fn a_collaboration_mode_decides_model_and_effort() {
 }
 
 #[tokio::test]
-async fn a_personality_is_chosen_at_the_start_or_told_when_it_changes() {
+async fn a_personality_is_told_at_the_start_and_when_it_changes() {
     let stage = Stage::configured(
         json!([{"text": "a"}, {"text": "b"}, {"text": "c"}, {"text": "d"}]),
         "model = \"gpt-5.3-codex\"",
@@ -92,10 +92,10 @@ async fn a_personality_is_chosen_at_the_start_or_told_when_it_changes() {
     client.turn_with(turn_plus(&other, "four", "personality", json!("friendly"))).await;
     let asked = stage.asked();
     let told = |request: &Value| request["input"].to_string().matches("<personality_spec>").count();
-    assert_eq!([told(&asked[0]), told(&asked[1]), told(&asked[2])], [0, 1, 1]);
-    // From the first turn on it is part of the instructions.
+    // Our instructions have no tone of their own, so it is told beside them, and again when it is another.
+    assert_eq!([told(&asked[0]), told(&asked[1]), told(&asked[2])], [1, 2, 2]);
     assert_eq!(asked[0]["instructions"], asked[3]["instructions"]);
-    assert_eq!(told(&asked[3]), 0);
+    assert_eq!(told(&asked[3]), 1);
 }
 
 #[tokio::test]

@@ -1,0 +1,33 @@
+//! Environments as clients ask for them.
+
+use protocol::{
+    EnvironmentAddParams, EnvironmentId, EnvironmentInfoResponse, EnvironmentSpec, EnvironmentStatusResponse,
+};
+
+use crate::error::RuntimeError;
+use crate::load::Wishes;
+use crate::runtime::Runtime;
+use crate::workbench::variables;
+
+impl Runtime {
+    /// Makes an environment known. Returns at once; whether it can be used is found out behind this.
+    pub fn add_environment(&self, params: EnvironmentAddParams) -> Result<(), RuntimeError> {
+        let env = match &params.environment {
+            EnvironmentSpec::Local { .. } => Default::default(),
+            // What the calls of a model get as well, so that no secret of this process reaches the prefix.
+            EnvironmentSpec::Command { .. } => {
+                let config = self.load(&Wishes::default())?;
+                tools::client_environment(&config.permissions.shell_environment.apply(variables()))
+            }
+        };
+        Ok(self.inner.environments.add(params, env)?)
+    }
+
+    pub fn environment_info(&self, id: &EnvironmentId) -> Result<EnvironmentInfoResponse, RuntimeError> {
+        Ok(self.inner.environments.info(id)?)
+    }
+
+    pub async fn environment_status(&self, id: &EnvironmentId) -> EnvironmentStatusResponse {
+        self.inner.environments.status(id).await
+    }
+}

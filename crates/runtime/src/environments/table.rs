@@ -1,0 +1,165 @@
+//! Which environments are known, and what an id leads to.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use engine::{EnvironmentState, Reach, StepEnvironment};
+use protocol::{
+    AbsolutePath, EnvironmentId, EnvironmentInfoResponse, EnvironmentSelection, EnvironmentShell,
+    EnvironmentSpec,
+};
+use tokio::task::JoinHandle;
+
+use super::checks::{Kind, LOCAL, check_chosen};
+use super::choice::Choice;
+use super::error::EnvironmentError;
+use super::place::Place;
+use crate::workbench::login_shell;
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) known: BTreeMap<EnvironmentId, Known>,
+    pub(super) choices: Vec<Choice>,
+}
+
+#[derive(Debug)]
+pub(super) enum Known {
+    Local { cwd: AbsolutePath },
+    Command { place: Arc<Place>, _watch: Watch },
+}
+
+/// A task that ends with whoever wanted it.
+#[derive(Debug)]
+pub(super) struct Watch(pub(super) JoinHandle<()>);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// One chosen environment at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) state: EnvironmentState,
+    /// Why it cannot be used.
+    pub(super) reason: Option<String>,
+}
+
+/// What an id leads to.
+pub(super) enum Found {
+    Here(AbsolutePath),
+    Behind(Arc<Place>),
+}
+
+impl Table {
+    pub(super) fn find(&self, id: &EnvironmentId) -> Option<Found> {
+        match self.known.get(id) {
+            Some(Known::Local { cwd }) => Some(Found::Here(cwd.clone())),
+            Some(Known::Command { place, .. }) => Some(Found::Behind(place.clone())),
+            None if id.as_str() == LOCAL => own_folder().map(Found::Here),
+            None => None,
+        }
+    }
+
+    pub(super) fn find_all(&self, chosen: &[EnvironmentSelection]) -> Vec<Option<Found>> {
+        chosen.iter().map(|one| self.find(&one.environment_id)).collect()
+    }
+
+    pub(super) fn check(&self, chosen: &[EnvironmentSelection]) -> Result<(), EnvironmentError> {
+        let kind_of = |id: &EnvironmentId| match self.known.get(id) {
+            Some(Known::Local { .. }) => Some(Kind::Local),
+            Some(Known::Command { .. }) => Some(Kind::Command),
+            None => (id.as_str() == LOCAL).then_some(Kind::Local),
+        };
+        check_chosen(chosen, kind_of, || self.names())
+    }
+
+    pub(super) fn names(&self) -> String {
+        let known = self.known.keys().map(|id| format!(", `{id}`"));
+        std::iter::once(format!("`{LOCAL}`")).chain(known).collect()
+    }
+
+    pub(super) fn is_chosen(&self, id: &EnvironmentId) -> bool {
+        self.choices.iter().any(|choice| choice.includes(id))
+    }
+
+    pub(super) fn wake(&self, id: &EnvironmentId) {
+        self.choices.iter().filter(|choice| choice.includes(id)).for_each(Choice::wake);
+    }
+
+    pub(super) fn want_look(&self, chosen: &[EnvironmentSelection]) {
+        for one in chosen {
+            if let Some(Known::Command { place, .. }) = self.known.get(&one.environment_id) {
+                place.want_look();
+            }
+        }
+    }
+}
+
+/// With the name of its shell, when that is not this machine's.
+pub(super) fn step_environment(
+    one: &EnvironmentSelection,
+    found: Option<&Found>,
+) -> (StepEnvironment, Option<String>) {
+    let (id, cwd) = (one.environment_id.clone(), one.cwd.clone());
+    let (reach, state, shell) = match found {
+        Some(Found::Here(_)) => (Reach::Local, Seen::of_folder(&cwd).state, None),
+        Some(Found::Behind(place)) => {
+            let sight = place.sight();
+            let shell = sight.shell.map_or_else(|| "sh".to_owned(), |shell| shell.name);
+            (Reach::Command { argv: place.argv() }, sight.state, Some(shell))
+        }
+        // Nothing runs there, and least of all here.
+        None => {
+            (Reach::Command { argv: Arc::new([]) }, EnvironmentState::Disconnected, Some("sh".to_owned()))
+        }
+    };
+    (StepEnvironment { id, cwd, reach, state, is_chosen: true }, shell)
+}
+
+impl Seen {
+    pub(super) fn of(one: &EnvironmentSelection, found: Option<&Found>) -> Self {
+        match found {
+            Some(Found::Here(_)) => Self::of_folder(&one.cwd),
+            Some(Found::Behind(place)) => Self::of_place(place),
+            None => Self::lost("no environment has this id any more; add it again".to_owned()),
+        }
+    }
+
+    pub(super) fn of_folder(cwd: &str) -> Self {
+        if Path::new(cwd).is_dir() {
+            return Self { state: EnvironmentState::Attached, reason: None };
+        }
+        Self::lost(format!("{cwd} is not a folder of this machine"))
+    }
+
+    pub(super) fn of_place(place: &Place) -> Self {
+        let sight = place.sight();
+        Self { state: sight.state, reason: sight.error }
+    }
+
+    fn lost(reason: String) -> Self {
+        Self { state: EnvironmentState::Disconnected, reason: Some(reason) }
+    }
+}
+
+pub(super) fn info_here(id: &EnvironmentId, cwd: AbsolutePath) -> EnvironmentInfoResponse {
+    let path = login_shell();
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let shell = EnvironmentShell { name, path: path.to_string_lossy().into_owned() };
+    let found = Path::new(cwd.as_str()).is_dir().then(|| cwd.to_string());
+    EnvironmentInfoResponse {
+        environment_id: id.clone(),
+        environment: EnvironmentSpec::Local { cwd },
+        shell: Some(shell),
+        cwd: found,
+    }
+}
+
+/// Where this process runs; the root when that folder is gone or is no text.
+fn own_folder() -> Option<AbsolutePath> {
+    let own = std::env::current_dir().ok().and_then(|own| own.into_os_string().into_string().ok());
+    own.and_then(AbsolutePath::new).or_else(|| AbsolutePath::new("/"))
+}

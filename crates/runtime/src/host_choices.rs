@@ -1,0 +1,162 @@
+//! What a host fixes for a thread when it starts it. A turn notes it in the record, so that it holds after a restart.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use journal::History;
+use protocol::{ModelCapabilities, RolloutRecord, ThreadStartParams, ToolSet};
+use serde::{Deserialize, Serialize};
+use tools::Registry;
+
+use crate::delegation::Seat;
+use crate::error::RuntimeError;
+
+/// The settings no turn changes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HostChoices {
+    /// Exactly these built-in tools. Unset: whatever the model and the configuration give.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub builtin_tools: Option<Vec<String>>,
+    /// The tools and who decides about their calls, checked. Takes the place of `builtin_tools`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_set: Option<Box<ToolSet>>,
+    /// A client is asked about every execution it can be asked about.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub manual_tool_execution: bool,
+    /// Its model provider is one that the host runs and only the host knows.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_bridged: bool,
+    /// The host carries its model requests.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_delegated: bool,
+    /// Where the host sits while the thread is in memory.
+    #[serde(skip)]
+    pub seat: Option<Arc<Seat>>,
+}
+
+/// Where they are in the settings of a turn.
+const KEY: &str = "host";
+
+impl HostChoices {
+    pub(crate) fn of_start(params: &ThreadStartParams) -> Result<Self, RuntimeError> {
+        Ok(Self {
+            builtin_tools: params.builtin_tools.as_deref().map(check_builtin_tools).transpose()?,
+            tool_set: None,
+            manual_tool_execution: params.manual_tool_execution,
+            is_bridged: params.sdk_delegation.is_some(),
+            is_delegated: false,
+            seat: None,
+        })
+    }
+
+    pub(crate) fn of(history: &History) -> Self {
+        let Some(noted) = &history.host else { return Self::default() };
+        serde_json::from_value(noted.clone()).unwrap_or_else(|error| {
+            tracing::error!(%error, "what the host fixed for a thread cannot be read, so it gets no tools");
+            Self {
+                builtin_tools: Some(Vec::new()),
+                tool_set: None,
+                manual_tool_execution: true,
+                is_bridged: true,
+                is_delegated: true,
+                seat: None,
+            }
+        })
+    }
+
+    /// Gives the host its seat.
+    pub(crate) fn seated(mut self, seat: Option<Arc<Seat>>) -> Self {
+        self.is_delegated = seat.as_ref().is_some_and(|seat| seat.carries_requests());
+        self.is_bridged &= !self.is_delegated;
+        self.seat = seat;
+        self
+    }
+
+    /// What the host's provider can do, where the host carries the requests.
+    pub(crate) fn capabilities(&self) -> Option<&ModelCapabilities> {
+        self.seat.as_ref().and_then(|seat| seat.capabilities())
+    }
+
+    /// Adds them to the record of a turn's settings.
+    pub(crate) fn note(&self, record: &mut RolloutRecord) {
+        if *self == Self::default() {
+            return;
+        }
+        if let RolloutRecord::TurnContext { context, .. } = record
+            && let (Some(fields), Ok(noted)) = (context.as_object_mut(), serde_json::to_value(self))
+            && noted.as_object().is_some_and(|noted| !noted.is_empty())
+        {
+            fields.insert(KEY.to_owned(), noted);
+        }
+    }
+}
+
+/// By the names that an offer lists them by.
+fn check_builtin_tools(names: &[String]) -> Result<Vec<String>, RuntimeError> {
+    let registry = Registry::builtin();
+    let (mut seen, mut listed) = (HashSet::new(), Vec::new());
+    for name in names {
+        let problem = if name.trim().is_empty() {
+            "builtin tool name must not be empty".to_owned()
+        } else if name.trim() != name {
+            format!("builtin tool name has leading/trailing whitespace: {name}")
+        } else if !seen.insert(name) {
+            format!("duplicate builtin tool name: {name}")
+        } else if let Some(name) = registry.listed_name(name) {
+            listed.push(name.to_owned());
+            continue;
+        } else {
+            format!("unknown builtin tool name: {name}")
+        };
+        return Err(RuntimeError::BuiltinTool(problem));
+    }
+    Ok(listed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::TurnId;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(names: &[&str], expected: Result<&[&str], &str>) {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let found = check_builtin_tools(&owned(names)).map_err(|error| error.to_string());
+        assert_eq!(found, expected.map(owned).map_err(str::to_owned));
+    }
+
+    #[test]
+    fn names_of_tools_are_checked_one_by_one() {
+        check(&[], Ok(&[]));
+        check(&["exec_command", "write_stdin"], Ok(&["exec_command", "write_stdin"]));
+        check(&["local_shell"], Ok(&["shell"]));
+        check(&["update_plan", ""], Err("builtin tool name must not be empty"));
+        check(&["  "], Err("builtin tool name must not be empty"));
+        check(&["update_plan "], Err("builtin tool name has leading/trailing whitespace: update_plan "));
+        check(&["shell", "update_plan", "shell"], Err("duplicate builtin tool name: shell"));
+        check(&["fly"], Err("unknown builtin tool name: fly"));
+        check(&["user_shell"], Err("unknown builtin tool name: user_shell"));
+    }
+
+    #[test]
+    fn what_is_noted_is_found_again_and_nothing_is_noted_for_nothing() {
+        let settings = |context| RolloutRecord::TurnContext { turn_id: TurnId::new("t"), context };
+        let choices = HostChoices { builtin_tools: Some(Vec::new()), ..HostChoices::default() };
+        let mut record = settings(json!({ "cwd": "/" }));
+        HostChoices::default().note(&mut record);
+        assert_eq!(record, settings(json!({ "cwd": "/" })));
+        choices.note(&mut record);
+        assert_eq!(record, settings(json!({ "cwd": "/", "host": { "builtinTools": [] } })));
+        let found = |host| HostChoices::of(&History { host, ..History::default() });
+        assert_eq!(found(Some(json!({ "builtinTools": [] }))), choices);
+        assert_eq!(found(None), HostChoices::default());
+        assert!(found(Some(json!({ "builtinTools": 5 }))).manual_tool_execution);
+        let tool_set = json!({ "mode": "replace", "builtin": { "allow": ["update_plan"] }, "dynamic": [] });
+        let choices = found(Some(json!({ "toolSet": tool_set })));
+        let mut record = settings(json!({}));
+        choices.note(&mut record);
+        assert_eq!(record, settings(json!({ "host": { "toolSet": tool_set } })));
+    }
+}

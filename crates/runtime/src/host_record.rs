@@ -1,0 +1,227 @@
+//! A record that the host keeps: handed over in order, waited for where something depends on it, and held here until
+//! the host has it.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use journal::{Entry, History, HistoryBuilder, JournalError, Record};
+use protocol::{
+    OperationRecord, RolloutAppendParams, RolloutAppendResponse, RolloutBarrier, RolloutItem, RolloutRecord,
+    SessionMeta, ThreadId, ThreadItem,
+};
+
+use tokio::task::JoinHandle;
+
+use crate::delegation::{HostError, Seat};
+
+/// So many appends may be under way before the next one waits.
+const MOST_UNDER_WAY: usize = 64;
+
+type Handover = JoinHandle<Result<RolloutAppendResponse, HostError>>;
+
+/// The records of one thread, and how many of them the host has.
+pub struct HostRecord {
+    seat: Arc<Seat>,
+    thread_id: ThreadId,
+    /// Written before the first record.
+    meta: Option<Box<SessionMeta>>,
+    entries: Vec<Entry>,
+    /// Where the first entry is in the host's record.
+    first: u64,
+    /// The host has those before this one.
+    committed: u64,
+    /// Given to the host and not yet acknowledged: the ordinal after each, oldest first.
+    under_way: VecDeque<(u64, Handover)>,
+    /// Something was refused or lost, so what follows `committed` is given again.
+    is_broken: bool,
+    /// Another runtime has the thread now.
+    is_fenced: bool,
+}
+
+impl fmt::Debug for HostRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (committed, next) = (self.committed, self.next());
+        f.debug_struct("HostRecord")
+            .field("committed", &committed)
+            .field("next", &next)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HostRecord {
+    /// Of a thread that nothing is recorded of yet.
+    pub(crate) fn fresh(seat: Arc<Seat>, meta: SessionMeta) -> Self {
+        let thread_id = meta.thread_id.clone();
+        Self::at(seat, thread_id, Some(Box::new(meta)), Vec::new())
+    }
+
+    /// Of a thread whose past had to be made up: the host gets all of it with the first record.
+    pub(crate) fn rebuilt(seat: Arc<Seat>, meta: SessionMeta, entries: Vec<Entry>) -> Self {
+        let mut record = Self::fresh(seat, meta);
+        if let Some(meta) = record.meta.take() {
+            let at_ms = meta.created_at_ms;
+            record.push(at_ms, RolloutRecord::SessionMeta { meta });
+        }
+        for Entry { at_ms, record: kept, .. } in entries {
+            let seq = record.next();
+            record.entries.push(Entry { seq, at_ms, record: kept });
+        }
+        record.is_broken = true;
+        record
+    }
+
+    /// Of a thread whose record the host brought.
+    pub(crate) fn known(seat: Arc<Seat>, thread_id: ThreadId, entries: Vec<Entry>) -> Self {
+        Self::at(seat, thread_id, None, entries)
+    }
+
+    fn at(seat: Arc<Seat>, thread_id: ThreadId, meta: Option<Box<SessionMeta>>, entries: Vec<Entry>) -> Self {
+        let first = entries.first().map_or(0, |entry| entry.seq);
+        let committed = entries.last().map_or(0, |entry| entry.seq + 1);
+        let under_way = VecDeque::new();
+        Self {
+            seat,
+            thread_id,
+            meta,
+            entries,
+            first,
+            committed,
+            under_way,
+            is_broken: false,
+            is_fenced: false,
+        }
+    }
+
+    /// The next ordinal to be written.
+    pub(crate) fn next(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
+    /// What the record says, the part the host does not have yet included.
+    pub(crate) fn read(&self) -> History {
+        let mut builder = HistoryBuilder::new(Some(self.thread_id.clone()));
+        self.entries.iter().for_each(|entry| builder.add(entry.clone()));
+        builder.finish()
+    }
+
+    /// Returns when the host has committed, where something waits for that; else when it is on its way.
+    pub(crate) async fn write(&mut self, at_ms: i64, records: &[RolloutRecord]) -> Result<(), JournalError> {
+        if self.is_fenced {
+            return Err(fenced());
+        }
+        if let Some(meta) = self.meta.take() {
+            self.push(at_ms, RolloutRecord::SessionMeta { meta });
+        }
+        records.iter().for_each(|record| self.push(at_ms, record.clone()));
+        let barrier = records.iter().rev().find_map(barrier_of);
+        if self.is_broken {
+            return self.give_again(barrier).await;
+        }
+        let from = self.under_way.back().map_or(self.committed, |(after, _)| *after);
+        self.give(from, barrier.clone());
+        while (barrier.is_some() && !self.under_way.is_empty()) || self.under_way.len() > MOST_UNDER_WAY {
+            self.acknowledged().await?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, at_ms: i64, record: RolloutRecord) {
+        let seq = self.next();
+        self.entries.push(Entry { seq, at_ms, record: Record::Known(record) });
+    }
+
+    fn give(&mut self, from: u64, barrier: Option<RolloutBarrier>) {
+        let start = usize::try_from(from - self.first).unwrap_or(usize::MAX);
+        let items: Vec<RolloutItem> =
+            self.entries.iter().skip(start).filter_map(|entry| entry.clone().into_item().ok()).collect();
+        let params = RolloutAppendParams {
+            thread_id: self.thread_id.clone(),
+            host_epoch: self.seat.epoch(),
+            from_ordinal: from,
+            items,
+            barrier,
+        };
+        let handover = tokio::spawn(self.seat.host().append(params));
+        self.under_way.push_back((self.next(), handover));
+    }
+
+    /// Waits for the oldest append.
+    async fn acknowledged(&mut self) -> Result<(), JournalError> {
+        let Some((after, handover)) = self.under_way.pop_front() else { return Ok(()) };
+        match handover.await.unwrap_or(Err(HostError::Gone)) {
+            Ok(RolloutAppendResponse { next_ordinal }) if next_ordinal == after => {
+                self.committed = after;
+                Ok(())
+            }
+            Ok(RolloutAppendResponse { next_ordinal }) => {
+                Err(self.lost(format!("it says that {next_ordinal} comes next, and {after} does")))
+            }
+            Err(error) => Err(self.refused(&error)),
+        }
+    }
+
+    /// The host that sits there now may be another one, and may have more than was acknowledged.
+    async fn give_again(&mut self, barrier: Option<RolloutBarrier>) -> Result<(), JournalError> {
+        self.is_broken = false;
+        // Once with what is known, and once more with what the host then says.
+        for _ in 0..2 {
+            let (before, from) = (self.committed, self.committed);
+            self.give(from, barrier.clone());
+            match self.acknowledged().await {
+                Ok(()) => return Ok(()),
+                Err(error) if self.committed == before || self.is_fenced => return Err(error),
+                // It has some of them.
+                Err(_) => self.is_broken = false,
+            }
+        }
+        Err(self.lost("its place in the record goes on changing".to_owned()))
+    }
+
+    fn refused(&mut self, error: &HostError) -> JournalError {
+        match (error.data_code(), next_ordinal(error)) {
+            (Some("fenced"), _) => self.is_fenced = true,
+            // Somebody else has written.
+            (Some("ordinalConflict"), Some(next)) if next > self.next() => self.is_fenced = true,
+            (Some("ordinalConflict"), Some(next)) if next >= self.committed => self.committed = next,
+            _ => {}
+        }
+        if self.is_fenced { fenced() } else { self.lost(error.to_string()) }
+    }
+
+    fn lost(&mut self, problem: String) -> JournalError {
+        self.under_way.clear();
+        self.is_broken = true;
+        JournalError::Remote(problem)
+    }
+}
+
+fn next_ordinal(error: &HostError) -> Option<u64> {
+    match error {
+        HostError::Refused { data: Some(data), .. } => data.get("nextOrdinal")?.as_u64(),
+        _ => None,
+    }
+}
+
+fn fenced() -> JournalError {
+    JournalError::Remote("another runtime has taken the thread over (fenced)".to_owned())
+}
+
+/// What must not happen before the host has committed a record.
+fn barrier_of(record: &RolloutRecord) -> Option<RolloutBarrier> {
+    match record {
+        RolloutRecord::Operation { operation } => match operation {
+            OperationRecord::Proposed { .. } => Some(RolloutBarrier::OperationProposed),
+            OperationRecord::Started { .. } => Some(RolloutBarrier::OperationStarted),
+            OperationRecord::Finished { .. } | OperationRecord::Unknown { .. } => {
+                Some(RolloutBarrier::OperationFinished)
+            }
+            OperationRecord::Decided { .. } => Some(RolloutBarrier::Other("operationDecided".to_owned())),
+            OperationRecord::Withdrawn { .. } => None,
+        },
+        RolloutRecord::ThreadItem { item: ThreadItem::UserMessage { .. }, .. }
+        | RolloutRecord::TurnStarted { .. } => Some(RolloutBarrier::UserInput),
+        RolloutRecord::TurnEnded { .. } => Some(RolloutBarrier::Other("turnEnded".to_owned())),
+        _ => None,
+    }
+}

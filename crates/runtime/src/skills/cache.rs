@@ -1,0 +1,276 @@
+//! What is known about the skills of each working directory. Looked up before every model request, so a look that finds
+//! nothing new costs next to nothing.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use config::{Config, ConfigError, LoadRequest, Loader, SkillRules};
+use engine::SkillLine;
+use protocol::{SkillErrorInfo, SkillScope, ThreadId};
+
+use super::roots::{Root, roots};
+use super::scan::{scan, sort};
+use super::watch::Following;
+use super::{Found, Skill};
+use crate::audience::Audience;
+use crate::runtime::lock;
+
+/// Directories nobody works in are forgotten beyond this many.
+const MAX_DIRECTORIES: usize = 256;
+
+/// How old the skills of a directory may be that nobody watches.
+const UNWATCHED_AGE: Duration = Duration::from_secs(10);
+
+/// What a thread chose about skills, beside what the user did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SkillChoices {
+    /// They count after the user's.
+    rules: SkillRules,
+    without_bundled: bool,
+}
+
+impl SkillChoices {
+    pub(crate) fn of(config: &Config) -> Self {
+        Self { rules: config.session_skill_rules(), without_bundled: !config.bundled_skills() }
+    }
+}
+
+/// The skills of all working directories.
+#[derive(Debug)]
+pub(crate) struct Skills {
+    pub(super) loader: Loader,
+    pub(super) audience: Arc<dyn Audience>,
+    directories: Mutex<HashMap<PathBuf, Arc<Directory>>>,
+    pub(super) following: Mutex<Following>,
+}
+
+/// The skills of one working directory.
+#[derive(Debug)]
+pub(super) struct Directory {
+    pub(super) roots: Vec<Root>,
+    /// The user's.
+    rules: SkillRules,
+    /// Looked for once, by whoever is first to need it.
+    found: OnceLock<Arc<Found>>,
+    extra_roots: Vec<Root>,
+    /// Of roots that a client named.
+    extra: OnceLock<Arc<Found>>,
+    /// When its roots were last looked for.
+    since: Instant,
+    /// The lines that were made last, and for which choices.
+    lines: Mutex<Option<(SkillChoices, Arc<[SkillLine]>)>>,
+}
+
+impl Directory {
+    fn new(roots: Vec<Root>, rules: SkillRules, extra_roots: Vec<Root>) -> Self {
+        Self {
+            roots,
+            rules,
+            found: OnceLock::new(),
+            extra: OnceLock::new(),
+            extra_roots,
+            since: Instant::now(),
+            lines: Mutex::default(),
+        }
+    }
+
+    /// The same place with other rules.
+    fn with_rules(&self, rules: SkillRules) -> Self {
+        Self {
+            roots: self.roots.clone(),
+            rules,
+            found: self.found.clone(),
+            extra_roots: self.extra_roots.clone(),
+            extra: self.extra.clone(),
+            since: self.since,
+            lines: Mutex::default(),
+        }
+    }
+
+    pub(super) fn found(&self) -> &Arc<Found> {
+        self.found.get_or_init(|| Arc::new(scan(&self.roots)))
+    }
+
+    fn extra(&self) -> &Arc<Found> {
+        self.extra.get_or_init(|| Arc::new(scan(&self.extra_roots)))
+    }
+
+    /// All skills in order, and whether each is switched on.
+    pub(super) fn skills(&self, choices: &SkillChoices) -> Vec<(Skill, bool)> {
+        let (found, extra) = (self.found(), self.extra());
+        let is_new = |skill: &&Skill| found.skills.iter().all(|known| known.path != skill.path);
+        let mut skills: Vec<Skill> =
+            found.skills.iter().chain(extra.skills.iter().filter(is_new)).cloned().collect();
+        if !extra.skills.is_empty() {
+            sort(&mut skills);
+        }
+        skills.retain(|skill| self.is_offered(skill, choices));
+        let with_state = |skill: Skill| {
+            let enabled = self.is_enabled(&skill, choices);
+            (skill, enabled)
+        };
+        skills.into_iter().map(with_state).collect()
+    }
+
+    pub(super) fn errors(&self) -> Vec<SkillErrorInfo> {
+        self.found().errors.iter().chain(&self.extra().errors).cloned().collect()
+    }
+
+    fn is_offered(&self, skill: &Skill, choices: &SkillChoices) -> bool {
+        !(choices.without_bundled && skill.scope == SkillScope::System)
+    }
+
+    fn is_enabled(&self, skill: &Skill, choices: &SkillChoices) -> bool {
+        let verdict = |rules: &SkillRules| rules.verdict(&skill.path, &skill.name);
+        verdict(&choices.rules).or_else(|| verdict(&self.rules)).unwrap_or(true)
+    }
+
+    /// What the model is told of: skills that are on and that it may use by itself.
+    fn lines(&self, choices: &SkillChoices) -> Arc<[SkillLine]> {
+        let mut made = lock(&self.lines);
+        if let Some((known, lines)) = &*made
+            && known == choices
+        {
+            return lines.clone();
+        }
+        let is_told = |skill: &&Skill| {
+            skill.is_implicit && self.is_offered(skill, choices) && self.is_enabled(skill, choices)
+        };
+        let line = |skill: &Skill| SkillLine {
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            path: skill.path.to_string_lossy().into_owned(),
+        };
+        let lines: Arc<[SkillLine]> = self.found().skills.iter().filter(is_told).map(line).collect();
+        *made = Some((choices.clone(), lines.clone()));
+        lines
+    }
+}
+
+impl Skills {
+    pub(crate) fn new(loader: Loader, audience: Arc<dyn Audience>) -> Self {
+        Self { loader, audience, directories: Mutex::default(), following: Mutex::default() }
+    }
+
+    /// For the model. Reads the disk only for a directory that is not known yet, or that nobody watches.
+    pub(crate) fn lines(&self, cwd: &Path, choices: &SkillChoices) -> Arc<[SkillLine]> {
+        self.fresh(cwd).lines(choices)
+    }
+
+    /// Reads the disk now, where that is needed at all.
+    pub(crate) fn look(&self, cwd: &Path) {
+        self.fresh(cwd).found();
+    }
+
+    /// As [`Skills::directory`], never much older than the disk.
+    pub(super) fn fresh(&self, cwd: &Path) -> Arc<Directory> {
+        let known = self.directory(cwd);
+        if known.since.elapsed() < UNWATCHED_AGE || lock(&self.following).is_watched(cwd) {
+            return known;
+        }
+        let extra: Vec<PathBuf> = known.extra_roots.iter().map(|root| root.path.clone()).collect();
+        self.reload(cwd, &extra).unwrap_or(known)
+    }
+
+    /// What is known, or else what the disk says. A configuration that cannot be read has no skills.
+    pub(super) fn directory(&self, cwd: &Path) -> Arc<Directory> {
+        if let Some(known) = self.known(cwd) {
+            return known;
+        }
+        match self.load(cwd, &[]) {
+            Ok(directory) => self.keep(cwd, directory),
+            Err(error) => {
+                tracing::warn!(%error, cwd = %cwd.display(), "skills are not looked for");
+                Arc::new(Directory::new(Vec::new(), SkillRules::default(), Vec::new()))
+            }
+        }
+    }
+
+    pub(super) fn known(&self, cwd: &Path) -> Option<Arc<Directory>> {
+        lock(&self.directories).get(cwd).cloned()
+    }
+
+    /// Read from disk anew.
+    pub(super) fn reload(&self, cwd: &Path, extra: &[PathBuf]) -> Result<Arc<Directory>, ConfigError> {
+        Ok(self.keep(cwd, self.load(cwd, extra)?))
+    }
+
+    fn load(&self, cwd: &Path, extra: &[PathBuf]) -> Result<Directory, ConfigError> {
+        let config =
+            self.loader.load(&LoadRequest { cwd: Some(cwd.to_owned()), ..LoadRequest::default() })?;
+        let roots = roots(&config, cwd, self.loader.user_home().as_deref());
+        let extra = extra.iter().map(|path| Root::new(path, SkillScope::User));
+        Ok(Directory::new(roots, config.skill_rules(), extra.collect()))
+    }
+
+    fn keep(&self, cwd: &Path, directory: Directory) -> Arc<Directory> {
+        let directory = Arc::new(directory);
+        let mut directories = lock(&self.directories);
+        if directories.len() >= MAX_DIRECTORIES {
+            let followed = lock(&self.following).directories();
+            directories.retain(|cwd, _| followed.contains(cwd));
+        }
+        directories.insert(cwd.to_owned(), directory.clone());
+        directory
+    }
+
+    pub(super) fn forget(&self, cwd: &Path) {
+        lock(&self.directories).remove(cwd);
+    }
+
+    /// Looks at the disk again. Gives what was known before, if anything, and what is there now.
+    pub(super) fn rescan(&self, cwd: &Path) -> (Option<Arc<Found>>, Arc<Directory>) {
+        let known = self.directory(cwd);
+        let Some(before) = known.found.get().cloned() else { return (None, known) };
+        let now = Directory {
+            found: OnceLock::from(Arc::new(scan(&known.roots))),
+            extra: OnceLock::new(),
+            ..known.with_rules(known.rules.clone())
+        };
+        // Keeping what is the same keeps the lines made of it.
+        let is_same = !now.found().differs(&before)
+            && now.found().folders == before.folders
+            && !now.extra().differs(known.extra());
+        if !is_same {
+            return (Some(before), self.keep(cwd, now));
+        }
+        (Some(before), known)
+    }
+
+    /// A thread was opened with this configuration, which may be newer than what is known.
+    pub(crate) fn opened(self: &Arc<Self>, thread: &ThreadId, config: &Config) {
+        let Some(cwd) = &config.cwd else { return };
+        let roots = roots(config, cwd, self.loader.user_home().as_deref());
+        let rules = config.skill_rules();
+        match self.known(cwd) {
+            // Somebody watches it, so it is as the disk has it.
+            Some(known) if known.roots == roots && lock(&self.following).is_watched(cwd) => {
+                if known.rules != rules {
+                    self.keep(cwd, known.with_rules(rules));
+                }
+            }
+            known => {
+                let extra = known.map_or_else(Vec::new, |known| known.extra_roots.clone());
+                self.keep(cwd, Directory::new(roots, rules, extra));
+            }
+        }
+        self.follow(thread, cwd);
+    }
+
+    /// The user's rules were written: they count at once, for threads in memory as well.
+    pub(super) fn rules_changed(&self) {
+        let rules = self.loader.load(&LoadRequest::default()).map(|config| config.skill_rules());
+        let mut directories = lock(&self.directories);
+        match rules {
+            Ok(rules) => directories.values_mut().for_each(|directory| {
+                *directory = Arc::new(directory.with_rules(rules.clone()));
+            }),
+            Err(error) => {
+                tracing::warn!(%error, "the rules about skills cannot be read");
+                directories.clear();
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Skills: written know-how in folders, one `SKILL.md` each. Found on disk, told to the model, and put before it when the
+//! user asks for one.
+
+mod cache;
+mod front_matter;
+mod inotify;
+mod invoke;
+mod list;
+mod mentions;
+mod openai_yaml;
+mod plugins;
+mod roots;
+mod scan;
+mod watch;
+mod watches;
+mod yaml;
+
+pub use cache::SkillChoices;
+pub(crate) use cache::Skills;
+pub(crate) use mentions::may_mention;
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use protocol::{SkillDependencies, SkillErrorInfo, SkillInterface, SkillScope};
+
+/// A skill is a folder with this file in it.
+const FILE: &str = "SKILL.md";
+
+/// The largest file that is a skill.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// One skill, as its files describe it.
+#[derive(Debug, Clone, PartialEq)]
+struct Skill {
+    name: String,
+    description: String,
+    short_description: Option<String>,
+    interface: Option<SkillInterface>,
+    dependencies: Option<SkillDependencies>,
+    /// Where its `SKILL.md` really is.
+    path: PathBuf,
+    scope: SkillScope,
+    /// The model may use it without being asked to.
+    is_implicit: bool,
+    stamp: FileStamp,
+}
+
+/// Tells a file that was changed from one that was not, without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileStamp {
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+/// What a look at the disk brought.
+#[derive(Debug, Default)]
+struct Found {
+    skills: Vec<Skill>,
+    errors: Vec<SkillErrorInfo>,
+    /// The folders that were looked into.
+    folders: Vec<PathBuf>,
+}
+
+impl Found {
+    fn fail(&mut self, path: &Path, message: String) {
+        let path = path.to_string_lossy().into_owned();
+        self.errors.push(SkillErrorInfo { path, message });
+    }
+
+    /// Whether clients would see another list, or the model another text.
+    fn differs(&self, other: &Self) -> bool {
+        self.skills != other.skills || self.errors != other.errors
+    }
+}
+
+/// On one line: white space and control characters are one space each time.
+fn one_line(text: &str) -> String {
+    let is_gap = |letter: char| letter.is_whitespace() || letter.is_control();
+    text.split(is_gap).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}

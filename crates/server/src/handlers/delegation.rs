@@ -1,0 +1,63 @@
+//! What hosts send about the model requests they carry.
+
+use std::sync::Arc;
+
+use protocol::{
+    ModelRequestRejectedParams, ModelRequestRejectedResponse, ModelStreamAbortedParams,
+    ModelStreamAbortedResponse, ModelStreamEvent, ModelStreamEventParams, RolloutLoadParams,
+    RolloutLoadResponse,
+};
+use runtime::{Answer, RuntimeError};
+
+use crate::app::App;
+use crate::hub::Caller;
+use crate::reply::Reply;
+
+/// The answer is queued before anything that the events lead to.
+pub(crate) async fn stream_event(
+    app: Arc<App>,
+    caller: Caller,
+    params: ModelStreamEventParams,
+    reply: Reply<ModelStreamEvent>,
+) {
+    let answer = Answer::new(move |taken: Result<_, RuntimeError>| reply.send(taken.map_err(Into::into)));
+    app.runtime.stream_event(caller.id().into(), &params, answer);
+}
+
+/// Nobody waits for an answer, so what is wrong can only be logged. The turn hears of it too.
+pub(crate) async fn stream_event_unacknowledged(
+    app: Arc<App>,
+    caller: Caller,
+    params: ModelStreamEventParams,
+) {
+    if let Err(error) = app.runtime.stream_event_unacknowledged(caller.id().into(), &params) {
+        tracing::warn!(connection = %caller.id(), request = %params.model_request_id, "events were refused: {error}");
+    }
+}
+
+pub(crate) async fn stream_aborted(
+    app: Arc<App>,
+    caller: Caller,
+    params: ModelStreamAbortedParams,
+) -> Result<ModelStreamAbortedResponse, RuntimeError> {
+    app.runtime.stream_aborted(caller.id().into(), &params)?;
+    Ok(ModelStreamAbortedResponse {})
+}
+
+pub(crate) async fn request_rejected(
+    app: Arc<App>,
+    caller: Caller,
+    params: ModelRequestRejectedParams,
+) -> Result<ModelRequestRejectedResponse, RuntimeError> {
+    app.runtime.request_rejected(caller.id().into(), &params)?;
+    Ok(ModelRequestRejectedResponse {})
+}
+
+/// One part of a history that is too long for one message.
+pub(crate) async fn load(
+    app: Arc<App>,
+    caller: Caller,
+    params: RolloutLoadParams,
+) -> Result<RolloutLoadResponse, RuntimeError> {
+    app.runtime.load_part(caller.id().into(), params)
+}

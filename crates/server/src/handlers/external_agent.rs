@@ -1,0 +1,29 @@
+//! Taking over the configuration of another coding agent.
+
+use std::sync::Arc;
+
+use protocol::{
+    ExternalAgentConfigDetectParams, ExternalAgentConfigDetectResponse, ExternalAgentConfigImportParams,
+    ExternalAgentConfigImportResponse,
+};
+use runtime::RuntimeError;
+
+use crate::app::App;
+use crate::hub::Caller;
+
+pub(crate) async fn detect(
+    app: Arc<App>,
+    _: Caller,
+    params: ExternalAgentConfigDetectParams,
+) -> Result<ExternalAgentConfigDetectResponse, RuntimeError> {
+    app.runtime.detect_external_agent(params).await
+}
+
+pub(crate) async fn import(
+    app: Arc<App>,
+    _: Caller,
+    params: ExternalAgentConfigImportParams,
+) -> Result<ExternalAgentConfigImportResponse, RuntimeError> {
+    app.runtime.import_external_agent(params).await?;
+    Ok(ExternalAgentConfigImportResponse {})
+}
