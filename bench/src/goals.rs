@@ -50,6 +50,7 @@ static GOALS: &[Goal] = &[
     goal(Measure::Concurrent, &metrics::CONCURRENT_WALL, Rule::Times(10.0)),
     goal(Measure::Output, &metrics::OUTPUT_GROWTH, Rule::Under(32.0)),
     goal(Measure::Size, &metrics::BINARY, Rule::Under(15.0)),
+    goal(Measure::Prompt, &metrics::PROMPT, Rule::Under(2.0)),
 ];
 
 /// What a rule comes to for one pair of servers.
@@ -103,9 +104,10 @@ impl Target {
     }
 }
 
-/// Every goal of these measures, for each server that is no baseline against each that is.
+/// Every goal of these measures, for each server that is no baseline against each that is; then those of the engine.
 pub(crate) fn judge(results: &Results, measures: &[Measure], baselines: &[usize]) -> Vec<Verdict> {
-    let goals: Vec<&Goal> = GOALS.iter().filter(|goal| measures.contains(&goal.measure)).collect();
+    let asked = GOALS.iter().filter(|goal| measures.contains(&goal.measure));
+    let (of_engine, goals): (Vec<&Goal>, Vec<&Goal>) = asked.partition(|goal| goal.measure.is_in_process());
     let mut verdicts = Vec::new();
     for (index, candidate) in results.servers.iter().enumerate() {
         if baselines.contains(&index) {
@@ -116,6 +118,12 @@ pub(crate) fn judge(results: &Results, measures: &[Measure], baselines: &[usize]
             verdicts.extend(goals.iter().map(|goal| verdict(results, goal, baseline, candidate)));
         }
     }
+    let engine = of_engine.iter().map(|goal| Verdict {
+        // It is compared with nobody.
+        baseline: "-".to_owned(),
+        ..verdict(results, goal, &results.engine, &results.engine)
+    });
+    verdicts.extend(engine);
     verdicts
 }
 
@@ -153,7 +161,12 @@ mod tests {
 
     fn outcome(baseline: ServerResults, candidate: ServerResults, metric: &Metric) -> (Outcome, Option<f64>) {
         let servers = vec![baseline, candidate];
-        let results = Results { servers, failures: Vec::new(), workload: Workload::scaled(1) };
+        let results = Results {
+            servers,
+            engine: ServerResults::engine(),
+            failures: Vec::new(),
+            workload: Workload::scaled(1),
+        };
         let verdicts = judge(&results, Measure::value_variants(), &[0]);
         assert_eq!(verdicts.len(), GOALS.len());
         let verdict =
@@ -206,10 +219,30 @@ mod tests {
     }
 
     #[test]
+    fn the_engine_is_judged_by_itself() {
+        for (median, expected) in
+            [(Some(1.9), Outcome::Pass), (Some(2.0), Outcome::Fail), (None, Outcome::NoData)]
+        {
+            let mut engine = ServerResults::engine();
+            engine.samples.extend(median.map(|median| (metrics::PROMPT.key, vec![median])));
+            let servers = vec![server("a", "0.117.0", &[])];
+            let results = Results { servers, engine, failures: Vec::new(), workload: Workload::scaled(1) };
+            let verdicts = judge(&results, &[Measure::Prompt], &[0]);
+            let found: Vec<_> = verdicts.iter().map(|v| (v.candidate.as_str(), v.outcome)).collect();
+            assert_eq!(found, [("engine", expected)]);
+        }
+    }
+
+    #[test]
     fn baselines_are_judges_and_not_judged() {
         let servers =
             vec![server("a", "0.117.0", &[]), server("b", "0.166.0", &[]), server("c", "1.0.0", &[])];
-        let results = Results { servers, failures: Vec::new(), workload: Workload::scaled(1) };
+        let results = Results {
+            servers,
+            engine: ServerResults::engine(),
+            failures: Vec::new(),
+            workload: Workload::scaled(1),
+        };
         let verdicts = judge(&results, &[Measure::Size], &[0, 1]);
         let pairs: Vec<_> = verdicts.iter().map(|v| (v.candidate.as_str(), v.baseline.as_str())).collect();
         assert_eq!(pairs, [("c", "a"), ("c", "b")]);

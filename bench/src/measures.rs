@@ -5,6 +5,7 @@ mod exec;
 mod initialize;
 mod list;
 mod output;
+pub(crate) mod prompt;
 mod resume;
 mod stream;
 mod threads;
@@ -44,6 +45,8 @@ pub(crate) enum Measure {
     Output,
     /// Size of the native executable.
     Size,
+    /// A request with a long history, made by the engine this program is built with.
+    Prompt,
 }
 
 /// A server under test and what it keeps from one repetition to the next.
@@ -64,6 +67,11 @@ impl Measure {
         if self == Self::Size { 1 } else { asked }
     }
 
+    /// Whether this is about this program's own engine and not about a server.
+    pub(crate) fn is_in_process(self) -> bool {
+        self == Self::Prompt
+    }
+
     pub(crate) fn run(self, bench: &Bench<'_>, subject: &mut Subject<'_>) -> Result<Vec<Sample>> {
         match self {
             Self::Initialize => initialize::run(bench, subject.command),
@@ -77,6 +85,7 @@ impl Measure {
             Self::Concurrent => concurrent::run(bench, subject.command),
             Self::Output => output::run(bench, subject.command),
             Self::Size => Ok(vec![crate::metrics::BINARY.sample(subject.binary_mb)]),
+            Self::Prompt => prompt::run(&bench.workload),
         }
     }
 }

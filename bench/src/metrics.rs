@@ -52,6 +52,9 @@ pub(crate) static OUTPUT_GROWTH: Metric =
     lower("output_growth_mib", "large output, peak memory over rest", "MiB");
 pub(crate) static OUTPUT_WALL: Metric = lower("output_wall_ms", "large output, whole turn", "ms");
 pub(crate) static BINARY: Metric = lower("binary_mb", "native executable", "MB");
+pub(crate) static PROMPT: Metric = lower("prompt_ms", "request with a long history, assembled", "ms");
+pub(crate) static PROMPT_JSON: Metric =
+    lower("prompt_json_ms", "request with a long history, with its JSON", "ms");
 
 pub(crate) static METRICS: &[&Metric] = &[
     &INITIALIZE_FRESH,
@@ -76,6 +79,8 @@ pub(crate) static METRICS: &[&Metric] = &[
     &OUTPUT_GROWTH,
     &OUTPUT_WALL,
     &BINARY,
+    &PROMPT,
+    &PROMPT_JSON,
 ];
 
 /// One measured value.

@@ -58,7 +58,20 @@ pub(crate) fn table(results: &Results, baselines: &[usize]) -> String {
         row.extend(pairs.iter().map(|pair| times(ratio(results, metric, *pair))));
         table.push(row);
     }
-    table.render()
+    let engine = METRICS.iter().copied().filter(|metric| !results.engine.samples(metric).is_empty());
+    let engine: Vec<&Metric> = engine.collect();
+    if engine.is_empty() {
+        return table.render();
+    }
+    let mut inside = Table::default();
+    inside.push(["median / p95, in process", "unit", "this build's engine"].map(str::to_owned).to_vec());
+    for metric in engine {
+        if let Some(summary) = results.engine.summary(metric) {
+            let shown = format!("{} / {}", number(summary.median), number(summary.p95));
+            inside.push(vec![metric.label.to_owned(), metric.unit.to_owned(), shown]);
+        }
+    }
+    format!("{}\n{}", table.render(), inside.render())
 }
 
 fn times(value: Option<f64>) -> String {
@@ -133,9 +146,22 @@ pub(crate) fn json(options: &Options, results: &Results, verdicts: Option<&[Verd
         "servers": servers,
         "baselines": baselines.iter().map(|index| &results.servers[*index].name).collect::<Vec<_>>(),
         "metrics": metrics,
+        "engine": engine_json(results),
         "failures": failures,
         "goals": verdicts.map(|verdicts| verdicts.iter().map(goal_json).collect::<Vec<_>>()),
     })
+}
+
+/// What was measured of this program's own engine.
+fn engine_json(results: &Results) -> Vec<Value> {
+    let measured = METRICS.iter().filter_map(|metric| Some((*metric, results.engine.summary(metric)?)));
+    let one = |(metric, summary): (&Metric, crate::stats::Summary)| {
+        json!({
+            "key": metric.key, "label": metric.label, "unit": metric.unit, "median": summary.median,
+            "p95": summary.p95, "n": summary.n, "samples": results.engine.samples(metric),
+        })
+    };
+    measured.map(one).collect()
 }
 
 fn metric_json(results: &Results, metric: &Metric, pairs: &[Pair]) -> Value {

@@ -20,6 +20,8 @@ use crate::workload::Workload;
 #[derive(Debug)]
 pub(crate) struct Results {
     pub(crate) servers: Vec<ServerResults>,
+    /// What this program measured of the engine it is built with.
+    pub(crate) engine: ServerResults,
     pub(crate) failures: Vec<Failure>,
     pub(crate) workload: Workload,
 }
@@ -44,6 +46,17 @@ pub(crate) struct Failure {
 }
 
 impl ServerResults {
+    /// The engine inside this program, in the place of a server.
+    pub(crate) fn engine() -> Self {
+        Self {
+            name: "engine".to_owned(),
+            command: String::new(),
+            user_agent: String::new(),
+            executable: PathBuf::new(),
+            samples: HashMap::new(),
+        }
+    }
+
     pub(crate) fn samples(&self, metric: &Metric) -> &[f64] {
         self.samples.get(metric.key).map_or(&[], Vec::as_slice)
     }
@@ -69,7 +82,8 @@ pub(crate) fn run(options: &Options) -> Result<Results> {
         quiet: Duration::from_millis(options.quiet),
         timeout: Duration::from_secs(options.timeout),
     };
-    let mut results = Results { servers: Vec::new(), failures: Vec::new(), workload: bench.workload };
+    let engine = ServerResults::engine();
+    let mut results = Results { servers: Vec::new(), engine, failures: Vec::new(), workload: bench.workload };
     let mut subjects = Vec::new();
     for command in &options.servers {
         // One that cannot even start would fail every measure, so the run ends here.
@@ -81,11 +95,17 @@ pub(crate) fn run(options: &Options) -> Result<Results> {
     for measure in options.measures() {
         let repetitions = measure.repetitions(options.reps);
         for repetition in 0..repetitions {
+            if measure.is_in_process() {
+                let outcome = crate::measures::prompt::run(&bench.workload);
+                let note = results.note(None, measure, repetition, outcome);
+                eprintln!("{} {}/{repetitions}: {note}", measure.name(), repetition + 1);
+                continue;
+            }
             for index in order(subjects.len(), repetition) {
                 let subject = &mut subjects[index];
                 let begun = Instant::now();
                 let outcome = measure.run(&bench, subject);
-                let note = results.note(index, measure, repetition, outcome);
+                let note = results.note(Some(index), measure, repetition, outcome);
                 let (name, number) = (&subject.command.name, repetition + 1);
                 let seconds = begun.elapsed().as_secs_f64();
                 eprintln!("{} {number}/{repetitions} {name}: {note} ({seconds:.1} s)", measure.name());
@@ -117,15 +137,18 @@ fn look_at<'run>(bench: &Bench<'_>, command: &'run ServerCommand) -> Result<(Sub
 }
 
 impl Results {
-    /// Files the samples or the failure; says in a word which.
+    /// Files the samples or the failure, of a server or of the engine; says in a word which.
     fn note(
         &mut self,
-        server: usize,
+        server: Option<usize>,
         measure: Measure,
         repetition: usize,
         outcome: Result<Vec<crate::metrics::Sample>>,
     ) -> String {
-        let server = &mut self.servers[server];
+        let server = match server {
+            Some(index) => &mut self.servers[index],
+            None => &mut self.engine,
+        };
         match outcome {
             Ok(samples) => {
                 for sample in samples {

@@ -25,6 +25,8 @@ pub(crate) struct Workload {
     pub(crate) deltas_per_stream: usize,
     /// What the talkative command writes.
     pub(crate) output_bytes: usize,
+    /// Items of the history that a request is made with.
+    pub(crate) prompt_items: usize,
 }
 
 impl Workload {
@@ -41,6 +43,7 @@ impl Workload {
             streams: part(20, 2),
             deltas_per_stream: part(500, 1),
             output_bytes: part(400_000_000, 1_000_000),
+            prompt_items: part(2_000, 5),
         }
     }
 
@@ -55,7 +58,7 @@ impl Workload {
             "stored": self.stored_in_all(),
             "long_turns": self.long_turns, "messages_per_turn": self.messages_per_turn,
             "streams": self.streams, "deltas_per_stream": self.deltas_per_stream,
-            "output_bytes": self.output_bytes
+            "output_bytes": self.output_bytes, "prompt_items": self.prompt_items
         })
     }
 }
@@ -71,6 +74,7 @@ mod tests {
         assert_eq!((full.deltas, full.stored, full.threads), (20_000, 1_000, 50));
         assert_eq!((full.streams, full.deltas_per_stream), (20, 500));
         assert_eq!((full.turns, full.execs, full.output_bytes), (10, 10, 400_000_000));
+        assert_eq!(full.prompt_items, 2_000);
     }
 
     #[test]
