@@ -10,6 +10,7 @@ from pathlib import Path
 
 import approvals
 import bypasses
+import delegation
 import executions
 import flood
 import frames
@@ -46,6 +47,7 @@ FIGURES: dict[str, tuple[str, Callable[[Run], Outcome]]] = {
     "G16": ("20 planted secrets: 0 found", secrets_kept.measure),
     "G18": ("0 processes left after 1 s, 512 at most", hygiene.measure),
     "G19": ("400 MB output: RSS +32 MB, model 16 KB, client 1 MB", large_output.measure),
+    "delegation": ("host, runtime or both die: 0 lost, 0 run twice, unknown is told", delegation.measure),
 }
 
 
@@ -103,7 +105,8 @@ def read_arguments() -> argparse.Namespace:
 
 
 def names(text: str) -> list[str]:
-    chosen = [name.strip().upper() for name in text.split(",")]
+    known = {name.upper(): name for name in FIGURES}
+    chosen = [known.get(name.strip().upper(), name) for name in text.split(",")]
     unknown = [name for name in chosen if name not in FIGURES]
     if unknown:
         raise argparse.ArgumentTypeError(f"no figure {', '.join(unknown)}; there are {', '.join(FIGURES)}")
