@@ -9,7 +9,7 @@ use journal::{History, JournalError, Resumed, ThreadJournal};
 use protocol::{
     EnvironmentSelection, FunctionCallOutputBody, ResponseItem, RolloutRecord, ServerNotification,
     SessionMeta, Thread, ThreadForkParams, ThreadId, ThreadResumeParams, ThreadStartParams, ThreadStatus,
-    ThreadStatusChangedNotification, Turn,
+    ThreadStatusChangedNotification, Turn, TurnId, TurnStatus,
 };
 use tools::{Bench, BenchOptions, SearchToolBm25};
 
@@ -271,10 +271,13 @@ impl Runtime {
             }
             Past::Brought(brought) => self.keep_brought(&mut opening, *brought, terms).await?,
         }
-        let History { model, turns, token_usage, told_context, .. } = history;
+        let History { model, turns, token_usage, told_context, unfinished_turn, .. } = history;
         let (history, usage, context) = (model, token_usage, told_context);
         let seed = ThreadSeed { history, usage, context, ..terms.seed(id) };
-        let turns = if params.exclude_turns { Vec::new() } else { turns };
+        let turns = match params.exclude_turns {
+            true => Vec::new(),
+            false => taken_up(turns, unfinished_turn.filter(|_| params.resume_turn).as_ref()),
+        };
         Ok(self.tell(self.open(opening, seed, turns)?, terms))
     }
 
@@ -451,6 +454,14 @@ impl Runtime {
             dynamic_tools: None,
         }
     }
+}
+
+/// A turn that is about to go on has no end yet.
+fn taken_up(mut turns: Vec<Turn>, unfinished: Option<&TurnId>) -> Vec<Turn> {
+    if let Some(turn) = turns.iter_mut().rfind(|turn| Some(&turn.id) == unfinished) {
+        (turn.status, turn.completed_at, turn.duration_ms) = (TurnStatus::InProgress, None, None);
+    }
+    turns
 }
 
 /// What the model looked for and found stays offered to it.

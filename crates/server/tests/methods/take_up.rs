@@ -44,6 +44,7 @@ async fn a_pending_approval_survives_a_kill_and_a_stop() {
         }
         let (_server, mut client) = stage.open().await;
         let opened = client.ask("thread/resume", resume(&id)).await;
+        assert_eq!(told(&opened["thread"]), ["inProgress: go"]);
         let pending = &opened["pendingOperations"];
         assert_eq!(pending.as_array().map(Vec::len), Some(1), "kills {kills}: {opened}");
         assert_eq!((&pending[0]["state"], &pending[0]["tool"]), (&json!("proposed"), &json!("exec_command")));
