@@ -4,7 +4,9 @@
 mod calls;
 mod compaction;
 mod context;
+mod decision;
 mod digest;
+mod doing;
 mod earlier;
 mod effect;
 mod grants;

@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 
 use crate::calls::{Doing, OpenCall, Runner, ToolCall, ToolPayload, unsupported};
 use crate::digest::digest_of;
+use crate::doing::Ended;
 use crate::earlier::EarlierState;
 use crate::grants::union;
 use crate::input::ToolOutcome;
 use crate::operation::{Proposed, operation_id};
 use crate::sampling::Sampling;
 use crate::turn::{Phase, Turn, warning};
-use crate::turn_proposals::{Ended, REFUSED};
+use crate::turn_proposals::REFUSED;
 use crate::work::Work;
 use crate::{Effect, Gate, Proposal, Question, ToolKind};
 

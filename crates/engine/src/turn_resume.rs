@@ -6,13 +6,13 @@ use std::sync::Arc;
 use protocol::{FunctionCallOutputBody, ItemId, OperationRecord, RolloutRecord, TurnId};
 
 use crate::calls::{OpenCall, Runner, ToolCall};
+use crate::doing::{Ended, ended_item};
 use crate::earlier::{Earlier, EarlierOperations, EarlierState};
 use crate::operation::operation_id;
 use crate::request::{Ask, prepare};
 use crate::sampling::{Sampling, Stream};
 use crate::turn::{Kind, Phase, Said, Turn};
 use crate::turn_calls::output_of;
-use crate::turn_proposals::{Ended, ended_item};
 use crate::work::Work;
 use crate::{Step, ToolKind, UserText};
 

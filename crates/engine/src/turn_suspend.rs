@@ -8,13 +8,13 @@ use protocol::{
 
 use crate::Effect;
 use crate::calls::{OpenCall, Runner, Stage};
+use crate::decision::reason_and_decisions;
 use crate::digest::digest_of;
 use crate::operation::operation_id;
 use crate::sampling::Stream;
 use crate::truncate::truncate_output;
 use crate::turn::{Phase, Retry, Turn};
 use crate::turn_calls::arguments_of;
-use crate::turn_proposals::reason_and_decisions;
 use crate::work::Work;
 
 impl Turn {
@@ -114,8 +114,7 @@ impl Turn {
             return self.answered(work, open, output.clone());
         }
         match open.runner {
-            Runner::Client => work.effects.push(Effect::WithdrawQuestion { call_id }),
-            Runner::Gate => work.effects.push(Effect::WithdrawQuestion { call_id }),
+            Runner::Client | Runner::Gate => work.effects.push(Effect::WithdrawQuestion { call_id }),
             Runner::Tool => {
                 work.effects.push(Effect::CancelTool { call_id: call_id.clone() });
                 match open.doing.as_ref().map(|doing| doing.stage) {

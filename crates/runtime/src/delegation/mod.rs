@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use protocol::ThreadId;
 
+pub(crate) use canonical::canonical_digest;
 pub use error::DelegationError;
 pub use host::{Host, HostError, HostId};
 pub use seat::Seat;
