@@ -1,10 +1,13 @@
 //! One server process and the JSON-RPC conversation with it over its pipes.
 
+mod as_host;
+mod reader;
+
 use std::collections::{HashMap, VecDeque};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -13,23 +16,14 @@ use anyhow::{Context, Result, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
+use self::reader::{Line, read_log, read_output};
 use crate::command::ServerCommand;
 use crate::flood::Flood;
 use crate::home::Home;
-use crate::scan::LineBuffer;
+use crate::host::Host;
 
 /// How long a server may take to end after its input has.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// Lines of the server's log that an error shows.
-const LOG_LINES: usize = 5;
-
-/// A line that no flood took, and when its last byte arrived.
-#[derive(Debug)]
-struct Line {
-    at: Instant,
-    bytes: Vec<u8>,
-}
 
 /// An answer, and when it arrived.
 #[derive(Debug)]
@@ -54,9 +48,13 @@ pub(crate) struct Client {
     lines: Receiver<Line>,
     readers: Vec<JoinHandle<()>>,
     flood: Arc<Mutex<Option<Flood>>>,
+    /// Whoever holds it leaves the server's output unread.
+    reading: Arc<Mutex<()>>,
     log: Arc<Mutex<VecDeque<String>>>,
     timeout: Duration,
     next_id: u64,
+    /// What serves the server's requests, if anything does.
+    host: Option<Host>,
     answers: HashMap<u64, (Instant, Result<Value, Value>)>,
     turn_ends: HashMap<String, TurnEnd>,
     agent_texts: HashMap<String, String>,
@@ -81,11 +79,12 @@ impl Client {
         let (input, output) = (process.stdin.take(), process.stdout.take());
         let errors = process.stderr.take();
         let (sender, lines) = channel();
-        let (flood, log) = (Arc::default(), Arc::default());
+        let (flood, reading, log) = (Arc::default(), Arc::default(), Arc::default());
         let mut readers = Vec::new();
         if let (Some(output), Some(errors)) = (output, errors) {
-            let (for_output, for_errors) = (Arc::clone(&flood), Arc::clone(&log));
-            readers.push(thread::spawn(move || read_output(output, &sender, &for_output)));
+            let (for_output, gate) = (Arc::clone(&flood), Arc::clone(&reading));
+            let for_errors = Arc::clone(&log);
+            readers.push(thread::spawn(move || read_output(output, &sender, &for_output, &gate)));
             readers.push(thread::spawn(move || read_log(errors, &for_errors)));
         }
         Ok(Self {
@@ -94,9 +93,11 @@ impl Client {
             lines,
             readers,
             flood,
+            reading,
             log,
             timeout,
             next_id: 1,
+            host: None,
             answers: HashMap::new(),
             turn_ends: HashMap::new(),
             agent_texts: HashMap::new(),
@@ -109,8 +110,7 @@ impl Client {
 
     /// Sends a request and returns its id.
     pub(crate) fn send(&mut self, method: &str, params: &Value) -> Result<u64> {
-        let id = self.next_id;
-        self.next_id += 1;
+        let id = self.take_id();
         self.write(&json!({"id": id, "method": method, "params": params}))?;
         Ok(id)
     }
@@ -123,6 +123,12 @@ impl Client {
     pub(crate) fn call(&mut self, method: &str, params: &Value) -> Result<Answer> {
         let id = self.send(method, params)?;
         self.answer(id).with_context(|| format!("{method} failed"))
+    }
+
+    /// An id for a request that is written by hand.
+    pub(crate) fn take_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id - 1
     }
 
     pub(crate) fn answer(&mut self, id: u64) -> Result<Answer> {
@@ -205,7 +211,10 @@ impl Client {
     }
 
     fn write(&mut self, message: &Value) -> Result<()> {
-        let line = format!("{message}\n");
+        self.write_lines(&format!("{message}\n"))
+    }
+
+    pub(crate) fn write_lines(&mut self, line: &str) -> Result<()> {
         let written = self.input.as_mut().map(|input| input.write_all(line.as_bytes()));
         if matches!(written, Some(Ok(()))) { Ok(()) } else { Err(self.ended()) }
     }
@@ -233,18 +242,14 @@ impl Client {
             (Some("turn/completed"), true) => self.accept_turn_end(line.at, &mut message["params"]),
             (Some("item/completed"), true) => self.accept_item(&mut message["params"]),
             (Some(_), true) => {}
-            // Nothing here needs the client's help; told so, a turn that asks for it ends instead of hanging.
-            (Some(method), false) => {
-                let refusal = json!({"code": -32601, "message": format!("{method} is not served here")});
-                self.write(&json!({"id": id, "error": refusal}))?;
-            }
+            (Some(_), false) => self.serve(line.at, &message)?,
             (None, _) => {
                 if let Some(id) = id.as_u64() {
                     let result = match message["error"].take() {
                         Value::Null => Ok(message["result"].take()),
                         error => Err(error),
                     };
-                    self.answers.insert(id, (line.at, result));
+                    self.accept_answer(id, line.at, result)?;
                 }
             }
         }
@@ -283,35 +288,4 @@ fn string(value: &Value) -> String {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Stamps lines as they come. Under a flood, only the few that are no deltas are passed on.
-fn read_output(mut output: ChildStdout, lines: &Sender<Line>, flood: &Mutex<Option<Flood>>) {
-    let mut buffer = LineBuffer::new();
-    while let Ok(1..) = buffer.fill(&mut output) {
-        let at = Instant::now();
-        let mut flood = lock(flood);
-        while let Some(line) = buffer.next_line() {
-            if flood.as_mut().is_some_and(|flood| flood.take(at, line)) {
-                continue;
-            }
-            if lines.send(Line { at, bytes: line.to_vec() }).is_err() {
-                return;
-            }
-        }
-    }
-}
-
-/// Keeps the end of the log, for the error that may need it.
-fn read_log(errors: ChildStderr, log: &Mutex<VecDeque<String>>) {
-    let mut reader = BufReader::new(errors);
-    let mut line = Vec::new();
-    while let Ok(1..) = reader.by_ref().take(64 * 1024).read_until(b'\n', &mut line) {
-        let mut log = lock(log);
-        if log.len() == LOG_LINES {
-            log.pop_front();
-        }
-        log.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
-        line.clear();
-    }
 }

@@ -14,6 +14,8 @@ enum Rule {
     TimesOfVersion { version: &'static str, times: f64, otherwise: f64 },
     /// Less than this, whatever the baseline.
     Under(f64),
+    /// So much or more, whatever the baseline.
+    AtLeast(f64),
     /// Every thread that is stored.
     EveryThread,
 }
@@ -49,6 +51,12 @@ static GOALS: &[Goal] = &[
     goal(Measure::Resume, &metrics::RESUME, Rule::Times(10.0)),
     goal(Measure::Concurrent, &metrics::CONCURRENT_WALL, Rule::Times(10.0)),
     goal(Measure::Output, &metrics::OUTPUT_GROWTH, Rule::Under(32.0)),
+    goal(Measure::DelegatedTurn, &metrics::DELEGATED_TURN_RATIO, Rule::Under(1.5)),
+    goal(Measure::DelegatedStream, &metrics::DELEGATED_RATE, Rule::AtLeast(100_000.0)),
+    goal(Measure::DelegatedRecord, &metrics::RECORD_BARRIER, Rule::Under(1.0)),
+    // 64 MB.
+    goal(Measure::DelegatedUnread, &metrics::UNREAD_GROWTH, Rule::Under(61.0)),
+    goal(Measure::DelegatedUnacknowledged, &metrics::UNACKNOWLEDGED_GROWTH, Rule::Under(61.0)),
     goal(Measure::Size, &metrics::BINARY, Rule::Under(15.0)),
     goal(Measure::Prompt, &metrics::PROMPT, Rule::Under(2.0)),
 ];
@@ -88,6 +96,7 @@ impl Rule {
             }
             Self::TimesOfVersion { otherwise, .. } => Target::Times(otherwise),
             Self::Under(limit) => Target::Under(limit),
+            Self::AtLeast(least) => Target::AtLeast(least),
             Self::EveryThread => Target::AtLeast(stored as f64),
         }
     }
@@ -105,12 +114,19 @@ impl Target {
 }
 
 /// Every goal of these measures, for each server that is no baseline against each that is; then those of the engine.
+/// What a baseline does as a host's runtime is judged as well: it is compared with nobody.
 pub(crate) fn judge(results: &Results, measures: &[Measure], baselines: &[usize]) -> Vec<Verdict> {
     let asked = GOALS.iter().filter(|goal| measures.contains(&goal.measure));
     let (of_engine, goals): (Vec<&Goal>, Vec<&Goal>) = asked.partition(|goal| goal.measure.is_in_process());
+    let (delegated, goals): (Vec<&Goal>, Vec<&Goal>) =
+        goals.into_iter().partition(|goal| goal.measure.is_delegated());
     let mut verdicts = Vec::new();
     for (index, candidate) in results.servers.iter().enumerate() {
-        if baselines.contains(&index) {
+        let is_baseline = baselines.contains(&index);
+        if candidate.delegates || !is_baseline {
+            verdicts.extend(delegated.iter().map(|goal| alone(results, goal, candidate)));
+        }
+        if is_baseline {
             continue;
         }
         for baseline in baselines {
@@ -118,13 +134,13 @@ pub(crate) fn judge(results: &Results, measures: &[Measure], baselines: &[usize]
             verdicts.extend(goals.iter().map(|goal| verdict(results, goal, baseline, candidate)));
         }
     }
-    let engine = of_engine.iter().map(|goal| Verdict {
-        // It is compared with nobody.
-        baseline: "-".to_owned(),
-        ..verdict(results, goal, &results.engine, &results.engine)
-    });
-    verdicts.extend(engine);
+    verdicts.extend(of_engine.iter().map(|goal| alone(results, goal, &results.engine)));
     verdicts
+}
+
+/// Compared with nobody.
+fn alone(results: &Results, goal: &Goal, candidate: &ServerResults) -> Verdict {
+    Verdict { baseline: "-".to_owned(), ..verdict(results, goal, candidate, candidate) }
 }
 
 fn verdict(results: &Results, goal: &Goal, baseline: &ServerResults, candidate: &ServerResults) -> Verdict {
@@ -155,6 +171,7 @@ mod tests {
             command: String::new(),
             user_agent: format!("bench/{version} (system)"),
             executable: "/server".into(),
+            delegates: false,
             samples: samples.iter().map(|(metric, value)| (metric.key, vec![*value])).collect(),
         }
     }

@@ -1,6 +1,10 @@
 //! The measures: each does its work on one server once and returns samples, or an error if the work was not done.
 
 mod concurrent;
+mod delegated_flood;
+mod delegated_record;
+mod delegated_stream;
+mod delegated_turn;
 mod exec;
 mod initialize;
 mod list;
@@ -43,6 +47,16 @@ pub(crate) enum Measure {
     Concurrent,
     /// A turn whose command writes very much.
     Output,
+    /// A turn without tools whose model request the host carries, and a direct one beside it.
+    DelegatedTurn,
+    /// One turn of very many deltas that the host hands over.
+    DelegatedStream,
+    /// What it adds to a turn that the host keeps the record and things wait for it.
+    DelegatedRecord,
+    /// A host that sends without pause and reads nothing.
+    DelegatedUnread,
+    /// A host that sends without pause and acknowledges nothing.
+    DelegatedUnacknowledged,
     /// Size of the native executable.
     Size,
     /// A request with a long history, made by the engine this program is built with.
@@ -55,6 +69,7 @@ pub(crate) struct Subject<'run> {
     pub(crate) command: &'run ServerCommand,
     pub(crate) store: Option<Store>,
     pub(crate) binary_mb: f64,
+    pub(crate) delegates: bool,
 }
 
 impl Measure {
@@ -72,6 +87,18 @@ impl Measure {
         self == Self::Prompt
     }
 
+    /// Whether only servers can do it that delegate to a host.
+    pub(crate) fn is_delegated(self) -> bool {
+        matches!(
+            self,
+            Self::DelegatedTurn
+                | Self::DelegatedStream
+                | Self::DelegatedRecord
+                | Self::DelegatedUnread
+                | Self::DelegatedUnacknowledged
+        )
+    }
+
     pub(crate) fn run(self, bench: &Bench<'_>, subject: &mut Subject<'_>) -> Result<Vec<Sample>> {
         match self {
             Self::Initialize => initialize::run(bench, subject.command),
@@ -84,6 +111,11 @@ impl Measure {
             Self::Resume => resume::run(bench, subject.command, subject.stored(bench)?),
             Self::Concurrent => concurrent::run(bench, subject.command),
             Self::Output => output::run(bench, subject.command),
+            Self::DelegatedTurn => delegated_turn::run(bench, subject.command),
+            Self::DelegatedStream => delegated_stream::run(bench, subject.command),
+            Self::DelegatedRecord => delegated_record::run(bench, subject.command),
+            Self::DelegatedUnread => delegated_flood::unread(bench, subject.command),
+            Self::DelegatedUnacknowledged => delegated_flood::unacknowledged(bench, subject.command),
             Self::Size => Ok(vec![crate::metrics::BINARY.sample(subject.binary_mb)]),
             Self::Prompt => prompt::run(&bench.workload),
         }

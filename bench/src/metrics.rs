@@ -20,6 +20,11 @@ const fn higher(key: &'static str, label: &'static str, unit: &'static str) -> M
     Metric { key, label, unit, better: Better::Higher }
 }
 
+/// What only explains others.
+const fn count(key: &'static str, label: &'static str, unit: &'static str) -> Metric {
+    Metric { key, label, unit, better: Better::Neither }
+}
+
 pub(crate) static INITIALIZE_FRESH: Metric =
     lower("initialize_fresh_ms", "spawn to initialize answer, fresh home", "ms");
 pub(crate) static INITIALIZE_USED: Metric =
@@ -34,12 +39,8 @@ pub(crate) static SANDBOXED_EXEC: Metric =
 pub(crate) static STREAM_RATE: Metric = higher("stream_deltas_per_s", "one stream, deltas", "1/s");
 pub(crate) static STREAM_WALL: Metric = lower("stream_wall_ms", "one stream, whole turn", "ms");
 pub(crate) static STREAM_CPU: Metric = lower("stream_cpu_s", "one stream, server CPU", "s");
-pub(crate) static STREAM_NOTIFICATIONS: Metric = Metric {
-    key: "stream_notifications",
-    label: "one stream, notifications",
-    unit: "",
-    better: Better::Neither,
-};
+pub(crate) static STREAM_NOTIFICATIONS: Metric =
+    count("stream_notifications", "one stream, notifications", "");
 pub(crate) static LIST_FIRST: Metric = lower("list_first_ms", "thread/list, first page of 50", "ms");
 pub(crate) static LIST_ALL: Metric = lower("list_all_ms", "thread/list, all pages", "ms");
 pub(crate) static LIST_PER_100: Metric =
@@ -51,6 +52,34 @@ pub(crate) static CONCURRENT_CPU: Metric = lower("concurrent_cpu_s", "concurrent
 pub(crate) static OUTPUT_GROWTH: Metric =
     lower("output_growth_mib", "large output, peak memory over rest", "MiB");
 pub(crate) static OUTPUT_WALL: Metric = lower("output_wall_ms", "large output, whole turn", "ms");
+pub(crate) static DELEGATED_TURN: Metric =
+    lower("delegated_turn_ms", "delegated turn without tools, net of host", "ms");
+pub(crate) static DELEGATED_TURN_DIRECT: Metric =
+    lower("delegated_turn_direct_ms", "direct turns among those, net of model", "ms");
+pub(crate) static DELEGATED_TURN_RATIO: Metric =
+    lower("delegated_turn_ratio", "delegated turn by the direct one", "x");
+pub(crate) static DELEGATED_RATE: Metric =
+    higher("delegated_deltas_per_s", "one delegated stream, deltas", "1/s");
+pub(crate) static DELEGATED_WALL: Metric =
+    lower("delegated_stream_wall_ms", "one delegated stream, whole turn", "ms");
+pub(crate) static DELEGATED_CPU: Metric =
+    lower("delegated_stream_cpu_s", "one delegated stream, server CPU", "s");
+pub(crate) static DELEGATED_NOTIFICATIONS: Metric =
+    count("delegated_stream_notifications", "one delegated stream, notifications", "");
+pub(crate) static RECORD_TURN: Metric =
+    lower("record_turn_ms", "delegated turn with one command, record at the host", "ms");
+pub(crate) static RECORD_TURN_WITHOUT: Metric =
+    lower("record_turn_without_ms", "the same among those, without a record", "ms");
+pub(crate) static RECORD_BARRIERS: Metric = count("record_barriers", "barriers in such a turn", "");
+pub(crate) static RECORD_BARRIER: Metric = lower("record_barrier_ms", "what each barrier adds", "ms");
+pub(crate) static UNREAD_GROWTH: Metric =
+    lower("unread_growth_mib", "host that reads nothing, peak memory over rest", "MiB");
+pub(crate) static UNREAD_PUSHED: Metric =
+    count("unread_pushed_mb", "host that reads nothing, pushed at the server", "MB");
+pub(crate) static UNACKNOWLEDGED_GROWTH: Metric =
+    lower("unacknowledged_growth_mib", "host that acknowledges nothing, peak memory over rest", "MiB");
+pub(crate) static UNACKNOWLEDGED_PUSHED: Metric =
+    count("unacknowledged_pushed_mb", "host that acknowledges nothing, pushed at the server", "MB");
 pub(crate) static BINARY: Metric = lower("binary_mb", "native executable", "MB");
 pub(crate) static PROMPT: Metric = lower("prompt_ms", "request with a long history, assembled", "ms");
 pub(crate) static PROMPT_JSON: Metric =
@@ -78,6 +107,21 @@ pub(crate) static METRICS: &[&Metric] = &[
     &CONCURRENT_CPU,
     &OUTPUT_GROWTH,
     &OUTPUT_WALL,
+    &DELEGATED_TURN,
+    &DELEGATED_TURN_DIRECT,
+    &DELEGATED_TURN_RATIO,
+    &DELEGATED_RATE,
+    &DELEGATED_WALL,
+    &DELEGATED_CPU,
+    &DELEGATED_NOTIFICATIONS,
+    &RECORD_TURN,
+    &RECORD_TURN_WITHOUT,
+    &RECORD_BARRIERS,
+    &RECORD_BARRIER,
+    &UNREAD_GROWTH,
+    &UNREAD_PUSHED,
+    &UNACKNOWLEDGED_GROWTH,
+    &UNACKNOWLEDGED_PUSHED,
     &BINARY,
     &PROMPT,
     &PROMPT_JSON,

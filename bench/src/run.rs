@@ -32,6 +32,8 @@ pub(crate) struct ServerResults {
     pub(crate) command: String,
     pub(crate) user_agent: String,
     pub(crate) executable: PathBuf,
+    /// Whether it agrees to full delegation.
+    pub(crate) delegates: bool,
     /// By the key of the metric.
     pub(crate) samples: HashMap<&'static str, Vec<f64>>,
 }
@@ -53,6 +55,7 @@ impl ServerResults {
             command: String::new(),
             user_agent: String::new(),
             executable: PathBuf::new(),
+            delegates: false,
             samples: HashMap::new(),
         }
     }
@@ -103,6 +106,12 @@ pub(crate) fn run(options: &Options) -> Result<Results> {
             }
             for index in order(subjects.len(), repetition) {
                 let subject = &mut subjects[index];
+                if measure.is_delegated() && !subject.delegates {
+                    if repetition == 0 {
+                        eprintln!("{} {}: it does not delegate", measure.name(), subject.command.name);
+                    }
+                    continue;
+                }
                 let begun = Instant::now();
                 let outcome = measure.run(&bench, subject);
                 let note = results.note(Some(index), measure, repetition, outcome);
@@ -123,17 +132,19 @@ fn order(servers: usize, repetition: usize) -> Vec<usize> {
 
 fn look_at<'run>(bench: &Bench<'_>, command: &'run ServerCommand) -> Result<(Subject<'run>, ServerResults)> {
     let home = bench.home()?;
-    let session = bench.start(command, &home)?;
-    let executable = proc::executable(session.client.pid())?;
+    let session = bench.start_with(command, &home, &crate::hosting::capabilities())?;
+    let (executable, delegates) = (proc::executable(session.client.pid())?, session.delegates);
     let server = ServerResults {
         name: command.name.clone(),
         command: command.line.clone(),
         user_agent: session.user_agent.clone(),
         executable: executable.path,
+        delegates,
         samples: HashMap::new(),
     };
     session.client.close();
-    Ok((Subject { command, store: None, binary_mb: executable.bytes as f64 / 1e6 }, server))
+    let subject = Subject { command, store: None, binary_mb: executable.bytes as f64 / 1e6, delegates };
+    Ok((subject, server))
 }
 
 impl Results {
@@ -188,6 +199,7 @@ mod tests {
             command: String::new(),
             user_agent: "bench/0.117.0 (Debian 12; x86_64) unknown (bench; 1)".to_owned(),
             executable: PathBuf::new(),
+            delegates: false,
             samples: HashMap::new(),
         };
         assert_eq!(server.version(), "0.117.0");

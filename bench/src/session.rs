@@ -33,10 +33,12 @@ pub(crate) struct Bench<'run> {
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) client: Client,
-    workspace: String,
+    pub(crate) workspace: String,
     /// From just before the process was started to the answer.
     pub(crate) initialize: Duration,
     pub(crate) user_agent: String,
+    /// Whether it agreed to full delegation, if it was asked to.
+    pub(crate) delegates: bool,
 }
 
 /// The times of one completed turn.
@@ -56,11 +58,20 @@ impl Bench<'_> {
     }
 
     pub(crate) fn start(&self, command: &ServerCommand, home: &Home) -> Result<Session> {
+        self.start_with(command, home, &json!({"experimentalApi": true}))
+    }
+
+    pub(crate) fn start_with(
+        &self,
+        command: &ServerCommand,
+        home: &Home,
+        capabilities: &Value,
+    ) -> Result<Session> {
         let begun = Instant::now();
         let mut client = Client::spawn(command, home, self.timeout)?;
         let params = json!({
             "clientInfo": {"name": "oarlock_bench", "title": "Oarlock bench", "version": env!("CARGO_PKG_VERSION")},
-            "capabilities": {"experimentalApi": true}
+            "capabilities": capabilities
         });
         let answer = client.call("initialize", &params)?;
         let initialize = answer.at - begun;
@@ -68,7 +79,8 @@ impl Bench<'_> {
         let user_agent =
             answer.result["userAgent"].as_str().context("initialize gave no userAgent")?.to_owned();
         let workspace = home.workspace().to_string_lossy().into_owned();
-        Ok(Session { client, workspace, initialize, user_agent })
+        let delegates = answer.result["capabilities"]["hostDelegation"].is_object();
+        Ok(Session { client, workspace, initialize, user_agent, delegates })
     }
 
     /// A turn that asks the model once and ends with the reply's text.
@@ -108,12 +120,11 @@ impl Bench<'_> {
         number: usize,
         command: &str,
     ) -> Result<TurnTimes> {
-        let call_id = format!("call_{number}");
-        // The longest wait there is: a command that has not ended by then is one that was not run.
-        let arguments = json!({"cmd": command, "yield_time_ms": 30_000});
-        let replies = [Reply::call(&call_id, "exec_command", &arguments), Reply::message("ok")];
-        let times = self.turn_of(session, thread, "run it", &replies.map(Arc::new))?;
-        check_success(&self.mock.last_request(), &call_id)?;
+        let (call_id, replies) = command_replies(number, command);
+        let times = self.turn_of(session, thread, "run it", &replies)?;
+        let request: Value =
+            serde_json::from_slice(&self.mock.last_request()).context("the last request is not JSON")?;
+        check_success(&request, &call_id)?;
         Ok(times)
     }
 }
@@ -121,8 +132,13 @@ impl Bench<'_> {
 impl Session {
     /// Starts a thread; gives its id and how long that took.
     pub(crate) fn start_thread(&mut self) -> Result<(String, Duration)> {
+        self.start_thread_with(json!({}))
+    }
+
+    pub(crate) fn start_thread_with(&mut self, mut params: Value) -> Result<(String, Duration)> {
+        params["cwd"] = self.workspace.as_str().into();
         let begun = Instant::now();
-        let answer = self.client.call("thread/start", &json!({"cwd": self.workspace}))?;
+        let answer = self.client.call("thread/start", &params)?;
         let id = answer.result["thread"]["id"].as_str().context("thread/start gave no thread id")?;
         Ok((id.to_owned(), answer.at - begun))
     }
@@ -150,9 +166,17 @@ impl Session {
     }
 }
 
+/// The id of a call of this command, and what the model says: the call, and then "ok".
+pub(crate) fn command_replies(number: usize, command: &str) -> (String, [Arc<Reply>; 2]) {
+    let call_id = format!("call_{number}");
+    // The longest wait there is: a command that has not ended by then is one that was not run.
+    let arguments = json!({"cmd": command, "yield_time_ms": 30_000});
+    let replies = [Reply::call(&call_id, "exec_command", &arguments), Reply::message("ok")];
+    (call_id, replies.map(Arc::new))
+}
+
 /// Whether the model was told that the command of this call ended well.
-fn check_success(request: &[u8], call_id: &str) -> Result<()> {
-    let request: Value = serde_json::from_slice(request).context("the last request is not JSON")?;
+pub(crate) fn check_success(request: &Value, call_id: &str) -> Result<()> {
     let items = request["input"].as_array().context("the last request has no input")?;
     let output = items
         .iter()
@@ -174,8 +198,8 @@ mod tests {
 
     fn check(output: &Value, words: &str) {
         let item = json!({"type": "function_call_output", "call_id": "call_1", "output": output});
-        let request = json!({"input": [{"type": "message"}, item]}).to_string();
-        let outcome = check_success(request.as_bytes(), "call_1").map_err(|error| error.to_string());
+        let request = json!({"input": [{"type": "message"}, item]});
+        let outcome = check_success(&request, "call_1").map_err(|error| error.to_string());
         assert!(outcome.as_ref().err().map_or("", String::as_str).starts_with(words), "{outcome:?}");
         assert_eq!(outcome.is_ok(), words.is_empty());
     }
@@ -186,7 +210,7 @@ mod tests {
         check(&json!("Process exited with code 1\n"), "the command did not end well");
         check(&json!("Process running with session ID 3\n"), "the command did not end well");
         check(&Value::Null, "the command did not end well");
-        let other = check_success(br#"{"input":[]}"#, "call_1").expect_err("nothing was told");
+        let other = check_success(&json!({"input": []}), "call_1").expect_err("nothing was told");
         assert_eq!(other.to_string(), "the model was told nothing about call_1");
     }
 }

@@ -13,6 +13,8 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransf
 pub(crate) struct Reply {
     /// Status line, headers and the chunked body.
     pub(crate) http: Vec<u8>,
+    /// What is in the body, for a host that hands it over itself: each the JSON of one event.
+    pub(crate) events: Vec<String>,
     /// The text of its last message.
     pub(crate) text: Arc<str>,
     /// Text deltas in it.
@@ -27,58 +29,64 @@ impl Reply {
 
     /// Messages that each arrive whole.
     pub(crate) fn messages(texts: &[String]) -> Self {
-        let mut body = created();
-        for (index, text) in texts.iter().enumerate() {
-            push(&mut body, &item_done(&format!("msg_{index}"), text));
-        }
-        push(&mut body, &completed());
+        let done = texts.iter().enumerate().map(|(index, text)| item_done(&format!("msg_{index}"), text));
         let text = texts.last().map_or("", String::as_str).into();
-        Self { http: event_stream(body.as_bytes(), None), text, deltas: 0 }
+        Self { text, ..Self::of(done, None) }
+    }
+
+    /// A request that is accepted, and then nothing.
+    pub(crate) fn nothing() -> Self {
+        Self { http: Vec::new(), events: Vec::new(), text: "".into(), deltas: 0 }
     }
 
     /// One call of a tool. Nothing is said yet.
     pub(crate) fn call(call_id: &str, tool: &str, arguments: &Value) -> Self {
-        let mut body = created();
         let arguments = arguments.to_string();
         let call = json!({"type": "function_call", "call_id": call_id, "name": tool, "arguments": arguments});
-        push(&mut body, &json!({"type": "response.output_item.done", "item": call}));
-        push(&mut body, &completed());
-        Self { http: event_stream(body.as_bytes(), None), text: "".into(), deltas: 0 }
+        Self::of([json!({"type": "response.output_item.done", "item": call})], None)
     }
 
     /// One message in so many deltas, framed in HTTP chunks of so many bytes or in one. No two deltas are alike, so
     /// a lost, doubled or swapped one changes the text.
     pub(crate) fn stream(deltas: usize, chunk: Option<NonZeroUsize>) -> Self {
-        let mut body = created();
-        let mut text = String::new();
-        push(&mut body, &json!({"type": "response.output_item.added", "item": message("msg_0", &json!([]))}));
-        for index in 0..deltas {
-            let piece = format!("{index:x} ");
-            push(
-                &mut body,
-                &json!({
-                    "type": "response.output_text.delta", "item_id": "msg_0", "output_index": 0, "delta": piece
-                }),
-            );
-            text.push_str(&piece);
-        }
-        push(&mut body, &item_done("msg_0", &text));
-        push(&mut body, &completed());
-        Self { http: event_stream(body.as_bytes(), chunk), text: text.into(), deltas }
+        let pieces: Vec<String> = (0..deltas).map(|index| format!("{index:x} ")).collect();
+        let text = pieces.concat();
+        let events =
+            [item_added("msg_0")].into_iter().chain(pieces.iter().map(|piece| delta("msg_0", piece)));
+        let reply = Self::of(events.chain([item_done("msg_0", &text)]), chunk);
+        Self { text: text.into(), deltas, ..reply }
     }
-}
 
-fn created() -> String {
-    let mut body = String::new();
-    push(&mut body, &json!({"type": "response.created", "response": {"id": "resp_1"}}));
-    body
+    /// These events between the first and the last one of every reply.
+    fn of(events: impl IntoIterator<Item = Value>, chunk: Option<NonZeroUsize>) -> Self {
+        let created = json!({"type": "response.created", "response": {"id": "resp_1"}});
+        let (mut body, mut texts) = (String::new(), Vec::new());
+        for event in [created].into_iter().chain(events).chain([completed()]) {
+            let (kind, text) = (event["type"].as_str().unwrap_or_default(), event.to_string());
+            // Writing to a String cannot fail.
+            let _ = write!(body, "event: {kind}\ndata: {text}\n\n");
+            texts.push(text);
+        }
+        Self { http: event_stream(body.as_bytes(), chunk), events: texts, text: "".into(), deltas: 0 }
+    }
 }
 
 fn message(id: &str, content: &Value) -> Value {
     json!({"type": "message", "role": "assistant", "id": id, "content": content})
 }
 
-fn item_done(id: &str, text: &str) -> Value {
+/// A message begins.
+pub(crate) fn item_added(id: &str) -> Value {
+    json!({"type": "response.output_item.added", "item": message(id, &json!([]))})
+}
+
+/// A piece of a message's text.
+pub(crate) fn delta(item: &str, piece: &str) -> Value {
+    json!({"type": "response.output_text.delta", "item_id": item, "output_index": 0, "delta": piece})
+}
+
+/// A whole message.
+pub(crate) fn item_done(id: &str, text: &str) -> Value {
     let content = json!([{"type": "output_text", "text": text}]);
     json!({"type": "response.output_item.done", "item": message(id, &content)})
 }
@@ -89,12 +97,6 @@ fn completed() -> Value {
         "output_tokens": 20, "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 120
     });
     json!({"type": "response.completed", "response": {"id": "resp_1", "usage": usage}})
-}
-
-fn push(body: &mut String, event: &Value) {
-    let kind = event["type"].as_str().unwrap_or_default();
-    // Writing to a String cannot fail.
-    let _ = write!(body, "event: {kind}\ndata: {event}\n\n");
 }
 
 fn event_stream(body: &[u8], chunk: Option<NonZeroUsize>) -> Vec<u8> {
@@ -134,7 +136,11 @@ mod tests {
             assert_eq!(kind.strip_prefix("event: "), event["type"].as_str());
             event
         };
-        body.strip_suffix("\n\n").expect("ends with a blank line").split("\n\n").map(event).collect()
+        let blocks = body.strip_suffix("\n\n").expect("ends with a blank line").split("\n\n");
+        let events: Vec<Value> = blocks.map(event).collect();
+        let same = reply.events.iter().map(|event| serde_json::from_str(event).expect("JSON"));
+        assert!(events.iter().cloned().eq(same.collect::<Vec<Value>>()), "a host would say something else");
+        events
     }
 
     #[test]

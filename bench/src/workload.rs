@@ -25,6 +25,8 @@ pub(crate) struct Workload {
     pub(crate) deltas_per_stream: usize,
     /// What the talkative command writes.
     pub(crate) output_bytes: usize,
+    /// What a host sends that does not read or does not acknowledge.
+    pub(crate) flood_bytes: usize,
     /// Items of the history that a request is made with.
     pub(crate) prompt_items: usize,
 }
@@ -43,6 +45,7 @@ impl Workload {
             streams: part(20, 2),
             deltas_per_stream: part(500, 1),
             output_bytes: part(400_000_000, 1_000_000),
+            flood_bytes: part(400_000_000, 20_000_000),
             prompt_items: part(2_000, 5),
         }
     }
@@ -58,7 +61,7 @@ impl Workload {
             "stored": self.stored_in_all(),
             "long_turns": self.long_turns, "messages_per_turn": self.messages_per_turn,
             "streams": self.streams, "deltas_per_stream": self.deltas_per_stream,
-            "output_bytes": self.output_bytes, "prompt_items": self.prompt_items
+            "output_bytes": self.output_bytes, "flood_bytes": self.flood_bytes, "prompt_items": self.prompt_items
         })
     }
 }

@@ -126,6 +126,42 @@ fn rates_ratios_and_counts_agree_with_each_other() {
     assert!(run.metric("resume_ms").is_none(), "it was not asked for");
 }
 
+#[test]
+fn what_is_delegated_is_measured_where_the_server_delegates() {
+    let slow = "--delegate --slow-turn-ms 40 --slow-barrier-ms 20 --merge 50";
+    let arguments = "--scale 50 --reps 2 --only delegated-turn delegated-stream delegated-record --goals";
+    let run = run(&["", "--delegate", slow], arguments);
+    assert_eq!(run.failures(), Vec::<String>::new(), "{}", run.stderr());
+    assert!(run.stderr().contains("delegated-turn s0: it does not delegate"), "{}", run.stderr());
+    assert!(run.median("delegated_turn_ms", "s2") >= 40.0);
+    assert!(run.median("delegated_turn_direct_ms", "s2") >= 40.0, "the fake waits in either");
+    assert!((0.5..2.0).contains(&run.median("delegated_turn_ratio", "s2")));
+    assert_eq!(run.median("delegated_stream_notifications", "s1") as usize, 400);
+    assert_eq!(run.median("delegated_stream_notifications", "s2") as usize, 8);
+    assert!(run.median("delegated_deltas_per_s", "s2") <= 400.0 / 0.04);
+    assert_eq!(run.median("record_barriers", "s1") as usize, 4);
+    assert!((20.0..40.0).contains(&run.median("record_barrier_ms", "s2")), "{}", run.stdout());
+    let goals = run.report["goals"].as_array().expect("goals");
+    let judged = |server: &str| goals.iter().filter(|goal| goal["server"] == server).count();
+    assert_eq!((judged("s0"), judged("s1"), judged("s2")), (0, 3, 3));
+    assert_eq!((&goals[2]["metric"], &goals[2]["baseline"]), (&"record_barrier_ms".into(), &"-".into()));
+    assert_eq!(goals[2]["outcome"], "pass", "{}", run.stdout());
+    assert_eq!(goals[5]["outcome"], "fail", "{}", run.stdout());
+}
+
+#[test]
+fn a_server_that_keeps_what_a_host_floods_it_with_misses_the_goal() {
+    let servers = ["--delegate", "--delegate --hoard-events"];
+    let run = run(&servers, "--scale 20 --reps 1 --only delegated-unread delegated-unacknowledged");
+    assert!(run.median("unread_growth_mib", "s0") < 8.0);
+    // Half of it was pushed at one process and half at another.
+    assert!(run.median("unread_growth_mib", "s1") >= run.median("unread_pushed_mb", "s1") * 0.45);
+    assert!(run.median("unacknowledged_growth_mib", "s0") < 8.0);
+    assert!(run.median("unacknowledged_pushed_mb", "s0") >= 20.0);
+    assert_eq!(run.failures().len(), 1, "{}", run.stderr());
+    assert!(run.failures()[0].contains("the server takes everything"), "{}", run.failures()[0]);
+}
+
 /// A flaw, the measure that must notice it, and what that says.
 const NOTICED: &[(&str, &str, &str)] = &[
     ("--lose-delta", "stream", "wrong text at byte"),
@@ -140,6 +176,10 @@ const NOTICED: &[(&str, &str, &str)] = &[
     ("--fail-commands", "output", "the command did not end well"),
     ("--skip-commands", "exec", "the model was asked 1 times instead of 2"),
     ("--lose-items", "resume", "came back right"),
+    ("--delegate --lose-delta", "delegated-stream", "wrong text at byte"),
+    ("--delegate --fail-turns", "delegated-turn", "ended as"),
+    ("--delegate --fail-commands", "delegated-record", "the command did not end well"),
+    ("--delegate --lose-records", "delegated-record", "the record goes on at 1 and not at 0"),
     ("--die", "turn", "the fake dies as asked"),
 ];
 

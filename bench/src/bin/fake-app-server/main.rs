@@ -1,6 +1,9 @@
 //! The least that the driver takes for an app-server, with flaws on request: the tests measure it to see that
 //! the driver times what it says and counts no work that was not done. It also shows how fast the driver is.
 
+mod delegated;
+
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -70,6 +73,18 @@ struct Flaws {
     /// Leave the last item of every turn out of a resumed thread.
     #[arg(long)]
     lose_items: bool,
+    /// Delegate to hosts that ask for it.
+    #[arg(long)]
+    delegate: bool,
+    /// Keep all that a host sends.
+    #[arg(long)]
+    hoard_events: bool,
+    /// Wait before going on after each barrier.
+    #[arg(long, default_value_t = 0)]
+    slow_barrier_ms: u64,
+    /// Leave the records before a barrier out.
+    #[arg(long)]
+    lose_records: bool,
     /// End in the middle of a turn.
     #[arg(long)]
     die: bool,
@@ -84,11 +99,35 @@ struct Said {
     call: Option<(String, String)>,
 }
 
+impl Said {
+    /// Takes in one event.
+    fn hear(&mut self, data: &str) -> Result<()> {
+        if data.starts_with(r#"{"type":"response.output_text.delta""#) {
+            // The mock's deltas need no escapes, and the text is the last field.
+            let (_, text) = data.rsplit_once(r#""delta":""#).context("no delta")?;
+            self.deltas.push(text.strip_suffix(r#""}"#).context("a delta that goes on")?.to_owned());
+        } else if data.starts_with(r#"{"type":"response.output_item.done""#) {
+            let event: Value = serde_json::from_str(data)?;
+            let item = &event["item"];
+            if item["type"] == "function_call" {
+                let arguments: Value = serde_json::from_str(item["arguments"].as_str().unwrap_or_default())?;
+                self.call = Some((string(&item["call_id"]), string(&arguments["cmd"])));
+            } else {
+                self.texts.push(string(&item["content"][0]["text"]));
+            }
+        }
+        Ok(())
+    }
+}
+
 struct Server {
     flaws: Flaws,
     home: PathBuf,
     out: io::BufWriter<io::Stdout>,
+    lines: io::Lines<io::StdinLock<'static>>,
     started: usize,
+    /// Threads whose model requests the host carries, with what comes next in their record if the host keeps it.
+    delegated: HashMap<String, Option<u64>>,
     /// Thread ids must differ from those of earlier processes.
     epoch: u128,
 }
@@ -101,8 +140,9 @@ fn main() -> Result<()> {
     let ballast = vec![1_u8; options.flaws.ballast_mib << 20];
     let out = io::BufWriter::with_capacity(64 * 1024, io::stdout());
     let epoch = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
-    let mut server = Server { flaws: options.flaws, home, out, started: 0, epoch };
-    for line in io::stdin().lock().lines() {
+    let (flaws, lines) = (options.flaws, io::stdin().lock().lines());
+    let mut server = Server { flaws, home, out, lines, started: 0, delegated: HashMap::new(), epoch };
+    while let Some(line) = server.lines.next() {
         let message: Value = serde_json::from_str(&line?)?;
         if message["id"].is_null() {
             continue;
@@ -119,7 +159,7 @@ impl Server {
         let (id, params) = (&message["id"], &message["params"]);
         let result = match message["method"].as_str().unwrap_or_default() {
             "initialize" => self.initialize(),
-            "thread/start" => self.start_thread(),
+            "thread/start" => self.start_thread(params),
             "thread/unsubscribe" => json!({"status": "unsubscribed"}),
             "thread/list" => self.list(params)?,
             "thread/resume" => self.resume(params)?,
@@ -145,12 +185,18 @@ impl Server {
 
     fn initialize(&self) -> Value {
         thread::sleep(Duration::from_millis(self.flaws.slow_initialize_ms));
-        json!({"userAgent": format!("fake/{} (test)", self.flaws.claim_version)})
+        let agreed = if self.flaws.delegate { json!({"hostDelegation": {"version": 1}}) } else { json!({}) };
+        json!({"userAgent": format!("fake/{} (test)", self.flaws.claim_version), "capabilities": agreed})
     }
 
-    fn start_thread(&mut self) -> Value {
+    fn start_thread(&mut self, params: &Value) -> Value {
         self.started += 1;
-        json!({"thread": {"id": format!("{:x}-{}", self.epoch, self.started)}})
+        let id = format!("{:x}-{}", self.epoch, self.started);
+        if self.flaws.delegate && params["delegation"]["mode"] == "full" {
+            let ordinal = (params["rolloutOwnership"] == "client").then_some(0);
+            self.delegated.insert(id.clone(), ordinal);
+        }
+        json!({"thread": {"id": id}})
     }
 
     fn turn(&mut self, params: &Value) -> Result<()> {
@@ -165,7 +211,9 @@ impl Server {
             let turn = json!({"status": "failed", "error": {"message": "as asked"}});
             return self.notify("turn/completed", &json!({"threadId": thread, "turn": turn}));
         }
-        let Said { deltas, texts, .. } = self.converse()?;
+        let is_delegated = self.delegated.contains_key(&thread);
+        let said = if is_delegated { self.converse_with_host(&thread)? } else { self.converse()? };
+        let Said { deltas, texts, .. } = said;
         // Written by hand, as they are read: with little work of its own, the fake shows what the driver can take.
         let head = r#"{"method":"item/agentMessage/delta","params":{"threadId":""#;
         for (index, delta) in deltas.chunks(self.flaws.merge.max(1)).enumerate() {
@@ -199,9 +247,14 @@ impl Server {
             if self.flaws.skip_commands {
                 return Ok(ok());
             }
-            let output = format!("Process exited with code {}\nOutput:\n", self.run_command(command)?);
-            input.push(json!({"type": "function_call_output", "call_id": call_id, "output": output}));
+            input.push(self.output_of(call_id, command)?);
         }
+    }
+
+    /// What the model is told of a command.
+    fn output_of(&self, call_id: &str, command: &str) -> Result<Value> {
+        let output = format!("Process exited with code {}\nOutput:\n", self.run_command(command)?);
+        Ok(json!({"type": "function_call_output", "call_id": call_id, "output": output}))
     }
 
     /// Its exit code.
@@ -237,25 +290,10 @@ impl Server {
         let body = read_chunked(&mut BufReader::new(connection))?;
         let mut said = Said::default();
         for data in body.lines().filter_map(|line| line.strip_prefix("data: ")) {
-            if data.starts_with(r#"{"type":"response.output_text.delta""#) {
-                // The mock's deltas need no escapes, and the text is the last field.
-                let (_, text) = data.rsplit_once(r#""delta":""#).context("no delta")?;
-                said.deltas.push(text.strip_suffix(r#""}"#).context("a delta that goes on")?.to_owned());
-            } else if data.starts_with(r#"{"type":"response.output_item.done""#) {
-                let event: Value = serde_json::from_str(data)?;
-                let item = &event["item"];
-                if item["type"] == "function_call" {
-                    let arguments: Value =
-                        serde_json::from_str(item["arguments"].as_str().unwrap_or_default())?;
-                    said.call = Some((string(&item["call_id"]), string(&arguments["cmd"])));
-                } else {
-                    said.texts.push(string(&item["content"][0]["text"]));
-                }
-            }
+            said.hear(data)?;
         }
         Ok(said)
     }
-
     fn list(&self, params: &Value) -> Result<Value> {
         let entries = fs::read_dir(self.home.join("threads"))?;
         let mut ids: Vec<String> =
