@@ -78,17 +78,37 @@ impl OpenCall {
         }
     }
 
-    /// What the model reads of a call the user stopped.
-    pub(crate) fn aborted_after(&self, now_ms: i64) -> FunctionCallOutputBody {
+    /// What the model reads of a call that was stopped.
+    pub(crate) fn stopped_after(&self, now_ms: i64, by: StoppedBy) -> FunctionCallOutputBody {
         let seconds = ((now_ms - self.began_ms).max(100)) as f64 / 1_000.0;
-        let text = match self.call.name.as_str() {
-            "shell" | "container.exec" | "local_shell" | "shell_command" => {
-                format!("Wall time: {seconds:.1} seconds\naborted by user")
-            }
-            _ => format!("aborted by user after {seconds:.1}s"),
+        let cause = match by {
+            StoppedBy::User => "aborted by user",
+            StoppedBy::Departure => "stopped because the program that ran it was shut down or lost its host",
+            StoppedBy::Record => "stopped because the thread's record could not be written",
         };
+        let mut text = match self.call.name.as_str() {
+            "shell" | "container.exec" | "local_shell" | "shell_command" => {
+                format!("Wall time: {seconds:.1} seconds\n{cause}")
+            }
+            _ => format!("{cause} after {seconds:.1}s"),
+        };
+        if by != StoppedBy::User {
+            text.push_str(
+                "\nIt may have done part of its work: look at how things stand before you repeat it.",
+            );
+        }
         FunctionCallOutputBody::Text(text)
     }
+}
+
+/// Why a call that ran runs no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StoppedBy {
+    User,
+    /// The process ends, or the turn waits for its host to come back.
+    Departure,
+    /// Nothing it did could be kept.
+    Record,
 }
 
 /// The call in a finished item, if it is one the runtime answers.

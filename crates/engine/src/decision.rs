@@ -5,7 +5,7 @@ use protocol::{
     FileChangeApprovalDecision as PatchDecision, OperationDecision, PermissionsRequestApprovalResponse,
     ToolApprovalDecision as GateDecision,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::doing::Ended;
 use crate::grants::intersection;
@@ -19,6 +19,8 @@ pub(crate) enum Outcome {
     },
     /// Another command, which passes policy and sandbox first.
     Instead(Vec<String>),
+    /// Another patch, which is looked at and decided about first.
+    Patch(String),
     /// The same tool with other arguments.
     With(Value),
     /// Nothing is done, and this is the result.
@@ -55,9 +57,10 @@ pub(crate) fn weigh(question: &Question, reply: Reply) -> Outcome {
             PatchDecision::AcceptForSession => go(true),
             PatchDecision::Respond { content_items, success } => Outcome::Respond(content_items, success),
             PatchDecision::Cancel => Outcome::Stop,
-            PatchDecision::AcceptWithArguments { .. } | PatchDecision::Decline => {
-                Outcome::No(Ended::Declined)
+            PatchDecision::AcceptWithArguments { arguments } => {
+                patch_in(&arguments).map_or(Outcome::No(Ended::Declined), Outcome::Patch)
             }
+            PatchDecision::Decline => Outcome::No(Ended::Declined),
         },
         (Question::Permissions(asked), Reply::Permissions(given)) => {
             let PermissionsRequestApprovalResponse { permissions, scope } = given;
@@ -84,6 +87,11 @@ fn command_in(arguments: &Value) -> Option<Vec<String>> {
     words.filter(|words| !words.is_empty())
 }
 
+/// The patch among arguments, under the name that the tool itself has for it.
+fn patch_in(arguments: &Value) -> Option<String> {
+    arguments.get("input")?.as_str().filter(|input| !input.is_empty()).map(str::to_owned)
+}
+
 /// As the record keeps it: enough to carry it out without asking again.
 pub(crate) fn decision_of(outcome: &Outcome) -> OperationDecision {
     let scope = |session: bool| Some(if session { DecisionScope::Session } else { DecisionScope::Call });
@@ -91,6 +99,9 @@ pub(crate) fn decision_of(outcome: &Outcome) -> OperationDecision {
         Outcome::Go { session, .. } => OperationDecision::Approve { scope: scope(*session) },
         Outcome::Instead(command) => {
             OperationDecision::Replace { command: Some(command.clone()), arguments: None }
+        }
+        Outcome::Patch(input) => {
+            OperationDecision::Replace { command: None, arguments: Some(json!({ "input": input })) }
         }
         Outcome::With(arguments) => {
             OperationDecision::Replace { command: None, arguments: Some(arguments.clone()) }
@@ -122,7 +133,15 @@ pub(crate) fn decided_before(decision: OperationDecision, question: Option<&Ques
         (OperationDecision::Reject { end_turn: true, .. }, _) => Outcome::Stop,
         (OperationDecision::Reject { .. }, _) => Outcome::No(Ended::Declined),
         (OperationDecision::Replace { command: Some(command), .. }, _) => Outcome::Instead(command),
-        (OperationDecision::Replace { arguments: Some(arguments), .. }, _) => Outcome::With(arguments),
+        (OperationDecision::Replace { arguments: Some(arguments), .. }, question) => match question {
+            Some(Question::FileChange(_)) => {
+                patch_in(&arguments).map_or(Outcome::No(Ended::Declined), Outcome::Patch)
+            }
+            Some(Question::Command(_)) => {
+                command_in(&arguments).map_or(Outcome::No(Ended::Declined), Outcome::Instead)
+            }
+            _ => Outcome::With(arguments),
+        },
         (OperationDecision::Replace { .. }, _) => Outcome::No(Ended::Declined),
         (OperationDecision::Respond { content_items, success }, question) => {
             let words = match content_items.as_slice() {
@@ -139,15 +158,34 @@ pub(crate) fn decided_before(decision: OperationDecision, question: Option<&Ques
     }
 }
 
-/// For the record: why it is asked about, and what can be answered.
-pub(crate) fn reason_and_decisions(question: &Question) -> (Option<String>, Vec<String>) {
+/// What a host that agreed on it may answer beyond what every client may, shown as it might look.
+pub(crate) fn offer_to_host(decisions: &mut Vec<CommandDecision>, arguments: &Value) {
+    let mut more = Vec::new();
+    if let Some(command) = command_in(arguments) {
+        more.push(CommandDecision::AcceptWithCommandOverride { command });
+        more.push(CommandDecision::AcceptWithArguments { arguments: arguments.clone() });
+    }
+    more.push(CommandDecision::Respond { content_items: Vec::new(), success: true });
+    let is_no =
+        |decision: &CommandDecision| matches!(decision, CommandDecision::Decline | CommandDecision::Cancel);
+    let at = decisions.iter().position(is_no).unwrap_or(decisions.len());
+    decisions.splice(at..at, more);
+}
+
+/// For the record: why it is asked about, and what can be answered. `for_host` adds what has to be agreed on.
+pub(crate) fn reason_and_decisions(question: &Question, for_host: bool) -> (Option<String>, Vec<String>) {
     let words = |decisions: &[&str]| decisions.iter().map(|word| (*word).to_owned()).collect();
     match question {
         Question::Command(asked) => {
-            (asked.reason.clone(), words(&["accept", "acceptForSession", "respond", "decline", "cancel"]))
+            let more: &[&str] =
+                if for_host { &["acceptWithCommandOverride", "acceptWithArguments"] } else { &[] };
+            let all = [&["accept", "acceptForSession"], more, &["respond", "decline", "cancel"]].concat();
+            (asked.reason.clone(), words(&all))
         }
         Question::FileChange(asked) => {
-            (asked.reason.clone(), words(&["accept", "acceptForSession", "respond", "decline", "cancel"]))
+            let more: &[&str] = if for_host { &["acceptWithArguments"] } else { &[] };
+            let all = [&["accept", "acceptForSession"], more, &["respond", "decline", "cancel"]].concat();
+            (asked.reason.clone(), words(&all))
         }
         Question::Permissions(asked) => (asked.reason.clone(), words(&["respond"])),
         Question::UserInput(_) => (None, words(&["respond"])),

@@ -1,13 +1,13 @@
 //! One proposal of a call on its way: recorded, asked about, begun, ended.
 
 use protocol::{
-    CommandExecutionSource, CommandExecutionStatus, DynamicToolCallOutputContentItem, FunctionCallOutputBody,
-    FunctionCallOutputContentItem, ItemId, OperationDecision, OperationId, PatchApplyStatus, RolloutRecord,
-    ThreadItem, TurnId,
+    CollabAgentToolCallStatus, CommandExecutionSource, CommandExecutionStatus,
+    DynamicToolCallOutputContentItem, FunctionCallOutputBody, FunctionCallOutputContentItem, ItemId,
+    OperationDecision, OperationId, PatchApplyStatus, RolloutRecord, ThreadItem, TurnId,
 };
 
 use crate::calls::{Doing, Stage};
-use crate::decision::reason_and_decisions;
+use crate::decision::{offer_to_host, reason_and_decisions};
 use crate::earlier::{Earlier, EarlierState};
 use crate::operation::{Proposed, operation_id};
 use crate::work::Work;
@@ -82,7 +82,9 @@ impl Doing {
         tool_set_digest: &str,
     ) {
         let Proposal { kind, effects, arguments, digest, question, .. } = &self.proposal;
-        let (reason, decisions) = question.as_deref().map_or((None, Vec::new()), reason_and_decisions);
+        let (reason, decisions) = question.as_deref().map_or((None, Vec::new()), |question| {
+            reason_and_decisions(question, work.core.shows_operations)
+        });
         work.propose(Proposed {
             operation_id,
             call_id,
@@ -185,6 +187,9 @@ impl Doing {
                 (asked.thread_id, asked.turn_id, asked.item_id) = (thread, turn.clone(), item);
                 asked.started_at_ms = now;
                 (asked.operation_id, asked.arguments_digest) = (id, digest);
+                if let (true, Some(decisions)) = (shown, &mut asked.available_decisions) {
+                    offer_to_host(decisions, &self.proposal.arguments);
+                }
                 Question::Command(asked)
             }
             Question::FileChange(mut asked) => {
@@ -243,6 +248,12 @@ pub(crate) fn ended_item(mut item: ThreadItem, ended: Ended) -> ThreadItem {
                 Ended::Completed => PatchApplyStatus::Completed,
                 Ended::Failed => PatchApplyStatus::Failed,
                 Ended::Declined => PatchApplyStatus::Declined,
+            };
+        }
+        ThreadItem::CollabAgentToolCall { status, .. } => {
+            *status = match ended {
+                Ended::Completed => CollabAgentToolCallStatus::Completed,
+                Ended::Failed | Ended::Declined => CollabAgentToolCallStatus::Failed,
             };
         }
         _ => {}

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use model::{ModelFailure, StreamEvent};
 use protocol::{
-    AdditionalContextEntry, ContentItem, DynamicToolCallResponse, FunctionCallOutputBody, ItemId,
-    NonSteerableTurnKind, ResponseItem, ServerNotification, ThreadItem, TurnId, UserInput,
+    AdditionalContextEntry, ContentItem, DynamicToolCallOutputContentItem, DynamicToolCallResponse,
+    FunctionCallOutputBody, ItemId, NonSteerableTurnKind, OperationId, ResponseItem, ServerNotification,
+    ThreadItem, TurnId, UserInput,
 };
 use serde_json::Value;
 
@@ -52,8 +53,10 @@ pub enum Input {
     },
     /// Add input to the running turn.
     Steer(UserText),
-    /// Stop the running turn.
+    /// Stop the running turn, because somebody wants it to stop.
     Interrupt,
+    /// Stop the running turn, because the process stops. Nobody asked for that, and the model is told so.
+    CutOff,
     /// Put the running turn away, to be taken up again with `Resume`.
     Suspend,
     /// Begin a turn that replaces the history by a summary.
@@ -108,6 +111,8 @@ pub enum Input {
     },
     /// Something clients should see of an item that may have outlived its turn.
     Told(Box<ServerNotification>),
+    /// A child agent came to an end or to a halt.
+    ChildEnded(Box<ChildEnd>),
     /// A command of the user's own: within the running turn, or as a turn of its own.
     UserShell {
         turn_id: TurnId,
@@ -130,6 +135,25 @@ pub enum Input {
     },
 }
 
+/// What became of a child agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChildEnd {
+    /// What tools call it by.
+    pub id: String,
+    /// For the model to read. Unset when it knows already.
+    pub status: Option<Value>,
+    /// The end of an operation that went on after its call.
+    pub operation: Option<OperationEnd>,
+}
+
+/// How an operation ended that went on after its call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperationEnd {
+    pub operation_id: OperationId,
+    pub success: bool,
+    pub output: Vec<DynamicToolCallOutputContentItem>,
+}
+
 /// What a tool gave back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutcome {
@@ -142,6 +166,8 @@ pub struct ToolOutcome {
     pub diff: Option<String>,
     /// What the model is warned of beside the output.
     pub note: Option<String>,
+    /// The operation goes on elsewhere; its end comes as `Input::ChildEnded`.
+    pub goes_on: bool,
 }
 
 impl ToolOutcome {
@@ -153,6 +179,7 @@ impl ToolOutcome {
             success: true,
             diff: None,
             note: None,
+            goes_on: false,
         }
     }
 

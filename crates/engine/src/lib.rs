@@ -36,13 +36,14 @@ mod work;
 
 pub use calls::{ToolCall, ToolPayload};
 pub use compaction::SUMMARY_PREFIX;
-pub use context::{FragmentText, describe, fragments_of, turn_aborted};
+pub use context::{FragmentText, describe, fragments_of, subagent_notification, turn_aborted};
 pub use digest::digest_of;
 pub use earlier::{Earlier, EarlierState};
 pub use effect::Effect;
 pub use history::{History, is_user_turn};
 pub use ids::Stamp;
-pub use input::{Input, Refusal, SkillText, ToolOutcome, UserText};
+pub use input::{ChildEnd, Input, OperationEnd, Refusal, SkillText, ToolOutcome, UserText};
+pub use operation::operation_of;
 pub use proposal::{Proposal, Question, Reply, Verdict};
 pub use step::{
     EnvironmentState, Gate, ModelInfo, Reach, SkillLine, Step, StepEnvironment, SubagentLine, ToolKind,

@@ -2,7 +2,7 @@
 
 use protocol::{
     DynamicToolCallOutputContentItem, ItemId, OperationDecision, OperationId, OperationRecord, OperationType,
-    RolloutRecord, ToolEffects, TurnId,
+    RolloutRecord, ThreadId, ToolEffects, TurnId,
 };
 use serde_json::Value;
 
@@ -10,11 +10,16 @@ use crate::work::Work;
 
 /// The same for the same call, before and after a restart.
 pub(crate) fn operation_id(work: &Work<'_>, turn_id: &TurnId, call_id: &str, number: u32) -> OperationId {
-    let id = format!("{}:{turn_id}:{call_id}", work.core.id);
-    OperationId::new(match number {
+    let id = operation_of(&work.core.id, turn_id, call_id);
+    match number {
         0 => id,
-        number => format!("{id}:{number}"),
-    })
+        number => OperationId::new(format!("{id}:{number}")),
+    }
+}
+
+/// The first thing a call does.
+pub fn operation_of(thread_id: &ThreadId, turn_id: &TurnId, call_id: &str) -> OperationId {
+    OperationId::new(format!("{thread_id}:{turn_id}:{call_id}"))
 }
 
 /// What is proposed.

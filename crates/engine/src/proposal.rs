@@ -65,6 +65,10 @@ pub enum Verdict {
     Instead {
         command: Vec<String>,
     },
+    /// Propose this patch instead. As with a command, only whoever asked for it has agreed to it.
+    Patch {
+        input: String,
+    },
     Permissions(PermissionsRequestApprovalResponse),
     UserInput(ToolRequestUserInputResponse),
     /// Do not. Clients have been told.

@@ -35,6 +35,8 @@ pub struct Step {
     pub subagents: Arc<[SubagentLine]>,
     pub approval_policy: AskForApproval,
     pub sandbox: SandboxPolicy,
+    /// Beginnings of commands that rules allow. Each place holds the words that may stand there.
+    pub approved_prefixes: Arc<[Vec<Vec<String>>]>,
     /// The attached primary environment's folder, else that of the first that is starting, else the thread's.
     pub cwd: String,
     /// Where this step's calls run, in the order they were chosen: the first attached one is the primary.
@@ -71,6 +73,7 @@ impl Step {
             subagents: Arc::new([]),
             approval_policy: AskForApproval::Never,
             sandbox: SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false },
+            approved_prefixes: Arc::new([]),
             cwd: cwd.to_owned(),
             environments: Arc::new([StepEnvironment::here(cwd)]),
             shell: "sh".to_owned(),

@@ -8,7 +8,7 @@ use protocol::{
 };
 use serde_json::Value;
 
-use crate::context::{AdditionalStore, Baseline};
+use crate::context::{AdditionalStore, Baseline, subagent_notification};
 use crate::grants::NOTHING;
 use crate::history::History;
 use crate::ids::Stamp;
@@ -16,7 +16,7 @@ use crate::status::Facts;
 use crate::turn::{Kind, Turn};
 use crate::turn_proposals::refuse_late;
 use crate::work::{Core, Work};
-use crate::{Effect, Input, Refusal};
+use crate::{ChildEnd, Effect, Input, OperationEnd, Refusal};
 
 /// What a thread is made from, new or stored.
 #[derive(Debug, Clone)]
@@ -107,6 +107,12 @@ impl Thread {
     pub fn history(&self) -> &[Arc<ResponseItem>] {
         self.core.history.items()
     }
+    /// What another thread needs to begin with what this one knows.
+    pub fn remembered(&self) -> (Vec<ResponseItem>, Option<Value>) {
+        let history = self.core.history.items().iter().map(|item| (**item).clone()).collect();
+        let context = self.core.baseline.as_ref();
+        (history, context.and_then(|context| serde_json::to_value(context).ok()))
+    }
     pub fn usage(&self) -> Option<&ThreadTokenUsage> {
         self.core.usage.as_ref()
     }
@@ -116,6 +122,10 @@ impl Thread {
     /// Everything that goes on waits for a client.
     pub fn is_pending(&self) -> bool {
         self.turn.as_ref().is_some_and(Turn::is_pending)
+    }
+    /// A turn runs that somebody can take up again once it was put away.
+    pub fn can_be_put_away(&self) -> bool {
+        self.turn.as_ref().is_some_and(|turn| turn.kind == Kind::Regular)
     }
     pub fn active_turn(&self) -> Option<&TurnId> {
         self.turn.as_ref().map(|turn| &turn.id)
@@ -135,6 +145,7 @@ impl Thread {
                 work.emit(*notification);
                 turn
             }
+            (turn, Input::ChildEnded(end)) => child_ended(&mut work, turn, *end),
             (None, Input::UserShell { turn_id, call_id, command, step }) => {
                 Some(Turn::shell(&mut work, turn_id, call_id, command, step))
             }
@@ -193,5 +204,23 @@ impl Thread {
             Input::Rollback { num_turns: 0, .. } => Err(Refusal::NothingToRollBack),
             _ => Ok(()),
         }
+    }
+}
+
+/// What it was asked for is over in the record; the model reads of it with the next request, which a turn that runs
+/// makes for it.
+fn child_ended(work: &mut Work<'_>, turn: Option<Turn>, end: ChildEnd) -> Option<Turn> {
+    let ChildEnd { id, status, operation } = end;
+    if let Some(OperationEnd { operation_id, success, output }) = operation {
+        work.record_finished(operation_id, 1, success, output);
+    }
+    let news = status.map(|status| subagent_notification(&id, &status));
+    match (turn, news) {
+        (Some(turn), Some(news)) => turn.hear(work, news),
+        (None, Some(news)) => {
+            work.note(news);
+            None
+        }
+        (turn, None) => turn,
     }
 }

@@ -62,10 +62,11 @@ pub(crate) const NOTHING: TokenUsageBreakdown = TokenUsageBreakdown {
 /// Adds the newest response to the running sum.
 pub(crate) fn add(usage: &mut ThreadTokenUsage, last: TokenUsageBreakdown) {
     let total = &mut usage.total;
-    total.total_tokens += last.total_tokens;
-    total.input_tokens += last.input_tokens;
-    total.cached_input_tokens += last.cached_input_tokens;
-    total.output_tokens += last.output_tokens;
-    total.reasoning_output_tokens += last.reasoning_output_tokens;
+    total.total_tokens = total.total_tokens.saturating_add(last.total_tokens);
+    total.input_tokens = total.input_tokens.saturating_add(last.input_tokens);
+    total.cached_input_tokens = total.cached_input_tokens.saturating_add(last.cached_input_tokens);
+    total.output_tokens = total.output_tokens.saturating_add(last.output_tokens);
+    total.reasoning_output_tokens =
+        total.reasoning_output_tokens.saturating_add(last.reasoning_output_tokens);
     usage.last = last;
 }

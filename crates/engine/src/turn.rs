@@ -11,8 +11,8 @@ use protocol::{
 };
 use serde_json::Value;
 
-use crate::calls::{OpenCall, Runner};
-use crate::context::{SkillBody, Warning, alone, turn_aborted, user_message};
+use crate::calls::{OpenCall, Runner, StoppedBy};
+use crate::context::{SkillBody, Warning, alone, turn_aborted, turn_cut_off, user_message};
 use crate::earlier::EarlierOperations;
 use crate::grants::NOTHING;
 use crate::input::UserText;
@@ -51,6 +51,8 @@ pub(crate) struct Turn {
     pub(crate) shells: Vec<OpenCall>,
     /// What they gave, until the model can be told.
     pub(crate) untold: Vec<ResponseItem>,
+    /// Some of it the model is asked to go on with.
+    pub(crate) has_news: bool,
     /// What was granted for this turn.
     pub(crate) grants: GrantedPermissionProfile,
     /// What the turn has changed in files.
@@ -125,6 +127,7 @@ impl Turn {
             seen_calls: HashSet::new(),
             shells: Vec::new(),
             untold: Vec::new(),
+            has_news: false,
             grants: NOTHING,
             diff: None,
             retries: 0,
@@ -175,6 +178,7 @@ impl Turn {
         match input {
             Input::Model { attempt, event } => return self.on_model(work, attempt, event),
             Input::Interrupt => return self.interrupt(work),
+            Input::CutOff => return self.cut_off(work),
             Input::StorageFailed { message } => return self.fail_storage(work, &message),
             Input::Steer(text) => self.queue(work, text),
             Input::ToolProgress { call_id, notification } => self.on_progress(work, &call_id, *notification),
@@ -207,6 +211,7 @@ impl Turn {
             | Input::Rollback { .. }
             | Input::ReadBack { .. }
             | Input::ItemEnded { .. }
+            | Input::ChildEnded(_)
             | Input::Told(_) => {}
         }
         Some(self)
@@ -249,9 +254,18 @@ impl Turn {
         self.queued.push_back(said);
     }
 
+    /// Something of its children that the model is told before it may end the turn.
+    pub(crate) fn hear(mut self, work: &mut Work<'_>, news: ResponseItem) -> Option<Self> {
+        self.untold.push(news);
+        self.has_news = self.kind == Kind::Regular;
+        // One whose model is done waits for commands of the user's alone.
+        if self.has_news && self.phase.is_done() { self.settle(work) } else { Some(self) }
+    }
+
     /// What was said meanwhile becomes part of the history.
     pub(crate) fn drain_queue(&mut self, work: &mut Work<'_>) {
         self.untold.drain(..).for_each(|message| work.remember(&self.id, message));
+        self.has_news = false;
         while let Some(mut said) = self.queued.pop_front() {
             said.messages().into_iter().for_each(|message| work.remember(&self.id, message));
             self.tell_said(work, &said);
@@ -327,13 +341,19 @@ impl Turn {
         let called = !calls.is_empty();
         let truncation = self.step.model.truncation;
         for call in calls {
-            let output = call.output.clone().unwrap_or_else(|| call.aborted_after(work.stamp.now_ms));
+            let output =
+                call.output.clone().unwrap_or_else(|| call.stopped_after(work.stamp.now_ms, StoppedBy::User));
             work.remember(&self.id, call.answer(truncate_output(output, truncation)));
         }
         self.tell_diff(work);
         match stream {
+            // The next request finds out whether somebody is there to carry it.
+            Stream::Broken(failure) if failure.class == FailureClass::CarrierGone => {
+                self.await_step(work);
+                Some(self)
+            }
             Stream::Broken(failure) => self.retry(work, failure, Retry::NewRequest),
-            Stream::Completed if !called && self.queued.is_empty() => self.settle(work),
+            Stream::Completed if !called && self.queued.is_empty() && !self.has_news => self.settle(work),
             Stream::Completed if self.is_full(work) => {
                 self.begin_compaction(work, AfterCompaction::Continue { keep_context: true });
                 Some(self)
@@ -347,6 +367,9 @@ impl Turn {
 
     /// Tries again after a while, or gives up.
     pub(crate) fn retry(mut self, work: &mut Work<'_>, failure: ModelFailure, retry: Retry) -> Option<Self> {
+        if failure.class == FailureClass::CarrierGone && self.kind == Kind::Regular {
+            return self.wait_for_carrier(work, &retry);
+        }
         let most = self.step.model.stream_max_retries;
         if !failure.is_retryable() || self.retries >= most {
             if let Retry::Compacting(compacting) = &retry {
@@ -383,14 +406,21 @@ impl Turn {
     }
 
     pub(crate) fn interrupt(mut self, work: &mut Work<'_>) -> Option<Self> {
-        self.stop_work(work);
+        self.stop_work(work, StoppedBy::User);
         self.drain_queue(work);
         work.remember(&self.id, turn_aborted());
         self.finish(work, TurnStatus::Interrupted, None)
     }
 
+    fn cut_off(mut self, work: &mut Work<'_>) -> Option<Self> {
+        self.stop_work(work, StoppedBy::Departure);
+        self.drain_queue(work);
+        work.remember(&self.id, turn_cut_off());
+        self.finish(work, TurnStatus::Interrupted, None)
+    }
+
     fn fail_storage(mut self, work: &mut Work<'_>, message: &str) -> Option<Self> {
-        self.stop_work(work);
+        self.stop_work(work, StoppedBy::Record);
         let error = TurnError {
             message: format!("the thread's record could not be written: {message}"),
             codex_error_info: Some(CodexErrorInfo::Other),
@@ -400,8 +430,8 @@ impl Turn {
     }
 
     /// Ends what runs: the stream, the tools, the questions. What clients saw begin they see end.
-    fn stop_work(&mut self, work: &mut Work<'_>) {
-        self.stop_shells(work);
+    fn stop_work(&mut self, work: &mut Work<'_>, by: StoppedBy) {
+        self.stop_shells(work, by);
         match std::mem::replace(&mut self.phase, Phase::AwaitingStep) {
             Phase::Sampling(mut sampling) => {
                 if matches!(sampling.stream, Stream::Open) {
@@ -409,7 +439,7 @@ impl Turn {
                 }
                 self.close_active(work, &mut sampling);
                 for call in std::mem::take(&mut sampling.calls) {
-                    self.stop_call(work, &call);
+                    self.stop_call(work, &call, by);
                 }
             }
             Phase::Compacting(compacting) => {
@@ -425,7 +455,7 @@ impl Turn {
         }
     }
 
-    fn stop_call(&self, work: &mut Work<'_>, call: &OpenCall) {
+    fn stop_call(&self, work: &mut Work<'_>, call: &OpenCall, by: StoppedBy) {
         let call_id = call.call.call_id.clone();
         let output = match &call.output {
             Some(output) => output.clone(),
@@ -433,16 +463,16 @@ impl Turn {
                 match call.runner {
                     Runner::Tool => {
                         work.effects.push(Effect::CancelTool { call_id });
-                        self.stop_doing(work, call);
+                        self.stop_doing(work, call, by);
                     }
                     Runner::Client => {
                         work.effects.push(Effect::WithdrawQuestion { call_id });
                         self.close_dynamic_call(work, call);
                     }
-                    Runner::Gate => self.stop_doing(work, call),
+                    Runner::Gate => self.stop_doing(work, call, by),
                     Runner::Nobody | Runner::Waiting => {}
                 }
-                call.aborted_after(work.stamp.now_ms)
+                call.stopped_after(work.stamp.now_ms, by)
             }
         };
         work.remember(&self.id, call.answer(truncate_output(output, self.step.model.truncation)));
@@ -454,7 +484,7 @@ impl Turn {
         status: TurnStatus,
         error: Option<TurnError>,
     ) -> Option<Self> {
-        self.stop_work(work);
+        self.stop_work(work, StoppedBy::User);
         // Input that came too late for the model is still part of the thread.
         self.drain_queue(work);
         let now = work.stamp.now_ms;

@@ -70,11 +70,7 @@ impl Turn {
 
     /// The host says whether the call is made. What it agreed to for the session it is not asked again.
     fn ask_gate(&self, work: &mut Work<'_>, open: &mut OpenCall) {
-        let arguments = match &open.call.payload {
-            ToolPayload::Function { arguments } => serde_json::from_str(arguments).unwrap_or_default(),
-            ToolPayload::Custom { input } => json!({ "input": input }),
-        };
-        let digest = digest_of(&json!([open.call.name, arguments]));
+        let (arguments, digest) = gate_question(&open.call);
         if work.core.agreed.contains(&digest) {
             return self.run_tool(work, open);
         }
@@ -117,7 +113,8 @@ impl Turn {
         (open.runner, open.doing) = (Runner::Gate, Some(doing));
     }
 
-    /// Does what was decided before a restart. A no that ends the turn is asked for again, as is all that is not decided.
+    /// Does what was decided before a restart. What is not decided is asked about again; a no that ends the turn has ended
+    /// it before anything gets here.
     fn take_up_gate(
         &self,
         work: &mut Work<'_>,
@@ -260,13 +257,15 @@ impl Turn {
     pub(crate) fn on_tool_finished(&mut self, work: &mut Work<'_>, call_id: &str, outcome: ToolOutcome) {
         let turn_id = self.id.clone();
         let Some(open) = self.open_call(call_id, Runner::Tool) else { return };
-        let ToolOutcome { output, item, success, diff, note } = outcome;
+        let ToolOutcome { output, item, success, diff, note, goes_on } = outcome;
         let mut doing = open.doing.take();
         // One that failed before it did anything may be made again, under the same id if the model likes.
         let did_nothing = doing.is_none() && item.is_none() && !success;
         if let Some(doing) = &mut doing {
             doing.give_up(work, &turn_id, call_id);
-            doing.finish(work, &turn_id, call_id, &output, success);
+            if !goes_on {
+                doing.finish(work, &turn_id, call_id, &output, success);
+            }
         }
         match (item, doing) {
             (Some(item), _) => work.item_completed(&turn_id, *item),
@@ -332,6 +331,16 @@ impl Turn {
         work.record_withdrawn(id, "the turn was stopped");
         work.item_completed(&self.id, item);
     }
+}
+
+/// What a host is asked about a call, and the digest of it.
+pub(crate) fn gate_question(call: &ToolCall) -> (Value, String) {
+    let arguments = match &call.payload {
+        ToolPayload::Function { arguments } => serde_json::from_str(arguments).unwrap_or_default(),
+        ToolPayload::Custom { input } => json!({ "input": input }),
+    };
+    let digest = digest_of(&json!([call.name, arguments]));
+    (arguments, digest)
 }
 
 fn replace_arguments(call: &mut ToolCall, arguments: &Value) {

@@ -2,7 +2,7 @@
 
 use protocol::{FunctionCallOutputBody, PermissionGrantScope, PermissionsRequestApprovalResponse, TurnId};
 
-use crate::calls::{Doing, OpenCall, Runner, Stage};
+use crate::calls::{Doing, OpenCall, Runner, Stage, StoppedBy};
 use crate::context::{SavedPrefix, alone};
 use crate::decision::{Outcome, decided_before, decision_of, weigh};
 use crate::doing::{Ended, TakenUp, ended_item, stop_waiting};
@@ -103,6 +103,7 @@ impl Turn {
         }
         if let Outcome::Go { amendment: Some(prefix), .. } = &outcome {
             work.remember(&turn_id, alone(&SavedPrefix(prefix)));
+            work.learn_prefix(&turn_id, prefix);
         }
         if let Some(question) = &question {
             stop_waiting(work, question);
@@ -126,6 +127,10 @@ impl Turn {
             Outcome::Instead(command) => {
                 doing.stage = Stage::Over;
                 doing.decide(work, call_id, Verdict::Instead { command });
+            }
+            Outcome::Patch(input) => {
+                doing.stage = Stage::Over;
+                doing.decide(work, call_id, Verdict::Patch { input });
             }
             Outcome::Tell(verdict) => {
                 self.grant(work, &verdict);
@@ -174,7 +179,7 @@ impl Turn {
     }
 
     /// Nobody waits for this call any more: its question is withdrawn, its item ends.
-    pub(crate) fn stop_doing(&self, work: &mut Work<'_>, call: &OpenCall) {
+    pub(crate) fn stop_doing(&self, work: &mut Work<'_>, call: &OpenCall, by: StoppedBy) {
         let Some(doing) = &call.doing else { return };
         let (mut doing, call_id) = (doing.clone(), &call.call.call_id);
         match doing.stage {
@@ -183,7 +188,7 @@ impl Turn {
                 doing.end_item(work, &self.id, Ended::Declined);
             }
             Stage::Begun => {
-                let output = call.aborted_after(work.stamp.now_ms);
+                let output = call.stopped_after(work.stamp.now_ms, by);
                 doing.finish(work, &self.id, call_id, &output, false);
                 if !doing.proposal.outlives {
                     doing.end_item(work, &self.id, Ended::Failed);

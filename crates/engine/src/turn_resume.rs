@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use protocol::{FunctionCallOutputBody, ItemId, OperationRecord, RolloutRecord, TurnId};
+use protocol::{FunctionCallOutputBody, ItemId, OperationDecision, OperationRecord, RolloutRecord, TurnId};
 
 use crate::calls::{OpenCall, Runner, ToolCall};
 use crate::doing::{Ended, ended_item};
@@ -12,9 +12,10 @@ use crate::operation::operation_id;
 use crate::request::{Ask, prepare};
 use crate::sampling::{Sampling, Stream};
 use crate::turn::{Kind, Phase, Said, Turn};
-use crate::turn_calls::output_of;
+use crate::turn_calls::{gate_question, output_of};
+use crate::turn_compaction::AfterCompaction;
 use crate::work::Work;
-use crate::{Step, ToolKind, UserText};
+use crate::{Gate, Step, ToolKind, UserText};
 
 /// What the model reads of a call that began and was never seen to end.
 pub const UNKNOWN_OUTCOME: &str = "The outcome of this call is not known: the program stopped while it ran. It may \
@@ -39,18 +40,41 @@ impl Turn {
         }
         turn.tell_start(work);
         let calls = work.core.history.open_calls();
+        if calls.is_empty() && turn.is_full(work) {
+            // It may have been put away while room was made.
+            turn.begin_compaction(work, AfterCompaction::Continue { keep_context: true });
+            return Some(turn);
+        }
         if calls.is_empty() {
             turn.await_step(work);
             return Some(turn);
         }
         let mut sampling = Box::new(turn.complete(work));
+        let was_stopped = calls.iter().any(|call| turn.was_stopped_at_gate(work, call));
         for call in calls {
             let open = turn.take_up_call(work, call);
             sampling.calls.push(open);
         }
+        if was_stopped {
+            turn.phase = Phase::Sampling(sampling);
+            return turn.interrupt(work);
+        }
         turn.start_waiting(work, &mut sampling.calls);
         turn.phase = Phase::Sampling(sampling);
         turn.advance(work)
+    }
+
+    /// The host said no to a call and to the turn, and the process died before the turn had its end.
+    fn was_stopped_at_gate(&self, work: &Work<'_>, call: &ToolCall) -> bool {
+        let is_gated = self.step.tool(&call.name).is_some_and(|tool| tool.gate == Gate::Ask);
+        let before = self.earlier.get(&operation_id(work, &self.id, &call.call_id, 0));
+        is_gated
+            && before.is_some_and(|before| {
+                let stops =
+                    |decision: &_| matches!(decision, OperationDecision::Reject { end_turn: true, .. });
+                matches!(&before.state, EarlierState::Decided(decision) if stops(decision))
+                    && before.digest == gate_question(call).1
+            })
     }
 
     /// The response that brought the calls, which is complete.

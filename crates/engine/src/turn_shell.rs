@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use protocol::{FunctionCallOutputBody, TurnId, TurnStatus};
 
-use crate::calls::{OpenCall, Runner, ToolCall, ToolPayload};
+use crate::calls::{OpenCall, Runner, StoppedBy, ToolCall, ToolPayload};
 use crate::context::{UserShellCommand, alone};
 use crate::grants::NOTHING;
 use crate::input::ToolOutcome;
@@ -65,7 +65,7 @@ impl Turn {
         if !self.shells.is_empty() || !at_rest {
             return Some(self);
         }
-        if self.queued.is_empty() {
+        if self.queued.is_empty() && !self.has_news {
             return self.finish(work, TurnStatus::Completed, None);
         }
         // What was said meanwhile is for the model.
@@ -85,10 +85,10 @@ impl Turn {
         self.untold.push(alone(&UserShellCommand { command: &command, result: &result }));
     }
 
-    pub(crate) fn stop_shells(&mut self, work: &mut Work<'_>) {
+    pub(crate) fn stop_shells(&mut self, work: &mut Work<'_>, by: StoppedBy) {
         for shell in std::mem::take(&mut self.shells) {
             work.effects.push(Effect::CancelTool { call_id: shell.call.call_id.clone() });
-            self.stop_doing(work, &shell);
+            self.stop_doing(work, &shell, by);
         }
     }
 }

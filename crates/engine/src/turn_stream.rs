@@ -19,8 +19,13 @@ impl Turn {
         mut self,
         work: &mut Work<'_>,
         attempt: u64,
-        event: Result<StreamEvent, ModelFailure>,
+        mut event: Result<StreamEvent, ModelFailure>,
     ) -> Option<Self> {
+        if let (true, Err(failure)) = (self.listens_to(attempt), &mut event)
+            && let Some(spent) = failure.spent.take()
+        {
+            work.spend_tokens(&self.id, &self.step, spent);
+        }
         if matches!(&self.phase, Phase::Compacting(compacting) if compacting.attempt == attempt) {
             return self.on_summary(work, event);
         }
@@ -43,6 +48,17 @@ impl Turn {
         sampling.stream = Stream::Broken(failure);
         self.phase = Phase::Sampling(sampling);
         self.advance(work)
+    }
+
+    /// Whether this attempt is the one whose events count.
+    fn listens_to(&self, attempt: u64) -> bool {
+        match &self.phase {
+            Phase::Compacting(compacting) => compacting.attempt == attempt,
+            Phase::Sampling(sampling) => {
+                sampling.attempt == attempt && matches!(sampling.stream, Stream::Open)
+            }
+            Phase::BackingOff(_) | Phase::AwaitingStep => false,
+        }
     }
 
     fn take_stream(&mut self, attempt: u64) -> Option<Box<Sampling>> {

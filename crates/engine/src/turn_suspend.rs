@@ -7,7 +7,7 @@ use protocol::{
 };
 
 use crate::Effect;
-use crate::calls::{OpenCall, Runner, Stage};
+use crate::calls::{OpenCall, Runner, Stage, StoppedBy};
 use crate::decision::reason_and_decisions;
 use crate::digest::digest_of;
 use crate::operation::operation_id;
@@ -51,7 +51,9 @@ impl Turn {
             None => arguments_of(&open.call).unwrap_or_default(),
         };
         let question = doing.and_then(|doing| doing.proposal.question.as_deref());
-        let (reason, decisions) = question.map_or((None, vec!["respond".to_owned()]), reason_and_decisions);
+        let (reason, decisions) = question.map_or((None, vec!["respond".to_owned()]), |question| {
+            reason_and_decisions(question, work.core.shows_operations)
+        });
         PendingOperation {
             operation_id: operation_id(work, &self.id, call_id, number),
             turn_id: self.id.clone(),
@@ -74,7 +76,7 @@ impl Turn {
     /// The turn is over for this process and for nobody else: it has no end in the record.
     pub(crate) fn suspend(mut self, work: &mut Work<'_>) {
         let pending_operations = self.pending_operations(work);
-        self.stop_shells(work);
+        self.stop_shells(work, StoppedBy::Departure);
         self.untold.drain(..).for_each(|message| work.remember(&self.id, message));
         match std::mem::replace(&mut self.phase, Phase::AwaitingStep) {
             Phase::Sampling(mut sampling) => {
@@ -107,6 +109,15 @@ impl Turn {
         work.emit(ServerNotification::TurnSuspended(told));
     }
 
+    /// Nobody is there to carry the next request, so the turn waits for whoever takes it up.
+    pub(crate) fn wait_for_carrier(self, work: &mut Work<'_>, retry: &Retry) -> Option<Self> {
+        if let Retry::Compacting(compacting) = retry {
+            self.close_compaction(work, compacting);
+        }
+        self.suspend(work);
+        None
+    }
+
     /// What ran has an output, if only that it was stopped; what waits is asked about again under the same name.
     fn put_away(&self, work: &mut Work<'_>, open: &OpenCall) {
         let call_id = open.call.call_id.clone();
@@ -120,8 +131,9 @@ impl Turn {
                 match open.doing.as_ref().map(|doing| doing.stage) {
                     Some(Stage::Asked) => work.effects.push(Effect::WithdrawQuestion { call_id }),
                     Some(Stage::Begun) => {
-                        self.stop_doing(work, open);
-                        self.answered(work, open, open.aborted_after(work.stamp.now_ms));
+                        self.stop_doing(work, open, StoppedBy::Departure);
+                        let output = open.stopped_after(work.stamp.now_ms, StoppedBy::Departure);
+                        self.answered(work, open, output);
                     }
                     // It had done nothing that has to be known, so it is made again.
                     Some(Stage::Over) | None => {}

@@ -95,6 +95,12 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// Becomes part of the history between two turns.
+    pub(crate) fn note(&mut self, item: ResponseItem) {
+        self.record(RolloutRecord::ResponseItem { turn_id: None, item: item.clone() });
+        self.core.history.push(item);
+    }
+
     pub(crate) fn item_started(&mut self, turn_id: &TurnId, item: ThreadItem) {
         let (thread_id, started_at_ms) = (self.core.id.clone(), self.stamp.now_ms);
         let turn_id = turn_id.clone();
@@ -143,6 +149,16 @@ impl<'a> Work<'a> {
         self.core.baseline = Some(baseline);
     }
 
+    /// After the model was told of a prefix that was approved: it is not told again with the next step.
+    pub(crate) fn learn_prefix(&mut self, turn_id: &TurnId, prefix: &[String]) {
+        let Some(before) = &self.core.baseline else { return };
+        let mut baseline = before.clone();
+        baseline.learn_prefix(prefix);
+        if baseline != *before {
+            self.record_baseline(turn_id, baseline);
+        }
+    }
+
     /// Adds a response's tokens and tells the sum.
     pub(crate) fn count_tokens(&mut self, turn_id: &TurnId, step: &Step, last: Option<TokenUsageBreakdown>) {
         if let Some(last) = last {
@@ -153,6 +169,15 @@ impl<'a> Work<'a> {
             self.record(RolloutRecord::TokenUsage { turn_id: turn_id.clone(), usage });
         }
         self.tell_usage(turn_id);
+    }
+
+    /// Adds what a request cost that came to nothing. It says nothing about how large the history is.
+    pub(crate) fn spend_tokens(&mut self, turn_id: &TurnId, step: &Step, spent: TokenUsageBreakdown) {
+        let usage = self.usage_mut(step);
+        let last = usage.last.clone();
+        tokens::add(usage, spent);
+        usage.last = last;
+        self.count_tokens(turn_id, step, None);
     }
 
     /// After the history was replaced nobody has counted it yet: estimate.

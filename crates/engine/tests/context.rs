@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use oarlock_engine::{
-    EnvironmentState, Input, Reach, Refusal, SkillLine, SkillText, Step, StepEnvironment, SubagentLine,
-    UserText, describe, effective_cwd, fragments_of,
+    EnvironmentState, Gate, Input, Reach, Refusal, SkillLine, SkillText, Step, StepEnvironment, SubagentLine,
+    ToolKind, ToolSpec, UserText, describe, effective_cwd, fragments_of,
 };
 use protocol::{
-    AdditionalContextEntry, AdditionalContextKind, EnvironmentId, Personality, ResponseItem, SandboxPolicy,
-    TurnId,
+    AdditionalContextEntry, AdditionalContextKind, AskForApproval, EnvironmentId, Personality, ResponseItem,
+    SandboxPolicy, TurnId,
 };
 use support::{Fixture, added, call, completed, done, message, said};
 
@@ -176,9 +176,13 @@ fn rich() -> Step {
         project_instructions: Some("Use tabs.".into()),
         personality: Some(Personality::Friendly),
         skills: Arc::new([skill("greet")]),
-        subagents: Arc::new([SubagentLine { id: "child".into(), nickname: Some("Ada".into()) }]),
+        subagents: Arc::new([child("a1")]),
         ..support::step()
     }
+}
+
+fn child(id: &str) -> SubagentLine {
+    SubagentLine { id: id.into(), nickname: Some("Ada".into()) }
 }
 
 #[test]
@@ -216,10 +220,15 @@ fn each_change_is_told_by_its_own_fragment() {
         (|_| {}, &[]),
         (|step| step.model.slug = "other".into(), &["model switch"]),
         (|step| step.sandbox = SandboxPolicy::DangerFullAccess, &["permissions"]),
+        (|step| step.tools.push(asking_tool()), &["permissions"]),
+        // Nobody can be asked, so it does not matter what need not be asked.
+        (|step| step.approved_prefixes = prefixes(&["ls"]), &[]),
         (|step| step.personality = Some(Personality::Pragmatic), &["personality"]),
         (|step| step.skills = Arc::new([skill("other")]), &["skills"]),
         (|step| step.skills = Arc::new([]), &["skills"]),
-        (|step| step.subagents = Arc::new([]), &["sub-agents"]),
+        // Whoever opens and closes agents knows.
+        (|step| step.subagents = Arc::new([]), &[]),
+        (|step| step.subagents = Arc::new([child("a1"), child("a2")]), &[]),
         (|step| step.project_instructions = Some("Use spaces.".into()), &["AGENTS.md"]),
         (|step| step.project_instructions = None, &["AGENTS.md"]),
         (|step| step.cwd = "/other".into(), &["environment"]),
@@ -250,6 +259,137 @@ fn each_change_is_told_by_its_own_fragment() {
         assert_eq!(&names, expected, "case {number}");
         assert_eq!(fixture.take().iter().filter(|line| *line == "turn/started").count(), 1);
     }
+}
+
+#[test]
+fn open_agents_are_told_of_in_the_beginning_and_after_a_compaction() {
+    let mut fixture = Fixture::new();
+    fixture.step.subagents = Arc::new([child("a1"), SubagentLine { id: "a2".into(), nickname: None }]);
+    let roster = |lines: &str| format!("<subagents>\n{lines}</subagents>");
+    let told = |fixture: &Fixture| -> Vec<String> {
+        let history = fixture.thread.history().iter();
+        let fragments = history.flat_map(|item| fragments_of(item));
+        fragments.filter(|told| told.name == "sub-agents").map(|told| told.text).collect()
+    };
+    turn(&mut fixture, "u1", said("hi"));
+    assert_eq!(told(&fixture), [roster("- a1: Ada\n- a2\n")]);
+    fixture.step.subagents = Arc::new([child("a3")]);
+    turn(&mut fixture, "u2", said("go"));
+    assert_eq!(told(&fixture), [roster("- a1: Ada\n- a2\n")]);
+    let step = Arc::new(fixture.step.clone());
+    fixture.put(Input::Compact { turn_id: TurnId::new("c"), step });
+    fixture.model(done(message("m", "sum"))).model(completed(5));
+    turn(&mut fixture, "u3", said("go on"));
+    assert_eq!(told(&fixture), [roster("- a3: Ada\n")]);
+    fixture.step.subagents = Arc::new([]);
+    assert!(describe(None, &fixture.step).iter().all(|told| told.name != "sub-agents"));
+}
+
+fn asking_tool() -> ToolSpec {
+    let ToolSpec { json, .. } = support::step().tools.remove(0);
+    let (name, kind) = ("request_permissions".to_owned(), ToolKind::Builtin);
+    ToolSpec { name, kind, json, parallel: false, gate: Gate::Open, effects: Default::default() }
+}
+
+/// Each from words with spaces between them, some of which are `one|other`.
+fn prefixes(lines: &[&str]) -> Arc<[Vec<Vec<String>>]> {
+    let place = |words: &str| words.split('|').map(str::to_owned).collect();
+    lines.iter().map(|line| line.split(' ').map(place).collect()).collect()
+}
+
+/// What the model is told of its permissions.
+fn permissions(change: impl FnOnce(&mut Step)) -> String {
+    let mut step = support::step();
+    change(&mut step);
+    describe(None, &step).into_iter().find(|told| told.name == "permissions").expect("always there").text
+}
+
+fn on_request(lines: &[&str]) -> impl Fn(&mut Step) {
+    let approved = prefixes(lines);
+    move |step| {
+        step.approval_policy = AskForApproval::OnRequest;
+        step.approved_prefixes = approved.clone();
+    }
+}
+
+#[test]
+fn what_rules_approve_is_listed_from_short_to_long() {
+    let lines = ["npm run|test", "git show --stat", "ls", "cargo", "git show", "ls"];
+    let text = permissions(on_request(&lines));
+    let listed: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("- ")).collect();
+    assert_eq!(
+        listed,
+        [
+            r#"["ls"]"#,
+            r#"["cargo"]"#,
+            r#"["git", "show"]"#,
+            r#"["npm", ["run", "test"]]"#,
+            r#"["git", "show", "--stat"]"#
+        ]
+    );
+    assert!(!text.contains("not listed"), "{text}");
+    assert!(!permissions(on_request(&[])).contains("Rules already approve"));
+    assert!(!permissions(|step| step.approved_prefixes = prefixes(&lines)).contains("Rules already approve"));
+}
+
+#[test]
+fn a_long_list_of_approved_prefixes_is_cut_and_says_so() {
+    let many: Vec<_> = (0..130).map(|number| format!("tool-{number:03}")).collect();
+    let many: Vec<_> = many.iter().map(String::as_str).collect();
+    let text = permissions(on_request(&many));
+    assert_eq!(text.lines().filter(|line| line.starts_with("- ")).count(), 100);
+    assert!(text.contains("\n[… 30 more are not listed …]\n"), "{text}");
+    let wide: Vec<_> = (0..30).map(|number| format!("{number:02}-{}", "ä".repeat(400))).collect();
+    let wide: Vec<_> = wide.iter().map(String::as_str).collect();
+    let text = permissions(on_request(&wide));
+    let chars: usize =
+        text.lines().filter(|line| line.starts_with("- ")).map(|line| line.chars().count() + 1).sum();
+    assert!((4_500..=5_000).contains(&chars), "{chars}");
+    assert!(text.contains(" more are not listed …]"), "{text}");
+}
+
+#[test]
+fn a_granular_policy_names_what_reaches_the_user() {
+    let granular = |request_permissions| AskForApproval::Granular {
+        sandbox_approval: true,
+        rules: false,
+        skill_approval: false,
+        request_permissions,
+        mcp_elicitations: true,
+    };
+    let text = permissions(|step| step.approval_policy = granular(false));
+    let (asked, refused) = text.split_once("Refused without asking:").expect("both");
+    for (kind, is_asked) in [
+        ("`sandbox_approval`", true),
+        ("`mcp_elicitations`", true),
+        ("`rules`", false),
+        ("`skill_approval`", false),
+        ("`request_permissions`", false),
+    ] {
+        assert_eq!((asked.contains(kind), refused.contains(kind)), (is_asked, !is_asked), "{kind}: {text}");
+    }
+    let with_tool = |policy| {
+        permissions(|step| {
+            step.approval_policy = policy;
+            step.tools.push(asking_tool());
+        })
+    };
+    assert!(with_tool(granular(false)).contains("grants nothing"));
+    assert!(with_tool(AskForApproval::Never).contains("grants nothing"));
+    assert!(with_tool(granular(true)).contains("asks the user for the network"));
+    assert!(with_tool(AskForApproval::OnRequest).contains("asks the user for the network"));
+    assert!(!permissions(on_request(&[])).contains("`request_permissions`"));
+}
+
+#[test]
+fn a_list_that_changed_is_told_again() {
+    let mut fixture = Fixture::new();
+    on_request(&["ls"])(&mut fixture.step);
+    turn(&mut fixture, "u1", said("hi"));
+    assert_eq!(turn(&mut fixture, "u2", said("go")), ["user: go"]);
+    on_request(&["ls", "make check"])(&mut fixture.step);
+    let lines = turn(&mut fixture, "u3", said("go"));
+    assert_eq!(lines, ["developer: <permissions instructions>", "user: go"]);
 }
 
 fn environment(id: &str, state: EnvironmentState) -> StepEnvironment {

@@ -8,9 +8,10 @@ mod support;
 use std::sync::Arc;
 
 use model::{FailureClass, ModelFailure, StreamEvent};
-use oarlock_engine::{Input, Reply, ToolOutcome};
+use oarlock_engine::{ChildEnd, Input, OperationEnd, Reply, ToolOutcome};
 use proptest::prelude::*;
-use protocol::{CommandExecutionApprovalDecision as Decision, DynamicToolCallResponse, TurnId};
+use protocol::{CommandExecutionApprovalDecision as Decision, DynamicToolCallResponse, OperationId, TurnId};
+use serde_json::json;
 use support::{Fixture, added, call, completed, done, message, proposal, said, text};
 
 #[derive(Debug, Clone, Copy)]
@@ -19,10 +20,12 @@ enum Move {
     Compact,
     Steer,
     Interrupt,
+    CutOff,
     Rollback,
     Model(u8, Stale),
     Break(u8),
-    ToolEnds(u8),
+    ToolEnds(u8, bool),
+    ChildEnds(u8),
     ClientAnswers(u8, bool),
     Proposes(u8, bool),
     Answers(u8, u8),
@@ -45,10 +48,12 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => Just(Move::Compact),
         2 => Just(Move::Steer),
         1 => Just(Move::Interrupt),
+        1 => Just(Move::CutOff),
         1 => Just(Move::Rollback),
         12 => (any::<u8>(), stale).prop_map(|(kind, stale)| Move::Model(kind, stale)),
         2 => any::<u8>().prop_map(Move::Break),
-        4 => any::<u8>().prop_map(Move::ToolEnds),
+        4 => (any::<u8>(), any::<bool>()).prop_map(|(id, goes_on)| Move::ToolEnds(id, goes_on)),
+        3 => any::<u8>().prop_map(Move::ChildEnds),
         3 => (any::<u8>(), any::<bool>()).prop_map(|(id, ok)| Move::ClientAnswers(id, ok)),
         5 => (any::<u8>(), any::<bool>()).prop_map(|(id, asks)| Move::Proposes(id, asks)),
         4 => (any::<u8>(), any::<u8>()).prop_map(|(id, kind)| Move::Answers(id, kind)),
@@ -94,6 +99,17 @@ fn reply(kind: u8) -> Result<Reply, String> {
     }))
 }
 
+/// Of a child that is here, or of one away whose operation goes on.
+fn child_end(fixture: &Fixture, kind: u8) -> ChildEnd {
+    let operation = fixture.away().filter(|_| kind >= 96).map(|id| OperationEnd {
+        operation_id: OperationId::new(id),
+        success: kind.is_multiple_of(2),
+        output: vec![],
+    });
+    let status = (!kind.is_multiple_of(4)).then(|| json!({ "completed": format!("done {kind}") }));
+    ChildEnd { id: format!("a{}", kind % 4), status, operation }
+}
+
 fn play(fixture: &mut Fixture, number: usize, one: Move) {
     let turn_id = TurnId::new(format!("u{number}"));
     let step = Arc::new(fixture.step.clone());
@@ -102,6 +118,7 @@ fn play(fixture: &mut Fixture, number: usize, one: Move) {
         Move::Compact => Input::Compact { turn_id, step },
         Move::Steer => Input::Steer(said("more")),
         Move::Interrupt => Input::Interrupt,
+        Move::CutOff => Input::CutOff,
         Move::Rollback => Input::Rollback { num_turns: 1, turn_id, step },
         Move::Model(kind, stale) => {
             let attempt = match stale {
@@ -111,14 +128,19 @@ fn play(fixture: &mut Fixture, number: usize, one: Move) {
             Input::Model { attempt, event: Ok(model_event(kind)) }
         }
         Move::Break(kind) => {
-            let failure = match kind % 4 {
+            let failure = match kind % 5 {
                 0 => ModelFailure::new(FailureClass::Quota, "used up"),
+                4 => ModelFailure::new(FailureClass::CarrierGone, "away"),
                 1 => ModelFailure::new(FailureClass::ContextWindow, "too long"),
                 _ => ModelFailure::stream("gone"),
             };
             Input::Model { attempt: fixture.attempt, event: Err(failure) }
         }
-        Move::ToolEnds(id) => Input::ToolFinished { call_id: any_call(id), outcome: ToolOutcome::text("ok") },
+        Move::ToolEnds(id, goes_on) => {
+            let outcome = ToolOutcome { goes_on, ..ToolOutcome::text("ok") };
+            Input::ToolFinished { call_id: any_call(id), outcome }
+        }
+        Move::ChildEnds(kind) => Input::ChildEnded(Box::new(child_end(fixture, kind))),
         Move::Proposes(id, asks) => {
             let call_id = any_call(id);
             // Tools count their proposals, and wait for each.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use oarlock_engine::{Input, Reply, ToolOutcome};
 use protocol::{
-    CommandExecutionApprovalDecision as Decision, DynamicToolCallOutputContentItem, GrantedPermissionProfile,
-    PermissionGrantScope, PermissionsRequestApprovalResponse, TurnId,
+    AskForApproval, CommandExecutionApprovalDecision as Decision, DynamicToolCallOutputContentItem,
+    GrantedPermissionProfile, PermissionGrantScope, PermissionsRequestApprovalResponse, TurnId,
 };
 use serde_json::json;
 use support::{Fixture, call, completed, done, message, proposal};
@@ -227,6 +227,24 @@ fn a_saved_prefix_is_told_to_the_model() {
         trace.contains(&"record responseItem developer: Approved command prefix saved:".to_owned()),
         "{trace:?}"
     );
+}
+
+#[test]
+fn a_saved_prefix_is_not_told_a_second_time_by_the_list() {
+    let mut fixture = Fixture::new();
+    fixture.step.approval_policy = AskForApproval::OnRequest;
+    fixture.start("u1", "hi");
+    fixture.model(done(call("c1", "update_plan", "{}"))).model(completed(5));
+    propose(&mut fixture, "c1", 0, true);
+    let execpolicy_amendment = vec!["touch".to_owned(), "a b".to_owned()];
+    fixture.answer("c1", decided(Decision::AcceptWithExecpolicyAmendment { execpolicy_amendment }));
+    fixture.put(Input::ToolFinished { call_id: "c1".into(), outcome: ToolOutcome::text("ok") });
+    fixture.take();
+    fixture.step.approved_prefixes = Arc::new([vec![vec!["touch".to_owned()], vec!["a b".to_owned()]]]);
+    fixture.captured();
+    let told = fixture.prompt();
+    let count = |words: &str| told.iter().filter(|line| line.contains(words)).count();
+    assert_eq!((count("Approved command prefix saved:"), count("<permissions instructions>")), (1, 1));
 }
 
 #[test]

@@ -6,7 +6,8 @@ mod support;
 use std::sync::Arc;
 
 use oarlock_engine::{
-    Earlier, EarlierState, Gate, Input, Reply, Thread, ThreadSeed, ToolKind, ToolOutcome, UNKNOWN_OUTCOME,
+    Earlier, EarlierState, Gate, Input, Question, Reply, Thread, ThreadSeed, ToolKind, ToolOutcome,
+    UNKNOWN_OUTCOME,
 };
 use protocol::{
     DynamicToolCallOutputContentItem, DynamicToolCallResponse, ItemId, OperationDecision, OperationId,
@@ -296,7 +297,18 @@ fn what_the_host_decided_about_a_gate_is_done_without_asking_again() {
             EarlierState::Decided(no(false)),
             &["record responseItem output \"c1\": \"the call was refused", "capture"],
         ),
-        (EarlierState::Decided(no(true)), &["thread/status/changed active", "ask c1 tool update_plan"]),
+        // It ended the turn, whether or not the process lived to record that.
+        (
+            EarlierState::Decided(no(true)),
+            &[
+                "record responseItem output \"c1\": \"aborted by user",
+                "record responseItem user: <turn_aborted>",
+                "record turnEnded Interrupted",
+                "thread/status/changed idle",
+                "turn/completed interrupted",
+                "finish Interrupted",
+            ],
+        ),
         (EarlierState::Proposed, &["thread/status/changed active", "ask c1 tool update_plan"]),
     ];
     for (state, expected) in cases {
@@ -391,4 +403,19 @@ fn a_turn_that_is_put_away_keeps_what_ran_and_what_waits() {
     let trace = fixture.take();
     assert!(trace.contains(&"run c1 update_plan".to_owned()), "{trace:?}");
     assert!(!trace.iter().any(|line| line.contains("c3")), "{trace:?}");
+}
+
+/// A patch somebody put in the place of the model's is proposed by the tool, and not applied unseen.
+#[test]
+fn another_patch_that_was_decided_before_a_restart_takes_the_place_of_the_first() {
+    let mut fixture = cut_off(&[("c1", "update_plan")]);
+    let arguments = Some(json!({ "input": "*** Begin Patch" }));
+    let decided = EarlierState::Decided(OperationDecision::Replace { command: None, arguments });
+    resume(&mut fixture, vec![earlier("c1", decided)]);
+    fixture.take();
+    let mut proposal = proposal("c1", 0, true);
+    let asked = json!({ "threadId": "", "turnId": "", "itemId": "", "reason": null, "grantRoot": null });
+    proposal.question = Some(Box::new(Question::FileChange(serde_json::from_value(asked).expect("params"))));
+    fixture.put(Input::Proposed { turn_id: TurnId::new("u1"), call_id: "c1".into(), proposal });
+    check(&mut fixture, &["decide c1 0 instead the patch *** Begin Patch"]);
 }

@@ -9,6 +9,7 @@ const TURN_STATE: HeaderName = HeaderName::from_static("x-codex-turn-state");
 pub(crate) const SUBAGENT: HeaderName = HeaderName::from_static("x-openai-subagent");
 pub(crate) const COMPACT: &str = "compact";
 pub(crate) const REVIEW: &str = "review";
+const CHILD: &str = "collab_spawn";
 
 /// Correlation for the provider. A value that no header can carry is left out rather than failing the request.
 pub(crate) fn of_request(metadata: &Metadata) -> HeaderMap {
@@ -28,6 +29,7 @@ pub(crate) fn of_request(metadata: &Metadata) -> HeaderMap {
     }
     match metadata.purpose {
         // A summary is asked for like any other answer; only the remote endpoint for it is told.
+        Purpose::Turn | Purpose::Compaction if metadata.agent_path.len() > 1 => insert(SUBAGENT, CHILD),
         Purpose::Turn | Purpose::Compaction => {}
         Purpose::Review => insert(SUBAGENT, REVIEW),
     }
@@ -69,6 +71,9 @@ mod tests {
         assert_eq!(headers["x-codex-turn-state"], "state");
         assert_eq!(headers.len(), 4);
         assert_eq!(of_request(&metadata(Purpose::Review, None))[SUBAGENT], "review");
+        let agent_path = ["root".to_owned(), "child".to_owned()].into();
+        let child = Metadata { agent_path, ..metadata(Purpose::Turn, None) };
+        assert_eq!(of_request(&child)[SUBAGENT], "collab_spawn");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What can go wrong with a model request, and what follows from it.
 
-use protocol::CodexErrorInfo;
+use protocol::{CodexErrorInfo, TokenUsageBreakdown};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -16,6 +16,8 @@ pub struct ModelFailure {
     pub retry_after_ms: Option<u64>,
     /// Set where whoever carried the request knows better than the class.
     pub verdict: Option<Verdict>,
+    /// What it cost all the same, where that is known.
+    pub spent: Option<TokenUsageBreakdown>,
 }
 
 /// What the carrier of a request says about its failure.
@@ -48,11 +50,14 @@ pub enum FailureClass {
     Stream,
     /// The request was never sent: nothing is configured to carry it.
     NotConfigured,
+    /// Whoever carries the requests has left and may come back, so the turn can wait for it.
+    CarrierGone,
 }
 
 impl ModelFailure {
     pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), http_status: None, retry_after_ms: None, verdict: None }
+        let (http_status, retry_after_ms) = (None, None);
+        Self { class, message: message.into(), http_status, retry_after_ms, verdict: None, spent: None }
     }
 
     /// A stream that broke for the given reason.
@@ -79,7 +84,8 @@ impl ModelFailure {
             | FailureClass::Overloaded
             | FailureClass::TooManyAttempts
             | FailureClass::Unauthorized
-            | FailureClass::NotConfigured => false,
+            | FailureClass::NotConfigured
+            | FailureClass::CarrierGone => false,
         }
     }
 
@@ -102,9 +108,10 @@ impl ModelFailure {
             FailureClass::Connection => CodexErrorInfo::HttpConnectionFailed { http_status_code },
             FailureClass::Unauthorized => CodexErrorInfo::Unauthorized,
             FailureClass::InvalidImage | FailureClass::NotConfigured => CodexErrorInfo::BadRequest,
-            FailureClass::InvalidRequest | FailureClass::UnexpectedStatus | FailureClass::Stream => {
-                CodexErrorInfo::Other
-            }
+            FailureClass::InvalidRequest
+            | FailureClass::UnexpectedStatus
+            | FailureClass::Stream
+            | FailureClass::CarrierGone => CodexErrorInfo::Other,
         }
     }
 

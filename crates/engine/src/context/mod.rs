@@ -52,8 +52,6 @@ pub(crate) struct Baseline {
     project_instructions: State<'static, ProjectInstructions<'static>>,
     #[serde(default)]
     skills: State<'static, SkillList<'static>>,
-    #[serde(default)]
-    subagents: State<'static, SubagentRoster<'static>>,
 }
 
 impl Baseline {
@@ -67,8 +65,12 @@ impl Baseline {
             environment: Environment::state(step),
             project_instructions: ProjectInstructions::state(step),
             skills: SkillList::state(step),
-            subagents: SubagentRoster::state(step),
         }
+    }
+
+    /// The model was told of a prefix that was approved just now.
+    pub(crate) fn learn_prefix(&mut self, prefix: &[String]) {
+        self.permissions.learn(prefix);
     }
 }
 
@@ -80,7 +82,7 @@ pub(crate) fn initial(step: &Step) -> Envelopes {
     envelopes.full::<CollaborationText<'_>>(step);
     envelopes.full::<PersonalityText>(step);
     envelopes.full::<SkillList<'_>>(step);
-    envelopes.full::<SubagentRoster<'_>>(step);
+    envelopes.push(SubagentRoster::of(step));
     envelopes.full::<ProjectInstructions<'_>>(step);
     envelopes.full::<Environment<'_>>(step);
     envelopes
@@ -97,7 +99,6 @@ pub(crate) fn update(before: &Baseline, step: &Step) -> Envelopes {
         envelopes.changed::<PersonalityText>(&before.personality, step);
     }
     envelopes.changed::<SkillList<'_>>(&before.skills, step);
-    envelopes.changed::<SubagentRoster<'_>>(&before.subagents, step);
     envelopes.changed::<ProjectInstructions<'_>>(&before.project_instructions, step);
     envelopes.changed::<Environment<'_>>(&before.environment, step);
     envelopes
@@ -113,9 +114,19 @@ pub fn describe(before: Option<&Value>, step: &Step) -> Vec<FragmentText> {
     envelopes.into_fragments()
 }
 
+/// How a child agent stands, for its parent to read.
+pub fn subagent_notification(id: &str, status: &Value) -> ResponseItem {
+    alone(&SubagentNotification { id, status })
+}
+
 /// The mark an interrupted turn leaves.
 pub fn turn_aborted() -> ResponseItem {
-    alone(&TurnAborted)
+    alone(&TurnAborted { by_user: true })
+}
+
+/// As [`turn_aborted`], when the process went away under the turn.
+pub(crate) fn turn_cut_off() -> ResponseItem {
+    alone(&TurnAborted { by_user: false })
 }
 
 /// A message in the user's own name. One that could be taken for context carries the id of the item it is shown as, by

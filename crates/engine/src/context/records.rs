@@ -2,8 +2,11 @@
 
 use super::{Fragment, Role};
 
-/// The user stopped the turn before this one.
-pub(crate) struct TurnAborted;
+/// The turn before this one did not come to its end.
+pub(crate) struct TurnAborted {
+    /// Else the process went away.
+    pub(crate) by_user: bool,
+}
 
 impl Fragment for TurnAborted {
     const NAME: &'static str = "turn aborted";
@@ -12,9 +15,17 @@ impl Fragment for TurnAborted {
     const END: &'static str = "</turn_aborted>";
 
     fn body(&self) -> String {
-        "\nThe user stopped the previous turn on purpose. Commands and tools it had begun may have done part of their work, \
-         and terminals it opened may still be running: look before you repeat anything.\n"
-            .to_owned()
+        let cause = match self.by_user {
+            true => "The user stopped the previous turn on purpose.",
+            false => {
+                "The previous turn was cut off: the program that ran it stopped or put the thread away, which the user did not \
+                 ask for."
+            }
+        };
+        format!(
+            "\n{cause} Commands and tools it had begun may have done part of their work, and terminals it opened may \
+             still be running: look before you repeat anything.\n"
+        )
     }
 }
 

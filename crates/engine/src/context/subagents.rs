@@ -1,7 +1,6 @@
 //! Child agents, as their parent hears of them.
 
-use super::{Fragment, Role, StepFragment};
-use crate::digest::Digest;
+use super::{Fragment, Role};
 use crate::{Step, SubagentLine};
 
 /// Which child agents are open.
@@ -21,28 +20,14 @@ impl Fragment for SubagentRoster<'_> {
                 None => text.push_str(&format!("- {id}\n")),
             }
         }
-        if self.0.is_empty() {
-            text.push_str("No child agent is open.\n");
-        }
         text
     }
 }
 
-impl<'a> StepFragment<'a> for SubagentRoster<'a> {
-    /// Unset for none.
-    type State = Option<Digest>;
-
-    fn state(step: &Step) -> Self::State {
-        (!step.subagents.is_empty()).then(|| Digest::of(&*step.subagents))
-    }
-
-    fn full(step: &'a Step) -> Option<Self> {
+impl<'a> SubagentRoster<'a> {
+    /// For a model that knows nothing yet. Whoever opens and closes agents hears of it from the tools.
+    pub(crate) fn of(step: &'a Step) -> Option<Self> {
         (!step.subagents.is_empty()).then_some(Self(&step.subagents))
-    }
-
-    fn changed(before: &Self::State, step: &'a Step) -> Option<Self> {
-        let is_other = *before != Self::state(step);
-        is_other.then_some(Self(&step.subagents))
     }
 }
 

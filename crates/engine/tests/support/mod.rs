@@ -102,6 +102,8 @@ struct Watch {
     completed_turns: u32,
     /// Operations in the record as begun and not as ended.
     begun: BTreeSet<String>,
+    /// Those of them that go on after their call.
+    away: BTreeSet<String>,
     /// Questions that are open, by call.
     asked: BTreeSet<String>,
     /// Calls of clients' tools, by call. A call that ends stays here: its id is not used again in its turn.
@@ -153,6 +155,11 @@ impl Fixture {
     pub(crate) fn on(&mut self, input: Input) -> Result<Vec<Effect>, Refusal> {
         self.now_ms += 10;
         let stamp = Stamp { now_ms: self.now_ms, entropy: self.now_ms as u64 };
+        if let Input::ToolFinished { call_id, outcome } = &input
+            && outcome.goes_on
+        {
+            self.watch.lets_go(call_id);
+        }
         let mut twin = self.thread.clone();
         let effects = self.thread.on(stamp, input.clone());
         assert_eq!(twin.on(stamp, input), effects, "same inputs, same effects");
@@ -216,6 +223,11 @@ impl Fixture {
         self.watch.begun.insert(id.to_owned());
     }
 
+    /// An operation that goes on after its call.
+    pub(crate) fn away(&self) -> Option<&str> {
+        self.watch.away.first().map(String::as_str)
+    }
+
     pub(crate) fn completed_turns(&self) -> u32 {
         self.watch.completed_turns
     }
@@ -237,6 +249,18 @@ fn prompt_line(item: &Value) -> String {
 }
 
 impl Watch {
+    /// What a call has begun goes on without it. One of a client's ends with the client's answer.
+    fn lets_go(&mut self, call_id: &str) {
+        if self.called.contains(call_id) {
+            return;
+        }
+        let is_its_own = |id: &String| id.split(':').any(|part| part == call_id);
+        let (away, begun) = std::mem::take(&mut self.begun).into_iter().partition(is_its_own);
+        self.begun = begun;
+        let away: BTreeSet<String> = away;
+        self.away.extend(away);
+    }
+
     fn check(&mut self, effect: &Effect) {
         match effect {
             Effect::Record(record) => {
@@ -284,10 +308,9 @@ impl Watch {
                 self.begun.remove(operation_id.as_str());
             }
             OperationRecord::Finished { operation_id, .. } => {
-                assert!(
-                    self.begun.remove(operation_id.as_str()),
-                    "ended without a beginning: {operation_id}"
-                );
+                let was_open =
+                    self.begun.remove(operation_id.as_str()) || self.away.remove(operation_id.as_str());
+                assert!(was_open, "ended without a beginning: {operation_id}");
             }
             _ => {}
         }
@@ -409,6 +432,7 @@ fn shown(effect: &Effect) -> String {
                 Verdict::Run { agreed, .. } => format!("run agreed={agreed}"),
                 Verdict::Permissions(_) => "permissions".to_owned(),
                 Verdict::UserInput(_) => "input".to_owned(),
+                Verdict::Patch { input } => format!("instead the patch {input}"),
                 Verdict::Instead { command } => format!("instead {}", command.join(" ")),
                 Verdict::Declined => "declined".to_owned(),
             };
