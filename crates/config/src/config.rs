@@ -32,7 +32,7 @@ pub struct Config {
     pub instructions: Instructions,
     pub project_docs: ProjectDocs,
     pub tools: ToolOptions,
-    pub agents: AgentLimits,
+    pub agents: AgentOptions,
     pub features: Features,
     pub login: Login,
     pub history: History,
@@ -189,17 +189,31 @@ pub struct ToolOptions {
     pub(crate) configured_web_search: WebSearchMode,
 }
 
-/// Bounds on sub-agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AgentLimits {
+/// Bounds on sub-agents, and the kinds of them that the user describes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentOptions {
+    /// So many may be open at a time below one root.
     pub max_threads: usize,
+    /// 1 for children that have no children.
     pub max_depth: usize,
     pub job_max_runtime_seconds: Option<u64>,
+    pub roles: BTreeMap<String, AgentRole>,
 }
 
-impl Default for AgentLimits {
+/// A kind of sub-agent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentRole {
+    /// For the model: what it is for.
+    pub description: Option<String>,
+    /// Configuration that its agents have on top of their parent's.
+    pub config_file: Option<PathBuf>,
+    /// What its agents are called. Empty: as others are.
+    pub nicknames: Vec<String>,
+}
+
+impl Default for AgentOptions {
     fn default() -> Self {
-        Self { max_threads: 6, max_depth: 1, job_max_runtime_seconds: None }
+        Self { max_threads: 6, max_depth: 1, job_max_runtime_seconds: None, roles: BTreeMap::new() }
     }
 }
 

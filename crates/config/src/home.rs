@@ -1,7 +1,8 @@
 //! Where the files are.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf, absolute};
 
 use crate::ConfigError;
 
@@ -19,6 +20,10 @@ impl Home {
     /// `OARLOCK_HOME` (made when it is missing), else `CODEX_HOME` (which must exist, and where our own files stay in
     /// the subfolder `oarlock`), else `~/.oarlock`.
     pub fn find(env: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, ConfigError> {
+        Self::find_or(env, Missing::IsMade)
+    }
+
+    fn find_or(env: &dyn Fn(&str) -> Option<OsString>, missing: Missing) -> Result<Self, ConfigError> {
         let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(path) = set(Self::OWN_VARIABLE) {
             let refuse = |problem: String| ConfigError::Home {
@@ -26,10 +31,17 @@ impl Home {
                 path: path.clone(),
                 problem,
             };
-            create_private(&path).map_err(|error| refuse(format!("cannot be made: {error}")))?;
-            return Ok(Self::at(
-                path.canonicalize().map_err(|error| refuse(format!("cannot be used: {error}")))?,
-            ));
+            if missing == Missing::IsMade {
+                create_private(&path).map_err(|error| refuse(format!("cannot be made: {error}")))?;
+            }
+            let folder = match path.canonicalize() {
+                Err(error) if missing == Missing::Stays && error.kind() == ErrorKind::NotFound => {
+                    absolute(&path)
+                }
+                Ok(found) if !found.is_dir() => return Err(refuse("is not a directory".to_owned())),
+                found => found,
+            };
+            return Ok(Self::at(folder.map_err(|error| refuse(format!("cannot be used: {error}")))?));
         }
         if let Some(path) = set(Self::SHARED_VARIABLE) {
             let refuse = |problem: String| ConfigError::Home {
@@ -49,15 +61,12 @@ impl Home {
 
     /// As [`Home::find`], in the environment of this process.
     pub fn from_env() -> Result<Self, ConfigError> {
-        Self::find(&|name| {
-            let value = std::env::var_os(name);
-            // Where HOME is unset the system may still know the user's folder.
-            if name == "HOME" {
-                value.or_else(|| Some(std::env::home_dir()?.into_os_string()))
-            } else {
-                value
-            }
-        })
+        Self::find(&variable)
+    }
+
+    /// As [`Home::from_env`], for whoever only looks: what is missing is not made.
+    pub fn look_from_env() -> Result<Self, ConfigError> {
+        Self::find_or(&variable, Missing::Stays)
     }
 
     /// One folder for both. It need not exist.
@@ -96,6 +105,20 @@ impl Home {
     pub fn credentials_file(&self) -> PathBuf {
         self.state.join("credentials.json")
     }
+}
+
+/// What becomes of a folder that is named and not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    IsMade,
+    Stays,
+}
+
+/// A variable of this process.
+fn variable(name: &str) -> Option<OsString> {
+    let value = std::env::var_os(name);
+    // Where HOME is unset the system may still know the user's folder.
+    if name == "HOME" { value.or_else(|| Some(std::env::home_dir()?.into_os_string())) } else { value }
 }
 
 /// Mode 0700 for every folder that is new.

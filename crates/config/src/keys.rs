@@ -210,6 +210,17 @@ pub(crate) struct AgentKeys {
     pub(crate) max_threads: Option<i64>,
     pub(crate) max_depth: Option<i64>,
     pub(crate) job_max_runtime_seconds: Option<i64>,
+    #[serde(flatten)]
+    pub(crate) roles: Table,
+}
+
+/// One `[agents.<role>]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, expecting = "a table")]
+pub(crate) struct RoleKeys {
+    pub(crate) description: Option<String>,
+    pub(crate) config_file: Option<PathBuf>,
+    pub(crate) nickname_candidates: Option<Vec<String>>,
 }
 
 /// `[feedback]`.

@@ -27,8 +27,8 @@ mod skills;
 mod warning;
 
 pub use config::{
-    AgentLimits, Config, History, HistoryPersistence, Instructions, Login, ModelOptions, Paths, Permissions,
-    ProjectDocs, ToolOptions,
+    AgentOptions, AgentRole, Config, History, HistoryPersistence, Instructions, Login, ModelOptions, Paths,
+    Permissions, ProjectDocs, ToolOptions,
 };
 pub use credentials::Credentials;
 pub use edit::{fill_config, missing_keys};

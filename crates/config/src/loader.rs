@@ -17,6 +17,7 @@ use crate::layer::{Layer, absolute_path, blame};
 use crate::merge::merge;
 use crate::paths::{Base, resolve_paths};
 use crate::project::{Project, untrusted_warning};
+use crate::read::to_json;
 use crate::{Config, ConfigError, ConfigWarning, Env, Home, Requirements, Trust, project};
 
 /// The machine's files, and the environment. A file set to none is not looked for.
@@ -204,6 +205,16 @@ impl Loader {
         let folder = request.cwd.as_deref().unwrap_or(self.home.reading());
         resolve_paths(&mut layer.table, Base { folder, user: self.user_home().as_deref() });
         Ok((!layer.table.is_empty()).then_some(layer))
+    }
+
+    /// The keys in a file that stands beside the usual ones, such as that of a role.
+    pub fn keys_in(&self, file: &Path) -> Result<BTreeMap<String, Value>, ConfigError> {
+        let (layer, is_there) =
+            file_layer(ConfigLayerSource::SessionFlags, file, self.user_home().as_deref())?;
+        if !is_there {
+            return Err(ConfigError::value(format!("there is no file {}", file.display())));
+        }
+        Ok(layer.table.iter().map(|(key, value)| (key.clone(), to_json(value))).collect())
     }
 
     /// Where `~` is.

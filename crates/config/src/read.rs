@@ -119,7 +119,7 @@ fn drop_bare_switch(tools: &mut Value) {
 }
 
 /// Keys come out sorted, whatever order the table has.
-fn to_json(value: &Toml) -> Value {
+pub(crate) fn to_json(value: &Toml) -> Value {
     match value {
         Toml::String(text) => Value::String(text.clone()),
         Toml::Integer(number) => Value::from(*number),

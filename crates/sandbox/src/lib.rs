@@ -11,7 +11,7 @@ mod self_test;
 pub use order::{Confinement, Limits, Order, ReadAccess, Strength};
 pub use policy::PROTECTED_NAMES;
 pub use process::{
-    CAPTURE_BYTES, Chunk, DRAIN_LIMIT, Excerpt, Exit, Finished, HeadTail, InputError, Io, Output,
+    CAPTURE_BYTES, Chunk, Clock, DRAIN_LIMIT, Excerpt, Exit, Finished, HeadTail, InputError, Io, Output,
     OutputStream, Process, RunOptions, SpawnError, TIMEOUT_CODE, TerminalSize, Utf8Chunks, run, run_with,
 };
 pub use seal::seal_process;

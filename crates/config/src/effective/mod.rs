@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use toml::Table;
 
-use crate::config::{AgentLimits, Instructions, Permissions};
+use crate::config::{AgentOptions, Instructions, Permissions};
 use crate::keys::{Keys, ProfileKeys};
 use crate::loader::Layers;
 use crate::{
@@ -45,7 +45,7 @@ struct Checked {
     provider: ProviderConfig,
     permissions: Permissions,
     instructions: Instructions,
-    agents: AgentLimits,
+    agents: AgentOptions,
 }
 
 /// The effective configuration.
@@ -78,7 +78,7 @@ pub(crate) fn build(
         providers,
         permissions: sources.permissions(&mut warnings)?,
         instructions: sources.instructions(&mut warnings)?,
-        agents: options::agent_limits(keys.agents.as_ref())?,
+        agents: options::agents(keys.agents.as_ref())?,
     };
     let mut config = sources.assemble(checked, warnings);
     config.requirements = merged.requirements;
@@ -100,7 +100,7 @@ pub(crate) fn defaults(home: &Home, env: &Env) -> Config {
         providers: providers.into_iter().map(|provider| (provider.id.clone(), provider)).collect(),
         permissions: Permissions::default(),
         instructions: Instructions::default(),
-        agents: AgentLimits::default(),
+        agents: AgentOptions::default(),
     };
     let sources = Sources {
         home,

@@ -1,14 +1,17 @@
 //! The model, the texts for it, tools, and the small rest.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use protocol::{Personality, ServiceTier, WebSearchMode};
+use toml::Value;
 
 use super::{Sources, first};
 use crate::config::{
-    AgentLimits, History, Instructions, Login, ModelOptions, Paths, ProjectDocs, ToolOptions,
+    AgentOptions, AgentRole, History, Instructions, Login, ModelOptions, Paths, ProjectDocs, ToolOptions,
 };
-use crate::keys::{AgentKeys, Keys};
+use crate::error::one_line;
+use crate::keys::{AgentKeys, Keys, RoleKeys};
 use crate::requirements::Chosen;
 use crate::{ConfigError, ConfigWarning, Features};
 
@@ -167,18 +170,32 @@ pub(super) fn history(keys: &Keys) -> History {
     }
 }
 
-pub(super) fn agent_limits(keys: Option<&AgentKeys>) -> Result<AgentLimits, ConfigError> {
+pub(super) fn agents(keys: Option<&AgentKeys>) -> Result<AgentOptions, ConfigError> {
     let at_least_one = |key: &str, value: Option<i64>| match value {
         Some(value) if value < 1 => Err(ConfigError::value(format!("agents.{key} must be at least 1"))),
         value => Ok(value),
     };
     let keys = keys.cloned().unwrap_or_default();
     let count = |value: Option<i64>| value.and_then(|value| usize::try_from(value).ok());
-    let defaults = AgentLimits::default();
+    let defaults = AgentOptions::default();
     let runtime = at_least_one("job_max_runtime_seconds", keys.job_max_runtime_seconds)?;
-    Ok(AgentLimits {
+    Ok(AgentOptions {
         max_threads: count(at_least_one("max_threads", keys.max_threads)?).unwrap_or(defaults.max_threads),
         max_depth: count(at_least_one("max_depth", keys.max_depth)?).unwrap_or(defaults.max_depth),
         job_max_runtime_seconds: runtime.and_then(|seconds| u64::try_from(seconds).ok()),
+        roles: keys.roles.into_iter().map(role).collect::<Result<_, _>>()?,
     })
+}
+
+fn role((name, value): (String, Value)) -> Result<(String, AgentRole), ConfigError> {
+    let invalid = |problem: &dyn std::fmt::Display| ConfigError::value(format!("agents.{name}: {problem}"));
+    let keys: RoleKeys =
+        value.try_into().map_err(|error: toml::de::Error| invalid(&one_line(&error.to_string())))?;
+    let nicknames = keys.nickname_candidates.unwrap_or_default();
+    let mut seen = BTreeSet::new();
+    if let Some(bad) = nicknames.iter().find(|name| name.trim().is_empty() || !seen.insert(name.trim())) {
+        return Err(invalid(&format_args!("nickname_candidates has `{bad}`, which is empty or there twice")));
+    }
+    let nicknames = nicknames.iter().map(|name| name.trim().to_owned()).collect();
+    Ok((name, AgentRole { description: keys.description, config_file: keys.config_file, nicknames }))
 }

@@ -8,6 +8,7 @@ mod layers;
 mod providers;
 mod read;
 mod requirements;
+mod roles;
 mod skills;
 mod support;
 mod trust;

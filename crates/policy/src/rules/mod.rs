@@ -128,12 +128,30 @@ impl Rules {
         &self.prefixes
     }
 
+    /// The patterns of commands that are allowed, but for those that a stricter rule is about as a whole.
+    pub fn approved(&self) -> Vec<Vec<Vec<String>>> {
+        let stricter: Vec<_> =
+            self.prefixes.iter().filter(|rule| rule.decision > RuleDecision::Allow).collect();
+        let allowed = self.prefixes.iter().filter(|rule| rule.decision == RuleDecision::Allow);
+        let open = allowed.filter(|rule| !stricter.iter().any(|other| other.covers(rule)));
+        open.map(|rule| rule.pattern.clone()).collect()
+    }
+
     pub fn networks(&self) -> &[NetworkRule] {
         &self.networks
     }
 
     pub fn is_empty(&self) -> bool {
         self.prefixes.is_empty() && self.networks.is_empty()
+    }
+}
+
+impl PrefixRule {
+    /// Whether it is about every command that the other is about.
+    fn covers(&self, other: &Self) -> bool {
+        let has_all =
+            |(mine, theirs): (&Vec<String>, &Vec<String>)| theirs.iter().all(|word| mine.contains(word));
+        self.pattern.len() <= other.pattern.len() && self.pattern.iter().zip(&other.pattern).all(has_all)
     }
 }
 

@@ -258,3 +258,22 @@ fn write(folder: &Path, name: &str, text: &str) {
     fs::create_dir_all(folder.join("rules")).unwrap();
     fs::write(folder.join("rules").join(name), text).unwrap();
 }
+
+#[test]
+fn what_is_approved_can_be_listed() {
+    let rules = "\
+        prefix_rule(pattern=['git', ['log', 'show']])\n\
+        prefix_rule(pattern=['make'])\n\
+        prefix_rule(pattern=['make', 'install'], decision='prompt')\n\
+        prefix_rule(pattern=['npm', 'run', 'lint'])\n\
+        prefix_rule(pattern=['npm', ['run', 'exec']], decision='forbidden')\n\
+        prefix_rule(pattern=['npm', ['run', 'test']])\n";
+    let rules = Rules::parse("t.rules", rules).expect("rules");
+    let approved: Vec<String> = rules
+        .approved()
+        .iter()
+        .map(|pattern| pattern.iter().map(|words| words.join("|")).collect::<Vec<_>>().join(" "))
+        .collect();
+    // What a stricter rule is wholly about is never run unasked.
+    assert_eq!(approved, ["git log|show", "make", "npm run|test"]);
+}

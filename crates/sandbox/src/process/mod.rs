@@ -1,5 +1,6 @@
 //! The server's side of a command: starting the helper that runs it, its input and output, and its end.
 
+mod clock;
 mod control;
 mod error;
 mod exit;
@@ -15,6 +16,7 @@ mod supervise;
 mod terminal;
 mod text_chunks;
 
+pub use clock::Clock;
 pub use error::{InputError, SpawnError};
 pub use exit::Exit;
 pub use handle::Process;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::clock::Clock;
 use super::error::SpawnError;
 use super::exit::Exit;
 use super::handle::Process;
@@ -17,10 +18,12 @@ pub const CAPTURE_BYTES: usize = 1024 * 1024;
 /// The exit code of a command that ran out of time.
 pub const TIMEOUT_CODE: i32 = 124;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct RunOptions {
     /// `None`: as long as it takes.
     pub timeout: Option<Duration>,
+    /// What the timeout is measured by.
+    pub clock: Clock,
     /// For output and errors together.
     pub cap_bytes: usize,
     /// Written and then closed. `None`: nothing to read.
@@ -31,7 +34,8 @@ pub struct RunOptions {
 
 impl Default for RunOptions {
     fn default() -> Self {
-        Self { timeout: None, cap_bytes: CAPTURE_BYTES, stdin: None, drain_limit: DRAIN_LIMIT }
+        let clock = Clock::default();
+        Self { timeout: None, clock, cap_bytes: CAPTURE_BYTES, stdin: None, drain_limit: DRAIN_LIMIT }
     }
 }
 
@@ -57,7 +61,7 @@ pub async fn run_with(
     options: RunOptions,
     mut on_chunk: impl FnMut(&Chunk),
 ) -> Result<Finished, SpawnError> {
-    let RunOptions { timeout, cap_bytes, stdin, drain_limit } = options;
+    let RunOptions { timeout, clock, cap_bytes, stdin, drain_limit } = options;
     let began = Instant::now();
     let io = if stdin.is_some() { Io::Pipe } else { Io::Null };
     let (process, mut output) = Process::spawn(order, io).await?;
@@ -73,7 +77,7 @@ pub async fn run_with(
     let watch_the_clock = async {
         let Some(timeout) = timeout else { return false };
         // From the start of the command, and only while it runs.
-        if tokio::time::timeout(timeout, process.wait()).await.is_ok() {
+        if clock.timeout(timeout, process.wait()).await.is_some() {
             return false;
         }
         process.kill();
