@@ -130,6 +130,7 @@ fn bench() -> Bench {
         env: std::collections::BTreeMap::new(),
         rule_folders: Vec::new(),
         rules_file: "/nonexistent/default.rules".into(),
+        outputs: None,
         hidden: Vec::new(),
         landlock_only: false,
         features: std::collections::BTreeSet::new(),

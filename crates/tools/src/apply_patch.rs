@@ -154,7 +154,7 @@ impl Patched {
 }
 
 impl Patching<'_> {
-    async fn apply(&self, text: String) -> Result<Patched, ToolError> {
+    async fn apply(&self, mut text: String) -> Result<Patched, ToolError> {
         let began = Instant::now();
         let mut look = self.verify(&text).await?;
         let mut number = 0;
@@ -162,13 +162,22 @@ impl Patching<'_> {
         let mut concern = None;
         // What is asked about is writing outside of what may be written, and not something else.
         let mut asks_outside = false;
+        // Whoever put another patch in the place of the model's need not be asked about it.
+        let mut is_theirs = false;
         loop {
             let reach = self.reach();
             let (asks, walls) = self.decide(&look, &reach)?;
-            let asks = asks || concern.is_some();
+            let asks = (asks && !is_theirs) || concern.is_some();
             let proposal = self.proposal(&look, number, asks, concern.take());
-            let Verdict::Run { agreed, .. } = self.cx.propose(proposal).await else {
-                return Ok(Patched { said: None, item: None, diff: None, success: false, seconds: 0.0 });
+            let agreed = match self.cx.propose(proposal).await {
+                Verdict::Run { agreed, .. } => agreed,
+                Verdict::Patch { input } => {
+                    (text, is_theirs, asks_outside) = (input, true, false);
+                    look = self.verify(&text).await?;
+                    number += 1;
+                    continue;
+                }
+                _ => return Ok(Patched { said: None, item: None, diff: None, success: false, seconds: 0.0 }),
             };
             let anywhere = agreed && (walls == Walls::None || asks_outside);
             let boundary = if anywhere { Boundary::Anywhere } else { reach };
@@ -514,6 +523,33 @@ mod tests {
         }
         assert_eq!(fs::read_dir(outside.path()).expect("there").count(), 0);
         assert_eq!(fs::read_dir(folder.path().join(".git")).expect("there").count(), 0);
+    }
+
+    #[tokio::test]
+    async fn another_patch_is_looked_at_like_the_first_and_asked_about_where_it_must_be() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let outside = tempfile::tempdir().expect("another");
+        let target = outside.path().join("x");
+        let add = |path: &str| format!("*** Begin Patch\n*** Add File: {path}\n+theirs\n*** End Patch");
+        let step = || workspace(AskForApproval::Untrusted, folder.path());
+        let instead = |input: String| {
+            move |proposal: &Proposal| match proposal.number {
+                0 => Verdict::Patch { input: input.clone() },
+                _ if proposal.question.is_some() => Verdict::Declined,
+                _ => agree(proposal),
+            }
+        };
+        let (outcome, proposals) = run(step(), ADD, Box::new(instead(add("other.txt")))).await;
+        assert!(outcome.success && outcome.diff.is_some_and(|diff| diff.contains("+theirs")));
+        assert!(folder.path().join("other.txt").exists() && !folder.path().join("new.txt").exists());
+        assert_eq!(proposals.iter().map(|one| one.question.is_some()).collect::<Vec<_>>(), [true, false]);
+        assert_ne!(proposals[0].digest, proposals[1].digest);
+        // Nobody said yes to writing there.
+        let outside = add(&target.display().to_string());
+        let (outcome, _) = run(step(), ADD, Box::new(instead(outside))).await;
+        assert!(!outcome.success && !target.exists());
+        let (outcome, _) = run(step(), ADD, Box::new(instead("no patch".to_owned()))).await;
+        assert!(!outcome.success);
     }
 
     #[tokio::test]

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::orchestrate::RuleBook;
+use sandbox::Clock;
+
+use crate::agents::Agents;
+use crate::orchestrate::{Profile, RuleBook};
 use crate::terminals::Terminals;
 use crate::turn_diffs::TurnDiffs;
 
@@ -21,6 +24,8 @@ pub struct BenchOptions {
     pub rule_folders: Vec<PathBuf>,
     /// Where rules go that a client adds.
     pub rules_file: PathBuf,
+    /// Where outputs are kept that are too long to be shown. Unset: nowhere.
+    pub outputs: Option<PathBuf>,
     /// Files no command may read, such as stored credentials.
     pub hidden: Vec<PathBuf>,
     /// Landlock alone will do where namespaces are not to be had.
@@ -52,6 +57,10 @@ pub struct Bench {
     terminals: Arc<Terminals>,
     diffs: TurnDiffs,
     discovered: Mutex<Vec<String>>,
+    clock: Clock,
+    profile: Arc<Profile>,
+    /// Set once, when the thread is there to have children.
+    agents: Option<Arc<dyn Agents>>,
 }
 
 impl Bench {
@@ -62,7 +71,19 @@ impl Bench {
             terminals: Arc::default(),
             diffs: TurnDiffs::default(),
             discovered: Mutex::default(),
+            clock: Clock::default(),
+            profile: Arc::default(),
+            agents: None,
         }
+    }
+
+    /// The thread can have child agents.
+    pub fn with_agents(self, agents: Arc<dyn Agents>) -> Self {
+        Self { agents: Some(agents), ..self }
+    }
+
+    pub fn agents(&self) -> Option<Arc<dyn Agents>> {
+        self.agents.clone()
     }
 
     pub fn options(&self) -> &BenchOptions {
@@ -75,6 +96,30 @@ impl Bench {
 
     pub(crate) fn rules(&self) -> Arc<RuleBook> {
         self.rules.clone()
+    }
+
+    /// Beginnings of commands that need no question, as rules say. None where every command is asked about. Reads the
+    /// rule files when it comes first.
+    pub fn approved_prefixes(&self) -> Arc<[Vec<Vec<String>>]> {
+        match self.options.ask_always {
+            true => Arc::new([]),
+            false => self.rules.rules().approved().into(),
+        }
+    }
+
+    /// What limits of time are measured by. Held while a client asks the user something by a way of its own.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// For tests: waits until it is known, or known not to be knowable, what the user's profile comes to.
+    #[doc(hidden)]
+    pub async fn profile_settled(&self) {
+        self.profile.settled().await;
+    }
+
+    pub(crate) fn profile(&self) -> Arc<Profile> {
+        self.profile.clone()
     }
 
     pub(crate) fn terminals(&self) -> &Arc<Terminals> {

@@ -189,7 +189,7 @@ async fn run(cx: &ToolCx, setting: Setting, script: Script, looks: Looks) -> Res
 
 async fn look(cx: &ToolCx, session: &Session, looks: &Looks) -> ToolOutcome {
     let left = looks.wait.saturating_sub(session.began.elapsed());
-    let collected = session.collect(left).await;
+    let collected = session.collect(cx.bench().clock(), left).await;
     if collected.exit.is_some() {
         cx.bench().terminals().remove(session.id);
     }

@@ -1,13 +1,16 @@
 //! Owns the built-in tools, one file each with spec, prompt section, handler and tests, and the registry of them.
 //! Must not know who asked, nor how calls are scheduled.
 
+mod agents;
 mod apply_patch;
 mod bench;
 mod bm25;
+mod close_agent;
 mod digest;
 mod error;
 mod exec_command;
 mod grep_files;
+mod item_started;
 mod lines;
 mod list_dir;
 mod offer;
@@ -18,12 +21,15 @@ mod registry;
 mod remote;
 mod request_permissions;
 mod request_user_input;
+mod resume_agent;
 mod schema;
 mod search_tool_bm25;
+mod send_input;
 mod shell;
 mod shell_command;
 mod shown;
 mod sight;
+mod spawn_agent;
 mod terminals;
 mod test_sync_tool;
 mod tool;
@@ -31,16 +37,21 @@ mod turn_diffs;
 mod update_plan;
 mod user_shell;
 mod view_image;
+mod wait_agent;
 mod web_search;
 mod write_stdin;
 
+#[cfg(test)]
+mod fake_agents;
 #[cfg(test)]
 mod scene;
 #[cfg(test)]
 mod testing;
 
+pub use agents::{AgentStatus, Agents, SpawnOrder, Spawned};
 pub use apply_patch::ApplyPatch;
 pub use bench::{Bench, BenchOptions};
+pub use close_agent::CloseAgent;
 pub use error::ToolError;
 pub use exec_command::ExecCommand;
 pub use grep_files::GrepFiles;
@@ -51,13 +62,17 @@ pub use registry::Registry;
 pub use remote::client_environment;
 pub use request_permissions::RequestPermissions;
 pub use request_user_input::RequestUserInput;
+pub use resume_agent::ResumeAgent;
 pub use search_tool_bm25::SearchToolBm25;
+pub use send_input::SendInput;
 pub use shell::Shell;
 pub use shell_command::ShellCommand;
+pub use spawn_agent::SpawnAgent;
 pub use test_sync_tool::TestSyncTool;
 pub use tool::{BoxFuture, Caller, Sink, Tool, ToolCx};
 pub use update_plan::UpdatePlan;
 pub use user_shell::UserShell;
 pub use view_image::ViewImage;
+pub use wait_agent::WaitAgent;
 pub use web_search::WebSearch;
 pub use write_stdin::WriteStdin;

@@ -27,6 +27,10 @@ pub struct Offer {
     pub mode: ModeKind,
     /// The thread works for another thread, not for a person.
     pub is_child: bool,
+    /// Agents may still be started from here.
+    pub may_spawn: bool,
+    /// The kinds of agents there are, each with what it is for.
+    pub roles: Vec<(String, String)>,
     /// The model may ask for a login shell.
     pub login_shell: bool,
     /// There are tools the model has to look for.
@@ -89,6 +93,8 @@ impl Default for Offer {
             web_search_images: false,
             mode: ModeKind::Default,
             is_child: false,
+            may_spawn: true,
+            roles: Vec::new(),
             login_shell: true,
             has_deferred: false,
             has_environment: true,

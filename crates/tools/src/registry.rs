@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::offer::{Offer, Standing};
 use crate::tool::{BoxFuture, Caller, Tool, ToolCx};
 use crate::{
-    ApplyPatch, ExecCommand, GrepFiles, ListDir, ReadFile, RequestPermissions, RequestUserInput,
-    SearchToolBm25, Shell, ShellCommand, TestSyncTool, ToolError, UpdatePlan, UserShell, ViewImage,
-    WebSearch, WriteStdin,
+    ApplyPatch, CloseAgent, ExecCommand, GrepFiles, ListDir, ReadFile, RequestPermissions, RequestUserInput,
+    ResumeAgent, SearchToolBm25, SendInput, Shell, ShellCommand, SpawnAgent, TestSyncTool, ToolError,
+    UpdatePlan, UserShell, ViewImage, WaitAgent, WebSearch, WriteStdin,
 };
 
 /// Every built-in tool, in the order the model is offered them.
@@ -44,13 +44,7 @@ const OTHERS: &[&str] = &[
     "js_repl",
     "js_repl_reset",
     "exec",
-    "wait",
     "image_generation",
-    "spawn_agent",
-    "send_input",
-    "resume_agent",
-    "wait_agent",
-    "close_agent",
     "spawn_agents_on_csv",
     "report_agent_job_result",
 ];
@@ -76,6 +70,11 @@ impl Registry {
                 Registered::new(TestSyncTool),
                 Registered::new(WebSearch),
                 Registered::new(ViewImage),
+                Registered::new(SpawnAgent),
+                Registered::new(SendInput),
+                Registered::new(ResumeAgent),
+                Registered::new(WaitAgent),
+                Registered::new(CloseAgent),
                 Registered::new(UserShell),
             ],
         }
@@ -302,12 +301,16 @@ mod tests {
             "test_sync_tool",
             "web_search",
             "view_image",
+            "spawn_agent",
+            "send_input",
+            "resume_agent",
+            "wait_agent",
+            "close_agent",
             "user_shell",
         ];
         let registry = Registry::builtin();
         let names: Vec<_> = registry.names().collect();
-        let expected: Vec<_> = ORDER.iter().copied().filter(|name| names.contains(name)).collect();
-        assert_eq!(names, expected);
+        assert_eq!(names, ORDER);
     }
 
     #[test]

@@ -55,6 +55,12 @@ impl Scene {
         self
     }
 
+    /// With these children.
+    pub(crate) fn with_agents(mut self, agents: Arc<dyn crate::Agents>) -> Self {
+        self.bench = Arc::new(Bench::new(self.bench.options().clone()).with_agents(agents));
+        self
+    }
+
     fn caller(&self) -> Caller {
         Caller {
             thread_id: "thread".to_owned().into(),

@@ -150,7 +150,7 @@ fn outcome(shot: Shot, layout: Layout, cx: &ToolCx) -> ToolOutcome {
 
 fn json_text(shot: &Shot, output: &str, lines: Option<usize>) -> String {
     let output = match lines {
-        Some(lines) => format!("Total output lines: {lines}\n\n{output}"),
+        Some(lines) => format!("Total output lines: {lines}\n{}\n{output}", whole(shot)),
         None => output.to_owned(),
     };
     let seconds = (shot.duration.as_secs_f64() * 10.0).round() / 10.0;
@@ -160,8 +160,14 @@ fn json_text(shot: &Shot, output: &str, lines: Option<usize>) -> String {
 
 fn plain_text(shot: &Shot, output: &str, lines: Option<usize>) -> String {
     let seconds = shot.duration.as_secs_f64();
-    let lines = lines.map_or_else(String::new, |lines| format!("Total output lines: {lines}\n"));
+    let lines =
+        lines.map(|lines| format!("Total output lines: {lines}\n{}", whole(shot))).unwrap_or_default();
     format!("Exit code: {}\nWall time: {seconds:.1} seconds\n{lines}Output:\n{output}", shot.exit_code)
+}
+
+/// Where the rest is, on a line.
+fn whole(shot: &Shot) -> String {
+    shot.whole.as_ref().map(|whole| whole.line() + "\n").unwrap_or_default()
 }
 
 /// A model that is offered patches as free text reads plain results as well.
@@ -190,7 +196,15 @@ mod tests {
             duration_ms: None,
         };
         let duration = Duration::from_millis(1_260);
-        Shot { exit_code, duration, output: output.to_owned(), timed_out: false, lost: None, item }
+        Shot {
+            exit_code,
+            duration,
+            output: output.to_owned(),
+            timed_out: false,
+            lost: None,
+            whole: None,
+            item,
+        }
     }
 
     #[test]

@@ -58,6 +58,7 @@ pub(crate) fn bench() -> Bench {
         env: std::env::vars().filter(|(name, _)| name == "PATH" || name == "HOME").collect(),
         rule_folders: Vec::new(),
         rules_file: "/nonexistent/rules/default.rules".into(),
+        outputs: None,
         hidden: Vec::new(),
         landlock_only: false,
         features: Default::default(),

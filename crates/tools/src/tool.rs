@@ -109,6 +109,11 @@ impl ToolCx {
         &self.step
     }
 
+    /// The same, for what outlives the call.
+    pub(crate) fn shared_step(&self) -> Arc<Step> {
+        self.step.clone()
+    }
+
     /// Set when the work is not on this machine.
     pub(crate) fn elsewhere(&self) -> Option<Elsewhere> {
         Elsewhere::of(&self.step)

@@ -1,14 +1,15 @@
 //! `user_shell`: what the user types as a command of their own. No model is offered it, and nothing confines it: it is
 //! the user's own shell.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use engine::{ToolOutcome, ToolPayload, USER_SHELL};
 use protocol::CommandExecutionSource;
 
 use crate::orchestrate::{
-    Blocked, Clearing, NO_EXIT, OneShot, Permissions, Setting, Wish, default_shell, login, run_for_user,
-    shell_argv,
+    Blocked, Clearing, NO_EXIT, OneShot, Permissions, Setting, Shot, Wish, default_shell, login,
+    run_for_user, shell_argv,
 };
 use crate::{Offer, Standing, Tool, ToolCx, ToolError};
 
@@ -46,11 +47,11 @@ impl Tool for UserShell {
             outlives: false,
         };
         Ok(match run_for_user(Clearing::new(Setting::of(cx), wish), TIMEOUT).await {
-            OneShot::Ran(shot) => ToolOutcome {
-                success: shot.exit_code == 0,
-                item: Some(Box::new(shot.item)),
-                ..ToolOutcome::text(result(shot.exit_code, shot.duration, &shot.output))
-            },
+            OneShot::Ran(shot) => {
+                let text = result(shot.exit_code, shot.duration, &with_rest(&shot));
+                let (success, item) = (shot.exit_code == 0, Some(Box::new(shot.item)));
+                ToolOutcome { success, item, ..ToolOutcome::text(text) }
+            }
             OneShot::Blocked(blocked, item) => {
                 let problem = match blocked {
                     Blocked::Declined => "command aborted by user".to_owned(),
@@ -59,6 +60,14 @@ impl Tool for UserShell {
                 ToolOutcome { item, ..ToolOutcome::failure(result(NO_EXIT, Duration::ZERO, &problem)) }
             }
         })
+    }
+}
+
+/// The output, and where the rest of it is.
+fn with_rest(shot: &Shot) -> Cow<'_, str> {
+    match &shot.whole {
+        Some(whole) => Cow::Owned(format!("{}\n{}", whole.line(), shot.output)),
+        None => Cow::Borrowed(&shot.output),
     }
 }
 

@@ -2,19 +2,16 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use engine::ToolOutcome;
-use protocol::{
-    FunctionCallOutputBody, FunctionCallOutputContentItem, ImageDetail, ItemId, ItemStartedNotification,
-    ServerNotification, ThreadItem,
-};
+use protocol::{FunctionCallOutputBody, FunctionCallOutputContentItem, ImageDetail, ItemId, ThreadItem};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::item_started::item_started;
 use crate::remote::{OPEN, look_there};
 use crate::schema::function_json;
 use crate::sight::{Sight, Stop, Stoppable, absolute, failed, look};
@@ -72,13 +69,7 @@ impl Tool for ViewImage {
             None => look(cx, move |sight, stop| data_url(&args.path, sight, stop)).await?,
         };
         let item = ThreadItem::ImageView { id: ItemId::new(cx.call_id()), path };
-        cx.tell(ServerNotification::ItemStarted(ItemStartedNotification {
-            item: item.clone(),
-            thread_id: cx.thread_id().clone(),
-            turn_id: cx.turn_id().clone(),
-            started_at_ms: now_ms(),
-        }))
-        .await;
+        cx.tell(item_started(cx.thread_id(), cx.turn_id(), item.clone())).await;
         let image = FunctionCallOutputContentItem::InputImage { image_url, detail };
         let output = FunctionCallOutputBody::Content(vec![image]);
         Ok(ToolOutcome { output, item: Some(Box::new(item)), ..ToolOutcome::text("") })
@@ -136,13 +127,9 @@ fn kind(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
 #[cfg(test)]
 mod tests {
+    use protocol::ServerNotification;
     use serde_json::json;
 
     use super::*;

@@ -61,7 +61,7 @@ impl Tool for WriteStdin {
             type_into(&session, &chars).await?;
         }
         let wait = waiting_time(chars.is_empty(), args.yield_time_ms.unwrap_or(WAIT_MS), most);
-        let collected = session.collect(wait).await;
+        let collected = session.collect(cx.bench().clock(), wait).await;
         if collected.exit.is_some() {
             cx.bench().terminals().remove(session.id);
         }

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 
 use engine::{ToolKind, ToolSpec};
 use oarlock_tools::{
-    ApplyPatch, ExecCommand, GrepFiles, ListDir, Offer, PatchForm, ReadFile, Registry, RequestPermissions,
-    RequestUserInput, SearchToolBm25, Shell, ShellCommand, ShellForm, TestSyncTool, Tool, UpdatePlan,
-    UserShell, ViewImage, WebSearch, WriteStdin,
+    ApplyPatch, CloseAgent, ExecCommand, GrepFiles, ListDir, Offer, PatchForm, ReadFile, Registry,
+    RequestPermissions, RequestUserInput, ResumeAgent, SearchToolBm25, SendInput, Shell, ShellCommand,
+    ShellForm, SpawnAgent, TestSyncTool, Tool, UpdatePlan, UserShell, ViewImage, WaitAgent, WebSearch,
+    WriteStdin,
 };
 use protocol::{ModeKind, WebSearchMode};
 
@@ -32,6 +33,11 @@ fn sections() -> Vec<(&'static str, Option<&'static str>)> {
         row::<TestSyncTool>(),
         row::<WebSearch>(),
         row::<ViewImage>(),
+        row::<SpawnAgent>(),
+        row::<SendInput>(),
+        row::<ResumeAgent>(),
+        row::<WaitAgent>(),
+        row::<CloseAgent>(),
         row::<UserShell>(),
     ]
 }
@@ -42,8 +48,10 @@ fn offers() -> Vec<Offer> {
         [ShellForm::Terminals, ShellForm::Words, ShellForm::Script, ShellForm::Local, ShellForm::Disabled];
     let patches = [None, Some(PatchForm::Freeform), Some(PatchForm::Function)];
     let searches = [WebSearchMode::Disabled, WebSearchMode::Live];
-    let features: [&[&str]; 2] =
-        [&[], &["request_permissions_tool", "exec_permission_approvals", "image_detail_original"]];
+    let features: [&[&str]; 2] = [
+        &[],
+        &["request_permissions_tool", "exec_permission_approvals", "image_detail_original", "multi_agent"],
+    ];
     let mut offers = Vec::new();
     for shell in shells {
         for patch in patches {
@@ -59,6 +67,7 @@ fn offers() -> Vec<Offer> {
                             images: is_on(0),
                             mode: if is_on(1) { ModeKind::Plan } else { ModeKind::Default },
                             is_child: is_on(2),
+                            may_spawn: !is_on(2),
                             has_deferred: is_on(3),
                             has_environment: is_on(4),
                             experimental: if is_on(5) { names(&["read_file", "list_dir"]) } else { vec![] },

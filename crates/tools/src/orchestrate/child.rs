@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use sandbox::{
-    CAPTURE_BYTES, Chunk, Exit, Finished, HeadTail, Io, Order, Output, OutputStream, Process, TIMEOUT_CODE,
+    CAPTURE_BYTES, Chunk, Clock, Exit, Finished, HeadTail, Io, Order, Output, OutputStream, Process,
+    TIMEOUT_CODE,
 };
 use tokio::time::Instant;
 
@@ -188,7 +189,7 @@ impl Outlet {
 /// Runs a command in another environment to its end, as `sandbox::run_with` does here. Dropping the future kills it.
 pub(crate) async fn run_there(
     errand: Errand,
-    timeout: Duration,
+    (timeout, clock): (Duration, &Clock),
     mut on_chunk: impl FnMut(&Chunk),
 ) -> Result<(Finished, Option<String>), Blocked> {
     let (process, mut outlet) = start_there(errand).await.map_err(Blocked::Failed)?;
@@ -196,7 +197,7 @@ pub(crate) async fn run_there(
     let mut stdout = HeadTail::new(CAPTURE_BYTES / 2);
     let mut stderr = stdout.clone();
     let watch_the_clock = async {
-        if tokio::time::timeout(timeout, process.wait()).await.is_ok() {
+        if clock.timeout(timeout, process.wait()).await.is_some() {
             return false;
         }
         process.kill();

@@ -193,11 +193,14 @@ impl Clearing {
 
     /// Proposes, and looks once more. The inner error says what is no longer as it was decided about.
     async fn settle(&mut self, plan: Plan) -> Result<Settled, Blocked> {
-        let Prepared { go, identity, proposal } = self.prepare(plan)?;
+        let Prepared { mut go, identity, proposal } = self.prepare(plan)?;
         if !self.propose(proposal).await? {
             return Ok(Settled::Replaced);
         }
         let change = self.identity()?.change_since(&identity);
+        if let (Go::Here(order), None) = (&mut go, &change) {
+            self.setting.profile.hasten(order, &self.setting.options, &self.setting.cwd);
+        }
         Ok(change.map_or_else(|| Settled::Go(Box::new(go)), Settled::Changed))
     }
 
@@ -218,7 +221,7 @@ impl Clearing {
                 (self.wish.argv, self.replaced) = (command, true);
                 Ok(false)
             }
-            Verdict::Declined | Verdict::Permissions(_) | Verdict::UserInput(_) => {
+            Verdict::Declined | Verdict::Patch { .. } | Verdict::Permissions(_) | Verdict::UserInput(_) => {
                 self.open = false;
                 Err(Blocked::Declined)
             }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use engine::{Truncation, truncate_middle};
 use protocol::{CommandExecutionSource, CommandExecutionStatus, ThreadItem};
 
+use super::Blocked;
+use super::overflow::WholeOutput;
 use super::setting::Setting;
 
 /// What an aborted or failed start gives as its exit code.
@@ -17,6 +19,8 @@ pub(crate) struct Ending {
     pub(crate) output: String,
     pub(crate) exit_code: i32,
     pub(crate) duration: Duration,
+    /// Where the rest can be read, if that is not all.
+    pub(crate) whole: Option<WholeOutput>,
 }
 
 /// As it begins.
@@ -42,7 +46,7 @@ pub(crate) fn begun(
 }
 
 /// How much of the output an item carries: its beginning and its end.
-const MOST_BYTES: usize = 384 << 10;
+pub(super) const SHOWN_BYTES: usize = 384 << 10;
 
 /// As it is in the end.
 pub(crate) fn ended(mut item: ThreadItem, ending: &Ending) -> ThreadItem {
@@ -52,7 +56,10 @@ pub(crate) fn ended(mut item: ThreadItem, ending: &Ending) -> ThreadItem {
             0 => CommandExecutionStatus::Completed,
             _ => CommandExecutionStatus::Failed,
         };
-        let output = truncate_middle(&ending.output, Truncation::Bytes(MOST_BYTES));
+        let mut output = truncate_middle(&ending.output, Truncation::Bytes(SHOWN_BYTES));
+        if let Some(whole) = &ending.whole {
+            output.push_str(&format!("\n[{}]\n", whole.line()));
+        }
         *aggregated_output = Some(output).filter(|output| !output.is_empty());
         *exit_code = Some(ending.exit_code);
         *duration_ms = Some(i64::try_from(ending.duration.as_millis()).unwrap_or(i64::MAX));
@@ -61,10 +68,20 @@ pub(crate) fn ended(mut item: ThreadItem, ending: &Ending) -> ThreadItem {
 }
 
 /// The end of one that never came to run.
-pub(crate) fn not_started(mut item: ThreadItem, problem: &str) -> ThreadItem {
+pub(crate) fn not_started(mut item: ThreadItem, blocked: &Blocked) -> ThreadItem {
+    let (problem, outcome) = match blocked {
+        Blocked::Forbidden(reason) => (reason.as_str(), CommandExecutionStatus::Declined),
+        Blocked::Failed(problem) => (problem.as_str(), CommandExecutionStatus::Failed),
+        Blocked::Declined => ("", CommandExecutionStatus::Declined),
+    };
     if let ThreadItem::CommandExecution { process_id, .. } = &mut item {
         *process_id = None;
     }
-    let ending = Ending { output: problem.to_owned(), exit_code: NO_EXIT, duration: Duration::ZERO };
-    ended(item, &ending)
+    let (exit_code, duration) = (NO_EXIT, Duration::ZERO);
+    let ending = Ending { output: problem.to_owned(), exit_code, duration, whole: None };
+    let mut item = ended(item, &ending);
+    if let ThreadItem::CommandExecution { status, .. } = &mut item {
+        *status = outcome;
+    }
+    item
 }

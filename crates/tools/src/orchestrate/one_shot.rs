@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use engine::{Truncation, truncate_middle};
 use protocol::ThreadItem;
-use sandbox::{Excerpt, Finished, HeadTail, RunOptions, SpawnError, run_with};
+use sandbox::{Chunk, Excerpt, Finished, HeadTail, RunOptions, SpawnError, run_with};
 
 use super::live::{Live, delta};
-use super::{Blocked, Clearing, Ending, Go, ended, not_started, run_there};
+use super::{Blocked, Clearing, Ending, Go, Overflow, Setting, WholeOutput, ended, not_started, run_there};
+use crate::item_started::item_started;
 
 /// A command that has ended.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Shot {
     pub(crate) timed_out: bool,
     /// Set when nobody knows how it ended, because the environment was lost.
     pub(crate) lost: Option<String>,
+    /// Where the model can read what it is not shown.
+    pub(crate) whole: Option<WholeOutput>,
     pub(crate) item: ThreadItem,
 }
 
@@ -38,11 +41,11 @@ pub(crate) async fn run_once(mut clearing: Clearing, timeout: Duration) -> OneSh
     loop {
         let go = match cleared {
             Ok(go) => go,
-            Err(blocked) => return give_up(&clearing, blocked),
+            Err(blocked) => return give_up(&clearing, blocked).await,
         };
         let confined = go.is_confined();
         match run(&clearing, &live, go, timeout).await {
-            Err(blocked) => return give_up(&clearing, blocked),
+            Err(blocked) => return give_up(&clearing, blocked).await,
             Ok(shot) if !shot.timed_out && clearing.may_retry(confined, shot.exit_code, &shot.output) => {
                 cleared = clearing.clear_unsandboxed().await;
             }
@@ -60,30 +63,39 @@ pub(crate) async fn run_for_user(mut clearing: Clearing, timeout: Duration) -> O
     };
     match ran {
         Ok(shot) => OneShot::Ran(Box::new(shot)),
-        Err(blocked) => give_up(&clearing, blocked),
+        Err(blocked) => give_up(&clearing, blocked).await,
     }
 }
 
-fn give_up(clearing: &Clearing, blocked: Blocked) -> OneShot {
-    let problem = match &blocked {
-        Blocked::Forbidden(text) | Blocked::Failed(text) => text.as_str(),
-        Blocked::Declined => "",
-    };
-    let item = clearing.is_open().then(|| Box::new(not_started(clearing.item().clone(), problem)));
+async fn give_up(clearing: &Clearing, blocked: Blocked) -> OneShot {
+    // What the policy refuses is decided before anybody is told, and clients should see that it was wanted.
+    let is_unheard = !clearing.is_open() && matches!(blocked, Blocked::Forbidden(_));
+    if is_unheard {
+        let Setting { thread_id, turn_id, sink, .. } = clearing.setting();
+        sink.tell(item_started(thread_id, turn_id, clearing.item().clone())).await;
+    }
+    let is_shown = is_unheard || clearing.is_open();
+    let item = is_shown.then(|| Box::new(not_started(clearing.item().clone(), &blocked)));
     OneShot::Blocked(blocked, item)
 }
 
 async fn run(clearing: &Clearing, live: &Live, go: Go, timeout: Duration) -> Result<Shot, Blocked> {
     let setting = clearing.setting();
     live.reopen();
-    let options = RunOptions { timeout: Some(timeout), ..RunOptions::default() };
+    let clock = setting.clock.clone();
+    let options = RunOptions { timeout: Some(timeout), clock: clock.clone(), ..RunOptions::default() };
+    let mut overflow = Overflow::new(setting.options.outputs.as_deref());
+    let keep = |chunk: &Chunk| {
+        overflow.push(&chunk.bytes);
+        live.push(chunk);
+    };
     let running = async {
         let finished = match go {
-            Go::Here(order) => match run_with(*order, options, |chunk| live.push(chunk)).await {
+            Go::Here(order) => match run_with(*order, options, keep).await {
                 Ok(finished) => Ok((finished, None)),
                 Err(error) => Err(Blocked::Failed(why(&error))),
             },
-            Go::There(errand) => run_there(*errand, timeout, |chunk| live.push(chunk)).await,
+            Go::There(errand) => run_there(*errand, (timeout, &clock), keep).await,
         };
         live.complete();
         finished
@@ -91,7 +103,15 @@ async fn run(clearing: &Clearing, live: &Live, go: Go, timeout: Duration) -> Res
     let telling = live.tell(|piece| setting.sink.tell(delta(setting, piece)));
     let (finished, ()) = tokio::join!(running, telling);
     let (finished, lost) = finished?;
-    Ok(shot(clearing.item().clone(), &finished, timeout, lost))
+    let whole = overflow.finish();
+    let (output, lost) = (output(&finished, timeout, lost.as_deref()), lost);
+    let Finished { exit, timed_out, duration, .. } = finished;
+    let ending = Ending { output, exit_code: exit.code, duration, whole };
+    let item = ended(clearing.item().clone(), &ending);
+    let Ending { output, exit_code, whole, .. } = ending;
+    // The model cannot look at this machine from another environment.
+    let whole = whole.filter(|_| setting.elsewhere.is_none());
+    Ok(Shot { exit_code, duration, output, timed_out, lost, whole, item })
 }
 
 /// With the cause, where the error itself does not name it.
@@ -102,19 +122,14 @@ pub(crate) fn why(error: &SpawnError) -> String {
     }
 }
 
-fn shot(item: ThreadItem, finished: &Finished, timeout: Duration, lost: Option<String>) -> Shot {
+/// What it wrote, then its errors, with a line in front where there is something to say.
+fn output(finished: &Finished, timeout: Duration, lost: Option<&str>) -> String {
     let written = text_of(&finished.stdout) + &text_of(&finished.stderr);
-    let output = match finished.timed_out {
-        true => format!("command timed out after {} milliseconds\n{written}", timeout.as_millis()),
-        false => match &lost {
-            Some(lost) => format!("{lost}\n{written}"),
-            None => written,
-        },
-    };
-    let (exit_code, duration) = (finished.exit.code, finished.duration);
-    let ending = Ending { output: output.clone(), exit_code, duration };
-    let timed_out = finished.timed_out;
-    Shot { exit_code, duration, output, timed_out, lost, item: ended(item, &ending) }
+    match (finished.timed_out, lost) {
+        (true, _) => format!("command timed out after {} milliseconds\n{written}", timeout.as_millis()),
+        (false, Some(lost)) => format!("{lost}\n{written}"),
+        (false, None) => written,
+    }
 }
 
 /// What was kept, with a note of what was not.

@@ -1,11 +1,10 @@
 //! The rules of a thread: read from files when first needed, and added to by approvals.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use policy::Rules;
+use policy::{Rules, Warning};
 use protocol::{ConfigWarningNotification, ServerNotification};
-use tokio::sync::Mutex;
 
 use crate::Sink;
 
@@ -15,41 +14,56 @@ pub(crate) struct RuleBook {
     /// Where rules go that a client adds.
     file: PathBuf,
     /// Unset until somebody asks.
-    rules: Mutex<Option<Arc<Rules>>>,
+    read: Mutex<Option<Read>>,
+}
+
+#[derive(Debug)]
+struct Read {
+    rules: Arc<Rules>,
+    /// What is wrong with the files, until somebody can be told.
+    warnings: Vec<Warning>,
 }
 
 impl RuleBook {
     pub(crate) fn new(folders: &[PathBuf], file: &Path) -> Self {
-        Self { folders: folders.to_owned(), file: file.to_owned(), rules: Mutex::new(None) }
+        Self { folders: folders.to_owned(), file: file.to_owned(), read: Mutex::new(None) }
     }
 
     /// What is wrong with the files is told whoever comes first.
-    pub(crate) async fn current(&self, sink: &Arc<dyn Sink>) -> Arc<Rules> {
-        let mut rules = self.rules.lock().await;
-        if let Some(rules) = &*rules {
-            return rules.clone();
+    pub(crate) async fn current(self: &Arc<Self>, sink: &Arc<dyn Sink>) -> Arc<Rules> {
+        if self.lock().is_none() {
+            let book = self.clone();
+            // The work can only fail by a panic, and then the same happens below.
+            let _ = tokio::task::spawn_blocking(move || book.rules()).await;
         }
-        let folders = self.folders.clone();
-        // The work can only fail by a panic, and then no rule allows anything.
-        let (found, warnings) =
-            tokio::task::spawn_blocking(move || Rules::load(&folders)).await.unwrap_or_default();
-        let found = Arc::new(found);
-        *rules = Some(found.clone());
-        drop(rules);
-        for warning in warnings {
+        let rules = self.rules();
+        let warnings = self.lock().as_mut().map(|read| std::mem::take(&mut read.warnings));
+        for warning in warnings.unwrap_or_default() {
             let path = Some(warning.file.display().to_string());
             tell(sink, warning.to_string(), path).await;
         }
-        found
+        rules
+    }
+
+    /// Reads the files, unless that was done before.
+    pub(crate) fn rules(&self) -> Arc<Rules> {
+        let mut read = self.lock();
+        let read = read.get_or_insert_with(|| {
+            let (rules, warnings) = Rules::load(&self.folders);
+            Read { rules: Arc::new(rules), warnings }
+        });
+        read.rules.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Read>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Commands that begin with these words are allowed from now on, and, if the file can be written, for good.
-    pub(crate) async fn allow(&self, prefix: Vec<String>, sink: &Arc<dyn Sink>) {
-        let known = self.current(sink).await;
-        {
-            let mut rules = self.rules.lock().await;
-            let rules = rules.get_or_insert(known);
-            Arc::make_mut(rules).add_prefix(&prefix, &self.file.display().to_string());
+    pub(crate) async fn allow(self: &Arc<Self>, prefix: Vec<String>, sink: &Arc<dyn Sink>) {
+        self.current(sink).await;
+        if let Some(read) = &mut *self.lock() {
+            Arc::make_mut(&mut read.rules).add_prefix(&prefix, &self.file.display().to_string());
         }
         let file = self.file.clone();
         let written = tokio::task::spawn_blocking(move || policy::append_allow_prefix(&file, &prefix)).await;

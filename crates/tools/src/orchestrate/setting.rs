@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use protocol::{AskForApproval, GrantedPermissionProfile, ItemId, SandboxPolicy, ThreadId, TurnId};
+use sandbox::Clock;
 
+use super::profile::Profile;
 use super::rule_book::RuleBook;
 use crate::bench::BenchOptions;
 use crate::remote::Elsewhere;
@@ -26,6 +28,8 @@ pub(crate) struct Setting {
     /// A client is asked about the command, whatever the policy says.
     pub(crate) ask_always: bool,
     pub(crate) rules: Arc<RuleBook>,
+    pub(crate) clock: Clock,
+    pub(crate) profile: Arc<Profile>,
 }
 
 impl Setting {
@@ -44,6 +48,8 @@ impl Setting {
             options: cx.bench().shared_options(),
             ask_always: cx.bench().options().asks_about(cx.name()),
             rules: cx.bench().rules(),
+            clock: cx.bench().clock().clone(),
+            profile: cx.bench().profile(),
         }
     }
 
@@ -100,6 +106,8 @@ mod tests {
                 options: bench.shared_options(),
                 ask_always: false,
                 rules: bench.rules(),
+                clock: bench.clock().clone(),
+                profile: bench.profile(),
             }
         }
     }

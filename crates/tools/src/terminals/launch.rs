@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::Reservation;
 use super::session::{Parts, Progress, Session};
 use crate::orchestrate::{
-    Blocked, Clearing, Ending, Go, Outlet, Setting, delta, ended, not_started, start, text_of,
+    Blocked, Clearing, Ending, Go, Outlet, Overflow, Setting, delta, ended, not_started, start, text_of,
 };
 
 /// A command that ends within this time may have been stopped by its sandbox right at the start. Clients are told of
@@ -71,7 +71,9 @@ impl Launch {
         reservation.fill(&session);
         // Whoever started it may be gone; it can still be reached by its id.
         let _ = answer.send(Ok(session.clone()));
-        let watch = Watch { session, setting, item, transcript: HeadTail::new(CAPTURE_BYTES) };
+        let overflow = Overflow::new(setting.options.outputs.as_deref());
+        let transcript = HeadTail::new(CAPTURE_BYTES);
+        let watch = Watch { session, setting, item, transcript, overflow };
         watch.run(output, chunks, has_ended).await;
     }
 
@@ -135,11 +137,7 @@ impl Launch {
         if !self.clearing.is_open() {
             return;
         }
-        let problem = match blocked {
-            Blocked::Forbidden(text) | Blocked::Failed(text) => text.as_str(),
-            Blocked::Declined => "",
-        };
-        let item = not_started(self.clearing.item().clone(), problem);
+        let item = not_started(self.clearing.item().clone(), blocked);
         self.clearing.setting().sink.end_item(item).await;
     }
 }
@@ -155,6 +153,7 @@ struct Watch {
     setting: Setting,
     item: ThreadItem,
     transcript: HeadTail,
+    overflow: Overflow,
 }
 
 impl Watch {
@@ -185,13 +184,15 @@ impl Watch {
             Some(lost) => format!("{written}\n{lost}\n"),
             None => written,
         };
-        let ending = Ending { output, exit_code: end.code, duration };
+        let ending = Ending { output, exit_code: end.code, duration, whole: self.overflow.finish() };
         setting.sink.end_item(ended(self.item, &ending)).await;
         session.advance(Progress::Told);
     }
 
     fn keep(&mut self, chunk: &Chunk) {
         self.transcript.push(&chunk.bytes);
+        self.overflow.push(&chunk.bytes);
+        self.session.set_whole(self.overflow.so_far());
         self.session.push(chunk);
     }
 }

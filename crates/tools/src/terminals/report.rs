@@ -41,6 +41,8 @@ impl Report<'_> {
         };
         let _ = remark.iter().try_for_each(|remark| writeln!(text, "{remark}"));
         let _ = writeln!(text, "Original token count: {}", collected.unread.tokens());
+        let whole = collected.whole.as_ref().filter(|_| !collected.unread.fits(*max_tokens));
+        let _ = whole.iter().try_for_each(|whole| writeln!(text, "{}", whole.line()));
         text + "Output:\n" + &collected.unread.text(*max_tokens)
     }
 }
@@ -54,7 +56,7 @@ mod tests {
     fn every_line_is_where_models_expect_it() {
         let mut unread = Unread::default();
         unread.push(b"hi\n");
-        let mut collected = Collected { unread, exit: Some(3), lost: None };
+        let mut collected = Collected { unread, exit: Some(3), lost: None, whole: None };
         let text = |collected: &Collected| {
             let wall_time = Duration::from_micros(1_234_567);
             Report {

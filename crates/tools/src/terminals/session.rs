@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use protocol::ItemId;
-use sandbox::{Chunk, InputError, Process};
+use sandbox::{Chunk, Clock, InputError, Process};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::unread::Unread;
-use crate::orchestrate::{End, Live};
+use crate::orchestrate::{End, Live, WholeOutput};
 use crate::remote;
 
 /// What a shell gives as the code of a command that was killed.
@@ -42,6 +42,8 @@ pub(crate) struct Session {
     /// It was told to end.
     stopped: AtomicBool,
     unread: Mutex<Unread>,
+    /// Where all of it can be read, once it is too long to be shown.
+    whole: Mutex<Option<WholeOutput>>,
     progress: watch::Sender<Progress>,
 }
 
@@ -53,6 +55,7 @@ pub(crate) struct Collected {
     pub(crate) exit: Option<i32>,
     /// Set when it ended because its environment was lost.
     pub(crate) lost: Option<String>,
+    pub(crate) whole: Option<WholeOutput>,
 }
 
 /// What a session is made of.
@@ -82,6 +85,7 @@ impl Session {
             end: OnceLock::new(),
             stopped: AtomicBool::new(false),
             unread: Mutex::default(),
+            whole: Mutex::default(),
             progress: watch::Sender::new(Progress::Running),
         })
     }
@@ -89,6 +93,13 @@ impl Session {
     pub(crate) fn push(&self, chunk: &Chunk) {
         self.unread.lock().unwrap_or_else(PoisonError::into_inner).push(&chunk.bytes);
         self.live.push(chunk);
+    }
+
+    /// The model cannot look at this machine from another environment.
+    pub(crate) fn set_whole(&self, whole: Option<WholeOutput>) {
+        if whole.is_some() && self.elsewhere.is_none() {
+            *self.whole.lock().unwrap_or_else(PoisonError::into_inner) = whole;
+        }
     }
 
     pub(crate) fn advance(&self, progress: Progress) {
@@ -100,14 +111,15 @@ impl Session {
     }
 
     /// Waits for the end, but not for longer than this.
-    pub(crate) async fn collect(&self, wait: Duration) -> Collected {
+    pub(crate) async fn collect(&self, clock: &Clock, wait: Duration) -> Collected {
         // In time or not: what there is by then counts.
-        let _ = tokio::time::timeout(wait, self.told()).await;
+        let _ = clock.timeout(wait, self.told()).await;
         let has_ended = self.progress() >= Progress::Ended;
         let unread = std::mem::take(&mut *self.unread.lock().unwrap_or_else(PoisonError::into_inner));
         let end = self.end.get().filter(|_| has_ended);
         let lost = end.and_then(|end| end.lost.clone());
-        Collected { unread, exit: end.map(|end| end.code), lost }
+        let whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Collected { unread, exit: end.map(|end| end.code), lost, whole }
     }
 
     pub(crate) async fn told(&self) {

@@ -35,6 +35,11 @@ impl Unread {
         approximate_tokens(self.total())
     }
 
+    /// Whether so many tokens are all of it.
+    pub(crate) fn fits(&self, tokens: usize) -> bool {
+        self.total() <= tokens.saturating_mul(4)
+    }
+
     /// At most so many tokens of it, with the number of lines in front where that is not all.
     pub(crate) fn text(&self, tokens: usize) -> String {
         let budget = tokens.saturating_mul(4);

@@ -9,6 +9,7 @@ mod elsewhere_lost;
 mod elsewhere_patches;
 mod elsewhere_read;
 mod one_shots;
+mod profiles;
 mod races;
 mod sessions;
 mod stage;

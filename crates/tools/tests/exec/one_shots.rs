@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use engine::ToolPayload;
-use protocol::AskForApproval;
+use protocol::{AskForApproval, ServerNotification};
 use serde_json::{Value, json};
 
 use crate::stage::{Answer, Heard, PATIENCE, Stage, text, unique_seconds, until_gone, until_there};
@@ -93,6 +93,107 @@ async fn what_cannot_run_says_why() {
         let (text, success) = stage.call("shell", arguments).await;
         assert!(!success && text.starts_with(expected), "{text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn time_stands_still_while_a_client_asks_in_a_way_of_its_own() {
+    let stage = Stage::new();
+    let marker = stage.path("go");
+    let script = format!("until [ -e {} ]; do sleep 0.01; done; echo done", marker.display());
+    stage.bench.clock().hold();
+    let shot = stage.start("shell_command", &json!({"command": script, "timeout_ms": 1}));
+    let look = stage.start("exec_command", &json!({"cmd": script, "yield_time_ms": 250}));
+    let release = async {
+        // Far longer than either may wait.
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        std::fs::write(&marker, "").expect("written");
+    };
+    let (shot, look, ()) = tokio::join!(shot, look, release);
+    assert!(shot.success && text(&shot).ends_with("Output:\ndone\n"), "{}", text(&shot));
+    assert!(text(&look).contains("exited with code 0"), "{}", text(&look));
+    assert_eq!(stage.bench.clock().release(), Some(0));
+    let late = stage.call("shell_command", json!({"command": "sleep 5", "timeout_ms": 1})).await;
+    assert!(late.0.starts_with("Exit code: 124\n"), "{}", late.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_for_an_answer_does_not_count_as_running() {
+    let stage =
+        Stage::asking(AskForApproval::Untrusted, json!({"type": "dangerFullAccess"}), |_| Answer::Accept);
+    stage.meddle(|| std::thread::sleep(Duration::from_millis(1_100)));
+    let (text, success) =
+        stage.call("shell_command", json!({"command": "echo hi; :", "timeout_ms": 1_000})).await;
+    assert!(success && stage.questions().len() == 1, "{text}");
+}
+
+/// The path in a line that says where the rest is.
+fn whole_output(text: &str) -> &str {
+    let line = text.lines().find_map(|line| line.trim_start_matches('[').strip_prefix("Full output: "));
+    line.and_then(|line| line.split(" (").next()).unwrap_or_else(|| panic!("a path: {text:.200}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_output_can_be_read_whole() {
+    let lines: String = (1..=70_000).map(|number| format!("{number}\n")).collect();
+    for (tool, arguments) in [
+        ("shell_command", json!({"command": "seq 70000"})),
+        ("shell", json!({"command": ["seq", "70000"]})),
+        ("exec_command", json!({"cmd": "seq 70000", "tty": false})),
+        ("user_shell", Value::Null),
+    ] {
+        let stage = Stage::new();
+        let payload = match &arguments {
+            Value::Null => ToolPayload::Custom { input: "seq 70000".to_owned() },
+            arguments => ToolPayload::Function { arguments: arguments.to_string() },
+        };
+        let outcome = stage.call_as("call_1", tool, payload).await;
+        let said = text(&outcome).replace("\\n", "\n");
+        let path = whole_output(&said);
+        assert!(path.starts_with(&*stage.path("home/outputs/thread").to_string_lossy()), "{path}");
+        assert_eq!(std::fs::read_to_string(path).expect("readable"), lines, "{tool}");
+        let item = match outcome.item {
+            Some(item) => serde_json::to_value(item).expect("plain data"),
+            None => stage.ended().pop().expect("an item"),
+        };
+        let shown = item["aggregatedOutput"].as_str().expect("output");
+        assert!(shown.len() < 400_000 && shown.starts_with("1\n2\n"), "{tool}");
+        assert!(
+            shown.trim_end().ends_with(&format!("\n70000\n\n[Full output: {path} (408894 bytes)]")),
+            "{tool}"
+        );
+    }
+    let stage = Stage::new();
+    assert!(!stage.call("shell_command", json!({"command": "seq 60000"})).await.0.contains("Full output"));
+    assert!(!stage.path("home/outputs").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_policy_refuses_is_an_item_that_was_declined() {
+    let stage = Stage::asking(AskForApproval::Never, json!({"type": "readOnly"}), |_| Answer::Accept);
+    stage.rules(
+        "prefix_rule(pattern=['touch'], decision='forbidden', justification='files are made by patches')",
+    );
+    let refused = [
+        ("shell", json!({"command": ["rm", "-rf", "x"]}), "rm -rf x", "forbidden by policy"),
+        ("shell", json!({"command": ["touch", "x"]}), "touch x", "files are made by patches"),
+        ("shell_command", json!({"command": "touch x"}), "/bin/sh -c 'touch x'", "files are made by patches"),
+    ];
+    for (number, (tool, arguments, command, why)) in refused.into_iter().enumerate() {
+        let outcome = stage.start(tool, &arguments).await;
+        let said = text(&outcome);
+        assert!(!outcome.success && said.contains(why), "{said}");
+        let item = serde_json::to_value(outcome.item).expect("plain data");
+        assert_eq!((&item["status"], &item["exitCode"]), (&json!("declined"), &json!(-1)), "{item}");
+        assert_eq!((&item["command"], &item["aggregatedOutput"]), (&json!(command), &json!(said)));
+        let told = stage.told();
+        let ServerNotification::ItemStarted(started) = &told[number] else { panic!("{told:?}") };
+        let started = serde_json::to_value(&started.item).expect("plain data");
+        assert_eq!((&started["id"], &started["status"]), (&item["id"], &json!("inProgress")));
+    }
+    // No one was asked, and nothing ran. A terminal that never was is not shown.
+    assert!(stage.proposals().is_empty());
+    assert!(stage.exec("rm -rf x").await.contains("Rejected"));
+    assert_eq!((stage.told().len(), stage.ended().len()), (3, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

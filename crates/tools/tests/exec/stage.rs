@@ -117,6 +117,12 @@ impl Stage {
         .into();
     }
 
+    /// Writes the user's rules.
+    pub(crate) fn rules(&self, text: &str) {
+        std::fs::create_dir_all(self.path("home/rules")).expect("made");
+        std::fs::write(self.path("home/rules/default.rules"), text).expect("written");
+    }
+
     /// Writes a program that can be run.
     pub(crate) fn program(&self, name: &str, script: &str) -> String {
         let path = self.path(name);
@@ -303,6 +309,7 @@ fn options(folder: &Path) -> BenchOptions {
         env,
         rule_folders: vec![folder.join("home")],
         rules_file: folder.join("home/rules/default.rules"),
+        outputs: Some(folder.join("home/outputs/thread")),
         hidden: Vec::new(),
         landlock_only: false,
         features: Default::default(),
