@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tools::Bench;
 
+use crate::carry_out::PastTurns;
 use crate::error::RuntimeError;
 use crate::handle::{Answer, Command, Snapshot, ThreadHandle, TurnOptions};
 use crate::ids::IdMaker;
@@ -22,6 +23,7 @@ use crate::record::Recorder;
 use crate::services::{Services, ThreadPlan};
 use crate::settings::ThreadSettings;
 use crate::tasks::Tasks;
+use crate::workbench::complete;
 
 /// How many commands may wait.
 const WAITING_COMMANDS: usize = 64;
@@ -40,6 +42,8 @@ pub(crate) struct Actor {
     recovered: Vec<RolloutRecord>,
     /// What stays the same when the thread is read back from its record.
     pub(crate) template: Box<ThreadSeed>,
+    /// The last turn was put away and nobody has taken it up.
+    pub(crate) is_put_away: bool,
     /// Who waits for the turn to be put away, and until when at most.
     pub(crate) suspending: Option<(Instant, Mutex<Answer<Vec<PendingOperation>>>)>,
     /// What the thread began with, until there is a journal to read it from.
@@ -87,6 +91,7 @@ impl Actor {
             tasks,
             seed,
             template,
+            is_put_away: false,
             suspending: None,
             is_behind: false,
             untold: HashSet::new(),
@@ -125,9 +130,9 @@ impl Actor {
                 () = until(self.suspending.as_ref().map(|(at, _)| *at)) => self.suspend_now().await,
             }
         };
-        // What waits for a client can be taken up again; any other turn that is cut off says so in the record.
-        let cut_off = if self.thread.is_pending() { Input::Suspend } else { Input::Interrupt };
-        self.feed(cut_off).await;
+        // What waits for a client or needs its host can be taken up again; any other turn says that it was cut off.
+        let can_wait = self.thread.is_pending() || self.can_wait_for_host();
+        self.feed(if can_wait { Input::Suspend } else { Input::CutOff }).await;
         self.bench.clear_terminals().await;
         self.finish_items().await;
         self.tasks.stop().await;
@@ -148,6 +153,7 @@ impl Actor {
                 }
                 Some(_) => drop(self.steer(text, answer).await),
             },
+            Command::Rejoin(entries, answer) => self.rejoin(entries, answer),
             Command::TakeUp { resolved, texts, answer } => self.take_up(&resolved, texts, answer).await,
             Command::Suspend { expected, when_pending, limit, answer } => {
                 self.suspend(&expected, when_pending, limit, answer).await;
@@ -168,6 +174,8 @@ impl Actor {
                 self.bench.clear_terminals().await;
                 answer.give(Ok(()));
             }
+            Command::ChildEnded(end, answer) => drop(self.submit(Input::ChildEnded(end), (), answer).await),
+            Command::Remembered(answer) => answer.give(Ok(self.thread.remembered())),
             Command::Close(_) => {}
         }
     }
@@ -212,6 +220,9 @@ impl Actor {
     }
 
     async fn start(&mut self, options: TurnOptions, answer: Answer<TurnId>) {
+        if let Err(error) = self.make_way().await {
+            return answer.give(Err(error));
+        }
         let TurnOptions { turn_id, text, output_schema, change, service_tier } = options;
         let before = self.settings.clone();
         self.settings.apply(change);
@@ -234,6 +245,9 @@ impl Actor {
     }
 
     async fn compact(&mut self, turn_id: TurnId, answer: Answer<()>) {
+        if let Err(error) = self.make_way().await {
+            return answer.give(Err(error));
+        }
         let answer = if self.thread.active_turn().is_some() {
             // The caller hears that it is accepted before the end of the turn that makes way.
             self.submit(Input::Interrupt, (), answer).await;
@@ -248,7 +262,7 @@ impl Actor {
 
     pub(crate) fn capture(&self) -> Arc<Step> {
         let mut step = self.services.steps.capture(&self.settings);
-        step.reveal(&self.bench.discovered());
+        complete(&mut step, &self.bench);
         if let Some(tier) = &self.turn_service_tier {
             step.service_tier = Some(tier.clone());
         }
@@ -268,11 +282,11 @@ impl Actor {
     async fn look(&mut self, with_turns: bool) -> Result<Snapshot, RuntimeError> {
         let row = self.recorder.row();
         let is_readable = row.is_some() || self.recorder.next_ordinal().is_some();
-        let (turns, unheard) =
-            if with_turns && is_readable { self.read_turns().await? } else { (Vec::new(), Vec::new()) };
+        let PastTurns { turns, unheard, unfinished, pending } =
+            if with_turns && is_readable { self.read_turns().await? } else { PastTurns::default() };
         let (settings, status) = (self.settings.clone(), self.thread.status());
         let next_ordinal = self.recorder.next_ordinal();
-        Ok(Snapshot { settings, status, row, turns, next_ordinal, unheard })
+        Ok(Snapshot { settings, status, row, turns, next_ordinal, unheard, unfinished, pending })
     }
 
     /// Feeds a command and answers it: when it is durable, or with why not. Says whether it was accepted.

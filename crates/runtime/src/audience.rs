@@ -24,4 +24,10 @@ pub trait Audience: fmt::Debug + Send + Sync {
     /// Asks what a tool wants to know. `Err` says why there is no answer, which is never a yes. Dropping the future
     /// withdraws the question.
     fn ask(&self, question: Question) -> BoxFuture<'static, Result<Reply, String>>;
+
+    /// A thread that no client asked for is there, and everybody may listen.
+    fn appeared(&self, _thread: &ThreadId) {}
+
+    /// Such a thread was put away.
+    fn left(&self, _thread: &ThreadId) {}
 }

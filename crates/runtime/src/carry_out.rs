@@ -5,15 +5,28 @@ use std::time::Duration;
 
 use engine::{Effect, Input, Stamp, ThreadSeed};
 use journal::{History, JournalError};
-use protocol::{ItemId, RolloutRecord, ServerNotification, Turn, TurnStatus, UserInput};
+use protocol::{
+    ItemId, PendingOperation, PendingOperationState, RolloutRecord, ServerNotification, Turn, TurnId,
+    TurnStatus, UserInput,
+};
 
 use crate::actor::Actor;
 use crate::open_host::unheard;
 use crate::record::Recorder;
+use crate::take_up::pending;
 use crate::tools::ToolJob;
 
-/// Something the user said, by the item it is shown as.
-type Unheard = (ItemId, Vec<UserInput>);
+/// What the record says of the thread's turns.
+#[derive(Debug, Default)]
+pub(crate) struct PastTurns {
+    pub(crate) turns: Vec<Turn>,
+    /// What the user said and the model never saw, by the item it is shown as.
+    pub(crate) unheard: Vec<(ItemId, Vec<UserInput>)>,
+    /// Cut off or put away, and not taken up.
+    pub(crate) unfinished: Option<TurnId>,
+    /// What waits for somebody.
+    pub(crate) pending: Vec<PendingOperation>,
+}
 
 /// Called once what the caller asked for is durable, before anybody else hears of it.
 pub(crate) type Acknowledge = Box<dyn FnOnce() + Send>;
@@ -21,7 +34,7 @@ pub(crate) type Acknowledge = Box<dyn FnOnce() + Send>;
 impl Actor {
     /// One input and all that follows from it.
     pub(crate) async fn feed(&mut self, input: Input) {
-        let stamp = self.services.clock.stamp();
+        let (stamp, input) = (self.services.clock.stamp(), self.rechecked(input));
         // Only commands can be refused, and they are handled before they get here.
         let effects = self.thread.on(stamp, input).unwrap_or_default();
         let _ = self.carry_out(stamp, effects, None, None).await;
@@ -40,7 +53,10 @@ impl Actor {
         if let Err(error) = &result {
             tracing::error!(%error, thread = %self.thread.id(), "a record could not be written");
             match before {
-                Some(before) if acknowledge.is_some() => self.thread = before,
+                Some(before) if acknowledge.is_some() => {
+                    self.recorder.take_back();
+                    self.thread = before;
+                }
                 _ => self.end_turn(error).await,
             }
         }
@@ -52,6 +68,10 @@ impl Actor {
     async fn end_turn(&mut self, error: &JournalError) {
         self.is_behind = true;
         let stamp = self.services.clock.stamp();
+        let can_wait = self.thread.active_turn().is_none() || self.thread.can_be_put_away();
+        if can_wait && self.recorder.cut_off().is_some() {
+            return self.part(stamp).await;
+        }
         let input = Input::StorageFailed { message: error.to_string() };
         let mut effects = self.thread.on(stamp, input).unwrap_or_default();
         // The engine ends what it began; what clients never saw begin they do not see end.
@@ -60,7 +80,7 @@ impl Actor {
         let _ = self.in_order(stamp, effects, &mut None, Failure::IsKnown).await;
     }
 
-    async fn in_order(
+    pub(crate) async fn in_order(
         &mut self,
         stamp: Stamp,
         effects: Vec<Effect>,
@@ -130,6 +150,10 @@ impl Actor {
     async fn perform(&mut self, stamp: Stamp, effect: Effect) -> Vec<Effect> {
         match effect {
             Effect::Emit(notification) => {
+                if matches!(*notification, ServerNotification::TurnSuspended(_)) {
+                    self.is_put_away = true;
+                    self.tasks.stop_timer();
+                }
                 self.services.audience.tell(self.thread.id(), *notification).await;
             }
             Effect::ReadBack { turn_id, step } => match self.read_back().await {
@@ -191,9 +215,14 @@ impl Actor {
     }
 
     /// What clients see of the thread so far. Only the turn that runs has not ended.
-    pub(crate) async fn read_turns(&mut self) -> Result<(Vec<Turn>, Vec<Unheard>), JournalError> {
+    pub(crate) async fn read_turns(&mut self) -> Result<PastTurns, JournalError> {
         let history = self.read_record().await?;
-        let unheard = if self.thread.active_turn().is_none() { unheard(&history) } else { Vec::new() };
+        let is_running = self.thread.active_turn().is_some();
+        let unheard = if is_running { Vec::new() } else { unheard(&history) };
+        let mut pending = pending(&history);
+        // What runs is known to run.
+        pending.retain(|operation| !is_running || operation.state == PendingOperationState::Proposed);
+        let unfinished = history.unfinished_turn.filter(|_| !is_running);
         let mut turns = history.turns;
         if let (Some(active), Some(last)) = (self.thread.active_turn(), turns.last_mut())
             && last.id == *active
@@ -202,7 +231,7 @@ impl Actor {
             last.completed_at = None;
             last.duration_ms = None;
         }
-        Ok((turns, unheard))
+        Ok(PastTurns { turns, unheard, unfinished, pending })
     }
 
     pub(crate) async fn read_record(&self) -> Result<History, JournalError> {
@@ -229,7 +258,7 @@ fn started_item(effect: &Effect) -> Option<ItemId> {
     }
 }
 
-fn completed_item(effect: &Effect) -> Option<&ItemId> {
+pub(crate) fn completed_item(effect: &Effect) -> Option<&ItemId> {
     match effect {
         Effect::Emit(told) => match &**told {
             ServerNotification::ItemCompleted(completed) => Some(completed.item.id()),
@@ -241,7 +270,7 @@ fn completed_item(effect: &Effect) -> Option<&ItemId> {
 
 /// What a failed write means.
 #[derive(Debug, Clone, Copy)]
-enum Failure {
+pub(crate) enum Failure {
     /// Nothing after it happens.
     Stops,
     /// It failed before; the end of the turn is told all the same.

@@ -9,7 +9,7 @@ use engine::{FragmentText, Step, describe};
 use journal::{History, JournalError};
 use protocol::{ResponseItem, ThreadId, ThreadResumeParams, ThreadStartParams};
 use serde_json::Value;
-use tools::{Bench, Registry};
+use tools::{Bench, BenchOptions, Registry};
 
 use crate::bridge::Bridge;
 use crate::delegation::Terms;
@@ -24,7 +24,7 @@ use crate::recover::recover;
 use crate::runtime::Runtime;
 use crate::settings::{StepMaker, ThreadSettings};
 use crate::tool_set::asked_tool_set;
-use crate::workbench::bench_options;
+use crate::workbench::{bench_options, complete};
 
 /// Whose next request is described.
 #[derive(Debug, Clone)]
@@ -79,10 +79,11 @@ impl Runtime {
             PromptOf::Stored(params) => self.material_of_resume(params)?,
         };
         let Material { thread_id, settings, config, history } = material;
-        let bench = Bench::new(bench_options(&config, ""));
+        let ask_always = settings.host.manual_tool_execution;
+        let bench = Bench::new(BenchOptions { ask_always, ..bench_options(&config, "") });
         rediscover(&bench, &settings, &history.model);
         let mut step = self.inner.surroundings.capture(&settings);
-        step.reveal(&bench.discovered());
+        complete(&mut step, &bench);
         Ok(PromptDescription {
             thread_id,
             model: step.model.slug.clone(),

@@ -116,6 +116,8 @@ pub enum RuntimeError {
     NoExpectedTurn,
     #[error("expected active turn id `{expected}` but found `{found}`")]
     OtherTurn { expected: TurnId, found: TurnId },
+    #[error("out-of-band elicitation count is already zero")]
+    NoElicitation,
     #[error("no active turn to interrupt")]
     NothingToInterrupt,
     /// The thread's actor is gone: unloaded, or broken by a panic.

@@ -4,10 +4,10 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
-use engine::UserText;
+use engine::{ChildEnd, UserText};
 use protocol::{
-    ItemId, PendingOperation, ResolvedOperation, ThreadId, ThreadMetadataChange, ThreadStatus, Turn, TurnId,
-    UserInput,
+    ItemId, PendingOperation, ResolvedOperation, ResponseItem, ThreadId, ThreadMetadataChange, ThreadStatus,
+    Turn, TurnId, UserInput,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -80,6 +80,10 @@ pub struct Snapshot {
     pub next_ordinal: Option<u64>,
     /// What the user said in a turn that was cut off, and the model never saw. Read with the turns.
     pub(crate) unheard: Vec<(ItemId, Vec<UserInput>)>,
+    /// The turn that was cut off or put away and waits to be taken up. Read with the turns.
+    pub(crate) unfinished: Option<TurnId>,
+    /// What waits for somebody. Read with the turns.
+    pub(crate) pending: Vec<PendingOperation>,
     /// Empty unless asked for. The turn that runs is the last, without the item that is still growing.
     pub turns: Vec<Turn>,
 }
@@ -88,18 +92,52 @@ pub struct Snapshot {
 #[derive(Debug)]
 pub(crate) enum Command {
     Start(Box<TurnOptions>, Answer<TurnId>),
-    Steer { expected: TurnId, text: UserText, answer: Answer<TurnId> },
-    TakeUp { resolved: Vec<ResolvedOperation>, texts: Vec<(ItemId, UserText)>, answer: Answer<()> },
-    Suspend { expected: TurnId, when_pending: bool, limit: Duration, answer: Answer<Vec<PendingOperation>> },
-    Interrupt { expected: Option<TurnId>, answer: Answer<()> },
+    Steer {
+        expected: TurnId,
+        text: UserText,
+        answer: Answer<TurnId>,
+    },
+    /// A host sits down again, with what it has of the record.
+    Rejoin(Option<Vec<journal::Entry>>, Answer<()>),
+    TakeUp {
+        resolved: Vec<ResolvedOperation>,
+        texts: Vec<(ItemId, UserText)>,
+        answer: Answer<()>,
+    },
+    Suspend {
+        expected: TurnId,
+        when_pending: bool,
+        limit: Duration,
+        answer: Answer<Vec<PendingOperation>>,
+    },
+    Interrupt {
+        expected: Option<TurnId>,
+        answer: Answer<()>,
+    },
     Compact(TurnId, Answer<()>),
-    Rollback { num_turns: u32, turn_id: TurnId, answer: Answer<()> },
-    Shell { turn_id: TurnId, command: String, answer: Answer<()> },
+    Rollback {
+        num_turns: u32,
+        turn_id: TurnId,
+        answer: Answer<()>,
+    },
+    Shell {
+        turn_id: TurnId,
+        command: String,
+        answer: Answer<()>,
+    },
     ClearTerminals(Answer<()>),
     Note(Box<ThreadMetadataChange>, Answer<journal::ThreadRow>),
-    Look { with_turns: bool, then: Then<Snapshot> },
+    Look {
+        with_turns: bool,
+        then: Then<Snapshot>,
+    },
+    ChildEnded(Box<ChildEnd>, Answer<()>),
+    Remembered(Answer<Remembered>),
     Close(Answer<()>),
 }
+
+/// What the model knows, and the context it was last told.
+pub(crate) type Remembered = (Vec<ResponseItem>, Option<Value>);
 
 /// Sends to a thread; clones send to the same one.
 #[derive(Debug, Clone)]
@@ -155,6 +193,11 @@ impl ThreadHandle {
 
     pub async fn interrupt_then(&self, expected: Option<TurnId>, answer: Answer<()>) {
         self.send(answer, |answer| Command::Interrupt { expected, answer }).await;
+    }
+
+    /// Goes on from what the host that sits down again has of the record.
+    pub(crate) async fn rejoin(&self, entries: Option<Vec<journal::Entry>>) -> Result<(), RuntimeError> {
+        self.wait(|answer| self.send(answer, |answer| Command::Rejoin(entries, answer))).await
     }
 
     /// Takes up the turn that was cut off or put away, if there is one. What was decided meanwhile is recorded first.
@@ -224,6 +267,15 @@ impl ThreadHandle {
             Ok(place) => place.send(Command::Look { with_turns, then }),
             Err(_) => then.give(Err(RuntimeError::Gone(self.id.clone()))).await,
         }
+    }
+
+    /// A child came to an end. Accepted means that it is in the record.
+    pub(crate) async fn child_ended(&self, end: ChildEnd) -> Result<(), RuntimeError> {
+        self.wait(|answer| self.send(answer, |answer| Command::ChildEnded(Box::new(end), answer))).await
+    }
+
+    pub(crate) async fn remembered(&self) -> Result<Remembered, RuntimeError> {
+        self.wait(|answer| self.send(answer, Command::Remembered)).await
     }
 
     /// Stops the running turn and lets go of the journal.

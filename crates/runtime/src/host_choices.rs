@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use engine::{Step, ToolKind};
 use journal::History;
 use protocol::{ModelCapabilities, RolloutRecord, ThreadStartParams, ToolSet};
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,17 @@ impl HostChoices {
                 seat: None,
             }
         })
+    }
+
+    /// With no other built-in tools than those a step offers.
+    pub(crate) fn only(&self, step: &Step) -> Self {
+        let mut choices = self.clone();
+        if choices.tool_set.is_none() && choices.builtin_tools.is_none() {
+            let offered =
+                step.tools.iter().filter(|tool| tool.kind != ToolKind::Dynamic && tool.json.is_some());
+            choices.builtin_tools = Some(offered.map(|tool| tool.name.clone()).collect());
+        }
+        choices
     }
 
     /// Gives the host its seat.

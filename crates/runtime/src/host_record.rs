@@ -1,22 +1,26 @@
 //! A record that the host keeps: handed over in order, waited for where something depends on it, and held here until
 //! the host has it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
 use journal::{Entry, History, HistoryBuilder, JournalError, Record};
 use protocol::{
-    OperationRecord, RolloutAppendParams, RolloutAppendResponse, RolloutBarrier, RolloutItem, RolloutRecord,
-    SessionMeta, ThreadId, ThreadItem,
+    OperationId, OperationRecord, RolloutAppendParams, RolloutAppendResponse, RolloutBarrier, RolloutItem,
+    RolloutRecord, SessionMeta, ThreadId, ThreadItem,
 };
 
 use tokio::task::JoinHandle;
 
-use crate::delegation::{HostError, Seat};
+use crate::delegation::{HostError, HostId, Seat};
+use crate::weight::json_bytes;
 
 /// So many appends may be under way before the next one waits.
 const MOST_UNDER_WAY: usize = 64;
+
+/// So many bytes of records may be, beside what the newest append brings.
+const MOST_BYTES_UNDER_WAY: usize = 4 * 1024 * 1024;
 
 type Handover = JoinHandle<Result<RolloutAppendResponse, HostError>>;
 
@@ -31,10 +35,16 @@ pub struct HostRecord {
     first: u64,
     /// The host has those before this one.
     committed: u64,
-    /// Given to the host and not yet acknowledged: the ordinal after each, oldest first.
-    under_way: VecDeque<(u64, Handover)>,
+    /// Given to a host and not yet acknowledged, oldest first.
+    under_way: VecDeque<UnderWay>,
     /// Something was refused or lost, so what follows `committed` is given again.
     is_broken: bool,
+    /// The host's connection ended before it had acknowledged everything.
+    is_cut_off: bool,
+    /// Written last, from here on.
+    last: u64,
+    /// Never acknowledged, and what was to follow did not happen: only the host can say whether they are in the record.
+    in_doubt: BTreeSet<u64>,
     /// Another runtime has the thread now.
     is_fenced: bool,
 }
@@ -89,6 +99,9 @@ impl HostRecord {
             committed,
             under_way,
             is_broken: false,
+            is_cut_off: false,
+            last: committed,
+            in_doubt: BTreeSet::new(),
             is_fenced: false,
         }
     }
@@ -113,15 +126,81 @@ impl HostRecord {
         if let Some(meta) = self.meta.take() {
             self.push(at_ms, RolloutRecord::SessionMeta { meta });
         }
+        self.last = self.next();
+        let written = self.hand_over(at_ms, records).await;
+        if written.is_err() {
+            // Facts stay facts; what only announces what comes next does not.
+            let announced = self.since(self.last).filter(|entry| announces(entry)).map(|entry| entry.seq);
+            let announced: Vec<u64> = announced.collect();
+            self.in_doubt.extend(announced);
+        }
+        written
+    }
+
+    /// What was written last is undone: the caller was told that it was not accepted.
+    pub(crate) fn take_back(&mut self) {
+        let undone: Vec<u64> = self.since(self.last).map(|entry| entry.seq).collect();
+        self.in_doubt.extend(undone);
+    }
+
+    fn since(&self, from: u64) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |entry| entry.seq >= from)
+    }
+
+    /// Whether the host's connection ended before it had acknowledged everything.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.is_cut_off
+    }
+
+    /// Whether an operation had begun for all that is known here, and not only been about to.
+    pub(crate) fn has_begun(&self, id: &OperationId) -> bool {
+        let began = |entry: &Entry| match &entry.record {
+            Record::Known(RolloutRecord::Operation {
+                operation: OperationRecord::Started { operation_id, .. },
+            }) => operation_id == id && !self.in_doubt.contains(&entry.seq),
+            _ => false,
+        };
+        self.entries.iter().any(began)
+    }
+
+    /// Goes on from what the host says the record is. Where that is what was handed over so far, what happened since is
+    /// kept and handed over with the next record; where it is anything else, the host is right.
+    pub(crate) fn reconcile(&mut self, theirs: Vec<Entry>) {
+        let is_same = |(one, other): (&Entry, &Entry)| one.seq == other.seq && one.record == other.record;
+        let is_ours = theirs.len() <= self.entries.len() && theirs.iter().zip(&self.entries).all(is_same);
+        let in_doubt = std::mem::take(&mut self.in_doubt);
+        self.under_way.clear();
+        (self.is_broken, self.is_cut_off) = (false, false);
+        if is_ours {
+            let rest = self.entries.split_off(theirs.len());
+            self.committed = self.next();
+            for entry in rest.into_iter().filter(|entry| !in_doubt.contains(&entry.seq)) {
+                let seq = self.next();
+                self.entries.push(Entry { seq, ..entry });
+            }
+            self.is_broken = self.committed < self.next();
+        } else {
+            self.first = theirs.first().map_or(0, |entry| entry.seq);
+            self.entries = theirs;
+            self.committed = self.next();
+        }
+    }
+
+    async fn hand_over(&mut self, at_ms: i64, records: &[RolloutRecord]) -> Result<(), JournalError> {
         records.iter().for_each(|record| self.push(at_ms, record.clone()));
         let barrier = records.iter().rev().find_map(barrier_of);
         if self.is_broken {
             return self.give_again(barrier).await;
         }
-        let from = self.under_way.back().map_or(self.committed, |(after, _)| *after);
+        let from = self.under_way.back().map_or(self.committed, |append| append.after);
         self.give(from, barrier.clone());
-        while (barrier.is_some() && !self.under_way.is_empty()) || self.under_way.len() > MOST_UNDER_WAY {
-            self.acknowledged().await?;
+        while (barrier.is_some() && !self.under_way.is_empty()) || self.is_too_far_ahead() {
+            match self.acknowledged().await {
+                Ok(()) => {}
+                // Another host has sat down since; it is asked instead.
+                Err(Unacknowledged::LeftBehind) => return self.give_again(barrier).await,
+                Err(Unacknowledged::Refused(error)) => return Err(error),
+            }
         }
         Ok(())
     }
@@ -142,22 +221,40 @@ impl HostRecord {
             items,
             barrier,
         };
-        let handover = tokio::spawn(self.seat.host().append(params));
-        self.under_way.push_back((self.next(), handover));
+        let host = self.seat.host();
+        let bytes = json_bytes(&params.items);
+        let handover = tokio::spawn(host.append(params));
+        self.under_way.push_back(UnderWay { after: self.next(), host: host.id(), bytes, handover });
+    }
+
+    fn is_too_far_ahead(&self) -> bool {
+        let bytes: usize = self.under_way.iter().map(|append| append.bytes).sum();
+        let newest = self.under_way.back().map_or(0, |append| append.bytes);
+        self.under_way.len() > MOST_UNDER_WAY || bytes - newest > MOST_BYTES_UNDER_WAY
     }
 
     /// Waits for the oldest append.
-    async fn acknowledged(&mut self) -> Result<(), JournalError> {
-        let Some((after, handover)) = self.under_way.pop_front() else { return Ok(()) };
-        match handover.await.unwrap_or(Err(HostError::Gone)) {
+    async fn acknowledged(&mut self) -> Result<(), Unacknowledged> {
+        let Some(UnderWay { after, host, handover, .. }) = self.under_way.pop_front() else { return Ok(()) };
+        let answer = tokio::select! {
+            biased;
+            answer = handover => answer.unwrap_or(Err(HostError::Gone)),
+            () = self.seat.left() => Err(HostError::Gone),
+        };
+        match answer {
             Ok(RolloutAppendResponse { next_ordinal }) if next_ordinal == after => {
                 self.committed = after;
                 Ok(())
             }
             Ok(RolloutAppendResponse { next_ordinal }) => {
-                Err(self.lost(format!("it says that {next_ordinal} comes next, and {after} does")))
+                let problem = format!("it says that {next_ordinal} comes next, and {after} does");
+                Err(Unacknowledged::Refused(self.lost(problem)))
             }
-            Err(error) => Err(self.refused(&error)),
+            Err(HostError::Gone) if host != self.seat.host().id() => {
+                self.lost(HostError::Gone.to_string());
+                Err(Unacknowledged::LeftBehind)
+            }
+            Err(error) => Err(Unacknowledged::Refused(self.refused(&error))),
         }
     }
 
@@ -170,8 +267,10 @@ impl HostRecord {
             self.give(from, barrier.clone());
             match self.acknowledged().await {
                 Ok(()) => return Ok(()),
-                Err(error) if self.committed == before || self.is_fenced => return Err(error),
-                // It has some of them.
+                Err(Unacknowledged::Refused(error)) if self.committed == before || self.is_fenced => {
+                    return Err(error);
+                }
+                // It has some of them, or another host has to be asked.
                 Err(_) => self.is_broken = false,
             }
         }
@@ -179,6 +278,10 @@ impl HostRecord {
     }
 
     fn refused(&mut self, error: &HostError) -> JournalError {
+        if *error == HostError::Gone {
+            self.is_cut_off = true;
+            self.seat.detach(self.seat.host().id());
+        }
         match (error.data_code(), next_ordinal(error)) {
             (Some("fenced"), _) => self.is_fenced = true,
             // Somebody else has written.
@@ -196,6 +299,23 @@ impl HostRecord {
     }
 }
 
+/// An append that is not acknowledged.
+struct UnderWay {
+    /// The ordinal after it.
+    after: u64,
+    host: HostId,
+    /// What its records come to.
+    bytes: usize,
+    handover: Handover,
+}
+
+/// Why an append is not known to be in the record.
+enum Unacknowledged {
+    Refused(JournalError),
+    /// It went to a host that is gone, and another one sits there now.
+    LeftBehind,
+}
+
 fn next_ordinal(error: &HostError) -> Option<u64> {
     match error {
         HostError::Refused { data: Some(data), .. } => data.get("nextOrdinal")?.as_u64(),
@@ -205,6 +325,17 @@ fn next_ordinal(error: &HostError) -> Option<u64> {
 
 fn fenced() -> JournalError {
     JournalError::Remote("another runtime has taken the thread over (fenced)".to_owned())
+}
+
+/// Says what is about to happen, rather than what did.
+fn announces(entry: &Entry) -> bool {
+    matches!(
+        &entry.record,
+        Record::Known(
+            RolloutRecord::Operation { operation: OperationRecord::Started { .. } }
+                | RolloutRecord::TurnEnded { .. }
+        )
+    )
 }
 
 /// What must not happen before the host has committed a record.

@@ -3,6 +3,7 @@
 
 mod account;
 mod actor;
+mod agents;
 mod audience;
 mod bounded;
 mod bridge;
@@ -47,6 +48,7 @@ mod tool_set;
 mod tools;
 mod turns;
 mod uploads;
+mod weight;
 mod workbench;
 
 #[cfg(test)]

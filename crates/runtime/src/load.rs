@@ -96,6 +96,17 @@ impl<'a> Wishes<'a> {
         self
     }
 
+    /// Of a thread that this process starts by itself.
+    pub(crate) fn of_child(cwd: &'a str, config: Option<&'a BTreeMap<String, Value>>) -> Self {
+        Self { cwd: Some(cwd), config, ..Self::default() }
+    }
+
+    /// With this provider as long as there is one by its name.
+    pub(crate) fn going_on(mut self, provider: &'a str) -> Self {
+        self.stored_provider = Some(provider);
+        self
+    }
+
     /// With the provider of a host that carries the requests itself.
     pub(crate) fn with_provider(mut self, provider: Option<ProviderConfig>) -> Self {
         self.provider = provider.or(self.provider);
@@ -215,6 +226,7 @@ impl Runtime {
             dynamic_tools: Arc::default(),
             tools: Arc::new(ToolSettings::of(config)),
             host: Arc::default(),
+            agent_depth: 0,
             environments: None,
             model_overrides: Overrides {
                 context_window: config.model.context_window,

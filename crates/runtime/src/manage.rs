@@ -1,8 +1,10 @@
 //! Changes to threads that are not turns: names, facts, the archive, and leaving memory.
 
+use std::io::ErrorKind;
+use std::path::Path;
 use std::time::Duration;
 
-use journal::{JournalError, ThreadRow};
+use journal::{JournalError, Store, ThreadRow};
 use protocol::{
     GitInfo, Thread, ThreadId, ThreadMetadataChange, ThreadMetadataGitInfoUpdateParams,
     ThreadMetadataUpdateParams, ThreadStatus, TriState,
@@ -11,6 +13,7 @@ use protocol::{
 use crate::error::RuntimeError;
 use crate::ids::check_thread_id;
 use crate::runtime::Runtime;
+use crate::workbench::outputs_folder;
 
 /// How long a thread may take to stop.
 const CLOSING_LIMIT: Duration = Duration::from_secs(10);
@@ -53,8 +56,15 @@ impl Runtime {
             return Err(RuntimeError::NoRecord(id));
         }
         let was_loaded = self.close_loaded(&id).await?;
-        let wanted = id.clone();
-        match self.on_disk(move |store| store.archive(&wanted)).await? {
+        let (wanted, outputs) = (id.clone(), outputs_folder(self.inner.loader.home(), id.as_str()));
+        let archive = move |store: &Store| {
+            let archived = store.archive(&wanted);
+            if archived.is_ok() {
+                forget_outputs(&outputs);
+            }
+            archived
+        };
+        match self.on_disk(archive).await? {
             Ok(_) => Ok(was_loaded),
             Err(JournalError::NotFound(_)) => Err(RuntimeError::NoRecord(id)),
             Err(error) => Err(error.into()),
@@ -122,6 +132,16 @@ impl Runtime {
             Err(JournalError::NotFound(_)) => Err(RuntimeError::UnknownThread(id.clone())),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// What a thread's commands wrote in full goes with it. The record stays, so that this is worth no more than a warning.
+fn forget_outputs(folder: &Path) {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            tracing::warn!(%error, folder = %folder.display(), "outputs of an archived thread stay");
+        }
+        _ => {}
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use config::Config;
 use engine::ThreadSeed;
 use journal::{History, JournalError, Resumed, ThreadJournal};
+use model::ModelTransport;
 use protocol::{
     EnvironmentSelection, FunctionCallOutputBody, ResponseItem, RolloutRecord, ServerNotification,
     SessionMeta, Thread, ThreadForkParams, ThreadId, ThreadResumeParams, ThreadStartParams, ThreadStatus,
@@ -13,6 +14,7 @@ use protocol::{
 };
 use tools::{Bench, BenchOptions, SearchToolBm25};
 
+use crate::agents::{Adopted, Children, Overheard, recorded_status, tell_late};
 use crate::bridge::Bridge;
 use crate::delegation::{DelegatedTransport, DelegationError, Host, Terms};
 use crate::environments::stored_choice;
@@ -39,18 +41,20 @@ use crate::workbench::bench_options;
 pub(crate) struct Opening {
     pub(crate) meta: SessionMeta,
     pub(crate) settings: ThreadSettings,
-    config: Config,
+    pub(crate) config: Config,
     pub(crate) journal: Option<ThreadJournal>,
-    ephemeral: bool,
+    pub(crate) ephemeral: bool,
     pub(crate) host_record: Option<Box<HostRecord>>,
-    preview: String,
-    recovered: Vec<RolloutRecord>,
+    pub(crate) preview: String,
+    pub(crate) recovered: Vec<RolloutRecord>,
     pub(crate) told: HostAnswer,
+    /// That of the parent, for a child. Unset: as configured.
+    pub(crate) transport: Option<Arc<dyn ModelTransport>>,
 }
 
 impl Opening {
     /// Of a thread without a past.
-    fn new(meta: SessionMeta, settings: ThreadSettings, config: Config) -> Self {
+    pub(crate) fn new(meta: SessionMeta, settings: ThreadSettings, config: Config) -> Self {
         Self {
             meta,
             settings,
@@ -61,6 +65,7 @@ impl Opening {
             preview: String::new(),
             recovered: Vec::new(),
             told: HostAnswer::default(),
+            transport: None,
         }
     }
 }
@@ -143,13 +148,21 @@ impl Runtime {
         let (takes_up, resolved) =
             (params.resume_turn, params.resolved_operations.clone().unwrap_or_default());
         match self.resume(params, host).await {
-            Ok(Resume::Joined { loaded, with_turns, tells_tools }) => {
+            Ok(Resume::Joined { loaded, with_turns, tells_tools, shows_pending }) => {
+                let shows_pending = shows_pending || takes_up;
                 let (identity, id) = (loaded.identity.clone(), loaded.handle.id().clone());
                 let surroundings = self.inner.surroundings.clone();
                 let then = Then::new(move |snapshot: Result<Snapshot, RuntimeError>| {
-                    let opened = snapshot.map(|snapshot| {
+                    let opened = snapshot.map(|mut snapshot| {
+                        let pending = shows_pending.then(|| std::mem::take(&mut snapshot.pending));
+                        let unfinished = snapshot.unfinished.take().filter(|_| takes_up);
+                        snapshot.turns = match with_turns {
+                            true => taken_up(snapshot.turns, unfinished.as_ref()),
+                            false => Vec::new(),
+                        };
                         let tools = tells_tools.then(|| surroundings.effective_tools(&snapshot.settings));
-                        let opened = identity.opened(snapshot).kept_by(ownership);
+                        let mut opened = identity.opened(snapshot).kept_by(ownership);
+                        opened.told.pending_operations = pending;
                         match tools {
                             Some(tools) => opened.offering(tools),
                             None => opened,
@@ -157,7 +170,7 @@ impl Runtime {
                     });
                     Box::pin(joined.give(opened))
                 });
-                loaded.handle.look_then(with_turns, then).await;
+                loaded.handle.look_then(with_turns || shows_pending, then).await;
                 self.take_up(&id, takes_up, resolved).await;
             }
             Ok(Resume::Loaded(opened)) => {
@@ -189,8 +202,16 @@ impl Runtime {
         };
         let _opening = self.opening(&id).await;
         if let Some(loaded) = self.loaded(&id) {
-            let joined = join(loaded, &params, terms.has_host()).await?;
-            self.attach(&id, &terms)?;
+            let handle = loaded.handle.clone();
+            self.expect(&id, &terms)?;
+            let joined = join(loaded, &params, &terms).await?;
+            let brought = match terms.host_keeps_record() {
+                true => self.brought(bring!(params), Some(&id), &id)?,
+                false => None,
+            };
+            if self.attach(&id, &terms)? {
+                handle.rejoin(brought.map(|brought| brought.entries)).await?;
+            }
             return Ok(joined);
         }
         if let Some(brought) = self.brought(bring!(params), Some(&id), &id)? {
@@ -243,9 +264,13 @@ impl Runtime {
         {
             resolve(&mut history.clone(), resolved, now_ms)?;
         }
-        let recovered = if params.resume_turn { Vec::new() } else { recover(&mut history, now_ms) };
+        let children = Adopted::known(&history);
+        let mut recovered = tell_late(&mut history);
+        if !params.resume_turn {
+            recovered.extend(recover(&mut history, now_ms));
+        }
         let shows_pending = params.resume_turn || terms.shows_operations();
-        let pending_operations = shows_pending.then(|| pending(&history.operations));
+        let pending_operations = shows_pending.then(|| pending(&history));
         let (stored, choices) = (Stored::of(&history), HostChoices::of(&history));
         let wishes = Wishes::of_resume(params, &stored).with_provider(terms.provider());
         check_carrier(&choices, terms, &wishes)?;
@@ -274,11 +299,15 @@ impl Runtime {
         let History { model, turns, token_usage, told_context, unfinished_turn, .. } = history;
         let (history, usage, context) = (model, token_usage, told_context);
         let seed = ThreadSeed { history, usage, context, ..terms.seed(id) };
+        let (stood, goes_on) = (recorded_status(&turns), params.resume_turn && unfinished_turn.is_some());
         let turns = match params.exclude_turns {
             true => Vec::new(),
             false => taken_up(turns, unfinished_turn.filter(|_| params.resume_turn).as_ref()),
         };
-        Ok(self.tell(self.open(opening, seed, turns)?, terms))
+        let opened = self.open(opening, seed, turns)?;
+        self.recall(&opened.thread.id, stood, goes_on);
+        self.adopt(&opened.thread.id, opened.settings.tools.agents.max_threads, children);
+        Ok(self.tell(opened, terms))
     }
 
     /// A new thread whose model remembers what the caller says it should.
@@ -365,14 +394,25 @@ impl Runtime {
     }
 
     /// Starts the actor and keeps its handle.
-    fn open(&self, opening: Opening, seed: ThreadSeed, turns: Vec<Turn>) -> Result<Opened, RuntimeError> {
-        let Opening { meta, settings, config, journal, ephemeral, host_record, preview, recovered, mut told } =
-            opening;
+    pub(crate) fn open(
+        &self,
+        opening: Opening,
+        mut seed: ThreadSeed,
+        turns: Vec<Turn>,
+    ) -> Result<Opened, RuntimeError> {
+        let Opening { meta, mut settings, config, journal, ephemeral, preview, recovered, .. } = opening;
+        let (host_record, inherited, mut told) = (opening.host_record, opening.transport, opening.told);
         let transport = match settings.host.seat.as_ref().filter(|seat| seat.carries_requests()) {
             Some(seat) => Arc::new(DelegatedTransport::new(seat.clone())),
-            None => self.transport(&config)?,
+            None => inherited.map_or_else(|| self.transport(&config), Ok)?,
         };
-        let services = self.services()?;
+        let mut services = self.services()?;
+        if let Some(agent) = self.inner.agents.enter(&meta) {
+            seed.agent_path = agent.family.path.clone();
+            settings.agent_depth = agent.family.depth;
+            services.audience =
+                Arc::new(Overheard::new(services.audience, agent, Arc::downgrade(&self.inner)));
+        }
         told.rollout_ordinal = host_record.as_ref().map(|record| record.next());
         let path = match (&journal, ephemeral || host_record.is_some()) {
             (_, true) => None,
@@ -380,24 +420,29 @@ impl Runtime {
             (None, false) => Some(services.store.path_for(&meta.thread_id, meta.created_at_ms)?),
         };
         let row = journal.as_ref().map(ThreadJournal::row);
+        let usual = bench_options(&config, meta.thread_id.as_str());
         let options = BenchOptions {
+            // A thread without a record here leaves nothing else here.
+            outputs: usual.outputs.filter(|_| path.is_some()),
             ask_always: settings.host.manual_tool_execution,
             ask_for: settings.host.asked_about(self.inner.surroundings.registry()),
             no_patches: settings.host.refuses_patches(self.inner.surroundings.registry()),
-            ..bench_options(&config, meta.thread_id.as_str())
+            ..usual
         };
-        let bench = Arc::new(Bench::new(options));
+        let children = Children::of(self, &meta.thread_id);
+        let bench = Arc::new(Bench::new(options).with_agents(Arc::new(children)));
         rediscover(&bench, &settings, &seed.history);
         self.inner.skills.opened(&meta.thread_id, &config);
         let requirements = config.requirements;
         let identity =
             Arc::new(ThreadIdentity { meta: meta.clone(), ephemeral, path, preview, requirements });
-        let opened = settings.clone();
+        let (opened, clock) = (settings.clone(), bench.clock().clone());
         let plan =
             ThreadPlan { seed, meta, journal, ephemeral, host_record, settings, transport, recovered, bench };
+        let transport = plan.transport.clone();
         let handle = open_thread(services, plan);
         let thread: Thread = identity.describe(row.as_ref(), ThreadStatus::Idle, turns);
-        self.keep(Loaded { handle, identity });
+        self.keep(Loaded { handle, identity, clock, transport });
         Ok(Opened { thread, settings: opened, told })
     }
 
@@ -418,7 +463,7 @@ impl Runtime {
         })
     }
 
-    async fn fresh(&self, id: ThreadId) -> Result<ThreadId, RuntimeError> {
+    pub(crate) async fn fresh(&self, id: ThreadId) -> Result<ThreadId, RuntimeError> {
         let wanted = id.clone();
         let stored = self.on_disk(move |store| store.summary(&wanted)).await?;
         if self.loaded(&id).is_some() || stored.is_ok() {
@@ -428,12 +473,16 @@ impl Runtime {
     }
 
     /// A stored thread goes on in the environments it had.
-    fn chosen_before(&self, id: &ThreadId, history: &History) -> Option<Arc<[EnvironmentSelection]>> {
+    pub(crate) fn chosen_before(
+        &self,
+        id: &ThreadId,
+        history: &History,
+    ) -> Option<Arc<[EnvironmentSelection]>> {
         let chosen = stored_choice(history.turn_context.as_ref())?;
         Some(self.inner.environments.choose_again(id, chosen))
     }
 
-    fn meta(&self, id: &ThreadId, settings: &ThreadSettings) -> SessionMeta {
+    pub(crate) fn meta(&self, id: &ThreadId, settings: &ThreadSettings) -> SessionMeta {
         SessionMeta {
             thread_id: id.clone(),
             session_id: id.to_string(),
@@ -477,7 +526,7 @@ pub(crate) fn rediscover(bench: &Bench, settings: &ThreadSettings, history: &[Re
 }
 
 enum Resume {
-    Joined { loaded: Loaded, with_turns: bool, tells_tools: bool },
+    Joined { loaded: Loaded, with_turns: bool, tells_tools: bool, shows_pending: bool },
     Loaded(Box<Opened>),
 }
 
@@ -492,11 +541,7 @@ fn check_carrier(before: &HostChoices, terms: &Terms, wishes: &Wishes<'_>) -> Re
 }
 
 /// A thread that is in memory already. What the caller asks for beyond joining it has no effect.
-async fn join(
-    loaded: Loaded,
-    params: &ThreadResumeParams,
-    tells_tools: bool,
-) -> Result<Resume, RuntimeError> {
+async fn join(loaded: Loaded, params: &ThreadResumeParams, terms: &Terms) -> Result<Resume, RuntimeError> {
     if let (Some(requested), Some(active)) = (&params.path, &loaded.identity.path)
         && Path::new(requested) != active
     {
@@ -514,7 +559,8 @@ async fn join(
         let problem = "differs from that of the thread, which is in memory".to_owned();
         return Err(DelegationError::Unsupported { field: "toolSet", problem }.into());
     }
-    Ok(Resume::Joined { with_turns: !params.exclude_turns, loaded, tells_tools })
+    let (with_turns, shows_pending) = (!params.exclude_turns, terms.shows_operations());
+    Ok(Resume::Joined { with_turns, loaded, tells_tools: terms.has_host(), shows_pending })
 }
 
 impl ThreadIdentity {

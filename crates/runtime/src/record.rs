@@ -74,6 +74,26 @@ impl Recorder {
         }
     }
 
+    /// Whether a turn could be taken up from it.
+    pub(crate) fn is_readable(&self) -> bool {
+        matches!(self, Self::Open(_) | Self::Host(_))
+    }
+
+    /// What was written last did not happen after all.
+    pub(crate) fn take_back(&mut self) {
+        if let Self::Host(record) = self {
+            record.take_back();
+        }
+    }
+
+    /// The record at a host whose connection ended before it had acknowledged everything.
+    pub(crate) fn cut_off(&self) -> Option<&HostRecord> {
+        match self {
+            Self::Host(record) if record.is_cut_off() => Some(record),
+            _ => None,
+        }
+    }
+
     /// Finishes what was appended and lets go of the thread.
     pub(crate) async fn close(self) {
         if let Self::Open(journal) = self

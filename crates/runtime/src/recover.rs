@@ -8,20 +8,29 @@ use protocol::{
     ResponseItem, RolloutRecord, ThreadItem, Turn, TurnStatus,
 };
 
+use crate::agents::is_away;
+
 /// Why what waited for a decision waits no more.
 const CUT_OFF: &str = "the turn was cut off";
+
+/// What the model reads of a call that had not begun when the process stopped.
+const NOT_BEGUN: &str =
+    "This call was not carried out: the program stopped before it had begun. Nobody refused it.";
 
 /// Gives every call whose end is lost an output, and says what has to be written down for it.
 pub(crate) fn recover(history: &mut History, now_ms: i64) -> Vec<RolloutRecord> {
     let mut records = Vec::new();
     for operation in &history.operations {
-        let operation_id = operation.operation_id.clone();
-        let Some(end) = End::of(operation, &history.turns) else {
-            let operation = OperationRecord::Withdrawn { operation_id, reason: Some(CUT_OFF.to_owned()) };
-            records.push(RolloutRecord::Operation { operation });
+        if is_away(operation, &history.model) {
             continue;
-        };
+        }
+        let operation_id = operation.operation_id.clone();
+        let end = End::of(operation, &history.turns);
         match &end {
+            End::NotBegun => {
+                let operation = OperationRecord::Withdrawn { operation_id, reason: Some(CUT_OFF.to_owned()) };
+                records.push(RolloutRecord::Operation { operation });
+            }
             End::Unknown { attempt } => {
                 let operation = OperationRecord::Unknown { operation_id, attempt: *attempt };
                 records.push(RolloutRecord::Operation { operation });
@@ -51,6 +60,8 @@ pub(crate) fn recover(history: &mut History, now_ms: i64) -> Vec<RolloutRecord> 
 
 /// How an operation that is still listed came to its end.
 enum End {
+    /// It waited to be decided or begun.
+    NotBegun,
     Unknown {
         attempt: u32,
     },
@@ -61,15 +72,14 @@ enum End {
 }
 
 impl End {
-    /// `None` while it waits to be decided or begun.
-    fn of(operation: &OpenOperation, turns: &[Turn]) -> Option<Self> {
-        match operation.records.last()? {
-            OperationRecord::Started { attempt, .. } => {
+    fn of(operation: &OpenOperation, turns: &[Turn]) -> Self {
+        match operation.records.last() {
+            Some(OperationRecord::Started { attempt, .. } | OperationRecord::Unknown { attempt, .. }) => {
                 let seen = call_of(operation).and_then(|call_id| outcome_seen(turns, &call_id));
-                Some(seen.map_or(Self::Unknown { attempt: *attempt }, Self::Seen))
+                seen.map_or(Self::Unknown { attempt: *attempt }, Self::Seen)
             }
-            OperationRecord::Finished { .. } => Some(Self::Finished),
-            _ => None,
+            Some(OperationRecord::Finished { .. }) => Self::Finished,
+            _ => Self::NotBegun,
         }
     }
 
@@ -77,6 +87,7 @@ impl End {
         match (self, operation.records.last()) {
             (Self::Finished, Some(OperationRecord::Finished { output, .. })) => texts(output),
             (Self::Seen(text), _) => text.clone(),
+            (Self::NotBegun, _) => NOT_BEGUN.to_owned(),
             _ => UNKNOWN.to_owned(),
         }
     }

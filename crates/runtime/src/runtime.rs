@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use config::{Loader, Requirements};
 use journal::{JournalError, Store, StoreOptions};
+use model::ModelTransport;
 use protocol::{SessionMeta, SessionSource, ThreadId, ThreadStatus, TurnId};
 
+use crate::agents::Agents;
 use crate::audience::Audience;
 use crate::delegation::Delegation;
 use crate::environments::Environments;
@@ -67,6 +69,7 @@ pub(crate) struct Inner {
     pub(crate) identity: Mutex<Identity>,
     pub(crate) environments: Arc<Environments>,
     pub(crate) delegation: Delegation,
+    pub(crate) agents: Agents,
     instance_id: String,
     pub(crate) skills: Arc<Skills>,
     pub(crate) surroundings: Arc<Surroundings>,
@@ -83,6 +86,10 @@ pub(crate) struct Inner {
 pub(crate) struct Loaded {
     pub(crate) handle: ThreadHandle,
     pub(crate) identity: Arc<ThreadIdentity>,
+    /// What the limits of its commands are measured by.
+    pub(crate) clock: sandbox::Clock,
+    /// Who carries its model requests, and those of its children.
+    pub(crate) transport: Arc<dyn ModelTransport>,
 }
 
 /// What does not change about a thread in memory.
@@ -112,6 +119,7 @@ impl Runtime {
             skills,
             environments,
             delegation: Delegation::default(),
+            agents: Agents::default(),
             instance_id: IdMaker::random(options.clock.stamp()),
             catalogue,
             loader: options.loader,

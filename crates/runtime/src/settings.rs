@@ -40,6 +40,8 @@ pub struct ThreadSettings {
     pub dynamic_tools: Arc<[DynamicToolSpec]>,
     pub tools: Arc<ToolSettings>,
     pub host: Arc<HostChoices>,
+    /// How deep below the root agent its own is: 0 for the root.
+    pub agent_depth: u32,
     /// Where its tools run, in order of preference. Unset: on this machine, in `cwd`; empty: nowhere.
     pub environments: Option<Arc<[EnvironmentSelection]>>,
     /// What configuration says instead of the catalogue.

@@ -185,6 +185,7 @@ impl StepMaker for Surroundings {
             subagents: Arc::new([]),
             approval_policy: settings.approval_policy.clone(),
             sandbox: settings.sandbox.clone(),
+            approved_prefixes: Arc::new([]),
             cwd,
             environments,
             shell: shell.unwrap_or_else(|| self.shell.clone()),

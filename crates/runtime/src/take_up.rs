@@ -8,6 +8,7 @@ use protocol::{
     ResolvedOperation, ResponseItem, RolloutRecord, ThreadItem, ToolEffects, Turn, TurnId, UserInput,
 };
 
+use crate::agents::is_away;
 use crate::delegation::DelegationError;
 
 /// A turn without an end, as it is taken up.
@@ -109,8 +110,10 @@ fn proposed(operation: &OpenOperation) -> Option<(&str, ToolEffects, &ItemId)> {
 }
 
 /// What waits for the host, as the answer to whoever opens the thread lists it.
-pub(crate) fn pending(operations: &[OpenOperation]) -> Vec<PendingOperation> {
-    operations.iter().filter_map(pending_of).collect()
+pub(crate) fn pending(history: &History) -> Vec<PendingOperation> {
+    // A child that the host runs waits for nothing.
+    let here = history.operations.iter().filter(|operation| !is_away(operation, &history.model));
+    here.filter_map(pending_of).collect()
 }
 
 fn pending_of(operation: &OpenOperation) -> Option<PendingOperation> {

@@ -9,16 +9,21 @@ use std::time::Duration;
 
 use engine::{Input, Question, ToolOutcome, Verdict};
 use futures_util::{FutureExt, StreamExt};
-use model::{ModelFailure, ModelTransport, PreparedRequest};
+use model::{EventStream, ModelFailure, ModelTransport, PreparedRequest, StreamEvent};
 use protocol::{ThreadId, TurnId};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::audience::Audience;
 use crate::tools::{Progress, ToolJob, ToolRunner, Verdicts};
+use crate::weight::event_bytes;
 
 /// How many inputs may wait for the actor. A stream that is ahead of its readers stops here.
 const WAITING_INPUTS: usize = 256;
+
+/// An event of a model goes where there is room for one input for each of so many bytes: many small ones may wait, of
+/// large ones a few.
+const BYTES_PER_PLACE: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Tasks {
@@ -58,22 +63,7 @@ impl Tasks {
         attempt: u64,
         request: PreparedRequest,
     ) {
-        let inputs = self.inputs.clone();
-        let mut events = transport.open(request);
-        let handle = self.set.spawn(async move {
-            loop {
-                let next = AssertUnwindSafe(events.next()).catch_unwind().await;
-                let event = next
-                    .unwrap_or_else(|_| {
-                        Some(Err(ModelFailure::stream(format_args!("the transport {PANICKED}"))))
-                    })
-                    .unwrap_or_else(|| Err(ModelFailure::stream("the stream ended early")));
-                let is_last = event.as_ref().map_or(true, model::StreamEvent::is_terminal);
-                if inputs.send(Input::Model { attempt, event }).await.is_err() || is_last {
-                    return;
-                }
-            }
-        });
+        let handle = self.set.spawn(hand_on(transport.open(request), attempt, self.inputs.clone()));
         self.streams.insert(attempt, handle);
     }
 
@@ -179,5 +169,72 @@ impl Tasks {
 
     pub(crate) async fn stop(&mut self) {
         self.set.shutdown().await;
+    }
+}
+
+/// Until the last event, or until nobody listens.
+async fn hand_on(mut events: EventStream, attempt: u64, inputs: mpsc::Sender<Input>) {
+    loop {
+        let next = AssertUnwindSafe(events.next()).catch_unwind().await;
+        let event = next
+            .unwrap_or_else(|_| Some(Err(ModelFailure::stream(format_args!("the transport {PANICKED}")))))
+            .unwrap_or_else(|| Err(ModelFailure::stream("the stream ended early")));
+        let is_last = event.as_ref().map_or(true, StreamEvent::is_terminal);
+        // Places that are not needed are given back at once.
+        let Ok(mut places) = inputs.reserve_many(places(&event)).await else { return };
+        if let Some(place) = places.next() {
+            place.send(Input::Model { attempt, event });
+        }
+        if is_last {
+            return;
+        }
+    }
+}
+
+/// How many places must be free for an event to take one of them. The largest waits until all are.
+fn places(event: &Result<StreamEvent, ModelFailure>) -> usize {
+    let bytes = event.as_ref().map_or(0, event_bytes);
+    (1 + bytes / BYTES_PER_PLACE).min(WAITING_INPUTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+
+    /// How many events of this length wait for an actor that is busy, and that all come once it is not.
+    async fn waiting(length: usize) -> usize {
+        const EVENTS: usize = 1_000;
+        let delta = move |_| Ok(StreamEvent::TextDelta { delta: "x".repeat(length) });
+        let end = StreamEvent::Completed { response_id: "r".to_owned(), usage: None };
+        let events = stream::iter(0..EVENTS).map(delta).chain(stream::iter([Ok(end)]));
+        let (inputs, mut finished) = mpsc::channel(WAITING_INPUTS);
+        let task = tokio::spawn(hand_on(Box::pin(events), 1, inputs));
+        let mut waiting = 0;
+        loop {
+            tokio::task::yield_now().await;
+            if finished.len() == waiting && waiting > 0 {
+                break;
+            }
+            waiting = finished.len();
+        }
+        let mut heard = 0;
+        while finished.recv().await.is_some() {
+            heard += 1;
+        }
+        task.await.expect("it ends");
+        assert_eq!(heard, EVENTS + 1);
+        waiting
+    }
+
+    #[tokio::test]
+    async fn many_small_events_may_wait_and_few_large_ones() {
+        assert_eq!(waiting(10).await, WAITING_INPUTS);
+        for length in [10_000, 100_000, 1_000_000] {
+            let bytes = waiting(length).await * length;
+            assert!(bytes <= 17 * 1024 * 1024, "{bytes} wait");
+        }
+        assert_eq!(waiting(1_000_000).await, 1);
     }
 }

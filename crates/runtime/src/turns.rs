@@ -10,6 +10,7 @@ use protocol::{
 
 use crate::error::RuntimeError;
 use crate::handle::{Answer, ThreadHandle, TurnOptions};
+use crate::ids::check_thread_id;
 use crate::images::{MAX_INPUT_CHARS, input_chars};
 use crate::opened::Opened;
 use crate::runtime::Runtime;
@@ -125,6 +126,22 @@ impl Runtime {
             Ok(thread) => thread.shell_then(self.new_turn_id(), command, answer).await,
             Err(error) => answer.give(Err(error)),
         }
+    }
+
+    /// A client asks the user something by a way of its own: until it has its answer, the limits of the thread's
+    /// commands stand still. Answers how many such questions are open.
+    pub fn open_elicitation(&self, thread_id: &ThreadId) -> Result<u64, RuntimeError> {
+        Ok(self.clock(thread_id)?.hold())
+    }
+
+    /// One such question has its answer.
+    pub fn close_elicitation(&self, thread_id: &ThreadId) -> Result<u64, RuntimeError> {
+        self.clock(thread_id)?.release().ok_or(RuntimeError::NoElicitation)
+    }
+
+    fn clock(&self, thread_id: &ThreadId) -> Result<sandbox::Clock, RuntimeError> {
+        let id = check_thread_id(thread_id)?;
+        Ok(self.loaded(&id).ok_or(RuntimeError::UnknownThread(id))?.clock)
     }
 
     /// Ends what commands of the thread left running.

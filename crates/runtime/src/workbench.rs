@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use config::{Config, Features, Home};
-use engine::{EnvironmentState, StepEnvironment};
-use protocol::{ModeKind, SandboxPolicy, WebSearchMode, WebSearchToolConfig};
-use tools::{BenchOptions, Offer, PatchForm, Registry, ShellForm};
+use config::{AgentOptions, Config, Features, Home};
+use engine::{EnvironmentState, Step, StepEnvironment};
+use protocol::{AskForApproval, ModeKind, SandboxPolicy, WebSearchMode, WebSearchToolConfig};
+use tools::{Bench, BenchOptions, Offer, PatchForm, Registry, ShellForm};
 
+use crate::agents::role_lines;
 use crate::models::{ApplyPatchType, ModelEntry, ShellType, WebSearchContent};
 use crate::settings::ThreadSettings;
 
@@ -21,6 +22,8 @@ pub struct ToolSettings {
     /// Under the sandbox at hand, and without any.
     pub web_search: (WebSearchMode, WebSearchMode),
     pub web_search_options: Option<WebSearchToolConfig>,
+    /// Which child agents there may be.
+    pub agents: AgentOptions,
 }
 
 impl Default for ToolSettings {
@@ -32,6 +35,7 @@ impl Default for ToolSettings {
             view_image: None,
             web_search: (WebSearchMode::Disabled, WebSearchMode::Disabled),
             web_search_options: None,
+            agents: AgentOptions::default(),
         }
     }
 }
@@ -48,6 +52,7 @@ impl ToolSettings {
                 config.web_search_under(&SandboxPolicy::DangerFullAccess),
             ),
             web_search_options: config.tools.web_search_options.clone(),
+            agents: config.agents.clone(),
         }
     }
 
@@ -92,7 +97,9 @@ pub(crate) fn offer(
         web_search_options: tools.web_search_options.clone(),
         web_search_images: entry.web_search == WebSearchContent::TextAndImage,
         mode: settings.collaboration_mode.as_ref().map_or(ModeKind::Default, |mode| mode.mode),
-        is_child: false,
+        is_child: settings.agent_depth > 0,
+        may_spawn: usize::try_from(settings.agent_depth).is_ok_and(|depth| depth < tools.agents.max_depth),
+        roles: role_lines(&tools.agents.roles),
         login_shell: tools.login_shell,
         has_deferred: settings.dynamic_tools.iter().any(|tool| tool.defer_loading),
         has_environment: environments.iter().any(|one| one.state == EnvironmentState::Attached),
@@ -130,6 +137,7 @@ pub(crate) fn bench_options(config: &Config, thread_id: &str) -> BenchOptions {
         env,
         rule_folders: config.rule_folders(),
         rules_file: home.state().join("rules").join("default.rules"),
+        outputs: Some(outputs_folder(home, thread_id)),
         hidden: hidden(home),
         features: enabled(&config.features),
         landlock_only: config.features.enabled("use_legacy_landlock"),
@@ -138,6 +146,23 @@ pub(crate) fn bench_options(config: &Config, thread_id: &str) -> BenchOptions {
         ask_for: BTreeSet::new(),
         no_patches: false,
     }
+}
+
+/// What a thread's tools have come to know since it was opened, put into a step of it.
+pub(crate) fn complete(step: &mut Step, bench: &Bench) {
+    step.reveal(&bench.discovered());
+    if let Some(agents) = bench.agents() {
+        step.subagents = agents.roster();
+    }
+    // No other policy has its model told of them.
+    if step.approval_policy == AskForApproval::OnRequest {
+        step.approved_prefixes = bench.approved_prefixes();
+    }
+}
+
+/// Where outputs of a thread's commands are kept that are too long to be shown.
+pub(crate) fn outputs_folder(home: &Home, thread_id: &str) -> PathBuf {
+    home.state().join("outputs").join(thread_id)
 }
 
 /// Stored credentials are for the server alone.

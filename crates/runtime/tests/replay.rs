@@ -234,6 +234,20 @@ fn after_a_compaction_the_context_is_told_again() {
 }
 
 #[test]
+fn the_end_of_a_child_is_remembered_in_its_place() {
+    let ends = [Move::ChildEnds(1)];
+    check_story(&[&ends, &ANSWERED, &ends]);
+    check_story(&[&ANSWERED, &[Move::Start(Place::Here)], &ends, &[MESSAGE_DONE, COMPLETED]]);
+    check_story(&[&ANSWERED, &[Move::Compact], &ends, &[MESSAGE_DONE, COMPLETED]]);
+}
+
+#[test]
+fn a_rollback_takes_what_was_told_after_the_turn() {
+    check_story(&[&ANSWERED, &ANSWERED, &[Move::ChildEnds(1), Move::Rollback(1)]]);
+    check_story(&[&[Move::ChildEnds(1)], &ANSWERED, &[Move::Rollback(1)]]);
+}
+
+#[test]
 fn a_turn_that_moved_is_remembered() {
     check_story(&[&ANSWERED, &MOVED]);
 }

@@ -108,6 +108,7 @@ fn bench_options() -> BenchOptions {
         env: Default::default(),
         rule_folders: Vec::new(),
         rules_file: "/nonexistent/rules".into(),
+        outputs: None,
         hidden: Vec::new(),
         features: Default::default(),
         landlock_only: false,
@@ -142,6 +143,7 @@ fn settings() -> ThreadSettings {
         model_overrides: ModelOverrides::default(),
         skills: Default::default(),
         instruction_options: Arc::default(),
+        agent_depth: 0,
     }
 }
 

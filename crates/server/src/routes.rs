@@ -2,14 +2,14 @@
 
 use protocol::{
     AppsList, CollaborationModeList, CommandExec, CommandExecResize, CommandExecTerminate, CommandExecWrite,
-    ConfigRead, ConfigRequirementsRead, EnvironmentAdd, EnvironmentInfo, EnvironmentStatusRead,
-    ExperimentalFeatureList, ExternalAgentConfigDetect, ExternalAgentConfigImport, GetAccount, LoginAccount,
-    LogoutAccount, MockExperimentalMethod, ModelList, ModelRequestRejected, ModelStreamAborted,
-    ModelStreamEvent, ModelStreamEventUnacknowledged, RolloutLoad, SkillsConfigWrite, SkillsList,
-    ThreadArchive, ThreadBackgroundTerminalsClean, ThreadCompactStart, ThreadFork, ThreadList,
-    ThreadLoadedList, ThreadMetadataUpdate, ThreadRead, ThreadResume, ThreadRollback, ThreadSetName,
-    ThreadShellCommand, ThreadStart, ThreadUnarchive, ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer,
-    TurnSuspend,
+    ConfigRead, ConfigRequirementsRead, DelegationProgress, DelegationResult, EnvironmentAdd,
+    EnvironmentInfo, EnvironmentStatusRead, ExperimentalFeatureList, ExternalAgentConfigDetect,
+    ExternalAgentConfigImport, GetAccount, LoginAccount, LogoutAccount, MockExperimentalMethod, ModelList,
+    ModelRequestRejected, ModelStreamAborted, ModelStreamEvent, ModelStreamEventUnacknowledged, RolloutLoad,
+    SkillsConfigWrite, SkillsList, ThreadArchive, ThreadBackgroundTerminalsClean, ThreadCompactStart,
+    ThreadDecrementElicitation, ThreadFork, ThreadIncrementElicitation, ThreadList, ThreadLoadedList,
+    ThreadMetadataUpdate, ThreadRead, ThreadResume, ThreadRollback, ThreadSetName, ThreadShellCommand,
+    ThreadStart, ThreadUnarchive, ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer, TurnSuspend,
 };
 
 use crate::app::App;
@@ -38,10 +38,14 @@ pub fn routes() -> Router<App> {
         .deferred(TurnStart, turn::start)
         .deferred(ThreadShellCommand, turn::shell_command)
         .on(ThreadBackgroundTerminalsClean, turn::clean_terminals)
+        .on(ThreadIncrementElicitation, turn::open_elicitation)
+        .on(ThreadDecrementElicitation, turn::close_elicitation)
         .on(TurnSteer, turn::steer)
         .deferred(TurnInterrupt, turn::interrupt)
         .deferred(TurnSuspend, turn::suspend)
         .on(RolloutLoad, delegation::load)
+        .on(DelegationResult, delegation::result)
+        .hear(DelegationProgress, |_| None, delegation::progress)
         .deferred(CommandExec, command_exec::start)
         .deferred(CommandExecWrite, command_exec::write)
         .deferred(CommandExecTerminate, command_exec::terminate)
@@ -76,8 +80,6 @@ pub fn routes() -> Router<App> {
 /// Methods of the protocol that answer that they are not supported yet.
 #[cfg(test)]
 const UNSUPPORTED: &[&str] = &[
-    "thread/increment_elicitation",
-    "thread/decrement_elicitation",
     "thread/goal/set",
     "thread/goal/get",
     "thread/goal/clear",
@@ -99,7 +101,6 @@ const UNSUPPORTED: &[&str] = &[
     "thread/realtime/appendText",
     "thread/realtime/stop",
     "review/start",
-    "delegation/result",
     "experimentalFeature/enablement/set",
     "mcpServer/oauth/login",
     "config/mcpServer/reload",

@@ -149,6 +149,7 @@ impl From<RuntimeError> for WireError {
             | E::Refused(_)
             | E::NoExpectedTurn
             | E::OtherTurn { .. }
+            | E::NoElicitation
             | E::NothingToInterrupt
             | E::Gone(_) => Self::INVALID_REQUEST,
             E::CommandExec(error) => command_exec_code(error),

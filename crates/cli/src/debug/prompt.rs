@@ -9,6 +9,7 @@ use clap::Args;
 use journal::ThreadRow;
 use protocol::{AskForApproval, SessionSource, ThreadId, ThreadResumeParams};
 use runtime::PromptOf;
+use runtime::config::Home;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::sheet::Sheet;
@@ -76,7 +77,7 @@ pub(super) struct PromptOptions {
 
 pub(super) fn run(options: &PromptOptions, root: Flags) -> Result<ExitCode> {
     crate::logging::init(LevelFilter::ERROR);
-    let plan = Plan::make(&options.as_of_exec(root))?;
+    let plan = Plan::make_at(Home::look_from_env()?, &options.as_of_exec(root))?;
     let of = options.subject(&plan)?;
     let session = Session::new(plan.loader, plan.catalogue);
     let sheet = Sheet::of(session.runtime.describe_prompt(&of)?);

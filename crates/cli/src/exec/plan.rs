@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use protocol::{AskForApproval, ThreadId, ThreadStartParams, UserInput};
 use runtime::Catalogue;
-use runtime::config::{Config, LoadRequest, Loader, LoaderOptions, ProviderKind};
+use runtime::config::{Config, Home, LoadRequest, Loader, LoaderOptions, ProviderKind};
 use serde_json::{Value, json};
 
 use super::args::ExecOptions;
@@ -45,6 +45,11 @@ struct Choices {
 
 impl Plan {
     pub(crate) fn make(options: &ExecOptions) -> Result<Self> {
+        Self::make_at(Home::from_env()?, options)
+    }
+
+    /// With the settings of this home.
+    pub(crate) fn make_at(home: Home, options: &ExecOptions) -> Result<Self> {
         let folder = folder(options.cd.as_deref())?;
         if !options.skip_git_repo_check && !options.yolo && !is_in_repository(&folder) {
             bail!(
@@ -57,8 +62,7 @@ impl Plan {
         let images = options.images.iter().map(|path| image(path)).collect::<Result<Vec<_>>>()?;
         let mut flags = options.flags.pairs()?;
         flags.extend(options.profile.iter().map(|name| ("profile".to_owned(), quoted(name))));
-        let loader = options.flags.loader()?;
-        let loader = Loader::new(loader.home().clone(), flags.clone(), LoaderOptions::default());
+        let loader = Loader::new(home, flags.clone(), LoaderOptions::default());
         let mut request = LoadRequest { cwd: Some(folder.clone()), ..LoadRequest::default() };
         request.overrides.model_provider.clone_from(&options.provider);
         let config = loader.load(&request)?;

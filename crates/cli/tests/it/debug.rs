@@ -57,6 +57,38 @@ fn a_new_thread_is_described_and_nothing_is_left_behind() {
 }
 
 #[test]
+fn a_home_that_is_not_there_is_not_made() {
+    let place = Place::new();
+    let before = files(&place.root());
+    let none = place.run(&["debug", "prompt", "--last"]).bad();
+    assert!(none.err.contains("no stored thread of this folder"), "{none:?}");
+    let document = place.run(&["debug", "prompt", "--json"]).good().document();
+    assert_eq!(names(&document["next"])[0], "permissions");
+    assert_eq!(files(&place.root()), before);
+    fs::write(place.home(), "a file").expect("written");
+    place.run(&["debug", "prompt"]).bad();
+}
+
+#[test]
+fn what_rules_approve_is_told_where_the_model_may_ask() {
+    let place = Place::new();
+    fs::create_dir_all(place.home().join("rules")).expect("made");
+    let rules = "prefix_rule(pattern=['make', ['check', 'test']])\nprefix_rule(pattern=['rm'], decision='forbidden')\n";
+    place.file("home/rules/default.rules", rules);
+    let told = |policy: &str| {
+        let document =
+            place.run(&["debug", "prompt", "--json", "--approval-policy", policy]).good().document();
+        document["next"][0]["text"].as_str().expect("a text").to_owned()
+    };
+    let asked = told("on-request");
+    assert!(
+        asked.contains("\n- [\"make\", [\"check\", \"test\"]]\n") && !asked.contains("\"rm\""),
+        "{asked}"
+    );
+    assert!(!told("never").contains("make"));
+}
+
+#[test]
 fn a_stored_thread_is_described_by_id_and_as_the_last_one() {
     let place = Place::new();
     let none = place.run(&["debug", "prompt", "--last"]).bad();

@@ -22,6 +22,9 @@ pub enum DelegationError {
     StaleRequest(ModelRequestId),
     #[error("this connection does not carry the model requests of thread {0}")]
     NotTheHost(String),
+    /// Nothing can begin in the thread until a host sits down again.
+    #[error("{}", super::failure::HOST_GONE)]
+    HostGone,
     #[error("seq {given} leaves a gap: {expected} is expected")]
     SequenceGap { given: u64, expected: u64 },
     #[error("the stream has ended; its {next_seq} events were taken and nothing more is")]
@@ -50,6 +53,7 @@ impl DelegationError {
             Self::UnknownRequest(_) => "unknownRequest",
             Self::StaleRequest(_) => "staleRequest",
             Self::NotTheHost(_) => "notTheHost",
+            Self::HostGone => "hostGone",
             Self::SequenceGap { .. } => "sequenceGap",
             Self::StreamClosed { .. } => "streamClosed",
             Self::EventMismatch { .. } => "eventMismatch",
@@ -75,7 +79,9 @@ impl DelegationError {
             Self::EventMismatch { seq } | Self::BadEvent { seq, .. } => json!({ "seq": seq }),
             Self::OverCredit { next_seq, credit } => json!({ "nextSeq": next_seq, "credit": credit }),
             Self::BatchTooLarge { window, .. } => json!({ "windowEvents": window }),
-            Self::UnknownRequest(_) | Self::StaleRequest(_) | Self::NotTheHost(_) => json!({}),
+            Self::UnknownRequest(_) | Self::StaleRequest(_) | Self::NotTheHost(_) | Self::HostGone => {
+                json!({})
+            }
         };
         data["code"] = json!(self.code());
         data

@@ -8,6 +8,10 @@ use super::host::HostError;
 /// A longer message is cut: it goes into the record and to every client.
 const LONGEST_MESSAGE: usize = 1_000;
 
+/// What is said where nobody carries the requests of a thread.
+pub(super) const HOST_GONE: &str =
+    "the host that carries this thread's model requests is gone; resume the thread from a new connection";
+
 /// Words a host uses for what no second attempt can mend.
 const FINAL_CODES: &[&str] = &["unsupportedFeature", "badRequest", "unauthorized", "singleFlightViolation"];
 
@@ -57,11 +61,13 @@ pub(super) fn of_abort(params: &ModelStreamAbortedParams) -> ModelFailure {
         let may_retry = is_passing && params.replay_safe;
         return ModelFailure {
             verdict: Some(Verdict { info, may_retry }),
+            spent: params.usage.clone(),
             ..ModelFailure::new(FailureClass::Stream, said)
         };
     };
     let mut failure =
         of_error(&ModelError { replay_safe: error.replay_safe || params.replay_safe, ..error.clone() });
+    failure.spent.clone_from(&params.usage);
     if let Some(verdict) = &mut failure.verdict {
         verdict.may_retry &= is_passing;
     }
@@ -78,14 +84,18 @@ pub(super) fn of_host(error: &HostError) -> ModelFailure {
     }
 }
 
+/// Not the end of the turn: it waits for a host to take it up.
 pub(super) fn gone() -> ModelFailure {
-    let said =
-        "the host that carries this thread's model requests is gone; resume the thread from a new connection";
-    of_info(CodexErrorInfo::Other, said)
+    ModelFailure::new(FailureClass::CarrierGone, HOST_GONE)
+}
+
+/// As [`gone`], of a turn that nobody could take up.
+pub(crate) fn gone_for_good() -> ModelFailure {
+    of_info(CodexErrorInfo::Other, HOST_GONE)
 }
 
 /// Another host has taken the seat of the one that carried the request.
-pub(super) fn superseded() -> ModelFailure {
+pub(crate) fn superseded() -> ModelFailure {
     ModelFailure::stream("another host carries this thread's model requests now")
 }
 

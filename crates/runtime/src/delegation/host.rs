@@ -3,8 +3,10 @@
 use std::fmt;
 
 use protocol::{
-    HostDelegationAgreed, ModelCancelParams, ModelCancelResponse, ModelRequestParams, ModelRequestResponse,
-    RolloutAppendParams, RolloutAppendResponse,
+    DelegationCancelParams, DelegationCancelResponse, DelegationInputParams, DelegationInputResponse,
+    DelegationRequestParams, DelegationRequestResponse, HostDelegationAgreed, ModelCancelParams,
+    ModelCancelResponse, ModelRequestParams, ModelRequestResponse, RolloutAppendParams,
+    RolloutAppendResponse, ThreadId,
 };
 use serde_json::Value;
 
@@ -39,6 +41,26 @@ pub trait Host: fmt::Debug + Send + Sync {
         &self,
         params: RolloutAppendParams,
     ) -> BoxFuture<'static, Result<RolloutAppendResponse, HostError>>;
+
+    /// Asks where a child agent is to run.
+    fn delegate(
+        &self,
+        params: DelegationRequestParams,
+    ) -> BoxFuture<'static, Result<DelegationRequestResponse, HostError>>;
+
+    /// Sends more input to a child that the host runs.
+    fn delegate_input(
+        &self,
+        parent: ThreadId,
+        params: DelegationInputParams,
+    ) -> BoxFuture<'static, Result<DelegationInputResponse, HostError>>;
+
+    /// Asks the host to stop a child.
+    fn delegate_cancel(
+        &self,
+        parent: ThreadId,
+        params: DelegationCancelParams,
+    ) -> BoxFuture<'static, Result<DelegationCancelResponse, HostError>>;
 }
 
 /// Why a host gave no usable answer.

@@ -7,6 +7,8 @@ mod failure;
 mod host;
 mod incoming;
 mod reading;
+#[cfg(test)]
+mod record_tests;
 mod request;
 #[cfg(test)]
 mod schedules;
@@ -27,6 +29,7 @@ use protocol::ThreadId;
 
 pub(crate) use canonical::canonical_digest;
 pub use error::DelegationError;
+pub(crate) use failure::{gone_for_good, superseded};
 pub use host::{Host, HostError, HostId};
 pub use seat::Seat;
 pub(crate) use shape::{shape, shape_offer};

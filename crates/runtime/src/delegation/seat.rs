@@ -9,6 +9,7 @@ use protocol::{
     DelegatedStream, DelegationMode, ModelCancelReason, ModelCapabilities, ModelRequestId, StreamCredit,
     ThreadDelegation, ThreadId,
 };
+use tokio::sync::watch;
 
 use super::error::DelegationError;
 use super::failure;
@@ -29,6 +30,8 @@ pub struct Seat {
     thread_id: ThreadId,
     terms: ThreadDelegation,
     state: Mutex<State>,
+    /// The host is gone, or another one is about to take its place: nothing is waited for that only it could answer.
+    is_left: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
@@ -38,6 +41,8 @@ struct State {
     /// The newest last. Turns, compactions and reviews stand in one line: at most one of them is under way.
     streams: VecDeque<Arc<Stream>>,
     last_body: Option<Arc<RequestBody>>,
+    /// The host's connection has ended, and nobody else has sat down.
+    is_vacant: bool,
     is_closing: bool,
 }
 
@@ -46,8 +51,8 @@ impl Seat {
     pub(super) fn new(thread_id: ThreadId, terms: ThreadDelegation, host: Arc<dyn Host>) -> Self {
         let epoch = terms.host_epoch;
         let streams = VecDeque::new();
-        let state = State { host, epoch, streams, last_body: None, is_closing: false };
-        Self { thread_id, terms, state: Mutex::new(state) }
+        let state = State { host, epoch, streams, last_body: None, is_vacant: false, is_closing: false };
+        Self { thread_id, terms, state: Mutex::new(state), is_left: watch::Sender::new(false) }
     }
 
     pub(crate) fn thread_id(&self) -> &ThreadId {
@@ -57,6 +62,24 @@ impl Seat {
     /// Whoever sits there now.
     pub fn host(&self) -> Arc<dyn Host> {
         lock(&self.state).host.clone()
+    }
+
+    /// Nobody carries requests or keeps records until a host sits down again.
+    pub(crate) fn is_vacant(&self) -> bool {
+        lock(&self.state).is_vacant
+    }
+
+    /// Another host is about to sit down. The one before may be dead without anybody having noticed.
+    pub(super) fn expect(&self, host: HostId) {
+        if lock(&self.state).host.id() != host {
+            self.is_left.send_replace(true);
+        }
+    }
+
+    /// Returns when it makes no sense any more to wait for whoever sits there.
+    pub(crate) async fn left(&self) {
+        // The sender lives as long as this seat.
+        let _ = self.is_left.subscribe().wait_for(|is_left| *is_left).await;
     }
 
     /// The lease the host works under; 0 when it named none.
@@ -96,11 +119,19 @@ impl Seat {
         Duration::from_millis(asked.unwrap_or(DEFAULT_TIMEOUT_MS))
     }
 
+    /// Returns when another host than this one sits there.
+    pub(crate) async fn taken_from(&self, before: HostId) {
+        let mut changes = self.is_left.subscribe();
+        while self.host().id() == before && changes.changed().await.is_ok() {}
+    }
+
     /// Another host sits down, or the same one after it lost its connection. What the one before carried is tried again.
     pub(super) fn attach(&self, host: Arc<dyn Host>, epoch: Option<u64>) {
         let mut state = lock(&self.state);
         let before = std::mem::replace(&mut state.host, host);
         state.epoch = epoch.or(state.epoch);
+        state.is_vacant = false;
+        self.is_left.send_replace(false);
         if before.id() == state.host.id() {
             return;
         }
@@ -112,8 +143,14 @@ impl Seat {
     }
 
     /// The host is gone. The seat stays its own until somebody else sits down.
-    pub(super) fn detach(&self, host: HostId) {
-        let orphans = lock(&self.state).streams_of(host);
+    pub(crate) fn detach(&self, host: HostId) {
+        let mut state = lock(&self.state);
+        if state.host.id() == host {
+            state.is_vacant = true;
+            self.is_left.send_replace(true);
+        }
+        let orphans = state.streams_of(host);
+        drop(state);
         for stream in orphans {
             stream.end(failure::gone());
         }

@@ -14,6 +14,7 @@ use super::error::DelegationError;
 use super::host::Host;
 use super::seat::{Seat, filled};
 use crate::error::RuntimeError;
+use crate::host_choices::HostChoices;
 use crate::runtime::Runtime;
 
 /// The wire this runtime speaks.
@@ -24,6 +25,7 @@ pub const DELEGATION_FEATURES: &[DelegationFeature] = &[
     DelegationFeature::ModelTransport,
     DelegationFeature::ClientRollout,
     DelegationFeature::Operations,
+    DelegationFeature::Subagents,
     DelegationFeature::Suspend,
     DelegationFeature::ToolSet,
 ];
@@ -54,6 +56,13 @@ impl Terms {
         };
         let delegation = check(asked, host.agreed())?;
         Ok(Self { host: Some(host), delegation: Some(delegation), ownership })
+    }
+
+    /// A child is opened on the terms of its parent.
+    pub(crate) fn of_child(parent: &HostChoices, host_keeps_record: bool) -> Self {
+        let Some(seat) = &parent.seat else { return Self::default() };
+        let ownership = host_keeps_record.then_some(RolloutOwnership::Client);
+        Self { host: Some(seat.host()), delegation: Some(seat.effective()), ownership }
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -129,9 +138,26 @@ impl Runtime {
         Ok(Some(seat))
     }
 
-    /// The host sits down at a thread that is in memory. Others may listen without a seat.
-    pub(crate) fn attach(&self, thread: &ThreadId, terms: &Terms) -> Result<(), RuntimeError> {
-        let (Some(host), Some(asked)) = (&terms.host, &terms.delegation) else { return Ok(()) };
+    /// A host wants to sit down at a thread that is in memory. Where the one before keeps the record, it is not waited
+    /// for any longer.
+    pub(crate) fn expect(&self, thread: &ThreadId, terms: &Terms) -> Result<(), RuntimeError> {
+        let seat = self.seat_for(thread, terms)?;
+        if let (Some(seat), Some(host), true) = (seat, &terms.host, terms.host_keeps_record()) {
+            seat.expect(host.id());
+        }
+        Ok(())
+    }
+
+    /// The host sits down at a thread that is in memory, if it asks to. Others may listen without a seat.
+    pub(crate) fn attach(&self, thread: &ThreadId, terms: &Terms) -> Result<bool, RuntimeError> {
+        let (Some(host), Some(seat)) = (&terms.host, self.seat_for(thread, terms)?) else { return Ok(false) };
+        seat.attach(host.clone(), terms.delegation.as_ref().and_then(|asked| asked.host_epoch));
+        Ok(true)
+    }
+
+    /// The seat that is asked for, if one is and it may be had.
+    fn seat_for(&self, thread: &ThreadId, terms: &Terms) -> Result<Option<Arc<Seat>>, RuntimeError> {
+        let (Some(_), Some(asked)) = (&terms.host, &terms.delegation) else { return Ok(None) };
         let delegations = &self.inner.delegation;
         let differs = |problem| unsupported("delegation", problem);
         let Some(seat) = delegations.seat(thread) else {
@@ -142,8 +168,7 @@ impl Runtime {
             return Err(differs("differs from that of the thread, which is in memory").into());
         }
         delegations.fence(thread, asked.host_epoch)?;
-        seat.attach(host.clone(), asked.host_epoch);
-        Ok(())
+        Ok(Some(seat))
     }
 }
 

@@ -3,8 +3,10 @@
 use std::sync::Mutex;
 
 use protocol::{
-    HostDelegationAgreed, ModelCancelDisposition, ModelCancelParams, ModelCancelResponse, ModelRequestId,
-    ModelRequestParams, ModelRequestResponse, RolloutAppendParams, RolloutAppendResponse, ThreadDelegation,
+    DelegationCancelParams, DelegationCancelResponse, DelegationInputParams, DelegationInputResponse,
+    DelegationRequestParams, DelegationRequestResponse, HostDelegationAgreed, ModelCancelDisposition,
+    ModelCancelParams, ModelCancelResponse, ModelRequestId, ModelRequestParams, ModelRequestResponse,
+    RolloutAppendParams, RolloutAppendResponse, ThreadDelegation, ThreadId,
 };
 use serde_json::{Value, json};
 
@@ -89,6 +91,29 @@ impl Host for ScriptedHost {
     }
 
     fn append(&self, _: RolloutAppendParams) -> BoxFuture<'static, Result<RolloutAppendResponse, HostError>> {
+        Box::pin(std::future::ready(Err(HostError::Gone)))
+    }
+
+    fn delegate(
+        &self,
+        _: DelegationRequestParams,
+    ) -> BoxFuture<'static, Result<DelegationRequestResponse, HostError>> {
+        Box::pin(std::future::ready(Err(HostError::Gone)))
+    }
+
+    fn delegate_input(
+        &self,
+        _: ThreadId,
+        _: DelegationInputParams,
+    ) -> BoxFuture<'static, Result<DelegationInputResponse, HostError>> {
+        Box::pin(std::future::ready(Err(HostError::Gone)))
+    }
+
+    fn delegate_cancel(
+        &self,
+        _: ThreadId,
+        _: DelegationCancelParams,
+    ) -> BoxFuture<'static, Result<DelegationCancelResponse, HostError>> {
         Box::pin(std::future::ready(Err(HostError::Gone)))
     }
 }

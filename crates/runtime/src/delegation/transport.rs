@@ -13,7 +13,7 @@ use protocol::{
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use super::failure;
-use super::host::Host;
+use super::host::{Host, HostError};
 use super::request::{Ids, message};
 use super::seat::Seat;
 use super::stream::Stream;
@@ -112,6 +112,10 @@ impl Carrying {
         let (seat, host, stream) = (self.seat.clone(), self.host.clone(), self.stream.clone());
         let ids = ids.clone();
         Box::pin(async move {
+            if seat.is_vacant() {
+                stream.settle();
+                return Err(failure::gone());
+            }
             let params = message(&seat, &ids, request).inspect_err(|_| stream.settle())?;
             if let Some(before) = seat.enter(&stream) {
                 before.settled().await;
@@ -131,6 +135,9 @@ impl Carrying {
                 }
                 Err(error) => {
                     stream.settle();
+                    if error == HostError::Gone {
+                        seat.detach(host.id());
+                    }
                     Err(failure::of_host(&error))
                 }
             }

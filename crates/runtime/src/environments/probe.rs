@@ -79,7 +79,8 @@ impl Prober {
         };
         // Whoever holds the output open after the end has nothing more to say.
         let drain_limit = Duration::from_millis(200);
-        let options = RunOptions { timeout: Some(LIMIT), cap_bytes: CAP_BYTES, stdin, drain_limit };
+        let (timeout, cap_bytes) = (Some(LIMIT), CAP_BYTES);
+        let options = RunOptions { timeout, cap_bytes, stdin, drain_limit, ..RunOptions::default() };
         sandbox::run(order, options).await.map_err(|error| error.to_string())
     }
 }

@@ -97,6 +97,16 @@ impl Catalogue {
         }
     }
 
+    /// Whether there is a model by exactly this name.
+    pub fn knows(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| entry.slug == name)
+    }
+
+    /// The names of all that can be used.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter(|entry| entry.supported_in_api).map(|entry| entry.slug.as_ref())
+    }
+
     fn longest_prefix(&self, name: &str) -> Option<&ModelEntry> {
         let known = self.entries.iter().filter(|entry| name.starts_with(entry.slug.as_ref()));
         known.min_by_key(|entry| Reverse(entry.slug.len()))

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use engine::{
-    Input, ModelInfo, Proposal, Question, Reply, Step, ToolKind, ToolOutcome, ToolSpec, Truncation, UserText,
+    ChildEnd, Input, ModelInfo, OperationEnd, Proposal, Question, Reply, Step, ToolKind, ToolOutcome,
+    ToolSpec, Truncation, UserText,
 };
 use model::{FailureClass, ModelFailure, StreamEvent, parse_event};
 use proptest::prelude::*;
 use protocol::{
     AskForApproval, CollaborationMode, CommandExecutionApprovalDecision as Decision, ContentItem,
-    DynamicToolCallResponse, ItemId, ModeKind, OperationType, ReadOnlyAccess, SandboxPolicy, Settings,
-    ThreadItem, ToolEffects, TurnId, UserInput,
+    DynamicToolCallResponse, ItemId, ModeKind, OperationId, OperationType, ReadOnlyAccess, SandboxPolicy,
+    Settings, ThreadItem, ToolEffects, TurnId, UserInput,
 };
 use serde_json::{Value, json};
 
@@ -24,6 +25,7 @@ pub(crate) enum Move {
     Model(u8, Stale),
     Break(u8),
     ToolEnds(u8),
+    ChildEnds(u8),
     ClientAnswers(u8, bool),
     Proposes(u8),
     Decides(u8),
@@ -66,7 +68,7 @@ pub(crate) fn moves(most: usize) -> impl Strategy<Value = Vec<Move>> {
 impl Move {
     fn of(choice: u8, detail: u8) -> Self {
         let place = if detail % 4 == 3 { Place::Elsewhere } else { Place::Here };
-        match choice % 46 {
+        match choice % 49 {
             0..4 => Self::Start(place),
             4..20 => Self::Model(detail, if choice < 240 { Stale::No } else { Stale::Yes }),
             20..26 => Self::Captured(place),
@@ -79,13 +81,17 @@ impl Move {
             37 | 38 => Self::Woken,
             40..43 => Self::Proposes(detail),
             43..46 => Self::Decides(detail),
+            46..49 => Self::ChildEnds(detail),
             _ => Self::Compact,
         }
     }
 
     /// Whether an idle thread has no use for it.
     pub(crate) fn needs_a_turn(self) -> bool {
-        !matches!(self, Self::Start(_) | Self::Compact | Self::Rollback(_) | Self::Interrupt)
+        !matches!(
+            self,
+            Self::Start(_) | Self::Compact | Self::Rollback(_) | Self::Interrupt | Self::ChildEnds(_)
+        )
     }
 
     /// The input this is for the turn with this id, while the attempt with this number is the last.
@@ -109,6 +115,7 @@ impl Move {
             }
             Self::Break(kind) => Input::Model { attempt, event: Err(failure(kind)) },
             Self::ToolEnds(kind) => tool_end(kind),
+            Self::ChildEnds(kind) => child_end(&turn_id, kind),
             Self::ClientAnswers(id, ok) => Input::DynamicToolAnswered {
                 call_id: format!("c{}", id % 4),
                 answer: if ok {
@@ -161,7 +168,19 @@ fn tool_end(kind: u8) -> Input {
     let call_id = format!("c{}", kind % 4);
     let image = || ThreadItem::ImageView { id: ItemId::new(call_id.clone()), path: "/repo/a.png".into() };
     let item = (kind >= 128).then(|| Box::new(image()));
-    Input::ToolFinished { outcome: ToolOutcome { item, ..ToolOutcome::text("ok") }, call_id }
+    let goes_on = kind % 16 >= 12;
+    Input::ToolFinished { outcome: ToolOutcome { item, goes_on, ..ToolOutcome::text("ok") }, call_id }
+}
+
+/// The end of a child, of which the model is told or not, with an operation that ends with it or without.
+fn child_end(number: &TurnId, kind: u8) -> Input {
+    let status = (!kind.is_multiple_of(4)).then(|| json!({ "completed": format!("done {number}") }));
+    let operation = (kind >= 128).then(|| OperationEnd {
+        operation_id: OperationId::new(format!("{number}:child")),
+        success: kind.is_multiple_of(2),
+        output: vec![],
+    });
+    Input::ChildEnded(Box::new(ChildEnd { id: format!("a{}", kind % 3), status, operation }))
 }
 
 fn failure(kind: u8) -> ModelFailure {

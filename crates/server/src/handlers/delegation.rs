@@ -1,8 +1,9 @@
-//! What hosts send about the model requests they carry.
+//! What hosts send about the model requests they carry and the children they run.
 
 use std::sync::Arc;
 
 use protocol::{
+    DelegationProgressNotification, DelegationResultParams, DelegationResultResponse,
     ModelRequestRejectedParams, ModelRequestRejectedResponse, ModelStreamAbortedParams,
     ModelStreamAbortedResponse, ModelStreamEvent, ModelStreamEventParams, RolloutLoadParams,
     RolloutLoadResponse,
@@ -60,4 +61,20 @@ pub(crate) async fn load(
     params: RolloutLoadParams,
 ) -> Result<RolloutLoadResponse, RuntimeError> {
     app.runtime.load_part(caller.id().into(), params)
+}
+
+/// What became of a child that the host ran.
+pub(crate) async fn result(
+    app: Arc<App>,
+    caller: Caller,
+    params: DelegationResultParams,
+) -> Result<DelegationResultResponse, RuntimeError> {
+    app.runtime.delegation_result(caller.id().into(), params).await
+}
+
+/// Nobody waits for an answer, so what is wrong can only be logged.
+pub(crate) async fn progress(app: Arc<App>, caller: Caller, params: DelegationProgressNotification) {
+    if let Err(error) = app.runtime.delegation_progress(caller.id().into(), &params) {
+        tracing::warn!(connection = %caller.id(), delegation = %params.delegation_id, "progress was refused: {error}");
+    }
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use protocol::{
-    ThreadBackgroundTerminalsCleanParams, ThreadBackgroundTerminalsCleanResponse, ThreadShellCommand,
-    ThreadShellCommandParams, ThreadShellCommandResponse, TurnInterrupt, TurnInterruptParams,
-    TurnInterruptResponse, TurnStart, TurnStartParams, TurnStartResponse, TurnSteerParams, TurnSteerResponse,
-    TurnSuspend, TurnSuspendParams,
+    ThreadBackgroundTerminalsCleanParams, ThreadBackgroundTerminalsCleanResponse,
+    ThreadDecrementElicitationParams, ThreadDecrementElicitationResponse, ThreadIncrementElicitationParams,
+    ThreadIncrementElicitationResponse, ThreadShellCommand, ThreadShellCommandParams,
+    ThreadShellCommandResponse, TurnInterrupt, TurnInterruptParams, TurnInterruptResponse, TurnStart,
+    TurnStartParams, TurnStartResponse, TurnSteerParams, TurnSteerResponse, TurnSuspend, TurnSuspendParams,
 };
 use runtime::{Answer, RuntimeError};
 
@@ -60,6 +61,24 @@ pub(crate) async fn shell_command(
         reply.send(begun.map(|()| ThreadShellCommandResponse {}).map_err(Into::into));
     });
     app.runtime.shell_command(params, answer).await;
+}
+
+pub(crate) async fn open_elicitation(
+    app: Arc<App>,
+    _: Caller,
+    params: ThreadIncrementElicitationParams,
+) -> Result<ThreadIncrementElicitationResponse, RuntimeError> {
+    let count = app.runtime.open_elicitation(&params.thread_id)?;
+    Ok(ThreadIncrementElicitationResponse { count, paused: count > 0 })
+}
+
+pub(crate) async fn close_elicitation(
+    app: Arc<App>,
+    _: Caller,
+    params: ThreadDecrementElicitationParams,
+) -> Result<ThreadDecrementElicitationResponse, RuntimeError> {
+    let count = app.runtime.close_elicitation(&params.thread_id)?;
+    Ok(ThreadDecrementElicitationResponse { count, paused: count > 0 })
 }
 
 pub(crate) async fn clean_terminals(

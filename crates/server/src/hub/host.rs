@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use protocol::{
-    HostDelegationAgreed, ModelCancel, ModelCancelParams, ModelCancelResponse, ModelRequest,
-    ModelRequestParams, ModelRequestResponse, Request, RolloutAppend, RolloutAppendParams,
+    DelegationCancel, DelegationCancelParams, DelegationCancelResponse, DelegationInput,
+    DelegationInputParams, DelegationInputResponse, DelegationRequest, DelegationRequestParams,
+    DelegationRequestResponse, HostDelegationAgreed, ModelCancel, ModelCancelParams, ModelCancelResponse,
+    ModelRequest, ModelRequestParams, ModelRequestResponse, Request, RolloutAppend, RolloutAppendParams,
     RolloutAppendResponse, ThreadId,
 };
 use runtime::{BoxFuture, Host, HostError, HostId};
@@ -74,6 +76,29 @@ impl Host for HubHost {
         params: RolloutAppendParams,
     ) -> BoxFuture<'static, Result<RolloutAppendResponse, HostError>> {
         begun(self.ask::<RolloutAppend>(params.thread_id.clone(), params))
+    }
+
+    fn delegate(
+        &self,
+        params: DelegationRequestParams,
+    ) -> BoxFuture<'static, Result<DelegationRequestResponse, HostError>> {
+        self.ask::<DelegationRequest>(params.parent.thread_id.clone(), params)
+    }
+
+    fn delegate_input(
+        &self,
+        parent: ThreadId,
+        params: DelegationInputParams,
+    ) -> BoxFuture<'static, Result<DelegationInputResponse, HostError>> {
+        self.ask::<DelegationInput>(parent, params)
+    }
+
+    fn delegate_cancel(
+        &self,
+        parent: ThreadId,
+        params: DelegationCancelParams,
+    ) -> BoxFuture<'static, Result<DelegationCancelResponse, HostError>> {
+        self.ask::<DelegationCancel>(parent, params)
     }
 }
 

@@ -193,4 +193,12 @@ impl Audience for HubAudience {
         let hub = self.0.clone();
         Box::pin(approvals::ask(hub, question))
     }
+
+    fn appeared(&self, thread: &ThreadId) {
+        self.0.join_all(thread);
+    }
+
+    fn left(&self, thread: &ThreadId) {
+        self.0.forget(thread);
+    }
 }

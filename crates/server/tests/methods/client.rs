@@ -88,6 +88,19 @@ impl Client {
         }
     }
 
+    /// The outcome of a request, or the next message before it: for whoever has to answer that first.
+    pub(crate) async fn outcome_or_next(&mut self, id: i64) -> Result<Result<Value, Refused>, Value> {
+        loop {
+            if self.answers.contains_key(&id) {
+                return Ok(self.outcome(id).await);
+            }
+            if let Some(message) = self.unread.pop_front() {
+                return Err(message);
+            }
+            self.receive("an answer or a message").await;
+        }
+    }
+
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Result<Value, Refused> {
         let id = self.send(method, params).await;
         self.outcome(id).await

@@ -4,13 +4,16 @@
 mod client;
 mod paced_model;
 mod raw_model;
+mod routed_model;
 mod stage;
 
 mod account;
 mod additional_context;
+mod agents;
 mod approvals;
 mod catalogue;
 mod command_exec;
+mod commands;
 mod compaction;
 mod connections;
 mod delegation;

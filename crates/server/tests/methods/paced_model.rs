@@ -11,6 +11,8 @@ pub(crate) struct PacedModel {
 
 /// A request, and the way to answer it.
 pub(crate) struct Asked {
+    /// In lower case.
+    pub(crate) head: String,
     pub(crate) body: Value,
     answer: TcpStream,
 }
@@ -37,9 +39,9 @@ impl PacedModel {
         while bytes.len() < end + length {
             assert!(answer.read_buf(&mut bytes).await.expect("readable") > 0, "the body broke off");
         }
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-        answer.write_all(head.as_bytes()).await.expect("writable");
-        Asked { body: serde_json::from_slice(&bytes[end..]).expect("JSON"), answer }
+        let answered = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        answer.write_all(answered.as_bytes()).await.expect("writable");
+        Asked { head, body: serde_json::from_slice(&bytes[end..]).expect("JSON"), answer }
     }
 }
 
@@ -70,12 +72,26 @@ impl Asked {
     }
 
     /// Ends the answer with a call.
-    pub(crate) async fn call(mut self, call_id: &str, name: &str, arguments: &Value) {
-        let item = json!({
-            "type": "function_call", "call_id": call_id, "name": name, "arguments": arguments.to_string(),
-        });
-        self.send(json!({"type": "response.output_item.done", "item": item})).await;
+    pub(crate) async fn call(self, call_id: &str, name: &str, arguments: &Value) {
+        self.call_all([(call_id.to_owned(), name, arguments.clone())]).await;
+    }
+
+    /// Ends the answer with several calls.
+    pub(crate) async fn call_all(mut self, calls: impl IntoIterator<Item = (String, &str, Value)>) {
+        for (call_id, name, arguments) in calls {
+            let item = json!({
+                "type": "function_call", "call_id": call_id, "name": name, "arguments": arguments.to_string(),
+            });
+            self.send(json!({"type": "response.output_item.done", "item": item})).await;
+        }
         self.complete().await;
+    }
+
+    /// Ends the answer with an error that no second try mends.
+    pub(crate) async fn fail(mut self, said: &str) {
+        let error = json!({"code": "invalid_prompt", "message": said});
+        self.send(json!({"type": "response.failed", "response": {"id": "r1", "error": error}})).await;
+        self.answer.shutdown().await.expect("closed");
     }
 
     async fn complete(mut self) {
@@ -102,6 +118,15 @@ impl Asked {
         let now = self.context();
         assert_eq!(now.get(..before.len()), Some(before), "what was said stays said");
         now[before.len()..].concat()
+    }
+
+    /// What a call gave, as the model reads it.
+    pub(crate) fn output_of(&self, call_id: &str) -> String {
+        let is_it = |item: &&Value| item["type"] == "function_call_output" && item["call_id"] == call_id;
+        let mut found = self.body["input"].as_array().expect("input").iter().filter(is_it);
+        let item = found.next().unwrap_or_else(|| panic!("no output of {call_id} in {}", self.body["input"]));
+        assert!(found.next().is_none(), "{call_id} has two outputs");
+        item["output"].as_str().map_or_else(|| item["output"].to_string(), str::to_owned)
     }
 
     /// What the last call gave.

@@ -1,5 +1,6 @@
 //! What a test plays on: a home folder, a scripted model behind a loopback port, and servers one after the other.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,10 +17,13 @@ use runtime::{Catalogue, Clock, Runtime, RuntimeOptions, Stamp, StoreOptions, Sy
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, UnixStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::client::Client;
+
+/// A secret in the environment of every server. Nobody may ever be told it.
+pub(crate) const PLANTED: &str = "planted-secret-7f3a";
 
 /// A step of the model that begins a message and never ends it.
 pub(crate) fn endless(text: &str) -> Value {
@@ -174,8 +178,26 @@ impl Stage {
         })
     }
 
+    /// A server that several clients can connect to over websockets, and where.
+    pub(crate) async fn listen_for_websockets(&self) -> (Server, SocketAddr) {
+        let listen = Listen::Ws(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let (options, parts) = self.parts(listen.clone());
+        let (told, address) = oneshot::channel();
+        let server = Server::run(None, |signals| async move {
+            let (hub, app) = parts.wire();
+            let listener = Listener::bind(&listen).await.expect("a port");
+            told.send(listener.address().expect("an address")).expect("somebody waits");
+            serve_listener(options, app, hub, routes(), signals, listener).await
+        });
+        (server, address.await.expect("an address"))
+    }
+
     fn parts(&self, listen: Listen) -> (ServerOptions, Parts) {
-        let environment = Env::fixed([("HOME", self.folder.path().as_os_str())]);
+        let environment = Env::fixed([
+            ("HOME", self.folder.path().as_os_str()),
+            ("SOME_API_KEY", PLANTED.as_ref()),
+            ("SOME_TOKEN", PLANTED.as_ref()),
+        ]);
         let machine = |name: &str| Some(self.folder.path().join(name)).filter(|file| file.exists());
         let options = LoaderOptions {
             system_file: machine("system.toml"),

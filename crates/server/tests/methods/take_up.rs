@@ -78,6 +78,43 @@ async fn without_being_asked_to_nobody_takes_it_up() {
 }
 
 #[tokio::test]
+async fn a_call_that_nobody_takes_up_is_told_as_never_begun() {
+    let stage = Stage::configured(steps("echo x >> runs"), ASKS).await;
+    let (server, mut client) = stage.open().await;
+    let id = asked(&stage, &mut client).await;
+    server.kill().await;
+    let (_server, mut client) = stage.open().await;
+    client.ask("thread/resume", json!({"threadId": id})).await;
+    client.turn(&id, "and now?").await;
+    let input = stage.asked().last().expect("a request")["input"].to_string();
+    assert!(input.contains("the program stopped before it had begun"), "{input}");
+    assert!(!input.contains("by user"), "{input}");
+    assert_eq!(runs(&stage), 0);
+}
+
+#[tokio::test]
+async fn what_runs_when_the_server_stops_is_told_as_that_and_not_as_the_users_wish() {
+    let keys = "approval_policy = \"never\"\nsandbox_mode = \"danger-full-access\"";
+    let stage = Stage::configured(steps("echo x >> runs; sleep 60"), keys).await;
+    let (server, mut client) = stage.open().await;
+    let id = client.start_thread(json!({"cwd": stage.cwd()})).await;
+    client.start_turn(&id, "go").await;
+    while runs(&stage) == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    server.stop().await;
+    let (_server, mut client) = stage.open().await;
+    let opened = client.ask("thread/resume", json!({"threadId": id})).await;
+    assert_eq!(told(&opened["thread"]), ["interrupted: go"]);
+    client.turn(&id, "and now?").await;
+    let input = stage.asked().last().expect("a request")["input"].to_string();
+    assert!(input.contains("the program that ran it was shut down"), "{input}");
+    assert!(input.contains("the user did not ask for"), "{input}");
+    assert!(!input.contains("by user") && !input.contains("on purpose"), "{input}");
+    assert_eq!(runs(&stage), 1);
+}
+
+#[tokio::test]
 async fn what_was_decided_meanwhile_is_carried_out_without_a_question() {
     for (decision, expected) in [
         (json!({"type": "approve"}), 1),

@@ -1,14 +1,20 @@
 //! Full delegation over the wire: a host that carries model requests, well and badly.
 #![allow(clippy::needless_pass_by_value, reason = "test code reads better without")]
 
+mod decisions;
+mod departures;
 mod faults;
+mod hostile;
+mod keeper;
 mod negotiation;
 mod streams;
+mod subagents;
+mod websocket;
 
 use serde_json::{Value, json};
 
 use crate::client::{Client, text, turn};
-use crate::stage::{Server, Stage};
+use crate::stage::{PLANTED, Server, Stage};
 
 /// What a host offers that wants everything.
 pub(crate) fn offer() -> Value {
@@ -52,6 +58,7 @@ impl Host {
     /// The next `model/request`, accepted. Gives its params.
     pub(crate) async fn accept(&mut self) -> Value {
         let asked = self.client.next_of("model/request").await;
+        assert_clean(&asked);
         self.client.answer(&asked, json!({"disposition": "accepted", "provider": "p", "model": "m"})).await;
         asked["params"].clone()
     }
@@ -99,6 +106,16 @@ impl Host {
         self.push(&request, 0, whole(answer)).await;
         assert_eq!(self.ended().await["status"], "completed");
         request
+    }
+}
+
+/// Whatever a test is about: no request carries a secret of the server's environment, a credential or its home.
+pub(crate) fn assert_clean(request: &Value) {
+    let text = request.to_string();
+    for forbidden in
+        [PLANTED, "SOME_API_KEY", "SOME_TOKEN", "Authorization", "/home/oarlock", "/home/auth.json"]
+    {
+        assert!(!text.contains(forbidden), "{forbidden} is in {text}");
     }
 }
 

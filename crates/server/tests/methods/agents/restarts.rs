@@ -1,0 +1,215 @@
+//! Agents and their parents in the next process.
+
+use serde_json::{Value, json};
+
+use super::{Play, output};
+use crate::client::{text, told};
+
+#[tokio::test]
+async fn an_agent_that_had_finished_is_there_for_its_parent() {
+    for is_killed in [true, false] {
+        let mut play = Play::new("").await;
+        let asked = play.begin("go").await;
+        let (agent, child, asked) = play.spawn(asked, "c1", json!({"message": "look"})).await;
+        play.end(asked, "done").await;
+        play.end(child, "seen").await;
+        play.told(1).await;
+        if is_killed {
+            play.kill().await;
+        } else {
+            play.stop().await;
+        }
+        play.reopen().await;
+        let asked = play.begin("and?").await;
+        assert_eq!(asked.news_of(&agent), 1, "{:?}", asked.texts());
+        let asked = play.call(asked, "c3", "wait_agent", json!({"targets": [agent]})).await;
+        assert_eq!(output(&asked, "c3")["status"][&agent], json!({"completed": "seen"}));
+        // Looking at it did not wake it up.
+        let loaded = play.client.ask("thread/loaded/list", json!({})).await;
+        assert_eq!(loaded["data"], json!([play.root]));
+        asked.call("c4", "send_input", &json!({"target": agent, "message": "look again"})).await;
+        let child = play.model.of(&agent).await;
+        assert_eq!(child.header("x-openai-subagent"), Some("collab_spawn"));
+        let said = child.texts();
+        assert_eq!(said[said.len() - 3..], ["user: look", "assistant: seen", "user: look again"]);
+        let asked = play.model.of(&play.root.clone()).await;
+        asked.call("c5", "wait_agent", &json!({"targets": [agent]})).await;
+        child.say("more").await;
+        let asked = play.model.of(&play.root.clone()).await;
+        assert_eq!(output(&asked, "c5")["status"][&agent], json!({"completed": "more"}));
+        let asked = play.call(asked, "c6", "close_agent", json!({"target": agent})).await;
+        assert_eq!(output(&asked, "c6"), json!({"previous_status": {"completed": "more"}}));
+        assert_eq!(asked.news_of(&agent), 2, "{:?}", asked.texts());
+        play.end(asked, "done").await;
+        // Closed is closed, in the next process too; and it can be opened again.
+        play.kill().await;
+        play.reopen().await;
+        let asked = play.begin("once more").await;
+        let asked = play.call(asked, "c7", "send_input", json!({"target": agent, "message": "x"})).await;
+        assert!(asked.output_of("c7").contains("not found") || asked.output_of("c7").contains("closed"));
+        let asked = play.call(asked, "c8", "resume_agent", json!({"id": agent})).await;
+        assert_eq!(output(&asked, "c8"), json!({"status": "pending_init"}));
+        asked.call("c9", "send_input", &json!({"target": agent, "message": "last"})).await;
+        let child = play.model.of(&agent).await;
+        assert_eq!(child.texts().last().map(String::as_str), Some("user: last"));
+        let read = play.read(&agent).await;
+        assert_eq!(told(&read)[..2], ["completed: look", "completed: look again"]);
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_was_cut_off_can_be_told_more() {
+    for is_killed in [true, false] {
+        let mut play = Play::new("").await;
+        let asked = play.begin("go").await;
+        let (agent, _child, asked) = play.spawn(asked, "c1", json!({"message": "look"})).await;
+        play.end(asked, "done").await;
+        if is_killed {
+            play.kill().await;
+        } else {
+            play.stop().await;
+        }
+        play.reopen().await;
+        let asked = play.begin("and?").await;
+        assert_eq!(asked.news_of(&agent), 0, "{:?}", asked.texts());
+        let again = json!({"target": agent, "message": "look again"});
+        asked.call("c2", "send_input", &again).await;
+        let child = play.model.of(&agent).await;
+        let said = child.texts();
+        assert!(said.contains(&"user: look".to_owned()), "{said:?}");
+        assert_eq!(said.last().map(String::as_str), Some("user: look again"));
+        let asked = play.model.of(&play.root.clone()).await;
+        asked.call("c3", "wait_agent", &json!({"targets": [agent]})).await;
+        child.say("seen").await;
+        let asked = play.model.of(&play.root.clone()).await;
+        assert_eq!(output(&asked, "c3")["status"][&agent], json!({"completed": "seen"}));
+        play.end(asked, "done").await;
+        assert_eq!(told(&play.read(&agent).await), ["interrupted: look", "completed: look again"]);
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_was_cut_off_is_interrupted() {
+    let mut play = Play::new("").await;
+    let asked = play.begin("go").await;
+    let (agent, _child, asked) = play.spawn(asked, "c1", json!({"message": "look"})).await;
+    play.end(asked, "done").await;
+    play.kill().await;
+    play.reopen().await;
+    let asked = play.begin("and?").await;
+    let asked = play.call(asked, "c2", "close_agent", json!({"target": agent})).await;
+    assert_eq!(output(&asked, "c2"), json!({"previous_status": "interrupted"}));
+    play.end(asked, "done").await;
+}
+
+/// Those that are open count in the next process.
+#[tokio::test]
+async fn the_limit_holds_in_the_next_process() {
+    let mut play = Play::new("[agents]\nmax_threads = 2").await;
+    let asked = play.begin("go").await;
+    let (first, _one, asked) = play.spawn(asked, "c1", json!({"message": "one"})).await;
+    let (second, _two, asked) = play.spawn(asked, "c2", json!({"message": "two"})).await;
+    play.end(asked, "done").await;
+    play.kill().await;
+    play.reopen().await;
+    let asked = play.begin("more").await;
+    let asked = play.call(asked, "c3", "spawn_agent", json!({"message": "three"})).await;
+    assert!(asked.output_of("c3").contains("there are 2 open agents"), "{}", asked.output_of("c3"));
+    let asked = play.call(asked, "c4", "close_agent", json!({"target": first})).await;
+    let (_, _three, asked) = play.spawn(asked, "c5", json!({"message": "three"})).await;
+    let asked = play.call(asked, "c6", "resume_agent", json!({"id": first})).await;
+    assert!(asked.output_of("c6").contains("there are 2 open agents"), "{}", asked.output_of("c6"));
+    let asked = play.call(asked, "c7", "close_agent", json!({"target": second})).await;
+    let asked = play.call(asked, "c8", "resume_agent", json!({"id": first})).await;
+    assert_eq!(output(&asked, "c8"), json!({"status": "pending_init"}));
+    play.end(asked, "done").await;
+}
+
+/// Whoever opens an agent's thread first, it is the same agent.
+#[tokio::test]
+async fn a_client_may_open_an_agent_before_its_parent_asks() {
+    for parent_first in [true, false] {
+        let mut play = Play::new("").await;
+        let asked = play.begin("go").await;
+        let (agent, child, asked) = play.spawn(asked, "c1", json!({"message": "look"})).await;
+        play.end(asked, "done").await;
+        play.end(child, "seen").await;
+        play.kill().await;
+        let (server, client) = play.stage.open().await;
+        (play.server, play.client) = (Some(server), client);
+        let mut both = [play.root.clone(), agent.clone()];
+        if !parent_first {
+            both.reverse();
+        }
+        for thread in both {
+            let opened = play.client.ask("thread/resume", json!({"threadId": thread})).await;
+            assert_eq!(opened["thread"]["id"], json!(thread));
+        }
+        let asked = play.begin("and?").await;
+        let asked = play.call(asked, "c2", "wait_agent", json!({"targets": [agent]})).await;
+        assert_eq!(output(&asked, "c2")["status"][&agent], json!({"completed": "seen"}));
+        let asked = play.call(asked, "c3", "close_agent", json!({"target": agent})).await;
+        assert_eq!(output(&asked, "c3"), json!({"previous_status": {"completed": "seen"}}));
+        play.end(asked, "done").await;
+        play.client.status(&agent, "notLoaded").await;
+    }
+}
+
+/// An agent of an agent, opened by a client, is as deep as it was.
+#[tokio::test]
+async fn depth_is_in_the_record() {
+    let mut play = Play::new("[agents]\nmax_depth = 2").await;
+    let asked = play.begin("go").await;
+    let (agent, child, asked) = play.spawn(asked, "c1", json!({"message": "look"})).await;
+    child.call("d1", "spawn_agent", &json!({"message": "deeper"})).await;
+    let child = play.model.of(&agent).await;
+    let below = text(&output(&child, "d1")["agent_id"]);
+    let deepest = play.model.of(&below).await;
+    play.end(deepest, "deep").await;
+    play.end(asked, "done").await;
+    play.kill().await;
+    let (server, client) = play.stage.open().await;
+    (play.server, play.client) = (Some(server), client);
+    play.client.ask("thread/resume", json!({"threadId": below})).await;
+    play.client.start_turn(&below, "hello").await;
+    let deepest = play.model.of(&below).await;
+    assert!(!deepest.tools().contains(&"spawn_agent".to_owned()), "{:?}", deepest.tools());
+    assert_eq!(deepest.header("x-openai-subagent"), Some("collab_spawn"));
+}
+
+/// Cuts a record off after the first line that fits.
+fn cut_after(path: &str, fits: impl Fn(&Value) -> bool) {
+    let record = std::fs::read_to_string(path).expect("a record");
+    let mut kept = String::new();
+    for line in record.lines() {
+        kept.push_str(line);
+        kept.push('\n');
+        if fits(&serde_json::from_str(line).expect("JSON")) {
+            std::fs::write(path, kept).expect("written");
+            return;
+        }
+    }
+    panic!("no such line in {record}");
+}
+
+#[tokio::test]
+async fn a_start_whose_end_is_lost_is_not_repeated() {
+    let mut play = Play::new("").await;
+    let asked = play.begin("go").await;
+    let (agent, child, asked) = play.spawn(asked, "c1", json!({"message": "look"})).await;
+    let path = text(&play.read(&play.root.clone()).await["path"]);
+    play.kill().await;
+    drop((child, asked));
+    cut_after(&path, |line| line.to_string().contains("\"started\""));
+    play.reopen().await;
+    let asked = play.begin("and?").await;
+    let lost = asked.output_of("c1");
+    assert!(lost.contains("The outcome of this call is not known"), "{lost}");
+    // It stays known by its own record.
+    let asked = play.call(asked, "c2", "resume_agent", json!({"id": agent})).await;
+    assert_eq!(output(&asked, "c2"), json!({"status": "pending_init"}));
+    play.end(asked, "done").await;
+    let listed = play.client.ask("thread/list", json!({"sourceKinds": ["subAgentThreadSpawn"]})).await;
+    assert_eq!(listed["data"].as_array().map(Vec::len), Some(1), "{listed}");
+    assert_eq!(play.model.waiting(), Vec::<&str>::new());
+}
