@@ -25,12 +25,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from record import Json, Record, Refused, error
+from record import Answers, Json, Record, Refused, error
 
 FEATURES = ["modelTransport", "clientRollout", "operations"]
 PROVIDER = {"id": "example", "capabilities": {"wire": "responses", "freeformTools": True}}
 BATCH_BYTES = 32 * 1024
 ATTEMPTS = 3
+# How long an answer that is being paid for is still read when the host is about to end.
+LAST_WORDS_SECONDS = 10
 APPROVALS = ("item/commandExecution/requestApproval", "item/fileChange/requestApproval")
 
 
@@ -62,8 +64,8 @@ class Upstream:
 class Host:
     """One connection to a runtime. The reader only routes; what takes time happens elsewhere."""
 
-    def __init__(self, runtime: str, record: Record, upstream: Upstream) -> None:
-        self.record, self.upstream = record, upstream
+    def __init__(self, runtime: str, record: Record, answers: Answers, upstream: Upstream) -> None:
+        self.record, self.answers, self.upstream = record, answers, upstream
         # A session of its own, so that Ctrl-C is the host's alone.
         self.process = subprocess.Popen(
             [runtime, "app-server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
@@ -71,6 +73,7 @@ class Host:
         self.numbers = itertools.count(1)
         self.waiting: dict[int, Future[Json]] = {}
         self.carried: dict[str, queue.SimpleQueue[Any]] = {}
+        self.reading: list[threading.Thread] = []
         self.duties: queue.SimpleQueue[Json] = queue.SimpleQueue()
         self.news: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
         self.writing = threading.Lock()
@@ -128,19 +131,39 @@ class Host:
                     if events:
                         events.put("canceled")
                 else:
-                    self.carried[params["modelRequestId"]] = queue.SimpleQueue()
-                    accepted = {"disposition": "accepted", "provider": PROVIDER["id"], "model": params["body"]["model"]}
-                    self.answer(message, accepted)
-                    for work in (self.fetch, self.forward):
-                        threading.Thread(target=work, args=(params,), daemon=True).start()
+                    self.carry(message, params)
             except Refused as refused:
                 self.write({"id": message["id"], "error": refused.error})
 
+    def carry(self, message: Json, params: Json) -> None:
+        """The answer is at once; events follow. What was paid for before a crash is not asked for a second time."""
+        events = self.carried[params["modelRequestId"]] = queue.SimpleQueue()
+        kept = self.answers.find(params)
+        accepted = {"disposition": "accepted", "provider": PROVIDER["id"], "model": params["body"]["model"]}
+        self.answer(message, {**accepted, "replayed": kept is not None})
+        if kept is None:
+            self.reading.append(threading.Thread(target=self.fetch, args=(params,), daemon=True))
+            self.reading[-1].start()
+        else:
+            print("[answered from the record: the provider is not asked again]", flush=True)
+            for event in kept:
+                events.put(event)
+        threading.Thread(target=self.forward, args=(params,), daemon=True).start()
+
+    def finish_reading(self) -> None:
+        """An answer that is on its way is kept for the next host, whether or not a runtime is there to hear it."""
+        end = time.monotonic() + LAST_WORDS_SECONDS
+        for thread in self.reading:
+            thread.join(max(0, end - time.monotonic()))
+
     def fetch(self, params: Json) -> None:
         """From the provider into a queue: events, then what ended them if that was not an event."""
-        events = self.carried[params["modelRequestId"]]
+        events, heard = self.carried[params["modelRequestId"]], []
         try:
             for event in self.upstream.events(params["body"]):
+                heard.append(event)
+                if event["type"] == "response.completed":
+                    self.answers.keep(params, heard)
                 events.put(event)
             events.put("disconnected")
         except urllib.error.HTTPError as failure:
@@ -264,6 +287,7 @@ def main() -> None:
     # A shell may have started us in the background, deaf to it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     children: list[subprocess.Popen[bytes]] = []
+    host: Host | None = None
     try:
         upstream = Upstream(options.upstream or "", os.environ.get(options.key_env))
         if not options.upstream:
@@ -272,7 +296,8 @@ def main() -> None:
             assert children[0].stdout
             upstream = Upstream(children[0].stdout.readline().decode().strip(), None)
         record = Record(options.record)
-        host = Host(options.runtime, record, upstream)
+        answers = Answers(options.record.with_name(options.record.name + ".answers"))
+        host = Host(options.runtime, record, answers, upstream)
         children.append(host.process)
         goes_on = record.unfinished()
         thread = host.open(options)
@@ -288,6 +313,8 @@ def main() -> None:
         raise SystemExit(f"the runtime refused: {refused}") from None
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if host:
+            host.finish_reading()
         for child in reversed(children):
             stop(child)
 

@@ -1,4 +1,4 @@
-"""The record of a thread in a file, and who may write to it."""
+"""The record of a thread in a file, who may write to it, and the answers of the model that were paid for."""
 
 import fcntl
 import json
@@ -75,3 +75,29 @@ class Record:
         """Whether the last turn has no end."""
         kinds = [item["kind"] for item in self.items if item["kind"] in ("turnStarted", "turnEnded")]
         return kinds[-1:] == ["turnStarted"]
+
+
+class Answers:
+    """Whole answers of the model, one per line. The same request again, after a crash, is answered from here."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = path.open("a+b")
+        self.file.seek(0)
+        self.kept: dict[tuple[str, str], list[Json]] = {}
+        for line in self.file.read().splitlines():
+            try:
+                answer = json.loads(line)
+            except ValueError:
+                continue  # Cut off in the middle, so it was not whole.
+            self.kept[answer["segmentId"], answer["requestDigest"]] = answer["events"]
+
+    def find(self, request: Json) -> list[Json] | None:
+        """Only for the very same prompt: another one is another request, whatever it is called."""
+        return self.kept.get((request["segmentId"], request["requestDigest"]))
+
+    def keep(self, request: Json, events: list[Json]) -> None:
+        self.kept[request["segmentId"], request["requestDigest"]] = events
+        answer = {"segmentId": request["segmentId"], "requestDigest": request["requestDigest"], "events": events}
+        self.file.write(b"\n" + json.dumps(answer, separators=(",", ":")).encode() + b"\n")
+        self.file.flush()
+        os.fsync(self.file.fileno())

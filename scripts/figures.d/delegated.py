@@ -7,13 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from effects import output_of
 from report import Json
 from server import SECONDS, Refused, Server, Silence, until
 
 FEATURES = ["modelTransport", "clientRollout", "operations", "suspend"]
 PROVIDER = {"id": "figures", "capabilities": {"wire": "responses"}}
 APPROVAL = "item/commandExecution/requestApproval"
-CALL, PROMPT, ANSWER = "call-1", "leave a mark", "the mark is left"
+PROMPT, ANSWER = "leave a mark", "the mark is left"
 
 
 @dataclass
@@ -41,8 +42,13 @@ class Store:
             self.items += params["items"]
             return {"result": {"nextOrdinal": len(self.items)}}
 
-    def states(self) -> list[str]:
-        return [item["state"] for item in self.items if item["kind"] == "operation"]
+    def states(self) -> dict[str, list[str]]:
+        """What is recorded of every operation, by the id of its call."""
+        states: dict[str, list[str]] = {}
+        for item in list(self.items):
+            if item["kind"] == "operation":
+                states.setdefault(item["operationId"].rsplit(":", 1)[-1], []).append(item["state"])
+        return states
 
     def has(self, kind: str) -> bool:
         return any(item["kind"] == kind for item in self.items)
@@ -59,16 +65,21 @@ class Stopped(Exception):
 class Host:
     """One life of a host with a runtime of its own. `at` hears of every step and may end either of them."""
 
-    def __init__(self, binary: Path, home: Path, store: Store | None, command: str) -> None:
-        self.store, self.command = store, command
+    def __init__(self, binary: Path, home: Path, store: Store | None, commands: dict[str, str]) -> None:
+        # The commands of the model's one response with calls, by the ids of the calls.
+        self.store, self.commands = store, commands
         self.epoch = store.lease() if store else None
         self.at: Callable[[str], None] = lambda step: None
         self.thread = ""
+        self.running_turn = ""
         self.is_gone = False
         self.decides = True
+        # The step at which the turn is put away instead of going on.
+        self.suspends = ""
+        self.suspending: int | None = None
+        self.suspended = threading.Event()
         self.asked: list[Json] = []
         self.bodies: list[Json] = []
-        self.began = 0
         self.over = threading.Event()
         self.turn: Json = {}
         self.counts = {"append": 0, "request": 0}
@@ -77,7 +88,8 @@ class Host:
     # ---- ends ----
 
     def is_over(self) -> bool:
-        return self.over.is_set() or self.is_gone or not self.server.is_alive()
+        is_done = self.over.is_set() or self.suspended.is_set()
+        return is_done or self.is_gone or not self.server.is_alive()
 
     def kill_runtime(self) -> None:
         self.server.process.kill()
@@ -101,6 +113,9 @@ class Host:
         with suppress(OSError, ValueError, Stopped):
             self._step_if_gone()
             self._do(message, message.get("method"), message.get("params") or {})
+            if "method" not in message and message.get("id") == self.suspending:
+                self.suspended.set()
+                self._step_if_gone("suspend answered")
         if not self.is_gone and message.get("method") == "turn/completed":
             self.turn = message["params"]["turn"]
             self.over.set()
@@ -110,6 +125,16 @@ class Host:
             self.at(step)
         if self.is_gone:
             raise Stopped
+        if step and step == self.suspends:
+            self.suspend()
+
+    def suspend(self) -> None:
+        """Puts the turn away, in whatever it is."""
+        self.decides = False
+        mode = "whenPending" if self.suspends.endswith("asked") else "now"
+        params = {"threadId": self.thread, "turnId": self.running_turn, "mode": mode, "deadlineMs": 5_000}
+        self.suspending = self.server.send("turn/suspend", params)
+        self.at("suspend asked")
 
     def _do(self, message: Json, method: str | None, params: Json) -> None:
         if method == "rollout/append":
@@ -120,15 +145,20 @@ class Host:
             self._answer(message, {"result": {"disposition": "alreadyTerminal"}})
         elif method == APPROVAL:
             self.asked.append(message)
-            self._step_if_gone("approval asked")
+            self._step_if_gone(f"{params['itemId']} asked")
             if self.decides:
                 self.decide(message)
-            self._step_if_gone("approval answered")
+                self._step_if_gone(f"{params['itemId']} answered")
         elif method == "item/started" and params["item"]["type"] == "commandExecution":
-            self.began += 1
-            self._step_if_gone("command began")
+            self._step_if_gone(f"{params['item']['id']} began")
+        elif method == "item/completed" and params["item"]["type"] == "commandExecution":
+            self._step_if_gone(f"{params['item']['id']} completed")
         elif method == "item/completed":
             self._step_if_gone(f"{params['item']['type']} completed")
+        elif method == "turn/started":
+            self.running_turn = params["turn"]["id"]
+        elif method == "turn/suspended":
+            self._step_if_gone("turn suspended")
 
     def decide(self, message: Json) -> None:
         self._answer(message, {"result": {"decision": "accept"}})
@@ -155,15 +185,14 @@ class Host:
             self._step_if_gone(f"request {number} event {seq}")
 
     def _events(self, body: Json) -> list[Json]:
-        done = any(item.get("type") == "function_call_output" for item in body["input"])
         content = [{"type": "output_text", "text": ANSWER}]
         said = {"type": "message", "role": "assistant", "id": "m", "content": content}
-        arguments = json.dumps({"cmd": self.command})
-        call = {"type": "function_call", "id": "f", "name": "exec_command", "call_id": CALL, "arguments": arguments}
+        # A response that broke off may have brought only some of them.
+        calls = [called(*call) for call in self.commands.items() if output_of(body, call[0]) is None]
         usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
         return [
             {"type": "response.created", "response": {"id": "r"}},
-            {"type": "response.output_item.done", "item": said if done else call},
+            *({"type": "response.output_item.done", "item": item} for item in calls or [said]),
             {"type": "response.completed", "response": {"id": "r", "usage": usage}},
         ]
 
@@ -185,16 +214,28 @@ class Host:
         if thread:
             params |= {"threadId": thread, "resumeTurn": True}
             params |= {"initialItems": list(self.store.items)} if self.store else {}
-        opened = self.server.result("thread/resume" if thread else "thread/start", params)
+        asked = self.server.send("thread/resume" if thread else "thread/start", params)
+        self._step_if_gone("resuming" if thread else "starting")
+        answer = self.server.answer(asked)
+        if "error" in answer:
+            raise Refused(str(answer["error"]))
+        opened: Json = answer["result"]
         self.thread = str(opened["thread"]["id"])
         return opened
 
     def say(self) -> None:
         self.server.result("turn/start", {"threadId": self.thread, "input": [{"type": "text", "text": PROMPT}]})
 
-    def live(self) -> None:
-        """A turn, until it is over or somebody dies."""
-        with suppress(Silence, Refused, OSError, ValueError):
-            self.open()
-            self.say()
+    def live(self, thread: str = "") -> None:
+        """A turn, a new one or that of the thread, until it is over or put away or somebody dies."""
+        with suppress(Silence, Refused, OSError, ValueError, Stopped):
+            self.open(thread)
+            self._step_if_gone("resumed" if thread else "started")
+            if not thread:
+                self.say()
             until(self.is_over, SECONDS)
+
+
+def called(call: str, command: str) -> Json:
+    arguments = json.dumps({"cmd": command})
+    return {"type": "function_call", "id": "f", "name": "exec_command", "call_id": call, "arguments": arguments}

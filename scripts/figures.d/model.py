@@ -35,8 +35,8 @@ class Plan:
     together: bool = False
     # Arguments of each call besides the command.
     options: Json = field(default_factory=dict)
-    # A patch to apply before the commands.
-    patch: str = ""
+    # Patches to apply before the commands.
+    patches: tuple[str, ...] = ()
     # Where the stream of the first, second … request breaks: "refuse", "head", "created", "item", or "" for nowhere.
     breaks: tuple[str, ...] = ()
     # Sends every call twice under one id.
@@ -55,8 +55,8 @@ class Plan:
     def calls(self) -> list[Json]:
         """What the model calls for, in order."""
         calls: list[Json] = []
-        if self.patch:
-            calls.append({"type": "custom_tool_call", "name": "apply_patch", "input": self.patch})
+        for patch in self.patches:
+            calls.append({"type": "custom_tool_call", "name": "apply_patch", "input": patch})
         for command in self.commands:
             key = "cmd" if self.shell == "exec_command" else "command"
             arguments = json.dumps({key: command, **self.options})

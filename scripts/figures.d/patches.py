@@ -1,6 +1,6 @@
 """G13: a patch changes files of the workspace and nothing else, wherever its paths lead.
 
-The crate of patches has tests for every case and for races by the ten thousand. Here a sample goes through a server.
+The crate of patches has tests for every case. Here they go through a server, and so do ten thousand races.
 """
 
 import os
@@ -27,6 +27,8 @@ exclude_slash_tmp = true
 exclude_tmpdir_env_var = true
 """
 SECONDS = 20
+# Races of one turn. All their patches are called for in one response, so that a turn costs little beside them.
+AT_ONCE = 50
 
 
 def add(path: str, text: str = "evil") -> str:
@@ -39,6 +41,15 @@ def update(path: str, old: str = "original", new: str = "evil") -> str:
 
 def move(path: str, target: str) -> str:
     return f"*** Update File: {path}\n*** Move to: {target}\n@@\n-original\n+evil\n"
+
+
+def extend(path: str, text: str) -> str:
+    """Fits again and again."""
+    return f"*** Update File: {path}\n@@\n original\n+{text}\n"
+
+
+def whole(hunks: str) -> str:
+    return f"*** Begin Patch\n{hunks}*** End Patch\n"
 
 
 def delete(path: str) -> str:
@@ -154,13 +165,20 @@ class Patcher:
             client: Client = self.server
             client.write(f'{{"id":{message["id"]},"result":{{"decision":"decline"}}}}')
 
+    def apply_all(self, name: str, place: Place, hunks: list[str]) -> list[str]:
+        """What the model is told about each of the patches, which follow one another at once."""
+        plan = Plan(name, patches=tuple(map(whole, hunks)), together=True)
+        self.server.turn(self.server.start_thread(cwd=str(place.workspace)), plan, SECONDS * 6)
+        body = self.model.bodies.pop(name)
+        return [output_of(body, plan.call_id(index)) or "" for index in range(len(hunks))]
+
     def apply(self, name: str, place: Place, hunks: str, shell: bool) -> str:
         """What the model is told about the patch."""
-        patch = f"*** Begin Patch\n{hunks}*** End Patch\n"
+        patch = whole(hunks)
         if shell:
             plan = Plan(name, commands=(f"apply_patch <<'END'\n{patch}END\n",))
         else:
-            plan = Plan(name, patch=patch)
+            plan = Plan(name, patches=(patch,))
         self.server.turn(self.server.start_thread(cwd=str(place.workspace)), plan, SECONDS)
         return output_of(self.model.bodies[name], plan.call_id(0)) or ""
 
@@ -211,53 +229,74 @@ def good(patcher: Patcher) -> list[str]:
     return [] if done == ("evil\n", True) else [f"{patcher.approval}: a good patch is refused: {said[:200]}"]
 
 
-def races(patcher: Patcher, rounds: int) -> list[str]:
+class Swapper:
     """A folder that is a symlink outwards every other moment."""
-    place = Place.make(patcher.folder / "race")
-    spot = place.workspace / "spot"
-    spot.mkdir()
-    (spot / "secret.txt").write_text("original\n")
-    aside = place.workspace / "aside"
-    is_over = threading.Event()
-    swaps = 0
 
-    def swap() -> None:
-        nonlocal swaps
-        while not is_over.is_set():
+    def __init__(self, place: Place) -> None:
+        self.outside, self.spot, self.aside = place.outside, place.workspace / "spot", place.workspace / "aside"
+        self.spot.mkdir()
+        (self.spot / "secret.txt").write_text("original\n")
+        self.swaps = 0
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
             # A patch may make the folder anew in between, and may still be writing in it.
             with suppress(OSError):
-                spot.rename(aside)
+                self.spot.rename(self.aside)
             with suppress(OSError):
-                spot.symlink_to(place.outside)
-                swaps += 1
-                spot.unlink()
-            if aside.exists():
-                shutil.rmtree(spot, ignore_errors=True)
+                self.spot.symlink_to(self.outside)
+                self.swaps += 1
+                self.spot.unlink()
+            if self.aside.exists():
+                shutil.rmtree(self.spot, ignore_errors=True)
             with suppress(OSError):
-                aside.rename(spot)
+                self.aside.rename(self.spot)
 
-    swapper = threading.Thread(target=swap)
-    swapper.start()
-    try:
-        for number in range(rounds):
-            hunk = add(f"spot/new-{number}.txt") if number % 2 else update("spot/secret.txt")
-            patcher.apply(f"{patcher.approval}-race-{number}", place, hunk, shell=False)
-    finally:
-        is_over.set()
-        swapper.join()
+    def __enter__(self) -> "Swapper":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+
+# By turns: a file that is there, a new one, and a new one in a folder that is new as well.
+RACES: list[Callable[[int], str]] = [
+    lambda number: extend("spot/secret.txt", f"race {number}"),
+    lambda number: add(f"spot/new-{number}.txt"),
+    lambda number: add(f"spot/deep-{number}/new.txt"),
+]
+
+
+def races(patcher: Patcher, rounds: int, counter: Counter) -> tuple[list[str], Json]:
+    """Patches of a folder that leads outwards by the time they are checked, or written, or neither."""
+    place = Place.make(patcher.folder / "race")
+    told: dict[str, int] = {"applied": 0, "refused": 0}
+    with Swapper(place) as swapper:
+        for first in range(0, rounds, AT_ONCE):
+            numbers = range(first, min(first + AT_ONCE, rounds))
+            hunks = [RACES[number % len(RACES)](number) for number in numbers]
+            for said in patcher.apply_all(f"{patcher.approval}-race-{first}", place, hunks):
+                told["applied" if "Success" in said else "refused"] += 1
+                counter.step()
     names = sorted(path.name for path in place.outside.iterdir())
     text = (place.outside / "secret.txt").read_text()
-    problems = [] if swaps > rounds else [f"{patcher.approval}: only {swaps} swaps in {rounds} races"]
+    problems = []
+    if swapper.swaps <= rounds or not told["refused"]:
+        problems.append(f"{patcher.approval}: no races: {swapper.swaps} swaps, {told}")
     if names != ["secret.txt", "twin.txt"] or text != "original\n":
-        problems.append(f"{patcher.approval}: written outside in a race: {names}, {text!r}")
-    return problems
+        problems.append(f"{patcher.approval}: written outside in a race: {names[:20]}, {text[:200]!r}")
+    return problems, {**told, "swaps": swapper.swaps}
 
 
 def measure(run: Run) -> Outcome:
-    rounds = run.pick(300, 20)
+    rounds = run.pick(5_000, 50)
     failures: list[str] = []
-    counter = Counter("patches", 2 * (2 * len(REFUSED) + rounds + 2))
-    asked = {}
+    counter = Counter("patches", 2 * ((1 if run.quick else 2) * len(REFUSED) + rounds))
+    asked, raced = {}, {}
     for approval in ("never", "on-request"):
         patcher = Patcher(run, approval)
         for number, (what, patch) in enumerate(REFUSED.items()):
@@ -269,8 +308,9 @@ def measure(run: Run) -> Outcome:
                 counter.step()
         for number, (what, patch) in enumerate(HARMLESS.items()):
             failures += harmless(patcher, number, what, patch)
-        failures += good(patcher) + hard_link(patcher) + races(patcher, rounds)
+        problems, raced[approval] = races(patcher, rounds, counter)
+        failures += good(patcher) + hard_link(patcher) + problems
         asked[approval] = patcher.asked
         patcher.close()
     measured = f"2 x {len(REFUSED) + len(HARMLESS) + 2} cases, 2 x {rounds} races, {len(failures)} problems"
-    return Outcome(measured, failures, {"asked": asked})
+    return Outcome(measured, failures, {"asked": asked, "races": raced})

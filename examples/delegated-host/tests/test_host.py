@@ -1,5 +1,6 @@
 """Stops the host while it waits for a decision, and lets another one go on from its record."""
 
+import http.server
 import json
 import os
 import signal
@@ -111,3 +112,57 @@ def test_a_torn_line_was_never_acknowledged(tmp_path: Path) -> None:
         assert "[completed]" in host.communicate(timeout=20)[0]
     assert (tmp_path / "task.jsonl").read_bytes().startswith(whole)
     assert [item["ordinal"] for item in record(tmp_path)] == list(range(len(record(tmp_path))))
+
+
+class Provider(http.server.BaseHTTPRequestHandler):
+    """Says the first half of its answer, and the rest when it is let go."""
+
+    asked = 0
+    half_said = threading.Event()
+    let_go = threading.Event()
+
+    def do_POST(self) -> None:
+        Provider.asked += 1
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        content = [{"type": "output_text", "text": "paid for once"}]
+        said = {"type": "message", "role": "assistant", "id": "m", "content": content}
+        usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+        self.say({"type": "response.created", "response": {"id": "r"}})
+        Provider.half_said.set()
+        Provider.let_go.wait(20)
+        self.say({"type": "response.output_item.done", "item": said})
+        self.say({"type": "response.completed", "response": {"id": "r", "usage": usage}})
+
+    def say(self, event: dict[str, Any]) -> None:
+        self.wfile.write(b"data: " + json.dumps(event).encode() + b"\n\n")
+        self.wfile.flush()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def test_an_answer_outlives_the_runtime_that_asked_for_it(tmp_path: Path) -> None:
+    provider = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Provider)
+    threading.Thread(target=provider.serve_forever, daemon=True).start()
+    upstream = f"http://127.0.0.1:{provider.server_port}"
+    runtime = tmp_path / "runtime"
+    runtime.write_text(f'#!/bin/sh\necho $$ > {tmp_path}/pid\nexec {os.environ.get("OARLOCK_BIN")} "$@"\n')
+    runtime.chmod(0o755)
+    try:
+        with started(tmp_path, "--runtime", str(runtime), "--upstream", upstream, "say it") as host:
+            assert Provider.half_said.wait(20)
+            os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+            Provider.let_go.set()
+            host.communicate(timeout=20)
+        assert host.returncode != 0
+        assert "paid for once" not in (tmp_path / "task.jsonl").read_text()
+        with started(tmp_path, "--upstream", upstream) as host:
+            said, _ = host.communicate(timeout=20)
+    finally:
+        provider.shutdown()
+    assert "answered from the record" in said and "[completed]" in said
+    assert "paid for once" in (tmp_path / "task.jsonl").read_text()
+    assert Provider.asked == 1
