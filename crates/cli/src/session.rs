@@ -126,7 +126,7 @@ impl Session {
         if let Some(schema) = output_schema {
             params["outputSchema"] = schema;
         }
-        let params: TurnStartParams = serde_json::from_value(params)?;
+        let params: TurnStartParams = protocol::from_value(&params)?;
         let (told, wait) = oneshot::channel();
         let answer = Answer::new(move |turn| drop(told.send(turn)));
         self.runtime.start_turn(params, answer).await;

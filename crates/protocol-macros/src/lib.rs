@@ -15,6 +15,7 @@
 
 mod gate;
 mod options;
+mod read;
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -61,13 +62,16 @@ fn expand(container: &Container, mut item: Item) -> syn::Result<TokenStream> {
     let copy = unit_only.then(|| quote!(Copy, Eq, Hash, PartialOrd, Ord,));
     let gate = gate::implement(&item, &gates);
     let named = named(container, &item);
+    let read = read::implement(container, &item);
+    let derived_read = read.is_none().then(|| quote!(::serde::Deserialize));
     Ok(quote! {
-        #[derive(Debug, Clone, PartialEq, #copy ::serde::Serialize, ::serde::Deserialize)]
+        #[derive(Debug, Clone, PartialEq, #copy ::serde::Serialize, #derived_read)]
         #[cfg_attr(feature = "schema", derive(::schemars::JsonSchema))]
         #serde
         #item
         #gate
         #named
+        #read
     })
 }
 

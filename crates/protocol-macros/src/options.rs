@@ -9,9 +9,9 @@ use syn::{Attribute, Expr, Ident, LitStr, Token, parse_quote};
 #[derive(Default)]
 pub(crate) struct Container {
     rename: Option<&'static str>,
-    tag: Option<LitStr>,
+    pub(crate) tag: Option<LitStr>,
     pub(crate) name: Option<LitStr>,
-    untagged: bool,
+    pub(crate) untagged: bool,
     closed: bool,
     as_is: bool,
     pub(crate) omit_null: bool,
@@ -50,14 +50,19 @@ impl Parse for Container {
 }
 
 impl Container {
+    /// The names of variants, or of the fields of a struct.
+    pub(crate) fn rename_all(&self) -> Option<TokenStream> {
+        self.case().map(|case| quote!(rename_all = #case))
+    }
+
+    fn case(&self) -> Option<&'static str> {
+        (!self.as_is && !self.untagged).then(|| self.rename.unwrap_or("camelCase"))
+    }
+
     pub(crate) fn serde_attribute(&self, is_enum: bool) -> TokenStream {
-        let mut parts = Vec::new();
-        if !self.as_is && !self.untagged {
-            let rename = self.rename.unwrap_or("camelCase");
-            parts.push(quote!(rename_all = #rename));
-            if is_enum {
-                parts.push(quote!(rename_all_fields = #rename));
-            }
+        let mut parts = Vec::from_iter(self.rename_all());
+        if is_enum && let Some(rename) = self.case() {
+            parts.push(quote!(rename_all_fields = #rename));
         }
         if let Some(tag) = &self.tag {
             parts.push(quote!(tag = #tag));

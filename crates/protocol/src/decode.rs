@@ -48,7 +48,7 @@ pub fn decode<T: DeserializeOwned + Named>(text: &str) -> Result<T, DecodeError>
     Err(DecodeError::new(without_position(&error), path))
 }
 
-fn without_position(error: &serde_json::Error) -> String {
+pub(crate) fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());
     text.strip_suffix(&position).map(str::to_owned).unwrap_or(text)

@@ -10,6 +10,7 @@ mod method;
 mod methods;
 mod scalar;
 mod schemas;
+mod text;
 mod types;
 
 pub use decode::{DecodeError, decode};
@@ -24,6 +25,7 @@ pub use scalar::{
     AbsolutePath, AgentPath, EnvironmentId, ItemId, ModelRequestId, OperationId, Raw, SegmentId, ThreadId,
     TriState, TurnId,
 };
+pub use text::{from_members, from_value};
 pub use types::*;
 
 /// For `#[serde(default = "crate::yes")]`.

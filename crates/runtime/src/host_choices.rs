@@ -53,7 +53,7 @@ impl HostChoices {
 
     pub(crate) fn of(history: &History) -> Self {
         let Some(noted) = &history.host else { return Self::default() };
-        serde_json::from_value(noted.clone()).unwrap_or_else(|error| {
+        protocol::from_value(noted).unwrap_or_else(|error| {
             tracing::error!(%error, "what the host fixed for a thread cannot be read, so it gets no tools");
             Self {
                 builtin_tools: Some(Vec::new()),

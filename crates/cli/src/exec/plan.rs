@@ -151,7 +151,7 @@ impl Plan {
         if choices.ephemeral {
             params["ephemeral"] = true.into();
         }
-        Ok(serde_json::from_value(params)?)
+        Ok(protocol::from_value(&params)?)
     }
 }
 

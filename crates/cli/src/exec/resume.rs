@@ -69,7 +69,7 @@ async fn list(
     cursor: Option<String>,
     limit: u32,
 ) -> Result<protocol::ThreadListResponse> {
-    let params: ThreadListParams = serde_json::from_value(json!({
+    let params: ThreadListParams = protocol::from_value(&json!({
         "cursor": cursor,
         "limit": limit,
         "sortKey": "updated_at",

@@ -41,7 +41,7 @@ pub(crate) struct Baseline {
     effort: Option<ReasoningEffort>,
     #[serde(flatten)]
     model: State<'static, ModelSwitch<'static>>,
-    #[serde(flatten)]
+    #[serde(flatten, deserialize_with = "protocol::from_members")]
     permissions: State<'static, Permissions<'static>>,
     collaboration_mode: State<'static, CollaborationText<'static>>,
     #[serde(default)]
