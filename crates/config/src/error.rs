@@ -1,12 +1,14 @@
 //! What can go wrong, in words that read well behind `failed to load configuration: `.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use protocol::{TextPosition, TextRange};
 
 use crate::ConfigWarning;
+use crate::typed::Misfit;
 
 /// Cheap to clone.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -63,9 +65,17 @@ impl ConfigError {
 
     /// An error of the parser, with its place in the text it parsed.
     pub(crate) fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> Self {
-        let span = error.span().unwrap_or(0..0);
+        Self::invalid(path, text, error.span().unwrap_or(0..0), one_line(error.message()))
+    }
+
+    /// A value that does not fit, with its place in the text of its file.
+    pub(crate) fn misfit(path: &Path, text: &str, misfit: &Misfit) -> Self {
+        Self::invalid(path, text, misfit.span(text), misfit.message.clone())
+    }
+
+    fn invalid(path: &Path, text: &str, span: Range<usize>, message: String) -> Self {
         let range = TextRange { start: position(text, span.start), end: position(text, span.end) };
-        Self::Invalid { path: path.to_owned(), range, message: one_line(error.message()) }
+        Self::Invalid { path: path.to_owned(), range, message }
     }
 
     /// The error as a warning, for where work goes on without the bad file.

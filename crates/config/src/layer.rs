@@ -9,6 +9,7 @@ use toml::Table;
 use crate::ConfigError;
 use crate::keys::Keys;
 use crate::paths::{Base, resolve_paths};
+use crate::typed::{Misfit, typed};
 
 /// The values of one source, before any merging. Paths in it are absolute already.
 #[derive(Clone)]
@@ -58,17 +59,12 @@ impl Layer {
 
     /// Why the values of this layer alone do not fit their keys, and where.
     fn fault(&self) -> Option<(String, ConfigError)> {
-        match &self.file {
-            Some((path, text)) => {
-                let error = toml::from_str::<Keys>(text).err()?;
-                Some((error.message().to_owned(), ConfigError::in_file(path, text, &error)))
-            }
-            None => {
-                let error = self.table.clone().try_into::<Keys>().err()?;
-                let message = crate::error::one_line(&error.to_string());
-                Some((error.message().to_owned(), ConfigError::InvalidFlag { message }))
-            }
-        }
+        let misfit = typed::<Keys>(&self.table).err()?;
+        let error = match &self.file {
+            Some((path, text)) => ConfigError::misfit(path, text, &misfit),
+            None => ConfigError::InvalidFlag { message: misfit.sentence() },
+        };
+        Some((misfit.message, error))
     }
 }
 
@@ -83,13 +79,13 @@ impl fmt::Debug for Layer {
 }
 
 /// Finds the layer to blame for merged values that do not fit: one with the same complaint, or else any with one.
-pub(crate) fn blame(layers: &[Layer], error: &toml::de::Error) -> ConfigError {
+pub(crate) fn blame(layers: &[Layer], misfit: &Misfit) -> ConfigError {
     let faults: Vec<_> =
         layers.iter().rev().filter(|layer| layer.is_enabled()).filter_map(Layer::fault).collect();
-    let same = faults.iter().find(|(message, _)| message == error.message());
+    let same = faults.iter().find(|(message, _)| *message == misfit.message);
     match same.or(faults.first()) {
         Some((_, fault)) => fault.clone(),
-        None => ConfigError::value(crate::error::one_line(&error.to_string())),
+        None => ConfigError::value(misfit.sentence()),
     }
 }
 

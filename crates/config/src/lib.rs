@@ -24,6 +24,7 @@ mod requirements;
 mod secret;
 mod shell_environment;
 mod skills;
+mod typed;
 mod warning;
 
 pub use config::{

@@ -18,6 +18,7 @@ use crate::merge::merge;
 use crate::paths::{Base, resolve_paths};
 use crate::project::{Project, untrusted_warning};
 use crate::read::to_json;
+use crate::typed::typed;
 use crate::{Config, ConfigError, ConfigWarning, Env, Home, Requirements, Trust, project};
 
 /// The machine's files, and the environment. A file set to none is not looked for.
@@ -152,8 +153,7 @@ impl Loader {
         for layer in layers.layers.iter().filter(|layer| layer.is_enabled()) {
             merge(&mut merged, &layer.table);
         }
-        let keys: Keys =
-            merged.clone().try_into().map_err(|error: toml::de::Error| blame(&layers.layers, &error))?;
+        let keys: Keys = typed(&merged).map_err(|misfit| blame(&layers.layers, &misfit))?;
         let managed = layers.layers.iter().find(|layer| is_managed(layer));
         let requirements = Requirements::read(self.options.requirements_file.as_deref(), managed)?;
         let merged = Merged { keys, merged, layers, requirements };

@@ -11,6 +11,7 @@ use toml::Value as Toml;
 
 use crate::features::RUNTIME_CONTROLLED;
 use crate::keys::Keys;
+use crate::typed::{Misfit, typed};
 use crate::{Config, ConfigError, Layer, mask};
 
 impl Config {
@@ -18,16 +19,15 @@ impl Config {
     pub fn read_response(&self, include_layers: bool) -> Result<ConfigReadResponse, ConfigError> {
         let mut shown = self.shown()?;
         mask::hide(&mut shown);
-        let config = serde_json::from_value(shown).map_err(|error| unshowable(&error))?;
+        let config = protocol::from_value(&shown).map_err(|error| unshowable(&error))?;
         let layers = include_layers.then(|| self.layers.iter().rev().map(Layer::shown).collect());
         Ok(ConfigReadResponse { config, origins: self.origins(), layers })
     }
 
     /// Every known key. Others are to be seen in the layers.
     fn shown(&self) -> Result<Value, ConfigError> {
-        let keys: Keys = self.merged.clone().try_into().map_err(|error: toml::de::Error| {
-            ConfigError::value(crate::error::one_line(&error.to_string()))
-        })?;
+        let keys: Keys =
+            typed(&self.merged).map_err(|misfit: Misfit| ConfigError::value(misfit.sentence()))?;
         let set = |key: &str| self.merged.get(key).map_or(Value::Null, to_json);
         let mut shown: Map<String, Value> = KEYS.iter().map(|key| ((*key).to_owned(), set(key))).collect();
         for table in ["profiles", "plugins", "mcp_servers"] {

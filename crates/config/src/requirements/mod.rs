@@ -14,6 +14,7 @@ use toml::Table;
 use self::file::{AllowedSandbox, NetworkKeys, RequirementKeys, Residency};
 use crate::features::Feature;
 use crate::layer::{Layer, read_optional};
+use crate::typed::typed;
 use crate::{ConfigError, ConfigWarning};
 
 /// A list of allowed values, and the file that says so.
@@ -57,8 +58,10 @@ impl Requirements {
 
     fn from_file(path: &Path) -> Result<Self, ConfigError> {
         let Some(text) = read_optional(path)? else { return Ok(Self::default()) };
-        let keys: RequirementKeys =
+        let table: Table =
             toml::from_str(&text).map_err(|error| ConfigError::in_file(path, &text, &error))?;
+        let keys: RequirementKeys =
+            typed(&table).map_err(|misfit| ConfigError::misfit(path, &text, &misfit))?;
         let refuse = |problem: String| Err(ConfigError::value(format!("{}: {problem}", path.display())));
         if keys.allowed_approval_policies.as_ref().is_some_and(Vec::is_empty) {
             return refuse("allowed_approval_policies must name at least one policy".to_owned());
