@@ -15,7 +15,8 @@ pub(crate) trait Commit: Send + Sync {
     fn commit(&self) -> bool;
 }
 
-/// A few threads that any number of journals share. They end with the last clone, after finishing what is queued.
+/// A few threads that any number of journals share. They start with the first thing to write, and end with the last clone,
+/// after finishing what is queued.
 #[derive(Clone)]
 pub struct Committer {
     pool: Arc<Pool>,
@@ -23,7 +24,8 @@ pub struct Committer {
 
 struct Pool {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    most: usize,
+    threads: OnceLock<Vec<JoinHandle<()>>>,
 }
 
 #[derive(Default)]
@@ -41,19 +43,12 @@ struct Queue {
 impl Committer {
     /// Threads of its own, at least one.
     pub fn with_threads(threads: usize) -> Self {
-        let shared = Arc::new(Shared::default());
-        let start = |number| {
-            let shared = shared.clone();
-            let name = format!("journal-{number}");
-            let thread = thread::Builder::new().name(name).spawn(move || shared.run());
-            thread.inspect_err(|error| tracing::error!(%error, "cannot start a journal thread")).ok()
-        };
-        let threads = (0..threads.max(1)).filter_map(start).collect();
-        Self { pool: Arc::new(Pool { shared, threads }) }
+        let (shared, most) = (Arc::default(), threads.max(1));
+        Self { pool: Arc::new(Pool { shared, most, threads: OnceLock::new() }) }
     }
 
     pub(crate) fn submit(&self, journal: Arc<dyn Commit>) {
-        if self.pool.threads.is_empty() {
+        if self.pool.threads().is_empty() {
             // The system gave us no thread at all: slower, and just as durable.
             while journal.commit() {}
             return;
@@ -72,7 +67,7 @@ impl Default for Committer {
 
 impl fmt::Debug for Committer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Committer").field("threads", &self.pool.threads.len()).finish_non_exhaustive()
+        f.debug_struct("Committer").field("threads", &self.pool.most).finish_non_exhaustive()
     }
 }
 
@@ -105,11 +100,23 @@ impl Shared {
     }
 }
 
+impl Pool {
+    fn threads(&self) -> &[JoinHandle<()>] {
+        let start = |number| {
+            let shared = self.shared.clone();
+            let name = format!("journal-{number}");
+            let thread = thread::Builder::new().name(name).spawn(move || shared.run());
+            thread.inspect_err(|error| tracing::error!(%error, "cannot start a journal thread")).ok()
+        };
+        self.threads.get_or_init(|| (0..self.most).filter_map(start).collect())
+    }
+}
+
 impl Drop for Pool {
     fn drop(&mut self) {
         lock(&self.shared.queue).is_closing = true;
         self.shared.wake.notify_all();
-        for thread in self.threads.drain(..) {
+        for thread in self.threads.take().into_iter().flatten() {
             // The last journal may be let go by one of these threads itself.
             if thread.thread().id() != thread::current().id() {
                 let _ = thread.join();
