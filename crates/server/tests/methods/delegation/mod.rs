@@ -112,9 +112,7 @@ impl Host {
 /// Whatever a test is about: no request carries a secret of the server's environment, a credential or its home.
 pub(crate) fn assert_clean(request: &Value) {
     let text = request.to_string();
-    for forbidden in
-        [PLANTED, "SOME_API_KEY", "SOME_TOKEN", "Authorization", "/home/oarlock", "/home/auth.json"]
-    {
+    for forbidden in [PLANTED, "SOME_API_KEY", "SOME_TOKEN", "Authorization", "auth.json"] {
         assert!(!text.contains(forbidden), "{forbidden} is in {text}");
     }
 }
