@@ -114,7 +114,7 @@ export async function runCheck({ name, run }) {
   const seconds = ((Date.now() - started) / 1000).toFixed(1);
   if (problems.length === 0) {
     console.log(`ok    typescript: ${name} (${seconds} s)`);
-    fs.rmSync(world.root, { recursive: true, force: true });
+    await fs.promises.rm(world.root, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
   } else {
     console.log(`FAIL  typescript: ${name} (${seconds} s): ${problems.join("; ")}`);
     console.log(`      files: ${world.root}`);
