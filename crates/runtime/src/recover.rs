@@ -108,7 +108,8 @@ fn outcome_seen(turns: &[Turn], call_id: &str) -> Option<String> {
     }
 }
 
-fn texts(output: &[DynamicToolCallOutputContentItem]) -> String {
+/// The words of an output, a line for each part.
+pub(crate) fn texts(output: &[DynamicToolCallOutputContentItem]) -> String {
     let text = |part: &DynamicToolCallOutputContentItem| match part {
         DynamicToolCallOutputContentItem::InputText { text } => Some(text.clone()),
         DynamicToolCallOutputContentItem::InputImage { .. } => None,
@@ -149,7 +150,7 @@ fn is_call(item: &ResponseItem, wanted: &str) -> bool {
     }
 }
 
-fn is_output(item: &ResponseItem, wanted: &str) -> bool {
+pub(crate) fn is_output(item: &ResponseItem, wanted: &str) -> bool {
     match item {
         ResponseItem::FunctionCallOutput { call_id, .. }
         | ResponseItem::CustomToolCallOutput { call_id, .. } => call_id == wanted,

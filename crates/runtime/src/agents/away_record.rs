@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tools::AgentStatus;
 
 use super::resume::Adopted;
+use crate::recover::{is_output, texts};
 
 /// Begins the ids of children that the host runs: the rest is the host's own name for them.
 pub(super) const HOST_PREFIX: &str = "host:";
@@ -21,12 +22,7 @@ const MOST_WORDS: usize = 40_000;
 pub(super) const FAILED: &str = "the agent failed";
 
 pub(super) fn words_in(output: &[DynamicToolCallOutputContentItem]) -> Option<String> {
-    let words = output.iter().filter_map(|part| match part {
-        DynamicToolCallOutputContentItem::InputText { text } => Some(text.as_str()),
-        DynamicToolCallOutputContentItem::InputImage { .. } => None,
-    });
-    let words = words.collect::<Vec<_>>().join("\n");
-    (!words.is_empty()).then_some(words)
+    Some(texts(output)).filter(|words| !words.is_empty())
 }
 
 pub(super) fn shortened(mut words: String) -> String {
@@ -109,10 +105,6 @@ fn call_of(operation: &OpenOperation) -> Option<&str> {
         OperationRecord::Proposed { kind: OperationType::Delegation, item_id, .. } => Some(item_id.as_str()),
         _ => None,
     })
-}
-
-fn is_output(item: &ResponseItem, wanted: &str) -> bool {
-    matches!(item, ResponseItem::FunctionCallOutput { call_id, .. } if call_id == wanted)
 }
 
 fn output_of<'a>(model: &'a [ResponseItem], wanted: &str) -> Option<&'a str> {
