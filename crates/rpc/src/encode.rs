@@ -4,6 +4,7 @@ use memchr::memchr2_iter;
 use serde::Serialize;
 
 use crate::id::Id;
+use crate::json;
 
 /// One encoded message with its newline.
 pub type Line = Vec<u8>;
@@ -66,7 +67,7 @@ impl Object {
 
     fn member(mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<Self, EncodeError> {
         self.name(name);
-        serde_json::to_writer(&mut self.text, value)?;
+        json::append(&mut self.text, value)?;
         Ok(self)
     }
 
@@ -74,7 +75,7 @@ impl Object {
         let before = self.text.len();
         self.name(name);
         let from = self.text.len();
-        serde_json::to_writer(&mut self.text, value)?;
+        json::append(&mut self.text, value)?;
         if self.text[from..] == *b"null" {
             self.text.truncate(before);
         }

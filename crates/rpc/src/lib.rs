@@ -15,6 +15,7 @@ mod envelope;
 mod frame;
 mod id;
 mod incoming;
+mod json;
 mod lane;
 mod lanes;
 mod line_buffer;
