@@ -162,31 +162,30 @@ impl ShellEnvironmentPolicy {
 
 /// Whether the whole name fits the pattern. Linear in both but for the way back to the last `*`.
 fn matches(pattern: &str, name: &str) -> bool {
-    let pattern: Vec<char> = pattern.chars().flat_map(char::to_lowercase).collect();
-    let name: Vec<char> = name.chars().flat_map(char::to_lowercase).collect();
-    let (mut at, mut position) = (0, 0);
+    let (mut wanted, mut rest) = (pattern.chars(), name.chars());
+    // What follows the last `*`, and the first character that it has not yet been tried on.
     let mut retry = None;
-    while position < name.len() {
-        match pattern.get(at) {
+    loop {
+        let (mut next_wanted, mut next_rest) = (wanted.clone(), rest.clone());
+        let Some(found) = next_rest.next() else { return wanted.all(|left| left == '*') };
+        match next_wanted.next() {
             Some('*') => {
-                retry = Some((at + 1, position));
-                at += 1;
+                retry = Some((next_wanted.clone(), next_rest));
+                wanted = next_wanted;
             }
-            Some(wanted) if *wanted == '?' || *wanted == name[position] => {
-                at += 1;
-                position += 1;
+            Some(one) if one == '?' || same_letter(one, found) => (wanted, rest) = (next_wanted, next_rest),
+            _ => {
+                let Some((after_star, from)) = &mut retry else { return false };
+                (wanted, rest) = (after_star.clone(), from.clone());
+                from.next();
             }
-            _ => match retry {
-                Some((after_star, from)) => {
-                    retry = Some((after_star, from + 1));
-                    at = after_star;
-                    position = from + 1;
-                }
-                None => return false,
-            },
         }
     }
-    pattern[at..].iter().all(|rest| *rest == '*')
+}
+
+fn same_letter(one: char, other: char) -> bool {
+    one.eq_ignore_ascii_case(&other)
+        || !(one.is_ascii() && other.is_ascii()) && one.to_lowercase().eq(other.to_lowercase())
 }
 
 #[cfg(test)]
@@ -204,6 +203,8 @@ mod tests {
             ("*a*b", "xaaybzb", true),
             ("*a*b", "xaaybz", false),
             ("", "x", false),
+            ("ä?", "Äb", true),
+            ("a", "ä", false),
         ];
         for (pattern, name, expected) in cases {
             assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
