@@ -90,9 +90,11 @@ class Host:
 
     def ask(self, method: str, params: Json) -> Json:
         number = next(self.numbers)
-        self.waiting[number] = Future()
+        # Kept here too: the answer may be read, and its place cleared, before anything else happens on this thread.
+        answer: Future[Json] = Future()
+        self.waiting[number] = answer
         self.write({"id": number, "method": method, "params": params})
-        return self.waiting[number].result()
+        return answer.result()
 
     def answer(self, message: Json, result: Json) -> None:
         self.write({"id": message["id"], "result": result})
