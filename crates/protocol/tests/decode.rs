@@ -366,3 +366,13 @@ fn broken_json_has_an_error_without_a_position() {
         "no stack overflow either"
     );
 }
+
+#[test]
+fn the_usual_mode_has_older_names() {
+    for name in ["default", "code", "pair_programming", "execute", "custom"] {
+        let mode = json!({ "mode": name, "settings": { "model": "m" } });
+        let text = json!({ "threadId": "t", "input": [], "collaborationMode": mode }).to_string();
+        let params = decode::<TurnStartParams>(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(params.collaboration_mode.map(|mode| mode.mode), Some(ModeKind::Default), "{name}");
+    }
+}

@@ -14,7 +14,8 @@ pub struct CollaborationMode {
 pub enum ModeKind {
     /// Work out a plan and propose it as a plan item; questions to the user are allowed.
     Plan,
-    /// Do the work.
+    /// Do the work. Older clients have other names for it.
+    #[serde(alias = "code", alias = "pair_programming", alias = "execute", alias = "custom")]
     Default,
 }
 

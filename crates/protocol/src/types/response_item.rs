@@ -106,7 +106,6 @@ pub enum ResponseItem {
         #[omit]
         id: Option<String>,
         summary: Vec<ReasoningItemReasoningSummary>,
-        #[omit]
         content: Option<Vec<ReasoningItemContent>>,
         /// Only the provider can read it; sent back unchanged.
         encrypted_content: Option<String>,
@@ -209,14 +208,19 @@ pub enum ResponseItem {
 #[wire(snake_case, tag = "type")]
 pub enum ResponsesApiWebSearchAction {
     Search {
+        #[omit]
         queries: Option<Vec<String>>,
+        #[omit]
         query: Option<String>,
     },
     OpenPage {
+        #[omit]
         url: Option<String>,
     },
     FindInPage {
+        #[omit]
         pattern: Option<String>,
+        #[omit]
         url: Option<String>,
     },
     /// Something newer than this release.

@@ -1510,7 +1510,7 @@ CollabAgentToolCallStatus: TypeAlias = Open[Literal["inProgress", "completed", "
 ModeKind: TypeAlias = Open[Literal["plan", "default"]]
 """What the agent is to do with a prompt.
 `plan`: Work out a plan and propose it as a plan item; questions to the user are allowed.
-`default`: Do the work.
+`default`: Do the work. Older clients have other names for it.
 """
 
 
