@@ -66,9 +66,12 @@ impl Drop for Backlog {
 }
 
 /// A long line is moved rather than copied, and the buffer of an earlier long one is given up.
-fn append(batch: &mut Line, line: Line) {
+fn append(batch: &mut Line, mut line: Line) {
     let usable = BATCH_BYTES / 2..4 * BATCH_BYTES;
-    if batch.is_empty() && (line.len() >= BATCH_BYTES || !usable.contains(&batch.capacity())) {
+    if line.len() >= BATCH_BYTES && batch.len() < line.len() {
+        line.splice(..0, batch.iter().copied());
+        *batch = line;
+    } else if batch.is_empty() && !usable.contains(&batch.capacity()) {
         *batch = line;
     } else {
         batch.extend_from_slice(&line);
@@ -86,4 +89,20 @@ pub async fn drain(mut backlog: Backlog, mut sink: impl AsyncWrite + Unpin) -> i
         }
     }
     sink.flush().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_follow_each_other_whatever_their_length() {
+        let lengths = [1, 10, BATCH_BYTES, 3, 5 * BATCH_BYTES, 2 * BATCH_BYTES, 0, 7];
+        let (mut batch, mut expected) = (Line::new(), Line::new());
+        for (fill, length) in (0..).zip(lengths) {
+            append(&mut batch, vec![fill; length]);
+            expected.extend(std::iter::repeat_n(fill, length));
+            assert!(batch == expected, "{length}");
+        }
+    }
 }
