@@ -23,7 +23,7 @@ const DENIAL_WORDS: &[&str] = &[
 /// 128 and the number of `SIGSYS`: the end of a program that made a system call it may not make.
 const KILLED_BY_FILTER: i32 = 128 + 31;
 
-/// Whether it may be run again without a sandbox, after asking unless this very call was approved.
+/// Whether it may be run again without a sandbox, after asking: a yes to a sandboxed attempt is no yes to this.
 pub fn may_retry_unsandboxed(approval: &AskForApproval, attempt: Attempt) -> bool {
     match approval {
         AskForApproval::Untrusted | AskForApproval::OnFailure => true,
