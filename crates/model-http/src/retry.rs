@@ -7,11 +7,11 @@ use model::{FailureClass, ModelFailure};
 
 const BASE: Duration = Duration::from_millis(200);
 
-/// Only a provider that failed, or was not reached, may do better the next time. An overloaded one asked for the
-/// opposite, and whatever is wrong with a request (4xx) stays wrong.
+/// Only a provider that failed, was overloaded, or was not reached may do better the next time. Whatever is wrong with
+/// a request (4xx) stays wrong.
 pub(crate) fn is_worth_it(failure: &ModelFailure) -> bool {
     match failure.http_status {
-        Some(status) => status >= 500 && failure.class != FailureClass::Overloaded,
+        Some(status) => status >= 500,
         None => failure.class == FailureClass::Connection,
     }
 }
@@ -87,8 +87,8 @@ mod tests {
         for status in [302, 400, 401, 403, 404, 408, 429] {
             check(status, "", false);
         }
-        check(503, r#"{"error":{"code":"server_is_overloaded"}}"#, false);
-        check(503, r#"{"error":{"code":"slow_down"}}"#, false);
+        check(503, r#"{"error":{"code":"server_is_overloaded"}}"#, true);
+        check(503, r#"{"error":{"code":"slow_down"}}"#, true);
         assert!(is_worth_it(&ModelFailure::new(FailureClass::Connection, "")));
         assert!(!is_worth_it(&ModelFailure::stream("")));
     }

@@ -9,14 +9,14 @@ use hyper::Response;
 use hyper::body::Incoming;
 use hyper::header::HeaderMap;
 use hyper_util::client::proxy::matcher::Intercept;
-use model::{EventStream, FailureClass, ModelFailure, ModelTransport, PreparedRequest};
+use model::{EventStream, FailureClass, ModelFailure, ModelTransport, PreparedRequest, Trace};
 use tokio::time::timeout;
 
 use crate::client::{self, Client};
 use crate::endpoint::Endpoint;
 use crate::retry::{self, Backoff};
 use crate::stream::ResponseStream;
-use crate::{ClientOptions, Provider, ProviderError, headers};
+use crate::{ClientOptions, Provider, ProviderError, headers, rate_limits};
 
 /// Sends requests to one provider and reads its event streams. Retries what failed before the answer began; a stream that
 /// breaks later is the caller's to retry, because part of it was used already.
@@ -64,6 +64,8 @@ pub(crate) struct Carrier {
 
 /// Error answers are short; a provider that sends more has nothing more to say.
 const MAX_ERROR_BYTES: usize = 64 << 10;
+/// Ids are short; anything longer is not meant for a person to pass on.
+const MAX_TRACE_BYTES: usize = 200;
 const ERROR_BODY_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Carrier {
@@ -123,8 +125,25 @@ impl Carrier {
             return Ok(response);
         }
         let status = response.status().as_u16();
+        let (trace, limits) = (self.trace(response.headers()), rate_limits::main(response.headers()));
         let body = self.clean(error_body(response.into_body()).await);
-        Err(ModelFailure::from_http(status, &body, &self.endpoint.shown_url))
+        let mut failure = ModelFailure::from_http(status, &body, &self.endpoint.shown_url).traced(&trace);
+        if failure.class == FailureClass::UsageLimit {
+            failure.rate_limits = Some(Box::new(limits));
+        }
+        Err(failure)
+    }
+
+    fn trace(&self, headers: &HeaderMap) -> Trace {
+        let text = |name: &str| {
+            let text = headers.get(name)?.to_str().ok().filter(|text| text.len() <= MAX_TRACE_BYTES)?;
+            Some(self.clean(text.to_owned()))
+        };
+        Trace {
+            cf_ray: text("cf-ray"),
+            request_id: text("x-request-id").or_else(|| text("x-oai-request-id")),
+            authorization_error: text("x-openai-authorization-error"),
+        }
     }
 
     fn unreachable(&self, problem: &str) -> ModelFailure {

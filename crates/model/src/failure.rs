@@ -1,6 +1,6 @@
 //! What can go wrong with a model request, and what follows from it.
 
-use protocol::{CodexErrorInfo, TokenUsageBreakdown};
+use protocol::{CodexErrorInfo, RateLimitSnapshot, TokenUsageBreakdown};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -18,6 +18,8 @@ pub struct ModelFailure {
     pub verdict: Option<Verdict>,
     /// What it cost all the same, where that is known.
     pub spent: Option<TokenUsageBreakdown>,
+    /// Where the account stands, when that is why.
+    pub rate_limits: Option<Box<RateLimitSnapshot>>,
 }
 
 /// What the carrier of a request says about its failure.
@@ -27,6 +29,14 @@ pub struct Verdict {
     pub info: CodexErrorInfo,
     /// Whether the same request may be sent again.
     pub may_retry: bool,
+}
+
+/// What an HTTP answer says about itself; whoever runs the provider can find the request by it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trace {
+    pub cf_ray: Option<String>,
+    pub request_id: Option<String>,
+    pub authorization_error: Option<String>,
 }
 
 /// The kinds of failure that are treated differently.
@@ -56,8 +66,15 @@ pub enum FailureClass {
 
 impl ModelFailure {
     pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
-        let (http_status, retry_after_ms) = (None, None);
-        Self { class, message: message.into(), http_status, retry_after_ms, verdict: None, spent: None }
+        Self {
+            class,
+            message: message.into(),
+            http_status: None,
+            retry_after_ms: None,
+            verdict: None,
+            spent: None,
+            rate_limits: None,
+        }
     }
 
     /// A stream that broke for the given reason.
@@ -156,7 +173,7 @@ impl ModelFailure {
             ),
             (503, _, Some("server_is_overloaded" | "slow_down")) => Self::overloaded(),
             _ => {
-                let shown = error.message.unwrap_or_else(|| shortened(body));
+                let shown = error.message.unwrap_or_else(|| body_text(body));
                 let status = status_text(status);
                 Self::new(
                     FailureClass::UnexpectedStatus,
@@ -165,6 +182,28 @@ impl ModelFailure {
             }
         };
         Self { http_status: Some(status), ..failure }
+    }
+
+    /// Adds the names under which the provider knows the answer, where the message is about the answer itself.
+    pub fn traced(mut self, trace: &Trace) -> Self {
+        let is_unexpected = self.class == FailureClass::UnexpectedStatus;
+        if !is_unexpected && self.class != FailureClass::TooManyAttempts {
+            return self;
+        }
+        let parts = [
+            ("cf-ray", trace.cf_ray.as_ref().filter(|_| is_unexpected)),
+            ("request id", trace.request_id.as_ref()),
+            ("auth error", trace.authorization_error.as_ref().filter(|_| is_unexpected)),
+        ];
+        for (name, value) in parts.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+            self.message = format!("{}, {name}: {value}", self.message);
+        }
+        self
+    }
+
+    /// The status clients are told while the request is tried again: that of an answer nobody expected.
+    pub fn status_while_retrying(&self) -> Option<u16> {
+        self.http_status.filter(|_| self.class != FailureClass::InternalServerError)
     }
 
     fn context_window() -> Self {
@@ -207,13 +246,24 @@ pub fn status_text(status: u16) -> String {
     let name = match status {
         400 => "Bad Request",
         401 => "Unauthorized",
+        402 => "Payment Required",
         403 => "Forbidden",
         404 => "Not Found",
+        405 => "Method Not Allowed",
+        406 => "Not Acceptable",
         408 => "Request Timeout",
+        409 => "Conflict",
+        410 => "Gone",
         413 => "Payload Too Large",
+        415 => "Unsupported Media Type",
         422 => "Unprocessable Entity",
+        424 => "Failed Dependency",
+        426 => "Upgrade Required",
         429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        451 => "Unavailable For Legal Reasons",
         500 => "Internal Server Error",
+        501 => "Not Implemented",
         502 => "Bad Gateway",
         503 => "Service Unavailable",
         504 => "Gateway Timeout",
@@ -223,6 +273,15 @@ pub fn status_text(status: u16) -> String {
 }
 
 const SHOWN_BODY_BYTES: usize = 1_000;
+
+/// A body that names no error, as far as it fits into one.
+fn body_text(body: &str) -> String {
+    match body.trim() {
+        "" => "Unknown error".to_owned(),
+        body if body.len() > SHOWN_BODY_BYTES => format!("{}...", shortened(body)),
+        body => body.to_owned(),
+    }
+}
 
 fn shortened(body: &str) -> String {
     let end =
@@ -285,10 +344,44 @@ mod tests {
         assert_eq!(ModelFailure::from_http(429, spent, "").class, FailureClass::UsageLimit);
     }
 
+    #[track_caller]
+    fn check_trace(status: u16, body: &str, expected: &str) {
+        let trace = Trace {
+            cf_ray: Some("ray".into()),
+            request_id: Some("req".into()),
+            authorization_error: Some("expired".into()),
+        };
+        assert_eq!(ModelFailure::from_http(status, body, "u").traced(&trace).message, expected);
+    }
+
+    #[test]
+    fn an_answer_can_be_found_at_its_provider() {
+        check_trace(
+            402,
+            r#"{"error":{"message":"pay"}}"#,
+            "unexpected status 402 Payment Required: pay, url: u, cf-ray: ray, request id: req, auth error: expired",
+        );
+        check_trace(429, "{}", "exceeded retry limit, last status: 429 Too Many Requests, request id: req");
+        check_trace(400, "bad", "bad");
+        let untraced = ModelFailure::from_http(404, "gone", "u").traced(&Trace::default());
+        assert_eq!(untraced.message, "unexpected status 404 Not Found: gone, url: u");
+    }
+
+    #[test]
+    fn a_failure_inside_the_provider_is_retried_without_its_status() {
+        let status = |status| ModelFailure::from_http(status, "", "").status_while_retrying();
+        assert_eq!([status(500), status(502)], [None, Some(502)]);
+        assert_eq!(ModelFailure::stream("x").status_while_retrying(), None);
+    }
+
     #[test]
     fn a_long_body_is_cut_on_a_character() {
         let failure = ModelFailure::from_http(400, &"é".repeat(2_000), "");
         assert_eq!(failure.message.len(), 1_000);
+        let failure = ModelFailure::from_http(404, &"é".repeat(2_000), "u");
+        assert!(failure.message.ends_with("é..., url: u"), "{}", failure.message);
+        let failure = ModelFailure::from_http(404, " ", "u");
+        assert_eq!(failure.message, "unexpected status 404 Not Found: Unknown error, url: u");
     }
 
     #[test]

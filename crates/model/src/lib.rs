@@ -7,7 +7,7 @@ mod request;
 mod transport;
 
 pub use event::{BadEvent, Opened, StreamEvent, parse_event};
-pub use failure::{FailureClass, ModelFailure, Verdict, status_text};
+pub use failure::{FailureClass, ModelFailure, Trace, Verdict, status_text};
 /// The wire types that requests and events are made of, for makers that know the model crate alone.
 pub use protocol;
 pub use request::{

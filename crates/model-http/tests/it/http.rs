@@ -121,6 +121,36 @@ async fn failures_of_the_provider_are_tried_again() {
         3,
     )
     .await;
+    let busy = || Answer::status(503, r#"{"error":{"code":"server_is_overloaded"}}"#);
+    check(vec![busy(), busy(), ok()], &["opened", "completed resp_1"], 3).await;
+    check(
+        vec![busy(), busy(), busy()],
+        &["Overloaded: The selected model is overloaded; try again later or choose another."],
+        3,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_refusal_says_how_its_provider_finds_it() {
+    let head = "HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\nconnection: close\r\n";
+    let server =
+        Server::start(vec![Answer::raw(format!("{head}x-request-id: req_1\r\ncf-ray: ray_1\r\n\r\n{{}}"))])
+            .await;
+    let message = failure(&server).await.message;
+    assert!(message.ends_with(", cf-ray: ray_1, request id: req_1"), "{message}");
+}
+
+#[tokio::test]
+async fn a_spent_account_says_where_it_stands() {
+    let body = r#"{"error":{"type":"usage_limit_reached"}}"#;
+    let head = "HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\nx-codex-primary-used-percent: 100\r\n";
+    let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+    let spent = failure(&Server::start(vec![Answer::raw(answer)]).await).await;
+    let window = spent.rate_limits.and_then(|limits| limits.primary);
+    assert_eq!(window.map(|window| window.used_percent), Some(100));
+    let slow = failure(&Server::start(vec![Answer::status(429, "{}")]).await).await;
+    assert_eq!(slow.rate_limits, None);
 }
 
 #[tokio::test]
@@ -131,8 +161,6 @@ async fn refusals_are_not_tried_again() {
         (404, "{}", FailureClass::UnexpectedStatus),
         (429, "{}", FailureClass::TooManyAttempts),
         (429, r#"{"error":{"type":"usage_limit_reached"}}"#, FailureClass::UsageLimit),
-        (503, r#"{"error":{"code":"server_is_overloaded"}}"#, FailureClass::Overloaded),
-        (503, r#"{"error":{"code":"slow_down"}}"#, FailureClass::Overloaded),
         // A redirect could carry the key to another host.
         (302, "", FailureClass::UnexpectedStatus),
     ] {
