@@ -12,7 +12,8 @@ use serde::Deserialize;
 use toml::Table;
 
 use crate::{
-    ConfigWarning, Features, Home, Layer, ProviderConfig, Requirements, ShellEnvironmentPolicy, Trust,
+    ConfigWarning, Deprecation, Features, Home, Layer, ProviderConfig, Requirements, ShellEnvironmentPolicy,
+    Trust,
 };
 
 /// What all layers, the profile, the overrides of the request and the requirements come to.
@@ -48,6 +49,8 @@ pub struct Config {
     pub requirements: Requirements,
     /// What is wrong without stopping the work.
     pub warnings: Vec<ConfigWarning>,
+    /// What should be written in another way by now.
+    pub deprecations: Vec<Deprecation>,
     /// Lowest precedence first, disabled ones included.
     pub layers: Vec<Layer>,
     /// The enabled layers merged, without profile and overrides. Holds the keys no field here stands for, such as

@@ -74,7 +74,10 @@ impl ConfigError {
     }
 
     fn invalid(path: &Path, text: &str, span: Range<usize>, message: String) -> Self {
-        let range = TextRange { start: position(text, span.start), end: position(text, span.end) };
+        // A range ends with its last character.
+        let inside = text.get(span.clone()).and_then(|part| part.char_indices().next_back());
+        let last = inside.map_or(span.end, |(at, _)| span.start + at);
+        let range = TextRange { start: position(text, span.start), end: position(text, last) };
         Self::Invalid { path: path.to_owned(), range, message }
     }
 

@@ -42,8 +42,13 @@ impl Feature {
 
     /// The flag of that key, or of that older name for it.
     pub fn find(key: &str) -> Option<&'static Self> {
-        let key = ALIASES.iter().find(|(alias, _)| *alias == key).map_or(key, |(_, key)| key);
+        let key = Self::newer_name(key).unwrap_or(key);
         FEATURES.iter().find(|feature| feature.key == key)
+    }
+
+    /// What the flag of that older name is called now.
+    pub(crate) fn newer_name(key: &str) -> Option<&'static str> {
+        ALIASES.iter().find(|(alias, _)| *alias == key).map(|(_, key)| *key)
     }
 }
 

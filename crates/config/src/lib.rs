@@ -47,4 +47,4 @@ pub use requirements::Requirements;
 pub use secret::Secret;
 pub use shell_environment::{Inherit, ShellEnvironmentPolicy};
 pub use skills::{SkillRules, SkillSelector};
-pub use warning::ConfigWarning;
+pub use warning::{ConfigWarning, Deprecation};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use protocol::{ConfigWarningNotification, TextRange};
+use protocol::{ConfigWarningNotification, DeprecationNoticeNotification, TextRange};
 
 /// One thing to tell the user, with its place where it has one.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,5 +33,19 @@ impl From<ConfigWarning> for ConfigWarningNotification {
             path: warning.path.map(|path| path.to_string_lossy().into_owned()),
             range: warning.range,
         }
+    }
+}
+
+/// A setting that is written in a way that has had its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deprecation {
+    pub summary: String,
+    /// What to write instead.
+    pub details: String,
+}
+
+impl From<Deprecation> for DeprecationNoticeNotification {
+    fn from(deprecation: Deprecation) -> Self {
+        Self { summary: deprecation.summary, details: Some(deprecation.details) }
     }
 }

@@ -1,5 +1,6 @@
 //! From keys to values: profile, overrides, defaults and requirements.
 
+mod deprecations;
 mod features;
 mod options;
 mod permissions;
@@ -77,7 +78,7 @@ pub(crate) fn build(
         provider: provider::choose(&providers, chosen.as_deref().unwrap_or(ProviderConfig::DEFAULT_ID))?,
         providers,
         permissions: sources.permissions(&mut warnings)?,
-        instructions: sources.instructions(&mut warnings)?,
+        instructions: sources.instructions()?,
         agents: options::agents(keys.agents.as_ref())?,
     };
     let mut config = sources.assemble(checked, warnings);
@@ -147,6 +148,7 @@ impl Sources<'_> {
             suppress_unfinished: keys.suppress_unstable_features_warning.unwrap_or(false),
             requirements: Requirements::default(),
             warnings,
+            deprecations: self.deprecations(),
             layers: Vec::new(),
             merged: Table::new(),
         }

@@ -52,16 +52,8 @@ impl Sources<'_> {
         }
     }
 
-    pub(super) fn instructions(
-        &self,
-        warnings: &mut Vec<ConfigWarning>,
-    ) -> Result<Instructions, ConfigError> {
+    pub(super) fn instructions(&self) -> Result<Instructions, ConfigError> {
         let (overrides, profile, keys) = (self.overrides, &self.profile, self.keys);
-        if first([&profile.experimental_instructions_file, &keys.experimental_instructions_file]).is_some() {
-            warnings.push(ConfigWarning::new(
-                "experimental_instructions_file is deprecated and ignored. Use model_instructions_file instead.",
-            ));
-        }
         let base = match &overrides.base_instructions {
             Some(text) => Some(text.clone()),
             None => text_of(
@@ -191,6 +183,9 @@ fn role((name, value): (String, Value)) -> Result<(String, AgentRole), ConfigErr
     let invalid = |problem: &dyn std::fmt::Display| ConfigError::value(format!("agents.{name}: {problem}"));
     let keys: RoleKeys =
         value.try_into().map_err(|error: toml::de::Error| invalid(&one_line(&error.to_string())))?;
+    if keys.config_file.as_ref().is_some_and(|file| file.as_os_str().is_empty()) {
+        return Err(invalid(&"config_file is empty: name the file of the role, or leave config_file out"));
+    }
     let nicknames = keys.nickname_candidates.unwrap_or_default();
     let mut seen = BTreeSet::new();
     if let Some(bad) = nicknames.iter().find(|name| name.trim().is_empty() || !seen.insert(name.trim())) {

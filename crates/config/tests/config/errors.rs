@@ -70,8 +70,28 @@ fn unknown_keys_are_ignored() {
 }
 
 #[test]
+fn older_ways_to_say_something_are_told() {
+    let text = "experimental_instructions_file = \"x.md\"\nexperimental_use_unified_exec_tool = true\n[features]\n\
+                collab = true\nweb_search_request = true\nmulti_agent = true";
+    let config = Machine::with(text).load();
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+    let told: Vec<&str> = config.deprecations.iter().map(|told| told.summary.as_str()).collect();
+    assert_eq!(
+        told,
+        [
+            "`[features].collab` is deprecated: the flag is called `[features].multi_agent` now.",
+            "`[features].experimental_use_unified_exec_tool` is deprecated: the flag is called `[features].unified_exec` \
+             now.",
+            "`[features].web_search_request` is deprecated: web search needs no flag any more.",
+            "`experimental_instructions_file` is deprecated and has no effect.",
+        ]
+    );
+    assert!(Machine::with("[features]\nmulti_agent = false").load().deprecations.is_empty());
+}
+
+#[test]
 fn a_start_survives_bad_files() {
-    let machine = Machine::with("model = \"user\"\nsandbox_mode = 7").flag("model=flag");
+    let machine = Machine::with("model = \"user\"\nsandbox_mode = 77").flag("model=flag");
     let startup = machine.loader().startup(None);
     assert_eq!(startup.config.model.name.as_deref(), Some("flag"));
     let notification = protocol::ConfigWarningNotification::from(startup.warnings[0].clone());

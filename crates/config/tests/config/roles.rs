@@ -68,6 +68,10 @@ fn what_is_wrong_with_a_role_is_said_with_its_name() {
             "agents.tester: invalid type: integer `5`, expected a string in `description`",
         ),
         ("[agents.tester]\nconfig_file = []", "agents.tester: invalid type: sequence"),
+        (
+            "[agents.tester]\nconfig_file = \"\"",
+            "agents.tester: config_file is empty: name the file of the role, or leave config_file out",
+        ),
         ("[agents.tester]\nnickname_candidates = \"Ann\"", "agents.tester: invalid type: string"),
         (
             "[agents.tester]\nnickname_candidates = [\"Ann\", \" \"]",
