@@ -140,6 +140,8 @@ pub enum Input {
 pub struct ChildEnd {
     /// What tools call it by.
     pub id: String,
+    /// The turn it ended with, by which the record knows what it has told. Unset for one that has no turns here.
+    pub turn_id: Option<TurnId>,
     /// For the model to read. Unset when it knows already.
     pub status: Option<Value>,
     /// The end of an operation that went on after its call.

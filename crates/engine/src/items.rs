@@ -45,6 +45,20 @@ pub(crate) fn shown(item: &ResponseItem, fresh: impl FnOnce() -> ItemId) -> Opti
 pub(crate) fn begun(item: &ThreadItem) -> ThreadItem {
     match item.clone() {
         ThreadItem::Reasoning { id, .. } => ThreadItem::Reasoning { id, summary: vec![], content: vec![] },
+        other => announced(&other),
+    }
+}
+
+/// How an item begins that came as a whole: an image is not there before it is made.
+pub(crate) fn announced(item: &ThreadItem) -> ThreadItem {
+    match item.clone() {
+        ThreadItem::ImageGeneration { id, .. } => ThreadItem::ImageGeneration {
+            id,
+            status: "in_progress".to_owned(),
+            revised_prompt: None,
+            result: String::new(),
+            saved_path: None,
+        },
         other => other,
     }
 }
@@ -76,7 +90,7 @@ fn web_search(id: ItemId, action: Option<&ResponsesApiWebSearchAction>) -> Threa
     let action = Some(action.unwrap_or(WebSearchAction::Other));
     let query = match &action {
         Some(WebSearchAction::Search { query, queries }) => {
-            query.clone().or_else(|| queries.as_ref()?.first().cloned()).unwrap_or_default()
+            searched(query.as_deref(), queries.as_deref().unwrap_or_default())
         }
         Some(WebSearchAction::OpenPage { url }) => url.clone().unwrap_or_default(),
         Some(WebSearchAction::FindInPage { url, pattern }) => match (pattern, url) {
@@ -87,6 +101,15 @@ fn web_search(id: ItemId, action: Option<&ResponsesApiWebSearchAction>) -> Threa
         Some(WebSearchAction::Other) | None => String::new(),
     };
     ThreadItem::WebSearch { id, query, action }
+}
+
+/// The query, or the first of several and a sign that there are more.
+fn searched(query: Option<&str>, queries: &[String]) -> String {
+    match (query.filter(|query| !query.is_empty()), queries) {
+        (Some(query), _) => query.to_owned(),
+        (None, [first, _, ..]) if !first.is_empty() => format!("{first} ..."),
+        (None, queries) => queries.first().cloned().unwrap_or_default(),
+    }
 }
 
 const CITATION_START: &str = "<oai-mem-citation>";
@@ -106,6 +129,8 @@ pub(crate) fn without_citations(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -115,13 +140,33 @@ mod tests {
         assert_eq!(without_citations("plain"), "plain");
     }
 
-    #[test]
-    fn a_search_shows_what_was_looked_for() {
-        let action =
-            ResponsesApiWebSearchAction::FindInPage { url: Some("u".into()), pattern: Some("p".into()) };
+    #[track_caller]
+    fn check_search(action: serde_json::Value, expected: &str) {
+        let action: ResponsesApiWebSearchAction = serde_json::from_value(action).unwrap();
         let ThreadItem::WebSearch { query, .. } = web_search(ItemId::new("w"), Some(&action)) else {
             panic!()
         };
-        assert_eq!(query, "'p' in u");
+        assert_eq!(query, expected);
+    }
+
+    #[test]
+    fn a_search_shows_what_was_looked_for() {
+        check_search(json!({"type": "find_in_page", "url": "u", "pattern": "p"}), "'p' in u");
+        check_search(json!({"type": "search", "query": "a", "queries": ["b", "c"]}), "a");
+        check_search(json!({"type": "search", "queries": ["b"]}), "b");
+        check_search(json!({"type": "search", "query": "", "queries": ["b", "c"]}), "b ...");
+        check_search(json!({"type": "search"}), "");
+    }
+
+    #[test]
+    fn an_image_begins_without_its_pixels() {
+        let call = json!({"type": "image_generation_call", "id": "i", "status": "completed", "revised_prompt": "cat",
+            "result": "AAAA"});
+        let done = shown(&serde_json::from_value(call).unwrap(), || ItemId::new("fresh")).unwrap();
+        let begun = serde_json::to_value(announced(&done)).unwrap();
+        assert_eq!(
+            begun,
+            json!({"type": "imageGeneration", "id": "i", "status": "in_progress", "revisedPrompt": null, "result": ""})
+        );
     }
 }

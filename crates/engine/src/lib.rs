@@ -53,4 +53,4 @@ pub use thread::{Thread, ThreadSeed};
 pub use tokens::approximate_tokens;
 pub use truncate::truncate_middle;
 pub use turn_resume::UNKNOWN_OUTCOME;
-pub use turn_shell::USER_SHELL;
+pub use turn_shell::{NO_EXIT, SHELL_ABORTED, USER_SHELL, user_shell_result};

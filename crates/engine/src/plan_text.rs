@@ -8,64 +8,71 @@ const CLOSE: &str = "</proposed_plan>";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     Message(String),
+    /// A plan begins, in place of an earlier one.
+    Opened,
     Plan(String),
 }
 
-/// Splits streamed text.
+/// Splits streamed text. A tag is a tag only on a line of its own; that line belongs to neither side.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PlanSplitter {
     in_plan: bool,
-    /// The tag's own line break belongs to neither side.
-    after_tag: bool,
+    /// The line has begun with something that is no tag.
+    mid_line: bool,
+    /// The beginning of a line that may yet become a tag.
     held: String,
 }
 
 impl PlanSplitter {
     /// Takes more text and gives what can be told for certain.
     pub(crate) fn push(&mut self, text: &str) -> Vec<Piece> {
-        self.held.push_str(text);
         let mut pieces = Vec::new();
-        loop {
-            if self.after_tag && !self.held.is_empty() {
-                self.after_tag = false;
-                if self.held.starts_with('\n') {
-                    self.held.remove(0);
-                }
+        for part in text.split_inclusive('\n') {
+            let ends = part.ends_with('\n');
+            self.held.push_str(part);
+            if !self.mid_line && ends && self.held.trim() == self.tag() {
+                self.turn(&mut pieces);
+            } else if self.mid_line || ends || !self.tag().starts_with(self.held.trim()) {
+                self.give(&mut pieces);
+                self.mid_line = !ends;
             }
-            let tag = if self.in_plan { CLOSE } else { OPEN };
-            if let Some(at) = self.held.find(tag) {
-                let before: String = self.held.drain(..at).collect();
-                self.held.drain(..tag.len());
-                self.give(&mut pieces, before);
-                self.in_plan = !self.in_plan;
-                self.after_tag = true;
-                continue;
-            }
-            let certain = self.held.len() - longest_tag_start(&self.held, tag);
-            let text: String = self.held.drain(..certain).collect();
-            self.give(&mut pieces, text);
-            return pieces;
         }
-    }
-
-    /// The end: what was held back is text after all.
-    pub(crate) fn finish(&mut self) -> Vec<Piece> {
-        let mut pieces = Vec::new();
-        let rest = std::mem::take(&mut self.held);
-        self.give(&mut pieces, rest);
         pieces
     }
 
-    fn give(&self, pieces: &mut Vec<Piece>, text: String) {
-        if !text.is_empty() {
-            pieces.push(if self.in_plan { Piece::Plan(text) } else { Piece::Message(text) });
+    /// The end, which also ends the last line.
+    pub(crate) fn finish(&mut self) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        match !self.mid_line && self.held.trim() == self.tag() {
+            true => self.turn(&mut pieces),
+            false => self.give(&mut pieces),
+        }
+        pieces
+    }
+
+    /// At a tag.
+    fn turn(&mut self, pieces: &mut Vec<Piece>) {
+        self.held.clear();
+        self.in_plan = !self.in_plan;
+        if self.in_plan {
+            pieces.push(Piece::Opened);
         }
     }
-}
 
-/// How many bytes at the end could be the beginning of the tag.
-fn longest_tag_start(text: &str, tag: &str) -> usize {
-    (1..tag.len().min(text.len() + 1)).rev().find(|length| text.ends_with(&tag[..*length])).unwrap_or(0)
+    /// The one that would change sides.
+    fn tag(&self) -> &'static str {
+        if self.in_plan { CLOSE } else { OPEN }
+    }
+
+    fn give(&mut self, pieces: &mut Vec<Piece>) {
+        let text = std::mem::take(&mut self.held);
+        match (pieces.last_mut(), self.in_plan) {
+            _ if text.is_empty() => {}
+            (Some(Piece::Plan(last)), true) | (Some(Piece::Message(last)), false) => last.push_str(&text),
+            (_, true) => pieces.push(Piece::Plan(text)),
+            (_, false) => pieces.push(Piece::Message(text)),
+        }
+    }
 }
 
 /// A whole text at once: the message and the plan, if there is one.
@@ -77,6 +84,7 @@ pub(crate) fn split(text: &str) -> (String, Option<String>) {
     for piece in pieces {
         match piece {
             Piece::Message(text) => message.push_str(&text),
+            Piece::Opened => plan = Some(String::new()),
             Piece::Plan(text) => plan.get_or_insert_with(String::new).push_str(&text),
         }
     }
@@ -92,8 +100,29 @@ mod tests {
     #[test]
     fn a_plan_is_cut_out_of_the_message() {
         assert_eq!(split(TEXT), ("Intro\nOutro".into(), Some("# Plan\n- a\n".into())));
-        assert_eq!(split("a < b and <proposed_planet>"), ("a < b and <proposed_planet>".into(), None));
-        assert_eq!(split("x<proposed_plan>never closed"), ("x".into(), Some("never closed".into())));
+        assert_eq!(split("x\n<proposed_plan>\nnever closed"), ("x\n".into(), Some("never closed".into())));
+        assert_eq!(split(" <proposed_plan> \n- a\n</proposed_plan>"), (String::new(), Some("- a\n".into())));
+    }
+
+    #[test]
+    fn the_last_plan_counts_even_if_it_is_empty() {
+        let first = "<proposed_plan>\n- a\n</proposed_plan>\nor\n";
+        assert_eq!(split(&format!("{first}<proposed_plan>\n- b\n")), ("or\n".into(), Some("- b\n".into())));
+        assert_eq!(split(&format!("{first}<proposed_plan>")), ("or\n".into(), Some(String::new())));
+    }
+
+    #[test]
+    fn a_tag_within_a_line_is_text() {
+        for text in [
+            "a < b and <proposed_planet>",
+            "<proposed_planet>\n",
+            "x <proposed_plan>\n",
+            "<proposed_plan> x\n",
+        ] {
+            assert_eq!(split(text), (text.into(), None), "{text}");
+        }
+        let quoted = "<proposed_plan>\nuse </proposed_plan> last\n</proposed_plan>\n";
+        assert_eq!(split(quoted), (String::new(), Some("use </proposed_plan> last\n".into())));
     }
 
     #[test]
@@ -111,6 +140,7 @@ mod tests {
                 for piece in pieces {
                     match piece {
                         Piece::Message(text) => message.push_str(&text),
+                        Piece::Opened => plan.clear(),
                         Piece::Plan(text) => plan.push_str(&text),
                     }
                 }

@@ -26,6 +26,8 @@ pub struct ThreadSeed {
     pub usage: Option<ThreadTokenUsage>,
     /// The context of the last `turnContext` record.
     pub context: Option<Value>,
+    /// That record is another thread's: the first turn notes the context in this one's own.
+    pub context_is_borrowed: bool,
     pub raw_events: bool,
     /// From the root agent to this one.
     pub agent_path: Arc<[String]>,
@@ -45,6 +47,7 @@ impl ThreadSeed {
             history: Vec::new(),
             usage: None,
             context: None,
+            context_is_borrowed: false,
             raw_events: self.raw_events,
             agent_path: self.agent_path.clone(),
             calls_wait: self.calls_wait,
@@ -60,6 +63,7 @@ impl ThreadSeed {
             history: Vec::new(),
             usage: None,
             context: None,
+            context_is_borrowed: false,
             raw_events: false,
             agent_path: Arc::new(["root".to_owned()]),
             calls_wait: false,
@@ -87,6 +91,7 @@ impl Thread {
                 usage: seed.usage,
                 rate_limits: None,
                 baseline,
+                baseline_is_borrowed: seed.context_is_borrowed,
                 additional: AdditionalStore::default(),
                 facts: Facts::default(),
                 attempts: 0,
@@ -163,10 +168,11 @@ impl Thread {
                 None
             }
             (None, Input::ReadBack { history, context, turn_id, step }) => {
+                let was_used = work.core.usage.is_some() || !work.core.history.items().is_empty();
                 work.core.history.replace(history);
                 work.core.additional.forget();
                 work.core.baseline = context.and_then(|context| serde_json::from_value(context).ok());
-                if work.core.usage.is_some() {
+                if was_used {
                     work.estimate_tokens(&turn_id, &step);
                 }
                 None
@@ -210,11 +216,11 @@ impl Thread {
 /// What it was asked for is over in the record; the model reads of it with the next request, which a turn that runs
 /// makes for it.
 fn child_ended(work: &mut Work<'_>, turn: Option<Turn>, end: ChildEnd) -> Option<Turn> {
-    let ChildEnd { id, status, operation } = end;
+    let ChildEnd { id, turn_id, status, operation } = end;
     if let Some(OperationEnd { operation_id, success, output }) = operation {
         work.record_finished(operation_id, 1, success, output);
     }
-    let news = status.map(|status| subagent_notification(&id, &status));
+    let news = status.map(|status| subagent_notification(&id, turn_id.as_ref(), &status));
     match (turn, news) {
         (Some(turn), Some(news)) => turn.hear(work, news),
         (None, Some(news)) => {

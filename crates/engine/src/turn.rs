@@ -387,7 +387,7 @@ impl Turn {
         }
         self.retries += 1;
         let n = self.retries;
-        let http_status_code = failure.http_status;
+        let http_status_code = failure.status_while_retrying();
         let error = TurnError {
             message: format!("Reconnecting... {n}/{most}"),
             codex_error_info: Some(CodexErrorInfo::ResponseStreamDisconnected { http_status_code }),

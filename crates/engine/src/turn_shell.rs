@@ -1,10 +1,11 @@
 //! Commands of the user's own, beside the model's work or in a turn of their own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use protocol::{FunctionCallOutputBody, TurnId, TurnStatus};
+use protocol::{FunctionCallOutputBody, ThreadItem, TurnId, TurnStatus};
 
-use crate::calls::{OpenCall, Runner, StoppedBy, ToolCall, ToolPayload};
+use crate::calls::{OpenCall, Runner, Stage, StoppedBy, ToolCall, ToolPayload};
 use crate::context::{UserShellCommand, alone};
 use crate::grants::NOTHING;
 use crate::input::ToolOutcome;
@@ -15,6 +16,18 @@ use crate::{Effect, Step};
 
 /// The tool that runs them. It is never offered to a model.
 pub const USER_SHELL: &str = "user_shell";
+
+/// The code of a command that was stopped or could not be run.
+pub const NO_EXIT: i32 = -1;
+
+/// What the model and clients read of one that the user stopped.
+pub const SHELL_ABORTED: &str = "command aborted by user";
+
+/// How one ended, as the model reads it.
+pub fn user_shell_result(exit_code: i32, duration: Duration, output: &str) -> String {
+    let seconds = duration.as_secs_f64();
+    format!("Exit code: {exit_code}\nDuration: {seconds:.4} seconds\nOutput:\n{output}")
+}
 
 impl Turn {
     pub(crate) fn shell(
@@ -55,6 +68,8 @@ impl Turn {
         if let Some(at) = self.shells.iter().position(|shell| shell.call.call_id == call_id) {
             let shell = self.shells.remove(at);
             self.tell_shell(shell);
+            // Shown while the model works, it is for the model to go on from. Afterwards it is for the next turn.
+            self.has_news |= self.kind == Kind::Regular && !self.phase.is_done();
         }
         self.settle(work)
     }
@@ -86,10 +101,35 @@ impl Turn {
     }
 
     pub(crate) fn stop_shells(&mut self, work: &mut Work<'_>, by: StoppedBy) {
-        for shell in std::mem::take(&mut self.shells) {
+        for mut shell in std::mem::take(&mut self.shells) {
             work.effects.push(Effect::CancelTool { call_id: shell.call.call_id.clone() });
+            let is_aborted = by == StoppedBy::User && shell.output.is_none() && has_begun(&shell);
+            if is_aborted {
+                abort(&mut shell, work.stamp.now_ms);
+            }
             self.stop_doing(work, &shell, by);
+            if is_aborted {
+                self.tell_shell(shell);
+            }
         }
+    }
+}
+
+fn has_begun(shell: &OpenCall) -> bool {
+    shell.doing.as_ref().is_some_and(|doing| doing.stage == Stage::Begun)
+}
+
+/// What clients and the model are told of one that its user stopped.
+fn abort(shell: &mut OpenCall, now_ms: i64) {
+    let took_ms = (now_ms - shell.began_ms).max(0);
+    let duration = Duration::from_millis(took_ms.unsigned_abs());
+    let result = user_shell_result(NO_EXIT, duration, SHELL_ABORTED);
+    shell.output = Some(FunctionCallOutputBody::Text(result));
+    let item = shell.doing.as_mut().and_then(|doing| doing.proposal.item.as_deref_mut());
+    if let Some(ThreadItem::CommandExecution { aggregated_output, exit_code, duration_ms, .. }) = item {
+        *aggregated_output = Some(SHELL_ABORTED.to_owned());
+        *exit_code = Some(NO_EXIT);
+        *duration_ms = Some(took_ms);
     }
 }
 

@@ -8,7 +8,7 @@ use protocol::{
 };
 
 use crate::calls::call_in;
-use crate::items::{begun, shown, without_citations};
+use crate::items::{announced, begun, shown, without_citations};
 use crate::plan_text::{self, Piece};
 use crate::sampling::{Active, ActiveMessage, ActivePlan, Sampling, Stream, append_at};
 use crate::turn::{Phase, Retry, Turn, warning};
@@ -21,10 +21,14 @@ impl Turn {
         attempt: u64,
         mut event: Result<StreamEvent, ModelFailure>,
     ) -> Option<Self> {
-        if let (true, Err(failure)) = (self.listens_to(attempt), &mut event)
-            && let Some(spent) = failure.spent.take()
-        {
-            work.spend_tokens(&self.id, &self.step, spent);
+        if let (true, Err(failure)) = (self.listens_to(attempt), &mut event) {
+            if let Some(spent) = failure.spent.take() {
+                work.spend_tokens(&self.id, &self.step, spent);
+            }
+            if let Some(limits) = failure.rate_limits.take() {
+                work.learn_limits(limits);
+                work.tell_usage(&self.id);
+            }
         }
         if matches!(&self.phase, Phase::Compacting(compacting) if compacting.attempt == attempt) {
             return self.on_summary(work, event);
@@ -81,7 +85,7 @@ impl Turn {
             StreamEvent::Opened(opened) => self.on_opened(work, opened),
             StreamEvent::ServedBy(model) => self.on_served_by(work, &model),
             StreamEvent::RateLimits(limits) => {
-                work.core.rate_limits = Some(limits);
+                work.learn_limits(limits);
                 work.tell_usage(&self.id);
             }
             StreamEvent::ItemAdded(item) => self.on_added(work, sampling, &item),
@@ -140,8 +144,8 @@ impl Turn {
         if opened.turn_state.is_some() {
             self.turn_state = opened.turn_state;
         }
-        if opened.rate_limits.is_some() {
-            work.core.rate_limits = opened.rate_limits;
+        if let Some(limits) = opened.rate_limits {
+            work.learn_limits(limits);
             work.tell_usage(&self.id);
         }
         if let Some(model) = opened.served_by {
@@ -205,6 +209,7 @@ impl Turn {
         for piece in pieces {
             match piece {
                 Piece::Message(text) => self.held_message_delta(work, message, text),
+                Piece::Opened => self.open_plan(work, message),
                 Piece::Plan(text) => self.plan_delta(work, message, text),
             }
         }
@@ -239,12 +244,18 @@ impl Turn {
         ItemId::new(format!("{}-plan", self.id))
     }
 
-    fn plan_delta(&self, work: &mut Work<'_>, message: &mut ActiveMessage, delta: String) {
+    /// The last plan of a message is the one that counts.
+    fn open_plan(&self, work: &mut Work<'_>, message: &mut ActiveMessage) {
         let Some(plan) = &mut message.plan else { return };
+        plan.text.clear();
         if !plan.started {
             plan.started = true;
             work.item_started(&self.id, ThreadItem::Plan { id: self.plan_id(), text: String::new() });
         }
+    }
+
+    fn plan_delta(&self, work: &mut Work<'_>, message: &mut ActiveMessage, delta: String) {
+        let Some(plan) = &mut message.plan else { return };
         plan.text.push_str(&delta);
         work.emit(ServerNotification::PlanDelta(PlanDeltaNotification {
             thread_id: work.core.id.clone(),
@@ -285,7 +296,7 @@ impl Turn {
             }
             Some(done) => {
                 if active.is_none() {
-                    work.item_started(&self.id, done.clone());
+                    work.item_started(&self.id, announced(&done));
                 }
                 work.item_completed(&self.id, done);
             }
@@ -333,11 +344,11 @@ impl Turn {
             plan_started = message.plan.as_ref().is_some_and(|plan| plan.started);
         }
         if plan_started || plan_text.is_some() {
-            let plan = ThreadItem::Plan { id: self.plan_id(), text: plan_text.unwrap_or_default() };
+            let plan = |text| ThreadItem::Plan { id: self.plan_id(), text };
             if !plan_started {
-                work.item_started(&self.id, plan.clone());
+                work.item_started(&self.id, plan(String::new()));
             }
-            work.item_completed(&self.id, plan);
+            work.item_completed(&self.id, plan(plan_text.unwrap_or_default()));
         }
         if message_started || !text.trim().is_empty() {
             let text = without_citations(&text);

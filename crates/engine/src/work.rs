@@ -27,6 +27,8 @@ pub(crate) struct Core {
     pub(crate) usage: Option<ThreadTokenUsage>,
     pub(crate) rate_limits: Option<Box<RateLimitSnapshot>>,
     pub(crate) baseline: Option<Baseline>,
+    /// It is not in this thread's own record yet.
+    pub(crate) baseline_is_borrowed: bool,
     /// What clients last wanted the model to know beside the user's words.
     pub(crate) additional: AdditionalStore,
     pub(crate) facts: Facts,
@@ -138,7 +140,7 @@ impl<'a> Work<'a> {
         };
         messages.into_iter().for_each(|message| self.remember(turn_id, message));
         let baseline = Baseline::of(step);
-        if self.core.baseline.as_ref() != Some(&baseline) {
+        if self.core.baseline_is_borrowed || self.core.baseline.as_ref() != Some(&baseline) {
             self.record_baseline(turn_id, baseline);
         }
     }
@@ -147,6 +149,7 @@ impl<'a> Work<'a> {
         let context = serde_json::to_value(&baseline).unwrap_or_default();
         self.record(RolloutRecord::TurnContext { turn_id: turn_id.clone(), context });
         self.core.baseline = Some(baseline);
+        self.core.baseline_is_borrowed = false;
     }
 
     /// After the model was told of a prefix that was approved: it is not told again with the next step.
@@ -204,6 +207,15 @@ impl<'a> Work<'a> {
         let usage = self.core.usage.get_or_insert(empty);
         usage.model_context_window = step.model.usable_window();
         usage
+    }
+
+    /// Windows are as the latest answer has them. Credits and plan stay known: not every answer names them.
+    pub(crate) fn learn_limits(&mut self, mut limits: Box<RateLimitSnapshot>) {
+        if let Some(known) = self.core.rate_limits.take() {
+            limits.credits = limits.credits.or(known.credits);
+            limits.plan_type = limits.plan_type.or(known.plan_type);
+        }
+        self.core.rate_limits = Some(limits);
     }
 
     pub(crate) fn tell_usage(&mut self, turn_id: &TurnId) {

@@ -7,9 +7,12 @@ use std::sync::Arc;
 
 use model::{FailureClass, ModelFailure};
 use oarlock_engine::{
-    ChildEnd, Input, OperationEnd, ToolOutcome, fragments_of, operation_of, subagent_notification,
+    ChildEnd, Effect, Input, OperationEnd, Stamp, ToolOutcome, fragments_of, operation_of,
+    subagent_notification,
 };
-use protocol::{DynamicToolCallOutputContentItem, OperationId, ThreadId, TurnId};
+use protocol::{
+    DynamicToolCallOutputContentItem, OperationId, ResponseItem, RolloutRecord, ThreadId, TurnId,
+};
 use serde_json::{Value, json};
 use support::{Fixture, call, completed, done, message, proposal, said};
 
@@ -17,13 +20,19 @@ const NEWS: &str = "record responseItem developer: <subagent_notification>";
 const TOLD: &str = "developer: <subagent_notification>";
 
 fn ended(id: &str, status: Value) -> Input {
-    Input::ChildEnded(Box::new(ChildEnd { id: id.into(), status: Some(status), operation: None }))
+    Input::ChildEnded(Box::new(ChildEnd {
+        id: id.into(),
+        turn_id: None,
+        status: Some(status),
+        operation: None,
+    }))
 }
 
 fn with_operation(status: Option<Value>, operation_id: &str) -> Input {
     let output = vec![DynamicToolCallOutputContentItem::InputText { text: "found it".into() }];
     let operation = OperationEnd { operation_id: OperationId::new(operation_id), success: true, output };
-    Input::ChildEnded(Box::new(ChildEnd { id: "host:x".into(), status, operation: Some(operation) }))
+    let (id, turn_id, operation) = ("host:x".into(), None, Some(operation));
+    Input::ChildEnded(Box::new(ChildEnd { id, turn_id, status, operation }))
 }
 
 #[track_caller]
@@ -65,7 +74,7 @@ fn between_turns_it_is_one_record_and_no_turn() {
     check(&mut fixture, &[NEWS]);
     assert_eq!(fixture.thread.active_turn(), None);
     let [item] = fixture.thread.history() else { panic!("{:?}", fixture.thread.history()) };
-    assert_eq!(**item, subagent_notification("a1", &json!({ "completed": "found it" })));
+    assert_eq!(**item, subagent_notification("a1", None, &json!({ "completed": "found it" })));
     let fragments = fragments_of(item);
     let told: Vec<_> = fragments.iter().map(|told| (told.role, told.name)).collect();
     assert_eq!(told, [("developer", "sub-agent notification")]);
@@ -132,9 +141,11 @@ fn a_turn_that_stops_keeps_what_it_heard() {
         let at = |wanted: &str| trace.iter().position(|line| line == wanted).expect(wanted);
         assert!(at(NEWS) < at(last), "{trace:?}");
         fixture.assert_all_closed();
-        assert!(
-            fixture.thread.history().contains(&Arc::new(subagent_notification("a1", &json!("shutdown"))))
-        );
+        assert!(fixture.thread.history().contains(&Arc::new(subagent_notification(
+            "a1",
+            None,
+            &json!("shutdown")
+        ))));
     }
 }
 
@@ -177,7 +188,7 @@ fn a_compaction_the_user_asked_for_does_not_swallow_it() {
     let trace = fixture.take();
     assert!(trace.contains(&"finish Completed".to_owned()), "no request is made for it: {trace:?}");
     let last = fixture.thread.history().last().expect("a history");
-    assert_eq!(**last, subagent_notification("a1", &json!("shutdown")));
+    assert_eq!(**last, subagent_notification("a1", None, &json!("shutdown")));
     fixture.start("u3", "again");
     assert_eq!(fixture.prompt().iter().filter(|line| *line == TOLD).count(), 1);
 }
@@ -229,9 +240,39 @@ fn a_turn_whose_model_is_done_goes_on_when_the_command_beside_it_is() {
     assert_eq!(fixture.completed_turns(), 1);
 }
 
+/// Two ends in the same words are told apart by the record, and by nobody else.
+#[test]
+fn the_record_alone_knows_which_turn_of_the_child_it_was() {
+    for is_running in [false, true] {
+        let mut fixture = Fixture::new();
+        if is_running {
+            fixture.start("u1", "hi");
+        }
+        let (id, turn_id, status) = ("a1".into(), Some(TurnId::new("t1")), Some(json!({ "completed": "x" })));
+        let end = ChildEnd { id, turn_id, status, operation: None };
+        let stamp = Stamp { now_ms: 1, entropy: 1 };
+        let mut effects = fixture.thread.on(stamp, Input::ChildEnded(Box::new(end))).expect("taken");
+        if is_running {
+            effects = fixture.thread.on(stamp, Input::Interrupt).expect("taken");
+        }
+        let told = effects.iter().find_map(|effect| match effect {
+            Effect::Record(record) => match &**record {
+                RolloutRecord::ResponseItem { item: ResponseItem::Message { id: Some(id), .. }, .. } => {
+                    Some(id)
+                }
+                _ => None,
+            },
+            _ => None,
+        });
+        assert_eq!(told.map(String::as_str), Some("t1"));
+        let known = subagent_notification("a1", None, &json!({ "completed": "x" }));
+        assert!(fixture.thread.history().contains(&Arc::new(known)));
+    }
+}
+
 #[test]
 fn what_the_model_knows_already_is_not_told() {
-    let nothing = || ChildEnd { id: "a1".into(), status: None, operation: None };
+    let nothing = || ChildEnd { id: "a1".into(), turn_id: None, status: None, operation: None };
     let mut fixture = Fixture::new();
     fixture.put(Input::ChildEnded(Box::new(nothing())));
     check(&mut fixture, &[]);
@@ -313,6 +354,7 @@ fn another_thread_can_begin_with_what_this_one_knows() {
     let seed = oarlock_engine::ThreadSeed {
         history,
         context,
+        context_is_borrowed: true,
         ..oarlock_engine::ThreadSeed::new(ThreadId::new("child"))
     };
     let mut child = Fixture::new();
@@ -322,4 +364,9 @@ fn another_thread_can_begin_with_what_this_one_knows() {
     let mut expected = fixture.prompt();
     expected.push("user: your task".to_owned());
     assert_eq!(child.prompt(), expected);
+    // That it is known is in the child's own record, once.
+    let notes = |child: &mut Fixture| child.take().iter().filter(|line| line.contains("turnContext")).count();
+    assert_eq!(notes(&mut child), 1);
+    child.model(done(message("m", "bye"))).model(completed(5)).start("u2", "more");
+    assert_eq!(notes(&mut child), 0);
 }

@@ -13,8 +13,8 @@ use oarlock_engine::{
     ToolKind, ToolSpec, UserText, describe, effective_cwd, fragments_of,
 };
 use protocol::{
-    AdditionalContextEntry, AdditionalContextKind, AskForApproval, EnvironmentId, Personality, ResponseItem,
-    SandboxPolicy, TurnId,
+    AdditionalContextEntry, AdditionalContextKind, AskForApproval, CollaborationMode, EnvironmentId,
+    ModeKind, Personality, ResponseItem, SandboxPolicy, Settings, TurnId,
 };
 use support::{Fixture, added, call, completed, done, message, said};
 
@@ -213,6 +213,12 @@ fn every_fragment_has_its_place_and_its_name() {
     assert_eq!(found, expected);
 }
 
+fn mode(mode: ModeKind, instructions: Option<&str>) -> Option<CollaborationMode> {
+    let developer_instructions = instructions.map(str::to_owned);
+    let settings = Settings { model: "test-model".into(), reasoning_effort: None, developer_instructions };
+    Some(CollaborationMode { mode, settings })
+}
+
 #[test]
 fn each_change_is_told_by_its_own_fragment() {
     type Change = fn(&mut Step);
@@ -234,6 +240,10 @@ fn each_change_is_told_by_its_own_fragment() {
         (|step| step.cwd = "/other".into(), &["environment"]),
         (|step| step.environments = Arc::new([]), &["environment"]),
         (|step| step.current_date = "2030-01-01".into(), &["environment"]),
+        (|step| step.collaboration_mode = mode(ModeKind::Plan, None), &["collaboration mode"]),
+        // Else what another mode said would still hold.
+        (|step| step.collaboration_mode = mode(ModeKind::Default, None), &["collaboration mode"]),
+        (|step| step.collaboration_mode = mode(ModeKind::Default, Some("")), &[]),
         // Another model brings its own tone.
         (
             |step| {

@@ -107,7 +107,7 @@ fn child_end(fixture: &Fixture, kind: u8) -> ChildEnd {
         output: vec![],
     });
     let status = (!kind.is_multiple_of(4)).then(|| json!({ "completed": format!("done {kind}") }));
-    ChildEnd { id: format!("a{}", kind % 4), status, operation }
+    ChildEnd { id: format!("a{}", kind % 4), turn_id: None, status, operation }
 }
 
 fn play(fixture: &mut Fixture, number: usize, one: Move) {

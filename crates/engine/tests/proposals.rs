@@ -5,10 +5,11 @@ mod support;
 
 use std::sync::Arc;
 
-use oarlock_engine::{Input, Reply, ToolOutcome};
+use oarlock_engine::{Effect, Input, Reply, ToolOutcome};
 use protocol::{
     AskForApproval, CommandExecutionApprovalDecision as Decision, DynamicToolCallOutputContentItem,
-    GrantedPermissionProfile, PermissionGrantScope, PermissionsRequestApprovalResponse, TurnId,
+    GrantedPermissionProfile, PermissionGrantScope, PermissionsRequestApprovalResponse, ServerNotification,
+    TurnId,
 };
 use serde_json::json;
 use support::{Fixture, call, completed, done, message, proposal};
@@ -373,6 +374,45 @@ fn beside_the_models_work_it_waits_to_be_told_and_holds_the_turn_open() {
     let trace = fixture.take();
     assert_eq!(trace.first().map(String::as_str), Some("record responseItem user: <user_shell_command>"));
     assert!(trace.contains(&"turn/completed completed".to_owned()), "{trace:?}");
+}
+
+#[test]
+fn shown_while_the_model_works_it_is_for_the_model_to_go_on_from() {
+    let mut fixture = Fixture::new();
+    fixture.start("u1", "go");
+    let step = Arc::new(fixture.step.clone());
+    let turn_id = TurnId::new("u2");
+    fixture.put(Input::UserShell { turn_id, call_id: "s".into(), command: "ls".into(), step }).take();
+    finish(&mut fixture, "s");
+    check(&mut fixture, &[]);
+    fixture.model(done(message("m", "hello"))).model(completed(10)).captured();
+    let prompt = fixture.prompt();
+    assert!(prompt.last().is_some_and(|last| last.starts_with("user: <user_shell_command>")), "{prompt:?}");
+    fixture.model(done(message("m2", "seen"))).model(completed(10));
+    assert!(fixture.take().contains(&"turn/completed completed".to_owned()));
+}
+
+#[test]
+fn a_command_of_the_users_own_that_is_interrupted_says_so_to_everybody() {
+    let mut fixture = Fixture::new();
+    let step = Arc::new(fixture.step.clone());
+    let turn_id = TurnId::new("u1");
+    fixture.put(Input::UserShell { turn_id, call_id: "s".into(), command: "ls".into(), step });
+    propose(&mut fixture, "s", 0, false);
+    fixture.take();
+    let effects = fixture.on(Input::Interrupt).expect("taken");
+    let ended = effects.iter().find_map(|effect| match effect {
+        Effect::Emit(told) if let ServerNotification::ItemCompleted(ended) = &**told => Some(&ended.item),
+        _ => None,
+    });
+    let ended = serde_json::to_value(ended.expect("an item that ended")).expect("plain data");
+    assert_eq!((&ended["status"], &ended["exitCode"]), (&"failed".into(), &(-1).into()), "{ended}");
+    assert_eq!(ended["aggregatedOutput"], "command aborted by user");
+    assert!(ended["durationMs"].is_i64());
+    let history: Vec<_> = fixture.thread.history().iter().map(|item| format!("{item:?}")).collect();
+    let [.., shell, aborted] = &history[..] else { panic!("{history:?}") };
+    assert!(shell.contains("<user_shell_command>") && shell.contains("Exit code: -1"), "{shell}");
+    assert!(aborted.contains("<turn_aborted>"), "{aborted}");
 }
 
 #[test]

@@ -6,11 +6,12 @@ mod support;
 use std::sync::Arc;
 
 use model::{FailureClass, ModelFailure, Opened, StreamEvent};
-use oarlock_engine::{Input, Refusal, ToolOutcome};
+use oarlock_engine::{Effect, Input, Refusal, ToolOutcome};
 use protocol::{
     CollaborationMode, DynamicToolCallOutputContentItem, DynamicToolCallResponse, ModeKind,
-    RateLimitSnapshot, Settings, TurnId,
+    RateLimitSnapshot, ServerNotification, Settings, TurnId,
 };
+use serde_json::{Value, json};
 use support::{Fixture, added, call, completed, done, event, message, said, text};
 
 #[track_caller]
@@ -89,6 +90,47 @@ fn rate_limits_follow_the_opening() {
     fixture.start("u1", "hi").take();
     fixture.model(StreamEvent::Opened(Opened { rate_limits: Some(Box::new(limits)), ..Opened::default() }));
     check(&mut fixture, &["account/rateLimits/updated"]);
+}
+
+#[test]
+fn a_spent_account_is_told_with_its_limits() {
+    let mut fixture = Fixture::new();
+    fixture.start("u1", "hi").take();
+    let limits: RateLimitSnapshot = serde_json::from_value(json!({"limitId": "codex"})).expect("limits");
+    let mut failure = ModelFailure::new(FailureClass::UsageLimit, "spent");
+    failure.rate_limits = Some(Box::new(limits));
+    fixture.breaks(failure);
+    assert_eq!(fixture.take().first().map(String::as_str), Some("account/rateLimits/updated"));
+}
+
+/// What clients are told when the provider says this.
+fn told_limits(fixture: &mut Fixture, limits: Value) -> Value {
+    let limits: RateLimitSnapshot = serde_json::from_value(limits).expect("limits");
+    let input = Input::Model { attempt: 1, event: Ok(StreamEvent::RateLimits(Box::new(limits))) };
+    let effects = fixture.on(input).expect("accepted");
+    let told = effects.iter().find_map(|effect| match effect {
+        Effect::Emit(told) => match &**told {
+            ServerNotification::AccountRateLimitsUpdated(updated) => Some(&updated.rate_limits),
+            _ => None,
+        },
+        _ => None,
+    });
+    serde_json::to_value(told).expect("JSON")
+}
+
+#[test]
+fn credits_stay_known_when_an_answer_does_not_name_them() {
+    let mut fixture = Fixture::new();
+    fixture.start("u1", "hi").take();
+    let credits = json!({"hasCredits": true, "unlimited": false, "balance": "3"});
+    let window = json!({"usedPercent": 5, "windowDurationMins": null, "resetsAt": null});
+    told_limits(
+        &mut fixture,
+        json!({"limitId": "codex", "primary": window, "credits": credits, "planType": "plus"}),
+    );
+    let next = told_limits(&mut fixture, json!({"limitId": "codex"}));
+    assert_eq!(next["credits"], credits);
+    assert_eq!((&next["planType"], &next["primary"]), (&json!("plus"), &json!(null)));
 }
 
 #[test]
@@ -339,6 +381,26 @@ fn plan_mode_shows_the_plan_as_an_item_of_its_own() {
 }
 
 #[test]
+fn a_plan_that_comes_at_once_begins_empty_and_the_last_one_counts() {
+    let mut fixture = Fixture::new();
+    let settings =
+        Settings { model: "test-model".into(), reasoning_effort: None, developer_instructions: None };
+    fixture.step.collaboration_mode = Some(CollaborationMode { mode: ModeKind::Plan, settings });
+    fixture.start("u1", "plan").take();
+    let plan = |text| format!("<proposed_plan>\n{text}\n</proposed_plan>\n");
+    fixture.model(done(message("m", &(plan("- a") + &plan("- b")))));
+    check(
+        &mut fixture,
+        &[
+            "record responseItem assistant: <proposed_plan>",
+            "item/started plan \"\"",
+            "record threadItem plan \"- b\\n\"",
+            "item/completed plan \"- b\\n\"",
+        ],
+    );
+}
+
+#[test]
 fn a_full_window_is_compacted_before_the_next_turn() {
     let mut fixture = Fixture::new();
     fixture.step.model.auto_compact_token_limit = Some(100);
@@ -437,6 +499,21 @@ fn after_a_rollback_the_record_says_what_is_left() {
     assert_eq!(fixture.prompt()[2..4], ["user: one", "assistant: ok"]);
     assert_eq!(fixture.prompt().last().map(String::as_str), Some("user: three"));
     assert_eq!(fixture.on(rollback()).err(), Some(Refusal::RollbackWhileRunning));
+}
+
+/// A first turn that failed cost nothing that is known of; what the next request weighs is told all the same.
+#[test]
+fn a_rollback_tells_what_is_left_even_if_nothing_was_counted() {
+    let mut fixture = Fixture::new();
+    let (turn_id, step) = (TurnId::new("r"), Arc::new(support::step()));
+    let read_back =
+        || Input::ReadBack { history: vec![], context: None, turn_id: turn_id.clone(), step: step.clone() };
+    fixture.put(read_back());
+    check(&mut fixture, &[]);
+    fixture.start("u1", "one").breaks(ModelFailure::new(FailureClass::InvalidRequest, "no"));
+    fixture.take();
+    fixture.put(read_back());
+    check(&mut fixture, &["record tokenUsage", "thread/tokenUsage/updated"]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ mod records;
 mod skills;
 mod subagents;
 
-use protocol::{ContentItem, ItemId, ReasoningEffort, ResponseItem};
+use protocol::{ContentItem, ItemId, ReasoningEffort, ResponseItem, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -114,9 +114,13 @@ pub fn describe(before: Option<&Value>, step: &Step) -> Vec<FragmentText> {
     envelopes.into_fragments()
 }
 
-/// How a child agent stands, for its parent to read.
-pub fn subagent_notification(id: &str, status: &Value) -> ResponseItem {
-    alone(&SubagentNotification { id, status })
+/// How a child agent stands, for its parent to read. The turn it ended with is for the record: no request has it.
+pub fn subagent_notification(id: &str, turn_id: Option<&TurnId>, status: &Value) -> ResponseItem {
+    let mut told = alone(&SubagentNotification { id, status });
+    if let ResponseItem::Message { id, .. } = &mut told {
+        *id = turn_id.map(ToString::to_string);
+    }
+    told
 }
 
 /// The mark an interrupted turn leaves.

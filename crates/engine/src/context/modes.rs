@@ -8,6 +8,8 @@ use crate::Step;
 
 /// How a plan is worked out with the user before anything is changed.
 const PLAN_MODE: &str = include_str!("plan_mode.md");
+/// That the work goes on as usual. Without it, what another mode said would still hold.
+const DEFAULT_MODE: &str = include_str!("default_mode.md");
 
 /// How to work in the chosen mode.
 pub(crate) struct CollaborationText<'a>(&'a str);
@@ -35,7 +37,7 @@ impl<'a> StepFragment<'a> for CollaborationText<'a> {
         let mode = step.collaboration_mode.as_ref()?;
         let built_in = match mode.mode {
             ModeKind::Plan => PLAN_MODE,
-            ModeKind::Default => "",
+            ModeKind::Default => DEFAULT_MODE,
         };
         let text = mode.settings.developer_instructions.as_deref().unwrap_or(built_in);
         (!text.is_empty()).then_some(Self(text))
