@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::apply_patch;
 use crate::orchestrate::{
     Asked, Blocked, Clearing, Permissions, SandboxPermissions, Setting, WIDENING, WantedPermissions, Wish,
-    default_shell, login, shell_argv, working_directory,
+    login, named_shell, shell_argv, working_directory,
 };
 use crate::schema::function_json;
 use crate::shown::room;
@@ -90,9 +90,7 @@ impl Tool for ExecCommand {
 
     async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
         let cwd = working_directory(cx, args.workdir.as_deref())?;
-        let shell = args.shell.filter(|shell| !shell.is_empty());
-        let shell = shell.unwrap_or_else(|| default_shell(cx));
-        let argv = shell_argv(&shell, login(cx, args.login)?, args.cmd);
+        let argv = shell_argv(&named_shell(cx, args.shell), login(cx, args.login)?, args.cmd);
         let setting = Setting::of(cx);
         let asked = Asked {
             sandbox: args.sandbox_permissions.unwrap_or_default(),

@@ -15,8 +15,8 @@ mod lines;
 mod list_dir;
 mod offer;
 mod orchestrate;
-mod patch_look;
 mod read_file;
+mod recent_offers;
 mod registry;
 mod remote;
 mod request_permissions;
@@ -39,6 +39,7 @@ mod user_shell;
 mod view_image;
 mod wait_agent;
 mod web_search;
+mod whole_numbers;
 mod write_stdin;
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use engine::{EnvironmentState, Gate, Step, ToolCall, ToolKind, ToolOutcome, Tool
 use serde_json::Value;
 
 use crate::offer::{Offer, Standing};
+use crate::recent_offers::RecentOffers;
 use crate::tool::{BoxFuture, Caller, Tool, ToolCx};
 use crate::{
     ApplyPatch, CloseAgent, ExecCommand, GrepFiles, ListDir, ReadFile, RequestPermissions, RequestUserInput,
@@ -19,6 +20,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Registry {
     tools: Vec<Registered>,
+    recent: RecentOffers,
 }
 
 #[derive(Debug, Clone)]
@@ -77,6 +79,7 @@ impl Registry {
                 Registered::new(CloseAgent),
                 Registered::new(UserShell),
             ],
+            recent: RecentOffers::default(),
         }
     }
 
@@ -109,6 +112,10 @@ impl Registry {
 
     /// What a step has, in order. Those that are not advertised come without their JSON.
     pub fn specs(&self, offer: &Offer) -> Vec<ToolSpec> {
+        self.recent.specs(offer, || self.make_specs(offer))
+    }
+
+    fn make_specs(&self, offer: &Offer) -> Vec<ToolSpec> {
         let mut specs = Vec::new();
         for tool in &self.tools {
             let standing = tool.tool.standing(offer);

@@ -37,6 +37,14 @@ struct Asked {
     /// Two or three answers to choose from, the one you recommend first and marked with "(Recommended)". The user can
     /// always write an answer of their own, so do not offer one for that.
     options: Vec<Choice>,
+    /// Nobody tells models of it, but some know it. There is no question without an answer of the user's own.
+    #[serde(default, rename = "isOther", skip_serializing)]
+    #[schemars(skip)]
+    _is_other: bool,
+    /// Nobody tells models of it, but some know it: the answer is not to be seen on the screen.
+    #[serde(default, rename = "isSecret", skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(skip)]
+    is_secret: bool,
 }
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
@@ -128,7 +136,7 @@ impl Asked {
             header: self.header,
             question: self.question,
             is_other: true,
-            is_secret: false,
+            is_secret: self.is_secret,
             options: Some(self.options.into_iter().map(option).collect()),
         }
     }
@@ -184,6 +192,23 @@ mod tests {
             json!([{"id": "q1", "header": "Pick", "question": "Which?", "isOther": true, "isSecret": false,
                     "options": options()}])
         );
+    }
+
+    #[tokio::test]
+    async fn a_secret_stays_one_and_nothing_of_it_is_advertised() {
+        let scene = scene(Some(ModeKind::Plan), answered());
+        let mut secret = arguments(&options());
+        secret["questions"][0]["isOther"] = json!(false);
+        secret["questions"][0]["isSecret"] = json!(true);
+        assert!(scene.run_text("request_user_input", secret).await.1);
+        let proposals = scene.proposals();
+        let Some(Question::UserInput(asked)) = proposals[0].question.as_deref() else {
+            panic!("{proposals:?}")
+        };
+        assert!(asked.questions[0].is_secret && asked.questions[0].is_other);
+        assert_eq!(proposals[0].arguments["questions"][0]["isSecret"], true);
+        let spec = RequestUserInput::spec(&Offer::default()).to_string();
+        assert!(!spec.contains("isSecret") && !spec.contains("isOther"), "{spec}");
     }
 
     #[tokio::test]

@@ -1,12 +1,14 @@
 //! The JSON Schema of a tool's arguments, cut down to what model providers read.
 
+use std::borrow::Cow;
+
 use engine::ToolPayload;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::ToolError;
+use crate::{ToolError, whole_numbers};
 
 /// The arguments of a tool that takes JSON.
 pub(crate) fn parse_function<A: DeserializeOwned>(
@@ -14,9 +16,17 @@ pub(crate) fn parse_function<A: DeserializeOwned>(
     payload: ToolPayload,
 ) -> Result<A, ToolError> {
     match payload {
-        ToolPayload::Function { arguments } => Ok(serde_json::from_str(&arguments)?),
+        ToolPayload::Function { arguments } => Ok(from_json(&arguments)?),
         ToolPayload::Custom { .. } => Err(ToolError::NotJson(name)),
     }
+}
+
+/// Schemas ask for `integer` or `number`, and to both of them `5.0` is 5; only the types that are read are stricter.
+fn from_json<A: DeserializeOwned>(arguments: &str) -> Result<A, serde_json::Error> {
+    serde_json::from_str(arguments).or_else(|error| match whole_numbers::in_digits(arguments) {
+        Cow::Borrowed(_) => Err(error),
+        Cow::Owned(in_digits) => serde_json::from_str(&in_digits),
+    })
 }
 
 /// The whole entry of the request's tool list.
@@ -168,6 +178,30 @@ mod tests {
                 "additionalProperties": false,
             })
         );
+    }
+
+    #[test]
+    fn a_whole_number_is_an_integer_however_it_is_written() {
+        let read = |zeal: &str| {
+            let arguments =
+                format!(r#"{{"zeal": {zeal}, "many": [], "labels": {{"a": "1.0"}}, "pace": "slow"}}"#);
+            parse_function::<Everything>("t", ToolPayload::Function { arguments })
+        };
+        for (given, expected) in [("5", 5), ("5.0", 5), ("5e1", 50), ("0.0", 0), ("-0.0", 0)] {
+            let args = read(given).expect(given);
+            assert_eq!((args.zeal, args.labels["a"].as_str()), (Some(expected), "1.0"), "{given}");
+        }
+        for (given, problem) in [
+            ("5.5", "invalid type: floating point `5.5`, expected u32"),
+            ("-5.0", "invalid value: integer `-5`, expected u32"),
+            ("\"5.0\"", "invalid type: string \"5.0\", expected u32"),
+            ("5.0, \"zeal\": 6.0", "duplicate field `zeal`"),
+            ("5.0, \"paces\": 6.0, \"pace\": \"slow\"", "duplicate field `pace`"),
+            ("5.0,", "key must be a string"),
+        ] {
+            let error = read(given).err().expect(given).to_string();
+            assert!(error.starts_with(&format!("failed to parse function arguments: {problem}")), "{error}");
+        }
     }
 
     #[test]

@@ -4,12 +4,12 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use engine::{ToolOutcome, ToolPayload, USER_SHELL};
+use engine::{NO_EXIT, SHELL_ABORTED, ToolOutcome, ToolPayload, USER_SHELL, user_shell_result};
 use protocol::CommandExecutionSource;
 
 use crate::orchestrate::{
-    Blocked, Clearing, NO_EXIT, OneShot, Permissions, Setting, Shot, Wish, default_shell, login,
-    run_for_user, shell_argv,
+    Blocked, Clearing, OneShot, Permissions, Setting, Shot, Wish, default_shell, login, run_for_user,
+    shell_argv,
 };
 use crate::{Offer, Standing, Tool, ToolCx, ToolError};
 
@@ -48,16 +48,19 @@ impl Tool for UserShell {
         };
         Ok(match run_for_user(Clearing::new(Setting::of(cx), wish), TIMEOUT).await {
             OneShot::Ran(shot) => {
-                let text = result(shot.exit_code, shot.duration, &with_rest(&shot));
+                let text = user_shell_result(shot.exit_code, shot.duration, &with_rest(&shot));
                 let (success, item) = (shot.exit_code == 0, Some(Box::new(shot.item)));
                 ToolOutcome { success, item, ..ToolOutcome::text(text) }
             }
             OneShot::Blocked(blocked, item) => {
                 let problem = match blocked {
-                    Blocked::Declined => "command aborted by user".to_owned(),
+                    Blocked::Declined => SHELL_ABORTED.to_owned(),
                     Blocked::Forbidden(text) | Blocked::Failed(text) => text,
                 };
-                ToolOutcome { item, ..ToolOutcome::failure(result(NO_EXIT, Duration::ZERO, &problem)) }
+                ToolOutcome {
+                    item,
+                    ..ToolOutcome::failure(user_shell_result(NO_EXIT, Duration::ZERO, &problem))
+                }
             }
         })
     }
@@ -69,9 +72,4 @@ fn with_rest(shot: &Shot) -> Cow<'_, str> {
         Some(whole) => Cow::Owned(format!("{}\n{}", whole.line(), shot.output)),
         None => Cow::Borrowed(&shot.output),
     }
-}
-
-fn result(exit_code: i32, duration: Duration, output: &str) -> String {
-    let seconds = duration.as_secs_f64();
-    format!("Exit code: {exit_code}\nDuration: {seconds:.4} seconds\nOutput:\n{output}")
 }

@@ -130,6 +130,7 @@ mod tests {
             (json!(3_600_000), "3600000"),
             (json!(3_600_001), "3600000"),
             (json!(i64::MAX), "3600000"),
+            (json!(20_000.0), "20000"),
         ] {
             let called = called(done(), "wait_agent", json!({"targets": ["a1"], "timeout_ms": asked})).await;
             assert_eq!(called.asked, [format!("wait a1 {expected} ms")], "{asked}");

@@ -57,14 +57,14 @@ impl Tool for WriteStdin {
         };
         let chars = args.chars.unwrap_or_default();
         let most = cx.bench().options().max_background_wait_ms;
+        // What was typed is told after what came of it and before the end that it may have led to.
+        let attending = session.attend();
         if !chars.is_empty() {
             type_into(&session, &chars).await?;
         }
         let wait = waiting_time(chars.is_empty(), args.yield_time_ms.unwrap_or(WAIT_MS), most);
-        let collected = session.collect(cx.bench().clock(), wait).await;
-        if collected.exit.is_some() {
-            cx.bench().terminals().remove(session.id);
-        }
+        let waiting = Instant::now();
+        session.shown(cx.bench().clock(), wait).await;
         let interaction = TerminalInteractionNotification {
             thread_id: cx.thread_id().clone(),
             turn_id: cx.turn_id().clone(),
@@ -73,6 +73,11 @@ impl Tool for WriteStdin {
             stdin: chars,
         };
         cx.tell(ServerNotification::TerminalInteraction(interaction)).await;
+        drop(attending);
+        let collected = session.collect(cx.bench().clock(), wait.saturating_sub(waiting.elapsed())).await;
+        if collected.exit.is_some() {
+            cx.bench().terminals().remove(session.id);
+        }
         let report = Report {
             command: &session.command,
             session_id: session.id,

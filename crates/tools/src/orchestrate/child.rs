@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use engine::NO_EXIT;
 use sandbox::{
     CAPTURE_BYTES, Chunk, Clock, Exit, Finished, HeadTail, Io, Order, Output, OutputStream, Process,
     TIMEOUT_CODE,
 };
 use tokio::time::Instant;
 
-use super::{Blocked, NO_EXIT, why};
+use super::{Blocked, why};
 use crate::remote::{DIAGNOSIS_BYTES, Elsewhere, Errand, Gate, START_LIMIT};
 
 /// How long a client may take to end after what it started there has.

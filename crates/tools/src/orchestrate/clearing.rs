@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 
 use engine::{Proposal, Question, Verdict};
-use policy::{Attempt, Executables, SessionKey, Walls};
-use protocol::{OperationType, ThreadItem, ToolEffects};
+use policy::{Attempt, Escalation, Executables, SessionKey, Walls};
+use protocol::{AskForApproval, OperationType, ThreadItem, ToolEffects};
 use sandbox::{Confinement, Limits, Order};
 use serde_json::json;
 
@@ -98,8 +98,9 @@ impl Clearing {
     /// no yes to this.
     pub(crate) async fn clear_unsandboxed(&mut self) -> Result<Go, Blocked> {
         let mut reason = "the sandbox stopped the command; run it again without a sandbox?".to_owned();
+        let amendment = self.amendment_without_walls().await;
         for _ in 0..MOST_CHANGES {
-            let ask = Ask { reason: Some(reason), ..Ask::default() };
+            let ask = Ask { reason: Some(reason), amendment: amendment.clone(), every_time: false };
             match self.settle(Plan { walls: Walls::None, ask: Some(ask) }).await? {
                 Settled::Go(go) => return Ok(*go),
                 Settled::Changed(change) => reason = format!("{}, without a sandbox", changed(&change)),
@@ -127,17 +128,29 @@ impl Clearing {
             && policy::may_retry_unsandboxed(&self.setting.approval, Attempt::Command)
     }
 
-    async fn decide(&self, change: Option<&str>) -> Result<Plan, Blocked> {
+    async fn judge(&self, approval: &AskForApproval, escalation: Escalation) -> policy::Verdict {
         let rules = self.setting.rules.current(&self.setting.sink).await;
-        let verdict = policy::decide(&policy::Question {
+        policy::decide(&policy::Question {
             argv: &self.wish.argv,
-            approval: &self.setting.approval,
+            approval,
             sandbox: &self.setting.sandbox,
-            escalation: self.wish.permissions.escalation,
+            escalation,
             prefix_rule: self.wish.permissions.prefix_rule.as_deref(),
             rules: &rules,
             executables: &self.executables(),
-        });
+        })
+    }
+
+    /// What a yes for good would allow: the same as if the model had asked to leave the sandbox.
+    async fn amendment_without_walls(&self) -> Option<Vec<String>> {
+        match self.judge(&AskForApproval::OnRequest, Escalation::RequireEscalated).await {
+            policy::Verdict::Ask { amendment, .. } => amendment,
+            policy::Verdict::Run { .. } | policy::Verdict::Forbid { .. } => None,
+        }
+    }
+
+    async fn decide(&self, change: Option<&str>) -> Result<Plan, Blocked> {
+        let verdict = self.judge(&self.setting.approval, self.wish.permissions.escalation).await;
         let (walls, ask) = match verdict {
             verdict if let Some(place) = &self.setting.elsewhere => self.decide_elsewhere(verdict, place)?,
             policy::Verdict::Forbid { reason, .. } => return Err(Blocked::Forbidden(reason)),

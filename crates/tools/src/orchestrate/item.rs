@@ -3,15 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use engine::{Truncation, truncate_middle};
+use engine::{NO_EXIT, Truncation, truncate_middle};
 use protocol::{CommandExecutionSource, CommandExecutionStatus, ThreadItem};
 
 use super::Blocked;
 use super::overflow::WholeOutput;
 use super::setting::Setting;
-
-/// What an aborted or failed start gives as its exit code.
-pub(crate) const NO_EXIT: i32 = -1;
 
 /// How a command ended.
 #[derive(Debug)]

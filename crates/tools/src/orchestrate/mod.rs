@@ -15,7 +15,7 @@ mod question;
 mod rule_book;
 mod setting;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use protocol::{AskForApproval, CommandExecutionSource, SandboxPolicy};
 
@@ -25,7 +25,7 @@ use crate::{ToolCx, ToolError};
 pub(crate) use child::{End, Go, Outlet, run_there, start};
 pub(crate) use clearing::Clearing;
 pub(crate) use confine::confinement;
-pub(crate) use item::{Ending, NO_EXIT, ended, not_started};
+pub(crate) use item::{Ending, ended, not_started};
 pub(crate) use live::{Live, delta};
 pub(crate) use one_shot::{OneShot, Shot, output_of, run_for_user, run_once, text_of, why};
 pub(crate) use overflow::{Overflow, WholeOutput};
@@ -93,6 +93,23 @@ pub(crate) fn default_shell(cx: &ToolCx) -> String {
     match cx.elsewhere() {
         Some(_) => "/bin/sh".to_owned(),
         None => cx.bench().options().shell.to_string_lossy().into_owned(),
+    }
+}
+
+/// The shell a model names, as clients are to see it: a bare name is the user's own shell if that is called so, else
+/// the first on the command's `PATH`.
+pub(crate) fn named_shell(cx: &ToolCx, name: Option<String>) -> String {
+    let usual = default_shell(cx);
+    match name.filter(|name| !name.is_empty()) {
+        Some(name) if name.contains('/') || cx.elsewhere().is_some() => name,
+        Some(name) if Path::new(&usual).file_name().is_some_and(|usual| usual == name.as_str()) => usual,
+        Some(name) => {
+            let path = cx.bench().options().env.get("PATH").map_or("", String::as_str);
+            let files = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+            let file = files.map(|folder| folder.join(&name)).find(|file| file.is_file());
+            file.map_or(name, |file| file.to_string_lossy().into_owned())
+        }
+        None => usual,
     }
 }
 

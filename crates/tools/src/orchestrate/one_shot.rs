@@ -68,8 +68,9 @@ pub(crate) async fn run_for_user(mut clearing: Clearing, timeout: Duration) -> O
 }
 
 async fn give_up(clearing: &Clearing, blocked: Blocked) -> OneShot {
-    // What the policy refuses is decided before anybody is told, and clients should see that it was wanted.
-    let is_unheard = !clearing.is_open() && matches!(blocked, Blocked::Forbidden(_));
+    // What the policy refuses or cannot be run is known before anybody is told, and clients should see that it was
+    // wanted.
+    let is_unheard = !clearing.is_open() && !matches!(blocked, Blocked::Declined);
     if is_unheard {
         let Setting { thread_id, turn_id, sink, .. } = clearing.setting();
         sink.tell(item_started(thread_id, turn_id, clearing.item().clone())).await;
@@ -104,11 +105,15 @@ async fn run(clearing: &Clearing, live: &Live, go: Go, timeout: Duration) -> Res
     let (finished, ()) = tokio::join!(running, telling);
     let (finished, lost) = finished?;
     let whole = overflow.finish();
-    let (output, lost) = (output(&finished, timeout, lost.as_deref()), lost);
+    let output = output(&finished, lost.as_deref());
     let Finished { exit, timed_out, duration, .. } = finished;
     let ending = Ending { output, exit_code: exit.code, duration, whole };
     let item = ended(clearing.item().clone(), &ending);
-    let Ending { output, exit_code, whole, .. } = ending;
+    let Ending { mut output, exit_code, whole, .. } = ending;
+    if timed_out {
+        // For the model alone: clients see the code and what was written.
+        output.insert_str(0, &format!("command timed out after {} milliseconds\n", timeout.as_millis()));
+    }
     // The model cannot look at this machine from another environment.
     let whole = whole.filter(|_| setting.elsewhere.is_none());
     Ok(Shot { exit_code, duration, output, timed_out, lost, whole, item })
@@ -122,13 +127,12 @@ pub(crate) fn why(error: &SpawnError) -> String {
     }
 }
 
-/// What it wrote, then its errors, with a line in front where there is something to say.
-fn output(finished: &Finished, timeout: Duration, lost: Option<&str>) -> String {
+/// What it wrote, then its errors, with a line in front where the environment was lost.
+fn output(finished: &Finished, lost: Option<&str>) -> String {
     let written = text_of(&finished.stdout) + &text_of(&finished.stderr);
-    match (finished.timed_out, lost) {
-        (true, _) => format!("command timed out after {} milliseconds\n{written}", timeout.as_millis()),
-        (false, Some(lost)) => format!("{lost}\n{written}"),
-        (false, None) => written,
+    match lost {
+        Some(lost) if !finished.timed_out => format!("{lost}\n{written}"),
+        _ => written,
     }
 }
 

@@ -185,6 +185,8 @@ impl Watch {
             None => written,
         };
         let ending = Ending { output, exit_code: end.code, duration, whole: self.overflow.finish() };
+        session.advance(Progress::Shown);
+        session.unattended().await;
         setting.sink.end_item(ended(self.item, &ending)).await;
         session.advance(Progress::Told);
     }

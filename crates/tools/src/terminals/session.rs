@@ -22,7 +22,9 @@ pub(crate) enum Progress {
     Running,
     /// It has ended and all it wrote has been read.
     Ended,
-    /// Clients know.
+    /// Clients know what it wrote.
+    Shown,
+    /// Clients know that it has ended.
     Told,
 }
 
@@ -45,6 +47,18 @@ pub(crate) struct Session {
     /// Where all of it can be read, once it is too long to be shown.
     whole: Mutex<Option<WholeOutput>>,
     progress: watch::Sender<Progress>,
+    /// How many calls have something to tell before clients hear of its end.
+    attending: watch::Sender<usize>,
+}
+
+/// While it is there, clients do not hear of the end.
+#[derive(Debug)]
+pub(crate) struct Attending<'a>(&'a Session);
+
+impl Drop for Attending<'_> {
+    fn drop(&mut self) {
+        self.0.attending.send_modify(|count| *count -= 1);
+    }
 }
 
 /// What there was to read.
@@ -87,6 +101,7 @@ impl Session {
             unread: Mutex::default(),
             whole: Mutex::default(),
             progress: watch::Sender::new(Progress::Running),
+            attending: watch::Sender::new(0),
         })
     }
 
@@ -120,6 +135,23 @@ impl Session {
         let lost = end.and_then(|end| end.lost.clone());
         let whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Collected { unread, exit: end.map(|end| end.code), lost, whole }
+    }
+
+    /// Waits until clients know all it wrote, but not for longer than this.
+    pub(crate) async fn shown(&self, clock: &Clock, wait: Duration) {
+        let mut progress = self.progress.subscribe();
+        let shown = progress.wait_for(|progress| *progress >= Progress::Shown);
+        let _ = clock.timeout(wait, shown).await;
+    }
+
+    pub(crate) fn attend(&self) -> Attending<'_> {
+        self.attending.send_modify(|count| *count += 1);
+        Attending(self)
+    }
+
+    /// Waits until nobody has anything to tell before its end.
+    pub(crate) async fn unattended(&self) {
+        let _ = self.attending.subscribe().wait_for(|count| *count == 0).await;
     }
 
     pub(crate) async fn told(&self) {

@@ -31,13 +31,21 @@ impl Unread {
         usize::try_from(self.kept.total_bytes()).unwrap_or(usize::MAX)
     }
 
+    /// As it is read: what is no text has another length there.
     pub(crate) fn tokens(&self) -> i64 {
-        approximate_tokens(self.total())
+        approximate_tokens(self.length())
     }
 
     /// Whether so many tokens are all of it.
     pub(crate) fn fits(&self, tokens: usize) -> bool {
-        self.total() <= tokens.saturating_mul(4)
+        self.length() <= tokens.saturating_mul(4)
+    }
+
+    fn length(&self) -> usize {
+        match self.kept.excerpt() {
+            Excerpt { head, omitted_bytes: 0, .. } => head.len(),
+            _ => self.total(),
+        }
     }
 
     /// At most so many tokens of it, with the number of lines in front where that is not all.
@@ -83,6 +91,7 @@ mod tests {
         assert_eq!(unread(&[b"hi\n"]).text(10), "hi\n");
         assert_eq!(unread(&[b"hi\n"]).tokens(), 1);
         assert_eq!(unread(&[b"a\xff\xc3", b"\xa4"]).text(10), "a\u{fffd}ä");
+        assert_eq!(unread(&[b"a\xff\xc3", b"\xa4"]).tokens(), 2);
     }
 
     #[test]

@@ -45,11 +45,13 @@ async fn time_runs_out_for_a_whole_tree() {
     let seconds = unique_seconds();
     let script = format!("trap '' TERM INT HUP; echo begun; setsid sleep {seconds} & sleep {seconds}");
     let began = Instant::now();
-    let (text, success) = stage.call("shell_command", json!({"command": script, "timeout_ms": 300})).await;
+    let outcome = stage.start("shell_command", &json!({"command": script, "timeout_ms": 300})).await;
     assert!(began.elapsed() < Duration::from_millis(300 + 2_000));
-    assert!(!success);
-    assert!(text.starts_with("Exit code: 124\n"), "{text}");
-    assert!(text.ends_with("Output:\ncommand timed out after 300 milliseconds\nbegun\n"), "{text}");
+    let said = text(&outcome);
+    assert!(!outcome.success && said.starts_with("Exit code: 124\n"), "{said}");
+    assert!(said.ends_with("Output:\ncommand timed out after 300 milliseconds\nbegun\n"), "{said}");
+    let item = serde_json::to_value(outcome.item).expect("plain data");
+    assert_eq!((&item["exitCode"], &item["aggregatedOutput"]), (&json!(124), &json!("begun\n")));
     until_gone(&seconds).await;
 }
 
@@ -96,11 +98,28 @@ async fn what_cannot_run_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_run_is_shown_all_the_same() {
+    for (arguments, started_here) in [
+        (json!({"command": ["true"], "workdir": "nowhere"}), true),
+        (json!({"command": ["/nonexistent/program"]}), false),
+    ] {
+        let stage = Stage::new();
+        let outcome = stage.start("shell", &arguments).await;
+        let item = serde_json::to_value(outcome.item).expect("plain data");
+        assert_eq!((&item["status"], &item["exitCode"]), (&json!("failed"), &json!(-1)), "{item}");
+        // What could be proposed begins with its proposal.
+        let started = |told: &ServerNotification| matches!(told, ServerNotification::ItemStarted(_));
+        assert_eq!(stage.told().iter().any(started), started_here);
+        assert_eq!(stage.proposals().is_empty(), started_here);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn time_stands_still_while_a_client_asks_in_a_way_of_its_own() {
     let stage = Stage::new();
     let marker = stage.path("go");
     let script = format!("until [ -e {} ]; do sleep 0.01; done; echo done", marker.display());
-    stage.bench.clock().hold();
+    stage.bench.clock().hold(1);
     let shot = stage.start("shell_command", &json!({"command": script, "timeout_ms": 1}));
     let look = stage.start("exec_command", &json!({"cmd": script, "yield_time_ms": 250}));
     let release = async {
@@ -111,7 +130,7 @@ async fn time_stands_still_while_a_client_asks_in_a_way_of_its_own() {
     let (shot, look, ()) = tokio::join!(shot, look, release);
     assert!(shot.success && text(&shot).ends_with("Output:\ndone\n"), "{}", text(&shot));
     assert!(text(&look).contains("exited with code 0"), "{}", text(&look));
-    assert_eq!(stage.bench.clock().release(), Some(0));
+    assert_eq!(stage.bench.clock().release(1), Some(0));
     let late = stage.call("shell_command", json!({"command": "sleep 5", "timeout_ms": 1})).await;
     assert!(late.0.starts_with("Exit code: 124\n"), "{}", late.0);
 }

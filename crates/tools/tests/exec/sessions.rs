@@ -60,6 +60,26 @@ async fn a_command_that_ends_in_time_gives_its_output_and_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_shell_is_shown_as_the_file_it_is() {
+    let stage = Stage::new();
+    std::fs::create_dir(stage.path("bin")).expect("made");
+    std::os::unix::fs::symlink("/bin/sh", stage.path("bin/other")).expect("made");
+    let folder = stage.path("bin");
+    let stage = stage.with_options(|options| {
+        options.env.insert("PATH".to_owned(), format!("relative:{}:/usr/bin:/bin", folder.display()));
+    });
+    let other = format!("{}/other", folder.display());
+    for (shell, expected) in
+        [("sh", "/bin/sh"), ("other", other.as_str()), ("/bin/sh", "/bin/sh"), ("", "/bin/sh")]
+    {
+        let text = stage.call("exec_command", json!({"cmd": "echo hi", "shell": shell})).await.0;
+        assert!(text.starts_with(&format!("Command: {expected} -c 'echo hi'\n")), "{text}");
+    }
+    let text = stage.call("exec_command", json!({"cmd": "echo hi", "shell": "nowhere"})).await.0;
+    assert!(text.contains("nowhere: no such program"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_output_is_null() {
     let stage = Stage::new();
     assert_eq!(output(&stage.exec("true").await), "");
@@ -116,6 +136,10 @@ async fn a_terminal_can_be_typed_into() {
     let typed: Vec<_> = stage.told().into_iter().filter_map(interaction).collect();
     let expected = |stdin: &str| json!({"threadId": "thread", "turnId": "turn", "itemId": "call_1", "processId": id.to_string(), "stdin": stdin});
     assert_eq!(typed, [expected("one\n"), expected("two\n")]);
+    // What was typed last ended it, and clients hear of it first.
+    let heard = stage.heard();
+    let [.., Heard::Told(told), Heard::Ended(_)] = &heard[..] else { panic!("{heard:?}") };
+    assert!(matches!(**told, ServerNotification::TerminalInteraction(_)), "{told:?}");
     assert_eq!(stage.deltas().concat(), "one\r\ngot:one\r\ntwo\r\nbye:two\r\n");
     assert_eq!(stage.ended()[0]["aggregatedOutput"], "one\r\ngot:one\r\ntwo\r\nbye:two\r\n");
     let (gone, success) = stage.call("write_stdin", write("three\n")).await;
@@ -143,6 +167,24 @@ async fn an_interrupted_terminal_hears_control_c() {
     let typed = json!({"session_id": session_id(&started), "chars": "\u{3}", "yield_time_ms": 5_000});
     let text = stage.call("write_stdin", typed).await.0;
     assert!(text.contains("\nProcess exited with code 130\n"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_is_told_between_what_it_saw_and_the_end() {
+    let stage = Stage::new();
+    let go = stage.path("go");
+    let cmd = format!("until [ -e {} ]; do sleep 0.01; done; echo late", go.display());
+    let started = stage.call("exec_command", json!({"cmd": cmd, "yield_time_ms": 250})).await.0;
+    let look = stage.start("write_stdin", &json!({"session_id": session_id(&started)}));
+    // Joined in this order, the look has begun when the command may end.
+    let (look, ()) = tokio::join!(look, async { std::fs::write(go, "").expect("written") });
+    assert_eq!(output(&text(&look)), "late\n");
+    let heard = stage.heard();
+    let [.., Heard::Told(delta), Heard::Told(look), Heard::Ended(_)] = &heard[..] else {
+        panic!("{heard:?}")
+    };
+    assert!(matches!(**delta, ServerNotification::CommandExecutionOutputDelta(_)), "{delta:?}");
+    assert!(matches!(**look, ServerNotification::TerminalInteraction(_)), "{look:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -310,7 +352,7 @@ async fn login_shells_can_be_switched_off() {
     let stage = Stage::new().with_options(|options| options.login_shell = true);
     assert!(stage.exec("true").await.starts_with("Command: /bin/sh -lc true\n"));
     let (text, _) = stage.call("exec_command", json!({"cmd": "true", "login": false, "shell": "bash"})).await;
-    assert!(text.starts_with("Command: bash -c true\n"), "{text}");
+    assert!(text.contains("/bash -c true\n"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -320,4 +362,28 @@ async fn single_bytes_are_told_together() {
     let deltas = stage.deltas();
     assert_eq!(deltas.concat().len(), 3_000);
     assert!(deltas.len() < 300, "{} pieces", deltas.len());
+}
+
+/// Some models write every number with a fraction.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_number_may_be_written_with_a_fraction_of_zero() {
+    let stage = Stage::new();
+    let cmd = json!({"cmd": "read line; echo got $line", "tty": true, "yield_time_ms": 250.0});
+    let (started, success) = stage.call("exec_command", cmd).await;
+    assert!(success, "{started}");
+    let id: f64 = session_id(&started).to_string().parse().expect("a number");
+    let typed =
+        json!({"session_id": id, "chars": "it\n", "yield_time_ms": 5_000.0, "max_output_tokens": 100.0});
+    let (text, success) = stage.call("write_stdin", typed).await;
+    assert!(success && text.contains("got it"), "{text}");
+    for (tool, arguments) in [
+        ("shell_command", json!({"command": "echo hi", "timeout_ms": 5_000.0})),
+        ("shell", json!({"command": ["echo", "hi"], "timeout_ms": 5_000.0})),
+        ("list_dir", json!({"dir_path": stage.folder.path(), "offset": 1.0, "limit": 1.0, "depth": 1.0})),
+    ] {
+        let (text, _) = stage.call(tool, arguments).await;
+        assert!(!text.contains("failed to parse"), "{tool}: {text}");
+    }
+    let (text, success) = stage.call("shell_command", json!({"command": "echo hi", "timeout_ms": 0.5})).await;
+    assert!(!success && text.contains("floating point `0.5`"), "{text}");
 }

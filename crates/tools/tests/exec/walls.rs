@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use protocol::AskForApproval;
+use protocol::{AskForApproval, CommandExecutionApprovalDecision};
 use serde_json::{Value, json};
 
 use crate::stage::{Answer, Stage};
@@ -78,10 +78,30 @@ async fn what_the_walls_stopped_runs_without_them_after_a_yes() {
                 proposals.iter().map(|proposal| &proposal.arguments["sandboxed"]).collect();
             assert_eq!(sandboxed, [true, false]);
             assert_eq!([proposals[0].number, proposals[1].number], [0, 1]);
-            let reason = stage.questions().last().and_then(|asked| asked.reason.clone());
-            assert!(reason.is_some_and(|reason| reason.contains("without a sandbox")));
+            let asked = stage.questions().pop().expect("a question");
+            assert!(asked.reason.is_some_and(|reason| reason.contains("without a sandbox")));
+            let words = ["touch".to_owned(), "x".to_owned()].to_vec();
+            assert_eq!(asked.proposed_execpolicy_amendment.as_ref(), Some(&words));
+            let for_good = CommandExecutionApprovalDecision::AcceptWithExecpolicyAmendment {
+                execpolicy_amendment: words,
+            };
+            assert!(asked.available_decisions.is_some_and(|offered| offered.contains(&for_good)));
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_for_good_keeps_the_walls_from_the_next_one() {
+    let answer = Answer::Amend(vec!["touch".to_owned(), "x".to_owned()]);
+    let (stage, asked) = stage(AskForApproval::OnFailure, read_only(), answer);
+    for _ in 0..2 {
+        assert!(stage.exec("touch x").await.contains("exited with code 0"));
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    // A rule about removals is for nobody to make in passing.
+    stage.exec("rm -f x").await;
+    let question = stage.questions().pop().expect("a question");
+    assert_eq!(question.proposed_execpolicy_amendment, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

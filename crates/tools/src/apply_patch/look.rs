@@ -11,21 +11,21 @@ use crate::remote::{Elsewhere, Mirror};
 
 /// A patch against the files as they were when they were looked at.
 #[derive(Debug)]
-pub(crate) struct Look {
-    pub(crate) plan: Plan,
+pub(super) struct Look {
+    pub(super) plan: Plan,
     /// Where the files were brought to, if they are not on this machine.
-    pub(crate) mirror: Option<(Elsewhere, Patch, Mirror)>,
+    pub(super) mirror: Option<(Elsewhere, Patch, Mirror)>,
 }
 
 impl Look {
-    pub(crate) fn targets(&self) -> Vec<PathBuf> {
+    pub(super) fn targets(&self) -> Vec<PathBuf> {
         match &self.mirror {
             Some((_, _, mirror)) => mirror.targets(),
             None => self.plan.targets().map(Path::to_owned).collect(),
         }
     }
 
-    pub(crate) fn changes(&self) -> Vec<FileChange> {
+    pub(super) fn changes(&self) -> Vec<FileChange> {
         let mut changes = self.plan.changes();
         let Some((_, _, mirror)) = &self.mirror else { return changes };
         for change in &mut changes {
@@ -37,7 +37,7 @@ impl Look {
         changes
     }
 
-    pub(crate) fn digest(&self) -> String {
+    pub(super) fn digest(&self) -> String {
         match &self.mirror {
             Some((place, patch, mirror)) => {
                 digest_of(&json!([place.json(), format!("{patch:?}"), mirror.json()]))
@@ -50,7 +50,7 @@ impl Look {
     }
 
     /// What the model is told once it is done: its own paths.
-    pub(crate) fn summary(&self) -> String {
+    pub(super) fn summary(&self) -> String {
         let Some((_, patch, _)) = &self.mirror else { return self.plan.summary() };
         let mut text = String::from("Success. Updated the following files:\n");
         for wanted in ['A', 'M', 'D'] {
@@ -69,7 +69,7 @@ impl Look {
 
 /// Why a patch that was decided about is not applied.
 #[derive(Debug)]
-pub(crate) enum Problem {
+pub(super) enum Problem {
     Commit(CommitError),
     /// The environment cannot be reached, or was lost.
     Place(String),

@@ -1,0 +1,86 @@
+//! Whether somebody is asked about a patch, and what they are asked.
+
+use engine::{Proposal, Question};
+use patch::Boundary;
+use policy::Walls;
+use protocol::{FileChangeRequestApprovalParams, ItemId, OperationType, PatchApplyStatus, ToolEffects};
+use serde_json::json;
+
+use super::ApplyPatch;
+use super::look::Look;
+use super::patching::Patching;
+use crate::orchestrate::{Setting, confinement, may_ask, must_ask};
+use crate::{Tool, ToolError};
+
+impl Patching<'_> {
+    /// Whether to ask, and what holds after a yes.
+    pub(super) fn decide(&self, look: &Look, reach: &Boundary) -> Result<(bool, Walls), ToolError> {
+        let step = self.cx.step();
+        let options = self.cx.bench().options();
+        let ask_always = options.asks_about(self.cx.name()) || options.asks_about(ApplyPatch::NAME);
+        if let Some(place) = &self.elsewhere {
+            let asks = must_ask(&step.approval_policy, &step.sandbox);
+            if asks && !ask_always && !may_ask(&step.approval_policy) {
+                return Err(ToolError::Refused(format!("patch rejected: {}", place.unconfined())));
+            }
+            return Ok((asks || ask_always, Walls::None));
+        }
+        let inside = look.targets().iter().all(|path| reach.allows(path));
+        match policy::decide_patch(&step.approval_policy, &step.sandbox, inside) {
+            policy::Verdict::Run { walls, .. } => Ok((ask_always, walls)),
+            policy::Verdict::Ask { walls, .. } => Ok((true, walls)),
+            policy::Verdict::Forbid { reason, .. } => Err(ToolError::Refused(reason)),
+        }
+    }
+
+    /// The sandbox stopped it: under some policies the user may be asked to do without.
+    pub(super) fn may_ask_again(&self, agreed: bool) -> bool {
+        !agreed && policy::may_retry_unsandboxed(&self.cx.step().approval_policy, policy::Attempt::Patch)
+    }
+
+    /// Where the sandbox, and what was granted since, let files be written.
+    pub(super) fn reach(&self) -> Boundary {
+        match confinement(&Setting::of(self.cx), Walls::AsPolicy, None) {
+            Some(walls) => Boundary::roots(walls.writable),
+            None => Boundary::Anywhere,
+        }
+    }
+
+    pub(super) fn proposal(&self, look: &Look, number: u32, asks: bool, concern: Option<String>) -> Proposal {
+        let targets: Vec<String> = look.targets().iter().map(|path| path.display().to_string()).collect();
+        let mut arguments = json!({ "files": targets, "cwd": self.base });
+        let concern = match &self.elsewhere {
+            Some(place) => {
+                arguments["environmentId"] = place.id().into();
+                Some(place.reason(concern))
+            }
+            None => concern,
+        };
+        let question = FileChangeRequestApprovalParams {
+            thread_id: self.cx.thread_id().clone(),
+            turn_id: self.cx.turn_id().clone(),
+            item_id: ItemId::new(self.cx.call_id()),
+            started_at_ms: 0,
+            reason: concern.map(|concern| policy::escape_for_display(&concern)),
+            grant_root: None,
+            operation_id: None,
+            arguments_digest: None,
+        };
+        let key = |path: String| match &self.elsewhere {
+            Some(place) => format!("patch {path} in {}", place.json()),
+            None => format!("patch {path}"),
+        };
+        Proposal {
+            number,
+            kind: OperationType::FileChange,
+            effects: ToolEffects::Once,
+            item: Some(Box::new(self.item(&look.changes(), PatchApplyStatus::InProgress))),
+            outlives: false,
+            arguments,
+            digest: look.digest(),
+            question: asks.then(|| Box::new(Question::FileChange(question))),
+            // What changed under the user's eyes is asked about, whatever was agreed to before.
+            session_keys: if number == 0 { targets.into_iter().map(key).collect() } else { Vec::new() },
+        }
+    }
+}

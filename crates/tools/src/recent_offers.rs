@@ -1,0 +1,93 @@
+//! What the offers of late came to. Nearly every step of a process is offered the same tools, and their schemas take
+//! most of the time that a turn needs to begin.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use engine::ToolSpec;
+
+use crate::offer::Offer;
+
+/// So many differ at a time: a few models, modes and kinds of agents.
+const KEPT: usize = 16;
+
+/// Shared by all copies.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RecentOffers(Arc<Mutex<VecDeque<Known>>>);
+
+#[derive(Debug)]
+struct Known {
+    offer: Offer,
+    specs: Vec<ToolSpec>,
+}
+
+impl RecentOffers {
+    /// The specs of an offer, made only if it has not been seen of late.
+    pub(crate) fn specs(&self, offer: &Offer, make: impl FnOnce() -> Vec<ToolSpec>) -> Vec<ToolSpec> {
+        if let Some(known) = self.find(offer) {
+            return known;
+        }
+        // Not under the lock: others need not wait for it.
+        let specs = make();
+        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.truncate(KEPT - 1);
+        recent.push_front(Known { offer: offer.clone(), specs: specs.clone() });
+        specs
+    }
+
+    fn find(&self, offer: &Offer) -> Option<Vec<ToolSpec>> {
+        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = recent.iter().position(|known| known.offer == *offer)?;
+        // The next to go is the one that nobody has asked for longest.
+        let known = recent.remove(at)?;
+        let specs = known.specs.clone();
+        recent.push_front(known);
+        Some(specs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Registry;
+
+    use super::*;
+
+    fn denying(name: &str) -> Offer {
+        Offer { deny: vec![name.to_owned()], ..Offer::default() }
+    }
+
+    #[test]
+    fn an_offer_is_worked_out_once() {
+        let recent = RecentOffers::default();
+        let made = |offer: &Offer| {
+            let mut is_made = false;
+            recent.clone().specs(offer, || {
+                is_made = true;
+                Vec::new()
+            });
+            is_made
+        };
+        assert!(made(&denying("0")));
+        assert!(!made(&denying("0")));
+        for other in 1..KEPT {
+            assert!(made(&denying(&other.to_string())), "{other}");
+        }
+        assert!(!made(&denying("0")), "asked for, so kept");
+        assert!(made(&denying("one too many")));
+        assert!(made(&denying("1")), "not asked for since");
+        assert!(!made(&denying("0")));
+    }
+
+    #[test]
+    fn another_offer_gets_what_it_would_have_got() {
+        let registry = Registry::builtin();
+        let offers =
+            [Offer::default(), denying("update_plan"), Offer { has_environment: false, ..Offer::default() }];
+        for offer in offers.iter().chain(&offers) {
+            let shown = |specs: Vec<ToolSpec>| {
+                specs.into_iter().map(|spec| (spec.name, spec.json, spec.parallel)).collect::<Vec<_>>()
+            };
+            assert_eq!(shown(registry.specs(offer)), shown(Registry::builtin().specs(offer)));
+        }
+    }
+}
