@@ -41,9 +41,10 @@ impl Flags {
         Ok(pairs)
     }
 
-    /// Reads the configuration of the home folder under these flags.
+    /// Reads the configuration of the home folder under these flags, for a command that only looks: a home that is
+    /// not there yet is not made.
     pub(crate) fn loader(&self) -> Result<Loader> {
-        Ok(Loader::new(Home::from_env()?, self.pairs()?, LoaderOptions::default()))
+        Ok(Loader::new(Home::look_from_env()?, self.pairs()?, LoaderOptions::default()))
     }
 }
 

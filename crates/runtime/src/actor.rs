@@ -18,6 +18,7 @@ use crate::carry_out::PastTurns;
 use crate::error::RuntimeError;
 use crate::handle::{Answer, Command, Snapshot, ThreadHandle, TurnOptions};
 use crate::ids::IdMaker;
+use crate::open_items::OpenItems;
 use crate::put_away::until;
 use crate::record::Recorder;
 use crate::services::{Services, ThreadPlan};
@@ -52,6 +53,7 @@ pub(crate) struct Actor {
     pub(crate) is_behind: bool,
     /// Items whose beginning was to be told when a write failed.
     pub(crate) untold: HashSet<ItemId>,
+    pub(crate) open_items: OpenItems,
     finished: mpsc::Receiver<Input>,
     status: watch::Sender<ThreadStatus>,
 }
@@ -95,6 +97,7 @@ impl Actor {
             suspending: None,
             is_behind: false,
             untold: HashSet::new(),
+            open_items: OpenItems::default(),
             finished,
             status,
         };

@@ -154,6 +154,7 @@ impl Actor {
                     self.is_put_away = true;
                     self.tasks.stop_timer();
                 }
+                self.open_items.note(&notification);
                 self.services.audience.tell(self.thread.id(), *notification).await;
             }
             Effect::ReadBack { turn_id, step } => match self.read_back().await {
@@ -214,7 +215,7 @@ impl Actor {
         Ok(ThreadSeed { history, usage, context, ..(*self.template).clone() })
     }
 
-    /// What clients see of the thread so far. Only the turn that runs has not ended.
+    /// What clients see of the thread so far. Only the turn that runs has not ended, and what they saw begin.
     pub(crate) async fn read_turns(&mut self) -> Result<PastTurns, JournalError> {
         let history = self.read_record().await?;
         let is_running = self.thread.active_turn().is_some();
@@ -231,6 +232,7 @@ impl Actor {
             last.completed_at = None;
             last.duration_ms = None;
         }
+        self.open_items.show_in(&mut turns);
         Ok(PastTurns { turns, unheard, unfinished, pending })
     }
 

@@ -97,6 +97,8 @@ pub enum RuntimeError {
     InvalidConfig(String),
     #[error("{0}")]
     Login(&'static str),
+    #[error("invalid login id: {0}")]
+    InvalidLoginId(String),
     #[error("the credentials could not be stored: {0}")]
     Credentials(String),
     #[error("the model provider cannot be used: {0}")]

@@ -22,6 +22,10 @@ impl Runtime {
         let (wanted, now_ms) = (source.clone(), self.inner.clock.stamp().now_ms);
         let read = self.on_disk(move |store| {
             let row = store.summary(&wanted)?;
+            // An archived thread is out of reach until it is brought back.
+            if row.is_archived {
+                return Err(JournalError::NotFound(wanted.to_string()));
+            }
             let options = ReadOptions { up_to: Some(row.length), ..ReadOptions::default() };
             let mut builder = HistoryBuilder::new(Some(wanted));
             let mut records = Vec::new();

@@ -30,6 +30,9 @@ pub struct HostRecord {
     thread_id: ThreadId,
     /// Written before the first record.
     meta: Option<Box<SessionMeta>>,
+    /// All of them, also those that the host has: it brings its record when it opens the thread, and is never asked for
+    /// it again. Whatever reads the thread, takes a turn up or goes on after a failed write reads it here, and a host
+    /// that comes back is compared with it.
     entries: Vec<Entry>,
     /// Where the first entry is in the host's record.
     first: u64,

@@ -67,6 +67,10 @@ fn mix(entropy: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+pub(crate) fn is_uuid(text: &str) -> bool {
+    check_thread_id(&ThreadId::new(text)).is_ok()
+}
+
 /// The id in lower case with hyphens, or why it is none.
 pub(crate) fn check_thread_id(id: &ThreadId) -> Result<ThreadId, RuntimeError> {
     let text = id.as_str();

@@ -30,6 +30,7 @@ mod models;
 mod open;
 mod open_checks;
 mod open_host;
+mod open_items;
 mod opened;
 mod prompts;
 mod providers;
@@ -53,6 +54,8 @@ mod workbench;
 
 #[cfg(test)]
 mod prompt_sections_tests;
+#[cfg(test)]
+mod testing;
 
 pub use self::tools::{Progress, ToolJob, ToolRunner};
 pub use audience::{Audience, BoxFuture};

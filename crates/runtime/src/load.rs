@@ -70,20 +70,34 @@ impl<'a> Wishes<'a> {
     pub(crate) fn of_resume(params: &'a ThreadResumeParams, stored: &'a Stored) -> Self {
         let mut wishes = wishes!(params);
         wishes.overrides.personality = params.personality;
+        if !wishes.chooses_model() {
+            wishes.keep_model(stored);
+        }
+        // What a turn that goes on proposed before was meant for the folder it was in.
+        let last_cwd = stored.last_cwd.as_deref().filter(|_| params.resume_turn);
+        wishes.cwd = wishes.cwd.or(last_cwd);
         wishes.go_on(stored)
     }
 
-    pub(crate) fn of_fork(params: &'a ThreadForkParams, stored: &'a Stored) -> Self {
-        wishes!(params).go_on(stored)
+    /// A copy begins with the configured model, as a new thread does. With another provider than the `configured` one
+    /// it keeps its source's: elsewhere nobody might know the model.
+    pub(crate) fn of_fork(params: &'a ThreadForkParams, stored: &'a Stored, configured: &str) -> Self {
+        let mut wishes = wishes!(params);
+        let is_elsewhere = stored.model_provider.as_deref().is_some_and(|provider| provider != configured);
+        if is_elsewhere && !wishes.chooses_model() {
+            wishes.keep_model(stored);
+        }
+        wishes.go_on(stored)
+    }
+
+    fn keep_model(&mut self, stored: &'a Stored) {
+        self.overrides.model.clone_from(&stored.model);
+        self.overrides.effort = stored.effort;
+        self.stored_provider = stored.model_provider.as_deref();
     }
 
     fn go_on(mut self, stored: &'a Stored) -> Self {
         self.cwd = self.cwd.or(stored.cwd.as_deref());
-        if !self.chooses_model() {
-            self.overrides.model.clone_from(&stored.model);
-            self.overrides.effort = stored.effort;
-            self.stored_provider = stored.model_provider.as_deref();
-        }
         if stored.is_bridged && !self.chooses_provider() {
             self.stored_provider = stored.model_provider.as_deref();
             self.is_bridged = true;
@@ -132,7 +146,10 @@ impl<'a> Wishes<'a> {
 /// What a record says about the settings its thread last had.
 #[derive(Debug, Default)]
 pub(crate) struct Stored {
+    /// Where the thread began.
     cwd: Option<String>,
+    /// Where its last turn was.
+    last_cwd: Option<String>,
     model: Option<String>,
     model_provider: Option<String>,
     effort: Option<protocol::ReasoningEffort>,
@@ -151,7 +168,8 @@ impl Stored {
         let meta = history.meta.as_ref();
         let text = |choose: fn(&SessionMeta) -> Option<String>| meta.and_then(choose);
         Self {
-            cwd: last_cwd.map(str::to_owned).or_else(|| summary.cwd.clone()),
+            cwd: summary.cwd.clone(),
+            last_cwd: last_cwd.map(str::to_owned),
             model: summary.model.clone(),
             model_provider: summary.model_provider.clone(),
             effort: summary.reasoning_effort,

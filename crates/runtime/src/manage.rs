@@ -55,6 +55,11 @@ impl Runtime {
         {
             return Err(RuntimeError::NoRecord(id));
         }
+        if let Some(loaded) = self.loaded(&id) {
+            // Whoever puts a thread into the archive waits for nothing in it any more, and clients hear that its turn
+            // has ended. Where that cannot be recorded in time, the thread is closed all the same.
+            let _ = tokio::time::timeout(CLOSING_LIMIT, loaded.handle.interrupt(None)).await;
+        }
         let was_loaded = self.close_loaded(&id).await?;
         let (wanted, outputs) = (id.clone(), outputs_folder(self.inner.loader.home(), id.as_str()));
         let archive = move |store: &Store| {
@@ -88,6 +93,9 @@ impl Runtime {
         let name = name.trim();
         if name.is_empty() {
             return Err(RuntimeError::EmptyName);
+        }
+        if self.row_of(&id).await?.is_some_and(|row| row.is_archived) {
+            return Err(RuntimeError::UnknownThread(id));
         }
         let change =
             ThreadMetadataChange { name: TriState::Set(name.to_owned()), ..ThreadMetadataChange::default() };

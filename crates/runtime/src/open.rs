@@ -14,7 +14,7 @@ use protocol::{
 };
 use tools::{Bench, BenchOptions, SearchToolBm25};
 
-use crate::agents::{Adopted, Children, Overheard, recorded_status, tell_late};
+use crate::agents::{Adopted, Children, Overheard, recorded_status, tell_late, told_now};
 use crate::bridge::Bridge;
 use crate::delegation::{DelegatedTransport, DelegationError, Host, Terms};
 use crate::environments::stored_choice;
@@ -196,9 +196,11 @@ impl Runtime {
         if params.history.is_some() {
             return self.resume_with_history(&params, &terms).map(|opened| Resume::Loaded(Box::new(opened)));
         }
-        let id = match &params.path {
-            Some(path) => id_of_path(path)?,
-            None => check_thread_id(&params.thread_id)?,
+        let id = match (&params.path, check_thread_id(&params.thread_id)) {
+            // Of a thread in memory the path only confirms which one is meant.
+            (Some(_), Ok(id)) if self.loaded(&id).is_some() => id,
+            (Some(path), _) => id_of_path(path)?,
+            (None, id) => id?,
         };
         let _opening = self.opening(&id).await;
         if let Some(loaded) = self.loaded(&id) {
@@ -264,11 +266,17 @@ impl Runtime {
         {
             resolve(&mut history.clone(), resolved, now_ms)?;
         }
-        let children = Adopted::known(&history);
+        let mut children = Adopted::known(&history);
+        let brought = match &past {
+            Past::Stored(_) => None,
+            Past::Brought(brought) => Some(brought.entries.as_slice()),
+        };
+        let late = self.late_news(&id, brought, &mut children).await;
         let mut recovered = tell_late(&mut history);
         if !params.resume_turn {
             recovered.extend(recover(&mut history, now_ms));
         }
+        recovered.extend(told_now(&mut history, late));
         let shows_pending = params.resume_turn || terms.shows_operations();
         let pending_operations = shows_pending.then(|| pending(&history));
         let (stored, choices) = (Stored::of(&history), HostChoices::of(&history));
@@ -300,11 +308,15 @@ impl Runtime {
         let (history, usage, context) = (model, token_usage, told_context);
         let seed = ThreadSeed { history, usage, context, ..terms.seed(id) };
         let (stood, goes_on) = (recorded_status(&turns), params.resume_turn && unfinished_turn.is_some());
+        let owed = self.owed(&seed.id, &turns);
         let turns = match params.exclude_turns {
             true => Vec::new(),
             false => taken_up(turns, unfinished_turn.filter(|_| params.resume_turn).as_ref()),
         };
         let opened = self.open(opening, seed, turns)?;
+        if let Some(owed) = owed {
+            self.pay(&opened.thread.id, owed);
+        }
         self.recall(&opened.thread.id, stood, goes_on);
         self.adopt(&opened.thread.id, opened.settings.tools.agents.max_threads, children);
         Ok(self.tell(opened, terms))
@@ -357,7 +369,8 @@ impl Runtime {
         self.check_path(&source, params.path.as_deref()).await?;
         let copy = self.read_to_copy(&source).await?;
         let (stored, choices) = (Stored::of(&copy.history), HostChoices::of(&copy.history));
-        let wishes = Wishes::of_fork(&params, &stored).with_provider(terms.provider());
+        let wishes =
+            Wishes::of_fork(&params, &stored, &self.current_provider()).with_provider(terms.provider());
         check_carrier(&choices, &terms, &wishes)?;
         let choices = choices.with_tool_set(tool_set);
         let config = self.load(&wishes)?;
@@ -433,6 +446,7 @@ impl Runtime {
         let bench = Arc::new(Bench::new(options).with_agents(Arc::new(children)));
         rediscover(&bench, &settings, &seed.history);
         self.inner.skills.opened(&meta.thread_id, &config);
+        let deprecations = config.deprecations.into_iter().map(Into::into).collect();
         let requirements = config.requirements;
         let identity =
             Arc::new(ThreadIdentity { meta: meta.clone(), ephemeral, path, preview, requirements });
@@ -443,7 +457,7 @@ impl Runtime {
         let handle = open_thread(services, plan);
         let thread: Thread = identity.describe(row.as_ref(), ThreadStatus::Idle, turns);
         self.keep(Loaded { handle, identity, clock, transport });
-        Ok(Opened { thread, settings: opened, told })
+        Ok(Opened { thread, settings: opened, told, deprecations })
     }
 
     /// A path means the record at that place, and no other thread's that has its name.
@@ -568,6 +582,6 @@ impl ThreadIdentity {
         let thread = self.describe(snapshot.row.as_ref(), snapshot.status, snapshot.turns);
         let rollout_ordinal = snapshot.next_ordinal;
         let told = HostAnswer { rollout_ordinal, ..HostAnswer::default() };
-        Opened { thread, settings: snapshot.settings, told }
+        Opened { thread, settings: snapshot.settings, told, deprecations: Vec::new() }
     }
 }

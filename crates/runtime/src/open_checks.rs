@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use protocol::{ContentItem, DynamicToolSpec, ResponseItem, ThreadForkParams, ThreadId, ThreadStartParams};
+use serde_json::Value;
 
 use crate::error::RuntimeError;
 use crate::ids::check_thread_id;
@@ -11,6 +12,7 @@ use crate::ids::check_thread_id;
 /// Names the model provider's own tools would collide with.
 const RESERVED_TOOL: &str = "mcp";
 const RESERVED_PREFIX: &str = "mcp__";
+const SCHEMA_TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
 
 pub(crate) fn check_dynamic_tools(tools: &[DynamicToolSpec]) -> Result<(), RuntimeError> {
     let mut names = HashSet::new();
@@ -24,16 +26,53 @@ pub(crate) fn check_dynamic_tools(tools: &[DynamicToolSpec]) -> Result<(), Runti
             Some(format!("dynamic tool name is reserved: {name}"))
         } else if !names.insert(name) {
             Some(format!("duplicate dynamic tool name: {name}"))
-        } else if !tool.input_schema.is_object() {
-            Some(format!("dynamic tool input schema is not supported for {name}: it must be a JSON object"))
         } else {
-            None
+            schema_problem(&tool.input_schema)
+                .map(|problem| format!("dynamic tool input schema is not supported for {name}: {problem}"))
         };
         if let Some(problem) = problem {
             return Err(RuntimeError::DynamicTool(problem));
         }
     }
     Ok(())
+}
+
+fn schema_problem(schema: &Value) -> Option<String> {
+    match schema {
+        Value::Object(_) => part_problem(schema, ""),
+        _ => Some("it must be a JSON object".to_owned()),
+    }
+}
+
+/// Only what no provider would take: everything else is between the host and its model.
+fn part_problem(schema: &Value, at: &str) -> Option<String> {
+    let fields = match schema {
+        Value::Object(fields) => fields,
+        Value::Bool(_) => return None,
+        _ => return Some(format!("`{at}` must be a JSON object")),
+    };
+    let place = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
+    if let Some(Value::String(name)) = fields.get("type")
+        && !SCHEMA_TYPES.contains(&name.as_str())
+    {
+        return Some(format!("`{}` is `{name}`, which is no type of JSON Schema", place("type")));
+    }
+    let is_list_of_names =
+        |names: &Value| names.as_array().is_some_and(|list| list.iter().all(Value::is_string));
+    if fields.get("required").is_some_and(|names| !is_list_of_names(names)) {
+        return Some(format!("`{}` must be a list of strings", place("required")));
+    }
+    let properties = match fields.get("properties") {
+        Some(Value::Object(properties)) => Some(properties),
+        Some(_) => return Some(format!("`{}` must be a JSON object", place("properties"))),
+        None => None,
+    };
+    let properties = properties.into_iter().flatten();
+    let inner = properties.map(|(name, part)| (place(&format!("properties.{name}")), part));
+    let others = ["items", "additionalProperties"].into_iter();
+    let others =
+        others.filter_map(|name| Some((place(name), fields.get(name).filter(|part| !part.is_array())?)));
+    inner.chain(others).find_map(|(at, part)| part_problem(part, &at))
 }
 
 /// What comes with delegation is refused by name until the runtime can do it: half of it would be worse than none.
@@ -88,7 +127,7 @@ pub(crate) fn first_words(items: &[ResponseItem]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn tool(name: &str, input_schema: Value) -> DynamicToolSpec {
         DynamicToolSpec {
@@ -120,6 +159,39 @@ mod tests {
                     assert!(found.as_ref().is_some_and(|text| text.starts_with(expected)), "{found:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_schema_that_no_provider_takes_is_refused_by_its_field() {
+        let object = |properties: Value| json!({ "type": "object", "properties": properties });
+        let cases = [
+            (object(json!({ "a": { "type": "text" } })), "`properties.a.type` is `text`, "),
+            (
+                object(json!({ "a": object(json!({ "b": 5 })) })),
+                "`properties.a.properties.b` must be a JSON object",
+            ),
+            (
+                object(json!({ "a": { "type": "array", "items": { "type": "x" } } })),
+                "`properties.a.items.type` is `x`",
+            ),
+            (object(json!([])), "`properties` must be a JSON object"),
+            (json!({ "type": "object", "required": "a" }), "`required` must be a list of strings"),
+            (json!({ "additionalProperties": { "type": "x" } }), "`additionalProperties.type` is `x`"),
+        ];
+        for (schema, expected) in cases {
+            let found = check_dynamic_tools(&[tool("a", schema)]).err().map(|error| error.to_string());
+            let expected = format!("dynamic tool input schema is not supported for a: {expected}");
+            assert!(found.as_ref().is_some_and(|text| text.starts_with(&expected)), "{found:?} {expected}");
+        }
+        for schema in [
+            json!({}),
+            json!({ "type": ["string", "null"] }),
+            json!({ "$ref": "#/x" }),
+            object(json!({ "a": true, "b": { "anyOf": [{}] }, "c": { "type": "null" } })),
+            json!({ "additionalProperties": false, "items": [{}] }),
+        ] {
+            assert!(check_dynamic_tools(&[tool("a", schema.clone())]).is_ok(), "{schema}");
         }
     }
 

@@ -1,8 +1,8 @@
 //! A thread that was opened, as the three ways to open one answer.
 
 use protocol::{
-    EffectiveTool, HistoryFidelity, PendingOperation, RolloutOwnership, Thread, ThreadForkResponse,
-    ThreadResumeResponse, ThreadStartResponse,
+    DeprecationNoticeNotification, EffectiveTool, HistoryFidelity, PendingOperation, RolloutOwnership,
+    Thread, ThreadForkResponse, ThreadResumeResponse, ThreadStartResponse,
 };
 
 use crate::settings::ThreadSettings;
@@ -14,6 +14,8 @@ pub struct Opened {
     pub thread: Thread,
     pub settings: ThreadSettings,
     pub told: HostAnswer,
+    /// What its configuration should say in another way. Only for a thread that was not in memory.
+    pub deprecations: Vec<DeprecationNoticeNotification>,
 }
 
 /// What a host is told beside that. Nothing of it is set for a client that asked for none of it.
@@ -46,7 +48,7 @@ macro_rules! answer {
     ($($response:ident)*) => { $(
         impl From<Opened> for $response {
             fn from(opened: Opened) -> Self {
-                let Opened { thread, settings, told } = opened;
+                let Opened { thread, settings, told, .. } = opened;
                 Self {
                     thread,
                     model: settings.model,

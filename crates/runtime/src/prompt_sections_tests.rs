@@ -5,43 +5,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use config::{Env, FEATURES, Home, LoadRequest, Loader, LoaderOptions};
-use protocol::{
-    CollaborationMode, DynamicToolCallParams, DynamicToolCallResponse, DynamicToolSpec, ModeKind,
-    ServerNotification, SessionSource, ThreadId,
-};
+use protocol::{CollaborationMode, DynamicToolSpec, ModeKind, SessionSource, ThreadId};
 use serde_json::json;
 use tools::{
     ApplyPatch, ExecCommand, Registry, RequestPermissions, SearchToolBm25, Shell, ShellCommand, Tool,
     UpdatePlan,
 };
 
-use crate::audience::{Audience, BoxFuture};
 use crate::host_choices::HostChoices;
 use crate::models::Catalogue;
 use crate::runtime::{Runtime, RuntimeOptions};
 use crate::services::SystemClock;
 use crate::settings::{StepMaker, ThreadSettings};
+use crate::testing::Ear;
 use crate::workbench::ToolSettings;
-
-#[derive(Debug)]
-struct Nobody;
-
-impl Audience for Nobody {
-    fn tell<'a>(&'a self, _: &'a ThreadId, _: ServerNotification) -> BoxFuture<'a, ()> {
-        Box::pin(async {})
-    }
-
-    fn call_tool(
-        &self,
-        _: DynamicToolCallParams,
-    ) -> BoxFuture<'static, Result<DynamicToolCallResponse, String>> {
-        Box::pin(async { Err("nobody is asked here".to_owned()) })
-    }
-
-    fn ask(&self, _: engine::Question) -> BoxFuture<'static, Result<engine::Reply, String>> {
-        Box::pin(async { Err("nobody is asked here".to_owned()) })
-    }
-}
 
 fn runtime(home: &std::path::Path) -> Runtime {
     let environment = Env::fixed([("HOME", home.as_os_str())]);
@@ -49,7 +26,7 @@ fn runtime(home: &std::path::Path) -> Runtime {
         LoaderOptions { system_file: None, managed_file: None, requirements_file: None, environment };
     Runtime::new(RuntimeOptions {
         loader: Loader::new(Home::at(home), Vec::new(), options),
-        audience: Arc::new(Nobody),
+        audience: Arc::new(Ear(|_: &ThreadId, _| ())),
         clock: Arc::new(SystemClock),
         catalogue: Catalogue::bundled(),
         source: SessionSource::Exec,

@@ -207,6 +207,11 @@ impl Runtime {
         (!loaded.handle.is_gone()).then_some(loaded)
     }
 
+    /// What the limits of commands are measured by, of every thread in memory.
+    pub(crate) fn clocks(&self) -> Vec<sandbox::Clock> {
+        lock(&self.inner.threads).values().map(|loaded| loaded.clock.clone()).collect()
+    }
+
     pub(crate) fn keep(&self, loaded: Loaded) {
         lock(&self.inner.threads).insert(loaded.handle.id().clone(), loaded);
     }

@@ -8,6 +8,7 @@ use protocol::{
     TurnInterruptParams, TurnStartParams, TurnStatus, TurnSteerParams, UserInput,
 };
 
+use crate::delegation::HostId;
 use crate::error::RuntimeError;
 use crate::handle::{Answer, ThreadHandle, TurnOptions};
 use crate::ids::check_thread_id;
@@ -130,13 +131,18 @@ impl Runtime {
 
     /// A client asks the user something by a way of its own: until it has its answer, the limits of the thread's
     /// commands stand still. Answers how many such questions are open.
-    pub fn open_elicitation(&self, thread_id: &ThreadId) -> Result<u64, RuntimeError> {
-        Ok(self.clock(thread_id)?.hold())
+    pub fn open_elicitation(&self, thread_id: &ThreadId, client: HostId) -> Result<u64, RuntimeError> {
+        Ok(self.clock(thread_id)?.hold(client.0))
     }
 
-    /// One such question has its answer.
-    pub fn close_elicitation(&self, thread_id: &ThreadId) -> Result<u64, RuntimeError> {
-        self.clock(thread_id)?.release().ok_or(RuntimeError::NoElicitation)
+    /// One such question has its answer: one of this client's, or another's where it has none open.
+    pub fn close_elicitation(&self, thread_id: &ThreadId, client: HostId) -> Result<u64, RuntimeError> {
+        self.clock(thread_id)?.release(client.0).ok_or(RuntimeError::NoElicitation)
+    }
+
+    /// The client is gone, and with it everybody who could bring the answers to its questions.
+    pub fn close_elicitations(&self, client: HostId) {
+        self.clocks().iter().for_each(|clock| clock.release_all(client.0));
     }
 
     fn clock(&self, thread_id: &ThreadId) -> Result<sandbox::Clock, RuntimeError> {

@@ -1,6 +1,8 @@
 //! What is said about the next request is what the model then gets, word for word; and saying it changes nothing.
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,35 +13,16 @@ use config::{Env, Home, Loader, LoaderOptions};
 use model::RequestBody;
 use model_http::Script;
 use oarlock_runtime::{
-    Answer, Audience, BoxFuture, Catalogue, PromptDescription, PromptOf, Question, Reply, Runtime,
-    RuntimeError, RuntimeOptions, StoreOptions, SystemClock, Then,
+    Answer, Catalogue, PromptDescription, PromptOf, Runtime, RuntimeError, RuntimeOptions, StoreOptions,
+    SystemClock, Then,
 };
-use protocol::{DynamicToolCallParams, DynamicToolCallResponse, ServerNotification, SessionSource, ThreadId};
+use protocol::{SessionSource, ThreadId};
 use serde_json::{Value, json};
+use support::Nobody;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-
-#[derive(Debug)]
-struct Nobody;
-
-impl Audience for Nobody {
-    fn tell<'a>(&'a self, _: &'a ThreadId, _: ServerNotification) -> BoxFuture<'a, ()> {
-        Box::pin(async {})
-    }
-
-    fn call_tool(
-        &self,
-        _: DynamicToolCallParams,
-    ) -> BoxFuture<'static, Result<DynamicToolCallResponse, String>> {
-        Box::pin(async { Err("nobody is asked here".to_owned()) })
-    }
-
-    fn ask(&self, _: Question) -> BoxFuture<'static, Result<Reply, String>> {
-        Box::pin(async { Err("nobody is asked here".to_owned()) })
-    }
-}
 
 /// A home, a folder to work in, and a model that says yes to everything and remembers it.
 struct Stage {

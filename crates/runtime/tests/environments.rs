@@ -2,34 +2,33 @@
 //! it was offered and the place its calls ran in are one and the same.
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
+mod support;
+
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use engine::{
     EnvironmentState, Gate, Reach, Step, StepEnvironment, ThreadSeed, ToolKind, ToolOutcome, ToolSpec,
-    UserText, effective_cwd,
+    effective_cwd,
 };
 use futures_util::stream::unfold;
 use journal::{Store, StoreOptions};
 use model::{EventStream, ModelFailure, ModelTransport, PreparedRequest, StreamEvent, parse_event};
 use oarlock_runtime::{
-    Audience, BoxFuture, ModelOverrides, Question, Reply, Services, SettingsChange, StepMaker, SystemClock,
-    ThreadHandle, ThreadPlan, ThreadSettings, ToolJob, ToolRunner, TurnOptions, open_thread,
+    BoxFuture, Services, SettingsChange, StepMaker, SystemClock, ThreadHandle, ThreadPlan, ThreadSettings,
+    ToolJob, ToolRunner, TurnOptions, open_thread,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use protocol::{
-    ApprovalsReviewer, AskForApproval, ContentItem, DynamicToolCallParams, DynamicToolCallResponse,
-    EnvironmentId, EnvironmentSelection, ResponseItem, SandboxPolicy, ServerNotification, SessionMeta,
-    SessionSource, ThreadId, ThreadStatus, TurnId, UserInput,
+    ContentItem, EnvironmentId, EnvironmentSelection, ResponseItem, ThreadId, ThreadStatus, TurnId,
 };
 use serde_json::{Value, json};
+use support::{Nobody, THREAD, bench, meta, said, settings};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, mpsc};
-use tools::{Bench, BenchOptions};
 
-const THREAD: &str = "019a8b3c-0000-7000-8000-000000000001";
 /// Unless `PROPTEST_CASES` says otherwise. In each the choice changes about six times.
 const CASES: u32 = 1_000;
 const IDS: [&str; 3] = ["a", "b", "c"];
@@ -203,26 +202,6 @@ impl StepMaker for World {
     }
 }
 
-#[derive(Debug)]
-struct Nobody;
-
-impl Audience for Nobody {
-    fn tell<'a>(&'a self, _: &'a ThreadId, _: ServerNotification) -> BoxFuture<'a, ()> {
-        Box::pin(async {})
-    }
-
-    fn call_tool(
-        &self,
-        _: DynamicToolCallParams,
-    ) -> BoxFuture<'static, Result<DynamicToolCallResponse, String>> {
-        Box::pin(async { Err("nobody is asked here".to_owned()) })
-    }
-
-    fn ask(&self, _: Question) -> BoxFuture<'static, Result<Reply, String>> {
-        Box::pin(async { Err("nobody is asked here".to_owned()) })
-    }
-}
-
 /// What happens next.
 #[derive(Debug, Clone)]
 enum Move {
@@ -270,14 +249,9 @@ fn selection(chosen: &[(usize, usize)]) -> Arc<[EnvironmentSelection]> {
 }
 
 fn turn(number: usize, chosen: Option<&[(usize, usize)]>) -> TurnOptions {
-    let text = format!("message {number}");
     TurnOptions {
         turn_id: TurnId::new(format!("u{number}")),
-        text: UserText {
-            shown: vec![UserInput::Text { text: text.clone(), text_elements: vec![] }],
-            content: vec![ContentItem::InputText { text }],
-            ..UserText::default()
-        },
+        text: said(&format!("message {number}")),
         output_schema: None,
         change: SettingsChange { environments: chosen.map(selection), ..SettingsChange::default() },
         service_tier: None,
@@ -374,7 +348,7 @@ fn plan(transport: Arc<World>) -> ThreadPlan {
         transport,
         recovered: Vec::new(),
         host_record: None,
-        bench: Arc::new(Bench::new(bench_options())),
+        bench: bench(),
     }
 }
 
@@ -437,73 +411,5 @@ fn a_mixed_request_is_found() {
         (at("a"), at("a"), vec![None]),
     ] {
         assert!(check(&[Asked { told, offered, ran }]).is_err());
-    }
-}
-
-fn bench_options() -> BenchOptions {
-    BenchOptions {
-        shell: "/bin/sh".into(),
-        login_shell: false,
-        env: Default::default(),
-        rule_folders: Vec::new(),
-        rules_file: "/nonexistent/rules".into(),
-        outputs: None,
-        hidden: Vec::new(),
-        features: Default::default(),
-        landlock_only: false,
-        max_background_wait_ms: 1_000,
-        ask_always: false,
-        ask_for: Default::default(),
-        no_patches: false,
-    }
-}
-
-fn settings() -> ThreadSettings {
-    ThreadSettings {
-        model: "test".into(),
-        model_provider: "test".into(),
-        service_tier: None,
-        cwd: "/repo".into(),
-        approval_policy: AskForApproval::Never,
-        approvals_reviewer: ApprovalsReviewer::User,
-        sandbox: SandboxPolicy::DangerFullAccess,
-        effort: None,
-        summary: None,
-        verbosity: None,
-        personality: None,
-        base_instructions: None,
-        developer_instructions: None,
-        compact_prompt: None,
-        collaboration_mode: None,
-        dynamic_tools: Arc::default(),
-        tools: Arc::default(),
-        environments: None,
-        host: Arc::default(),
-        model_overrides: ModelOverrides::default(),
-        skills: Default::default(),
-        instruction_options: Arc::default(),
-        agent_depth: 0,
-    }
-}
-
-fn meta() -> SessionMeta {
-    SessionMeta {
-        thread_id: ThreadId::new(THREAD),
-        session_id: THREAD.into(),
-        created_at_ms: 1_763_000_000_000,
-        cwd: "/repo".into(),
-        originator: "test".into(),
-        cli_version: "0.1.0".into(),
-        source: SessionSource::AppServer,
-        model_provider: "test".into(),
-        model: None,
-        base_instructions: None,
-        developer_instructions: None,
-        forked_from_id: None,
-        thread_source: None,
-        agent_nickname: None,
-        agent_role: None,
-        git_info: None,
-        dynamic_tools: None,
     }
 }

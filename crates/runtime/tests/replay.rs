@@ -6,6 +6,7 @@
 mod moves;
 #[path = "replay/scene.rs"]
 mod scene;
+mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +16,9 @@ use moves::{CALL, COMPLETED, MESSAGE_DONE, Move, PLAIN, Place, Setting, moves, s
 use proptest::prelude::*;
 use proptest::sample::Index;
 use protocol::{RolloutRecord, ThreadId, Turn};
-use scene::{Scene, THREAD, Timed, as_kept, bytes, replay, seed};
+use scene::{Scene, Timed, as_kept, bytes, replay, seed};
 use serde_json::{Value, json};
+use support::THREAD;
 
 /// Unless `PROPTEST_CASES` says otherwise.
 const CASES: u32 = 2_000;

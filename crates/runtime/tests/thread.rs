@@ -1,27 +1,26 @@
 //! Threads from the outside: a scripted model, a real journal, an audience that writes down what it hears.
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
+mod support;
+
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use engine::{ModelInfo, Step, ThreadSeed, ToolKind, ToolOutcome, ToolSpec, Truncation, UserText};
+use engine::{ModelInfo, Step, ThreadSeed, ToolKind, ToolOutcome, ToolSpec, Truncation};
 use journal::{Store, StoreOptions};
 use model_http::Script;
 use oarlock_runtime::{
-    Audience, BoxFuture, ModelOverrides, Question, Reply, RuntimeError, Services, SettingsChange, StepMaker,
-    SystemClock, ThreadHandle, ThreadPlan, ThreadSettings, ToolJob, ToolRunner, TurnOptions, open_thread,
+    Audience, BoxFuture, Question, Reply, RuntimeError, Services, SettingsChange, StepMaker, SystemClock,
+    ThreadHandle, ThreadPlan, ThreadSettings, ToolJob, ToolRunner, TurnOptions, open_thread,
 };
 use protocol::{
-    ApprovalsReviewer, AskForApproval, ContentItem, DynamicToolCallOutputContentItem, DynamicToolCallParams,
-    DynamicToolCallResponse, SandboxPolicy, ServerNotification, SessionMeta, SessionSource, ThreadId,
-    ThreadStatus, TurnId, TurnStatus, UserInput,
+    AskForApproval, DynamicToolCallOutputContentItem, DynamicToolCallParams, DynamicToolCallResponse,
+    SandboxPolicy, ServerNotification, ThreadId, ThreadStatus, TurnId, TurnStatus,
 };
 use serde_json::json;
+use support::{THREAD, bench, meta, said, settings};
 use tokio::sync::watch;
-use tools::{Bench, BenchOptions};
-
-const THREAD: &str = "019a8b3c-0000-7000-8000-000000000001";
 
 /// What clients hear, by method.
 #[derive(Debug)]
@@ -101,52 +100,6 @@ impl StepMaker for Fixed {
     }
 }
 
-fn bench_options() -> BenchOptions {
-    BenchOptions {
-        shell: "/bin/sh".into(),
-        login_shell: false,
-        env: Default::default(),
-        rule_folders: Vec::new(),
-        rules_file: "/nonexistent/rules".into(),
-        outputs: None,
-        hidden: Vec::new(),
-        features: Default::default(),
-        landlock_only: false,
-        max_background_wait_ms: 1_000,
-        ask_always: false,
-        ask_for: Default::default(),
-        no_patches: false,
-    }
-}
-
-fn settings() -> ThreadSettings {
-    ThreadSettings {
-        model: "offline".into(),
-        model_provider: "offline".into(),
-        service_tier: None,
-        cwd: "/repo".into(),
-        approval_policy: AskForApproval::Never,
-        approvals_reviewer: ApprovalsReviewer::User,
-        sandbox: SandboxPolicy::DangerFullAccess,
-        effort: None,
-        summary: None,
-        verbosity: None,
-        personality: None,
-        base_instructions: None,
-        developer_instructions: None,
-        compact_prompt: None,
-        collaboration_mode: None,
-        dynamic_tools: Arc::default(),
-        tools: Arc::default(),
-        environments: None,
-        host: Arc::default(),
-        model_overrides: ModelOverrides::default(),
-        skills: Default::default(),
-        instruction_options: Arc::default(),
-        agent_depth: 0,
-    }
-}
-
 struct Room {
     store: Arc<Store>,
     ears: Arc<Ears>,
@@ -169,7 +122,6 @@ impl Room {
             steps: Arc::new(Fixed { panics }),
         };
         let transport = Arc::new(self.script.clone());
-        let bench = Arc::new(Bench::new(bench_options()));
         let plan = ThreadPlan {
             meta: meta(),
             seed,
@@ -179,7 +131,7 @@ impl Room {
             settings: settings(),
             transport,
             recovered: Vec::new(),
-            bench,
+            bench: bench(),
         };
         open_thread(services, plan)
     }
@@ -218,36 +170,6 @@ impl Room {
 
 fn seed() -> ThreadSeed {
     ThreadSeed::new(ThreadId::new(THREAD))
-}
-
-fn meta() -> SessionMeta {
-    SessionMeta {
-        thread_id: ThreadId::new(THREAD),
-        session_id: THREAD.into(),
-        created_at_ms: 1_763_000_000_000,
-        cwd: "/repo".into(),
-        originator: "test".into(),
-        cli_version: "0.1.0".into(),
-        source: SessionSource::AppServer,
-        model_provider: "offline".into(),
-        model: None,
-        base_instructions: None,
-        developer_instructions: None,
-        forked_from_id: None,
-        thread_source: None,
-        agent_nickname: None,
-        agent_role: None,
-        git_info: None,
-        dynamic_tools: None,
-    }
-}
-
-fn said(text: &str) -> UserText {
-    UserText {
-        shown: vec![UserInput::Text { text: text.into(), text_elements: vec![] }],
-        content: vec![ContentItem::InputText { text: text.into() }],
-        ..UserText::default()
-    }
 }
 
 fn turn(id: &str, text: &str) -> TurnOptions {

@@ -59,6 +59,7 @@ impl Application for App {
 
     async fn disconnected(&self, connection: ConnectionId) {
         self.runtime.host_gone(connection.into());
+        self.runtime.close_elicitations(connection.into());
         self.commands.close(connection).await;
     }
 

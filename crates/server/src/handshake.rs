@@ -40,9 +40,13 @@ impl Greeting {
     }
 }
 
-/// Reads the params. The capability that a field needs may be in the same message.
-pub(crate) fn read(params: Option<&RawValue>) -> Result<InitializeParams, WireError> {
+/// Reads the params. The capability that a field needs may be in the same message. Who `is_known` cannot say again who
+/// it is.
+pub(crate) fn read(params: Option<&RawValue>, is_known: bool) -> Result<InitializeParams, WireError> {
     let params: InitializeParams = protocol::decode(object::<InitializeParams>(params)?)?;
+    if is_known {
+        return Err(WireError::already_initialized());
+    }
     gate(&params, is_experimental(&params))?;
     let name = &params.client_info.name;
     if !is_header_value(name) {

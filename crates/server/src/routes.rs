@@ -1,15 +1,16 @@
 //! Which handler carries out which method.
 
 use protocol::{
-    AppsList, CollaborationModeList, CommandExec, CommandExecResize, CommandExecTerminate, CommandExecWrite,
-    ConfigRead, ConfigRequirementsRead, DelegationProgress, DelegationResult, EnvironmentAdd,
-    EnvironmentInfo, EnvironmentStatusRead, ExperimentalFeatureList, ExternalAgentConfigDetect,
-    ExternalAgentConfigImport, GetAccount, LoginAccount, LogoutAccount, MockExperimentalMethod, ModelList,
-    ModelRequestRejected, ModelStreamAborted, ModelStreamEvent, ModelStreamEventUnacknowledged, RolloutLoad,
-    SkillsConfigWrite, SkillsList, ThreadArchive, ThreadBackgroundTerminalsClean, ThreadCompactStart,
-    ThreadDecrementElicitation, ThreadFork, ThreadIncrementElicitation, ThreadList, ThreadLoadedList,
-    ThreadMetadataUpdate, ThreadRead, ThreadResume, ThreadRollback, ThreadSetName, ThreadShellCommand,
-    ThreadStart, ThreadUnarchive, ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer, TurnSuspend,
+    AppsList, CancelLoginAccount, CollaborationModeList, CommandExec, CommandExecResize,
+    CommandExecTerminate, CommandExecWrite, ConfigRead, ConfigRequirementsRead, DelegationProgress,
+    DelegationResult, EnvironmentAdd, EnvironmentInfo, EnvironmentStatusRead, ExperimentalFeatureList,
+    ExternalAgentConfigDetect, ExternalAgentConfigImport, GetAccount, GetAccountRateLimits, GetAuthStatus,
+    LoginAccount, LogoutAccount, MockExperimentalMethod, ModelList, ModelRequestRejected, ModelStreamAborted,
+    ModelStreamEvent, ModelStreamEventUnacknowledged, RolloutLoad, SkillsConfigWrite, SkillsList,
+    ThreadArchive, ThreadBackgroundTerminalsClean, ThreadCompactStart, ThreadDecrementElicitation,
+    ThreadFork, ThreadIncrementElicitation, ThreadList, ThreadLoadedList, ThreadMetadataUpdate, ThreadRead,
+    ThreadResume, ThreadRollback, ThreadSetName, ThreadShellCommand, ThreadStart, ThreadUnarchive,
+    ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer, TurnSuspend,
 };
 
 use crate::app::App;
@@ -75,6 +76,9 @@ pub fn routes() -> Router<App> {
         .on(GetAccount, account::read)
         .deferred(LoginAccount, account::login)
         .deferred(LogoutAccount, account::logout)
+        .on(CancelLoginAccount, account::cancel_login)
+        .on(GetAccountRateLimits, account::rate_limits)
+        .on(GetAuthStatus, account::auth_status)
 }
 
 /// Methods of the protocol that answer that they are not supported yet.
@@ -106,14 +110,11 @@ const UNSUPPORTED: &[&str] = &[
     "config/mcpServer/reload",
     "mcpServerStatus/list",
     "windowsSandbox/setupStart",
-    "account/login/cancel",
-    "account/rateLimits/read",
     "feedback/upload",
     "config/value/write",
     "config/batchWrite",
     "getConversationSummary",
     "gitDiffToRemote",
-    "getAuthStatus",
     "fuzzyFileSearch",
     "fuzzyFileSearch/sessionStart",
     "fuzzyFileSearch/sessionUpdate",

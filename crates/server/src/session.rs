@@ -93,10 +93,8 @@ impl<A: Application> Session<A> {
 
     /// Done before the next message is read: what it says decides about all that follow.
     async fn initialize(&self, request: &Request, to: ReplyTo) {
-        if self.connection.profile().is_some() {
-            return to.refuse(&WireError::already_initialized());
-        }
-        let read = handshake::read(request.params.as_deref())
+        let is_known = self.connection.profile().is_some();
+        let read = handshake::read(request.params.as_deref(), is_known)
             .and_then(|params| Ok((self.shared.app.negotiate(&params)?, params)));
         let (agreed, params) = match read {
             Ok(read) => read,

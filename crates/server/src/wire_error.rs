@@ -146,6 +146,7 @@ impl From<RuntimeError> for WireError {
             | E::Cursor(_)
             | E::Config(_)
             | E::Login(_)
+            | E::InvalidLoginId(_)
             | E::Refused(_)
             | E::NoExpectedTurn
             | E::OtherTurn { .. }

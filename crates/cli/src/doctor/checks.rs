@@ -1,6 +1,7 @@
 //! The single checks.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,6 +9,7 @@ use journal::{JournalError, ListQuery, Store, StoreEvent, StoreOptions};
 use protocol::ThreadSourceKind;
 use runtime::Catalogue;
 use runtime::config::{Caller, Config, ConfigError, Credentials, Home, Loader, ProviderKind};
+use rustix::fs::{Access, access};
 
 use super::Check;
 use crate::exec::STARTED_BY_USERS;
@@ -19,14 +21,30 @@ pub(super) fn home(home: &Home) -> Check {
         true => reading.display().to_string(),
         false => format!("{}, with our own files in {}", reading.display(), state.display()),
     };
-    if !state.exists() {
-        return Check::ok("home", format!("{place} (made when it is first needed)"));
-    }
     match fs::metadata(state) {
+        Err(error) if error.kind() == ErrorKind::NotFound => match why_not_made(state) {
+            None => Check::ok("home", format!("{place} (not there yet; the first run makes it)")),
+            Some(why) => Check::problem(
+                "home",
+                format!("{place} is not there, and cannot be made: {why}"),
+                "make it yourself, or point OARLOCK_HOME to a folder of your own",
+            ),
+        },
         Ok(metadata) if metadata.is_dir() => Check::ok("home", place),
         Ok(_) => Check::problem("home", format!("{place} is not a folder"), "point OARLOCK_HOME to a folder"),
         Err(error) => Check::problem("home", format!("{place}: {error}"), "make the folder readable for you"),
     }
+}
+
+/// What would keep a missing folder from being made, found without making anything.
+fn why_not_made(folder: &Path) -> Option<String> {
+    // A link that leads nowhere is there, and nothing can be made in its place.
+    let nearest = folder.ancestors().find(|above| above.symlink_metadata().is_ok())?;
+    if !nearest.is_dir() {
+        return Some(format!("{} is not a folder", nearest.display()));
+    }
+    let refused = access(nearest, Access::WRITE_OK | Access::EXEC_OK).err()?;
+    Some(format!("{}: {}", nearest.display(), std::io::Error::from(refused)))
 }
 
 pub(super) fn configuration(loader: &Loader, loaded: Result<&Config, &ConfigError>) -> Check {

@@ -99,7 +99,7 @@ struct Found {
 
 fn examine(flags: Vec<(String, String)>, provider: Option<String>) -> Found {
     let report = SelfTest::run();
-    let home = match Home::from_env() {
+    let home = match Home::look_from_env() {
         Ok(home) => home,
         Err(error) => {
             let advice = "point OARLOCK_HOME to a folder of your own";

@@ -72,6 +72,51 @@ fn doctor_says_what_is_missing() {
 }
 
 #[test]
+fn whoever_only_looks_makes_no_home() {
+    let place = Place::new();
+    let homes = [place.home(), place.root().join(".oarlock")];
+    for (arguments, code) in [
+        (&["doctor", "--provider", "offline"][..], 0),
+        (&["doctor", "--provider", "offline", "--json"], 0),
+        (&["threads"], 0),
+        (&["threads", "--json"], 0),
+        (&["sandbox", "--", "true"], 0),
+        (&["policy", "check", "--", "ls"], 0),
+        (&["debug", "prompt", "--json"], 0),
+    ] {
+        for own in [true, false] {
+            let mut command = place.command(arguments);
+            if !own {
+                command.env_remove("OARLOCK_HOME");
+            }
+            let output = command.output().expect("the binary runs");
+            assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:?}");
+            assert!(homes.iter().all(|home| !home.exists()), "{arguments:?}, {own}");
+        }
+    }
+    let told = place.run(&["doctor", "--provider", "offline"]).good().out;
+    let line =
+        format!("ok       home      {} (not there yet; the first run makes it)\n", place.home().display());
+    assert!(told.contains(&line), "{told}");
+    assert_eq!(place.run(&["threads", "--json"]).good().document(), serde_json::json!({"data": []}));
+}
+
+#[test]
+fn doctor_says_when_the_home_cannot_be_made() {
+    let place = Place::new();
+    let file = place.file("file", "");
+    std::os::unix::fs::symlink(place.root().join("nowhere"), place.root().join("link")).expect("made");
+    for home in [file.as_str(), &format!("{file}/home"), place.root().join("link").to_str().expect("plain")] {
+        let mut command = place.command(&["doctor", "--provider", "offline"]);
+        let output = command.env("OARLOCK_HOME", home).output().expect("the binary runs");
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{home}: {told}");
+        assert!(told.starts_with("problem  home") && told.contains(home), "{home}: {told}");
+    }
+    assert!(!place.root().join("nowhere").exists());
+}
+
+#[test]
 fn doctor_shows_a_missing_wall_and_what_to_do() {
     let place = Place::new();
     let program = env!("CARGO_BIN_EXE_oarlock");

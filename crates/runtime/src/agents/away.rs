@@ -128,7 +128,7 @@ impl Runtime {
         }
         let output = vec![text("closed")];
         let operation = Some(OperationEnd { operation_id: delegation_id, success: false, output });
-        let end = ChildEnd { id: agent.id.clone(), status: None, operation };
+        let end = ChildEnd { id: agent.id.clone(), turn_id: None, status: None, operation };
         if let Some(parent) = self.loaded(&parent)
             && let Err(error) = parent.handle.child_ended(end).await
         {
@@ -171,11 +171,11 @@ impl Runtime {
         });
         // The end of one that is being closed is no news.
         let told = agent.is_awaited().then(|| json!(status));
-        let end = ChildEnd { id: agent.id.clone(), status: told, operation };
+        let end = ChildEnd { id: agent.id.clone(), turn_id: None, status: told, operation };
         let parent = &agent.family.parent;
         let loaded = self.loaded(parent).ok_or_else(|| RuntimeError::UnknownThread(parent.clone()))?;
         loaded.handle.child_ended(end).await?;
-        agent.end(status);
+        agent.end(None, status);
         Ok(DelegationResultResponse { duplicate: false })
     }
 

@@ -9,7 +9,8 @@ use protocol::{
 use serde_json::{Value, json};
 use tools::AgentStatus;
 
-use super::resume::Adopted;
+use super::adopted::Adopted;
+use super::late_news::told_now;
 use crate::recover::{is_output, texts};
 
 /// Begins the ids of children that the host runs: the rest is the host's own name for them.
@@ -51,10 +52,7 @@ pub(crate) fn tell_late(history: &mut History) -> Vec<RolloutRecord> {
     let late: Vec<ResponseItem> =
         history.operations.iter().filter_map(|operation| untold_end(history, operation)).collect();
     // Whichever turn began it: it is told now.
-    let record = |item: &ResponseItem| RolloutRecord::ResponseItem { turn_id: None, item: item.clone() };
-    let records = late.iter().map(record).collect();
-    history.model.extend(late);
-    records
+    told_now(history, late)
 }
 
 /// The end of a child that the host ran, if nobody told the model.
@@ -75,7 +73,7 @@ fn untold_end(history: &History, operation: &OpenOperation) -> Option<ResponseIt
         true => AgentStatus::Completed(words),
         false => AgentStatus::Errored(words.unwrap_or_else(|| FAILED.to_owned())),
     };
-    Some(subagent_notification(id, &json!(status)))
+    Some(subagent_notification(id, None, &json!(status)))
 }
 
 /// Whose end a message tells.
@@ -83,7 +81,7 @@ fn told_of(item: &ResponseItem) -> Option<String> {
     news_in(item)?["agent_path"].as_str().map(str::to_owned)
 }
 
-fn news_in(item: &ResponseItem) -> Option<Value> {
+pub(super) fn news_in(item: &ResponseItem) -> Option<Value> {
     let fragment = fragments_of(item).into_iter().find(|told| told.name == "sub-agent notification")?;
     serde_json::from_str(fragment.text.lines().nth(1)?).ok()
 }

@@ -69,6 +69,7 @@ impl Children {
     async fn close_child(&self, id: &str) -> Result<(), String> {
         let runtime = self.runtime()?;
         let agent = self.find(&runtime, id).ok_or_else(|| not_found(id))?;
+        agent.dismiss();
         runtime.close_agent(&agent).await;
         Ok(())
     }

@@ -1,8 +1,12 @@
 //! Child agents: threads that the model of another thread started, here or at the host.
 
+mod adopted;
+mod agent;
 mod away;
 mod away_record;
 mod children;
+mod late_news;
+mod ledger;
 mod names;
 mod overheard;
 mod resume;
@@ -14,19 +18,19 @@ mod testing;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use protocol::{OperationId, SessionMeta, SessionSource, SubAgentSource, ThreadId};
-use tokio::sync::watch;
 use tools::AgentStatus;
 
 use crate::runtime::lock;
 
+pub(crate) use adopted::Adopted;
+pub(crate) use agent::{Agent, Family, Place};
 pub(crate) use away_record::{is_away, tell_late};
 pub(crate) use children::Children;
+pub(crate) use late_news::told_now;
 pub(crate) use overheard::Overheard;
-pub(crate) use resume::Adopted;
 pub(crate) use roles::role_lines;
 pub(crate) use spawn::recorded_status;
 
@@ -35,130 +39,6 @@ pub(crate) use spawn::recorded_status;
 pub(crate) struct Agents {
     /// By their keys.
     known: Mutex<HashMap<String, Arc<Agent>>>,
-}
-
-/// One agent.
-#[derive(Debug)]
-pub(crate) struct Agent {
-    /// What tools call it by.
-    pub(crate) id: String,
-    pub(crate) family: Family,
-    pub(crate) nickname: Option<String>,
-    pub(crate) role: Option<String>,
-    pub(crate) place: Place,
-    status: watch::Sender<AgentStatus>,
-    /// Counts against the limit.
-    is_open: AtomicBool,
-    /// Its parent is told when it is next at an end.
-    is_awaited: AtomicBool,
-}
-
-/// Where an agent stands among others.
-#[derive(Debug, Clone)]
-pub(crate) struct Family {
-    pub(crate) parent: ThreadId,
-    pub(crate) root: ThreadId,
-    /// 1 for a child of the root.
-    pub(crate) depth: u32,
-    /// From the root to this one.
-    pub(crate) path: Arc<[String]>,
-}
-
-/// Where an agent works.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// Its id is that of its thread.
-    Here,
-    /// The host is asked where it is to be; until then it only keeps its place.
-    Asked(OperationId),
-    /// Wherever the host put it.
-    Away { delegation_id: OperationId, child_ref: String },
-}
-
-impl Agent {
-    pub(crate) fn new(id: String, family: Family, place: Place) -> Self {
-        let status = watch::Sender::new(AgentStatus::PendingInit);
-        Self {
-            id,
-            family,
-            nickname: None,
-            role: None,
-            place,
-            status,
-            is_open: AtomicBool::new(true),
-            is_awaited: AtomicBool::new(true),
-        }
-    }
-
-    pub(crate) fn status(&self) -> AgentStatus {
-        self.status.borrow().clone()
-    }
-
-    fn watch(&self) -> watch::Receiver<AgentStatus> {
-        self.status.subscribe()
-    }
-
-    fn set(&self, status: AgentStatus) {
-        self.status.send_replace(status);
-    }
-
-    /// Says whether its parent still has to be told that it is at an end, which is once.
-    fn end(&self, status: AgentStatus) -> bool {
-        let is_final = status.is_final();
-        self.set(status);
-        is_final && self.is_awaited.swap(false, Ordering::AcqRel)
-    }
-
-    /// It works on something more: its next end is news again.
-    fn begin(&self) {
-        self.expect_news();
-        self.set(AgentStatus::Running);
-    }
-
-    /// Its parent is told when it is next at an end.
-    fn expect_news(&self) {
-        self.is_awaited.store(true, Ordering::Release);
-    }
-
-    fn is_awaited(&self) -> bool {
-        self.is_awaited.load(Ordering::Acquire)
-    }
-
-    /// Whatever comes of it now is no news.
-    fn expect_nothing(&self) {
-        self.is_awaited.store(false, Ordering::Release);
-    }
-
-    fn is_open(&self) -> bool {
-        self.is_open.load(Ordering::Acquire)
-    }
-
-    fn open(&self) {
-        self.is_open.store(true, Ordering::Release);
-    }
-
-    /// It is at an end that is no news.
-    fn close(&self) {
-        self.is_open.store(false, Ordering::Release);
-        self.expect_nothing();
-        self.set(AgentStatus::Shutdown);
-    }
-
-    fn thread(&self) -> ThreadId {
-        ThreadId::new(self.id.as_str())
-    }
-
-    /// Hosts name their children as they like, so that only the operation tells those of several hosts apart.
-    fn key(&self) -> &str {
-        match &self.place {
-            Place::Here => &self.id,
-            Place::Asked(delegation_id) | Place::Away { delegation_id, .. } => delegation_id.as_str(),
-        }
-    }
-
-    fn is_asked_for(&self) -> bool {
-        matches!(self.place, Place::Asked(_))
-    }
 }
 
 impl Agents {
@@ -309,7 +189,7 @@ impl Agents {
         }
         let mut agent = Agent::new(id.to_owned(), family, Place::Here);
         (agent.nickname, agent.role) = (agent_nickname.clone(), agent_role.clone());
-        *agent.is_awaited.get_mut() = false;
+        agent.expect_nothing();
         Some(self.add(agent))
     }
 }

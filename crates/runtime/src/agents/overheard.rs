@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 use engine::{ChildEnd, Question, Reply};
 use protocol::{
     DynamicToolCallParams, DynamicToolCallResponse, ServerNotification, ThreadId, ThreadItem, ThreadStatus,
-    Turn, TurnStatus,
+    TurnError, TurnId, TurnStatus,
 };
 use serde_json::json;
 use tools::AgentStatus;
@@ -27,7 +27,8 @@ pub(crate) struct Overheard {
 enum News {
     Began,
     Said(String),
-    Over(AgentStatus),
+    /// With the turn, if one ended.
+    Over(Option<TurnId>, AgentStatus),
 }
 
 impl Overheard {
@@ -44,12 +45,15 @@ impl Overheard {
             },
             ServerNotification::TurnCompleted(completed) => {
                 let last_words = lock(&self.last_words).take();
-                Some(News::Over(ended(&completed.turn, last_words)))
+                let turn = &completed.turn;
+                let status = ended(turn.status, turn.error.as_ref(), last_words);
+                Some(News::Over(Some(turn.id.clone()), status))
             }
             ServerNotification::ThreadStatusChanged(changed)
                 if changed.status == ThreadStatus::SystemError =>
             {
-                Some(News::Over(AgentStatus::Errored("the agent failed because of a defect".to_owned())))
+                let failed = AgentStatus::Errored("the agent failed because of a defect".to_owned());
+                Some(News::Over(None, failed))
             }
             _ => None,
         }
@@ -62,8 +66,8 @@ impl Overheard {
                 self.agent.set(AgentStatus::Running);
             }
             News::Said(words) => *lock(&self.last_words) = Some(words),
-            News::Over(status) => {
-                if self.agent.end(status.clone()) {
+            News::Over(turn, status) => {
+                if self.agent.end(turn.as_ref(), status.clone()) {
                     tell_parent(&self.runtime, &self.agent, &status);
                 }
             }
@@ -72,11 +76,15 @@ impl Overheard {
 }
 
 /// How a turn leaves an agent.
-pub(super) fn ended(turn: &Turn, last_words: Option<String>) -> AgentStatus {
-    match turn.status {
+pub(super) fn ended(
+    status: TurnStatus,
+    error: Option<&TurnError>,
+    last_words: Option<String>,
+) -> AgentStatus {
+    match status {
         TurnStatus::Completed => AgentStatus::Completed(last_words),
         TurnStatus::Failed => {
-            let message = turn.error.as_ref().map(|error| error.message.clone());
+            let message = error.map(|error| error.message.clone());
             AgentStatus::Errored(message.unwrap_or_else(|| "the turn failed".to_owned()))
         }
         TurnStatus::Interrupted | TurnStatus::InProgress => AgentStatus::Interrupted,
@@ -88,9 +96,11 @@ pub(super) fn tell_parent(runtime: &Weak<Inner>, agent: &Agent, status: &AgentSt
     let Some(inner) = runtime.upgrade() else { return };
     let Some(parent) = Runtime { inner }.loaded(&agent.family.parent) else {
         // It hears of it when it is in memory again.
-        return agent.expect_news();
+        return agent.keep_news();
     };
-    let end = ChildEnd { id: agent.id.clone(), status: Some(json!(status)), operation: None };
+    // One that came back a moment ago may have read it in the child's record.
+    let Some(turn_id) = agent.untold_end() else { return };
+    let end = ChildEnd { id: agent.id.clone(), turn_id, status: Some(json!(status)), operation: None };
     tokio::spawn(async move {
         if let Err(error) = parent.handle.child_ended(end).await {
             tracing::warn!(%error, thread = %parent.handle.id(), "a parent could not be told of its child");

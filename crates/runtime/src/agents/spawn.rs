@@ -142,6 +142,7 @@ impl Runtime {
         let mut seed = terms.seed(id.clone());
         if order.with_history {
             (seed.history, seed.context) = self.forked(&parent, &order.call_id).await?;
+            seed.context_is_borrowed = true;
         }
         if terms.host_keeps_record() {
             let entries = entries_of(self.inner.clock.stamp().now_ms, &seed.history);
@@ -214,5 +215,5 @@ pub(crate) fn recorded_status(turns: &[protocol::Turn]) -> AgentStatus {
         protocol::ThreadItem::AgentMessage { text, .. } => Some(text.clone()),
         _ => None,
     });
-    super::overheard::ended(last, words)
+    super::overheard::ended(last.status, last.error.as_ref(), words)
 }

@@ -9,6 +9,8 @@ use protocol::{
 };
 use serde_json::{Value, json};
 
+use crate::testing;
+
 pub(super) const PARENT: &str = "parent";
 
 #[derive(Debug, Clone)]
@@ -123,7 +125,7 @@ impl Story {
 
     /// Between two turns.
     pub(super) fn tells(self, child: &str, status: &Value) -> Self {
-        let item = subagent_notification(child, status);
+        let item = subagent_notification(child, None, status);
         self.with(RolloutRecord::ResponseItem { turn_id: None, item })
     }
 
@@ -136,6 +138,10 @@ impl Story {
         operation_of(&ThreadId::new(PARENT), &self.turn, call)
     }
 
+    pub(super) fn records(&self) -> &[RolloutRecord] {
+        &self.records
+    }
+
     pub(super) fn history(&self) -> History {
         let mut builder = HistoryBuilder::new(Some(ThreadId::new(PARENT)));
         for (record, seq) in self.records.iter().zip(1..) {
@@ -146,25 +152,7 @@ impl Story {
 }
 
 pub(super) fn meta(thread: &str, source: SessionSource) -> SessionMeta {
-    SessionMeta {
-        thread_id: ThreadId::new(thread),
-        session_id: PARENT.to_owned(),
-        created_at_ms: 1,
-        cwd: "/w".to_owned(),
-        originator: "test".to_owned(),
-        cli_version: "0".to_owned(),
-        source,
-        model_provider: "p".to_owned(),
-        model: None,
-        base_instructions: None,
-        developer_instructions: None,
-        forked_from_id: None,
-        thread_source: None,
-        agent_nickname: None,
-        agent_role: None,
-        git_info: None,
-        dynamic_tools: None,
-    }
+    SessionMeta { session_id: PARENT.to_owned(), source, ..testing::meta(thread) }
 }
 
 /// Of a thread that another spawned.

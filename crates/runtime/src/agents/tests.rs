@@ -1,3 +1,6 @@
+use protocol::TurnId;
+
+use super::ledger::Heard;
 use super::testing::{child_meta, meta};
 use super::*;
 
@@ -24,7 +27,7 @@ fn so_many_may_be_open_below_one_root() {
     assert!(agents.find("c").is_none(), "one that was not admitted is not known");
     admit("other", "d").expect("every root counts for itself");
     // One that is at an end still counts, one that is closed does not.
-    first.end(AgentStatus::Completed(None));
+    first.end(None, AgentStatus::Completed(None));
     admit("root", "c").expect_err("full");
     first.close();
     admit("root", "c").expect("room again");
@@ -94,13 +97,13 @@ fn an_end_is_news_once_until_more_is_asked() {
     let agents = Agents::default();
     let agent = add(&agents, "r", "a");
     assert_eq!(agent.status(), AgentStatus::PendingInit);
-    assert!(!agent.end(AgentStatus::Interrupted), "it may go on");
-    assert!(agent.end(AgentStatus::Completed(None)));
-    assert!(!agent.end(AgentStatus::Errored("again".to_owned())));
+    assert!(!agent.end(None, AgentStatus::Interrupted), "it may go on");
+    assert!(agent.end(None, AgentStatus::Completed(None)));
+    assert!(!agent.end(None, AgentStatus::Errored("again".to_owned())));
     assert_eq!(agent.status(), AgentStatus::Errored("again".to_owned()));
     agent.begin();
     assert_eq!(agent.status(), AgentStatus::Running);
-    assert!(agent.end(AgentStatus::Completed(None)));
+    assert!(agent.end(None, AgentStatus::Completed(None)));
 }
 
 #[test]
@@ -111,7 +114,7 @@ fn a_close_is_no_news_and_is_seen_by_whoever_waits() {
     agent.close();
     assert!(!agent.is_open() && !agent.is_awaited());
     assert!(watch.has_changed().expect("it is there") && *watch.borrow() == AgentStatus::Shutdown);
-    assert!(!agent.end(AgentStatus::Completed(None)), "an end that comes late");
+    assert!(!agent.end(None, AgentStatus::Completed(None)), "an end that comes late");
     assert_eq!(agents.find("a").expect("closed ones stay known").thread(), thread("a"));
 }
 
@@ -173,4 +176,59 @@ fn depth_is_known_without_those_above() {
     assert_eq!(depth_of(&child_meta("b", "a", 3)), 3);
     assert_eq!(depth_of(&child_meta("b", "a", -1)), 0);
     assert_eq!(depth_of(&meta("t", SessionSource::AppServer)), 0);
+}
+
+fn heard(told: &str, awaits: bool) -> Heard {
+    Heard { told: Some(TurnId::new(told)), awaits }
+}
+
+#[test]
+fn an_end_that_the_parents_record_has_is_no_news_whenever_it_comes_in() {
+    let agents = Agents::default();
+    let (first, second) = (TurnId::new("t1"), TurnId::new("t2"));
+    let done = || AgentStatus::Completed(None);
+    // Before: nobody was there to be told.
+    let before = add(&agents, "r", "a");
+    assert!(before.end(Some(&first), done()));
+    before.keep_news();
+    assert!(before.is_awaited());
+    before.settle(&heard("t1", false));
+    assert!(!before.is_awaited() && before.untold_end().is_none());
+    before.keep_news();
+    assert!(!before.is_awaited(), "who looked before the parent came back knows now");
+    before.begin();
+    assert!(before.end(Some(&second), done()) && before.untold_end() == Some(Some(second.clone())));
+    // After: it was read in the record a moment before it was heard of.
+    let after = add(&agents, "r", "b");
+    after.settle(&heard("t1", false));
+    assert!(!after.end(Some(&first), done()));
+    after.begin();
+    assert!(after.end(Some(&second), done()));
+}
+
+#[test]
+fn one_that_works_on_is_news_at_its_next_end_whatever_was_told() {
+    let agents = Agents::default();
+    let agent = add(&agents, "r", "a");
+    agent.end(Some(&TurnId::new("t1")), AgentStatus::Completed(None));
+    for awaits in [true, false] {
+        agent.begin();
+        agent.settle(&heard("t1", awaits));
+        assert!(agent.is_awaited(), "what was read is older than what it does");
+    }
+    let entered = agents.enter(&child_meta("b", "r", 1)).expect("an agent");
+    entered.settle(&heard("t1", true));
+    assert!(entered.is_awaited());
+}
+
+#[test]
+fn one_that_was_closed_by_name_stays_so_until_it_is_opened_by_name() {
+    let agents = Agents::default();
+    let agent = add(&agents, "r", "a");
+    agent.dismiss();
+    agent.close();
+    assert!(agent.is_dismissed());
+    agents.readmit(&agent, 2).expect("room");
+    agent.close();
+    assert!(!agent.is_dismissed(), "closed along with another");
 }

@@ -3,41 +3,24 @@
 use std::fs;
 use std::path::Path;
 
-use engine::{Question, Reach, Reply};
-use protocol::{DynamicToolCallParams, DynamicToolCallResponse, ServerNotification};
+use engine::Reach;
+use protocol::ServerNotification;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::audience::BoxFuture;
+use crate::testing::Ear;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-#[derive(Debug)]
-struct Ears(mpsc::UnboundedSender<String>);
-
-impl Audience for Ears {
-    fn tell<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
-        let (what, id) = match &notification {
-            ServerNotification::ThreadEnvironmentConnected(told) => ("connected", &told.environment_id),
-            ServerNotification::ThreadEnvironmentDisconnected(told) => ("disconnected", &told.environment_id),
-            other => panic!("nothing else is told here: {other:?}"),
-        };
-        let _ = self.0.send(format!("{thread} {id} {what}"));
-        Box::pin(async {})
-    }
-
-    fn call_tool(
-        &self,
-        _: DynamicToolCallParams,
-    ) -> BoxFuture<'static, Result<DynamicToolCallResponse, String>> {
-        Box::pin(async { Err("nobody is asked here".to_owned()) })
-    }
-
-    fn ask(&self, _: Question) -> BoxFuture<'static, Result<Reply, String>> {
-        Box::pin(async { Err("nobody is asked here".to_owned()) })
-    }
+fn shown(thread: &ThreadId, notification: &ServerNotification) -> String {
+    let (what, id) = match notification {
+        ServerNotification::ThreadEnvironmentConnected(told) => ("connected", &told.environment_id),
+        ServerNotification::ThreadEnvironmentDisconnected(told) => ("disconnected", &told.environment_id),
+        other => panic!("nothing else is told here: {other:?}"),
+    };
+    format!("{thread} {id} {what}")
 }
 
 /// A registry, what its clients hear, and a folder whose `prefix` leads to an environment once it is written.
@@ -50,8 +33,11 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let (told, heard) = mpsc::unbounded_channel();
+        let ear = Ear(move |thread: &ThreadId, notification: ServerNotification| {
+            let _ = told.send(shown(thread, &notification));
+        });
         Self {
-            registry: Environments::new(Arc::new(Ears(told))),
+            registry: Environments::new(Arc::new(ear)),
             heard,
             folder: tempfile::tempdir().expect("a folder"),
         }

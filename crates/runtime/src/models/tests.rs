@@ -41,6 +41,13 @@ const RECORDED: &[Recorded] = &[
 ];
 
 #[test]
+fn the_newest_models_are_asked_for_no_summary() {
+    let summary = |slug: &str| Catalogue::bundled().lookup(slug).default_summary;
+    assert_eq!([summary("gpt-5.3-codex"), summary("gpt-5.4")], [ReasoningSummary::None; 2]);
+    assert_eq!([summary("gpt-5.2"), summary("gpt-5.1-codex-max")], [ReasoningSummary::Auto; 2]);
+}
+
+#[test]
 fn the_bundled_list_is_the_recorded_one() {
     let models = list(true);
     assert_eq!(models.len(), RECORDED.len());

@@ -180,7 +180,8 @@ fn child_end(number: &TurnId, kind: u8) -> Input {
         success: kind.is_multiple_of(2),
         output: vec![],
     });
-    Input::ChildEnded(Box::new(ChildEnd { id: format!("a{}", kind % 3), status, operation }))
+    let (id, turn_id) = (format!("a{}", kind % 3), kind.is_multiple_of(2).then(|| number.clone()));
+    Input::ChildEnded(Box::new(ChildEnd { id, turn_id, status, operation }))
 }
 
 fn failure(kind: u8) -> ModelFailure {

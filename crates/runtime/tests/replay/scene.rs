@@ -4,15 +4,11 @@ use std::collections::BTreeMap;
 
 use engine::{Effect, Input, Refusal, Stamp, Thread, ThreadSeed};
 use journal::{Entry, History, HistoryBuilder, Record};
-use protocol::{
-    ResponseItem, RolloutRecord, ServerNotification, SessionMeta, SessionSource, ThreadId, Turn, TurnId,
-};
+use protocol::{ResponseItem, RolloutRecord, ServerNotification, ThreadId, Turn, TurnId};
 use serde_json::{Value, json};
 
 use crate::moves::{Move, Place, Setting};
-
-pub(crate) const THREAD: &str = "019a8b3c-0000-7000-8000-000000000001";
-const BEGAN_MS: i64 = 1_763_000_000_000;
+use crate::support::{BEGAN_MS, THREAD, meta};
 
 /// A record with its time.
 pub(crate) type Timed = (i64, RolloutRecord);
@@ -196,26 +192,4 @@ pub(crate) fn bytes(history: &History) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(&wire).expect("serialises");
     bytes.extend(format!("{summary:?}{operations:?}").into_bytes());
     bytes
-}
-
-fn meta() -> SessionMeta {
-    SessionMeta {
-        thread_id: ThreadId::new(THREAD),
-        session_id: THREAD.to_owned(),
-        created_at_ms: BEGAN_MS,
-        cwd: "/repo".to_owned(),
-        originator: "test".to_owned(),
-        cli_version: "0.1.0".to_owned(),
-        source: SessionSource::AppServer,
-        model_provider: "offline".to_owned(),
-        model: None,
-        base_instructions: None,
-        developer_instructions: None,
-        forked_from_id: None,
-        thread_source: None,
-        agent_nickname: None,
-        agent_role: None,
-        git_info: None,
-        dynamic_tools: None,
-    }
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use protocol::{
-    AccountLoginCompletedNotification, AccountUpdatedNotification, AuthMode, GetAccountParams,
-    GetAccountResponse, LoginAccount, LoginAccountParams, LoginAccountResponse, LogoutAccount,
-    LogoutAccountResponse, NoParams, ServerNotification,
+    AccountLoginCompletedNotification, AccountUpdatedNotification, AuthMode, CancelLoginAccountParams,
+    CancelLoginAccountResponse, GetAccountParams, GetAccountRateLimitsResponse, GetAccountResponse,
+    GetAuthStatusParams, GetAuthStatusResponse, LoginAccount, LoginAccountParams, LoginAccountResponse,
+    LogoutAccount, LogoutAccountResponse, NoParams, ServerNotification,
 };
 use runtime::RuntimeError;
 
@@ -19,6 +20,30 @@ pub(crate) async fn read(
     _: GetAccountParams,
 ) -> Result<GetAccountResponse, RuntimeError> {
     app.runtime.account()
+}
+
+pub(crate) async fn auth_status(
+    app: Arc<App>,
+    _: Caller,
+    _: GetAuthStatusParams,
+) -> Result<GetAuthStatusResponse, RuntimeError> {
+    app.runtime.auth_status()
+}
+
+pub(crate) async fn rate_limits(
+    app: Arc<App>,
+    _: Caller,
+    _: NoParams,
+) -> Result<GetAccountRateLimitsResponse, RuntimeError> {
+    app.runtime.account_rate_limits()
+}
+
+pub(crate) async fn cancel_login(
+    app: Arc<App>,
+    _: Caller,
+    params: CancelLoginAccountParams,
+) -> Result<CancelLoginAccountResponse, RuntimeError> {
+    app.runtime.cancel_login(params)
 }
 
 pub(crate) async fn login(app: Arc<App>, _: Caller, params: LoginAccountParams, reply: Reply<LoginAccount>) {

@@ -149,7 +149,11 @@ pub(crate) async fn unsubscribe(
 }
 
 async fn unload(app: &App, thread_id: ThreadId, reply: Reply<ThreadUnsubscribe>) {
-    if let Err(error) = app.runtime.unload(&thread_id).await {
+    // A turn that runs ends with it, and nobody listens to the turn any more.
+    let hush = app.hub.hush(&thread_id);
+    let unloaded = app.runtime.unload(&thread_id).await;
+    drop(hush);
+    if let Err(error) = unloaded {
         return reply.send(Err(error.into()));
     }
     app.hub.forget(&thread_id);

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use protocol::{
-    SdkDelegationConfiguredNotification, ServerNotification, Thread, ThreadFork, ThreadForkParams,
-    ThreadResume, ThreadResumeParams, ThreadStart, ThreadStartParams, ThreadStartedNotification,
+    DeprecationNoticeNotification, SdkDelegationConfiguredNotification, ServerNotification, Thread,
+    ThreadFork, ThreadForkParams, ThreadId, ThreadResume, ThreadResumeParams, ThreadStart, ThreadStartParams,
+    ThreadStartedNotification,
 };
 use runtime::{Identity, Opened, RuntimeError, Then, shown_bridge_url};
 use tokio::sync::oneshot;
@@ -13,6 +14,8 @@ use crate::app::App;
 use crate::handlers::thread::warn_of_damage;
 use crate::hub::{Caller, HubHost};
 use crate::reply::Reply;
+use crate::router::gate;
+use crate::wire_error::WireError;
 
 pub(crate) async fn start(
     app: Arc<App>,
@@ -20,14 +23,19 @@ pub(crate) async fn start(
     params: ThreadStartParams,
     reply: Reply<ThreadStart>,
 ) {
+    if let Err(error) = gate_no_tools(&params, &caller) {
+        return reply.send(Err(error));
+    }
     introduce(&app, &caller);
     let bridge_url = params.sdk_delegation.as_ref().map(shown_bridge_url);
     match app.runtime.start_thread(params, HubHost::of(&app.hub, &caller)).await {
-        Ok(opened) => {
+        Ok(mut opened) => {
             let thread = joined(&app, &caller, &opened).await;
+            let deprecations = std::mem::take(&mut opened.deprecations);
             reply.send(Ok(opened.into()));
             let (thread_id, model_provider) = (thread.id.clone(), thread.model_provider.clone());
             announce(&app, thread).await;
+            tell_deprecations(&app, &thread_id, deprecations).await;
             if let Some(bridge_url) = bridge_url {
                 let id = thread_id.clone();
                 let told = SdkDelegationConfiguredNotification { thread_id, model_provider, bridge_url };
@@ -42,10 +50,13 @@ pub(crate) async fn fork(app: Arc<App>, caller: Caller, params: ThreadForkParams
     introduce(&app, &caller);
     reply.room().await;
     match app.runtime.fork_thread(params, HubHost::of(&app.hub, &caller)).await {
-        Ok(opened) => {
+        Ok(mut opened) => {
             let thread = joined(&app, &caller, &opened).await;
+            let deprecations = std::mem::take(&mut opened.deprecations);
             reply.send(Ok(opened.into()));
+            let thread_id = thread.id.clone();
             announce(&app, thread).await;
+            tell_deprecations(&app, &thread_id, deprecations).await;
         }
         Err(error) => reply.send(Err(error.into())),
     }
@@ -65,20 +76,38 @@ pub(crate) async fn resume(
     let then = Then::new(move |opened: Result<Opened, RuntimeError>| {
         Box::pin(async move {
             match opened {
-                Ok(opened) => {
+                Ok(mut opened) => {
                     let id = opened.thread.id.clone();
+                    let deprecations = std::mem::take(&mut opened.deprecations);
                     reply.send(Ok(opened.into()));
                     hub.join(&id, joining.id()).await;
-                    let _ = told.send(id);
+                    let _ = told.send((id, deprecations));
                 }
                 Err(error) => reply.send(Err(error.into())),
             }
         })
     });
     app.runtime.resume_thread(params, HubHost::of(&app.hub, &caller), then).await;
-    if let Ok(id) = opened.await {
+    if let Ok((id, deprecations)) = opened.await {
         warn_of_damage(&app, &caller, &id).await;
+        tell_deprecations(&app, &id, deprecations).await;
     }
+}
+
+async fn tell_deprecations(app: &App, thread: &ThreadId, deprecations: Vec<DeprecationNoticeNotification>) {
+    for deprecation in deprecations {
+        app.hub.tell(thread, ServerNotification::DeprecationNotice(deprecation)).await;
+    }
+}
+
+/// No built-in tool at all is as much a choice as some, and needs the same capability. To the gate, an empty list is
+/// one that was left out.
+fn gate_no_tools(params: &ThreadStartParams, caller: &Caller) -> Result<(), WireError> {
+    if !params.builtin_tools.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(());
+    }
+    let some = ThreadStartParams { builtin_tools: Some(vec![String::new()]), ..ThreadStartParams::default() };
+    gate(&some, caller.is_experimental())
 }
 
 /// Providers are told which client a thread is opened for.

@@ -65,19 +65,24 @@ pub(crate) async fn shell_command(
 
 pub(crate) async fn open_elicitation(
     app: Arc<App>,
-    _: Caller,
+    caller: Caller,
     params: ThreadIncrementElicitationParams,
 ) -> Result<ThreadIncrementElicitationResponse, RuntimeError> {
-    let count = app.runtime.open_elicitation(&params.thread_id)?;
+    let client = caller.id().into();
+    let count = app.runtime.open_elicitation(&params.thread_id, client)?;
+    // Looked at after it was opened: a connection closes its outbox before its questions are closed.
+    if caller.connection.outbox.is_closed() {
+        app.runtime.close_elicitations(client);
+    }
     Ok(ThreadIncrementElicitationResponse { count, paused: count > 0 })
 }
 
 pub(crate) async fn close_elicitation(
     app: Arc<App>,
-    _: Caller,
+    caller: Caller,
     params: ThreadDecrementElicitationParams,
 ) -> Result<ThreadDecrementElicitationResponse, RuntimeError> {
-    let count = app.runtime.close_elicitation(&params.thread_id)?;
+    let count = app.runtime.close_elicitation(&params.thread_id, caller.id().into())?;
     Ok(ThreadDecrementElicitationResponse { count, paused: count > 0 })
 }
 

@@ -9,7 +9,7 @@ mod outgoing;
 mod questions;
 mod subscriptions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -45,6 +45,21 @@ struct State {
     next_connection: u64,
     /// Questions that were taken back, by thread: subscribers have yet to hear of it.
     withdrawn: BTreeMap<ThreadId, Vec<i64>>,
+    /// Threads that are being put away: how they stand until they are gone is nobody's news.
+    leaving: BTreeSet<ThreadId>,
+}
+
+/// While it lives, nobody is told how the thread stands.
+#[derive(Debug)]
+pub(crate) struct Hush<'a> {
+    hub: &'a Hub,
+    thread: &'a ThreadId,
+}
+
+impl Drop for Hush<'_> {
+    fn drop(&mut self) {
+        self.hub.state().leaving.remove(self.thread);
+    }
 }
 
 impl Hub {
@@ -92,6 +107,11 @@ impl Hub {
     /// merged less.
     fn group(&self, thread: &ThreadId) -> Group {
         Group(self.hasher.hash_one(thread))
+    }
+
+    pub(crate) fn hush<'a>(&'a self, thread: &'a ThreadId) -> Hush<'a> {
+        self.state().leaving.insert(thread.clone());
+        Hush { hub: self, thread }
     }
 
     /// Tells what concerns one thread: everyone, or its subscribers, as the notification has it. Whoever calls this
@@ -149,6 +169,12 @@ impl Hub {
         let wants = |connection: &&Arc<Connection>| connection.wants(notification.method());
         let state = self.state();
         match (delivery(notification), thread) {
+            (Delivery::Everyone, Some(thread))
+                if matches!(notification, ServerNotification::ThreadStatusChanged(_))
+                    && state.leaving.contains(thread) =>
+            {
+                Vec::new()
+            }
             (Delivery::Everyone, _) | (_, None) => {
                 state.connections.values().filter(wants).cloned().collect()
             }

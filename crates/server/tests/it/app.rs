@@ -20,11 +20,12 @@ use protocol::{
     ThreadSetName, ThreadSetNameParams, ThreadSetNameResponse, ThreadUnsubscribe, ThreadUnsubscribeParams,
     ThreadUnsubscribeResponse, ThreadUnsubscribeStatus, TurnStart, TurnStartParams, TurnStartResponse,
 };
+use serde_json::{Value, json};
 use tokio::net::unix::pipe;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::client::Lines;
+use crate::client::{Lines, Peer};
 
 #[derive(Debug)]
 pub(crate) struct TestApp {
@@ -138,7 +139,7 @@ async fn name(
 }
 
 async fn turn(_: Arc<TestApp>, _: Caller, _: TurnStartParams) -> Result<TurnStartResponse, WireError> {
-    Err(WireError::invalid_params("reached").with_data(serde_json::json!({"reached": true})))
+    Err(WireError::invalid_params("reached").with_data(json!({"reached": true})))
 }
 
 async fn panicking(
@@ -265,4 +266,22 @@ pub(crate) async fn over_unix(path: &Path) -> Running {
 
 pub(crate) async fn over_websockets(change: impl FnOnce(&mut ServerOptions)) -> Running {
     over(Listen::parse("ws://127.0.0.1:0").unwrap(), change).await
+}
+
+/// A server with clients that are initialized with these capabilities.
+pub(crate) async fn clients<const N: usize>(
+    capabilities: [Value; N],
+) -> (tempfile::TempDir, Running, [Lines; N]) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let server = over_unix(&path).await;
+    let mut clients = Vec::new();
+    for capabilities in capabilities {
+        let mut client = Lines::connect(&path).await;
+        client.initialize(capabilities).await;
+        // Initialized counts when the next request is answered.
+        client.call(1, "thread/loaded/list", json!({})).await;
+        clients.push(client);
+    }
+    (folder, server, clients.try_into().unwrap_or_else(|_| panic!("as many clients")))
 }

@@ -3,7 +3,7 @@
 use protocol::{ServerNotification, ThreadId, ThreadStatus, ThreadStatusChangedNotification};
 use serde_json::{Value, json};
 
-use crate::app::{Running, delta, over_pipes, over_unix};
+use crate::app::{clients, delta, over_pipes};
 use crate::client::{Lines, Peer};
 
 fn status(thread: &ThreadId) -> ServerNotification {
@@ -12,22 +12,6 @@ fn status(thread: &ThreadId) -> ServerNotification {
         thread_id: thread.clone(),
         status,
     })
-}
-
-/// A server with clients that are initialized with these capabilities.
-async fn clients<const N: usize>(capabilities: [Value; N]) -> (tempfile::TempDir, Running, [Lines; N]) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("socket");
-    let server = over_unix(&path).await;
-    let mut clients = Vec::new();
-    for capabilities in capabilities {
-        let mut client = Lines::connect(&path).await;
-        client.initialize(capabilities).await;
-        // Initialized counts when the next request is answered.
-        client.call(1, "thread/loaded/list", json!({})).await;
-        clients.push(client);
-    }
-    (folder, server, clients.try_into().unwrap_or_else(|_| panic!("as many clients")))
 }
 
 /// The methods of what came until the answer to a request that is sent now.

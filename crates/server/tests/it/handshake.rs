@@ -60,7 +60,7 @@ async fn initialize_comes_first_and_once() {
     );
     assert_eq!(greeted.get("capabilities"), None);
     check(&mut client, "initialize", json!({"clientInfo": client_info}), BAD, "Already initialized").await;
-    check(&mut client, "initialize", json!("absent"), BAD, "Already initialized").await;
+    check(&mut client, "initialize", json!("absent"), BAD, "Invalid request: missing field `params`").await;
 }
 
 #[tokio::test]

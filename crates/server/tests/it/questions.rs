@@ -14,22 +14,8 @@ use runtime::Audience;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::app::{Running, delta, over_unix};
+use crate::app::{clients, delta};
 use crate::client::{Lines, Peer};
-
-async fn start<const N: usize>(capabilities: [Value; N]) -> (tempfile::TempDir, Running, [Lines; N]) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("socket");
-    let server = over_unix(&path).await;
-    let mut clients = Vec::new();
-    for capabilities in capabilities {
-        let mut client = Lines::connect(&path).await;
-        client.initialize(capabilities).await;
-        client.call(1, "thread/loaded/list", json!({})).await;
-        clients.push(client);
-    }
-    (folder, server, clients.try_into().unwrap_or_else(|_| panic!("as many clients")))
-}
 
 fn approval(item: &str) -> CommandExecutionRequestApprovalParams {
     serde_json::from_value(json!({
@@ -90,7 +76,7 @@ fn idle() -> ServerNotification {
 #[tokio::test]
 async fn the_first_answer_wins_and_everybody_hears_of_it() {
     let (_folder, server, [mut first, mut second, mut stranger]) =
-        start([Value::Null, json!({"experimentalApi": true}), Value::Null]).await;
+        clients([Value::Null, json!({"experimentalApi": true}), Value::Null]).await;
     let hub = &server.app.hub;
     first.join_quietly("t").await;
     second.join_quietly("t").await;
@@ -122,7 +108,7 @@ async fn the_first_answer_wins_and_everybody_hears_of_it() {
 
 #[tokio::test]
 async fn what_is_no_usable_answer_is_told_to_the_asker() {
-    let (_folder, server, [mut client]) = start([Value::Null]).await;
+    let (_folder, server, [mut client]) = clients([Value::Null]).await;
     client.join_quietly("t").await;
     for (answer, is_expected) in [
         (
@@ -147,7 +133,7 @@ async fn what_is_no_usable_answer_is_told_to_the_asker() {
 
 #[tokio::test]
 async fn questions_wait_for_a_subscriber_and_are_sent_again_to_each_new_one() {
-    let (folder, server, [mut first]) = start([Value::Null]).await;
+    let (folder, server, [mut first]) = clients([Value::Null]).await;
     let hub = &server.app.hub;
     let one = ask(hub, "one").await;
     let two = ask(hub, "two").await;
@@ -175,7 +161,7 @@ async fn questions_wait_for_a_subscriber_and_are_sent_again_to_each_new_one() {
 
 #[tokio::test]
 async fn a_turn_takes_its_questions_with_it() {
-    let (_folder, server, [mut client]) = start([Value::Null]).await;
+    let (_folder, server, [mut client]) = clients([Value::Null]).await;
     let hub = &server.app.hub;
     let thread = ThreadId::from("t");
     client.join_quietly("t").await;
@@ -200,7 +186,7 @@ async fn a_turn_takes_its_questions_with_it() {
 
 #[tokio::test]
 async fn a_question_that_is_taken_back_is_told_with_the_next_event() {
-    let (_folder, server, [mut client]) = start([Value::Null]).await;
+    let (_folder, server, [mut client]) = clients([Value::Null]).await;
     let hub = &server.app.hub;
     let thread = ThreadId::from("t");
     client.join_quietly("t").await;
@@ -220,7 +206,7 @@ async fn a_question_that_is_taken_back_is_told_with_the_next_event() {
 
 #[tokio::test]
 async fn an_unloaded_thread_leaves_without_a_word() {
-    let (_folder, server, [mut client]) = start([Value::Null]).await;
+    let (_folder, server, [mut client]) = clients([Value::Null]).await;
     client.join_quietly("t").await;
     let asking = ask(&server.app.hub, "item").await;
     assert_eq!(client.receive().await["id"], 0);
@@ -231,7 +217,7 @@ async fn an_unloaded_thread_leaves_without_a_word() {
 
 #[tokio::test]
 async fn one_connection_can_be_asked_alone() {
-    let (_folder, mut server, [mut host, mut other]) = start([Value::Null, Value::Null]).await;
+    let (_folder, mut server, [mut host, mut other]) = clients([Value::Null, Value::Null]).await;
     let hub = server.app.hub.clone();
     host.join_quietly("t").await;
     let connection = hub.subscribers(&ThreadId::from("t"))[0];
@@ -250,7 +236,7 @@ async fn one_connection_can_be_asked_alone() {
 
 #[tokio::test]
 async fn the_runtime_asks_for_tools_and_logins_go_to_everyone() {
-    let (_folder, server, [mut client, mut other]) = start([Value::Null, Value::Null]).await;
+    let (_folder, server, [mut client, mut other]) = clients([Value::Null, Value::Null]).await;
     client.join_quietly("t").await;
     let audience = HubAudience(server.app.hub.clone());
     let calling = tokio::spawn(audience.call_tool(tool_call()));

@@ -1,4 +1,4 @@
-//! `account/login/start`, `account/logout` and `account/read`.
+//! `account/*` and `getAuthStatus`.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -81,4 +81,38 @@ async fn a_way_to_log_in_can_be_forbidden() {
         let heard = client.rest().await;
         assert!(!heard.iter().any(|method| method.starts_with("account/")), "{heard:?}");
     }
+}
+
+#[tokio::test]
+async fn limits_and_logins_of_another_kind_are_told_apart_from_a_missing_login() {
+    let stage = Stage::configured(json!([]), OPENAI).await;
+    let (_server, mut client) = stage.open().await;
+    let read = "account/rateLimits/read";
+    let expected = "codex account authentication required to read rate limits";
+    assert_eq!(client.refused(read, Value::Null).await, expected);
+    client.ask("account/login/start", key()).await;
+    assert_eq!(
+        client.refused(read, Value::Null).await,
+        "chatgpt authentication required to read rate limits"
+    );
+    let unknown = json!({"loginId": "00000000-0000-7000-8000-000000000000"});
+    assert_eq!(client.ask("account/login/cancel", unknown).await, json!({"status": "notFound"}));
+    let message = client.refused("account/login/cancel", json!({"loginId": "mine"})).await;
+    assert_eq!(message, "invalid login id: mine");
+}
+
+#[tokio::test]
+async fn the_older_question_never_shows_the_key() {
+    let stage = Stage::configured(json!([]), OPENAI).await;
+    let (_server, mut client) = stage.open().await;
+    let status = |method: Value| json!({"authMethod": method, "authToken": null, "requiresOpenaiAuth": true});
+    assert_eq!(client.ask("getAuthStatus", json!({})).await, status(Value::Null));
+    client.ask("account/login/start", key()).await;
+    assert_eq!(client.ask("getAuthStatus", json!({})).await, status(json!("apikey")));
+    assert_eq!(client.ask("getAuthStatus", json!({"includeToken": true})).await, status(json!("apikey")));
+
+    let stage = Stage::new(json!([])).await;
+    let (_server, mut client) = stage.open().await;
+    let none = json!({"authMethod": null, "authToken": null, "requiresOpenaiAuth": false});
+    assert_eq!(client.ask("getAuthStatus", json!({"includeToken": true})).await, none);
 }

@@ -59,6 +59,34 @@ async fn archiving_ends_a_running_turn_first() {
 }
 
 #[tokio::test]
+async fn archiving_ends_a_turn_that_waits_for_a_client() {
+    let call = json!({"name": "shell", "callId": "call-1", "arguments": {"command": ["touch", "x"]}});
+    let config = "approval_policy = \"untrusted\"\nsandbox_mode = \"danger-full-access\"";
+    let stage = Stage::configured(json!([{"call": call}, {"text": "done"}]), config).await;
+    let (_server, mut client) = stage.open().await;
+    let id = client.start_thread(json!({"cwd": stage.cwd()})).await;
+    client.start_turn(&id, "work").await;
+    client.next_of("item/commandExecution/requestApproval").await;
+    client.transcript();
+    client.ask("thread/archive", json!({"threadId": id})).await;
+    client.next_of("thread/archived").await;
+    let heard = client.transcript();
+    let of = |method: &str| heard.iter().filter(|heard| *heard == method).count();
+    assert_eq!(
+        (of("item/completed"), of("serverRequest/resolved"), of("turn/completed")),
+        (1, 1, 1),
+        "{heard:?}"
+    );
+    let ended = client.next_of("turn/completed").await;
+    assert_eq!(ended["turn"]["status"], "interrupted");
+    let ended = client.wait_for("item/completed", |params| params["item"]["id"] == "call-1").await;
+    assert_eq!(ended["item"]["status"], "declined");
+    client.ask("thread/unarchive", json!({"threadId": id})).await;
+    let resumed = client.ask("thread/resume", json!({"threadId": id})).await;
+    assert_eq!(resumed["thread"]["turns"][0]["status"], "interrupted");
+}
+
+#[tokio::test]
 async fn an_archived_thread_forgets_who_listened() {
     let stage = Stage::new(json!([{"text": "hello"}, {"text": "again"}])).await;
     let server = stage.listen();
@@ -71,6 +99,25 @@ async fn an_archived_thread_forgets_who_listened() {
     second.turn(&id, "more").await;
     let heard = first.rest().await;
     assert!(heard.iter().all(|method| method == "thread/status/changed"), "{heard:?}");
+}
+
+#[tokio::test]
+async fn an_archived_thread_is_out_of_reach_until_it_is_brought_back() {
+    let stage = Stage::new(json!([{"text": "hello"}])).await;
+    let (_server, mut client) = stage.open().await;
+    let id = client.spoken_thread("hi").await;
+    client.ask("thread/archive", json!({"threadId": id})).await;
+    for method in ["thread/resume", "thread/fork"] {
+        let message = client.refused(method, json!({"threadId": id})).await;
+        assert_eq!(message, format!("no rollout found for thread id {id}"), "{method}");
+    }
+    let named = json!({"threadId": id, "name": "kept"});
+    assert_eq!(client.refused("thread/name/set", named.clone()).await, format!("thread not found: {id}"));
+    let read = client.ask("thread/read", json!({"threadId": id, "includeTurns": true})).await;
+    assert_eq!(told(&read["thread"]), ["completed: hi"]);
+    client.ask("thread/unarchive", json!({"threadId": id})).await;
+    assert_eq!(client.ask("thread/name/set", named).await, json!({}));
+    client.ask("thread/fork", json!({"threadId": id})).await;
 }
 
 #[tokio::test]
@@ -240,9 +287,11 @@ async fn leaving_during_a_turn_interrupts_it() {
     let id = client.start_thread(json!({})).await;
     client.start_turn(&id, "work").await;
     client.next_of("item/agentMessage/delta").await;
+    client.transcript();
     client.ask("thread/unsubscribe", json!({"threadId": id})).await;
-    client.status(&id, "notLoaded").await;
     client.next_of("thread/closed").await;
+    // How the thread stands between the turn and its own end is nobody's news.
+    assert_eq!(client.transcript(), ["= thread/unsubscribe", "thread/status/changed", "thread/closed"]);
     // Nobody listens any more, so nobody hears of the turn's end; the record has it.
     assert!(!client.rest().await.contains(&"turn/completed".to_owned()));
     let read = client.ask("thread/read", json!({"threadId": id, "includeTurns": true})).await;

@@ -79,6 +79,40 @@ async fn an_ephemeral_fork_has_the_past_and_no_record() {
 }
 
 #[tokio::test]
+async fn what_a_turn_chose_is_kept_by_its_thread_and_not_by_a_copy() {
+    let stage = Stage::new(json!([{"text": "hello"}])).await;
+    let (server, mut client) = stage.open().await;
+    let id = client.start_thread(json!({"cwd": stage.cwd()})).await;
+    let elsewhere = stage.cwd().join("sub");
+    let turn = json!({"threadId": id, "input": [{"type": "text", "text": "hi"}], "cwd": elsewhere, "model": "chosen",
+        "effort": "high"});
+    client.ask("turn/start", turn).await;
+    client.next_of("turn/completed").await;
+    let forked = client.ask("thread/fork", json!({"threadId": id})).await;
+    let settings = |opened: &Value| json!([opened["model"], opened["reasoningEffort"], opened["cwd"]]);
+    assert_eq!(settings(&forked), json!(["mock-model", null, stage.cwd()]));
+    let chosen = client.ask("thread/fork", json!({"threadId": id, "model": "other", "cwd": elsewhere})).await;
+    assert_eq!(settings(&chosen), json!(["other", null, elsewhere]));
+    server.stop().await;
+
+    let (_server, mut client) = stage.open().await;
+    let resumed = client.ask("thread/resume", json!({"threadId": id})).await;
+    assert_eq!(settings(&resumed), json!(["chosen", "high", stage.cwd()]));
+}
+
+#[tokio::test]
+async fn a_copy_stays_with_the_provider_of_its_source() {
+    let stage = Stage::new(json!([{"text": "hello"}])).await;
+    let (_server, mut client) = stage.open().await;
+    let history = json!([{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "from afar"}]}]);
+    let params =
+        json!({"threadId": UNKNOWN, "history": history, "model": "theirs", "modelProvider": "other"});
+    let resumed = client.ask("thread/resume", params).await;
+    let forked = client.ask("thread/fork", json!({"threadId": resumed["thread"]["id"]})).await;
+    assert_eq!((&forked["model"], &forked["modelProvider"]), (&json!("theirs"), &json!("other")));
+}
+
+#[tokio::test]
 async fn a_fork_of_a_running_turn_is_cut_and_the_source_goes_on() {
     let stage = Stage::new(json!([{"text": "zero"}, endless("part"), {"text": "new"}])).await;
     let (_server, mut client) = stage.open().await;

@@ -148,12 +148,14 @@ async fn a_running_thread_is_joined_as_it_is() {
     assert_eq!(message, format!("cannot resume thread {id} with history while it is already running"));
     let active = text(&thread["path"]);
     let other = format!("/elsewhere/{id}.jsonl");
-    let message = second.refused("thread/resume", json!({"threadId": id, "path": other})).await;
     let expected = "cannot resume running thread";
-    assert_eq!(
-        message,
-        format!("{expected} {id} with mismatched path: requested `{other}`, active `{active}`")
-    );
+    for other in [other.as_str(), "/elsewhere/old.jsonl"] {
+        let message = second.refused("thread/resume", json!({"threadId": id, "path": other})).await;
+        assert_eq!(
+            message,
+            format!("{expected} {id} with mismatched path: requested `{other}`, active `{active}`")
+        );
+    }
 
     // Both see the end; joining twice does not make it come twice.
     second.ask("thread/resume", json!({"threadId": id})).await;
@@ -175,7 +177,8 @@ async fn a_path_wins_over_the_id() {
     let (_server, mut client) = stage.open().await;
     let resumed = client.ask("thread/resume", json!({"threadId": "not-an-id", "path": path})).await;
     assert_eq!(resumed["thread"]["id"], json!(id));
-    let missing = client.refused("thread/resume", json!({"threadId": id, "path": "/no/such.jsonl"})).await;
+    let params = json!({"threadId": UNKNOWN, "path": "/no/such.jsonl"});
+    let missing = client.refused("thread/resume", params).await;
     assert!(missing.starts_with("failed to load rollout `/no/such.jsonl`: "), "{missing}");
 }
 

@@ -138,6 +138,8 @@ async fn all_of_it_needs_the_capability() {
     for (field, value) in [
         ("sdkDelegation", json!({"bridgeUrl": "http://127.0.0.1:8080/v1"})),
         ("builtinTools", json!(["update_plan"])),
+        // No tool at all is as much a choice as some.
+        ("builtinTools", json!([])),
         ("manualToolExecution", json!(true)),
     ] {
         let message = client.refused("thread/start", json!({field: value})).await;

@@ -119,3 +119,27 @@ async fn dynamic_tools_are_checked() {
     }
     assert_eq!(client.ask("thread/loaded/list", json!({})).await["data"], json!([]));
 }
+
+#[tokio::test]
+async fn older_settings_are_told_to_whoever_opens_a_thread() {
+    let stage =
+        Stage::configured(json!([{"text": "hello"}]), "experimental_use_unified_exec_tool = true").await;
+    let (server, mut client) = stage.open().await;
+    client.transcript();
+    let id = client.start_thread(json!({})).await;
+    let told = client.next_of("deprecationNotice").await;
+    assert!(told["summary"].as_str().is_some_and(|text| text.contains("unified_exec")), "{told}");
+    assert!(told["details"].is_string(), "{told}");
+    assert_eq!(client.transcript(), ["= thread/start", "thread/started", "deprecationNotice"]);
+    client.turn(&id, "hi").await;
+    server.stop().await;
+
+    let (_server, mut client) = stage.open().await;
+    client.ask("thread/resume", json!({"threadId": id})).await;
+    client.next_of("deprecationNotice").await;
+    // A thread in memory is joined as it is.
+    client.ask("thread/resume", json!({"threadId": id})).await;
+    assert!(!client.rest().await.contains(&"deprecationNotice".to_owned()));
+    client.ask("thread/fork", json!({"threadId": id})).await;
+    client.next_of("deprecationNotice").await;
+}

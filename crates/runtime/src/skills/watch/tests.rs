@@ -1,38 +1,12 @@
 use std::fs;
-use std::sync::Mutex;
 
 use config::{Env, Home, LoadRequest, Loader, LoaderOptions};
-use engine::{Question, Reply};
-use protocol::{DynamicToolCallParams, DynamicToolCallResponse};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::audience::{Audience, BoxFuture};
 use crate::skills::SkillChoices;
-
-/// Hears which threads are told.
-#[derive(Debug)]
-struct Ears(Mutex<mpsc::UnboundedSender<String>>);
-
-impl Audience for Ears {
-    fn tell<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
-        let told = format!("{} {thread}", notification.method());
-        lock(&self.0).send(told).expect("somebody listens");
-        Box::pin(async {})
-    }
-
-    fn call_tool(
-        &self,
-        _: DynamicToolCallParams,
-    ) -> BoxFuture<'static, Result<DynamicToolCallResponse, String>> {
-        Box::pin(async { Err("no".to_owned()) })
-    }
-
-    fn ask(&self, _: Question) -> BoxFuture<'static, Result<Reply, String>> {
-        Box::pin(async { Err("no".to_owned()) })
-    }
-}
+use crate::testing::Ear;
 
 struct Place {
     folder: TempDir,
@@ -53,7 +27,10 @@ impl Place {
         };
         let loader = Loader::new(Home::at(folder.path().join("home")), Vec::new(), options);
         let (told, heard) = mpsc::unbounded_channel();
-        let skills = Arc::new(Skills::new(loader, Arc::new(Ears(Mutex::new(told)))));
+        let ear = Ear(move |thread: &ThreadId, notification: ServerNotification| {
+            told.send(format!("{} {thread}", notification.method())).expect("somebody listens");
+        });
+        let skills = Arc::new(Skills::new(loader, Arc::new(ear)));
         Self { folder, skills, heard }
     }
 

@@ -2,6 +2,7 @@
 
 mod endings;
 mod inheritance;
+mod late_news;
 mod limits;
 mod restarts;
 mod roles;
@@ -107,10 +108,15 @@ impl Play {
     /// The idle root has been told of so many ends.
     pub(crate) async fn told(&mut self, ends: usize) {
         let path = text(&self.read(&self.root.clone()).await["path"]);
-        let recorded = || std::fs::read_to_string(&path).map_or(0, |record| record.matches(NEWS).count());
+        self.recorded(&path, ends).await;
+    }
+
+    /// A record has the news of so many ends.
+    async fn recorded(&self, path: &str, ends: usize) {
+        let recorded = || std::fs::read_to_string(path).map_or(0, |record| record.matches(NEWS).count());
         let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while recorded() < ends {
-            assert!(std::time::Instant::now() < patience, "nobody told the root");
+            assert!(std::time::Instant::now() < patience, "nobody told the parent");
             tokio::task::yield_now().await;
         }
     }

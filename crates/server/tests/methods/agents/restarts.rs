@@ -213,3 +213,152 @@ async fn a_start_whose_end_is_lost_is_not_repeated() {
     assert_eq!(listed["data"].as_array().map(Vec::len), Some(1), "{listed}");
     assert_eq!(play.model.waiting(), Vec::<&str>::new());
 }
+
+/// What an agent was told before it was there is in its own record too: it is not told again.
+#[tokio::test]
+async fn an_agent_that_knew_what_its_parent_knew_is_told_nothing_twice() {
+    for by_client in [false, true] {
+        let mut play = Play::started("model_reasoning_effort = \"high\"", json!({})).await;
+        let asked = play.begin("go").await;
+        let order = json!({"message": "look", "fork_context": true});
+        let (agent, child, asked) = play.spawn(asked, "c1", order).await;
+        play.end(asked, "done").await;
+        let before = child.body.clone();
+        play.end(child, "seen").await;
+        play.told(1).await;
+        for said in ["look again", "and again"] {
+            play.kill().await;
+            play.reopen().await;
+            if by_client {
+                play.client.ask("thread/resume", json!({"threadId": agent})).await;
+                play.client.ask("turn/start", crate::client::turn(&agent, said)).await;
+            } else {
+                let asked = play.begin("more").await;
+                asked.call(said, "send_input", &json!({"target": agent, "message": said})).await;
+                let asked = play.model.of(&play.root.clone()).await;
+                play.end(asked, "done").await;
+            }
+            let child = play.model.of(&agent).await;
+            for field in ["instructions", "tools", "reasoning", "model", "parallel_tool_calls"] {
+                assert_eq!(child.body[field], before[field], "{field}");
+            }
+            let input = |body: &Value| body["input"].as_array().expect("input").clone();
+            let (known, now) = (input(&before), input(&child.body));
+            assert_eq!(now[..known.len()], known, "what was said stays said");
+            if said == "look again" {
+                assert_eq!(now.len(), known.len() + 2, "{:?}", child.texts());
+            }
+            play.end(child, "seen").await;
+        }
+    }
+}
+
+/// An agent of a role is the same agent in the next process.
+#[tokio::test]
+async fn a_role_is_kept() {
+    let mut play = Play::new("").await;
+    let (file, words) = (play.stage.cwd().join("role.toml"), play.stage.cwd().join("role.md"));
+    std::fs::write(&words, "You break things.").expect("a file");
+    let keys = "model_instructions_file = \"role.md\"\nmodel_verbosity = \"low\"\nmodel = \"gpt-5.2\"\n";
+    std::fs::write(&file, keys).expect("a file");
+    let role = format!("[agents.tester]\nconfig_file = \"{}\"\n", file.display());
+    play.stage.configure_port(play.model.port(), &role);
+    play.root = play.client.start_thread(json!({"cwd": play.stage.cwd()})).await;
+    let asked = play.begin("go").await;
+    let (agent, child, asked) =
+        play.spawn(asked, "c1", json!({"message": "try", "agent_type": "tester"})).await;
+    assert!(
+        text(&child.body["instructions"]).contains("You break things."),
+        "{}",
+        child.body["instructions"]
+    );
+    let before = child.body.clone();
+    play.end(asked, "done").await;
+    play.end(child, "broken").await;
+    play.told(1).await;
+    play.kill().await;
+    play.reopen().await;
+    let asked = play.begin("more").await;
+    asked.call("c2", "send_input", &json!({"target": agent, "message": "again"})).await;
+    let child = play.model.of(&agent).await;
+    for field in ["instructions", "text", "model", "tools"] {
+        assert_eq!(child.body[field], before[field], "{field}");
+    }
+}
+
+/// Closed is closed, whoever above it did that.
+#[tokio::test]
+async fn an_agent_of_an_agent_that_was_closed_from_above_stays_closed() {
+    for is_killed in [false, true] {
+        let mut play = Play::new("[agents]\nmax_depth = 2\nmax_threads = 3").await;
+        let asked = play.begin("go").await;
+        let (agent, child, asked) = play.spawn(asked, "c1", json!({"message": "look"})).await;
+        let mut below = Vec::new();
+        let mut child = child;
+        for id in ["d1", "d2"] {
+            child.call(id, "spawn_agent", &json!({"message": "deeper"})).await;
+            child = play.model.of(&agent).await;
+            below.push(text(&output(&child, id)["agent_id"]));
+            let deepest = play.model.of(&below[below.len() - 1]).await;
+            play.end(deepest, "deep").await;
+        }
+        play.end(child, "sent two down").await;
+        let asked = play.call(asked, "c2", "close_agent", json!({"target": below[0]})).await;
+        assert_eq!(output(&asked, "c2")["previous_status"], json!({"completed": "deep"}));
+        let asked = play.call(asked, "c3", "close_agent", json!({"target": agent})).await;
+        let mut asked = asked;
+        if is_killed {
+            play.end(asked, "done").await;
+            play.kill().await;
+            play.reopen().await;
+            asked = play.begin("go on").await;
+        }
+        let asked = play.call(asked, "c4", "resume_agent", json!({"id": agent})).await;
+        assert_eq!(output(&asked, "c4"), json!({"status": "pending_init"}));
+        let asked = play.call(asked, "c5", "wait_agent", json!({"targets": below})).await;
+        let stands = &output(&asked, "c5")["status"];
+        assert!(stands[&below[0]] == "shutdown" || stands[&below[0]] == "not_found", "{stands}");
+        assert_eq!(stands[&below[1]], json!({"completed": "deep"}), "{stands}");
+        // Its place is free, and what opens it again counts from then on.
+        let asked = play.call(asked, "c6", "resume_agent", json!({"id": below[0]})).await;
+        assert_eq!(output(&asked, "c6"), json!({"status": "pending_init"}));
+        play.end(asked, "done").await;
+        play.kill().await;
+        play.reopen().await;
+        let asked = play.begin("go on").await;
+        let told = json!({"target": agent, "message": "more"});
+        let asked = play.call(asked, "c7", "send_input", told).await;
+        let asked = play.call(asked, "c8", "wait_agent", json!({"targets": [below[0]]})).await;
+        assert_eq!(output(&asked, "c8")["status"][&below[0]], json!({"completed": "deep"}));
+    }
+}
+
+/// An agent of an agent needs the one between, which comes back with it unless it is closed.
+#[tokio::test]
+async fn an_agent_of_an_agent_is_opened_with_the_one_above_it() {
+    let mut play = Play::new("[agents]\nmax_depth = 2").await;
+    let asked = play.begin("go").await;
+    let (agent, child, asked) = play.spawn(asked, "c1", json!({"message": "look"})).await;
+    child.call("d1", "spawn_agent", &json!({"message": "deeper"})).await;
+    let child = play.model.of(&agent).await;
+    let below = text(&output(&child, "d1")["agent_id"]);
+    let deepest = play.model.of(&below).await;
+    play.end(deepest, "deep").await;
+    play.end(child, "sent one down").await;
+    play.end(asked, "done").await;
+    play.kill().await;
+    play.reopen().await;
+    let asked = play.begin("go on").await;
+    let asked = play.call(asked, "c2", "resume_agent", json!({"id": below})).await;
+    assert!(asked.output_of("c2").contains("status"), "{}", asked.output_of("c2"));
+    asked.call("c3", "send_input", &json!({"target": below, "message": "deeper still"})).await;
+    let deepest = play.model.of(&below).await;
+    assert_eq!(deepest.texts().last().map(String::as_str), Some("user: deeper still"));
+    let asked = play.model.of(&play.root.clone()).await;
+    play.end(deepest, "deeper").await;
+    let asked = play.call(asked, "c4", "close_agent", json!({"target": agent})).await;
+    let asked = play.call(asked, "c5", "resume_agent", json!({"id": below})).await;
+    let refused = asked.output_of("c5");
+    assert!(refused.contains(&agent) && refused.contains("closed"), "{refused}");
+    play.end(asked, "done").await;
+}

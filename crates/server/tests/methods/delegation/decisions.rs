@@ -90,7 +90,6 @@ async fn another_patch_is_applied_instead_of_the_models() {
         shown["item"]["changes"][0]["path"].as_str().is_some_and(|path| path.ends_with("host.txt")),
         "{shown}"
     );
-    host.push(&next, 0, whole("done")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&next, "done").await;
     server.stop().await;
 }

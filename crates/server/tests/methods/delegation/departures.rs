@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::websocket::connect;
 use super::{Host, added, call, completed, delta, done, full, prompt, whole};
 use crate::client::{Client, text};
-use crate::stage::Stage;
+use crate::stage::{Server, Stage};
 
 const COMMAND: &str = "item/commandExecution/requestApproval";
 
@@ -17,14 +17,31 @@ fn offer() -> Value {
     json!({"experimentalApi": true, "hostDelegation": {"versions": [1], "features": features}})
 }
 
-async fn host(stage: &Stage, address: SocketAddr, policy: &str) -> Host {
-    let mut client = connect(address, offer()).await;
-    let params = json!({
+/// A server, and a host with a thread on it that comes by a websocket.
+struct Scene {
+    stage: Stage,
+    server: Server,
+    address: SocketAddr,
+    host: Host,
+    thread: String,
+}
+
+impl Scene {
+    async fn new(policy: &str) -> Self {
+        let stage = Stage::new(json!([])).await;
+        let (server, address) = stage.listen_for_websockets().await;
+        let mut client = connect(address, offer()).await;
+        let thread = client.start_thread(free(&stage, policy)).await;
+        Self { stage, server, address, host: Host { client, thread: thread.clone() }, thread }
+    }
+}
+
+/// A delegated thread whose commands nothing holds but this policy.
+fn free(stage: &Stage, policy: &str) -> Value {
+    json!({
         "cwd": stage.cwd(), "model": "mock-model", "delegation": full(), "approvalPolicy": policy,
         "sandbox": "danger-full-access",
-    });
-    let thread = client.start_thread(params).await;
-    Host { client, thread }
+    })
 }
 
 /// Somebody who only looks on.
@@ -60,10 +77,7 @@ async fn until_it_runs(stage: &Stage) {
 
 #[tokio::test]
 async fn in_the_middle_of_a_stream() {
-    let stage = Stage::new(json!([])).await;
-    let (server, address) = stage.listen_for_websockets().await;
-    let mut host = host(&stage, address, "never").await;
-    let thread = host.thread.clone();
+    let Scene { stage: _stage, server, address, mut host, thread } = Scene::new("never").await;
     host.turn("hello", "hi").await;
     let mut watcher = watcher(address, &thread).await;
     let request = host.begin("more").await;
@@ -98,17 +112,13 @@ async fn in_the_middle_of_a_stream() {
 
 #[tokio::test]
 async fn before_it_has_said_that_it_carries_the_request() {
-    let stage = Stage::new(json!([])).await;
-    let (server, address) = stage.listen_for_websockets().await;
-    let mut host = host(&stage, address, "never").await;
-    let thread = host.thread.clone();
+    let Scene { stage: _stage, server, address, mut host, thread } = Scene::new("never").await;
     host.client.start_turn(&thread, "hello").await;
     host.client.next_of("model/request").await;
     drop(host);
     let (mut host, _) = returned(address, &thread).await;
     let request = host.accept().await;
-    host.push(&request, 0, whole("hi")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&request, "hi").await;
     server.stop().await;
 }
 
@@ -131,10 +141,7 @@ async fn a_thread_without_a_record_has_nothing_to_wait_with() {
 
 #[tokio::test]
 async fn in_the_middle_of_an_approval() {
-    let stage = Stage::new(json!([])).await;
-    let (server, address) = stage.listen_for_websockets().await;
-    let mut host = host(&stage, address, "untrusted").await;
-    let thread = host.thread.clone();
+    let Scene { stage, server, address, mut host, thread } = Scene::new("untrusted").await;
     let request = host.begin("go").await;
     host.push(&request, 0, json!([done(command("c1", "echo x >> runs")), completed()])).await;
     let question = host.client.next_of(COMMAND).await;
@@ -149,17 +156,13 @@ async fn in_the_middle_of_an_approval() {
     host.client.answer(&again, json!({"decision": "accept"})).await;
     let next = host.accept().await;
     assert_eq!(runs(&stage), 1);
-    host.push(&next, 0, whole("done")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&next, "done").await;
     server.stop().await;
 }
 
 #[tokio::test]
 async fn somebody_else_decides_while_the_host_is_away() {
-    let stage = Stage::new(json!([])).await;
-    let (server, address) = stage.listen_for_websockets().await;
-    let mut host = host(&stage, address, "untrusted").await;
-    let thread = host.thread.clone();
+    let Scene { stage, server, address, mut host, thread } = Scene::new("untrusted").await;
     let request = host.begin("go").await;
     let mut watcher = watcher(address, &thread).await;
     host.push(&request, 0, json!([done(command("c1", "echo x >> runs")), completed()])).await;
@@ -175,18 +178,14 @@ async fn somebody_else_decides_while_the_host_is_away() {
     let next = host.accept().await;
     let lines = prompt(&next);
     assert!(lines.iter().any(|line| line.contains("exited with code 0")), "{lines:?}");
-    host.push(&next, 0, whole("done")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&next, "done").await;
     assert_eq!(runs(&stage), 1);
     server.stop().await;
 }
 
 #[tokio::test]
 async fn a_command_that_runs_meanwhile_ends_by_itself_and_is_not_run_again() {
-    let stage = Stage::new(json!([])).await;
-    let (server, address) = stage.listen_for_websockets().await;
-    let mut host = host(&stage, address, "never").await;
-    let thread = host.thread.clone();
+    let Scene { stage, server, address, mut host, thread } = Scene::new("never").await;
     let mut watching = watcher_of(&mut host, address).await;
     let request = host.begin("go").await;
     let waits = "echo x >> runs; while [ ! -e released ]; do sleep 0.02; done; echo released";
@@ -202,8 +201,7 @@ async fn a_command_that_runs_meanwhile_ends_by_itself_and_is_not_run_again() {
     let next = host.accept().await;
     let lines = prompt(&next);
     assert!(lines.iter().any(|line| line.contains("exited with code 0")), "{lines:?}");
-    host.push(&next, 0, whole("done")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&next, "done").await;
     assert_eq!(runs(&stage), 1);
     server.stop().await;
 }
@@ -222,14 +220,9 @@ async fn a_server_that_stops_leaves_the_turn_to_the_next_one() {
         (json!([done(command("c1", waits)), completed()]), true),
     ] {
         let stage = Stage::new(json!([])).await;
-        let (server, client) = stage.open_raw(None);
-        let mut client = client;
+        let (server, mut client) = stage.open_raw(None);
         client.initialize(offer()).await;
-        let params = json!({
-            "cwd": stage.cwd(), "model": "mock-model", "delegation": full(), "approvalPolicy": "never",
-            "sandbox": "danger-full-access",
-        });
-        let thread = client.start_thread(params).await;
+        let thread = client.start_thread(free(&stage, "never")).await;
         let mut host = Host { client, thread: thread.clone() };
         let request = host.begin("go").await;
         host.push(&request, 0, events).await;
@@ -261,10 +254,7 @@ async fn a_server_that_stops_leaves_the_turn_to_the_next_one() {
 
 #[tokio::test]
 async fn a_turn_that_nobody_takes_up_is_over_when_the_next_begins() {
-    let stage = Stage::new(json!([])).await;
-    let (server, address) = stage.listen_for_websockets().await;
-    let mut host = host(&stage, address, "untrusted").await;
-    let thread = host.thread.clone();
+    let Scene { stage: _stage, server, address, mut host, thread } = Scene::new("untrusted").await;
     let request = host.begin("first").await;
     host.push(&request, 0, json!([added("m1"), delta("half")])).await;
     drop(host);

@@ -67,8 +67,7 @@ async fn what_is_not_known_changes_nothing() {
     let params = json!({"threadId": host.thread, "modelRequestId": "nothing", "error": error});
     let refused = host.client.request("model/requestRejected", params).await.expect_err("unknown");
     assert_eq!(refused.data["code"], "unknownRequest");
-    host.push(&request, 0, whole("hi")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&request, "hi").await;
     server.stop().await;
 }
 
@@ -207,8 +206,7 @@ async fn calls_that_ran_before_a_stream_broke_run_once_and_are_in_the_next_reque
     assert_eq!(next["segmentId"], json!(format!("{}:1", text(&request["turnId"]))));
     let lines = prompt(&next);
     assert_eq!(lines.iter().filter(|line| line.starts_with("function_call_output")).count(), 1, "{lines:?}");
-    host.push(&next, 0, whole("planned")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&next, "planned").await;
     assert!(!host.client.rest().await.iter().any(|method| method == "turn/plan/updated"), "run once");
     server.stop().await;
 }
@@ -267,8 +265,7 @@ async fn a_rate_limit_is_waited_out() {
     host.client.ask("model/requestRejected", params).await;
     let again = host.accept().await;
     assert_eq!((&again["attempt"], &again["retryOf"]), (&json!(2), &request["modelRequestId"]));
-    host.push(&again, 0, whole("hi")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&again, "hi").await;
     server.stop().await;
 }
 
@@ -303,8 +300,7 @@ async fn silence_is_not_waited_for_for_ever() {
     host.client.answer(&cancel, json!({"disposition": "unknown"})).await;
     let again = host.accept().await;
     assert_eq!(again["retryOf"], request["modelRequestId"]);
-    host.push(&again, 0, whole("hi")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&again, "hi").await;
     // A host that says nothing at all gets no second request.
     host.client.start_turn(&host.thread.clone(), "hello?").await;
     let asked = host.client.next_of("model/request").await;
@@ -343,7 +339,6 @@ async fn only_the_host_speaks_for_its_thread_and_a_new_one_takes_over_on_the_sam
     let mut newer = Host { client, thread };
     let again = newer.accept().await;
     assert_eq!(again["retryOf"], request["modelRequestId"]);
-    newer.push(&again, 0, whole("welcome")).await;
-    assert_eq!(newer.ended().await["status"], "completed");
+    newer.finish(&again, "welcome").await;
     server.stop().await;
 }

@@ -51,8 +51,7 @@ async fn a_host_that_plays_everything_again_changes_nothing() {
     assert_eq!((&again["duplicate"], &again["nextSeq"]), (&json!(true), &json!(5)));
     let again = host.push(&second, 0, calls).await;
     assert_eq!(again["duplicate"], true);
-    host.push(&third, 0, whole("done")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&third, "done").await;
     let outputs: Vec<String> =
         prompt(&third).into_iter().filter(|line| line.starts_with("function_call_output")).collect();
     assert_eq!(outputs, ["function_call_output: Plan updated"]);
@@ -71,8 +70,7 @@ async fn a_host_that_plays_everything_again_changes_nothing() {
     let said: Vec<String> =
         prompt(&fourth).into_iter().filter(|line| line.starts_with("assistant")).collect();
     assert_eq!(said, ["assistant: first", "assistant: done"]);
-    host.push(&fourth, 0, whole("bye")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&fourth, "bye").await;
 }
 
 fn code(data: &Value) -> &str {

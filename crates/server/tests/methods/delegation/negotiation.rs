@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Host, completed, full, full_with, offer, whole};
+use super::{Host, completed, full, full_with, offer};
 use crate::client::{Client, text};
 use crate::stage::Stage;
 
@@ -197,8 +197,7 @@ async fn an_older_lease_is_fenced_off() {
     assert_eq!((code, &data["code"]), (-32602, &json!("staleRequest")));
     let (_, data) = host.refused(&again, 0, json!([completed()])).await;
     assert_eq!(data["code"], "notTheHost");
-    successor.push(&again, 0, whole("taken over")).await;
-    assert_eq!(successor.ended().await["status"], "completed");
+    successor.finish(&again, "taken over").await;
     server.stop().await;
 }
 
@@ -246,7 +245,6 @@ async fn a_rich_provider_is_told_what_a_request_uses() {
         request["requires"],
         json!(["encryptedReasoning", "freeformTools", "hostedTool:web_search", "jsonSchemaOutput"])
     );
-    host.push(&request, 0, whole("{}")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&request, "{}").await;
     server.stop().await;
 }

@@ -64,8 +64,7 @@ async fn tools_run_here_and_their_outputs_are_in_the_next_request() {
     assert_eq!(next.get("retryOf"), None);
     let lines = prompt(&next);
     assert!(lines.iter().any(|line| line.starts_with("function_call_output: ")), "{lines:?}");
-    host.push(&next, 0, whole("planned")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&next, "planned").await;
     server.stop().await;
 }
 
@@ -106,8 +105,7 @@ async fn a_compaction_is_a_request_of_its_own_kind() {
     let request = host.accept().await;
     assert_eq!(request["purpose"], "compaction");
     assert_eq!(request["segmentId"], json!(format!("{}:c0", text(&request["turnId"]))));
-    host.push(&request, 0, whole("in short: hi")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&request, "in short: hi").await;
     server.stop().await;
 }
 
@@ -161,8 +159,7 @@ async fn the_next_request_waits_until_the_one_before_has_ended() {
     assert!(!host.client.rest().await.iter().any(|method| method == "model/request"));
     host.abort(&request, 0, "canceled", false).await;
     let next = host.accept().await;
-    host.push(&next, 0, whole("hi")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&next, "hi").await;
     server.stop().await;
 }
 
@@ -175,11 +172,9 @@ async fn two_threads_are_carried_side_by_side() {
     let (mine, other) = (host.thread.clone(), host.client.start_thread(params).await);
     host.thread.clone_from(&other);
     let second = host.begin("two").await;
-    host.push(&second, 0, whole("b")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&second, "b").await;
     host.thread = mine;
-    host.push(&first, 0, whole("a")).await;
-    assert_eq!(host.ended().await["status"], "completed");
+    host.finish(&first, "a").await;
     server.stop().await;
 }
 

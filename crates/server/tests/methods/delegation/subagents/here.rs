@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Keeper, news, output_json};
+use super::{Keeper, NEWS, news, output_json};
 use crate::client::{text, told};
 use crate::stage::Stage;
 
@@ -84,4 +84,45 @@ async fn a_fork_at_the_host_has_its_past_in_its_own_record() {
     assert!(record.contains("remember seven") && record.contains("count"), "{record}");
     host.ends(&child, "eight").await;
     server.kill().await;
+}
+
+/// The process ends between the end of a child and the news of it, and the host brings both records back.
+#[tokio::test]
+async fn an_end_that_nobody_told_is_told_once_when_the_host_has_brought_both() {
+    for parent_first in [true, false] {
+        let stage = Stage::new(json!([])).await;
+        let (server, mut host) = Keeper::new(&stage, "runtime", true).await;
+        let request = host.begin("go").await;
+        host.calls(&request, "c1", "spawn_agent", json!({"message": "look"})).await;
+        let request = host.root().await;
+        let agent = text(&output_json(&request, "c1")["agent_id"]);
+        let child = host.request(&agent).await;
+        host.ends(&request, "later").await;
+        host.ends(&child, "seen").await;
+        let root = host.thread.clone();
+        host.until_told(&root).await;
+        server.kill().await;
+        let record = host.records.as_mut().expect("records").get_mut(&root).expect("a record");
+        let at = record.iter().position(|item| item.to_string().contains(NEWS)).expect("news");
+        record.truncate(at);
+
+        for said in ["and?", "and now?"] {
+            let server = host.restart(&stage).await;
+            let mut both = [root.clone(), agent.clone()];
+            if !parent_first {
+                both.reverse();
+            }
+            for thread in both {
+                host.open(&thread).await;
+            }
+            host.until_told(&root).await;
+            let request = host.begin(said).await;
+            assert_eq!(news(&request).len(), 1, "{:?}", news(&request));
+            assert!(news(&request)[0].contains(r#"{"completed":"seen"}"#), "{:?}", news(&request));
+            host.ends(&request, "so").await;
+            let record = &host.records.as_ref().expect("records")[&root];
+            assert_eq!(record.iter().filter(|item| item.to_string().contains(NEWS)).count(), 1);
+            server.kill().await;
+        }
+    }
 }

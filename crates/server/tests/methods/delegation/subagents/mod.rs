@@ -18,6 +18,9 @@ fn offer() -> Value {
     json!({"experimentalApi": true, "hostDelegation": {"versions": [1], "features": features}})
 }
 
+/// Begins what a parent is told of an agent.
+const NEWS: &str = "<subagent_notification>";
+
 /// Carries the requests of a thread and its children, and keeps their records if it is to.
 struct Keeper {
     client: Client,
@@ -63,13 +66,31 @@ impl Keeper {
 
     /// The same thread in another process.
     async fn resume(&mut self, stage: &Stage) -> Server {
+        let server = self.restart(stage).await;
+        self.open(&self.thread.clone()).await;
+        server
+    }
+
+    /// Another process, without any thread in it.
+    async fn restart(&mut self, stage: &Stage) -> Server {
         let (server, mut client) = stage.open_raw(None);
         client.initialize(offer()).await;
         self.epoch += 1;
         self.unread.clear();
         self.client = client;
-        self.open(&self.thread.clone()).await;
         server
+    }
+
+    /// The record that the host keeps of a thread has the news of an agent.
+    async fn until_told(&mut self, thread: &str) {
+        let is_told = |host: &Self| {
+            let record = host.records.as_ref().and_then(|records| records.get(thread));
+            record.is_some_and(|record| record.iter().any(|item| item.to_string().contains(NEWS)))
+        };
+        while !is_told(self) {
+            let message = self.client.next().await;
+            self.take(message).await;
+        }
     }
 
     async fn open(&mut self, thread: &str) -> Value {
@@ -219,5 +240,5 @@ fn output_json(request: &Value, call_id: &str) -> Value {
 /// What a model request tells of agents that have ended.
 fn news(request: &Value) -> Vec<String> {
     let lines = super::prompt(request).into_iter();
-    lines.filter(|line| line.contains("<subagent_notification>")).collect()
+    lines.filter(|line| line.contains(NEWS)).collect()
 }
