@@ -19,6 +19,7 @@ import hygiene
 import kills
 import large_line
 import large_output
+import load
 import one_writer
 import patches
 import repository
@@ -47,6 +48,7 @@ FIGURES: dict[str, tuple[str, Callable[[Run], Outcome]]] = {
     "G16": ("20 planted secrets: 0 found", secrets_kept.measure),
     "G18": ("0 processes left after 1 s, 512 at most", hygiene.measure),
     "G19": ("400 MB output: RSS +32 MB, model 16 KB, client 1 MB", large_output.measure),
+    "G20": ("1,000 threads: 400 MB, 3 files each; 200 turns; requests in 250 ms", load.measure),
     "delegation": ("host, runtime or both die: 0 lost, 0 run twice, unknown is told", delegation.measure),
 }
 

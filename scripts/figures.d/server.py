@@ -7,9 +7,9 @@ import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from client import PING, SECONDS, Client, Refused, Silence, until
-from model import Model
 from report import Json
 
 __all__ = ["PING", "SECONDS", "Client", "Refused", "Server", "Silence", "Socket", "make_home", "until"]
@@ -28,9 +28,15 @@ supports_websockets = false
 {more}"""
 
 
+class Listens(Protocol):
+    """A model, wherever it runs."""
+
+    port: int
+
+
 def make_home(
     folder: Path,
-    model: Model,
+    model: Listens,
     approval: str = "never",
     sandbox: str = "danger-full-access",
     retries: int = 0,
