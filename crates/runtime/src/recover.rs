@@ -1,7 +1,7 @@
 //! What a stored thread's last process left undecided. A call that began and was never seen to end is not run again:
 //! the model is told that nobody knows, and so is the record.
 
-use engine::UNKNOWN_OUTCOME as UNKNOWN;
+use engine::{Truncation, UNKNOWN_OUTCOME as UNKNOWN, truncate_middle};
 use journal::{History, OpenOperation};
 use protocol::{
     DynamicToolCallOutputContentItem, FunctionCallOutputBody, OperationRecord, PatchApplyStatus,
@@ -93,12 +93,16 @@ impl End {
     }
 }
 
+/// What most models are given of an output.
+const READ_BY_MODEL: Truncation = Truncation::Tokens(10_000);
+
 /// What the last turn's item of this call says, if it says how the call ended.
 fn outcome_seen(turns: &[Turn], call_id: &str) -> Option<String> {
     let item = turns.last()?.items.iter().find(|item| item.id().as_str() == call_id)?;
     match item {
         ThreadItem::CommandExecution { exit_code: Some(code), aggregated_output, .. } => {
-            let output = aggregated_output.as_deref().unwrap_or_default();
+            // Clients are shown more of it than a model is to read.
+            let output = truncate_middle(aggregated_output.as_deref().unwrap_or_default(), READ_BY_MODEL);
             Some(format!("Process exited with code {code}\nOutput:\n{output}"))
         }
         ThreadItem::FileChange { status: PatchApplyStatus::Completed, .. } => {
@@ -155,5 +159,27 @@ pub(crate) fn is_output(item: &ResponseItem, wanted: &str) -> bool {
         ResponseItem::FunctionCallOutput { call_id, .. }
         | ResponseItem::CustomToolCallOutput { call_id, .. } => call_id == wanted,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn seen(output: &str) -> Option<String> {
+        let item = json!({"type": "commandExecution", "id": "c", "command": "x", "cwd": "/", "processId": null,
+            "source": "agent", "status": "completed", "commandActions": [], "aggregatedOutput": output,
+            "exitCode": 0, "durationMs": 1});
+        let turn = json!({"id": "u", "items": [item], "status": "interrupted", "error": null});
+        outcome_seen(&[serde_json::from_value(turn).expect("a turn")], "c")
+    }
+
+    #[test]
+    fn an_end_that_clients_know_is_told_in_what_a_model_reads() {
+        assert_eq!(seen("over\n").as_deref(), Some("Process exited with code 0\nOutput:\nover\n"));
+        let long = seen(&"many words ".repeat(30_000)).expect("an outcome");
+        assert!(long.len() < 45_000 && long.contains("tokens truncated"), "{}", long.len());
     }
 }
