@@ -64,7 +64,11 @@ fn implementation(name: &Ident, arms: &[Arm<'_>]) -> TokenStream {
         let checks = names.iter().zip(&gated.fields).map(|(name, experimental)| match experimental {
             Some(experimental) => {
                 let descriptor = &experimental.descriptor;
-                quote!(if crate::gate::Gate::in_use(#name) { return Some(#descriptor); })
+                let is_used = match experimental.even_empty {
+                    true => quote!(Option::is_some(#name)),
+                    false => quote!(crate::gate::Gate::in_use(#name)),
+                };
+                quote!(if #is_used { return Some(#descriptor); })
             }
             None => quote! {
                 if let Some(descriptor) = crate::gate::Gate::experimental_use(#name) {

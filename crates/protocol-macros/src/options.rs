@@ -79,25 +79,28 @@ impl Container {
     }
 }
 
-/// `#[experimental("descriptor")]`, with two exceptions a wire may need:
-/// `listed` keeps it in stable exports, `sent` keeps it in messages to stable connections.
+/// `#[experimental("descriptor")]`, with exceptions a wire may need: `listed` keeps it in stable exports, `sent` keeps it
+/// in messages to stable connections, and with `even_empty` an optional field counts as used whatever it holds.
 #[derive(Clone)]
 pub(crate) struct Experimental {
     pub(crate) descriptor: Expr,
+    pub(crate) even_empty: bool,
     sent: bool,
     listed: bool,
 }
 
 impl Parse for Experimental {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let mut experimental = Experimental { descriptor: input.parse()?, sent: false, listed: false };
+        let mut experimental =
+            Experimental { descriptor: input.parse()?, even_empty: false, sent: false, listed: false };
         while !input.is_empty() {
             input.parse::<Token![,]>()?;
             let word: Ident = input.parse()?;
             match word.to_string().as_str() {
                 "listed" => experimental.listed = true,
                 "sent" => experimental.sent = true,
-                _ => return Err(syn::Error::new(word.span(), "expected `listed` or `sent`")),
+                "even_empty" => experimental.even_empty = true,
+                _ => return Err(syn::Error::new(word.span(), "expected `listed`, `sent` or `even_empty`")),
             }
         }
         Ok(experimental)

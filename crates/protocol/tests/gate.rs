@@ -158,6 +158,8 @@ fn fields_of_this_project_are_named_after_their_method() {
             Some("thread/start.sdkDelegation"),
         ),
         (used::<ThreadStartParams>, json!({ "builtinTools": ["shell"] }), Some("thread/start.builtinTools")),
+        (used::<ThreadStartParams>, json!({ "builtinTools": [] }), Some("thread/start.builtinTools")),
+        (used::<ThreadStartParams>, json!({ "builtinTools": null }), None),
         (
             used::<ThreadStartParams>,
             json!({ "manualToolExecution": true }),

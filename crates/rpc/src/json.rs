@@ -279,58 +279,31 @@ impl Several<'_> {
     }
 }
 
-impl SerializeSeq for Several<'_> {
-    type Ok = ();
-    type Error = Error;
+/// The kinds of lists, and the kinds of structs, differ in their names alone.
+macro_rules! alike {
+    ($kind:ident, $add:ident($($name:ident: $type:ty)?) => $room:ident) => {
+        impl $kind for Several<'_> {
+            type Ok = ();
+            type Error = Error;
 
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        value.serialize(self.next())
-    }
+            fn $add<T: Serialize + ?Sized>(&mut self, $($name: $type,)? value: &T) -> Result<(), Error> {
+                value.serialize(self.$room($($name)?))
+            }
 
-    fn end(self) -> Result<(), Error> {
-        self.close();
-        Ok(())
-    }
+            fn end(self) -> Result<(), Error> {
+                self.close();
+                Ok(())
+            }
+        }
+    };
 }
 
-impl SerializeTuple for Several<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        value.serialize(self.next())
-    }
-
-    fn end(self) -> Result<(), Error> {
-        SerializeSeq::end(self)
-    }
-}
-
-impl SerializeTupleStruct for Several<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        value.serialize(self.next())
-    }
-
-    fn end(self) -> Result<(), Error> {
-        SerializeSeq::end(self)
-    }
-}
-
-impl SerializeTupleVariant for Several<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        value.serialize(self.next())
-    }
-
-    fn end(self) -> Result<(), Error> {
-        SerializeSeq::end(self)
-    }
-}
+alike!(SerializeSeq, serialize_element() => next);
+alike!(SerializeTuple, serialize_element() => next);
+alike!(SerializeTupleStruct, serialize_field() => next);
+alike!(SerializeTupleVariant, serialize_field() => next);
+alike!(SerializeStruct, serialize_field(name: &'static str) => member);
+alike!(SerializeStructVariant, serialize_field(name: &'static str) => member);
 
 impl SerializeMap for Several<'_> {
     type Ok = ();
@@ -348,33 +321,8 @@ impl SerializeMap for Several<'_> {
     }
 
     fn end(self) -> Result<(), Error> {
-        SerializeSeq::end(self)
-    }
-}
-
-impl SerializeStruct for Several<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
-        value.serialize(self.member(name))
-    }
-
-    fn end(self) -> Result<(), Error> {
-        SerializeSeq::end(self)
-    }
-}
-
-impl SerializeStructVariant for Several<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
-        value.serialize(self.member(name))
-    }
-
-    fn end(self) -> Result<(), Error> {
-        SerializeSeq::end(self)
+        self.close();
+        Ok(())
     }
 }
 

@@ -142,6 +142,7 @@ pub(crate) fn bench_options(config: &Config, thread_id: &str) -> BenchOptions {
         features: enabled(&config.features),
         landlock_only: config.features.enabled("use_legacy_landlock"),
         max_background_wait_ms: config.tools.background_terminal_max_timeout_ms,
+        early: BenchOptions::EARLY,
         ask_always: false,
         ask_for: BTreeSet::new(),
         no_patches: false,

@@ -135,6 +135,7 @@ fn bench() -> Bench {
         landlock_only: false,
         features: std::collections::BTreeSet::new(),
         max_background_wait_ms: 0,
+        early: BenchOptions::EARLY,
         ask_always: false,
         ask_for: Default::default(),
         no_patches: false,

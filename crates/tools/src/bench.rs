@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use sandbox::Clock;
 
@@ -34,6 +35,9 @@ pub struct BenchOptions {
     pub features: BTreeSet<String>,
     /// The longest wait for a command that runs on.
     pub max_background_wait_ms: u64,
+    /// A command in a terminal that ends within this time may have been stopped by its sandbox right at the start.
+    /// Clients are told of its output only with its end.
+    pub early: Duration,
     /// A client is asked about every command and every patch, whatever the policy says.
     pub ask_always: bool,
     /// The same for calls of these tools alone.
@@ -43,6 +47,9 @@ pub struct BenchOptions {
 }
 
 impl BenchOptions {
+    /// Long enough for a shell to start and be stopped.
+    pub const EARLY: Duration = Duration::from_millis(150);
+
     /// A client is asked about every call of a tool, whatever the policy says.
     pub(crate) fn asks_about(&self, tool: &str) -> bool {
         self.ask_always || self.ask_for.contains(tool)

@@ -169,7 +169,8 @@ async fn run(cx: &ToolCx, setting: Setting, script: Script, looks: Looks) -> Res
         outlives: true,
     };
     let clearing = Clearing::new(setting, wish);
-    let launch = Launch { clearing, reservation, tty: script.tty, caller: Arc::downgrade(&caller) };
+    let early = cx.bench().options().early;
+    let launch = Launch { clearing, reservation, tty: script.tty, early, caller: Arc::downgrade(&caller) };
     let session = match terminals.launch(launch).await {
         Ok(Ok(session)) => session,
         Ok(Err(blocked)) => return Err(failed(&line, &blocked)),

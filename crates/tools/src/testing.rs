@@ -63,6 +63,7 @@ pub(crate) fn bench() -> Bench {
         landlock_only: false,
         features: Default::default(),
         max_background_wait_ms: 300_000,
+        early: BenchOptions::EARLY,
         ask_always: false,
         ask_for: Default::default(),
         no_patches: false,

@@ -51,7 +51,7 @@ pub struct ThreadStartParams {
     pub sdk_delegation: Option<SdkDelegationConfig>,
     /// Exactly these built-in tools are offered and can run. Unknown, empty, padded or repeated names are
     /// refused.
-    #[experimental("thread/start.builtinTools")]
+    #[experimental("thread/start.builtinTools", even_empty)]
     pub builtin_tools: Option<Vec<String>>,
     /// Ask about every built-in execution that can be asked about, known-safe commands included.
     #[experimental("thread/start.manualToolExecution")]

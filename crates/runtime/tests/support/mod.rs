@@ -84,6 +84,7 @@ pub(crate) fn bench() -> Arc<Bench> {
         features: Default::default(),
         landlock_only: false,
         max_background_wait_ms: 1_000,
+        early: BenchOptions::EARLY,
         ask_always: false,
         ask_for: Default::default(),
         no_patches: false,

@@ -14,8 +14,6 @@ use crate::app::App;
 use crate::handlers::thread::warn_of_damage;
 use crate::hub::{Caller, HubHost};
 use crate::reply::Reply;
-use crate::router::gate;
-use crate::wire_error::WireError;
 
 pub(crate) async fn start(
     app: Arc<App>,
@@ -23,9 +21,6 @@ pub(crate) async fn start(
     params: ThreadStartParams,
     reply: Reply<ThreadStart>,
 ) {
-    if let Err(error) = gate_no_tools(&params, &caller) {
-        return reply.send(Err(error));
-    }
     introduce(&app, &caller);
     let bridge_url = params.sdk_delegation.as_ref().map(shown_bridge_url);
     match app.runtime.start_thread(params, HubHost::of(&app.hub, &caller)).await {
@@ -98,16 +93,6 @@ async fn tell_deprecations(app: &App, thread: &ThreadId, deprecations: Vec<Depre
     for deprecation in deprecations {
         app.hub.tell(thread, ServerNotification::DeprecationNotice(deprecation)).await;
     }
-}
-
-/// No built-in tool at all is as much a choice as some, and needs the same capability. To the gate, an empty list is
-/// one that was left out.
-fn gate_no_tools(params: &ThreadStartParams, caller: &Caller) -> Result<(), WireError> {
-    if !params.builtin_tools.as_ref().is_some_and(Vec::is_empty) {
-        return Ok(());
-    }
-    let some = ThreadStartParams { builtin_tools: Some(vec![String::new()]), ..ThreadStartParams::default() };
-    gate(&some, caller.is_experimental())
 }
 
 /// Providers are told which client a thread is opened for.

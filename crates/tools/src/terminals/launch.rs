@@ -15,9 +15,8 @@ use crate::orchestrate::{
     Blocked, Clearing, Ending, Go, Outlet, Overflow, Setting, delta, ended, not_started, start, text_of,
 };
 
-/// A command that ends within this time may have been stopped by its sandbox right at the start. Clients are told of
-/// its output only with its end.
-const EARLY: Duration = Duration::from_millis(150);
+/// How often it is looked whether somebody still waits.
+const LOOK: Duration = Duration::from_millis(150);
 /// More than this is not held back any longer.
 const EARLY_BYTES: usize = 256 * 1024;
 /// How long to wait, after the end, for whoever still has the output open.
@@ -29,6 +28,8 @@ pub(crate) struct Launch {
     pub(crate) clearing: Clearing,
     pub(crate) reservation: Reservation,
     pub(crate) tty: bool,
+    /// See [`crate::BenchOptions::early`].
+    pub(crate) early: Duration,
     /// Gone when nobody waits for the result of the call.
     pub(crate) caller: Weak<()>,
 }
@@ -119,14 +120,14 @@ impl Launch {
             }
             false
         };
-        let has_ended = tokio::time::timeout_at(began + EARLY, early).await.unwrap_or(false);
+        let has_ended = tokio::time::timeout_at(began + self.early, early).await.unwrap_or(false);
         Ok(Young { process, output, began, chunks, has_ended })
     }
 
     /// Waits until nobody waits for it any more.
     async fn abandoned(&self) -> Blocked {
         loop {
-            tokio::time::sleep(EARLY).await;
+            tokio::time::sleep(LOOK).await;
             if let Err(blocked) = self.check_caller() {
                 return blocked;
             }

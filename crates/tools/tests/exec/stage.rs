@@ -314,6 +314,7 @@ fn options(folder: &Path) -> BenchOptions {
         landlock_only: false,
         features: Default::default(),
         max_background_wait_ms: 300_000,
+        early: BenchOptions::EARLY,
         ask_always: false,
         ask_for: Default::default(),
         no_patches: false,

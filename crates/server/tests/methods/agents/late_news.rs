@@ -174,10 +174,7 @@ async fn an_agent_is_told_of_its_own_agents() {
     let mut play = Play::new("[agents]\nmax_depth = 2").await;
     let asked = play.begin("go").await;
     let (agent, child, asked) = play.spawn(asked, "c1", json!({"message": "look"})).await;
-    child.call("d1", "spawn_agent", &json!({"message": "deeper"})).await;
-    let child = play.model.of(&agent).await;
-    let below = text(&output(&child, "d1")["agent_id"]);
-    let deepest = play.model.of(&below).await;
+    let (below, deepest, child) = play.spawn(child, "d1", json!({"message": "deeper"})).await;
     play.end(child, "sent one down").await;
     play.end(asked, "later").await;
     // What it is told by somebody above its parent is its parent's business all the same.

@@ -3,8 +3,6 @@
 use serde_json::{Value, json};
 
 use super::{AGENT_TOOLS, Play, output};
-use crate::client::text;
-use crate::paced_model::Asked;
 
 /// A task, and nothing else.
 fn task(number: usize) -> Value {
@@ -87,23 +85,13 @@ async fn an_agent_as_deep_as_may_be_has_no_tools_for_more() {
     assert!(!play.client.rest().await.contains(&"item/tool/requestUserInput".to_owned()));
 }
 
-/// An agent of an agent.
-async fn grandchild(play: &mut Play, child: Asked) -> (String, Asked, Asked) {
-    let agent = child.thread().to_owned();
-    child.call("d1", "spawn_agent", &task(2)).await;
-    let child = play.model.of(&agent).await;
-    let below = text(&output(&child, "d1")["agent_id"]);
-    let deepest = play.model.of(&below).await;
-    (below, deepest, child)
-}
-
 #[tokio::test]
 async fn agents_of_agents_are_closed_with_those_above() {
     let mut play = Play::new("[agents]\nmax_depth = 2\nmax_threads = 2").await;
     let asked = play.begin("go").await;
     let (agent, child, asked) = play.spawn(asked, "c1", task(1)).await;
     assert!(child.tools().contains(&"spawn_agent".to_owned()), "{:?}", child.tools());
-    let (below, deepest, child) = grandchild(&mut play, child).await;
+    let (below, deepest, child) = play.spawn(child, "d1", task(2)).await;
     assert_eq!(deepest.header("x-openai-subagent"), Some("collab_spawn"));
     assert!(!deepest.tools().contains(&"spawn_agent".to_owned()), "{:?}", deepest.tools());
     deepest.say("deep down").await;
@@ -143,7 +131,7 @@ async fn an_agent_that_is_opened_again_has_those_below_it() {
     let mut play = Play::new("[agents]\nmax_depth = 2").await;
     let asked = play.begin("go").await;
     let (agent, child, asked) = play.spawn(asked, "c1", task(1)).await;
-    let (below, deepest, child) = grandchild(&mut play, child).await;
+    let (below, deepest, child) = play.spawn(child, "d1", task(2)).await;
     play.end(deepest, "deep down").await;
     play.end(child, "up here").await;
     let asked = play.call(asked, "c2", "close_agent", json!({"target": agent})).await;
@@ -168,7 +156,7 @@ async fn a_chain_of_agents_ends_at_the_limit() {
     let (_, mut last, asked) = play.spawn(asked, "c1", task(1)).await;
     let mut at_work = Vec::new();
     for _ in 1..6 {
-        let (_, deepest, above) = grandchild(&mut play, last).await;
+        let (_, deepest, above) = play.spawn(last, "d1", task(2)).await;
         at_work.push(above);
         last = deepest;
     }

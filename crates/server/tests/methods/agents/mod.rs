@@ -57,13 +57,14 @@ impl Play {
         self.model.of(&self.root).await
     }
 
-    /// The root's model calls a tool; gives its next request.
+    /// The model that asked calls a tool; gives its next request.
     pub(crate) async fn call(&mut self, asked: Asked, id: &str, name: &str, arguments: Value) -> Asked {
+        let thread = asked.thread().to_owned();
         asked.call(id, name, &arguments).await;
-        self.model.of(&self.root).await
+        self.model.of(&thread).await
     }
 
-    /// The root's model starts an agent: its id, its first request, and the next one of the root.
+    /// The model that asked starts an agent: its id, its first request, and the next one of who started it.
     pub(crate) async fn spawn(&mut self, asked: Asked, id: &str, arguments: Value) -> (String, Asked, Asked) {
         let asked = self.call(asked, id, "spawn_agent", arguments).await;
         let agent = text(&output(&asked, id)["agent_id"]);

@@ -160,11 +160,8 @@ async fn a_client_may_open_an_agent_before_its_parent_asks() {
 async fn depth_is_in_the_record() {
     let mut play = Play::new("[agents]\nmax_depth = 2").await;
     let asked = play.begin("go").await;
-    let (agent, child, asked) = play.spawn(asked, "c1", json!({"message": "look"})).await;
-    child.call("d1", "spawn_agent", &json!({"message": "deeper"})).await;
-    let child = play.model.of(&agent).await;
-    let below = text(&output(&child, "d1")["agent_id"]);
-    let deepest = play.model.of(&below).await;
+    let (_, child, asked) = play.spawn(asked, "c1", json!({"message": "look"})).await;
+    let (below, deepest, _child) = play.spawn(child, "d1", json!({"message": "deeper"})).await;
     play.end(deepest, "deep").await;
     play.end(asked, "done").await;
     play.kill().await;
@@ -339,10 +336,7 @@ async fn an_agent_of_an_agent_is_opened_with_the_one_above_it() {
     let mut play = Play::new("[agents]\nmax_depth = 2").await;
     let asked = play.begin("go").await;
     let (agent, child, asked) = play.spawn(asked, "c1", json!({"message": "look"})).await;
-    child.call("d1", "spawn_agent", &json!({"message": "deeper"})).await;
-    let child = play.model.of(&agent).await;
-    let below = text(&output(&child, "d1")["agent_id"]);
-    let deepest = play.model.of(&below).await;
+    let (below, deepest, child) = play.spawn(child, "d1", json!({"message": "deeper"})).await;
     play.end(deepest, "deep").await;
     play.end(child, "sent one down").await;
     play.end(asked, "done").await;
