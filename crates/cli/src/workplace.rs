@@ -32,11 +32,9 @@ impl Workplace {
     pub(crate) fn walls(&self, policy: &SandboxPolicy, landlock_only: bool) -> Option<Confinement> {
         let is_weak = landlock_only || self.config.features.enabled("use_legacy_landlock");
         let strength = if is_weak { Strength::LandlockOnly } else { Strength::Full };
-        let home = &self.config.home;
-        let mut hidden = vec![home.credentials_file(), home.reading().join("auth.json")];
-        hidden.extend((home.state() != home.reading()).then(|| home.state().join("auth.json")));
         let tmpdir = self.env.get("TMPDIR").map(Path::new);
-        let walls = Confinement::for_policy(policy, &self.folder, tmpdir, strength, &hidden);
+        let walls =
+            Confinement::for_policy(policy, &self.folder, tmpdir, strength, &self.config.off_limits());
         walls.map(|mut walls| {
             walls.writable.retain(|path| path.exists());
             walls

@@ -16,6 +16,7 @@ mod layer;
 mod loader;
 mod mask;
 mod merge;
+mod off_limits;
 mod paths;
 mod project;
 mod provider;

@@ -138,7 +138,7 @@ pub(crate) fn bench_options(config: &Config, thread_id: &str) -> BenchOptions {
         rule_folders: config.rule_folders(),
         rules_file: home.state().join("rules").join("default.rules"),
         outputs: Some(outputs_folder(home, thread_id)),
-        hidden: hidden(home),
+        off_limits: config.off_limits(),
         features: enabled(&config.features),
         landlock_only: config.features.enabled("use_legacy_landlock"),
         max_background_wait_ms: config.tools.background_terminal_max_timeout_ms,
@@ -164,11 +164,6 @@ pub(crate) fn complete(step: &mut Step, bench: &Bench) {
 /// Where outputs of a thread's commands are kept that are too long to be shown.
 pub(crate) fn outputs_folder(home: &Home, thread_id: &str) -> PathBuf {
     home.state().join("outputs").join(thread_id)
-}
-
-/// Stored credentials are for the server alone.
-pub(crate) fn hidden(home: &Home) -> Vec<PathBuf> {
-    vec![home.reading().join("auth.json"), home.credentials_file()]
 }
 
 /// The variables of this process, as far as they are text.

@@ -8,7 +8,7 @@ mod process;
 mod seal;
 mod self_test;
 
-pub use order::{Confinement, Limits, Order, ReadAccess, Strength};
+pub use order::{Confinement, Limits, OffLimits, Order, ReadAccess, Strength};
 pub use policy::PROTECTED_NAMES;
 pub use process::{
     CAPTURE_BYTES, Chunk, Clock, DRAIN_LIMIT, Excerpt, Exit, Finished, HeadTail, InputError, Io, Output,

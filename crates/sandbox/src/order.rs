@@ -26,11 +26,43 @@ pub struct Confinement {
     pub read: ReadAccess,
     /// Absolute. Everything else is read-only.
     pub writable: Vec<PathBuf>,
-    /// Names that are read-only directly beneath every writable root, whether or not they exist yet.
+    /// Names that are read-only beneath every writable root, whether or not they exist yet.
     pub protected: Vec<String>,
-    /// Absolute paths that cannot even be read, such as stored credentials.
+    /// Existing absolute paths beneath the writable roots that are read-only, such as the `.git` of a nested repository.
+    pub protected_paths: Vec<PathBuf>,
+    /// Absolute paths that can neither be read nor written, wherever they lie, such as stored credentials.
     pub hidden: Vec<PathBuf>,
+    /// Absolute paths beneath hidden ones that can be read all the same.
+    pub shown: Vec<PathBuf>,
     pub network: bool,
+    /// TCP ports of this machine that cannot be connected to even with network: the server's own listeners.
+    pub closed_ports: Vec<u16>,
+    /// Local sockets outside the sandbox that may be connected to when there is network.
+    pub unix_sockets: Vec<PathBuf>,
+}
+
+/// What stays out of reach of every sandboxed command of a thread, whatever its policy says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OffLimits {
+    /// Our own state, keys, tokens and sockets. Nobody can grant these.
+    pub sealed: Vec<PathBuf>,
+    /// Places where people keep credentials. A granted permission to read one opens it.
+    pub credentials: Vec<PathBuf>,
+    /// What commands read all the same of what is sealed: skills, the outputs of their own thread.
+    pub shown: Vec<PathBuf>,
+    /// Existing paths with protected names beneath the writable roots.
+    pub protected: Vec<PathBuf>,
+    /// TCP ports on which this process listens.
+    pub ports: Vec<u16>,
+    /// Local sockets that the user lets commands connect to.
+    pub unix_sockets: Vec<PathBuf>,
+}
+
+impl OffLimits {
+    /// Everything that cannot be read.
+    pub fn hidden(&self) -> Vec<PathBuf> {
+        self.sealed.iter().chain(&self.credentials).cloned().collect()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

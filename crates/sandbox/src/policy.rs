@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use protocol::{ReadOnlyAccess, SandboxPolicy};
 
-use crate::{Confinement, ReadAccess, Strength};
+use crate::{Confinement, OffLimits, ReadAccess, Strength};
 
 /// What decides about the next start of an agent or of git: read-only beneath every writable root.
 pub const PROTECTED_NAMES: [&str; 4] = [".agents", ".codex", ".git", ".oarlock"];
@@ -16,7 +16,7 @@ impl Confinement {
         cwd: &Path,
         tmpdir: Option<&Path>,
         strength: Strength,
-        hidden: &[PathBuf],
+        off_limits: &OffLimits,
     ) -> Option<Self> {
         let (access, network, writable) = match policy {
             SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => return None,
@@ -40,8 +40,12 @@ impl Confinement {
             read: read_access(access, cwd, &writable),
             writable: without_repeats(writable),
             protected: PROTECTED_NAMES.map(str::to_owned).to_vec(),
-            hidden: hidden.to_vec(),
+            protected_paths: off_limits.protected.clone(),
+            hidden: off_limits.hidden(),
+            shown: off_limits.shown.clone(),
             network,
+            closed_ports: off_limits.ports.clone(),
+            unix_sockets: off_limits.unix_sockets.clone(),
         })
     }
 
@@ -52,8 +56,12 @@ impl Confinement {
             read: ReadAccess::Everything,
             writable: Vec::new(),
             protected: Vec::new(),
+            protected_paths: Vec::new(),
             hidden: Vec::new(),
+            shown: Vec::new(),
             network: false,
+            closed_ports: Vec::new(),
+            unix_sockets: Vec::new(),
         }
     }
 }
@@ -93,7 +101,7 @@ mod tests {
             Path::new("/w"),
             Some(Path::new("/t")),
             Strength::Full,
-            &["/s".into()],
+            &OffLimits { sealed: vec!["/s".into()], ..OffLimits::default() },
         )
     }
 

@@ -131,7 +131,7 @@ fn bench() -> Bench {
         rule_folders: Vec::new(),
         rules_file: "/nonexistent/default.rules".into(),
         outputs: None,
-        hidden: Vec::new(),
+        off_limits: Default::default(),
         landlock_only: false,
         features: std::collections::BTreeSet::new(),
         max_background_wait_ms: 0,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sandbox::Clock;
+use sandbox::{Clock, OffLimits};
 
 use crate::agents::Agents;
 use crate::orchestrate::{Profile, RuleBook};
@@ -27,8 +27,8 @@ pub struct BenchOptions {
     pub rules_file: PathBuf,
     /// Where outputs are kept that are too long to be shown. Unset: nowhere.
     pub outputs: Option<PathBuf>,
-    /// Files no command may read, such as stored credentials.
-    pub hidden: Vec<PathBuf>,
+    /// What no sandboxed command may reach, such as stored credentials.
+    pub off_limits: OffLimits,
     /// Landlock alone will do where namespaces are not to be had.
     pub landlock_only: bool,
     /// Keys of the features that are on.

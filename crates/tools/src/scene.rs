@@ -50,8 +50,9 @@ impl Scene {
 
     /// With files nobody may read.
     pub(crate) fn hiding(mut self, hidden: &[&Path]) -> Self {
-        let hidden = hidden.iter().map(|path| (*path).to_owned()).collect();
-        self.bench = Arc::new(Bench::new(crate::BenchOptions { hidden, ..self.bench.options().clone() }));
+        let sealed = hidden.iter().map(|path| (*path).to_owned()).collect();
+        let off_limits = sandbox::OffLimits { sealed, ..Default::default() };
+        self.bench = Arc::new(Bench::new(crate::BenchOptions { off_limits, ..self.bench.options().clone() }));
         self
     }
 

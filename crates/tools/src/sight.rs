@@ -95,7 +95,7 @@ pub(crate) struct Seen {
 impl Sight {
     fn of(cx: &ToolCx) -> Self {
         let (roots, options) = (readable_roots(cx), cx.bench().options());
-        let (cwd, hidden) = (cx.cwd().to_owned(), options.hidden.clone());
+        let (cwd, hidden) = (cx.cwd().to_owned(), options.off_limits.hidden());
         Self { cwd, roots, hidden, hidden_ids: Vec::new() }
     }
 

@@ -59,7 +59,7 @@ pub(crate) fn bench() -> Bench {
         rule_folders: Vec::new(),
         rules_file: "/nonexistent/rules/default.rules".into(),
         outputs: None,
-        hidden: Vec::new(),
+        off_limits: Default::default(),
         landlock_only: false,
         features: Default::default(),
         max_background_wait_ms: 300_000,

@@ -12,7 +12,7 @@ use super::error::CommandExecError;
 use super::request::Request;
 use crate::error::RuntimeError;
 use crate::runtime::{Runtime, blocking};
-use crate::workbench::{hidden, variables};
+use crate::workbench::variables;
 
 /// Configuration is read anew for each command, so a change counts from the next one on.
 pub(super) async fn order(runtime: &Runtime, request: Request) -> Result<Order, RuntimeError> {
@@ -43,9 +43,8 @@ fn confinement(
     // Weaker walls must be asked for by name; the full ones are never given up in silence.
     let is_weak = config.features.enabled("use_legacy_landlock");
     let strength = if is_weak { Strength::LandlockOnly } else { Strength::Full };
-    let hidden = hidden(&config.home);
     let tmpdir = env.get("TMPDIR").map(Path::new);
-    Confinement::for_policy(policy, cwd, tmpdir, strength, &hidden)
+    Confinement::for_policy(policy, cwd, tmpdir, strength, &config.off_limits())
 }
 
 /// What the administrator allows holds for a client's own choice too; the configured policy is within it already.

@@ -80,7 +80,7 @@ pub(crate) fn bench() -> Arc<Bench> {
         rule_folders: Vec::new(),
         rules_file: "/nonexistent/rules".into(),
         outputs: None,
-        hidden: Vec::new(),
+        off_limits: Default::default(),
         features: Default::default(),
         landlock_only: false,
         max_background_wait_ms: 1_000,

@@ -96,7 +96,7 @@ impl Scene {
             writable: vec![self.at("ws"), self.at("ws/folder/nested"), self.at("ws/turned")],
             protected: PROTECTED_NAMES.map(str::to_owned).to_vec(),
             hidden: vec![self.at("secret"), self.at("ws/hidden.txt")],
-            network: false,
+            ..Confinement::read_only()
         }
     }
 

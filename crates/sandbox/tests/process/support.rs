@@ -6,9 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use oarlock_sandbox::{
-    Confinement, Exit, Io, Limits, Order, Output, OutputStream, Process, ReadAccess, Strength,
-};
+use oarlock_sandbox::{Confinement, Exit, Io, Limits, Order, Output, OutputStream, Process};
 
 /// Far more than anything here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,15 +28,7 @@ pub(crate) fn shell(script: &str) -> Order {
 }
 
 pub(crate) fn confined(order: Order) -> Order {
-    let confinement = Confinement {
-        strength: Strength::Full,
-        read: ReadAccess::Everything,
-        writable: Vec::new(),
-        protected: Vec::new(),
-        hidden: Vec::new(),
-        network: false,
-    };
-    Order { confinement: Some(confinement), ..order }
+    Order { confinement: Some(Confinement::read_only()), ..order }
 }
 
 /// The same order without and with walls.

@@ -60,7 +60,7 @@ fn of_policy(setting: &Setting) -> Option<Confinement> {
     let strength = if options.landlock_only { Strength::LandlockOnly } else { Strength::Full };
     let temporary = options.env.get("TMPDIR").map(Path::new).filter(|folder| folder.is_absolute());
     let cwd = Path::new(&setting.cwd);
-    Confinement::for_policy(&setting.sandbox, cwd, temporary, strength, &options.hidden)
+    Confinement::for_policy(&setting.sandbox, cwd, temporary, strength, &options.off_limits)
 }
 
 fn add(list: &mut Vec<PathBuf>, more: impl IntoIterator<Item = PathBuf>) {

@@ -216,7 +216,7 @@ fn walls(order: &Order, options: &BenchOptions) -> Option<Confinement> {
             let sandbox =
                 SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false };
             let strength = if options.landlock_only { Strength::LandlockOnly } else { Strength::Full };
-            Confinement::for_policy(&sandbox, &order.cwd, None, strength, &options.hidden)?
+            Confinement::for_policy(&sandbox, &order.cwd, None, strength, &options.off_limits)?
         }
     };
     (walls.read == ReadAccess::Everything).then_some(Confinement {

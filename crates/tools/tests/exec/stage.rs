@@ -310,7 +310,7 @@ fn options(folder: &Path) -> BenchOptions {
         rule_folders: vec![folder.join("home")],
         rules_file: folder.join("home/rules/default.rules"),
         outputs: Some(folder.join("home/outputs/thread")),
-        hidden: Vec::new(),
+        off_limits: Default::default(),
         landlock_only: false,
         features: Default::default(),
         max_background_wait_ms: 300_000,

@@ -62,7 +62,7 @@ async fn hidden_files_cannot_be_read() {
     let (stage, _) = stage(AskForApproval::Never, read_only(), Answer::Accept);
     let secret = stage.path("auth.json");
     std::fs::write(&secret, "the secret").expect("written");
-    let stage = stage.with_options(|options| options.hidden = vec![secret]);
+    let stage = stage.with_options(|options| options.off_limits.sealed = vec![secret]);
     assert!(!stage.exec("cat auth.json; true").await.contains("the secret"));
 }
 
