@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use protocol::export::{self, Surface};
+use protocol_export::{self as export, Surface};
 
 use crate::workspace;
 use crate::{Problems, method_page};
@@ -46,7 +46,7 @@ const OUTPUTS: &[Output] = &[
     },
     Output {
         folder: "crates/protocol/src/schemas",
-        make: || vec![File { path: "schemas.json.zz".to_owned(), bytes: export::packed_schemas() }],
+        make: || vec![File { path: "schemas.json.zz".to_owned(), bytes: protocol::schemas::packed() }],
         others: Others::Anything,
     },
 ];

@@ -9,6 +9,7 @@ use crate::workspace::{Kind, Metadata, Package};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("protocol-macros", &[]),
     ("protocol", &["protocol-macros"]),
+    ("protocol-export", &["protocol"]),
     ("rpc", &[]),
     ("patch", &[]),
     ("policy", &["protocol"]),
@@ -43,12 +44,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("testkit", ANYTHING),
     ("cli", ANYTHING),
     ("bench", &["protocol", "engine"]),
-    ("xtask", &["protocol"]),
+    ("xtask", &["protocol", "protocol-export"]),
 ];
 
 /// What a program or a test kit may build on. The macros stay behind `protocol`, `xtask` behind nobody.
 const ANYTHING: &[&str] = &[
     "protocol",
+    "protocol-export",
     "rpc",
     "patch",
     "policy",

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use protocol::export::File;
 use protocol::{
     CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Method, Order, SERVER_NOTIFICATIONS, SERVER_REQUESTS, Stage,
     WireType,
 };
+use protocol_export::File;
 
 const INTRODUCTION: &str = "\
 # Methods

@@ -6,7 +6,7 @@ use std::process;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use protocol::export::{File, Surface};
+use protocol_export::{File, Surface};
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {

@@ -170,9 +170,9 @@ fn serve(server: AppServer, root: Flags) -> Result<ExitCode> {
 
 fn write_protocol(command: &Generate) -> Result<ExitCode> {
     let written = match command {
-        Generate::JsonSchema(options) => generate::run(options, protocol::export::json_schema),
-        Generate::Python(options) => generate::run(options, protocol::export::python),
-        Generate::TypeScript(options) => generate::run(options, protocol::export::typescript),
+        Generate::JsonSchema(options) => generate::run(options, protocol_export::json_schema),
+        Generate::Python(options) => generate::run(options, protocol_export::python),
+        Generate::TypeScript(options) => generate::run(options, protocol_export::typescript),
     };
     written.map(|()| ExitCode::SUCCESS)
 }

@@ -1,15 +1,14 @@
-//! Owns every wire type, the tables of methods, the experimental gate and the exporters to JSON Schema, TypeScript
-//! and Python. Must not know async, I/O, or the runtime.
+//! Owns every wire type, the tables of methods, their schemas and the experimental gate. Must not know async, I/O, or
+//! the runtime.
 
 mod decode;
 mod diagnose;
 mod envelope;
-pub mod export;
 mod gate;
 mod method;
 mod methods;
 mod scalar;
-mod schemas;
+pub mod schemas;
 mod text;
 mod types;
 

@@ -19,14 +19,14 @@ use serde_json::{Map, Value, json};
 pub use collect::packed;
 
 /// How a schema refers to another one.
-pub(crate) const REFERENCE: &str = "#/definitions/";
+pub const REFERENCE: &str = "#/definitions/";
 
 #[cfg(any(test, not(feature = "schema")))]
 static PACKED: &[u8] = include_bytes!("schemas.json.zz");
 
 /// Whose view of a type a schema is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Contract {
+pub enum Contract {
     /// What a reader accepts.
     Read,
     /// What a writer makes, with every field it never leaves out.
@@ -51,7 +51,7 @@ impl<'a> Schemas<'a> {
 }
 
 /// Every named type, with its experimental parts and their marks.
-pub(crate) fn definitions(contract: Contract) -> BTreeMap<String, Value> {
+pub fn definitions(contract: Contract) -> BTreeMap<String, Value> {
     with(|Schemas { read, written }| {
         let written = (contract == Contract::Written).then_some(written);
         let all = read.iter().chain(written.into_iter().flatten());
@@ -84,7 +84,7 @@ fn with_references(name: &str, schemas: &Schemas<'_>) -> Value {
 }
 
 /// The names a schema mentions, once per mention.
-pub(crate) fn references(schema: &Value, names: &mut Vec<String>) {
+pub fn references(schema: &Value, names: &mut Vec<String>) {
     match schema {
         Value::Object(object) => {
             if let Some(Value::String(reference)) = object.get("$ref") {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::super::ir::{Model, Row};
 use super::layout;
+use crate::ir::{Model, Row};
 
 const TAIL: &str = include_str!("methods_tail.py");
 

@@ -1,7 +1,7 @@
 //! The method tables as TypeScript: a union of messages per table, and one map from method to payloads per table.
 
 use super::print::{Printer, doc, quoted};
-use crate::export::ir::{Model, Row};
+use crate::ir::{Model, Row};
 
 /// One direction of messages, and what its types are called.
 pub(super) struct Table<'a> {

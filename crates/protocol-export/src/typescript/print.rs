@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::export::ir::{Extra, Field, Object, Shape, Type};
+use crate::ir::{Extra, Field, Object, Shape, Type};
 
 /// An expression longer than this is broken into lines.
 const WIDTH: usize = 80;
@@ -183,7 +183,7 @@ pub(super) fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::export::ir::Literal;
+    use crate::ir::Literal;
 
     use super::*;
 

@@ -4,10 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use oarlock_protocol::export::{File, Surface, json_schema};
-use oarlock_protocol::{
-    CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Method, SERVER_NOTIFICATIONS, SERVER_REQUESTS, Stage,
-};
+use oarlock_protocol_export::{File, Surface, json_schema};
+use protocol::{CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Method, SERVER_NOTIFICATIONS, SERVER_REQUESTS, Stage};
 use serde_json::Value;
 
 const SURFACES: [Surface; 2] = [Surface::Stable, Surface::Experimental];

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::super::ir::{Extra, Field, Literal, Object, Shape, Type};
 use super::layout;
+use crate::ir::{Extra, Field, Literal, Object, Shape, Type};
 
 /// An arm of the form `{"key": value}`.
 pub(super) struct Keyed<'a> {

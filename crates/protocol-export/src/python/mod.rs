@@ -10,8 +10,8 @@ mod types;
 
 use std::collections::HashSet;
 
-use super::ir::Model;
-use super::{File, Surface};
+use crate::ir::Model;
+use crate::{File, Surface};
 use types::Declarations;
 
 /// What the generated modules build on, written by hand.

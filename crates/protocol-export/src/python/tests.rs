@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::super::Surface;
-use super::super::ir::{Extra, Field, Literal, Object, Row, Shape, Type};
 use super::{BASE, python};
 use super::{methods, types};
+use crate::Surface;
+use crate::ir::{Extra, Field, Literal, Object, Row, Shape, Type};
 
 fn ty(shape: Shape) -> Type {
     Type { about: None, shape }

@@ -6,9 +6,10 @@ use serde_json::{Map, Value};
 
 use super::Surface;
 use super::schema::{Catalogue, UNIONS, shows};
-use crate::method::Named;
-use crate::schemas::Contract;
-use crate::{CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Method, NoParams, SERVER_NOTIFICATIONS, SERVER_REQUESTS};
+use protocol::schemas::Contract;
+use protocol::{
+    CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Method, Named, NoParams, SERVER_NOTIFICATIONS, SERVER_REQUESTS,
+};
 
 /// All named types of a surface and the four method tables.
 #[derive(Debug)]

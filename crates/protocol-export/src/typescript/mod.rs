@@ -3,8 +3,8 @@
 mod methods;
 mod print;
 
-use super::ir::Model;
-use super::{File, Surface};
+use crate::ir::Model;
+use crate::{File, Surface};
 use methods::Table;
 use print::Printer;
 

@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{File, Surface};
-use crate::method::Named;
-use crate::schemas::{self, Contract, REFERENCE, references};
-use crate::{
+use crate::{File, Surface};
+use protocol::schemas::{self, Contract, REFERENCE, references};
+use protocol::{
     CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Folder, JsonRpcError, JsonRpcErrorError, JsonRpcMessage,
-    JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, Method, NoParams, RequestId, SERVER_NOTIFICATIONS,
-    SERVER_REQUESTS, Stage,
+    JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, Method, Named, NoParams, RequestId,
+    SERVER_NOTIFICATIONS, SERVER_REQUESTS, Stage,
 };
 
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::ir::{Extra, Field, Literal, Object, Shape, Type};
 use super::shapes::{Keyed, constant, default_of, is_record, keyed, open_values, told_apart, values};
 use super::{layout, names};
+use crate::ir::{Extra, Field, Literal, Object, Shape, Type};
 
 /// The types as declarations, and the names they declare.
 pub(super) struct Declarations {

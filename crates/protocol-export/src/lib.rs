@@ -1,4 +1,5 @@
-//! The exports: everything here is derived from the method tables and the types they name.
+//! Owns the exports of the wire: JSON Schema, TypeScript and Python, all derived from the method tables and the types
+//! they name. Must not know anything that sends or handles a message.
 
 mod ir;
 mod python;
@@ -8,9 +9,6 @@ mod typescript;
 pub use python::python;
 pub use schema::json_schema;
 pub use typescript::typescript;
-
-#[cfg(feature = "schema")]
-pub use crate::schemas::packed as packed_schemas;
 
 /// One generated file: a path relative to the output folder, with `/` between its parts, and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
