@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use config::Config;
 use engine::{FragmentText, Step, describe};
+use environments::stored_choice;
 use journal::{History, JournalError};
 use protocol::{ResponseItem, ThreadId, ThreadResumeParams, ThreadStartParams};
 use serde_json::Value;
@@ -13,7 +14,6 @@ use tools::{Bench, BenchOptions, Registry};
 
 use crate::bridge::Bridge;
 use crate::delegation::Terms;
-use crate::environments::stored_choice;
 use crate::error::RuntimeError;
 use crate::host_choices::HostChoices;
 use crate::ids::check_thread_id;

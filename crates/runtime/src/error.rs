@@ -1,12 +1,12 @@
 //! What can go wrong between a caller and its threads, in words that name the field and say what to do.
 
 use engine::Refusal;
+use environments::EnvironmentError;
 use journal::JournalError;
 use protocol::{ThreadId, TurnId};
 
 use crate::command_exec::CommandExecError;
 use crate::delegation::DelegationError;
-use crate::environments::EnvironmentError;
 use crate::images::{InputError, MAX_INPUT_CHARS};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -12,7 +12,7 @@ mod catalogues;
 mod command_exec;
 mod debug_prompt;
 mod delegation;
-mod environments;
+mod environment_methods;
 mod error;
 mod external_agent;
 mod fork;

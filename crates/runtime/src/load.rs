@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::{Config, ConfigError, LoadRequest, ProviderConfig};
+use environments::stored_choice;
 use journal::History;
 use protocol::{SessionMeta, ThreadForkParams, ThreadResumeParams, ThreadStartParams};
 use serde_json::Value;
 
 use crate::bridge::Bridge;
-use crate::environments::stored_choice;
 use crate::error::RuntimeError;
 use crate::host_choices::HostChoices;
 use crate::instructions::InstructionOptions;

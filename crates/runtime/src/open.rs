@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use config::Config;
 use engine::ThreadSeed;
+use environments::stored_choice;
 use journal::{History, JournalError, Resumed, ThreadJournal};
 use model::ModelTransport;
 use protocol::{
@@ -17,7 +18,6 @@ use tools::{Bench, BenchOptions, SearchToolBm25};
 use crate::agents::{Adopted, Children, Overheard, recorded_status, tell_late, told_now};
 use crate::bridge::Bridge;
 use crate::delegation::{DelegatedTransport, DelegationError, Host, Terms};
-use crate::environments::stored_choice;
 use crate::error::RuntimeError;
 use crate::git::git_info;
 use crate::handle::{Snapshot, Then};

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use config::{Loader, Requirements};
+use environments::Environments;
 use journal::{JournalError, Store, StoreOptions};
 use model::ModelTransport;
 use protocol::{SessionMeta, SessionSource, ThreadId, ThreadStatus, TurnId};
@@ -15,7 +16,7 @@ use protocol::{SessionMeta, SessionSource, ThreadId, ThreadStatus, TurnId};
 use crate::agents::Agents;
 use crate::audience::Audience;
 use crate::delegation::Delegation;
-use crate::environments::Environments;
+use crate::environment_methods::Clients;
 use crate::error::RuntimeError;
 use crate::handle::ThreadHandle;
 use crate::ids::{IdMaker, check_thread_id};
@@ -25,6 +26,7 @@ use crate::services::{Clock, Services};
 use crate::skills::Skills;
 use crate::surroundings::Surroundings;
 use crate::uploads::Uploads;
+use crate::workbench::login_shell;
 
 /// How many threads may be opened at the same moment.
 const OPENING_LANES: usize = 64;
@@ -109,7 +111,7 @@ impl Runtime {
     /// Touches no file: what is not asked for costs nothing.
     pub fn new(options: RuntimeOptions) -> Self {
         let catalogue = Arc::new(options.catalogue);
-        let environments = Environments::new(options.audience.clone());
+        let environments = Environments::new(Arc::new(Clients(options.audience.clone())), login_shell);
         let skills = Arc::new(Skills::new(options.loader.clone(), options.audience.clone()));
         let home = options.loader.home();
         let surroundings = Surroundings::new(catalogue.clone(), home, environments.clone(), skills.clone());

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use config::Home;
 use engine::{Gate, Reach, SkillLine, Step, StepEnvironment, ToolKind, ToolOutcome, ToolSpec, effective_cwd};
+use environments::{Environments, Places, governing};
 use protocol::{DynamicToolSpec, EffectiveTool, EnvironmentId, Personality, ToolEffects};
 use serde_json::json;
 use tools::Registry;
 
 use crate::audience::BoxFuture;
 use crate::delegation::{shape, shape_offer};
-use crate::environments::{Environments, Places, governing};
 use crate::instructions::{read_global_instructions, read_instructions};
 use crate::models::{Catalogue, ModelEntry};
 use crate::prompts::BASE_INSTRUCTIONS;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use config::Config;
 use engine::ThreadSeed;
+use environments::attached_selections;
 use journal::Entry;
 use protocol::{
     ResponseItem, RolloutRecord, ServerNotification, SessionSource, SubAgentSource, SubagentPlacement,
@@ -14,7 +15,6 @@ use tools::{AgentStatus, SpawnOrder, Spawned};
 use super::names::nickname;
 use super::{Agent, Place, roles};
 use crate::delegation::Terms;
-use crate::environments::attached_selections;
 use crate::error::RuntimeError;
 use crate::fork::history_batch;
 use crate::handle::Snapshot;

@@ -87,10 +87,10 @@ impl Follower {
                 _ = tick.tick() => self.want_look(),
             }
             let Some((registry, changes)) = self.changes() else { return };
-            let audience = registry.audience.clone();
+            let subscribers = registry.subscribers.clone();
             drop(registry);
             for change in changes {
-                audience.tell(&self.thread, change).await;
+                subscribers.notify(&self.thread, change).await;
             }
         }
     }

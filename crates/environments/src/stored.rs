@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// What the thread had chosen by the last of its turns; nothing when that worked on this machine without having chosen
 /// to.
-pub(crate) fn stored_choice(turn_context: Option<&Value>) -> Option<Vec<EnvironmentSelection>> {
+pub fn stored_choice(turn_context: Option<&Value>) -> Option<Vec<EnvironmentSelection>> {
     let context = turn_context?;
     if context["nowhere"].as_bool() == Some(true) {
         return Some(Vec::new());

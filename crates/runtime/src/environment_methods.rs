@@ -1,13 +1,28 @@
 //! Environments as clients ask for them.
 
+use std::sync::Arc;
+
+use environments::Subscribers;
 use protocol::{
     EnvironmentAddParams, EnvironmentId, EnvironmentInfoResponse, EnvironmentSpec, EnvironmentStatusResponse,
+    ServerNotification, ThreadId,
 };
 
+use crate::audience::{Audience, BoxFuture};
 use crate::error::RuntimeError;
 use crate::load::Wishes;
 use crate::runtime::Runtime;
 use crate::workbench::variables;
+
+/// The clients of this process, to be notified of environments that come and go.
+#[derive(Debug)]
+pub(crate) struct Clients(pub(crate) Arc<dyn Audience>);
+
+impl Subscribers for Clients {
+    fn notify<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
+        self.0.tell(thread, notification)
+    }
+}
 
 impl Runtime {
     /// Makes an environment known. Returns at once; whether it can be used is found out behind this.

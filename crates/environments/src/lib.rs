@@ -1,32 +1,34 @@
-//! The environments of one process: which there are, whether they can be used, and which threads have chosen them.
+//! Owns the environments of one process: which there are, whether they can be used, and which threads have chosen
+//! them. Must not know how turns work or who the clients are.
 
 mod checks;
 mod choice;
 mod error;
-mod methods;
 mod place;
 mod probe;
 mod stored;
 mod table;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::fmt;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use engine::{EnvironmentState, Step, StepEnvironment};
 use protocol::{
     EnvironmentAddParams, EnvironmentId, EnvironmentInfoResponse, EnvironmentSelection, EnvironmentSpec,
-    EnvironmentStatus, EnvironmentStatusResponse, ThreadId,
+    EnvironmentStatus, EnvironmentStatusResponse, ServerNotification, ThreadId,
 };
 
-use crate::audience::Audience;
-use crate::runtime::lock;
 use checks::check_added;
 use choice::Choice;
 pub use error::EnvironmentError;
 use place::Place;
 use probe::Prober;
-pub(crate) use stored::stored_choice;
+pub use stored::stored_choice;
 use table::{Found, Known, Seen, Table, Watch, info_here, step_environment};
 
 /// The most that can be known at once.
@@ -38,29 +40,42 @@ const PATIENCE_OF_CALLS: Duration = Duration::from_secs(10);
 
 /// What a thread has chosen, shared by whoever works with it. As long as one of them lives, its environments are
 /// watched.
-pub(crate) type Chosen = Arc<[EnvironmentSelection]>;
+pub type Chosen = Arc<[EnvironmentSelection]>;
+
+/// The clients of a thread, who are notified when one of its environments comes or goes.
+pub trait Subscribers: fmt::Debug + Send + Sync {
+    /// Delivers in order.
+    fn notify<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        notification: ServerNotification,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+}
 
 #[derive(Debug)]
-pub(crate) struct Environments {
-    audience: Arc<dyn Audience>,
+pub struct Environments {
+    subscribers: Arc<dyn Subscribers>,
+    /// Finds the user's shell on this machine, when a client asks for it.
+    shell: fn() -> PathBuf,
     table: Mutex<Table>,
 }
 
 /// Where the calls of one step run.
 #[derive(Debug)]
-pub(crate) struct Places {
-    pub(crate) environments: Arc<[StepEnvironment]>,
+pub struct Places {
+    pub environments: Arc<[StepEnvironment]>,
     /// The name of the shell there, when that is not this machine's.
-    pub(crate) shell: Option<String>,
+    pub shell: Option<String>,
 }
 
 impl Environments {
-    pub(crate) fn new(audience: Arc<dyn Audience>) -> Arc<Self> {
-        Arc::new(Self { audience, table: Mutex::default() })
+    /// `shell` finds the user's shell on this machine.
+    pub fn new(subscribers: Arc<dyn Subscribers>, shell: fn() -> PathBuf) -> Arc<Self> {
+        Arc::new(Self { subscribers, shell, table: Mutex::default() })
     }
 
     /// Makes an environment known. One behind a command is connected to from now on, with `env` for the command.
-    pub(crate) fn add(
+    pub fn add(
         self: &Arc<Self>,
         params: EnvironmentAddParams,
         env: BTreeMap<String, String>,
@@ -97,10 +112,10 @@ impl Environments {
         Ok(())
     }
 
-    pub(crate) fn info(&self, id: &EnvironmentId) -> Result<EnvironmentInfoResponse, EnvironmentError> {
+    pub fn info(&self, id: &EnvironmentId) -> Result<EnvironmentInfoResponse, EnvironmentError> {
         let table = lock(&self.table);
         let place = match table.find(id) {
-            Some(Found::Here(cwd)) => return Ok(info_here(id, cwd)),
+            Some(Found::Here(cwd)) => return Ok(info_here(id, cwd, &(self.shell)())),
             Some(Found::Behind(place)) => place,
             None => {
                 let (field, known) = ("environmentId".to_owned(), table.names());
@@ -113,7 +128,7 @@ impl Environments {
     }
 
     /// As it is now; one that takes its time to answer is told as it was last seen.
-    pub(crate) async fn status(&self, id: &EnvironmentId) -> EnvironmentStatusResponse {
+    pub async fn status(&self, id: &EnvironmentId) -> EnvironmentStatusResponse {
         let found = lock(&self.table).find(id);
         let seen = match found {
             None => return EnvironmentStatusResponse { status: EnvironmentStatus::Unknown, error: None },
@@ -132,12 +147,12 @@ impl Environments {
     }
 
     /// Whether these can be chosen.
-    pub(crate) fn check(&self, chosen: &[EnvironmentSelection]) -> Result<(), EnvironmentError> {
+    pub fn check(&self, chosen: &[EnvironmentSelection]) -> Result<(), EnvironmentError> {
         lock(&self.table).check(chosen)
     }
 
     /// Chooses for a thread. The same choice once more is no change.
-    pub(crate) fn choose(
+    pub fn choose(
         self: &Arc<Self>,
         thread: &ThreadId,
         chosen: Vec<EnvironmentSelection>,
@@ -150,11 +165,7 @@ impl Environments {
 
     /// What a thread had chosen when it was stored. What is not known any more cannot be used until it is added again:
     /// work meant for another place never falls back on this machine.
-    pub(crate) fn choose_again(
-        self: &Arc<Self>,
-        thread: &ThreadId,
-        chosen: Vec<EnvironmentSelection>,
-    ) -> Chosen {
+    pub fn choose_again(self: &Arc<Self>, thread: &ThreadId, chosen: Vec<EnvironmentSelection>) -> Chosen {
         let told = self.see_all(&chosen);
         self.remember(&mut lock(&self.table), thread, chosen, told)
     }
@@ -182,7 +193,7 @@ impl Environments {
     }
 
     /// Where the calls of the next step run. `None`: nobody has chosen anything.
-    pub(crate) fn places(&self, chosen: Option<&Chosen>, cwd: &str) -> Places {
+    pub fn places(&self, chosen: Option<&Chosen>, cwd: &str) -> Places {
         let Some(chosen) = chosen else {
             return Places { environments: Arc::new([StepEnvironment::here(cwd)]), shell: None };
         };
@@ -198,7 +209,7 @@ impl Environments {
     }
 
     /// A call failed in this environment: perhaps because it is gone. Returns when that is known, or after a while.
-    pub(crate) async fn doubt(&self, id: &EnvironmentId) {
+    pub async fn doubt(&self, id: &EnvironmentId) {
         let found = lock(&self.table).find(id);
         if let Some(Found::Behind(place)) = found {
             place.look_again(PATIENCE_OF_CALLS).await;
@@ -223,7 +234,7 @@ fn wake(registry: &Weak<Environments>, id: &EnvironmentId) {
 }
 
 /// The one that decides about the surroundings: where calls run, else where they will, else where they should have.
-pub(crate) fn governing(environments: &[StepEnvironment]) -> Option<&StepEnvironment> {
+pub fn governing(environments: &[StepEnvironment]) -> Option<&StepEnvironment> {
     governing_at(environments).map(|at| &environments[at])
 }
 
@@ -242,6 +253,10 @@ pub fn attached_selections(step: &Step) -> Option<Vec<EnvironmentSelection>> {
     let selection =
         |one: &StepEnvironment| EnvironmentSelection { environment_id: one.id.clone(), cwd: one.cwd.clone() };
     is_chosen.then(|| attached.map(selection).collect())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

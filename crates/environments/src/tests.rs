@@ -4,13 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use engine::Reach;
-use protocol::ServerNotification;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::testing::Ear;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -23,6 +21,21 @@ fn shown(thread: &ThreadId, notification: &ServerNotification) -> String {
     format!("{thread} {id} {what}")
 }
 
+/// Passes on what the clients of a thread are notified of.
+#[derive(Debug)]
+struct Listening(mpsc::UnboundedSender<String>);
+
+impl Subscribers for Listening {
+    fn notify<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        notification: ServerNotification,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        let _ = self.0.send(shown(thread, &notification));
+        Box::pin(async {})
+    }
+}
+
 /// A registry, what its clients hear, and a folder whose `prefix` leads to an environment once it is written.
 struct Scene {
     registry: Arc<Environments>,
@@ -33,11 +46,8 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let (told, heard) = mpsc::unbounded_channel();
-        let ear = Ear(move |thread: &ThreadId, notification: ServerNotification| {
-            let _ = told.send(shown(thread, &notification));
-        });
         Self {
-            registry: Environments::new(Arc::new(ear)),
+            registry: Environments::new(Arc::new(Listening(told)), || PathBuf::from("/bin/sh")),
             heard,
             folder: tempfile::tempdir().expect("a folder"),
         }

@@ -15,7 +15,6 @@ use super::checks::{Kind, LOCAL, check_chosen};
 use super::choice::Choice;
 use super::error::EnvironmentError;
 use super::place::Place;
-use crate::workbench::login_shell;
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
@@ -145,10 +144,9 @@ impl Seen {
     }
 }
 
-pub(super) fn info_here(id: &EnvironmentId, cwd: AbsolutePath) -> EnvironmentInfoResponse {
-    let path = login_shell();
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let shell = EnvironmentShell { name, path: path.to_string_lossy().into_owned() };
+pub(super) fn info_here(id: &EnvironmentId, cwd: AbsolutePath, shell: &Path) -> EnvironmentInfoResponse {
+    let name = shell.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let shell = EnvironmentShell { name, path: shell.to_string_lossy().into_owned() };
     let found = Path::new(cwd.as_str()).is_dir().then(|| cwd.to_string());
     EnvironmentInfoResponse {
         environment_id: id.clone(),
