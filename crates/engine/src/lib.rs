@@ -2,6 +2,7 @@
 //! Must not know tokio, files, HTTP or JSON-RPC: time, ids and randomness come in with every input.
 
 mod calls;
+mod canonical;
 mod compaction;
 mod context;
 mod decision;
@@ -35,9 +36,9 @@ mod turn_suspend;
 mod work;
 
 pub use calls::{ToolCall, ToolPayload};
+pub use canonical::digest_of;
 pub use compaction::SUMMARY_PREFIX;
 pub use context::{FragmentText, describe, fragments_of, subagent_notification, turn_aborted};
-pub use digest::digest_of;
 pub use earlier::{Earlier, EarlierState};
 pub use effect::Effect;
 pub use history::{History, is_user_turn};

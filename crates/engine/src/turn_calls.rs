@@ -9,7 +9,7 @@ use protocol::{
 use serde_json::{Value, json};
 
 use crate::calls::{Doing, OpenCall, Runner, ToolCall, ToolPayload, unsupported};
-use crate::digest::digest_of;
+use crate::canonical::digest_of;
 use crate::doing::Ended;
 use crate::earlier::EarlierState;
 use crate::grants::union;

@@ -8,8 +8,8 @@ use protocol::{
 
 use crate::Effect;
 use crate::calls::{OpenCall, Runner, Stage, StoppedBy};
+use crate::canonical::digest_of;
 use crate::decision::reason_and_decisions;
-use crate::digest::digest_of;
 use crate::operation::operation_id;
 use crate::sampling::Stream;
 use crate::truncate::truncate_output;

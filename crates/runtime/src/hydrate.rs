@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use engine::digest_of;
 use journal::{Entry, History, HistoryBuilder, Record};
 use protocol::{
     ContentItem, HistoryFidelity, ResponseItem, RolloutItem, RolloutRecord, ThreadId, ThreadItem, Turn,
@@ -10,7 +11,7 @@ use protocol::{
 };
 use serde_json::json;
 
-use crate::delegation::{DelegationError, canonical_digest};
+use crate::delegation::DelegationError;
 
 /// The newest format of records that this release reads.
 const NEWEST_SCHEMA: u32 = 1;
@@ -30,7 +31,7 @@ pub(crate) struct Brought {
 impl Brought {
     /// From the records themselves.
     pub(crate) fn exact(items: Vec<RolloutItem>, of: Option<&ThreadId>) -> Result<Self, DelegationError> {
-        let digest = canonical_digest(&json!(items));
+        let digest = digest_of(&json!(items));
         check(&items, of)?;
         let mut at_ms = 0;
         let mut entries = Vec::with_capacity(items.len());
@@ -44,7 +45,7 @@ impl Brought {
 
     /// From what clients saw. What the model was told beside it is lost, and is told anew.
     pub(crate) fn lossy(turns: Vec<Turn>, thread: &ThreadId) -> Self {
-        let digest = canonical_digest(&json!(turns));
+        let digest = digest_of(&json!(turns));
         let mut records = Vec::new();
         let mut dropped = false;
         for turn in turns {

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 
+use engine::digest_of;
 use protocol::{InitialItemsRef, RolloutItem, RolloutLoadParams, RolloutLoadResponse, ThreadId};
 use serde_json::json;
 
-use crate::delegation::{DelegationError, HostId, canonical_digest};
+use crate::delegation::{DelegationError, HostId};
 use crate::error::RuntimeError;
 use crate::runtime::lock;
 
@@ -82,7 +83,7 @@ impl Uploads {
         drop(uploads);
         let items: Vec<RolloutItem> =
             upload.into_iter().flat_map(|upload| upload.parts.into_values().flatten()).collect();
-        if canonical_digest(&json!(items)) != wanted.digest {
+        if digest_of(&json!(items)) != wanted.digest {
             let problem = "is not that of the items that came".to_owned();
             return Err(invalid("digestMismatch", "initialItemsRef.digest", problem));
         }

@@ -1,7 +1,6 @@
 //! Full delegation: the host carries model requests, and the turn cannot tell. One stream, one request; what each side
 //! may do in it is in `stream.rs`, what a host may ask for when it opens a thread in `terms.rs`.
 
-mod canonical;
 mod error;
 mod failure;
 mod host;
@@ -27,7 +26,6 @@ use std::sync::{Arc, Mutex, Weak};
 
 use protocol::ThreadId;
 
-pub(crate) use canonical::canonical_digest;
 pub use error::DelegationError;
 pub(crate) use failure::{gone_for_good, superseded};
 pub use host::{Host, HostError, HostId};

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use engine::digest_of;
 use model::{Metadata, ModelFailure, OutputFormat, PreparedRequest, Purpose, RequestBody};
 use protocol::{
     ContentItem, FunctionCallOutputBody, FunctionCallOutputContentItem, ModelCapabilities, ModelRequestHint,
     ModelRequestId, ModelRequestParams, ModelRequestPurpose, Raw, ReasoningReplay, ResponseItem, SegmentId,
 };
 
-use super::canonical::canonical_digest;
 use super::failure;
 use super::seat::Seat;
 
@@ -66,7 +66,7 @@ pub(super) fn message(
     let cache_prefix_items = seat.shared_prefix(&body);
     // The digest is of the value and not of its text: reading numbers back could change their last digit.
     let written = serde_json::to_value(&*body)
-        .and_then(|value| Ok((Raw::parse(value.to_string())?, canonical_digest(&value))));
+        .and_then(|value| Ok((Raw::parse(value.to_string())?, digest_of(&value))));
     let (json, request_digest) = written.map_err(|error| {
         // Made of nothing but text, numbers and JSON.
         failure::protocol_error(&format_args!("the request cannot be written: {error}"))

@@ -4,7 +4,7 @@ use ring::digest::{Context, SHA256};
 use serde_json::{Map, Number, Value};
 
 /// SHA-256 over the canonical form, with its name before it.
-pub(crate) fn canonical_digest(value: &Value) -> String {
+pub fn digest_of(value: &Value) -> String {
     let mut digest = Context::new(&SHA256);
     let mut buffer = String::new();
     write(value, &mut buffer, &mut |part| digest.update(part.as_bytes()));
@@ -237,9 +237,10 @@ mod tests {
 
     #[test]
     fn a_digest_is_of_the_value_and_not_of_its_spelling() {
-        let digest = |json: &str| canonical_digest(&serde_json::from_str(json).expect("JSON"));
+        let digest = |json: &str| digest_of(&serde_json::from_str(json).expect("JSON"));
         let one = digest(r#"{"b":[1.0,"x"],"a":null}"#);
         assert_eq!(one, digest("{ \"a\" : null,\n\"b\":[1,\"\\u0078\"] }"));
+        assert_ne!(one, digest(r#"{"a":null,"b":[1,"y"]}"#));
         // Of `{"a":null,"b":[1,"x"]}`.
         assert_eq!(one, "sha256:c22cb7b0353770e2b38094af641143ebf008ddf2d1f2dedb9d875996fcf245fa");
     }
@@ -251,6 +252,6 @@ mod tests {
         let expected = ring::digest::digest(&SHA256, whole.as_bytes());
         let hex: String = expected.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         let value = serde_json::from_str(&long).expect("JSON");
-        assert_eq!(canonical_digest(&value), format!("sha256:{hex}"));
+        assert_eq!(digest_of(&value), format!("sha256:{hex}"));
     }
 }
