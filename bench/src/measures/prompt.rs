@@ -28,7 +28,7 @@ pub(crate) fn run(workload: &Workload) -> Result<Vec<Sample>> {
             output_schema: None,
             step: step.clone(),
         };
-        let stamp = Stamp { now_ms: 1, entropy: number as u64 };
+        let stamp = Stamp { now_ms: 1, entropy: number as u128 };
         let begun = Instant::now();
         let effects = thread.on(stamp, input).context("the engine refused the input")?;
         let assembled = begun.elapsed();

@@ -8,31 +8,30 @@ pub struct Stamp {
     /// Unix milliseconds.
     pub now_ms: i64,
     /// Fresh randomness; the source of ids and jitter.
-    pub entropy: u64,
+    pub entropy: u128,
 }
 
-/// A small generator (SplitMix64) over one stamp's entropy.
+/// A small generator over one stamp's entropy: two of SplitMix64 side by side, so that an id has all of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Ids {
-    state: u64,
+    high: u64,
+    low: u64,
 }
 
 impl Ids {
     pub(crate) fn new(stamp: Stamp) -> Self {
-        Self { state: stamp.entropy }
+        Self { high: (stamp.entropy >> 64) as u64, low: stamp.entropy as u64 }
     }
 
-    pub(crate) fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+    fn next(&mut self) -> (u64, u64) {
+        self.high = self.high.wrapping_add(STEP);
+        self.low = self.low.wrapping_add(STEP);
+        (mix(self.high), mix(self.low))
     }
 
     /// A random (version 4) UUID.
     pub(crate) fn item(&mut self) -> ItemId {
-        let (high, low) = (self.next(), self.next());
+        let (high, low) = self.next();
         let high = (high & !0xf000) | 0x4000;
         let low = (low & !(0b11 << 62)) | (0b10 << 62);
         ItemId::new(format!(
@@ -47,8 +46,18 @@ impl Ids {
 
     /// Between 0.9 and 1.1.
     pub(crate) fn jitter(&mut self) -> f64 {
-        0.9 + 0.2 * ((self.next() >> 11) as f64 / (1u64 << 53) as f64)
+        0.9 + 0.2 * ((self.next().1 >> 11) as f64 / (1u64 << 53) as f64)
     }
+}
+
+/// How far SplitMix64 goes on with each number.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Its finaliser, which spreads a number over all bits.
+fn mix(mut mixed: u64) -> u64 {
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]
@@ -65,6 +74,13 @@ mod tests {
         let parts: Vec<&str> = id.as_str().split('-').collect();
         assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12]);
         assert!(parts[2].starts_with('4') && "89ab".contains(&parts[3][..1]), "{id}");
+    }
+
+    #[test]
+    fn every_bit_of_the_entropy_counts() {
+        let id = |entropy| Ids::new(Stamp { now_ms: 0, entropy }).item();
+        let ids: std::collections::BTreeSet<_> = (0..128).map(|bit| id(1 << bit)).chain([id(0)]).collect();
+        assert_eq!(ids.len(), 129);
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl IdMaker {
 
     /// A version 4 UUID, for what needs no order.
     pub(crate) fn random(stamp: Stamp) -> String {
-        let (high, low) = (mix(stamp.entropy), mix(stamp.entropy ^ 0xa5a5_5a5a_0f0f_f0f0));
+        let (high, low) = (mix((stamp.entropy >> 64) as u64), mix(stamp.entropy as u64));
         let low = low & !(0b11 << 62) | (0b10 << 62);
         format!(
             "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
@@ -48,7 +48,7 @@ impl IdMaker {
             };
             *last
         };
-        let random = mix(stamp.entropy) & !(0b11 << 62) | (0b10 << 62);
+        let random = mix(stamp.entropy as u64) & !(0b11 << 62) | (0b10 << 62);
         format!(
             "{:08x}-{:04x}-7{count:03x}-{:04x}-{:012x}",
             (time >> 16) & 0xffff_ffff,

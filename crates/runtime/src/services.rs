@@ -9,6 +9,7 @@ use engine::{Stamp, ThreadSeed};
 use journal::{Store, ThreadJournal};
 use model::ModelTransport;
 use protocol::{RolloutRecord, SessionMeta};
+use ring::rand::{SecureRandom, SystemRandom};
 use tools::Bench;
 
 use crate::actor::Actor;
@@ -41,9 +42,16 @@ impl Clock for SystemClock {
     fn stamp(&self) -> Stamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-        // Every state is keyed afresh from the system's randomness; enough for ids and jitter, not for keys.
-        let entropy = RandomState::new().build_hasher().finish();
-        Stamp { now_ms, entropy }
+        Stamp { now_ms, entropy: entropy() }
+    }
+}
+
+/// From the system. Should it have none, which no supported system does, ids are still told apart by a hasher's key.
+fn entropy() -> u128 {
+    let mut bytes = [0; 16];
+    match SystemRandom::new().fill(&mut bytes) {
+        Ok(()) => u128::from_ne_bytes(bytes),
+        Err(_) => u128::from(RandomState::new().build_hasher().finish()),
     }
 }
 

@@ -154,7 +154,7 @@ impl Fixture {
 
     pub(crate) fn on(&mut self, input: Input) -> Result<Vec<Effect>, Refusal> {
         self.now_ms += 10;
-        let stamp = Stamp { now_ms: self.now_ms, entropy: self.now_ms as u64 };
+        let stamp = Stamp { now_ms: self.now_ms, entropy: self.now_ms as u128 };
         if let Input::ToolFinished { call_id, outcome } = &input
             && outcome.goes_on
         {

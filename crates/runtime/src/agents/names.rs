@@ -120,12 +120,12 @@ const NAMES: &[&str] = &[
 ];
 
 /// A name that nobody here has yet, chosen by `entropy`. When all are taken, the next round of them has a number.
-pub(super) fn nickname(own: &[String], taken: &[String], entropy: u64) -> Option<String> {
+pub(super) fn nickname(own: &[String], taken: &[String], entropy: u128) -> Option<String> {
     let names: Vec<&str> = match own {
         [] => NAMES.to_vec(),
         own => own.iter().map(String::as_str).collect(),
     };
-    let start = usize::try_from(entropy % names.len() as u64).unwrap_or(0);
+    let start = usize::try_from(entropy % names.len() as u128).unwrap_or(0);
     (1..).find_map(|round: u32| {
         let in_turn = names.iter().cycle().skip(start).take(names.len());
         let mut numbered = in_turn.map(|name| in_round(name, round));
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn nobody_gets_a_name_that_is_taken() {
         let mut taken = Vec::new();
-        for entropy in 0..300 {
+        for entropy in 0..300u128 {
             let name = nickname(&[], &taken, entropy * 7_919).expect("there is always one");
             assert!(!taken.contains(&name), "{name}");
             taken.push(name);

@@ -372,7 +372,7 @@ struct Play<'a> {
 impl Play<'_> {
     fn feed(&mut self, input: Input) {
         self.clock += 1;
-        let stamp = Stamp { now_ms: self.clock, entropy: self.clock.unsigned_abs() };
+        let stamp = Stamp { now_ms: self.clock, entropy: self.clock.unsigned_abs().into() };
         let mut waiting: VecDeque<Effect> = self.thread.on(stamp, input).expect("accepted").into();
         while let Some(effect) = waiting.pop_front() {
             self.outcome.push(effect.clone());

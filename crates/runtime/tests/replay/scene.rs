@@ -99,7 +99,7 @@ impl Scene {
             Input::Rollback { num_turns, .. } => *num_turns as usize,
             _ => 0,
         };
-        let stamp = Stamp { now_ms: self.now_ms, entropy: u64::from(self.moves) };
+        let stamp = Stamp { now_ms: self.now_ms, entropy: u128::from(self.moves) };
         let mut effects = self.thread.on(stamp, input)?;
         self.told.truncate(self.told.len().saturating_sub(taken_back));
         for effect in &effects {
