@@ -130,22 +130,29 @@ fn by_argument(network: bool) -> Vec<(i64, Vec<Check>)> {
 /// Without network there are only sockets between the command's own processes. One that could reach a service by its
 /// path would lead out: such services run commands for whoever asks.
 fn offline() -> Vec<(i64, Vec<Check>)> {
-    const KIND: u32 = 0xf;
-    let sockets = vec![
-        Check::IsNot { argument: 0, value: libc::AF_UNIX.unsigned_abs(), then: Verdict::Refuse },
-        // Needs no connection: each message says where it goes.
-        Check::Masked {
-            argument: 1,
-            mask: KIND,
-            value: libc::SOCK_DGRAM.unsigned_abs(),
-            then: Verdict::Refuse,
-        },
-    ];
+    let socket =
+        [vec![Check::IsNot { argument: 0, value: UNIX, then: Verdict::Refuse }], local_sockets()].concat();
     vec![
-        (libc::SYS_socket, sockets.clone()),
-        (libc::SYS_socketpair, sockets),
+        (libc::SYS_socket, socket.clone()),
+        (libc::SYS_socketpair, socket),
         (libc::SYS_connect, vec![Check::Refuse]),
     ]
+}
+
+const UNIX: u32 = libc::AF_UNIX.unsigned_abs();
+
+/// The kinds of local sockets that need a connection before anything can be sent. The others name a receiver in each
+/// message, and the kernel makes a datagram socket of a local raw one.
+fn local_sockets() -> Vec<Check> {
+    /// The flags that are or'ed to the kind are not part of it.
+    const KIND: u32 = 0xf;
+    let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| Check::Masked {
+        argument: 1,
+        mask: KIND,
+        value: kind.unsigned_abs(),
+        then: Verdict::Allow,
+    });
+    connected.into_iter().chain([Check::Refuse]).collect()
 }
 
 /// With network: the internet, local sockets, and asking the kernel about interfaces and routes.
@@ -211,7 +218,17 @@ mod tests {
             (false, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_STREAM], Allowed),
             (false, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC], Refused),
             (false, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_STREAM], Allowed),
+            (false, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_RAW], Refused),
+            (false, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_RAW | libc::SOCK_NONBLOCK], Refused),
+            (
+                false,
+                libc::SYS_socket,
+                vec![libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC],
+                Allowed,
+            ),
+            (false, libc::SYS_socket, vec![libc::AF_UNIX, 0], Refused),
             (false, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_DGRAM], Refused),
+            (false, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_RAW | libc::SOCK_CLOEXEC], Refused),
             (true, libc::SYS_connect, vec![], Allowed),
             (true, libc::SYS_socket, vec![libc::AF_INET, libc::SOCK_STREAM], Allowed),
             (true, libc::SYS_socket, vec![libc::AF_INET6, libc::SOCK_DGRAM], Allowed),

@@ -194,6 +194,9 @@ pub(crate) const ATTEMPTS: &[(&str, Way)] = &[
     ("a netlink socket", Call("socket_netlink")),
     ("a socket of the crypto kind", Call("socket_alg")),
     ("a local datagram socket", Call("socket_local_datagram")),
+    ("a local raw socket", Call("socket_local_raw")),
+    ("a local raw socket with flags", Call("socket_local_raw_flags")),
+    ("a pair of local raw sockets", Call("socket_local_raw_pair")),
     ("a service on the host by its path", Call("connect_local")),
     ("a service on the host by its abstract name", Call("connect_abstract")),
 ];

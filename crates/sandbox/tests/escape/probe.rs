@@ -80,6 +80,16 @@ fn sockets(name: &str) -> io::Result<()> {
         "socket_netlink" => socket(libc::AF_NETLINK, libc::SOCK_RAW),
         "socket_alg" => socket(libc::AF_ALG, libc::SOCK_SEQPACKET),
         "socket_local_datagram" => socket(libc::AF_UNIX, libc::SOCK_DGRAM),
+        // The kernel makes a datagram socket of it.
+        "socket_local_raw" => socket(libc::AF_UNIX, libc::SOCK_RAW),
+        "socket_local_raw_flags" => {
+            socket(libc::AF_UNIX, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK)
+        }
+        "socket_local_raw_pair" => {
+            let mut pair = [0_i32; 2];
+            let at = pair.as_mut_ptr() as libc::c_long;
+            call(libc::SYS_socketpair, [libc::AF_UNIX.into(), libc::SOCK_RAW.into(), 0, at, 0, 0])
+        }
         name => panic!("no probe is called {name}"),
     }
 }
