@@ -33,18 +33,44 @@ const FEW: usize = 3;
 pub(super) enum Verdict {
     Allow,
     Refuse,
+    /// The supervisor is asked, and does the call itself or refuses it.
+    Notify,
 }
 
 /// One step of a rule. What no step decides is allowed. Only the low half of an argument is compared, as the kernel
 /// takes these arguments to be 32 bits wide and ignores what else is in the register.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) enum Check {
-    Is { argument: u32, value: u32, then: Verdict },
-    IsNot { argument: u32, value: u32, then: Verdict },
-    AnyBit { argument: u32, bits: u32, then: Verdict },
-    Masked { argument: u32, mask: u32, value: u32, then: Verdict },
+    /// With this value these checks decide; they end like a rule of their own.
+    When {
+        argument: u32,
+        value: u32,
+        checks: Vec<Check>,
+    },
+    Is {
+        argument: u32,
+        value: u32,
+        then: Verdict,
+    },
+    IsNot {
+        argument: u32,
+        value: u32,
+        then: Verdict,
+    },
+    AnyBit {
+        argument: u32,
+        bits: u32,
+        then: Verdict,
+    },
+    Masked {
+        argument: u32,
+        mask: u32,
+        value: u32,
+        then: Verdict,
+    },
     Refuse,
     DoesNotExist,
+    Notify,
 }
 
 /// For each number what is checked. A call of another machine's kind ends the process.
@@ -78,7 +104,7 @@ fn search(calls: &[(u32, Vec<Check>)]) -> BpfProgram {
 
 fn rule(checks: &[Check]) -> BpfProgram {
     let mut program: BpfProgram = checks.iter().flat_map(step).collect();
-    if !matches!(checks.last(), Some(Check::Refuse | Check::DoesNotExist)) {
+    if !matches!(checks.last(), Some(Check::Refuse | Check::DoesNotExist | Check::Notify)) {
         program.push(give(libc::SECCOMP_RET_ALLOW));
     }
     program
@@ -90,8 +116,14 @@ fn step(check: &Check) -> BpfProgram {
     let decide = |then| match then {
         Verdict::Allow => give(libc::SECCOMP_RET_ALLOW),
         Verdict::Refuse => give(error(libc::EPERM)),
+        Verdict::Notify => give(libc::SECCOMP_RET_USER_NOTIF),
     };
     match *check {
+        Check::When { argument: at, value, ref checks } => {
+            let rule = rule(checks);
+            let skip = u8::try_from(rule.len()).unwrap_or(u8::MAX);
+            [vec![argument(at), test(IF_EQUAL, value, 0, skip)], rule].concat()
+        }
         Check::Is { argument: at, value, then } => {
             vec![argument(at), test(IF_EQUAL, value, 0, 1), decide(then)]
         }
@@ -107,6 +139,7 @@ fn step(check: &Check) -> BpfProgram {
         }
         Check::Refuse => vec![decide(Verdict::Refuse)],
         Check::DoesNotExist => vec![give(error(libc::ENOSYS))],
+        Check::Notify => vec![decide(Verdict::Notify)],
     }
 }
 
@@ -140,6 +173,7 @@ pub(super) mod tests {
         Allowed,
         Refused,
         DoesNotExist,
+        Notified,
         Killed,
     }
 
@@ -173,6 +207,7 @@ pub(super) mod tests {
                 RETURN => {
                     return match k {
                         libc::SECCOMP_RET_ALLOW => Outcome::Allowed,
+                        libc::SECCOMP_RET_USER_NOTIF => Outcome::Notified,
                         libc::SECCOMP_RET_KILL_PROCESS => Outcome::Killed,
                         k if k == error(libc::EPERM) => Outcome::Refused,
                         k if k == error(libc::ENOSYS) => Outcome::DoesNotExist,

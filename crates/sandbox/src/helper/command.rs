@@ -3,6 +3,7 @@
 use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -10,21 +11,24 @@ use super::failure::At;
 use super::landlock::{self, Rules};
 use super::layers::{Layer, Request};
 use super::limits::Limits;
+use super::seccomp::Network;
 use super::wire::{Failure, Stage};
-use super::{privileges, report, seccomp, sys};
+use super::{privileges, report, seccomp, supervise, sys};
 use crate::{Confinement, ReadAccess, Strength};
 
 /// Where programs are looked for when the environment does not say.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Becomes the command. A failure goes into `report`, which closes by itself when the command begins.
+/// Becomes the command. A failure goes into `report`, which closes by itself when the command begins. With a supervisor
+/// that is to make its connections, `handover` leads to it.
 pub(crate) fn become_command(
     request: &Request,
     rules: Option<&Rules>,
     limits: Limits,
     report: &mut File,
+    handover: Option<&OwnedFd>,
 ) -> ! {
-    let failure = match prepare(request, rules, limits) {
+    let failure = match prepare(request, rules, limits, handover) {
         Ok(()) => execute(request),
         Err(failure) => failure,
     };
@@ -32,7 +36,12 @@ pub(crate) fn become_command(
     sys::exit(127)
 }
 
-fn prepare(request: &Request, rules: Option<&Rules>, limits: Limits) -> Result<(), Failure> {
+fn prepare(
+    request: &Request,
+    rules: Option<&Rules>,
+    limits: Limits,
+    handover: Option<&OwnedFd>,
+) -> Result<(), Failure> {
     let order = &request.order;
     sys::default_signals();
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL.unsigned_abs().into())
@@ -44,8 +53,9 @@ fn prepare(request: &Request, rules: Option<&Rules>, limits: Limits) -> Result<(
     limits.apply()?;
     rustix::process::chdir(&order.cwd).at(Stage::Directory, &format!("enter {}", order.cwd.display()))?;
     let (Some(walls), Some(rules)) = (&order.confinement, rules) else { return Ok(()) };
-    // Inside namespaces this has been done before the fork.
-    if walls.strength == Strength::LandlockOnly && request.has(Layer::Privileges) {
+    // Inside namespaces this has been done before the fork, but for what the supervisor needs.
+    let privileged = walls.strength == Strength::LandlockOnly || handover.is_some();
+    if privileged && request.has(Layer::Privileges) {
         privileges::drop_all()?;
     }
     sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(Stage::Privileges, "refuse new privileges")?;
@@ -53,9 +63,21 @@ fn prepare(request: &Request, rules: Option<&Rules>, limits: Limits) -> Result<(
         landlock::enforce(rules)?;
     }
     if request.has(Layer::Seccomp) {
-        seccomp::enforce(walls.network)?;
+        let listener = seccomp::enforce(network(walls, handover.is_some()))?;
+        if let (Some(listener), Some(handover)) = (listener, handover) {
+            supervise::hand_over(&listener, handover).at(Stage::Seccomp, "hand over to the supervisor")?;
+        }
     }
     Ok(())
+}
+
+/// Without a process namespace nobody could tell who listens at a local socket.
+fn network(walls: &Confinement, supervised: bool) -> Network {
+    match (walls.network, supervised) {
+        (false, _) => Network::None,
+        (true, true) => Network::Supervised,
+        (true, false) => Network::Unwatched { local_sockets: walls.strength == Strength::Full },
+    }
 }
 
 /// What Landlock is to allow, for paths as they are inside.

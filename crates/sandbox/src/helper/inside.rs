@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use rustix::process::{DumpableBehavior, Pid, WaitOptions, set_dumpable_behavior, wait};
 
@@ -16,6 +17,7 @@ use super::limits::Limits;
 use super::mount::NewRoot;
 use super::plan::Plan;
 use super::privileges::{self, HostProc, User};
+use super::supervise::{self, Granted, Supervisor};
 use super::sys::{self, Forked};
 use super::wire::{Failure, Stage};
 use super::{masks, report, wait as waiting};
@@ -34,13 +36,27 @@ pub(super) struct Inside<'a> {
 
 /// `report` takes how the start went, `end` what the command ended with.
 pub(super) fn run(inside: &Inside<'_>, report: OwnedFd, end: OwnedFd) -> ! {
-    let started = die_with_helper(&report).and_then(|()| build(inside));
+    let started = die_with_helper(&report).and_then(|()| {
+        // As long as they are in sight.
+        let granted = Granted::open(granted_sockets(inside), &inside.walls.writable);
+        Ok((build(inside)?, granted))
+    });
     let mut report = File::from(report);
-    let started = started.and_then(|proc| start(inside, &proc, &mut report));
+    let started = started.and_then(|(proc, granted)| Ok((start(inside, &proc, &mut report)?, granted)));
     match started {
-        Ok(command) => {
+        Ok(((command, handover), granted)) => {
             drop(report);
-            wait_for(command, File::from(end))
+            // Whoever reads the command's output must see its end as soon as the command closes it.
+            let _ = sys::close_range(0, 2);
+            let command = Command { pid: command, end: File::from(end) };
+            match handover.and_then(|handover| supervise::take_over(&handover)) {
+                Some(listener) => {
+                    let ports = inside.walls.closed_ports.clone();
+                    let mut command = command;
+                    Supervisor::new(listener, ports, granted).run(move || command.reap(WaitOptions::NOHANG))
+                }
+                None => command.wait_for(),
+            }
         }
         Err(failure) => {
             report::tell_failure(&mut report, &failure);
@@ -66,7 +82,7 @@ fn build(inside: &Inside<'_>) -> Result<HostProc, Failure> {
     }
     if request.has(Layer::Privileges) {
         inside.user.step_down(&proc)?;
-        privileges::drop_all()?;
+        if is_supervised(inside) { privileges::drop_for_supervisor()? } else { privileges::drop_all()? }
     }
     // This process's memory and descriptors are not for the command to look at. Not earlier: a process that cannot be
     // looked at cannot write its own maps either.
@@ -92,29 +108,60 @@ fn mount(inside: &Inside<'_>) -> Result<(), Failure> {
     root.enter(walls)
 }
 
-fn start(inside: &Inside<'_>, proc: &HostProc, report: &mut File) -> Result<i32, Failure> {
+/// Without network the command connects to nobody.
+fn is_supervised(inside: &Inside<'_>) -> bool {
+    let request = inside.request;
+    inside.walls.network && request.has(Layer::Seccomp) && request.has(Layer::Connections)
+}
+
+fn granted_sockets<'a>(inside: &Inside<'a>) -> &'a [PathBuf] {
+    if is_supervised(inside) { &inside.walls.unix_sockets } else { &[] }
+}
+
+/// Gives the command's process, and where it hands over what its supervisor is to listen to.
+fn start(inside: &Inside<'_>, proc: &HostProc, report: &mut File) -> Result<(i32, Option<OwnedFd>), Failure> {
     let rules = landlock_rules(inside.walls, inside.plan.writable());
+    let handover = if is_supervised(inside) {
+        Some(supervise::handover().at(Stage::Seccomp, "prepare the supervisor")?)
+    } else {
+        None
+    };
+    let (sender, receiver) = handover.unzip();
     match sys::fork_with(0).at(Stage::Exec, "start a process")? {
         Forked::Child => {
             report::tell_pid(report, &proc.0);
-            become_command(inside.request, Some(&rules), inside.limits, report)
+            become_command(inside.request, Some(&rules), inside.limits, report, sender.as_ref())
         }
-        Forked::Parent { child } => Ok(child),
+        Forked::Parent { child } => Ok((child, receiver)),
     }
 }
 
-fn wait_for(command: i32, mut end: File) -> ! {
-    // Whoever reads the command's output must see its end as soon as the command closes it.
-    let _ = sys::close_range(0, 2);
-    loop {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if Some(pid) == Pid::from_raw(command) => {
-                let _ = end.write_all(&status.as_raw().to_ne_bytes());
-                sys::exit(0)
+/// The command, and where its end is told.
+struct Command {
+    pid: i32,
+    end: File,
+}
+
+impl Command {
+    fn wait_for(mut self) -> ! {
+        loop {
+            self.reap(WaitOptions::empty());
+        }
+    }
+
+    /// Takes leave of everything that has ended; of the command, with the end of everything.
+    fn reap(&mut self, options: WaitOptions) {
+        loop {
+            match wait(options) {
+                Ok(Some((pid, status))) if Some(pid) == Pid::from_raw(self.pid) => {
+                    let _ = self.end.write_all(&status.as_raw().to_ne_bytes());
+                    sys::exit(0)
+                }
+                Ok(None) => return,
+                // An orphan of the command's.
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => sys::exit(1),
             }
-            // An orphan of the command's.
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(_) => sys::exit(1),
         }
     }
 }

@@ -23,6 +23,8 @@ pub enum Layer {
     HiddenPaths,
     /// Read-only parts of `/proc`.
     ProcMasks,
+    /// The supervisor that makes a command's connections when there is network.
+    Connections,
 }
 
 /// What the helper reads: an order, and in test builds what to leave out.

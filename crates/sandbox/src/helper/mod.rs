@@ -26,6 +26,7 @@ mod privileges;
 pub(crate) mod probe;
 mod report;
 mod seccomp;
+mod supervise;
 mod sweep;
 pub(crate) mod sys;
 mod wait;

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::failure::At;
+use super::supervise::calls;
 use super::sys;
 use super::wire::{Failure, Stage};
 
@@ -65,6 +66,18 @@ impl HostProc {
 
 /// From here on, neither this process nor anything it executes has a capability or can gain one.
 pub(crate) fn drop_all() -> Result<(), Failure> {
+    refuse_new()?;
+    sys::clear_capabilities().at(Stage::Privileges, "drop capabilities")
+}
+
+/// The same for the supervisor of a command, which must be able to look into its processes.
+pub(crate) fn drop_for_supervisor() -> Result<(), Failure> {
+    refuse_new()?;
+    calls::keep_looking_into_processes().at(Stage::Privileges, "drop capabilities")
+}
+
+/// No capability can be gained from here on.
+fn refuse_new() -> Result<(), Failure> {
     const SECUREBITS: i32 = libc::SECBIT_NOROOT
         | libc::SECBIT_NOROOT_LOCKED
         | libc::SECBIT_NO_SETUID_FIXUP
@@ -85,5 +98,5 @@ pub(crate) fn drop_all() -> Result<(), Failure> {
             _ => {}
         }
     }
-    sys::clear_capabilities().at(stage, "drop capabilities")
+    Ok(())
 }

@@ -1,10 +1,13 @@
 //! Which system calls the command is refused. What most programs use stays allowed; what reaches into the kernel, into
 //! other processes or out of the walls does not.
 
+use std::os::fd::OwnedFd;
+
 use seccompiler::{BpfProgram, apply_filter};
 
 use super::bpf::{self, Check, Verdict};
 use super::failure::At;
+use super::supervise::calls;
 use super::wire::{Failure, Stage};
 
 /// Refused whatever the arguments.
@@ -94,13 +97,30 @@ const NEW_TIME_NAMESPACE: i32 = 0x80;
 /// Requests that put words into a terminal's mouth, or load code to serve it.
 const TERMINAL_REQUESTS: [u32; 4] = [0x5412, 0x541c, 0x541d, 0x5423];
 
-/// Binds this process and all it starts.
-pub(crate) fn enforce(network: bool) -> Result<(), Failure> {
-    // One filter, since each costs the kernel time at every start and at every call.
-    apply_filter(&filter(network)).at(Stage::Seccomp, "install the system call filter")
+/// What the filter leaves to others, or nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Network {
+    None,
+    /// The supervisor makes every connection.
+    Supervised,
+    /// The command connects as it likes, and has no local sockets if they could lead out.
+    Unwatched {
+        local_sockets: bool,
+    },
 }
 
-fn filter(network: bool) -> BpfProgram {
+/// Binds this process and all it starts. With a supervisor, gives what it is to listen to.
+pub(crate) fn enforce(network: Network) -> Result<Option<OwnedFd>, Failure> {
+    const DOING: &str = "install the system call filter";
+    // One filter, since each costs the kernel time at every start and at every call.
+    let filter = filter(network);
+    match network {
+        Network::Supervised => calls::install(&filter).map(Some).at(Stage::Seccomp, DOING),
+        _ => apply_filter(&filter).map(|()| None).at(Stage::Seccomp, DOING),
+    }
+}
+
+fn filter(network: Network) -> BpfProgram {
     let number = |call: i64| u32::try_from(call).unwrap_or(u32::MAX);
     let refused = REFUSED.iter().map(|call| (*call, vec![Check::Refuse]));
     // Its flags are in memory, where a filter cannot look. Told that it does not exist, C libraries use `clone`.
@@ -109,7 +129,7 @@ fn filter(network: bool) -> BpfProgram {
     bpf::filter(calls.map(|(call, checks)| (number(call), checks)).collect())
 }
 
-fn by_argument(network: bool) -> Vec<(i64, Vec<Check>)> {
+fn by_argument(network: Network) -> Vec<(i64, Vec<Check>)> {
     let word = i32::unsigned_abs;
     let clone = Check::AnyBit { argument: 0, bits: word(NAMESPACES), then: Verdict::Refuse };
     let unshare =
@@ -123,29 +143,36 @@ fn by_argument(network: bool) -> Vec<(i64, Vec<Check>)> {
         (libc::SYS_ioctl, requests.to_vec()),
         (libc::SYS_personality, [usual.as_slice(), &[Check::Refuse]].concat()),
     ];
-    calls.extend(if network { online() } else { offline() });
+    calls.extend(match network {
+        Network::None => offline(),
+        Network::Supervised => [online(true), supervised()].concat(),
+        Network::Unwatched { local_sockets } => online(local_sockets),
+    });
     calls
 }
 
 /// Without network there are only sockets between the command's own processes. One that could reach a service by its
 /// path would lead out: such services run commands for whoever asks.
 fn offline() -> Vec<(i64, Vec<Check>)> {
-    let socket =
-        [vec![Check::IsNot { argument: 0, value: UNIX, then: Verdict::Refuse }], local_sockets()].concat();
     vec![
-        (libc::SYS_socket, socket.clone()),
-        (libc::SYS_socketpair, socket),
+        (libc::SYS_socket, pairs()),
+        (libc::SYS_socketpair, pairs()),
         (libc::SYS_connect, vec![Check::Refuse]),
     ]
 }
 
-const UNIX: u32 = libc::AF_UNIX.unsigned_abs();
+/// Local sockets and nothing else.
+fn pairs() -> Vec<Check> {
+    let other = Check::IsNot { argument: 0, value: libc::AF_UNIX.unsigned_abs(), then: Verdict::Refuse };
+    [vec![other], local_sockets()].concat()
+}
+
+/// Where the kind of a socket is among the flags that come with it.
+const KIND: u32 = 0xf;
 
 /// The kinds of local sockets that need a connection before anything can be sent. The others name a receiver in each
 /// message, and the kernel makes a datagram socket of a local raw one.
 fn local_sockets() -> Vec<Check> {
-    /// The flags that are or'ed to the kind are not part of it.
-    const KIND: u32 = 0xf;
     let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| Check::Masked {
         argument: 1,
         mask: KIND,
@@ -156,15 +183,37 @@ fn local_sockets() -> Vec<Check> {
 }
 
 /// With network: the internet, local sockets, and asking the kernel about interfaces and routes.
-fn online() -> Vec<(i64, Vec<Check>)> {
-    let known = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6].map(i32::unsigned_abs);
-    let mut checks: Vec<Check> =
-        known.map(|value| Check::Is { argument: 0, value, then: Verdict::Allow }).to_vec();
-    checks.extend([
-        Check::IsNot { argument: 0, value: libc::AF_NETLINK.unsigned_abs(), then: Verdict::Refuse },
-        Check::IsNot { argument: 2, value: libc::NETLINK_ROUTE.unsigned_abs(), then: Verdict::Refuse },
-    ]);
-    vec![(libc::SYS_socket, checks)]
+fn online(local: bool) -> Vec<(i64, Vec<Check>)> {
+    const PACKET: u32 = 10;
+    let when = |family: i32, checks| Check::When { argument: 0, value: family.unsigned_abs(), checks };
+    // The kernel takes this kind for a family of its own.
+    let internet = vec![Check::Masked { argument: 1, mask: KIND, value: PACKET, then: Verdict::Refuse }];
+    let routes =
+        vec![Check::IsNot { argument: 2, value: libc::NETLINK_ROUTE.unsigned_abs(), then: Verdict::Refuse }];
+    let socket = vec![
+        when(libc::AF_UNIX, if local { local_sockets() } else { vec![Check::Refuse] }),
+        when(libc::AF_INET, internet.clone()),
+        when(libc::AF_INET6, internet),
+        when(libc::AF_NETLINK, routes),
+        Check::Refuse,
+    ];
+    vec![(libc::SYS_socket, socket), (libc::SYS_socketpair, pairs())]
+}
+
+/// The ways to reach somebody for the first time: one that the supervisor takes, and those that go past it.
+fn supervised() -> Vec<(i64, Vec<Check>)> {
+    let no_connection = |argument| {
+        vec![Check::AnyBit { argument, bits: libc::MSG_FASTOPEN.unsigned_abs(), then: Verdict::Refuse }]
+    };
+    let listener = u32::try_from(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER).unwrap_or(u32::MAX);
+    vec![
+        (libc::SYS_connect, vec![Check::Notify]),
+        (libc::SYS_sendto, no_connection(3)),
+        (libc::SYS_sendmsg, no_connection(2)),
+        (libc::SYS_sendmmsg, no_connection(3)),
+        // A later listener would be asked instead of the first. The kernel refuses a second one itself.
+        (libc::SYS_seccomp, vec![Check::AnyBit { argument: 1, bits: listener, then: Verdict::Refuse }]),
+    ]
 }
 
 #[cfg(test)]
@@ -172,7 +221,11 @@ mod tests {
     use super::super::bpf::tests::{Outcome, run};
     use super::*;
 
-    fn outcome(network: bool, call: i64, arguments: &[i32]) -> Outcome {
+    const NONE: Network = Network::None;
+    const WATCHED: Network = Network::Supervised;
+    const ALONE: Network = Network::Unwatched { local_sockets: false };
+
+    fn outcome(network: Network, call: i64, arguments: &[i32]) -> Outcome {
         let arguments: Vec<u64> = arguments.iter().map(|word| u64::from(word.unsigned_abs())).collect();
         run(&filter(network), u32::try_from(call).unwrap(), &arguments)
     }
@@ -188,7 +241,7 @@ mod tests {
             libc::SYS_socket,
             libc::SYS_socketpair,
         ];
-        for network in [false, true] {
+        for network in [NONE, WATCHED, ALONE] {
             for call in (0..1024).filter(|call| !BY_ARGUMENT.contains(call)) {
                 let expected = if REFUSED.contains(&call) { Outcome::Refused } else { Outcome::Allowed };
                 assert_eq!(outcome(network, call, &[0; 6]), expected, "{call}");
@@ -198,59 +251,74 @@ mod tests {
 
     #[test]
     fn arguments_decide() {
-        use Outcome::{Allowed, DoesNotExist, Refused};
+        use Outcome::{Allowed, DoesNotExist, Notified, Refused};
         let bits = libc::CLONE_VM | libc::SIGCHLD;
         for (network, call, arguments, expected) in [
-            (false, libc::SYS_clone, vec![bits], Allowed),
-            (false, libc::SYS_clone, vec![bits | libc::CLONE_NEWUSER], Refused),
-            (false, libc::SYS_clone, vec![bits | libc::CLONE_NEWCGROUP], Refused),
-            (false, libc::SYS_clone3, vec![], DoesNotExist),
-            (false, libc::SYS_unshare, vec![libc::CLONE_FS], Allowed),
-            (false, libc::SYS_unshare, vec![libc::CLONE_NEWNET], Refused),
-            (false, libc::SYS_unshare, vec![NEW_TIME_NAMESPACE], Refused),
-            (false, libc::SYS_ioctl, vec![0, 0x5401], Allowed),
-            (false, libc::SYS_ioctl, vec![0, 0x5412], Refused),
-            (false, libc::SYS_ioctl, vec![0, 0x5423], Refused),
-            (false, libc::SYS_personality, vec![0], Allowed),
-            (false, libc::SYS_personality, vec![8], Refused),
-            (false, libc::SYS_connect, vec![], Refused),
-            (false, libc::SYS_socket, vec![libc::AF_INET, libc::SOCK_STREAM], Refused),
-            (false, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_STREAM], Allowed),
-            (false, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC], Refused),
-            (false, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_STREAM], Allowed),
-            (false, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_RAW], Refused),
-            (false, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_RAW | libc::SOCK_NONBLOCK], Refused),
+            (NONE, libc::SYS_clone, vec![bits], Allowed),
+            (NONE, libc::SYS_clone, vec![bits | libc::CLONE_NEWUSER], Refused),
+            (NONE, libc::SYS_clone, vec![bits | libc::CLONE_NEWCGROUP], Refused),
+            (NONE, libc::SYS_clone3, vec![], DoesNotExist),
+            (NONE, libc::SYS_unshare, vec![libc::CLONE_FS], Allowed),
+            (NONE, libc::SYS_unshare, vec![libc::CLONE_NEWNET], Refused),
+            (NONE, libc::SYS_unshare, vec![NEW_TIME_NAMESPACE], Refused),
+            (NONE, libc::SYS_ioctl, vec![0, 0x5401], Allowed),
+            (NONE, libc::SYS_ioctl, vec![0, 0x5412], Refused),
+            (NONE, libc::SYS_ioctl, vec![0, 0x5423], Refused),
+            (NONE, libc::SYS_personality, vec![0], Allowed),
+            (NONE, libc::SYS_personality, vec![8], Refused),
+            (NONE, libc::SYS_connect, vec![], Refused),
+            (NONE, libc::SYS_socket, vec![libc::AF_INET, libc::SOCK_STREAM], Refused),
+            (NONE, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_STREAM], Allowed),
+            (NONE, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC], Refused),
+            (NONE, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_STREAM], Allowed),
+            (NONE, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_RAW], Refused),
+            (NONE, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_RAW | libc::SOCK_NONBLOCK], Refused),
+            (NONE, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC], Allowed),
+            (NONE, libc::SYS_socket, vec![libc::AF_UNIX, 0], Refused),
+            (NONE, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_DGRAM], Refused),
+            (NONE, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_RAW | libc::SOCK_CLOEXEC], Refused),
+            (WATCHED, libc::SYS_connect, vec![], Notified),
+            (WATCHED, libc::SYS_socket, vec![libc::AF_INET, libc::SOCK_STREAM], Allowed),
+            (WATCHED, libc::SYS_socket, vec![libc::AF_INET6, libc::SOCK_DGRAM], Allowed),
+            (WATCHED, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_DGRAM], Refused),
+            (WATCHED, libc::SYS_socket, vec![libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE], Allowed),
             (
-                false,
-                libc::SYS_socket,
-                vec![libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC],
-                Allowed,
-            ),
-            (false, libc::SYS_socket, vec![libc::AF_UNIX, 0], Refused),
-            (false, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_DGRAM], Refused),
-            (false, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_RAW | libc::SOCK_CLOEXEC], Refused),
-            (true, libc::SYS_connect, vec![], Allowed),
-            (true, libc::SYS_socket, vec![libc::AF_INET, libc::SOCK_STREAM], Allowed),
-            (true, libc::SYS_socket, vec![libc::AF_INET6, libc::SOCK_DGRAM], Allowed),
-            (true, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_DGRAM], Allowed),
-            (true, libc::SYS_socket, vec![libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE], Allowed),
-            (
-                true,
+                WATCHED,
                 libc::SYS_socket,
                 vec![libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE + 4],
                 Refused,
             ),
-            (true, libc::SYS_socket, vec![libc::AF_VSOCK, libc::SOCK_STREAM], Refused),
-            (true, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_DGRAM], Allowed),
+            (WATCHED, libc::SYS_socket, vec![libc::AF_VSOCK, libc::SOCK_STREAM], Refused),
+            (WATCHED, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_RAW], Refused),
+            (
+                WATCHED,
+                libc::SYS_socket,
+                vec![libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_NONBLOCK],
+                Allowed,
+            ),
+            (WATCHED, libc::SYS_socket, vec![libc::AF_INET, 10], Refused),
+            (WATCHED, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_DGRAM], Refused),
+            (WATCHED, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_SEQPACKET], Allowed),
+            (WATCHED, libc::SYS_sendto, vec![3, 0, 0, libc::MSG_FASTOPEN | libc::MSG_NOSIGNAL], Refused),
+            (WATCHED, libc::SYS_sendmsg, vec![3, 0, libc::MSG_FASTOPEN], Refused),
+            (WATCHED, libc::SYS_sendmmsg, vec![3, 0, 1, libc::MSG_FASTOPEN], Refused),
+            (WATCHED, libc::SYS_sendto, vec![3, 0, 0, libc::MSG_NOSIGNAL], Allowed),
+            (WATCHED, libc::SYS_seccomp, vec![1, 8], Refused),
+            (WATCHED, libc::SYS_seccomp, vec![1, 1], Allowed),
+            (ALONE, libc::SYS_connect, vec![], Allowed),
+            (ALONE, libc::SYS_socket, vec![libc::AF_UNIX, libc::SOCK_STREAM], Refused),
+            (ALONE, libc::SYS_socket, vec![libc::AF_INET, libc::SOCK_STREAM], Allowed),
+            (ALONE, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_STREAM], Allowed),
+            (ALONE, libc::SYS_socketpair, vec![libc::AF_UNIX, libc::SOCK_DGRAM], Refused),
         ] {
-            assert_eq!(outcome(network, call, &arguments), expected, "{network} {call} {arguments:?}");
+            assert_eq!(outcome(network, call, &arguments), expected, "{network:?} {call} {arguments:?}");
         }
         assert_eq!(
-            run(&filter(false), u32::try_from(libc::SYS_personality).unwrap(), &[0xffff_ffff]),
+            run(&filter(NONE), u32::try_from(libc::SYS_personality).unwrap(), &[0xffff_ffff]),
             Allowed
         );
         // The kernel ignores the upper half of these.
         let high = [1 << 40 | u64::from(libc::CLONE_NEWUSER.unsigned_abs())];
-        assert_eq!(run(&filter(false), u32::try_from(libc::SYS_clone).unwrap(), &high), Refused);
+        assert_eq!(run(&filter(NONE), u32::try_from(libc::SYS_clone).unwrap(), &high), Refused);
     }
 }

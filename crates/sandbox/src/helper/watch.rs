@@ -68,7 +68,7 @@ fn start(request: &Request, group: &Group, mut report: File, helper: Pid) -> ! {
         let roots = plan::writable_roots(&walls.writable);
         landlock_rules(walls, roots.iter().map(std::path::PathBuf::as_path))
     });
-    become_command(request, rules.as_ref(), limits, &mut report)
+    become_command(request, rules.as_ref(), limits, &mut report, None)
 }
 
 /// Returns when the command has ended or is to be killed.

@@ -8,6 +8,9 @@ mod layers;
 mod names;
 mod probe;
 mod scene;
+mod sockets;
+mod sockets_probe;
+mod sockets_work;
 mod walls;
 
 use std::os::unix::process::CommandExt;

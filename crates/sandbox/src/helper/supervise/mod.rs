@@ -1,0 +1,202 @@
+//! The supervisor of a command with network: the first process inside the namespaces makes every connection for it.
+//!
+//! The filter stops `connect` and asks here. An answer of "go on" would be worth nothing, as another thread can change
+//! the address or the descriptor in the meantime. So the supervisor copies the address, takes a descriptor of the same
+//! socket, decides, and connects with its copy. When it dies, so does everything in the namespace; a question that it
+//! cannot answer is refused.
+//!
+//! It has a single thread, and waits for nobody: connections that take time are kept in a list.
+
+mod address;
+pub(super) mod calls;
+mod connect;
+mod granted;
+mod local;
+mod target;
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+
+use self::calls::Notification;
+use self::connect::{Attempt, Rules, Step};
+pub(super) use self::granted::Granted;
+use self::target::Target;
+use super::sys;
+
+/// So many connections may take their time at once; each has a descriptor or two open here.
+const MAX_WAITING: usize = 256;
+/// How often it is looked whether somebody is gone, or out of time.
+const CHECK: Duration = Duration::from_millis(100);
+/// How often a local socket whose queue was full is tried again.
+const RETRY: Duration = Duration::from_millis(5);
+
+/// The two ends by which the command's process hands over its listener: what it sends to, and what is received from.
+pub(super) fn handover() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
+}
+
+pub(super) fn hand_over(listener: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let listener = [listener.as_fd()];
+    control.push(SendAncillaryMessage::ScmRights(&listener));
+    sendmsg(to, &[IoSlice::new(b"x")], &mut control, SendFlags::empty())?;
+    Ok(())
+}
+
+/// `None` when the command's process ended before it had a filter.
+pub(super) fn take_over(from: &OwnedFd) -> Option<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    recvmsg(from, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC).ok()?;
+    control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    })
+}
+
+/// A call whose answer takes time.
+struct Waiting {
+    id: u64,
+    target: Target,
+    deadline: Option<Instant>,
+    attempt: Attempt,
+}
+
+pub(super) struct Supervisor {
+    listener: OwnedFd,
+    /// Until nobody is left who could ask.
+    open: bool,
+    rules: Rules,
+    waiting: Vec<Waiting>,
+    checked: Instant,
+}
+
+impl Supervisor {
+    pub(super) fn new(listener: OwnedFd, closed_ports: Vec<u16>, granted: Granted) -> Self {
+        let rules = Rules { closed_ports, granted };
+        Self { listener, open: true, rules, waiting: Vec::new(), checked: Instant::now() }
+    }
+
+    /// Answers for as long as this process lives. `reap` is called whenever a child may have ended.
+    pub(super) fn run(mut self, mut reap: impl FnMut()) -> ! {
+        // Without it nobody would be told of the command's end.
+        let Ok(signals) = sys::signals_as_file(&[libc::SIGCHLD]) else { sys::exit(1) };
+        loop {
+            // Before waiting: a child may have ended before its signal could be seen.
+            while sys::next_signal(&signals).is_some() {}
+            reap();
+            let Some(ready) = self.wait(&signals) else { sys::exit(1) };
+            self.advance(&ready.sockets);
+            if ready.asked
+                && let Ok(asked) = calls::receive(&self.listener)
+            {
+                self.begin(asked);
+            }
+        }
+    }
+
+    /// `None` when waiting itself fails.
+    fn wait(&mut self, signals: &OwnedFd) -> Option<Ready> {
+        let mut files = vec![PollFd::new(signals, PollFlags::IN)];
+        files.extend(self.open.then(|| PollFd::new(&self.listener, PollFlags::IN)));
+        let first_socket = files.len();
+        let sockets = self.waiting.iter().filter_map(|waiting| waiting.attempt.awaited());
+        files.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::OUT)));
+        let limit = match self.waiting.len() {
+            0 => None,
+            _ if self.waiting.iter().any(|waiting| waiting.attempt.awaited().is_none()) => Some(RETRY),
+            _ => Some(CHECK),
+        };
+        let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        match poll(&mut files, limit.as_ref()) {
+            Err(rustix::io::Errno::INTR) => return Some(Ready::default()),
+            Err(_) => return None,
+            Ok(_) => {}
+        }
+        let asked = if self.open { files[1].revents() } else { PollFlags::empty() };
+        let sockets = files[first_socket..].iter().map(|file| !file.revents().is_empty()).collect();
+        drop(files);
+        self.open &= asked.is_empty() || asked.contains(PollFlags::IN);
+        Some(Ready { asked: asked.contains(PollFlags::IN), sockets })
+    }
+
+    fn begin(&mut self, asked: Notification) {
+        let target = Target { thread: asked.thread };
+        match self.rules.begin(&self.listener, &asked, target) {
+            Ok(Step::Later(_)) if self.waiting.len() >= MAX_WAITING => {
+                self.answer(asked.id, Err(io::Error::from_raw_os_error(libc::EAGAIN)));
+            }
+            Ok(Step::Later(attempt)) => {
+                let deadline = attempt.limit().map(|limit| Instant::now() + limit);
+                self.waiting.push(Waiting { id: asked.id, target, deadline, attempt });
+            }
+            Ok(Step::Done) => self.answer(asked.id, Ok(())),
+            Err(error) => self.answer(asked.id, Err(error)),
+        }
+    }
+
+    /// Goes on with what was waited for; `ready` has one entry for each socket that was.
+    fn advance(&mut self, ready: &[bool]) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let check = self.checked.elapsed() >= CHECK;
+        if check {
+            self.checked = Instant::now();
+        }
+        let mut ready = ready.iter();
+        for waiting in std::mem::take(&mut self.waiting) {
+            let go_on = waiting.attempt.awaited().is_none() || ready.next() == Some(&true);
+            if !go_on && !check {
+                self.waiting.push(waiting);
+                continue;
+            }
+            if check && !calls::is_waiting(&self.listener, waiting.id) {
+                continue;
+            }
+            self.go_on(waiting, go_on, check);
+        }
+    }
+
+    fn go_on(&mut self, waiting: Waiting, go_on: bool, check: bool) {
+        let Waiting { id, target, deadline, attempt } = waiting;
+        let timed_out = attempt.timed_out();
+        let step = if go_on {
+            self.rules.go_on(&self.listener, id, target, attempt)
+        } else {
+            Ok(Step::Later(attempt))
+        };
+        match step {
+            Ok(Step::Done) => self.answer(id, Ok(())),
+            Err(error) => self.answer(id, Err(error)),
+            Ok(Step::Later(_)) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
+                self.answer(id, Err(io::Error::from_raw_os_error(timed_out)));
+            }
+            Ok(Step::Later(_)) if check && target.is_signalled() => {
+                self.answer(id, Err(io::Error::from_raw_os_error(libc::EINTR)));
+            }
+            Ok(Step::Later(attempt)) => self.waiting.push(Waiting { id, target, deadline, attempt }),
+        }
+    }
+
+    fn answer(&self, id: u64, outcome: io::Result<()>) {
+        calls::answer(&self.listener, id, outcome);
+    }
+}
+
+/// What need not be waited for any longer.
+#[derive(Default)]
+struct Ready {
+    asked: bool,
+    sockets: Vec<bool>,
+}

@@ -1,0 +1,124 @@
+//! What the supervisor reads of a thread that waits for it. All of it may be another thread's by then, until
+//! `calls::is_waiting` has said afterwards that it is not.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+/// A thread of the command's.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target {
+    pub(super) thread: i32,
+}
+
+impl Target {
+    /// The same open file as that thread has under a number.
+    pub(super) fn descriptor(self, number: i32) -> io::Result<OwnedFd> {
+        if number < 0 {
+            return Err(io::Error::from_raw_os_error(libc::EBADF));
+        }
+        Ok(pidfd_getfd(self.pidfd()?, number, PidfdGetfdFlags::empty())?)
+    }
+
+    /// Before version 6.9 the kernel has such descriptors only for whole processes, whose threads nearly always have
+    /// their files in common.
+    fn pidfd(self) -> io::Result<OwnedFd> {
+        let of_thread = PidfdFlags::from_bits_retain(libc::O_EXCL.unsigned_abs());
+        let gone = || io::Error::from_raw_os_error(libc::ESRCH);
+        match pidfd_open(Pid::from_raw(self.thread).ok_or_else(gone)?, of_thread) {
+            Err(rustix::io::Errno::INVAL) => {
+                let process = self.status("Tgid:").and_then(|number| number.parse().ok());
+                let process = process.and_then(Pid::from_raw).ok_or_else(gone)?;
+                Ok(pidfd_open(process, PidfdFlags::empty())?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// A line of what the kernel says about the thread.
+    pub(super) fn status(self, name: &str) -> Option<String> {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.thread)).ok()?;
+        text.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
+    }
+
+    /// Whether the thread's descriptor is closed when it becomes another program.
+    pub(super) fn closes_on_exec(self, number: i32) -> bool {
+        let text = fs::read_to_string(format!("/proc/{}/fdinfo/{number}", self.thread)).unwrap_or_default();
+        let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+        flags.is_some_and(|flags| flags & libc::O_CLOEXEC != 0)
+    }
+
+    /// Whether a signal waits that the thread would want to be interrupted for.
+    pub(super) fn is_signalled(self) -> bool {
+        /// Those that nobody means to interrupt anything with.
+        const QUIET: [i32; 5] = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH, libc::SIGTSTP];
+        let set =
+            |name: &str| self.status(name).and_then(|bits| u64::from_str_radix(&bits, 16).ok()).unwrap_or(0);
+        let quiet = QUIET.iter().fold(0, |bits, signal| bits | 1_u64 << (signal - 1));
+        (set("SigPnd:") | set("ShdPnd:")) & !set("SigBlk:") & !quiet != 0
+    }
+
+    /// Opens a path as that thread would find it, without using it. The root is the same for all: it cannot be changed
+    /// inside.
+    pub(super) fn open(self, path: &[u8]) -> io::Result<OwnedFd> {
+        let (base, rest) = self.base(path)?;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let rest = if rest.is_empty() { b".".as_slice() } else { rest };
+        // Links into a process would lead into the supervisor's own.
+        Ok(openat2(base, OsStr::from_bytes(rest), flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?)
+    }
+
+    /// Where a path begins, and what is left of it from there. The way by one's own descriptors is a usual one where
+    /// the path itself would be too long.
+    fn base(self, path: &[u8]) -> io::Result<(OwnedFd, &[u8])> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let cwd = || openat(CWD, format!("/proc/{}/cwd", self.thread), flags, Mode::empty());
+        let own = [b"/proc/self/".as_slice(), b"/proc/thread-self/"];
+        let own = own.into_iter().find_map(|prefix| path.strip_prefix(prefix));
+        if let Some(own) = own {
+            if let Some((number, rest)) = own.strip_prefix(b"fd/").and_then(split_number) {
+                return Ok((self.descriptor(number)?, rest));
+            }
+            if let Some(rest) = own.strip_prefix(b"cwd/") {
+                return Ok((cwd()?, relative(rest)));
+            }
+        }
+        if path.first() == Some(&b'/') {
+            return Ok((openat(CWD, "/", flags, Mode::empty())?, relative(path)));
+        }
+        Ok((cwd()?, path))
+    }
+}
+
+/// `12/rest` is 12 and `rest`.
+fn split_number(path: &[u8]) -> Option<(i32, &[u8])> {
+    let end = path.iter().position(|byte| *byte == b'/')?;
+    let number = std::str::from_utf8(&path[..end]).ok()?.parse().ok()?;
+    Some((number, relative(&path[end..])))
+}
+
+fn relative(path: &[u8]) -> &[u8] {
+    let start = path.iter().position(|byte| *byte != b'/').unwrap_or(path.len());
+    &path[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_split_off() {
+        assert_eq!(split_number(b"12/a/b"), Some((12, b"a/b".as_slice())));
+        assert_eq!(split_number(b"3//a"), Some((3, b"a".as_slice())));
+        for odd in [b"12".as_slice(), b"x/a", b"/a", b""] {
+            assert_eq!(split_number(odd), None);
+        }
+        assert_eq!(relative(b"//a/b"), b"a/b");
+    }
+}
