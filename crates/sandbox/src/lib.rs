@@ -5,6 +5,7 @@ mod helper;
 mod order;
 mod policy;
 mod process;
+mod protected_scan;
 mod seal;
 mod self_test;
 
@@ -14,6 +15,7 @@ pub use process::{
     CAPTURE_BYTES, Chunk, Clock, DRAIN_LIMIT, Excerpt, Exit, Finished, HeadTail, InputError, Io, Output,
     OutputStream, Process, RunOptions, SpawnError, TIMEOUT_CODE, TerminalSize, Utf8Chunks, run, run_with,
 };
+pub use protected_scan::{Protected, ScanLimit, protected_below};
 pub use seal::seal_process;
 pub use self_test::{Layer, Report, SelfTest};
 

@@ -26,14 +26,26 @@ pub struct Confinement {
     pub read: ReadAccess,
     /// Absolute. Everything else is read-only.
     pub writable: Vec<PathBuf>,
+    /// Where writable roots led when they were decided on, symbolic links resolved. One that leads elsewhere by the time
+    /// the command starts was turned by somebody, and the command is refused.
+    #[serde(default)]
+    pub resolved: Vec<(PathBuf, PathBuf)>,
     /// Names that are read-only beneath every writable root, whether or not they exist yet.
     pub protected: Vec<String>,
     /// Existing absolute paths beneath the writable roots that are read-only, such as the `.git` of a nested repository.
     pub protected_paths: Vec<PathBuf>,
     /// Absolute paths that can neither be read nor written, wherever they lie, such as stored credentials.
     pub hidden: Vec<PathBuf>,
+    /// Those of the hidden paths whose name is held while there is nothing behind it, so that a command can neither make
+    /// it nor see it once it is made.
+    #[serde(default)]
+    pub reserved: Vec<PathBuf>,
     /// Absolute paths beneath hidden ones that can be read all the same.
     pub shown: Vec<PathBuf>,
+    /// The home folder of the user. For a server that runs as root, it and the roots are what still counts as the
+    /// user's own; everything else has to be readable for anybody.
+    #[serde(default)]
+    pub home: Option<PathBuf>,
     pub network: bool,
     /// TCP ports of this machine that cannot be connected to even with network: the server's own listeners.
     pub closed_ports: Vec<u16>,

@@ -6,7 +6,8 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use rustix::process::{DumpableBehavior, Pid, WaitOptions, set_dumpable_behavior, wait};
+use rustix::fs::Mode;
+use rustix::process::{DumpableBehavior, Pid, WaitOptions, set_dumpable_behavior, umask, wait};
 
 use super::cgroup::Group;
 use super::command::{become_command, landlock_rules};
@@ -31,6 +32,8 @@ pub(super) struct Inside<'a> {
     pub(super) group: &'a Group,
     /// Before the namespace made a stranger of it.
     pub(super) user: User,
+    /// Where to wait until the helper has mapped users, if it does.
+    pub(super) mapped: Option<&'a OwnedFd>,
     pub(super) limits: Limits,
 }
 
@@ -39,7 +42,7 @@ pub(super) fn run(inside: &Inside<'_>, report: OwnedFd, end: OwnedFd) -> ! {
     let started = die_with_helper(&report).and_then(|()| {
         // As long as they are in sight.
         let granted = Granted::open(granted_sockets(inside), &inside.walls.writable);
-        Ok((build(inside)?, granted))
+        Ok((build(inside, &report)?, granted))
     });
     let mut report = File::from(report);
     let started = started.and_then(|(proc, granted)| Ok((start(inside, &proc, &mut report)?, granted)));
@@ -72,16 +75,18 @@ fn die_with_helper(report: &OwnedFd) -> Result<(), Failure> {
     if waiting::has_reader(report) { Ok(()) } else { sys::exit(1) }
 }
 
-fn build(inside: &Inside<'_>) -> Result<HostProc, Failure> {
+fn build(inside: &Inside<'_>, report: &OwnedFd) -> Result<HostProc, Failure> {
     let request = inside.request;
     inside.group.join().at(Stage::Limits, "put the command into its cgroup")?;
     let proc = HostProc::open()?;
-    inside.user.map_to_root(&proc)?;
+    inside.user.map_to_root(&proc, inside.mapped)?;
     if request.has(Layer::Mounts) {
         mount(inside)?;
     }
     if request.has(Layer::Privileges) {
         inside.user.step_down(&proc)?;
+        // Forgotten by the kernel when the process becomes another user.
+        die_with_helper(report)?;
         if is_supervised(inside) { privileges::drop_for_supervisor()? } else { privileges::drop_all()? }
     }
     // This process's memory and descriptors are not for the command to look at. Not earlier: a process that cannot be
@@ -92,6 +97,8 @@ fn build(inside: &Inside<'_>) -> Result<HostProc, Failure> {
 
 fn mount(inside: &Inside<'_>) -> Result<(), Failure> {
     let Inside { request, walls, plan, .. } = inside;
+    // What is made here is for a command that may be another user.
+    let mask = umask(Mode::from_raw_mode(0o022));
     let devices = Devices::open(request.order.terminal)?;
     let proc = masks::fresh(request)?;
     let root = NewRoot::begin(walls, plan)?;
@@ -105,6 +112,7 @@ fn mount(inside: &Inside<'_>) -> Result<(), Failure> {
     if request.has(Layer::HiddenPaths) {
         root.hide(plan)?;
     }
+    umask(mask);
     root.enter(walls)
 }
 

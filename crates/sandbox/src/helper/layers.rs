@@ -19,6 +19,8 @@ pub enum Layer {
     Seccomp,
     /// Another user inside, and no capabilities.
     Privileges,
+    /// A user that nobody else is, for a server that is root.
+    OwnUser,
     ProtectedNames,
     HiddenPaths,
     /// Read-only parts of `/proc`.

@@ -6,22 +6,17 @@
 mod bpf;
 pub(crate) mod cgroup;
 mod command;
-mod devices;
 mod failure;
-mod git_dir;
+mod files;
 mod hierarchies;
 mod inside;
 pub(crate) mod landlock;
 pub(crate) mod launch;
 pub(crate) mod layers;
 mod limits;
-mod masks;
 mod memory;
-mod mount;
 mod outside;
 mod pair;
-mod placeholder;
-mod plan;
 mod privileges;
 pub(crate) mod probe;
 mod report;
@@ -39,6 +34,7 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
 use failure::At;
+use files::{devices, masks, mount, own_files, placeholder, plan, roots};
 use layers::Request;
 use wire::{Failure, Stage, Status};
 

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -12,13 +13,18 @@ use super::failure::At;
 use super::inside::{self, Inside};
 use super::layers::{Layer, Request};
 use super::limits::Limits;
-use super::plan::Plan;
-use super::privileges::User;
+use super::own_files::{self, OwnFiles};
+use super::placeholder::Patience;
+use super::plan::{Plan, Wanted};
+use super::privileges::{USER_FOR_ROOT, User};
 use super::report::{Report, Reports};
 use super::sys::{self, Forked};
 use super::wire::{Failure, Stage, Status};
 use super::{StatusPipe, wait};
 use crate::Confinement;
+
+/// How long a killed process may take to be gone. Less than the server gives the helper.
+const LONGEST_END: Duration = Duration::from_secs(5);
 
 pub(super) fn run(
     request: &Request,
@@ -27,26 +33,49 @@ pub(super) fn run(
     status: &mut StatusPipe,
 ) -> Result<Status, Failure> {
     let mounts = request.has(Layer::Mounts);
-    let mut plan = Plan::make(walls, mounts && request.has(Layer::ProtectedNames))?;
+    let wanted = Wanted {
+        protected: mounts && request.has(Layer::ProtectedNames),
+        hidden: mounts && request.has(Layer::HiddenPaths),
+    };
+    let mut plan = Plan::make(walls, &request.order.cwd, wanted, &Patience::new(control))?;
     // Dropped, and thereby taken away, when all is over.
     let placeholders = plan.take_placeholders();
     let mut group = Group::make(&request.order.limits);
     let (reports, report) = pipe()?;
     let (ended, end) = pipe()?;
-    let user = User::current();
+    let mut user = User::current();
+    if mounts && user.is_root() && request.has(Layer::Privileges) && request.has(Layer::OwnUser) {
+        plan.own_files = OwnFiles::prepare(walls, &request.order.cwd, &plan)?;
+        user.is_stranger = plan.own_files.is_some();
+    }
+    if wanted.hidden && user.is_root() {
+        plan.hide_what_only_root_reads();
+    }
+    let (mapped, tell_mapped) = pipe()?;
     let forked = group.fork(namespaces(request, walls)).at(Stage::Namespaces, "make namespaces")?;
     let first = match forked {
         Forked::Child => {
             // A lock is held as long as any copy of its descriptor.
             placeholders.iter().for_each(super::placeholder::Placeholder::forget_in_child);
-            drop((reports, ended));
+            drop((reports, ended, tell_mapped));
             let limits = limits(request, &group);
-            let inside = Inside { request, walls, plan: &plan, group: &group, user, limits };
+            let mapped = user.is_stranger.then_some(&mapped);
+            let inside = Inside { request, walls, plan: &plan, group: &group, user, mapped, limits };
             inside::run(&inside, report, end)
         }
         Forked::Parent { child } => child,
     };
-    drop((report, end));
+    drop((report, end, mapped));
+    // The mounts are the child's now.
+    plan.own_files = None;
+    if user.is_stranger {
+        own_files::hand_over_streams(request.order.terminal);
+        // If it fails, the other side is told by the end of the pipe.
+        if own_files::write_command_maps(first, USER_FOR_ROOT).is_ok() {
+            let _ = rustix::io::write(&tell_mapped, b"m");
+        }
+    }
+    drop(tell_mapped);
     // Whoever reads the command's output must see its end as soon as the command closes it.
     let _ = sys::close_range(0, 2);
     let outcome = watch(first, Reports::new(reports), &ended, control, status);
@@ -120,10 +149,15 @@ fn tell_start(reports: &mut Reports, first: i32, status: &mut StatusPipe) -> Res
 
 /// When the first process of a namespace is gone, so is every other.
 fn kill_and_reap(first: i32) {
-    if let Some(first) = rustix::process::Pid::from_raw(first) {
-        let _ = rustix::process::kill_process(first, rustix::process::Signal::KILL);
-        let _ = rustix::process::waitpid(Some(first), rustix::process::WaitOptions::empty());
+    let Some(first) = rustix::process::Pid::from_raw(first) else { return };
+    // Opened before the kill, while the number is surely its own.
+    let watched = rustix::process::pidfd_open(first, rustix::process::PidfdFlags::empty()).ok();
+    let _ = rustix::process::kill_process(first, rustix::process::Signal::KILL);
+    // A process that the kernel cannot end, such as one that waits for a dead file server, is nothing to wait for.
+    if watched.is_some() {
+        wait::readable([watched.as_ref()], Some(LONGEST_END));
     }
+    let _ = rustix::process::waitpid(Some(first), rustix::process::WaitOptions::NOHANG);
 }
 
 /// What the first process said about the command's end. Nothing, if it was killed before.

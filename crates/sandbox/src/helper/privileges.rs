@@ -12,34 +12,66 @@ use super::sys;
 use super::wire::{Failure, Stage};
 
 /// Who the command believes to be when the server is root.
-const USER_FOR_ROOT: u32 = 1000;
+pub(crate) const USER_FOR_ROOT: u32 = 1000;
 
 /// The user and group of this process as seen from outside.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct User {
     uid: u32,
     gid: u32,
+    /// To the outside the command is nobody's user, and not the one that the server runs as.
+    pub(crate) is_stranger: bool,
 }
 
 impl User {
     pub(crate) fn current() -> Self {
-        Self { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
+        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        Self { uid, gid, is_stranger: false }
+    }
+
+    pub(crate) fn is_root(self) -> bool {
+        self.uid == 0
     }
 
     /// Root of the new namespace while the walls are built: a terminal file system can be mounted by nobody else.
-    pub(crate) fn map_to_root(self, proc: &HostProc) -> Result<(), Failure> {
+    ///
+    /// Only somebody outside can map more than one user; then `mapped` is where the word comes that it is done.
+    pub(crate) fn map_to_root(self, proc: &HostProc, mapped: Option<&OwnedFd>) -> Result<(), Failure> {
+        if let Some(mapped) = mapped {
+            let told = rustix::io::retry_on_intr(|| rustix::io::read(mapped, &mut [0_u8; 1]));
+            return match told {
+                Ok(1) => Ok(()),
+                _ => Err(Failure::new(Stage::Namespaces, "cannot map users: the helper gave up")),
+            };
+        }
         proc.write_maps(&format!("0 {} 1", self.uid), &format!("0 {} 1", self.gid))
     }
 
     /// Then a namespace within, where there is no root.
     ///
-    /// Files keep their owner: to the outside the command still is the user that the server runs as. All that was
-    /// built belongs to the namespace around this one, out of reach even for its capabilities.
+    /// Files keep their owner: to the outside the command still is the user that the server runs as, unless that is
+    /// root. All that was built belongs to the namespace around this one, out of reach even for its capabilities.
     pub(crate) fn step_down(self, proc: &HostProc) -> Result<(), Failure> {
+        if self.is_stranger {
+            return step_down_as_stranger(proc);
+        }
         let inside = |id| if id == 0 { USER_FOR_ROOT } else { id };
         sys::unshare(libc::CLONE_NEWUSER).at(Stage::Namespaces, "make the inner user namespace")?;
         proc.write_maps(&format!("{} 0 1", inside(self.uid)), &format!("{} 0 1", inside(self.gid)))
     }
+}
+
+fn step_down_as_stranger(proc: &HostProc) -> Result<(), Failure> {
+    let stage = Stage::Namespaces;
+    // The capabilities of the namespace are kept until the one within is made, as without the change of user.
+    sys::prctl(libc::PR_SET_SECUREBITS, libc::SECBIT_NO_SETUID_FIXUP.unsigned_abs().into())
+        .at(stage, "keep capabilities")?;
+    sys::become_user(USER_FOR_ROOT).at(stage, "become another user")?;
+    // Who became another user cannot write its own maps otherwise.
+    sys::prctl(libc::PR_SET_DUMPABLE, 1).at(stage, "be open to itself")?;
+    sys::unshare(libc::CLONE_NEWUSER).at(stage, "make the inner user namespace")?;
+    let map = format!("{USER_FOR_ROOT} {USER_FOR_ROOT} 1");
+    proc.write_maps(&map, &map)
 }
 
 /// The `/proc` that this process started with, which stays usable when it is no longer in sight.

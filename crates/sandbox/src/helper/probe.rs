@@ -76,8 +76,19 @@ fn privileges() -> Attempt {
     let none = lines.iter().all(|name| {
         status.lines().any(|line| line.starts_with(name) && line.ends_with("\t0000000000000000"))
     });
-    let detail = format!("user {}, {} capabilities", user.as_raw(), if none { "no" } else { "some" });
+    let detail = format!(
+        "user {}, {} capabilities, file rights of {}",
+        user.as_raw(),
+        if none { "no" } else { "some" },
+        if is_stranger() { "an unused user" } else { "the server's user" }
+    );
     attempt("privileges", none && !user.is_root(), detail)
+}
+
+/// Whether it is somebody else than the server to the file system. The server is root of the namespace around this one.
+fn is_stranger() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_whitespace().nth(1).is_some_and(|outside| outside != "0")
 }
 
 /// From version 6 on it keeps signals from whoever is outside, such as the first process in the namespace.

@@ -63,9 +63,21 @@ pub(crate) fn fork_into(flags: c_int, cgroup: impl AsFd) -> io::Result<Forked> {
 }
 
 /// Sets attributes on a mount, or on it and all mounts below.
-#[expect(unsafe_code, reason = "mount_setattr has no safe wrapper")]
 pub(crate) fn mount_setattr(mount: impl AsFd, set: u64, recursive: bool) -> io::Result<()> {
     let attributes = libc::mount_attr { attr_set: set, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    set_mount_attributes(mount, attributes, recursive)
+}
+
+/// Lets files of one user appear as those of another, as the map of a user namespace says.
+pub(crate) fn map_mount(mount: impl AsFd, namespace: impl AsFd, recursive: bool) -> io::Result<()> {
+    let userns_fd = u64::from(namespace.as_fd().as_raw_fd().unsigned_abs());
+    let attributes =
+        libc::mount_attr { attr_set: libc::MOUNT_ATTR_IDMAP, attr_clr: 0, propagation: 0, userns_fd };
+    set_mount_attributes(mount, attributes, recursive)
+}
+
+#[expect(unsafe_code, reason = "mount_setattr has no safe wrapper")]
+fn set_mount_attributes(mount: impl AsFd, attributes: libc::mount_attr, recursive: bool) -> io::Result<()> {
     let flags = libc::AT_EMPTY_PATH | if recursive { libc::AT_RECURSIVE } else { 0 };
     // SAFETY: the path is a C string, the structure is whole and of the size given, and both outlive the call.
     checked(unsafe {
@@ -161,6 +173,18 @@ pub(crate) fn next_signal(file: &OwnedFd) -> Option<c_int> {
         }
         _ => None,
     }
+}
+
+/// Becomes another user and group, without any other group.
+#[expect(unsafe_code, reason = "the wrappers of the C library act on all threads, of which there is one")]
+pub(crate) fn become_user(id: u32) -> io::Result<()> {
+    // SAFETY: no list is passed, and none of these calls has memory effects.
+    checked(unsafe { libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()) })?;
+    // SAFETY: as above.
+    checked(unsafe { libc::syscall(libc::SYS_setresgid, id, id, id) })?;
+    // SAFETY: as above.
+    checked(unsafe { libc::syscall(libc::SYS_setresuid, id, id, id) })?;
+    Ok(())
 }
 
 /// Replaces the process. Returns only when that failed.

@@ -15,7 +15,7 @@ use super::limits::{Limits, running_threads};
 use super::report::{self, Report, Reports};
 use super::sys::{self, Forked};
 use super::wire::{Failure, Stage, Status};
-use super::{StatusPipe, landlock, plan, sweep, wait as waiting};
+use super::{StatusPipe, landlock, roots, sweep, wait as waiting};
 
 /// `signals` has the end of children, and requests to end, all blocked.
 pub(super) fn run(
@@ -65,8 +65,12 @@ fn start(request: &Request, group: &Group, mut report: File, helper: Pid) -> ! {
         sys::exit(127);
     }
     let rules = request.order.confinement.as_ref().map(|walls| {
-        let roots = plan::writable_roots(&walls.writable);
-        landlock_rules(walls, roots.iter().map(std::path::PathBuf::as_path))
+        let roots = roots::writable_roots(walls)?;
+        Ok(landlock_rules(walls, roots.iter().map(std::path::PathBuf::as_path)))
+    });
+    let rules = rules.transpose().unwrap_or_else(|failure| {
+        report::tell_failure(&mut report, &failure);
+        sys::exit(127)
     });
     become_command(request, rules.as_ref(), limits, &mut report, None)
 }

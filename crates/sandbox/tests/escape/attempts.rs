@@ -128,6 +128,7 @@ pub(crate) const ATTEMPTS: &[(&str, Way)] = &[
     ("be root", Shell(Bare, "test $(id -u) = 0")),
     ("have capabilities", Shell(Bare, "grep -E '^Cap...:' /proc/self/status | grep -qv 0000000000000000")),
     ("gain privileges", Shell(Bare, "grep -q 'NoNewPrivs:.0' /proc/self/status")),
+    ("read what only root may read", Shell(Bare, "cat /etc/shadow")),
     ("read what rights forbid", Shell(Bare, "echo x > f && chmod 0 f && cat f")),
     ("run without a filter", Shell(Bare, "grep -q 'Seccomp:.0' /proc/self/status")),
     ("dump core", Shell(Bare, "test $(ulimit -c) != 0")),

@@ -10,7 +10,6 @@ const WITHOUT: &[(&[Layer], &[&str])] = &[
     (&[Layer::Mounts], &["create .codex", "read a hidden file", "reach the host by /dev/shm"]),
     (&[Layer::Mounts, Layer::Landlock], &["create outside", "write through a link to a folder", "move out"]),
     (&[Layer::ProcessNamespace], &["see a process outside", "share the process namespace"]),
-    (&[Layer::ProcessNamespace, Layer::Landlock], &["signal a process outside"]),
     (&[Layer::NetworkNamespace], &["share the network namespace", "see the host's interfaces"]),
     (&[Layer::NetworkNamespace, Layer::Seccomp], &["a service on the host by its path"]),
     (
@@ -25,11 +24,16 @@ const WITHOUT: &[(&[Layer], &[&str])] = &[
     (&[Layer::HiddenPaths], &["read a hidden file", "read a hidden file in the workspace"]),
 ];
 
-/// Only root is somebody to the kernel's own files.
+/// Only root is somebody to the kernel's own files, and only as long as it is root.
 const WITHOUT_AS_ROOT: &[(&[Layer], &[&str])] = &[
-    (&[Layer::ProcMasks], &["read the timer list"]),
-    (&[Layer::ProcMasks, Layer::Landlock], &["set core_pattern", "set memory overcommit"]),
+    (&[Layer::ProcessNamespace, Layer::Landlock, Layer::OwnUser], &["signal a process outside"]),
+    (&[Layer::ProcMasks, Layer::OwnUser], &["read the timer list"]),
+    (&[Layer::ProcMasks, Layer::Landlock, Layer::OwnUser], &["set core_pattern", "set memory overcommit"]),
+    (&[Layer::HiddenPaths, Layer::OwnUser], &["read what only root may read"]),
 ];
+
+const WITHOUT_AS_USER: &[(&[Layer], &[&str])] =
+    &[(&[Layer::ProcessNamespace, Layer::Landlock], &["signal a process outside"])];
 
 fn missed(table: &[(&[Layer], &[&str])]) -> Vec<String> {
     let mut missed = Vec::new();
@@ -52,9 +56,8 @@ fn missed(table: &[(&[Layer], &[&str])]) -> Vec<String> {
 #[test]
 fn every_layer_is_needed() {
     let mut found = missed(WITHOUT);
-    if rustix::process::geteuid().is_root() {
-        found.extend(missed(WITHOUT_AS_ROOT));
-    }
+    let as_root = rustix::process::geteuid().is_root();
+    found.extend(missed(if as_root { WITHOUT_AS_ROOT } else { WITHOUT_AS_USER }));
     assert_eq!(found, Vec::<String>::new());
 }
 

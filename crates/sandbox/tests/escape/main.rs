@@ -2,15 +2,19 @@
 //! one must succeed, or the suite would not notice its absence.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
+mod as_root;
 mod attempts;
 mod endings;
 mod layers;
 mod names;
+mod nested;
 mod probe;
 mod scene;
 mod sockets;
 mod sockets_probe;
 mod sockets_work;
+mod stand_ins;
+mod state;
 mod walls;
 
 use std::os::unix::process::CommandExt;

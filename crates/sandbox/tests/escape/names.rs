@@ -1,15 +1,13 @@
 //! Protected names that are not there yet: held while a command runs, and no trace of it afterwards.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::process::Stdio;
 
 use oarlock_sandbox::PROTECTED_NAMES;
 use oarlock_sandbox::testing::Status;
 
 use super::attempts::{Way, Workspace};
-use super::scene::{self, Scene};
+use super::scene::{self, Scene, go_on};
 
 const TRY_ALL: &str = "for n in .agents .codex .git .oarlock; do mkdir $n/x && exit 0; done; exit 1";
 
@@ -19,21 +17,9 @@ fn left(scene: &Scene) -> Vec<&'static str> {
 
 /// A command that says when it runs, and then waits for its input to end.
 fn waiting(scene: &Scene, then: &str) -> oarlock_sandbox::testing::Launched {
-    let script = format!("echo ready; read line; {then}");
     let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.walls()));
-    order.argv[2] = script;
-    let order = serde_json::to_vec(&order).unwrap();
-    let mut helper =
-        oarlock_sandbox::testing::launch(&order, Stdio::piped(), Stdio::piped(), Stdio::piped()).unwrap();
-    let mut line = String::new();
-    BufReader::new(helper.child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\n");
-    helper
-}
-
-fn go_on(helper: &mut oarlock_sandbox::testing::Launched) -> Option<Status> {
-    let _ = helper.child.stdin.take().unwrap().write_all(b"go\n");
-    helper.end()
+    order.argv[2] = format!("echo ready; read line; {then}");
+    scene::waiting(&order)
 }
 
 #[test]

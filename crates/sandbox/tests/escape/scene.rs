@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::symlink;
@@ -193,4 +193,21 @@ pub(crate) fn run(order: &Order, without: &[Layer]) -> (Status, String) {
     let mut said = String::new();
     helper.child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
     (helper.end().expect("an end"), said)
+}
+
+/// Starts a command that says `ready` and then reads a line.
+pub(crate) fn waiting(order: &Order) -> Launched {
+    let order = serde_json::to_vec(order).expect("an order");
+    let mut helper = launch(&order, Stdio::piped(), Stdio::piped(), Stdio::piped()).expect("a helper");
+    let mut line = String::new();
+    let output = helper.child.stdout.as_mut().expect("a pipe");
+    BufReader::new(output).read_line(&mut line).expect("a line");
+    assert_eq!(line, "ready\n");
+    helper
+}
+
+/// Gives it that line, and waits for its end.
+pub(crate) fn go_on(helper: &mut Launched) -> Option<Status> {
+    let _ = helper.child.stdin.take().expect("a pipe").write_all(b"go\n");
+    helper.end()
 }

@@ -1,8 +1,11 @@
 //! Where a `.git` file leads: to the git folder of a linked working tree or of a submodule, and on to the folder that
 //! holds what all working trees share.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 
 /// Longer files point nowhere.
 const LONGEST: u64 = 16 * 1024;
@@ -19,13 +22,33 @@ pub(crate) fn of_pointer_file(file: &Path) -> Vec<PathBuf> {
     [Some(git_dir), common].into_iter().flatten().collect()
 }
 
+/// The folder that all working trees of a repository share, for a `.git` file of one that the repository knows. A file
+/// alone proves nothing: anybody could have written it.
+pub(crate) fn of_linked_tree(file: &Path) -> Option<PathBuf> {
+    let text = read_short(file)?;
+    let git_dir = file.parent()?.join(text.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
+    let back = read_short(&git_dir.join("gitdir"))?;
+    let worktrees = git_dir.parent()?;
+    let knows_it = git_dir.join(back.trim()).canonicalize().ok()? == file.canonicalize().ok()?;
+    (knows_it && worktrees.file_name()? == "worktrees").then(|| worktrees.parent().map(Path::to_owned))?
+}
+
+/// A command can put anything there: opened without waiting for a writer, and never more than is allowed.
 fn read_short(file: &Path) -> Option<String> {
-    let found = fs::metadata(file).ok()?;
-    if found.is_file() && found.len() <= LONGEST { fs::read_to_string(file).ok() } else { None }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = openat(CWD, file, flags, Mode::empty()).ok()?;
+    if FileType::from_raw_mode(fstat(&opened).ok()?.st_mode) != FileType::RegularFile {
+        return None;
+    }
+    let mut text = String::new();
+    File::from(opened).take(LONGEST + 1).read_to_string(&mut text).ok()?;
+    (text.len() as u64 <= LONGEST).then_some(text)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -38,6 +61,10 @@ mod tests {
         fs::write(&file, "gitdir: main/.git/worktrees/a\n").unwrap();
         let expected = [PathBuf::from("main/.git/worktrees/a"), own.join("../..")];
         assert_eq!(of_pointer_file(&file), expected);
+        // Only if the repository knows of it.
+        assert_eq!(of_linked_tree(&file), None);
+        fs::write(own.join("gitdir"), format!("{}\n", file.display())).unwrap();
+        assert_eq!(of_linked_tree(&file), Some(at.path().canonicalize().unwrap().join("main/.git")));
     }
 
     #[test]

@@ -8,8 +8,9 @@ use rustix::mount::MountAttrFlags;
 
 use super::failure::At;
 use super::layers::{Layer, Request};
-use super::mount::{NewRoot, clone_tree, new_mount};
+use super::mount::NewRoot;
 use super::sys;
+use super::tree::{clone_tree, new_mount};
 use super::wire::{Failure, Stage};
 
 /// What tells about the machine's memory and keys, or takes orders.

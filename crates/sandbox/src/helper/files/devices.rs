@@ -8,8 +8,9 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkdirat, openat, symlinkat}
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
 use super::failure::At;
-use super::mount::{NewRoot, attach, clone_opened, new_mount, tmpfs};
+use super::mount::NewRoot;
 use super::sys::{self, NOEXEC, NOSUID, RDONLY};
+use super::tree::{attach, clone_opened, new_mount, tmpfs};
 use super::wire::{Failure, Stage};
 
 const DEVICES: &[&str] = &["full", "null", "random", "tty", "urandom", "zero"];

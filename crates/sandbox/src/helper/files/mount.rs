@@ -1,20 +1,23 @@
 //! Building the file system that the command sees, and moving into it.
 
+use std::cell::RefCell;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2};
-use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
-    fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree,
-};
+use rustix::fs::{Mode, fstat, mkdirat, symlinkat};
+use rustix::mount::{MountPropagationFlags, mount_change};
 
 use super::failure::At;
+use super::hidden::Cover;
 use super::plan::{Kind, Place, Plan};
 use super::sys::{self, NODEV, NOSUID, RDONLY};
+use super::tree::{
+    attach, clone_opened, clone_tree, is_folder, is_missing, make_file, open_beneath, open_old, tmpfs,
+    unless_missing,
+};
 use super::wire::{Failure, Stage};
 use crate::{Confinement, ReadAccess};
 
@@ -48,6 +51,9 @@ const RUN: &[&str] = &[
 /// A root under construction.
 pub(crate) struct NewRoot {
     root: OwnedFd,
+    /// Devices of the file systems that were made for it. New names are made only there: everywhere else another
+    /// command may be turning links at this moment.
+    made: RefCell<Vec<u64>>,
 }
 
 impl NewRoot {
@@ -69,14 +75,20 @@ impl NewRoot {
         };
         let at = open_old(&stage("root")).at(Stage::Mounts, "open the stage")?;
         attach(&root, &at).at(Stage::Mounts, "attach the new root")?;
-        let new = Self { root };
+        let new = Self { root, made: RefCell::default() };
+        if walls.read != ReadAccess::Everything {
+            new.know_as_made(&new.root).at(Stage::Mounts, "look at the new root")?;
+        }
         match &walls.read {
-            ReadAccess::Everything => new.replace_run()?,
-            ReadAccess::Only(paths) => {
-                new.show(&PLATFORM.iter().map(PathBuf::from).collect::<Vec<_>>())?;
-                new.show(paths)?;
+            ReadAccess::Everything => {
+                new.show_own(plan)?;
+                new.replace_run()?;
             }
-            ReadAccess::Exactly(paths) => new.show(paths)?,
+            ReadAccess::Only(paths) => {
+                new.show(&PLATFORM.iter().map(PathBuf::from).collect::<Vec<_>>(), plan)?;
+                new.show(paths, plan)?;
+            }
+            ReadAccess::Exactly(paths) => new.show(paths, plan)?,
         }
         Ok(new)
     }
@@ -84,7 +96,10 @@ impl NewRoot {
     /// Mounts what is writable, and within it what is not.
     pub(crate) fn apply(&self, walls: &Confinement, plan: &Plan) -> Result<(), Failure> {
         for (path, place) in plan.places.iter().filter(|(path, _)| *path != Path::new("/")) {
-            self.mount_place(path, *place).at(Stage::Mounts, &format!("mount {}", path.display()))?;
+            let mounted = self.mount_place(path, *place, plan);
+            if place.is_required {
+                mounted.at(Stage::Mounts, &format!("mount {}", path.display()))?;
+            }
         }
         if walls.read != ReadAccess::Everything {
             self.link_all(&walls.writable);
@@ -97,22 +112,47 @@ impl NewRoot {
     }
 
     pub(crate) fn hide(&self, plan: &Plan) -> Result<(), Failure> {
-        for path in &plan.hidden {
-            self.blank(path).at(Stage::Mounts, &format!("hide {}", path.display()))?;
+        let mut partly = Vec::new();
+        for (path, cover) in plan.hidden.covers() {
+            match cover {
+                Cover::Blank => self.blank(path),
+                Cover::Partly => self.empty(path).map(|empty| partly.extend(empty)),
+                Cover::Shown => self.show_again(path, plan),
+            }
+            .at(Stage::Mounts, &format!("hide {}", path.display()))?;
+        }
+        for folder in partly {
+            sys::mount_setattr(&folder, RDONLY | NOSUID | NODEV, false)
+                .at(Stage::Mounts, "seal a hidden folder")?;
         }
         Ok(())
     }
 
+    /// Covers a folder with an empty one, in which what is to be shown of it can be put.
+    fn empty(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
+        let Some(target) = unless_missing(self.open(path))? else { return Ok(None) };
+        let empty = tmpfs("0555")?;
+        attach(&empty, target)?;
+        self.know_as_made(&empty)?;
+        Ok(Some(empty))
+    }
+
+    /// Shows something of a folder that was covered. Where the folder itself is not to be seen, nor is this.
+    fn show_again(&self, path: &Path, plan: &Plan) -> io::Result<()> {
+        let shown = match plan.own_files.as_ref().and_then(|own| own.tree(path)) {
+            Some(tree) => self.put_own(tree, path),
+            None => self.bind(path, RDONLY | NOSUID | NODEV),
+        };
+        match shown {
+            Err(error) if is_missing(&error) => Ok(()),
+            shown => shown,
+        }
+    }
+
     /// Covers a path with nothing: an empty folder or file that cannot be read. One that is not there stays so.
     pub(crate) fn blank(&self, path: &Path) -> io::Result<()> {
-        let target = match self.open(path) {
-            Ok(target) => target,
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        };
-        let folder = fstat(&target)?.st_mode & libc::S_IFMT == libc::S_IFDIR;
+        let Some(target) = unless_missing(self.open(path))? else { return Ok(()) };
+        let folder = is_folder(&target)?;
         let blank = stage(if folder { "folder" } else { "file" });
         attach(clone_tree(&blank, RDONLY | NOSUID | NODEV)?, &target)
     }
@@ -141,10 +181,17 @@ impl NewRoot {
         change().at(Stage::Mounts, "change the root")
     }
 
-    fn mount_place(&self, path: &Path, place: Place) -> io::Result<()> {
-        let source = open_old(path)?;
+    fn mount_place(&self, path: &Path, place: Place, plan: &Plan) -> io::Result<()> {
+        let own = plan.own_files.as_ref();
+        if let Some(tree) = own.and_then(|own| own.tree(path)).filter(|_| place.kind == Kind::Writable) {
+            return self.put_own(tree, path);
+        }
+        // What is inside a root is taken from there, with all that the mount of the root says.
+        let source = if place.kind == Kind::Writable { open_old(path)? } else { self.open(path)? };
         let found = fstat(&source)?;
-        if (found.st_dev, found.st_ino) != (place.device, place.inode) {
+        let is_same = (found.st_dev, found.st_ino) == (place.device, place.inode);
+        // Of what nobody asked for by name, another one is as good, if it gives nobody more.
+        if !is_same && (place.is_required || place.kind != Kind::ReadOnly) {
             return Err(io::Error::other("it was replaced while the command was being started"));
         }
         let attributes = match place.kind {
@@ -153,25 +200,53 @@ impl NewRoot {
             Kind::ReadOnly => NOSUID | NODEV | RDONLY,
         };
         let tree = clone_opened(&source, attributes)?;
-        let folder = found.st_mode & libc::S_IFMT == libc::S_IFDIR;
+        let folder = is_folder(&source)?;
         let target = self.make_target(path, folder)?;
         attach(tree, target)
     }
 
     /// Binds a path of the old root at the same path of the new one.
     fn bind(&self, path: &Path, attributes: u64) -> io::Result<()> {
-        let tree = clone_tree(path, attributes)?;
-        attach(tree, self.make_target(path, path.is_dir())?)
+        let source = open_old(path)?;
+        let folder = is_folder(&source)?;
+        attach(clone_opened(&source, attributes)?, self.make_target(path, folder)?)
     }
 
     /// Shows paths in a root that starts out empty.
-    fn show(&self, paths: &[PathBuf]) -> Result<(), Failure> {
+    fn show(&self, paths: &[PathBuf], plan: &Plan) -> Result<(), Failure> {
         let mut ends: Vec<PathBuf> = paths.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
         ends.sort();
         for end in ends.iter().filter(|end| end.as_path() != Path::new("/")) {
-            self.bind(end, RDONLY | NOSUID | NODEV).at(Stage::Mounts, &format!("show {}", end.display()))?;
+            self.show_one(end, plan).at(Stage::Mounts, &format!("show {}", end.display()))?;
         }
         self.link_all(paths);
+        Ok(())
+    }
+
+    fn show_one(&self, path: &Path, plan: &Plan) -> io::Result<()> {
+        let own = plan
+            .own_files
+            .as_ref()
+            .and_then(|own| own.read_only(plan).find(|(own, _)| path.starts_with(own)));
+        match own {
+            Some((own, tree)) if own == path => self.put_own(tree, path),
+            // Along with the folder around it, which comes first.
+            Some(_) => Ok(()),
+            None => self.bind(path, RDONLY | NOSUID | NODEV),
+        }
+    }
+
+    fn put_own(&self, tree: &OwnedFd, path: &Path) -> io::Result<()> {
+        attach(tree, self.make_target(path, is_folder(tree)?)?)
+    }
+
+    /// Puts the user's own folders over themselves, with the user as their owner.
+    fn show_own(&self, plan: &Plan) -> Result<(), Failure> {
+        for (path, tree) in plan.own_files.iter().flat_map(|own| own.read_only(plan)) {
+            self.open(path)
+                .and_then(|target| attach(tree, target))
+                .at(Stage::Mounts, &format!("show {}", path.display()))?;
+        }
         Ok(())
     }
 
@@ -179,9 +254,14 @@ impl NewRoot {
     fn link_all(&self, paths: &[PathBuf]) {
         for path in paths {
             let (Ok(end), Some(parent)) = (fs::canonicalize(path), path.parent()) else { continue };
-            if end != *path && self.make_target(parent, true).is_ok() {
-                // Fails where the way is already there, which is as good.
-                let _ = symlink(&end, self.staged(path));
+            if end == *path {
+                continue;
+            }
+            // Fails where the way is already there, which is as good.
+            if let (Ok(parent), Some(name)) = (self.make_target(parent, true), path.file_name())
+                && self.is_made(&parent)
+            {
+                let _ = symlinkat(&end, &parent, name);
             }
         }
     }
@@ -194,6 +274,7 @@ impl NewRoot {
         let replace = || -> io::Result<()> {
             let empty = tmpfs("0755")?;
             self.put(&empty, run)?;
+            self.know_as_made(&empty)?;
             for path in RUN.iter().map(Path::new).filter(|path| path.exists()) {
                 let path = fs::canonicalize(path)?;
                 if path.starts_with(run) {
@@ -217,11 +298,6 @@ impl NewRoot {
         .at(Stage::Mounts, "seal /run")
     }
 
-    /// The path beneath the stage, for calls that take no folder to start at. Only for what this process made itself.
-    fn staged(&self, path: &Path) -> PathBuf {
-        stage("root").join(path.strip_prefix("/").unwrap_or(path))
-    }
-
     pub(crate) fn open(&self, path: &Path) -> io::Result<OwnedFd> {
         open_beneath(&self.root, path.strip_prefix("/").unwrap_or(path))
     }
@@ -232,16 +308,33 @@ impl NewRoot {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened,
         }
-        let staged = self.staged(path);
-        if folder {
-            fs::create_dir_all(&staged)?;
-        } else {
-            if let Some(parent) = staged.parent() {
-                fs::create_dir_all(parent)?;
-            }
-            fs::write(&staged, "")?;
+        let names: Vec<Component<'_>> =
+            path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+        let mut at = self.open(Path::new("/"))?;
+        for (i, name) in names.iter().enumerate() {
+            let name: &Path = name.as_ref();
+            at = match open_beneath(&at, name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_made(&at) => {
+                    if folder || i + 1 < names.len() {
+                        mkdirat(&at, name, Mode::from_raw_mode(0o755))?;
+                    } else {
+                        make_file(&at, name)?;
+                    }
+                    open_beneath(&at, name)?
+                }
+                opened => opened?,
+            };
         }
-        self.open(path)
+        Ok(at)
+    }
+
+    fn know_as_made(&self, mount: impl AsFd) -> io::Result<()> {
+        self.made.borrow_mut().push(fstat(mount)?.st_dev);
+        Ok(())
+    }
+
+    fn is_made(&self, folder: impl AsFd) -> bool {
+        fstat(folder).is_ok_and(|found| self.made.borrow().contains(&found.st_dev))
     }
 }
 
@@ -259,57 +352,4 @@ fn begin_stage() -> io::Result<()> {
         fs::set_permissions(stage(name), fs::Permissions::from_mode(0o000))?;
     }
     Ok(())
-}
-
-/// An empty file system in memory, not yet attached anywhere.
-pub(crate) fn tmpfs(mode: &str) -> io::Result<OwnedFd> {
-    new_mount(
-        "tmpfs",
-        &[("mode", mode)],
-        MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV,
-    )
-}
-
-pub(crate) fn new_mount(
-    kind: &str,
-    options: &[(&str, &str)],
-    attributes: MountAttrFlags,
-) -> io::Result<OwnedFd> {
-    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
-    for (key, value) in options {
-        fsconfig_set_string(&context, *key, *value)?;
-    }
-    fsconfig_create(&context)?;
-    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
-}
-
-/// Opens a path of the old root that must not lead through any symbolic link.
-fn open_old(path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
-}
-
-fn open_beneath(root: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    Ok(openat2(root, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::IN_ROOT)?)
-}
-
-pub(crate) fn clone_tree(path: &Path, attributes: u64) -> io::Result<OwnedFd> {
-    clone_opened(&open_old(path)?, attributes)
-}
-
-pub(crate) fn clone_opened(source: impl AsFd, attributes: u64) -> io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE
-        | OpenTreeFlags::AT_EMPTY_PATH;
-    let tree = open_tree(source, "", flags)?;
-    sys::mount_setattr(&tree, attributes, true)?;
-    Ok(tree)
-}
-
-pub(crate) fn attach(mount: impl AsFd, at: impl AsFd) -> io::Result<()> {
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    Ok(move_mount(mount, "", at, "", flags)?)
 }

@@ -1,0 +1,14 @@
+//! The file system that a command sees: decided outside by `plan`, built inside by `mount`.
+
+pub(super) mod devices;
+mod git_dir;
+mod hidden;
+pub(super) mod masks;
+pub(super) mod mount;
+pub(super) mod own_files;
+pub(super) mod placeholder;
+pub(super) mod plan;
+pub(super) mod roots;
+mod tree;
+
+use super::{failure, layers, sys, wait, wire};

@@ -1,0 +1,180 @@
+//! What is the user's own when the server runs as root.
+//!
+//! The command then is a user that nobody else is, so that files which only root may read are closed to it by their
+//! rights. The folders that the user works with are mounted so that root's files in them belong to that user: to the
+//! command nothing has changed there, and what it makes is root's on disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Gid, Stat, Uid, fchown, fstat, fstatfs};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, WaitOptions, waitpid};
+
+use super::failure::At;
+use super::hidden::Cover;
+use super::plan::Plan;
+use super::sys::{self, Forked, NODEV, NOSUID, RDONLY};
+use super::tree::{clone_opened, open_old};
+use super::wire::{Failure, Stage};
+use crate::{Confinement, ReadAccess};
+
+/// Nobody on any system: above the ranges that containers use.
+pub(crate) const STRANGER: u32 = 1_900_000_000;
+
+/// Mounts of the user's own folders, not yet attached anywhere.
+#[derive(Debug)]
+pub(crate) struct OwnFiles {
+    trees: BTreeMap<PathBuf, OwnedFd>,
+}
+
+impl OwnFiles {
+    /// `None` where such mounts are not to be had: in most containers, and on file systems that cannot do it. Nothing
+    /// that happens to a path meanwhile leads to that.
+    pub(crate) fn prepare(walls: &Confinement, cwd: &Path, plan: &Plan) -> Result<Option<Self>, Failure> {
+        let Some(mapping) = mapping().ok().filter(|_| !plan.root_is_writable()) else { return Ok(None) };
+        let mut trees = BTreeMap::new();
+        for path in plan.writable() {
+            let tree = tree(path, NOSUID | NODEV, &mapping, plan);
+            match tree.at(Stage::Mounts, &format!("mount {}", path.display()))? {
+                Some(tree) => trees.insert(path.to_owned(), tree),
+                None => return Ok(None),
+            };
+        }
+        for path in read_only(walls, cwd, plan) {
+            match tree(&path, NOSUID | NODEV | RDONLY, &mapping, plan) {
+                Ok(Some(tree)) => _ = trees.entry(path).or_insert(tree),
+                Ok(None) => return Ok(None),
+                // Gone, or a link by now. Then it is not the user's own.
+                Err(_) => {}
+            }
+        }
+        Ok(Some(Self { trees }))
+    }
+
+    pub(crate) fn tree(&self, path: &Path) -> Option<&OwnedFd> {
+        self.trees.get(path)
+    }
+
+    /// Whether it lies in one of the folders.
+    pub(crate) fn contains(&self, path: &Path) -> bool {
+        path.ancestors().any(|above| self.trees.contains_key(above))
+    }
+
+    /// All that is not writable, parents first.
+    pub(crate) fn read_only<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = (&'a Path, &'a OwnedFd)> {
+        let trees = self.trees.iter().map(|(path, tree)| (path.as_path(), tree));
+        trees.filter(|(path, _)| !plan.writable().any(|root| root == *path) && !plan.hidden.is_shown(path))
+    }
+}
+
+/// The folders that can be read as the user's own.
+fn read_only(walls: &Confinement, cwd: &Path, plan: &Plan) -> BTreeSet<PathBuf> {
+    let listed = match &walls.read {
+        ReadAccess::Everything => &[],
+        ReadAccess::Only(paths) | ReadAccess::Exactly(paths) => paths.as_slice(),
+    };
+    let asked = walls.home.iter().map(PathBuf::as_path).chain([cwd]);
+    let asked = asked.chain(listed.iter().map(PathBuf::as_path));
+    let mut own: BTreeSet<PathBuf> = asked.filter_map(|path| path.canonicalize().ok()).collect();
+    own.extend(plan.git_folders.iter().cloned());
+    if walls.read == ReadAccess::Everything {
+        let closed: Vec<PathBuf> =
+            own.iter().map(PathBuf::as_path).chain(plan.writable()).filter_map(closed_above).collect();
+        own.extend(closed);
+    }
+    // The whole system is nobody's own.
+    own.remove(Path::new("/"));
+    let all: Vec<PathBuf> = own.iter().cloned().chain(plan.writable().map(Path::to_owned)).collect();
+    own.retain(|path| !all.iter().any(|other| path != other && path.starts_with(other)));
+    let shown = plan.hidden.covers().filter(|(_, cover)| *cover == Cover::Shown);
+    own.extend(shown.map(|(path, _)| path.to_owned()));
+    own
+}
+
+/// The topmost folder on the way that only root can pass.
+fn closed_above(path: &Path) -> Option<PathBuf> {
+    let above: Vec<&Path> = path.ancestors().skip(1).collect();
+    let is_closed = |folder: &&&Path| {
+        open_old(folder)
+            .and_then(|opened| Ok(fstat(opened)?))
+            .is_ok_and(|found| found.st_uid == 0 && found.st_mode & 0o001 == 0)
+    };
+    above.iter().rev().find(is_closed).map(|folder| folder.to_path_buf())
+}
+
+/// `None` when the file system cannot do it.
+fn tree(path: &Path, attributes: u64, mapping: &OwnedFd, plan: &Plan) -> io::Result<Option<OwnedFd>> {
+    let source = open_old(path)?;
+    let found = fstat(&source)?;
+    if let Some(place) = plan.places.get(path)
+        && (place.device, place.inode) != (found.st_dev, found.st_ino)
+    {
+        return Err(io::Error::other("it was replaced while the command was being started"));
+    }
+    let tree = clone_opened(&source, attributes)?;
+    let is_writable = attributes & RDONLY == 0;
+    let mapped = match sys::map_mount(&tree, mapping, true) {
+        // Something is mounted in there that cannot be mapped. It is read all the same, as anybody.
+        Err(_) if !is_writable => sys::map_mount(&tree, mapping, false),
+        mapped => mapped,
+    };
+    Ok(mapped.is_ok().then_some(tree))
+}
+
+/// A user namespace that says: what is root's on disk is the stranger's, and everybody else is who they are.
+fn mapping() -> io::Result<OwnedFd> {
+    let (end, keep) = pipe_with(PipeFlags::CLOEXEC)?;
+    let child = match sys::fork_with(libc::CLONE_NEWUSER)? {
+        Forked::Child => {
+            sys::close_in_child(&keep);
+            let _ = rustix::io::read(&end, &mut [0_u8; 1]);
+            sys::exit(0)
+        }
+        Forked::Parent { child } => child,
+    };
+    let above = STRANGER + 1;
+    let map = format!("0 {STRANGER} 1\n1 1 {}\n{above} {above} {}\n", STRANGER - 1, u32::MAX - above);
+    let opened = write_maps(child, &map)
+        .and_then(|()| File::open(format!("/proc/{child}/ns/user")).map(OwnedFd::from));
+    drop(keep);
+    let _ = Pid::from_raw(child).map(|child| waitpid(Some(child), WaitOptions::empty()));
+    opened
+}
+
+/// The maps of the namespace that a command's walls are built in: root, to build them, and whom the command becomes.
+pub(crate) fn write_command_maps(child: i32, inside: u32) -> io::Result<()> {
+    write_maps(child, &format!("0 0 1\n{inside} {STRANGER} 1\n"))
+}
+
+/// To be done from outside, by somebody who may map others than himself.
+fn write_maps(child: i32, map: &str) -> io::Result<()> {
+    for name in ["uid_map", "gid_map"] {
+        // The kernel takes it whole or not at all.
+        File::options().write(true).open(format!("/proc/{child}/{name}"))?.write_all(map.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Scripts open their standard streams again, by `/dev/stderr`. They are the command's own.
+pub(crate) fn hand_over_streams(terminal: bool) {
+    const PIPES: rustix::fs::FsWord = 0x5049_5045;
+    for stream in [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()] {
+        let Ok(found) = fstat(stream) else { continue };
+        // A pipe without a name; one with a name is somebody's file.
+        let is_pipe = FileType::from_raw_mode(found.st_mode) == FileType::Fifo
+            && fstatfs(stream).is_ok_and(|system| system.f_type == PIPES);
+        if is_pipe || (terminal && is_terminal(&found)) {
+            let _ = fchown(stream, Some(Uid::from_raw(STRANGER)), Some(Gid::from_raw(STRANGER)));
+        }
+    }
+}
+
+/// One of those that are made for each use.
+fn is_terminal(found: &Stat) -> bool {
+    FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice
+        && (136..144).contains(&libc::major(found.st_rdev))
+}

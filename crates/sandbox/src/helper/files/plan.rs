@@ -1,0 +1,373 @@
+//! Which places of the file system are mounted how. Decided outside, before anything is unshared, and carried out
+//! inside by `mount`.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
+
+use rustix::fs::{FileType, Stat, fstat, readlinkat};
+
+use super::failure::At;
+use super::git_dir;
+use super::hidden::{Hidden, only_root};
+use super::own_files::OwnFiles;
+use super::placeholder::{Patience, Placeholder};
+use super::roots::writable_roots;
+use super::tree::open_old;
+use super::wire::{Failure, Stage};
+use crate::Confinement;
+
+/// What the placeholders of protected names are for everybody else, and those of hidden ones.
+const PROTECTED_RIGHTS: u32 = 0o755;
+const HIDDEN_RIGHTS: u32 = 0o700;
+
+/// How a place is mounted over itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Writable,
+    /// Writable, and a mount only so that it cannot be renamed: something below it is a mount.
+    Pinned,
+    ReadOnly,
+    /// A name behind which nobody may put anything, shown as an empty file.
+    Blank,
+}
+
+/// A place as it was found, so that another one put there in the meantime is noticed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) kind: Kind,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    /// Without it the command is not started. What the server found by looking around may be gone by now.
+    pub(crate) is_required: bool,
+}
+
+/// Everything resolved: no path in here leads through a symbolic link.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// Parents come before what is inside them.
+    pub(crate) places: BTreeMap<PathBuf, Place>,
+    pub(crate) hidden: Hidden,
+    /// Outside of the roots, but of the same repository.
+    pub(crate) git_folders: Vec<PathBuf>,
+    /// Set when the server is root and the command is not to have its rights to files.
+    pub(crate) own_files: Option<OwnFiles>,
+    placeholders: Vec<Placeholder>,
+}
+
+/// Which parts of a plan are wanted. Only tests leave any out.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) protected: bool,
+    pub(crate) hidden: bool,
+}
+
+impl Plan {
+    pub(crate) fn make(
+        walls: &Confinement,
+        cwd: &Path,
+        wanted: Wanted,
+        patience: &Patience<'_>,
+    ) -> Result<Self, Failure> {
+        let mut plan = Self::default();
+        let mut roots = writable_roots(walls)?;
+        if wanted.hidden {
+            plan.hidden = Hidden::find(walls);
+            plan.refuse_hidden_directory(cwd)?;
+            // What nobody may see is not opened by being inside a root, or by being one.
+            roots.retain(|root| plan.hidden.above(root).is_none());
+        }
+        for root in &roots {
+            plan.add(root, Kind::Writable).at(Stage::Mounts, &format!("look at {}", root.display()))?;
+        }
+        if wanted.protected {
+            for root in &roots {
+                plan.protect_names(root, walls, &roots, patience)?;
+            }
+            for path in &walls.protected_paths {
+                plan.protect_if_there(path, &roots);
+            }
+        }
+        if wanted.hidden {
+            plan.hold_hidden(patience)?;
+            plan.hold_links(&roots)?;
+        }
+        plan.pin(&roots).at(Stage::Mounts, "look at the folders between writable ones")?;
+        Ok(plan)
+    }
+
+    pub(crate) fn writable(&self) -> impl Iterator<Item = &Path> {
+        self.places.iter().filter(|(_, place)| place.kind == Kind::Writable).map(|(path, _)| path.as_path())
+    }
+
+    pub(crate) fn root_is_writable(&self) -> bool {
+        self.writable().any(|path| path == Path::new("/"))
+    }
+
+    /// For a server that is root, wherever the command has root's rights to files.
+    pub(crate) fn hide_what_only_root_reads(&mut self) {
+        for path in only_root() {
+            if self.own_files.as_ref().is_none_or(|own| own.contains(&path)) {
+                self.hidden.cover(path);
+            }
+        }
+    }
+
+    /// The stand-ins that were made, for whoever is to take them away again.
+    pub(crate) fn take_placeholders(&mut self) -> Vec<Placeholder> {
+        std::mem::take(&mut self.placeholders)
+    }
+
+    fn refuse_hidden_directory(&self, cwd: &Path) -> Result<(), Failure> {
+        let end = fs::canonicalize(cwd).unwrap_or_else(|_| without_dots(cwd));
+        match self.hidden.above(&end) {
+            None => Ok(()),
+            Some(hidden) => {
+                let (cwd, hidden) = (cwd.display(), hidden.display());
+                Err(Failure::new(
+                    Stage::Directory,
+                    format!(
+                        "cannot enter {cwd}: it lies in {hidden}, which is hidden from sandboxed commands; work in \
+                         another folder"
+                    ),
+                ))
+            }
+        }
+    }
+
+    fn add(&mut self, path: &Path, kind: Kind) -> io::Result<()> {
+        self.add_found(path, kind, &look(path)?, true);
+        Ok(())
+    }
+
+    fn add_found(&mut self, path: &Path, kind: Kind, found: &Stat, is_required: bool) {
+        // What was asked for by name stays as asked.
+        let known = self.places.get(path).copied();
+        if known.is_some_and(|place| place.kind == Kind::Writable || (place.is_required && !is_required)) {
+            return;
+        }
+        let place = Place { kind, device: found.st_dev, inode: found.st_ino, is_required };
+        self.places.insert(path.to_owned(), place);
+    }
+
+    fn protect_names(
+        &mut self,
+        root: &Path,
+        walls: &Confinement,
+        roots: &[PathBuf],
+        patience: &Patience<'_>,
+    ) -> Result<(), Failure> {
+        let looking = format!("look at {}", root.display());
+        let opened = Rc::new(open_old(root).at(Stage::Mounts, &looking)?);
+        let found = fstat(&*opened).at(Stage::Mounts, &looking)?;
+        let as_planned = self.places.get(root).map(|place| (place.device, place.inode));
+        if as_planned != Some((found.st_dev, found.st_ino)) {
+            let message = format!("{} was replaced while the command was being started", root.display());
+            return Err(Failure::new(Stage::Mounts, message));
+        }
+        if file_type(&found) != FileType::Directory {
+            return Ok(());
+        }
+        let root = Folder { path: root, opened: &opened };
+        for name in &walls.protected {
+            let protecting = format!("protect {}", root.path.join(name).display());
+            self.protect(&root, OsStr::new(name), roots, patience).at(Stage::Mounts, &protecting)?;
+        }
+        Ok(())
+    }
+
+    fn protect(
+        &mut self,
+        root: &Folder<'_>,
+        name: &OsStr,
+        roots: &[PathBuf],
+        patience: &Patience<'_>,
+    ) -> io::Result<()> {
+        let path = root.path.join(name);
+        let found = match look(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return self.hold_free(root, name, patience);
+            }
+            found => found?,
+        };
+        match file_type(&found) {
+            FileType::Symlink | FileType::RegularFile => self.protect_pointer(&path, &found, roots, true),
+            FileType::Directory => {
+                match Placeholder::adopt(root.opened, name, PROTECTED_RIGHTS, patience)? {
+                    Some(placeholder) => self.placeholders.push(placeholder),
+                    // Another command's, which has just ended.
+                    None if look(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) => {
+                        return self.hold_free(root, name, patience);
+                    }
+                    None => {}
+                }
+                self.add(&path, Kind::ReadOnly)
+            }
+            _ => self.add(&path, Kind::ReadOnly),
+        }
+    }
+
+    /// A name that is not there yet gets an empty folder to mount over, for as long as the command runs.
+    fn hold_free(&mut self, root: &Folder<'_>, name: &OsStr, patience: &Patience<'_>) -> io::Result<()> {
+        match Placeholder::hold(root.opened, name, PROTECTED_RIGHTS, patience) {
+            Ok(placeholder) => self.placeholders.extend(placeholder),
+            // Where the server cannot create it, the command, being the same user, cannot either.
+            Err(error) if is_not_allowed(&error) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        self.add(&root.path.join(name), Kind::ReadOnly)
+    }
+
+    /// A symbolic link, or a file that names a folder: what it leads to is protected along with it.
+    fn protect_pointer(
+        &mut self,
+        path: &Path,
+        found: &Stat,
+        roots: &[PathBuf],
+        is_required: bool,
+    ) -> io::Result<()> {
+        let targets = match file_type(found) {
+            FileType::Symlink => vec![read_link(path)?],
+            _ if path.file_name() == Some(OsStr::new(".git")) => {
+                self.git_folders.extend(git_dir::of_linked_tree(path));
+                git_dir::of_pointer_file(path)
+            }
+            _ => Vec::new(),
+        };
+        let mut kind = Kind::ReadOnly;
+        let parent = path.parent().unwrap_or(Path::new("/"));
+        for target in targets {
+            let target = without_dots(&parent.join(target));
+            if !roots.iter().any(|root| target.starts_with(root)) {
+                match fs::canonicalize(&target) {
+                    // Neither the way there nor the place itself is in reach.
+                    Ok(end) if !roots.iter().any(|root| end.starts_with(root)) => continue,
+                    Err(_) => continue,
+                    Ok(_) => {}
+                }
+            }
+            // A way through further links, or to nothing, could be turned elsewhere by the command.
+            match look(&target) {
+                Ok(end) if file_type(&end) != FileType::Symlink => {
+                    self.add_found(&target, Kind::ReadOnly, &end, is_required);
+                }
+                _ => kind = Kind::Blank,
+            }
+        }
+        self.add_found(path, kind, found, is_required);
+        Ok(())
+    }
+
+    /// What the server found beneath a root a while ago. It may be gone, or something else; then it is not followed.
+    fn protect_if_there(&mut self, path: &Path, roots: &[PathBuf]) {
+        let is_inside = roots.iter().any(|root| path.starts_with(root) && path != root);
+        if !is_inside || self.places.contains_key(path) || self.hidden.above(path).is_some() {
+            return;
+        }
+        let Ok(found) = look(path) else { return };
+        let _ = match file_type(&found) {
+            FileType::Symlink | FileType::RegularFile => self.protect_pointer(path, &found, roots, false),
+            _ => {
+                self.add_found(path, Kind::ReadOnly, &found, false);
+                Ok(())
+            }
+        };
+    }
+
+    /// Hidden names behind which nothing is yet get an empty folder to cover.
+    fn hold_hidden(&mut self, patience: &Patience<'_>) -> Result<(), Failure> {
+        for path in std::mem::take(&mut self.hidden.missing) {
+            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
+            if self.hidden.above(&path).is_some() {
+                continue;
+            }
+            let held = open_old(parent)
+                .and_then(|parent| Placeholder::hold(&Rc::new(parent), name, HIDDEN_RIGHTS, patience));
+            match held {
+                Ok(placeholder) => self.placeholders.extend(placeholder),
+                // Nobody else can make it then: all that could is this same user.
+                Err(error) if is_not_allowed(&error) => continue,
+                Err(error) => {
+                    return Err(error).at(Stage::Mounts, &format!("keep {} hidden", path.display()));
+                }
+            }
+            self.hidden.cover(path);
+        }
+        Ok(())
+    }
+
+    /// A link on the way to something hidden stays what it is.
+    fn hold_links(&mut self, roots: &[PathBuf]) -> Result<(), Failure> {
+        for link in std::mem::take(&mut self.hidden.links) {
+            if roots.iter().any(|root| link.starts_with(root)) && self.hidden.above(&link).is_none() {
+                self.add(&link, Kind::ReadOnly).at(Stage::Mounts, &format!("keep {}", link.display()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A folder above a mount could be moved away and made again, with the name free. A mount cannot be moved.
+    fn pin(&mut self, roots: &[PathBuf]) -> io::Result<()> {
+        let places = self.places.iter().map(|(path, place)| (path.clone(), place.is_required));
+        let covers = self.hidden.covers().map(|(path, _)| (path.to_owned(), true));
+        for (path, is_required) in places.chain(covers).collect::<Vec<_>>() {
+            for above in path.ancestors().skip(1) {
+                let inside_root = roots.iter().any(|root| above.starts_with(root) && above != root);
+                let known = self.places.get(above).is_some_and(|place| place.is_required || !is_required);
+                if !inside_root || known || self.hidden.above(above).is_some() {
+                    continue;
+                }
+                match look(above) {
+                    Ok(found) => self.add_found(above, Kind::Pinned, &found, is_required),
+                    Err(error) if is_required => return Err(error),
+                    Err(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A folder, and the way to it.
+struct Folder<'a> {
+    path: &'a Path,
+    opened: &'a Rc<OwnedFd>,
+}
+
+/// What is behind a path without following any link, not even on the way.
+fn look(path: &Path) -> io::Result<Stat> {
+    Ok(fstat(open_old(path)?)?)
+}
+
+fn read_link(path: &Path) -> io::Result<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    let target = readlinkat(open_old(path)?, "", Vec::new())?;
+    Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
+}
+
+fn file_type(found: &Stat) -> FileType {
+    FileType::from_raw_mode(found.st_mode)
+}
+
+fn is_not_allowed(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// The path with `.` and `..` taken out by name alone.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                clean.pop();
+            }
+            part => clean.push(part),
+        }
+    }
+    clean
+}

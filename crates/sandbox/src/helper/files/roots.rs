@@ -1,0 +1,48 @@
+//! Where the writable roots really are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::wire::{Failure, Stage};
+use crate::Confinement;
+
+/// Never writable by being listed: the helper puts its own there.
+const OWN: [&str; 3] = ["/dev", "/proc", "/sys"];
+
+/// The writable roots without symbolic links. Those that do not exist are left out.
+///
+/// One that no longer leads where it led when it was decided on is an error: another command has turned it.
+pub(crate) fn writable_roots(walls: &Confinement) -> Result<Vec<PathBuf>, Failure> {
+    let mut resolved: Vec<(&PathBuf, PathBuf)> = Vec::with_capacity(walls.writable.len());
+    for asked in &walls.writable {
+        let Ok(end) = fs::canonicalize(asked) else { continue };
+        let decided = walls.resolved.iter().find(|(path, _)| path == asked);
+        if let Some((_, decided)) = decided.filter(|(_, decided)| *decided != end) {
+            let (asked, decided, end) = (asked.display(), decided.display(), end.display());
+            let message = format!(
+                "the writable folder {asked} led to {decided} when it was decided on and leads to {end} now; put it \
+                 back, or start a new thread to work there"
+            );
+            return Err(Failure::new(Stage::Mounts, message));
+        }
+        resolved.push((asked, end));
+    }
+    let ends: Vec<PathBuf> = resolved.iter().map(|(_, end)| end.clone()).collect();
+    let mut roots: Vec<PathBuf> = resolved
+        .into_iter()
+        .filter(|(asked, end)| !turned_elsewhere(asked, end, &ends))
+        .map(|(_, end)| end)
+        .filter(|end| !OWN.iter().any(|own| end.starts_with(own)))
+        .collect();
+    roots.sort();
+    roots.dedup();
+    Ok(roots)
+}
+
+/// Whether the way to a root leads through another root and then out of it. An earlier command can have put such a
+/// link there; whoever asked for the root cannot have meant it.
+fn turned_elsewhere(asked: &Path, end: &Path, roots: &[PathBuf]) -> bool {
+    asked.ancestors().skip(1).filter_map(|above| fs::canonicalize(above).ok()).any(|above| {
+        roots.iter().any(|root| root != end && above.starts_with(root) && !end.starts_with(root))
+    })
+}

@@ -1,0 +1,210 @@
+//! The state folder of the server is out of reach wherever it lies.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+
+use oarlock_sandbox::testing::{Stage, Status};
+use oarlock_sandbox::{Confinement, Order};
+
+use super::as_normal_user;
+use super::attempts::{Way, Workspace};
+use super::scene::{self, Scene};
+
+/// A workspace with a state folder in it.
+fn scene() -> Scene {
+    let scene = Scene::new(Workspace::Bare);
+    make_state(&scene.at("ws/home/.state"));
+    scene
+}
+
+fn make_state(folder: &Path) {
+    for part in ["rules", "skills/one", "outputs/this", "outputs/other"] {
+        fs::create_dir_all(folder.join(part)).unwrap();
+    }
+    for file in ["key", "rules/default.rules", "skills/one/SKILL.md", "outputs/this/1", "outputs/other/1"] {
+        fs::write(folder.join(file), "original").unwrap();
+    }
+}
+
+fn order(scene: &Scene, state: PathBuf, script: &str) -> Order {
+    let walls = Confinement { hidden: vec![state.clone()], reserved: vec![state], ..scene.walls() };
+    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(walls));
+    order.argv[2] = script.to_owned();
+    order
+}
+
+/// Those of the scripts that succeed, though none may.
+fn succeed(scene: &Scene, state: &str, scripts: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for script in scripts {
+        let (end, said) = scene::run(&order(scene, scene.at(state), script), &[]);
+        match end {
+            Status::Exited { code } if code != 0 => {}
+            end => found.push(format!("{script}: {end:?} {said}")),
+        }
+    }
+    found
+}
+
+fn assert_unchanged(state: &Path) {
+    let text = |name: &str| fs::read_to_string(state.join(name)).unwrap();
+    assert_eq!((text("key"), text("rules/default.rules")), ("original".to_owned(), "original".to_owned()));
+    assert_eq!(fs::read_dir(state.join("rules")).unwrap().count(), 1);
+}
+
+#[test]
+fn beneath_a_writable_root() {
+    let scene = scene();
+    let scripts = [
+        "cat home/.state/key",
+        "ls home/.state/rules",
+        "ls home/.state/",
+        "echo x > home/.state/rules/default.rules",
+        "echo x > home/.state/new",
+        "mkdir home/.state/new",
+        "chmod 755 home/.state",
+        "mv home/.state home/other",
+        "mv home h",
+        "mv home h && mkdir -p home/.state/rules",
+        "rmdir home/.state",
+        "rm -rf home; test ! -e home/.state",
+        "ln -s home/.state l && cat l/key",
+        "cd home/.state && cat key",
+    ];
+    assert_eq!(succeed(&scene, "ws/home/.state", &scripts), Vec::<String>::new());
+    assert_unchanged(&scene.at("ws/home/.state"));
+    as_normal_user("state::beneath_a_writable_root");
+}
+
+#[test]
+fn around_a_writable_root_or_equal_to_it() {
+    let scene = scene();
+    let state = scene.at("ws/home/.state");
+    for root in [state.clone(), state.join("rules"), state.join("skills")] {
+        let mut order =
+            order(&scene, state.clone(), "! cat $T/key && ! echo x > $T/rules/x && ! ls $T/rules");
+        order.env.insert("T".to_owned(), state.display().to_string());
+        let walls = order.confinement.as_mut().unwrap();
+        walls.writable = vec![root.clone()];
+        order.cwd = scene.at("outside");
+        assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 0 }, "{root:?}");
+        order.cwd = root;
+        match scene::run(&order, &[]).0 {
+            Status::Failed(failure) => {
+                assert_eq!(failure.stage, Stage::Directory);
+                assert!(failure.message.contains("hidden from sandboxed commands"), "{failure}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_unchanged(&state);
+    as_normal_user("state::around_a_writable_root_or_equal_to_it");
+}
+
+#[test]
+fn behind_a_link() {
+    let scene = Scene::new(Workspace::Bare);
+    make_state(&scene.at("ws/data/state"));
+    symlink("data", scene.at("ws/d")).unwrap();
+    symlink(scene.at("ws/d/state"), scene.at("ws/.state")).unwrap();
+    let scripts = [
+        "cat .state/key",
+        "cat d/state/key",
+        "cat data/state/key",
+        "echo x > data/state/rules/default.rules",
+        "rm .state",
+        "rm d && mkdir d",
+        "ln -sfn e .state",
+        "mv .state s",
+        "mkdir e && ln -s e l && mv -fT l .state",
+        "mv data d2",
+        "mv data/state data/s",
+    ];
+    assert_eq!(succeed(&scene, "ws/.state", &scripts), Vec::<String>::new());
+    assert_unchanged(&scene.at("ws/data/state"));
+    as_normal_user("state::behind_a_link");
+}
+
+#[test]
+fn not_there_yet() {
+    let scene = Scene::new(Workspace::Bare);
+    let scripts = [
+        "mkdir -p deep/er/.state/rules",
+        "mkdir deep",
+        "rmdir deep",
+        "mv deep d",
+        "ln -s folder deep/er",
+        "echo x > deep/x",
+        "mkdir e && mv -T e deep",
+    ];
+    assert_eq!(succeed(&scene, "ws/deep/er/.state", &scripts), Vec::<String>::new());
+    assert!(!scene.at("ws/deep").exists(), "nothing is left");
+    as_normal_user("state::not_there_yet");
+}
+
+#[test]
+fn made_while_a_command_runs() {
+    let scene = Scene::new(Workspace::Bare);
+    for state in ["ws/.state", "ws/new/.state", "outside-new/.state"] {
+        let script = "echo ready; read line; cat $T/key || echo x > $T/rules/default.rules || ls $T/rules";
+        let mut order = order(&scene, scene.at(state), script);
+        order.env.insert("T".to_owned(), scene.at(state).display().to_string());
+        let mut helper = scene::waiting(&order);
+        make_state(&scene.at(state));
+        let end = scene::go_on(&mut helper);
+        assert!(matches!(end, Some(Status::Exited { code }) if code != 0), "{state}: {end:?}");
+        assert_unchanged(&scene.at(state));
+        let held = scene.at(if state == "ws/.state" { state } else { state.trim_end_matches("/.state") });
+        assert_eq!(fs::metadata(held).unwrap().mode() & 0o7777, 0o700);
+    }
+    as_normal_user("state::made_while_a_command_runs");
+}
+
+#[test]
+fn a_file_replaced_in_a_hidden_folder_stays_hidden() {
+    let scene = scene();
+    let state = scene.at("ws/home/.state");
+    let script = "echo ready; read line; cat home/.state/key home/.state/new";
+    let mut helper = scene::waiting(&order(&scene, state.clone(), script));
+    for name in ["key", "new"] {
+        fs::write(state.join("temporary"), "original").unwrap();
+        fs::rename(state.join("temporary"), state.join(name)).unwrap();
+    }
+    assert_eq!(scene::go_on(&mut helper), Some(Status::Exited { code: 1 }));
+}
+
+#[test]
+fn parts_of_it_can_be_shown() {
+    let scene = scene();
+    let state = scene.at("ws/home/.state");
+    for (script, expected) in [
+        ("cat home/.state/skills/one/SKILL.md && cat home/.state/outputs/this/1", 0),
+        ("test \"$(ls home/.state | tr '\\n' ' ')\" = 'outputs skills '", 0),
+        ("cat home/.state/key", 1),
+        ("cat home/.state/outputs/other/1", 1),
+        ("cat home/.state/rules/default.rules", 1),
+        ("rm -f home/.state/skills/one/SKILL.md", 1),
+        ("! echo x > home/.state/skills/one/new", 0),
+        ("mkdir home/.state/skills/new", 1),
+        ("mkdir home/.state/rules", 1),
+        ("mv home/.state/skills home/s", 1),
+    ] {
+        let mut order = order(&scene, state.clone(), script);
+        let walls = order.confinement.as_mut().unwrap();
+        walls.shown = vec![state.join("skills"), state.join("outputs/this"), state.join("none")];
+        let (end, said) = scene::run(&order, &[]);
+        assert_eq!(end, Status::Exited { code: expected }, "{script}: {said}");
+    }
+    assert_unchanged(&state);
+    as_normal_user("state::parts_of_it_can_be_shown");
+}
+
+/// Files whose folder is not ours are covered one by one.
+#[test]
+fn a_hidden_file_in_a_writable_folder_can_be_neither_read_nor_replaced() {
+    let scene = Scene::new(Workspace::Bare);
+    let scripts =
+        ["cat hidden.txt", "rm -f hidden.txt", "echo x > n && mv -f n hidden.txt", "ln hidden.txt h"];
+    assert_eq!(succeed(&scene, "ws/hidden.txt", &scripts), Vec::<String>::new());
+}
