@@ -8,7 +8,7 @@ use std::time::Duration;
 use sandbox::{Clock, OffLimits};
 
 use crate::agents::Agents;
-use crate::orchestrate::{Profile, RuleBook};
+use crate::orchestrate::{KnownRoots, Profile, RuleBook};
 use crate::terminals::Terminals;
 use crate::turn_diffs::TurnDiffs;
 
@@ -66,6 +66,7 @@ pub struct Bench {
     discovered: Mutex<Vec<String>>,
     clock: Clock,
     profile: Arc<Profile>,
+    roots: Arc<KnownRoots>,
     /// Set once, when the thread is there to have children.
     agents: Option<Arc<dyn Agents>>,
 }
@@ -80,6 +81,7 @@ impl Bench {
             discovered: Mutex::default(),
             clock: Clock::default(),
             profile: Arc::default(),
+            roots: Arc::default(),
             agents: None,
         }
     }
@@ -127,6 +129,10 @@ impl Bench {
 
     pub(crate) fn profile(&self) -> Arc<Profile> {
         self.profile.clone()
+    }
+
+    pub(crate) fn roots(&self) -> Arc<KnownRoots> {
+        self.roots.clone()
     }
 
     pub(crate) fn terminals(&self) -> &Arc<Terminals> {

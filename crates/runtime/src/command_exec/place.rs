@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use config::{Config, LoadRequest, Loader};
 use protocol::SandboxPolicy;
-use sandbox::{Confinement, Limits, Order, Strength};
+use sandbox::{Confinement, Limits, Order, PROTECTED_NAMES, ScanLimit, Strength, protected_below};
 
 use super::error::CommandExecError;
 use super::request::Request;
@@ -44,7 +44,10 @@ fn confinement(
     let is_weak = config.features.enabled("use_legacy_landlock");
     let strength = if is_weak { Strength::LandlockOnly } else { Strength::Full };
     let tmpdir = env.get("TMPDIR").map(Path::new);
-    Confinement::for_policy(policy, cwd, tmpdir, strength, &config.off_limits())
+    let mut confinement = Confinement::for_policy(policy, cwd, tmpdir, strength, &config.off_limits())?;
+    let nested = protected_below(&confinement.writable, &PROTECTED_NAMES, ScanLimit::default());
+    confinement.protected_paths.extend(nested.paths);
+    Some(confinement)
 }
 
 /// What the administrator allows holds for a client's own choice too; the configured policy is within it already.

@@ -1,6 +1,7 @@
 //! A command as a process: on this machine, or as a client of the environment it runs in. Both are read alike.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use engine::NO_EXIT;
@@ -26,6 +27,14 @@ pub(crate) enum Go {
 impl Go {
     pub(crate) fn is_confined(&self) -> bool {
         matches!(self, Self::Here(order) if order.confinement.is_some())
+    }
+
+    /// The roots that it may write to, if it is confined to any.
+    pub(crate) fn writable(&self) -> &[PathBuf] {
+        match self {
+            Self::Here(order) => order.confinement.as_ref().map_or(&[], |walls| &walls.writable),
+            Self::There(_) => &[],
+        }
     }
 }
 

@@ -207,11 +207,18 @@ impl Clearing {
     /// Proposes, and looks once more. The inner error says what is no longer as it was decided about.
     async fn settle(&mut self, plan: Plan) -> Result<Settled, Blocked> {
         let Prepared { mut go, identity, proposal } = self.prepare(plan)?;
+        let roots = go.writable().to_vec();
+        self.setting.roots.search_first(&roots).await;
         if !self.propose(proposal).await? {
             return Ok(Settled::Replaced);
         }
         let change = self.identity()?.change_since(&identity);
         if let (Go::Here(order), None) = (&mut go, &change) {
+            // Not a part of what was agreed to: it only takes away, and may differ from one moment to the next.
+            if let Some(walls) = order.confinement.as_mut().filter(|walls| !walls.writable.is_empty()) {
+                walls.protected_paths.extend(self.setting.roots.protected(&roots));
+                self.setting.search_after = Some(self.setting.roots.search_after(&roots));
+            }
             self.setting.profile.hasten(order, &self.setting.options, &self.setting.cwd);
         }
         Ok(change.map_or_else(|| Settled::Go(Box::new(go)), Settled::Changed))

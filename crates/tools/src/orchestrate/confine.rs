@@ -32,6 +32,7 @@ pub(crate) fn confinement(
     if walls == Walls::ReadOnlyNoNetwork {
         (confinement.writable, confinement.network) = (Vec::new(), false);
     }
+    confinement.resolved = setting.roots.resolved(&confinement.writable);
     Some(confinement)
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use protocol::{AskForApproval, GrantedPermissionProfile, ItemId, SandboxPolicy, ThreadId, TurnId};
 use sandbox::Clock;
 
+use super::known_roots::{KnownRoots, SearchAfter};
 use super::profile::Profile;
 use super::rule_book::RuleBook;
 use crate::bench::BenchOptions;
@@ -30,6 +31,9 @@ pub(crate) struct Setting {
     pub(crate) rules: Arc<RuleBook>,
     pub(crate) clock: Clock,
     pub(crate) profile: Arc<Profile>,
+    pub(crate) roots: Arc<KnownRoots>,
+    /// Set once the command can run and write. Dropped along with the last copy, when it has ended.
+    pub(crate) search_after: Option<Arc<SearchAfter>>,
 }
 
 impl Setting {
@@ -50,6 +54,8 @@ impl Setting {
             rules: cx.bench().rules(),
             clock: cx.bench().clock().clone(),
             profile: cx.bench().profile(),
+            roots: cx.bench().roots(),
+            search_after: None,
         }
     }
 
@@ -108,6 +114,8 @@ mod tests {
                 rules: bench.rules(),
                 clock: bench.clock().clone(),
                 profile: bench.profile(),
+                roots: bench.roots(),
+                search_after: None,
             }
         }
     }
