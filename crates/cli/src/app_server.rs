@@ -25,6 +25,9 @@ pub(crate) struct AppServerArgs {
     /// Accepted for compatibility: this program collects no statistics.
     #[arg(long, hide = true)]
     analytics_default_enabled: bool,
+    /// Let anybody use a websocket that other machines can reach: without --ws-auth it is refused.
+    #[arg(long)]
+    allow_unauthenticated: bool,
     #[command(flatten)]
     auth: WsAuthArgs,
 }
@@ -82,6 +85,7 @@ pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<
     let mut options = ServerOptions::new(listen, codex_home);
     options.auth = auth;
     options.max_line_bytes = args.max_line_bytes;
+    options.allow_unauthenticated = args.allow_unauthenticated;
     options.config_warnings = warnings.into_iter().map(Into::into).collect();
 
     let walls = crate::walls::are_wanted(&config.permissions.sandbox_policy)

@@ -530,3 +530,20 @@ fn what_cannot_work_is_said_before_anything_listens() {
     check("https://host/v1", &["--listen", "0.0.0.0:0", "--allow-remote"], Some(KEY), "--token-env");
     check("https://host/v1", &["--token-env", "NO_SUCH_TOKEN"], Some(KEY), "NO_SUCH_TOKEN is not set");
 }
+
+#[test]
+fn silent_connections_keep_nobody_out() {
+    let upstream = Upstream::start();
+    // Room for four connections that were let through.
+    let bridge = Bridge::start(&upstream.url, &["--token-env", "PLANTED_TOKEN", "--max-requests", "1"]);
+    let silent: Vec<TcpStream> = (0..300).map(|_| bridge.connect()).collect();
+    let mut client = bridge.send(
+        "/v1/responses",
+        &format!("authorization: Bearer {TOKEN}\r\nconnection: close\r\n"),
+        "{}",
+    );
+    upstream.next().answer(OK);
+    let (head, _) = text_of(&mut client);
+    assert!(head.starts_with("http/1.1 200"), "{head}");
+    drop(silent);
+}

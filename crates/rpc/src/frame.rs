@@ -60,6 +60,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Self { source, limit, buffer: LineBuffer::new(limit), ended: false }
     }
 
+    /// Changes the longest line from the next read on.
+    pub fn set_limit(&mut self, max_frame_bytes: usize) {
+        self.limit = max_frame_bytes;
+        self.buffer.set_limit(max_frame_bytes);
+    }
+
     /// The next frame, or `None` at the end of the stream. A last line without a newline counts as one. Nothing is
     /// lost when the future is dropped, so it may stand in a `select!`.
     pub async fn next(&mut self) -> Option<Result<&[u8], FrameError>> {

@@ -40,6 +40,10 @@ impl LineBuffer {
         Self { limit, bytes: Vec::new(), start: 0, scanned: 0, discarding: false }
     }
 
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// The bytes of a frame, until the next call for room.
     pub(crate) fn get(&self, frame: Range<usize>) -> &[u8] {
         &self.bytes[frame]

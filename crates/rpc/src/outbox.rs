@@ -91,6 +91,11 @@ impl Outbox {
         self.queue().answer_without_slot(line)
     }
 
+    /// Waits until the answers that wait hold less than so many bytes, for a peer that gets less room than others.
+    pub async fn wait_for_answers_below(&self, max_bytes: usize) -> Result<(), Closed> {
+        self.queue().wait_for_answers_below(max_bytes).await
+    }
+
     /// Queues a message, waiting for room. Dropped before it is done, the message is not sent.
     pub async fn send(&self, message: Message) -> Result<(), Closed> {
         let price = self.queue().price(&message);

@@ -155,15 +155,23 @@ impl Queue {
 
     /// Whether a further answer may be asked for.
     pub(crate) fn answer_room(&self) -> Result<(), Refused> {
+        self.answers_below(self.limits.max_answer_bytes)
+    }
+
+    fn answers_below(&self, max_bytes: usize) -> Result<(), Refused> {
         let held = self.open_state().map_err(|Closed| Refused::Closed)?.lanes.held();
-        if held.answers < self.limits.max_answer_bytes { Ok(()) } else { Err(Refused::Full) }
+        if held.answers < max_bytes { Ok(()) } else { Err(Refused::Full) }
     }
 
     pub(crate) async fn wait_for_answer_room(&self) -> Result<(), Closed> {
+        self.wait_for_answers_below(self.limits.max_answer_bytes).await
+    }
+
+    pub(crate) async fn wait_for_answers_below(&self, max_bytes: usize) -> Result<(), Closed> {
         loop {
             // Made before the look, so that what changes in between is not missed.
             let left = self.answers_left.notified();
-            match self.answer_room() {
+            match self.answers_below(max_bytes) {
                 Ok(()) => return Ok(()),
                 Err(Refused::Closed) => return Err(Closed),
                 Err(Refused::Full) => left.await,

@@ -47,6 +47,10 @@ impl Bridge {
         Ok(Self { id: id.to_owned(), url: url.to_owned(), idle_timeout_ms: wanted.stream_idle_timeout_ms })
     }
 
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Without a key, and with none to be looked for: the host adds its own.
     pub(crate) fn provider(&self) -> ProviderConfig {
         ProviderConfig {

@@ -24,6 +24,7 @@ mod hydrate;
 mod ids;
 mod images;
 mod instructions;
+mod listeners;
 mod load;
 mod manage;
 mod models;
@@ -75,6 +76,7 @@ pub use host_choices::HostChoices;
 pub use host_record::HostRecord;
 pub use instructions::InstructionOptions;
 pub use journal::{StoreEvent, StoreOptions};
+pub use listeners::OwnListeners;
 pub use models::{
     ApplyPatchType, Catalogue, CatalogueError, Instructions, ModelEntry, Overrides as ModelOverrides,
     ShellType, Upgrade, WebSearchContent,

@@ -104,6 +104,7 @@ impl Runtime {
         self.inner.environments.check(chosen.as_deref().unwrap_or_default())?;
         let choices = HostChoices::of_start(&params)?.with_tool_set(tool_set);
         let bridge = params.sdk_delegation.as_ref().map(Bridge::of).transpose()?;
+        self.keep_commands_from(bridge.as_ref());
         let wishes = Wishes::of_start(&params, bridge.as_ref()).with_provider(terms.provider());
         let config = self.load(&wishes)?;
         let mut settings = self.settings(&config);
@@ -437,6 +438,7 @@ impl Runtime {
         let options = BenchOptions {
             // A thread without a record here leaves nothing else here.
             outputs: usual.outputs.filter(|_| path.is_some()),
+            off_limits: self.off_limits(&config),
             ask_always: settings.host.manual_tool_execution,
             ask_for: settings.host.asked_about(self.inner.surroundings.registry()),
             no_patches: settings.host.refuses_patches(self.inner.surroundings.registry()),

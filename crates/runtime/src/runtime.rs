@@ -20,6 +20,7 @@ use crate::environment_methods::Clients;
 use crate::error::RuntimeError;
 use crate::handle::ThreadHandle;
 use crate::ids::{IdMaker, check_thread_id};
+use crate::listeners::OwnListeners;
 use crate::models::Catalogue;
 use crate::providers::{Identity, Providers};
 use crate::services::{Clock, Services};
@@ -73,6 +74,8 @@ pub(crate) struct Inner {
     pub(crate) delegation: Delegation,
     pub(crate) agents: Agents,
     instance_id: String,
+    /// What commands are kept from.
+    pub(crate) listeners: Mutex<OwnListeners>,
     pub(crate) skills: Arc<Skills>,
     pub(crate) surroundings: Arc<Surroundings>,
     store_options: Mutex<Option<StoreOptions>>,
@@ -123,6 +126,7 @@ impl Runtime {
             delegation: Delegation::default(),
             agents: Agents::default(),
             instance_id: IdMaker::random(options.clock.stamp()),
+            listeners: Mutex::default(),
             catalogue,
             loader: options.loader,
             source: options.source,

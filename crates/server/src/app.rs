@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::{InitializeParams, ServerCapabilities};
-use runtime::Runtime;
+use runtime::{OwnListeners, Runtime};
 
 use crate::handlers::command_exec::Commands;
 use crate::handshake;
@@ -18,6 +18,9 @@ pub trait Application: Send + Sync + 'static {
     fn negotiate(&self, _params: &InitializeParams) -> Result<Option<ServerCapabilities>, WireError> {
         Ok(None)
     }
+
+    /// The server listens there from now on. What runs for clients and threads must not get to it.
+    fn listens(&self, _listeners: OwnListeners) {}
 
     /// A connection is gone: what ran for it alone may stop.
     fn disconnected(&self, _connection: ConnectionId) -> impl Future<Output = ()> + Send {
@@ -55,6 +58,10 @@ impl App {
 impl Application for App {
     fn negotiate(&self, params: &InitializeParams) -> Result<Option<ServerCapabilities>, WireError> {
         Ok(handshake::agree(params, self.runtime.instance_id()))
+    }
+
+    fn listens(&self, listeners: OwnListeners) {
+        self.runtime.add_listeners(listeners);
     }
 
     async fn disconnected(&self, connection: ConnectionId) {

@@ -28,6 +28,6 @@ pub use router::Router;
 pub use routes::routes;
 pub use serve::{ExitReason, Pipes, ServeError, serve, serve_listener, serve_pipes};
 pub use signals::Signals;
-pub use transport::{AuthError, AuthFlags, AuthMode, Listen, ListenError, WsAuth};
+pub use transport::{AuthError, AuthFlags, AuthMode, Listen, ListenError, Newcomer, Newcomers, WsAuth};
 pub use user_agent::PROTOCOL_LEVEL;
 pub use wire_error::WireError;

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpStream, UnixStream};
+use runtime::OwnListeners;
+use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -13,7 +14,7 @@ use crate::app::Application;
 use crate::hub::WhenFull;
 use crate::serve::ServeError;
 use crate::server::Shared;
-use crate::transport::{Listen, UnixPort, WsAuth, WsPort, serve_stream};
+use crate::transport::{Entrance, Listen, Newcomers, UnixClient, UnixPort, WsAuth, WsPort, serve_stream};
 
 /// When no connection can be taken in, as with too many open files, how long until the next try.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -30,7 +31,7 @@ enum Port {
 
 enum Client {
     Tcp(TcpStream),
-    Unix(UnixStream),
+    Unix(UnixClient),
 }
 
 impl Listener {
@@ -60,7 +61,7 @@ impl Listener {
     pub(crate) fn announce(&self, auth: &WsAuth) {
         let banner = match &self.0 {
             Port::Ws(port) => {
-                if !port.address.ip().is_loopback() && auth.is_open() {
+                if is_exposed(port.address, auth) {
                     tracing::warn!("anybody who reaches {} may use this server: no --ws-auth", port.address);
                 }
                 port.banner()
@@ -71,6 +72,19 @@ impl Listener {
         let _ = std::io::stderr().write_all(banner.as_bytes());
     }
 
+    /// What commands must be kept from: the port or the socket, and the file with the token.
+    pub(crate) fn facts(&self, auth: &WsAuth) -> OwnListeners {
+        let mut listeners = OwnListeners::default();
+        match &self.0 {
+            Port::Ws(port) => drop(listeners.ports.insert(port.address.port())),
+            Port::Unix(port) => listeners.add_file(port.path()),
+        }
+        if let Some(file) = auth.file() {
+            listeners.add_file(file);
+        }
+        listeners
+    }
+
     async fn accept(&self) -> std::io::Result<Client> {
         match &self.0 {
             Port::Ws(port) => port.accept().await.map(Client::Tcp),
@@ -79,7 +93,13 @@ impl Listener {
     }
 }
 
-/// Takes in clients for ever, as many at once as there may be.
+/// Other machines reach the address, and anybody is let in.
+pub(crate) fn is_exposed(address: SocketAddr, auth: &WsAuth) -> bool {
+    !address.ip().is_loopback() && auth.is_open()
+}
+
+/// Takes in clients for ever, as many at once as there may be. Who has connected and not yet been let in has a place of
+/// its own kind, which is lost to later ones when there are many.
 pub(crate) async fn accept<A: Application>(
     shared: &Arc<Shared<A>>,
     listener: &Listener,
@@ -87,9 +107,9 @@ pub(crate) async fn accept<A: Application>(
     clients: &mut JoinSet<()>,
 ) {
     let places = Arc::new(Semaphore::new(shared.options.max_connections.clamp(1, Semaphore::MAX_PERMITS)));
+    let newcomers = Newcomers::new(shared.options.max_handshakes);
     let is_loopback = listener.address().is_some_and(|address| address.ip().is_loopback());
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
         while let Some(ended) = clients.try_join_next() {
             if let Err(error) = ended {
                 tracing::error!("a connection failed: {error}");
@@ -99,22 +119,39 @@ pub(crate) async fn accept<A: Application>(
             Ok(client) => client,
             Err(error) => {
                 tracing::warn!(%error, "a client could not be taken in");
+                newcomers.drop_oldest();
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
         };
+        let entrance = Entrance { newcomer: newcomers.enter(), places: places.clone(), is_loopback };
         let shared = shared.clone();
         let mut stopped = stop.subscribe();
         clients.spawn(async move {
             let stop = async { drop(stopped.wait_for(|stop| *stop).await) };
             match client {
-                Client::Tcp(stream) => serve_stream(shared, stream, is_loopback, stop).await,
-                Client::Unix(stream) => {
-                    let (input, output) = stream.into_split();
-                    shared.lines(input, output, WhenFull::Disconnect, stop).await;
-                }
+                Client::Tcp(stream) => serve_stream(shared, stream, entrance, stop).await,
+                Client::Unix(client) => serve_lines(shared, client, entrance, stop).await,
             }
-            drop(place);
         });
+    }
+}
+
+async fn serve_lines<A: Application>(
+    shared: Arc<Shared<A>>,
+    client: UnixClient,
+    mut entrance: Entrance,
+    stop: impl Future<Output = ()>,
+) {
+    tokio::pin!(stop);
+    let place = tokio::select! {
+        place = client.enter(&entrance.places) => place,
+        () = entrance.newcomer.dropped() => None,
+        () = &mut stop => None,
+    };
+    drop(entrance);
+    if place.is_some() {
+        let (input, output) = client.stream.into_split();
+        shared.lines(input, output, WhenFull::Disconnect, stop).await;
     }
 }

@@ -25,6 +25,17 @@ pub struct ServerOptions {
     pub max_requests: usize,
     /// Connections that may be open at once; one more waits.
     pub max_connections: usize,
+    /// TCP connections that may be open without having been let in, by a token where one is asked for. One more takes the
+    /// place of the oldest.
+    pub max_handshakes: usize,
+    /// Connections that may be open without `initialize`. One more takes the place of the oldest.
+    pub max_uninitialized: usize,
+    /// The longest message before `initialize` is done.
+    pub max_first_bytes: usize,
+    /// How long a connection may wait with `initialize`.
+    pub initialize_within: Duration,
+    /// Whether anybody may use a server that other machines can reach.
+    pub allow_unauthenticated: bool,
     /// How long the last answers of a connection that ends, and the threads of a process that ends, may take.
     pub grace: Duration,
     /// The same after a signal, when somebody waits for the process to go.
@@ -48,6 +59,11 @@ impl ServerOptions {
             max_request_bytes: 64 * 1024 * 1024,
             max_requests: 16 * 1024,
             max_connections: 1024,
+            max_handshakes: 128,
+            max_uninitialized: 64,
+            max_first_bytes: 256 * 1024,
+            initialize_within: Duration::from_secs(30),
+            allow_unauthenticated: false,
             grace: Duration::from_secs(10),
             grace_after_signal: Duration::from_secs(2),
             home,

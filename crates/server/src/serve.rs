@@ -1,6 +1,7 @@
 //! From options to an end: opening the port, serving, and stopping in good order.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::app::Application;
 use crate::hub::{Hub, WhenFull};
-use crate::listener::{Listener, accept};
+use crate::listener::{Listener, accept, is_exposed};
 use crate::options::ServerOptions;
 use crate::router::Router;
 use crate::server::{Ending, Shared};
@@ -39,6 +40,11 @@ pub enum ServeError {
     SocketInUse(PathBuf),
     #[error("{} exists and is not a socket; choose another path", .0.display())]
     NotASocket(PathBuf),
+    #[error(
+        "ws://{0} can be reached from other machines, and anybody who does could run commands here; use --ws-auth, or \
+         --allow-unauthenticated if that is meant"
+    )]
+    Exposed(SocketAddr),
     #[error("standard input cannot be read: {0}")]
     Stdin(io::Error),
 }
@@ -56,6 +62,12 @@ pub async fn serve<A: Application>(
         let input = Stdin::open().map_err(ServeError::Stdin)?;
         let client = Pipes { input, output: tokio::io::stdout() };
         return Ok(serve_pipes(options, app, hub, router, signals, client).await);
+    }
+    if let Listen::Ws(address) = options.listen
+        && is_exposed(address, &options.auth)
+        && !options.allow_unauthenticated
+    {
+        return Err(ServeError::Exposed(address));
     }
     let listener = Listener::bind(&options.listen).await?;
     listener.announce(&options.auth);
@@ -100,6 +112,7 @@ pub async fn serve_listener<A: Application>(
     mut signals: Signals,
     listener: Listener,
 ) -> ExitReason {
+    app.listens(listener.facts(&options.auth));
     let shared = Shared::new(options, app, hub, router);
     let stop = watch::Sender::new(false);
     let mut clients = JoinSet::new();

@@ -13,6 +13,7 @@ use crate::lanes::Lanes;
 use crate::options::ServerOptions;
 use crate::router::Router;
 use crate::session::Session;
+use crate::transport::Newcomers;
 
 pub(crate) struct Shared<A> {
     pub(crate) options: ServerOptions,
@@ -23,13 +24,16 @@ pub(crate) struct Shared<A> {
     pub(crate) lanes: Arc<Lanes>,
     /// Requests that may still be accepted, of all connections.
     pub(crate) requests: Arc<Semaphore>,
+    /// Connections that have not sent `initialize`.
+    uninitialized: Arc<Newcomers>,
 }
 
 impl<A: Application> Shared<A> {
     pub(crate) fn new(options: ServerOptions, app: Arc<A>, hub: Arc<Hub>, router: Router<A>) -> Arc<Self> {
         let greeting = Greeting::new(&options);
         let requests = Arc::new(Semaphore::new(options.max_requests.min(Semaphore::MAX_PERMITS)));
-        Arc::new(Self { options, app, hub, router, greeting, lanes: Arc::default(), requests })
+        let uninitialized = Newcomers::new(options.max_uninitialized);
+        Arc::new(Self { options, app, hub, router, greeting, lanes: Arc::default(), requests, uninitialized })
     }
 
     /// Serves one client that speaks in lines, until it ends, is disconnected, or `stop` ends.
@@ -44,10 +48,10 @@ impl<A: Application> Shared<A> {
         let connection = self.hub.connect(outbox, when_full);
         let mut session = Session::new(self.clone(), connection.clone());
         let mut writer = tokio::spawn(drain(backlog, output));
-        let limits = Limits { max_frame_bytes: self.options.max_line_bytes };
-        let mut reader = LineReader::new(input, limits);
+        // Who owns the other end of standard input has started this process, and may say what it likes.
+        let is_guarded = when_full == WhenFull::Disconnect;
         let ending = tokio::select! {
-            () = read_lines(&mut reader, &mut session) => Ending::EndOfInput,
+            ending = self.read_all(input, &mut session, is_guarded) => ending,
             () = connection.kicked() => Ending::Disconnected,
             _ = &mut writer => Ending::Disconnected,
             () = stop => Ending::Stopped,
@@ -67,6 +71,53 @@ impl<A: Application> Shared<A> {
         abort.abort();
         ending
     }
+
+    async fn read_all(
+        &self,
+        input: impl AsyncRead + Unpin,
+        session: &mut Session<A>,
+        is_guarded: bool,
+    ) -> Ending {
+        let limits = Limits { max_frame_bytes: self.options.max_line_bytes };
+        let mut reader = LineReader::new(input, limits);
+        if is_guarded {
+            reader.set_limit(self.options.max_first_bytes.min(limits.max_frame_bytes));
+            match self.first_words(read_lines(&mut reader, session, Until::Initialized)).await {
+                None => return Ending::Disconnected,
+                Some(ReadEnd::EndOfInput) => return Ending::EndOfInput,
+                Some(ReadEnd::Initialized) => reader.set_limit(limits.max_frame_bytes),
+            }
+        }
+        read_lines(&mut reader, session, Until::End).await;
+        Ending::EndOfInput
+    }
+
+    /// Runs what waits for `initialize`. `None` when that took too long, or when too many others came after it.
+    pub(crate) async fn first_words<T>(&self, reading: impl Future<Output = T>) -> Option<T> {
+        let mut newcomer = self.uninitialized.enter();
+        tokio::select! {
+            read = reading => Some(read),
+            () = newcomer.dropped() => {
+                tracing::warn!("a connection was closed for another one: it has not sent `initialize`");
+                None
+            }
+            () = tokio::time::sleep(self.options.initialize_within) => {
+                tracing::info!("a connection was closed: it has not sent `initialize` in time");
+                None
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    Initialized,
+    End,
+}
+
+enum ReadEnd {
+    Initialized,
+    EndOfInput,
 }
 
 /// Why a connection ended.
@@ -81,15 +132,23 @@ pub(crate) enum Ending {
 async fn read_lines<A: Application>(
     reader: &mut LineReader<impl AsyncRead + Unpin>,
     session: &mut Session<A>,
-) {
+    until: Until,
+) -> ReadEnd {
     while let Some(frame) = reader.next().await {
         let taken = match frame.map_err(rpc::FrameError::into_bad_message) {
             Ok(frame) => session.take(frame).await,
             Err(Ok(bad)) => session.refuse(&bad).await,
-            Err(Err(error)) => return tracing::warn!(%error, "reading failed"),
+            Err(Err(error)) => {
+                tracing::warn!(%error, "reading failed");
+                break;
+            }
         };
         if taken.is_err() {
-            return;
+            break;
+        }
+        if until == Until::Initialized && session.is_initialized() {
+            return ReadEnd::Initialized;
         }
     }
+    ReadEnd::EndOfInput
 }

@@ -20,6 +20,8 @@ use crate::wire_error::WireError;
 
 /// Notifications of a client that were read and not carried out.
 const WAITING_NOTIFICATIONS: usize = 1024;
+/// What answers may hold before `initialize` is done; then no further message is read.
+const FIRST_ANSWER_BYTES: usize = 64 * 1024;
 
 pub(crate) struct Session<A> {
     shared: Arc<Shared<A>>,
@@ -37,10 +39,19 @@ impl<A: Application> Session<A> {
         Self { shared, connection, bytes, notifications, tasks: JoinSet::new() }
     }
 
+    /// The client has said who it is.
+    pub(crate) fn is_initialized(&self) -> bool {
+        self.connection.profile().is_some()
+    }
+
     /// Takes one message, whatever it is. Waits while the connection has as much under way as it may; `Err` when the
     /// connection takes nothing more.
     pub(crate) async fn take(&mut self, frame: &[u8]) -> Result<(), Closed> {
         self.reap();
+        if !self.is_initialized() {
+            // Answers to somebody who has not said who it is, and perhaps reads nothing.
+            self.connection.outbox.wait_for_answers_below(FIRST_ANSWER_BYTES).await?;
+        }
         let id = self.connection.id;
         match rpc::parse(frame) {
             Ok(Incoming::Request(request)) => self.request(request, frame.len()).await?,

@@ -1,8 +1,7 @@
 //! Takes requests, sends them on with the key, and hands the answers back as they come in.
 
 use std::convert::Infallible;
-use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,8 +12,9 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use model_http::{Relay, Secret};
+use server::{Newcomer, Newcomers};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -29,9 +29,15 @@ pub(crate) struct Bridge {
     max_body_bytes: usize,
     /// For requests on their way.
     requests: Arc<Semaphore>,
-    /// For connections, most of which wait for their next request.
+    /// For connections that were let through once, most of which wait for their next request.
     connections: Arc<Semaphore>,
+    /// For connections of which no request was let through yet.
+    newcomers: Arc<Newcomers>,
 }
+
+const MAX_NEWCOMERS: usize = 64;
+/// The longest head of a request.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 const CONNECTIONS_PER_REQUEST: usize = 4;
 /// For the head of a request, and for the silence before it.
@@ -56,6 +62,7 @@ impl Bridge {
             max_body_bytes,
             requests: Arc::new(Semaphore::new(max_requests)),
             connections: Arc::new(Semaphore::new(max_requests * CONNECTIONS_PER_REQUEST)),
+            newcomers: Newcomers::new(MAX_NEWCOMERS),
         }
     }
 }
@@ -68,12 +75,14 @@ pub(crate) async fn serve(listener: TcpListener, bridge: Arc<Bridge>, stop: impl
         tokio::select! {
             () = &mut stop => break,
             Some(_) = connections.join_next() => {}
-            accepted = accept(&listener, &bridge.connections) => match accepted {
-                Ok((stream, room)) => {
-                    connections.spawn(converse(stream, room, Arc::clone(&bridge)));
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    let newcomer = bridge.newcomers.enter();
+                    connections.spawn(converse(stream, newcomer, Arc::clone(&bridge)));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be taken");
+                    bridge.newcomers.drop_oldest();
                     tokio::time::sleep(PAUSE).await;
                 }
             },
@@ -82,32 +91,45 @@ pub(crate) async fn serve(listener: TcpListener, bridge: Arc<Bridge>, stop: impl
     connections.shutdown().await;
 }
 
-async fn accept(
-    listener: &TcpListener,
-    room: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
+/// One connection. A client that hangs up ends this, and with it the request to the provider. Until its first request was
+/// let through, it makes room for later ones.
+async fn converse(stream: TcpStream, mut newcomer: Newcomer, bridge: Arc<Bridge>) {
     // Events are small and wanted at once.
-    stream.set_nodelay(true)?;
-    Ok((stream, permit))
-}
-
-/// One connection. A client that hangs up ends this, and with it the request to the provider.
-async fn converse(stream: TcpStream, _room: OwnedSemaphorePermit, bridge: Arc<Bridge>) {
+    let _ = stream.set_nodelay(true);
+    let place: Arc<OnceLock<OwnedSemaphorePermit>> = Arc::default();
+    let admitted = Arc::new(Notify::new());
+    let (held, notify) = (Arc::clone(&place), Arc::clone(&admitted));
     let service = service_fn(move |request| {
-        let bridge = Arc::clone(&bridge);
-        async move { Ok::<_, Infallible>(bridge.answer(request).await) }
+        let (bridge, held, notify) = (Arc::clone(&bridge), Arc::clone(&held), Arc::clone(&notify));
+        async move { Ok::<_, Infallible>(bridge.answer_in(&held, &notify, request).await) }
     });
     let mut http = hyper::server::conn::http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
-    if let Err(error) = http.serve_connection(TokioIo::new(stream), service).await {
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(MAX_HEAD_BYTES);
+    let connection = http.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let early = tokio::select! {
+        ended = &mut connection => Some(ended),
+        () = newcomer.dropped() => return tracing::debug!("a silent connection made room for another one"),
+        () = admitted.notified() => None,
+    };
+    drop(newcomer);
+    let ended = match early {
+        Some(ended) => ended,
+        None => connection.await,
+    };
+    if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
 }
 
 impl Bridge {
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
+    /// Answers on a connection that takes its place with the first request that is let through.
+    async fn answer_in(
+        &self,
+        place: &OnceLock<OwnedSemaphorePermit>,
+        admitted: &Notify,
+        request: Request<Incoming>,
+    ) -> Answer {
         let (head, body) = request.into_parts();
         let route = match gate::admit(&head, self.token.as_ref()) {
             Ok(route) => route,
@@ -116,10 +138,16 @@ impl Bridge {
                 return answer::error(StatusCode::FORBIDDEN, "refused", refusal.message());
             }
         };
-        let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() else {
+        let busy = || {
             let message = "the bridge has as many requests under way as it may; try again";
-            return answer::error(StatusCode::SERVICE_UNAVAILABLE, "busy", message);
+            answer::error(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
         };
+        if place.get().is_none() {
+            let Ok(free) = Arc::clone(&self.connections).try_acquire_owned() else { return busy() };
+            let _ = place.set(free);
+            admitted.notify_one();
+        }
+        let Ok(permit) = Arc::clone(&self.requests).try_acquire_owned() else { return busy() };
         let body = match self.read(body).await {
             Ok(body) => body,
             Err(answer) => return answer,

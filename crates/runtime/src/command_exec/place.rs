@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use config::{Config, LoadRequest, Loader};
+use config::{Config, LoadRequest};
 use protocol::SandboxPolicy;
-use sandbox::{Confinement, Limits, Order, PROTECTED_NAMES, ScanLimit, Strength, protected_below};
+use sandbox::{Confinement, Limits, OffLimits, Order, PROTECTED_NAMES, ScanLimit, Strength, protected_below};
 
 use super::error::CommandExecError;
 use super::request::Request;
@@ -16,20 +16,20 @@ use crate::workbench::variables;
 
 /// Configuration is read anew for each command, so a change counts from the next one on.
 pub(super) async fn order(runtime: &Runtime, request: Request) -> Result<Order, RuntimeError> {
-    let loader = runtime.loader().clone();
-    blocking(move || order_now(&loader, request)).await?
+    let runtime = runtime.clone();
+    blocking(move || order_now(&runtime, request)).await?
 }
 
-fn order_now(loader: &Loader, request: Request) -> Result<Order, RuntimeError> {
+fn order_now(runtime: &Runtime, request: Request) -> Result<Order, RuntimeError> {
     let own = std::env::current_dir().map_err(|error| CommandExecError::Spawn(error.to_string()))?;
-    let loaded = loader.load(&LoadRequest { cwd: Some(own.clone()), ..LoadRequest::default() });
+    let loaded = runtime.loader().load(&LoadRequest { cwd: Some(own.clone()), ..LoadRequest::default() });
     let config = loaded.map_err(|error| RuntimeError::Config(error.to_string()))?;
     let policy = policy(&config, request.sandbox)?;
     let cwd =
         directory(own, request.cwd.as_deref()).map_err(|error| CommandExecError::Spawn(error.to_string()))?;
     let mut env = config.permissions.shell_environment.apply(variables());
     overlay(&mut env, request.env);
-    let confinement = confinement(&config, &policy, &cwd, &env);
+    let confinement = confinement(&config, &policy, &cwd, &env, &runtime.off_limits(&config));
     Ok(Order { argv: request.argv, cwd, env, confinement, limits: Limits::default(), terminal: false })
 }
 
@@ -39,12 +39,13 @@ fn confinement(
     policy: &SandboxPolicy,
     cwd: &Path,
     env: &BTreeMap<String, String>,
+    off_limits: &OffLimits,
 ) -> Option<Confinement> {
     // Weaker walls must be asked for by name; the full ones are never given up in silence.
     let is_weak = config.features.enabled("use_legacy_landlock");
     let strength = if is_weak { Strength::LandlockOnly } else { Strength::Full };
     let tmpdir = env.get("TMPDIR").map(Path::new);
-    let mut confinement = Confinement::for_policy(policy, cwd, tmpdir, strength, &config.off_limits())?;
+    let mut confinement = Confinement::for_policy(policy, cwd, tmpdir, strength, off_limits)?;
     let nested = protected_below(&confinement.writable, &PROTECTED_NAMES, ScanLimit::default());
     confinement.protected_paths.extend(nested.paths);
     Some(confinement)

@@ -93,12 +93,13 @@ impl AuthFlags {
                 if secret.len() < SHORTEST_SECRET {
                     return Err(AuthError::ShortSecret(path.to_owned()));
                 }
-                Ok(WsAuth(Rule::SignedBearer(JwtRules {
+                let rule = Rule::SignedBearer(JwtRules {
                     key: hmac::Key::new(hmac::HMAC_SHA256, &secret),
                     issuer: self.issuer.clone(),
                     audience: self.audience.clone(),
                     max_clock_skew_seconds: self.max_clock_skew_seconds.unwrap_or(DEFAULT_CLOCK_SKEW_SECONDS),
-                })))
+                });
+                Ok(WsAuth { rule, file: Some(path.to_owned()) })
             }
         }
     }
@@ -120,7 +121,11 @@ fn read_trimmed(path: &Path) -> Result<Vec<u8>, AuthError> {
 
 /// Who may open a websocket; by default anybody who reaches the port. Secrets are kept as keys only.
 #[derive(Debug, Default)]
-pub struct WsAuth(Rule);
+pub struct WsAuth {
+    rule: Rule,
+    /// Where the token or the secret was read from.
+    file: Option<PathBuf>,
+}
 
 #[derive(Debug, Default)]
 enum Rule {
@@ -141,11 +146,15 @@ impl WsAuth {
         SystemRandom::new().fill(&mut secret).map_err(|_| AuthError::NoRandomness)?;
         let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
         let tag = hmac::sign(&key, token);
-        Ok(Self(Rule::CapabilityToken { key, tag }))
+        Ok(Self { rule: Rule::CapabilityToken { key, tag }, file: Some(path.to_owned()) })
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.0, Rule::Anybody)
+        matches!(self.rule, Rule::Anybody)
+    }
+
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
     }
 
     /// Checks the `Authorization` header of an upgrade. `Err` is the text of the refusal.
@@ -155,7 +164,7 @@ impl WsAuth {
         }
         let header = authorization.ok_or("missing websocket bearer token")?;
         let token = bearer(header).ok_or("invalid authorization header")?;
-        match &self.0 {
+        match &self.rule {
             Rule::Anybody => Ok(()),
             Rule::CapabilityToken { key, tag } => hmac::verify(key, token.as_bytes(), tag.as_ref())
                 .map_err(|_| "invalid websocket bearer token"),

@@ -4,10 +4,13 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::listen::Listen;
+use super::origin::{self, Origin};
 use crate::serve::ServeError;
 
 /// A socket that is open. Its file goes when this is dropped.
@@ -17,6 +20,27 @@ pub(crate) struct UnixPort {
     path: PathBuf,
     /// Which file it is: another server may have put its own there since.
     file: (u64, u64),
+}
+
+/// A client of the same user.
+#[derive(Debug)]
+pub(crate) struct UnixClient {
+    pub(crate) stream: UnixStream,
+    /// Who connected.
+    pid: i32,
+}
+
+impl UnixClient {
+    /// Waits for a place. `None` for commands that this server started.
+    pub(crate) async fn enter(&self, places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+        match origin::of_process(self.pid).await {
+            Origin::Elsewhere => places.clone().acquire_owned().await.ok(),
+            Origin::Descendant | Origin::Unknown => {
+                tracing::warn!(pid = self.pid, "{}", origin::REFUSAL);
+                None
+            }
+        }
+    }
 }
 
 impl UnixPort {
@@ -34,13 +58,19 @@ impl UnixPort {
         Ok(Self { listener, path: path.to_owned(), file })
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The next client. Processes of other users are turned away.
-    pub(crate) async fn accept(&self) -> io::Result<UnixStream> {
+    pub(crate) async fn accept(&self) -> io::Result<UnixClient> {
         let own = rustix::process::geteuid().as_raw();
         loop {
             let (stream, _) = self.listener.accept().await?;
             match stream.peer_cred() {
-                Ok(peer) if is_allowed(peer.uid(), own) => return Ok(stream),
+                Ok(peer) if is_allowed(peer.uid(), own) => {
+                    return Ok(UnixClient { stream, pid: peer.pid().unwrap_or(-1) });
+                }
                 Ok(peer) => tracing::warn!(uid = peer.uid(), "a client of another user was turned away"),
                 Err(error) => tracing::warn!(%error, "a client without a user was turned away"),
             }

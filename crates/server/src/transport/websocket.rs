@@ -19,13 +19,16 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rpc::{Backlog, Outbox};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::admission::{Admission, Gatekeeper};
+use super::metered::{Allowance, Metered};
+use super::newcomers::Newcomer;
+use super::origin::{self, Origin};
 use crate::app::Application;
 use crate::hub::WhenFull;
 use crate::server::{Ending, Shared};
@@ -36,8 +39,13 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a goodbye may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 const READ_BUFFER_BYTES: usize = 16 * 1024;
+/// The longest head of a request. Tokens are the largest part of it.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// Said to a client that could be a command of this server. A command can hide where its connection comes from.
+const UNKNOWN: &str =
+    "it cannot be told which process connects, and commands run; use --ws-auth or a Unix socket";
 
-type Socket = WebSocketStream<TokioIo<Upgraded>>;
+type Socket = WebSocketStream<Metered<TokioIo<Upgraded>>>;
 
 /// A port that is open.
 #[derive(Debug)]
@@ -72,55 +80,108 @@ impl WsPort {
     }
 }
 
+/// What a connection needs until it is let in.
+#[derive(Debug)]
+pub(crate) struct Entrance {
+    pub(crate) newcomer: Newcomer,
+    /// For clients that were let in.
+    pub(crate) places: Arc<Semaphore>,
+    /// The port is open to this machine alone.
+    pub(crate) is_loopback: bool,
+}
+
 /// Serves whatever comes over one TCP connection, until it ends or `stop` does.
 pub(crate) async fn serve_stream<A: Application>(
     shared: Arc<Shared<A>>,
     stream: TcpStream,
-    is_loopback: bool,
+    entrance: Entrance,
     stop: impl Future<Output = ()>,
 ) {
     // A small message must not wait for the next one.
     let _ = stream.set_nodelay(true);
     tokio::pin!(stop);
-    let upgrade = tokio::select! {
-        upgrade = negotiate(&shared, stream, is_loopback) => upgrade,
+    let Entrance { mut newcomer, places, is_loopback } = entrance;
+    let gatekeeper = Gatekeeper { auth: &shared.options.auth, is_loopback };
+    let admitted = tokio::select! {
+        admitted = negotiate(&gatekeeper, stream, &places) => admitted,
+        () = newcomer.dropped() => return tracing::debug!("a silent connection made room for another one"),
         () = &mut stop => None,
     };
-    let Some(upgrade) = upgrade else { return };
+    drop(newcomer);
+    let Some(Admitted { upgrade, place }) = admitted else { return };
     match upgrade.await {
         Ok(upgraded) => converse(shared, upgraded, stop).await,
         Err(error) => tracing::debug!(%error, "a websocket did not open"),
     }
+    drop(place);
+}
+
+/// A request that became a websocket.
+struct Admitted {
+    upgrade: OnUpgrade,
+    place: OwnedSemaphorePermit,
 }
 
 /// Answers one HTTP request. `Some` when it became a websocket.
-async fn negotiate<A: Application>(
-    shared: &Shared<A>,
+async fn negotiate(
+    gatekeeper: &Gatekeeper<'_>,
     stream: TcpStream,
-    is_loopback: bool,
-) -> Option<OnUpgrade> {
-    let (sender, mut upgrade) = oneshot::channel();
+    places: &Arc<Semaphore>,
+) -> Option<Admitted> {
+    let addresses = stream.peer_addr().and_then(|peer| Ok((peer, stream.local_addr()?))).ok()?;
+    let (sender, mut admitted) = oneshot::channel();
     let sender = std::sync::Mutex::new(Some(sender));
-    let gatekeeper = Gatekeeper { auth: &shared.options.auth, is_loopback };
     let service = service_fn(|mut request: Request<Incoming>| {
         let upgrade = hyper::upgrade::on(&mut request);
-        let admission = gatekeeper.admit(&request.into_parts().0);
-        if matches!(admission, Admission::Upgrade(_))
-            && let Some(sender) = sender.lock().ok().and_then(|mut sender| sender.take())
-        {
-            let _ = sender.send(upgrade);
+        let sender = &sender;
+        async move {
+            let mut admission = gatekeeper.admit(&request.into_parts().0);
+            if matches!(admission, Admission::Upgrade(_)) {
+                match enter(gatekeeper, addresses, places).await {
+                    Ok(place) => {
+                        if let Some(sender) = sender.lock().ok().and_then(|mut sender| sender.take()) {
+                            let _ = sender.send(Admitted { upgrade, place });
+                        }
+                    }
+                    Err(refused) => admission = refused,
+                }
+            }
+            Ok::<_, Infallible>(answer(admission))
         }
-        std::future::ready(Ok::<_, Infallible>(answer(admission)))
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     if let Err(error) = connection.await {
         tracing::debug!(%error, "an HTTP request failed");
     }
-    upgrade.try_recv().ok()
+    admitted.try_recv().ok()
+}
+
+/// Waits for a place, unless a command of this server wants it. Where that cannot be told, a token counts: commands
+/// cannot read it.
+async fn enter(
+    gatekeeper: &Gatekeeper<'_>,
+    (peer, local): (SocketAddr, SocketAddr),
+    places: &Arc<Semaphore>,
+) -> Result<OwnedSemaphorePermit, Admission> {
+    let refused = |text| Admission::Refused(StatusCode::FORBIDDEN, text);
+    match origin::of_tcp(peer, local).await {
+        Origin::Elsewhere => {}
+        Origin::Unknown if !gatekeeper.auth.is_open() => {}
+        Origin::Descendant => {
+            tracing::warn!(%peer, "{}", origin::REFUSAL);
+            return Err(refused(origin::REFUSAL));
+        }
+        Origin::Unknown => {
+            tracing::warn!(%peer, "a client was refused: {UNKNOWN}");
+            return Err(refused(UNKNOWN));
+        }
+    }
+    places.clone().acquire_owned().await.map_err(|_| refused("the server stops"))
 }
 
 fn answer(admission: Admission) -> Response<Full<Bytes>> {
@@ -161,15 +222,19 @@ async fn converse<A: Application>(
         .read_buffer_size(READ_BUFFER_BYTES)
         .max_message_size(limit)
         .max_frame_size(limit);
-    let socket = Socket::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
-    let (sink, mut stream) = socket.split();
+    let allowance = Allowance::new(shared.options.max_first_bytes);
+    let upgraded = Metered::new(TokioIo::new(upgraded), allowance.clone());
+    let socket = Socket::from_raw_socket(upgraded, Role::Server, Some(config)).await;
+    let (sink, stream) = socket.split();
     let (outbox, backlog) = Outbox::open(shared.options.outbox);
     let connection = shared.hub.connect(outbox, WhenFull::Disconnect);
     let mut session = Session::new(shared.clone(), connection.clone());
     let (close, closing) = oneshot::channel();
-    let mut writer = tokio::spawn(write(sink, backlog, closing));
+    let (pings, pinged) = mpsc::channel(1);
+    let mut writer = tokio::spawn(write(sink, backlog, pinged, closing));
+    let mut reader = Reader { stream, allowance, pings };
     let (ending, code) = tokio::select! {
-        code = read(&mut stream, &mut session) => (Ending::EndOfInput, code),
+        code = reader.read_all(&shared, &mut session) => (Ending::EndOfInput, code),
         () = connection.kicked() => (Ending::Disconnected, None),
         _ = &mut writer => (Ending::Disconnected, None),
         () = stop => (Ending::Stopped, Some(CloseCode::Away)),
@@ -187,26 +252,77 @@ async fn converse<A: Application>(
     abort.abort();
 }
 
-/// Reads until the client leaves. Gives the code to close with when it did something that is against the rules.
-async fn read<A: Application>(
-    stream: &mut SplitStream<Socket>,
-    session: &mut Session<A>,
-) -> Option<CloseCode> {
-    while let Some(message) = stream.next().await {
-        match message {
-            Ok(Message::Text(text)) if text.trim_ascii().is_empty() => {}
-            Ok(Message::Text(text)) => session.take(text.as_bytes()).await.ok()?,
-            Ok(Message::Binary(_)) => tracing::warn!("a binary frame was dropped: messages are text"),
-            // The library answers a ping and a close by itself, with the next read.
-            Ok(Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_)) => {}
-            Err(error) => return code_of(&error),
+struct Reader {
+    stream: SplitStream<Socket>,
+    /// What may be read before the next message is complete.
+    allowance: Allowance,
+    /// Has the writer send what it holds, and say when that is done.
+    pings: mpsc::Sender<oneshot::Sender<()>>,
+}
+
+/// Why reading stopped.
+enum Stopped {
+    /// The client has said who it is.
+    Initialized,
+    /// It has left, or is to be closed with this code.
+    Ended(Option<CloseCode>),
+}
+
+impl Reader {
+    /// Reads until the client leaves. Gives the code to close with when it did something that is against the rules.
+    async fn read_all<A: Application>(
+        &mut self,
+        shared: &Shared<A>,
+        session: &mut Session<A>,
+    ) -> Option<CloseCode> {
+        match shared.first_words(self.read(session, Some(shared.options.max_first_bytes))).await {
+            None => return Some(CloseCode::Policy),
+            Some(Stopped::Ended(code)) => return code,
+            Some(Stopped::Initialized) => self.allowance.lift(),
+        }
+        match self.read(session, None).await {
+            Stopped::Initialized => None,
+            Stopped::Ended(code) => code,
         }
     }
-    None
+
+    /// Until the client has said who it is, if there is a limit to what it may say before.
+    async fn read<A: Application>(&mut self, session: &mut Session<A>, limit: Option<usize>) -> Stopped {
+        while let Some(message) = self.stream.next().await {
+            if let Some(limit) = limit {
+                self.allowance.set(limit);
+            }
+            match message {
+                Ok(Message::Text(text)) if text.trim_ascii().is_empty() => {}
+                Ok(Message::Text(text)) => match session.take(text.as_bytes()).await {
+                    Ok(()) if limit.is_some() && session.is_initialized() => return Stopped::Initialized,
+                    Ok(()) => {}
+                    Err(_) => return Stopped::Ended(None),
+                },
+                Ok(Message::Binary(_)) => tracing::warn!("a binary frame was dropped: messages are text"),
+                Ok(Message::Ping(_)) => self.flush().await,
+                // The library answers a close by itself, with the next read.
+                Ok(Message::Pong(_) | Message::Close(_) | Message::Frame(_)) => {}
+                Err(error) => return Stopped::Ended(code_of(&error)),
+            }
+        }
+        Stopped::Ended(None)
+    }
+
+    /// The library has put its answer to a ping into a buffer without bounds. Nothing more is read until the client has
+    /// taken it, so there is one such answer at most.
+    async fn flush(&self) {
+        let (done, flushed) = oneshot::channel();
+        // When the writer is gone, the connection ends.
+        if self.pings.send(done).await.is_ok() {
+            let _ = flushed.await;
+        }
+    }
 }
 
 fn code_of(error: &Error) -> Option<CloseCode> {
     match error {
+        Error::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => Some(CloseCode::Size),
         Error::Utf8(_) => Some(CloseCode::Invalid),
         Error::Capacity(_) => Some(CloseCode::Size),
         Error::Protocol(_) => Some(CloseCode::Protocol),
@@ -217,6 +333,7 @@ fn code_of(error: &Error) -> Option<CloseCode> {
 async fn write(
     mut sink: SplitSink<Socket, Message>,
     mut backlog: Backlog,
+    mut pinged: mpsc::Receiver<oneshot::Sender<()>>,
     mut closing: oneshot::Receiver<CloseCode>,
 ) -> Result<(), Error> {
     loop {
@@ -225,6 +342,11 @@ async fn write(
             Ok(code) = &mut closing => {
                 let frame = CloseFrame { code, reason: "".into() };
                 return sink.send(Message::Close(Some(frame))).await;
+            }
+            Some(done) = pinged.recv() => {
+                sink.flush().await?;
+                let _ = done.send(());
+                continue;
             }
             line = backlog.next() => line,
         };

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use oarlock_server::{
-    Application, Caller, ConnectionId, ExitReason, Hub, Listen, Listener, Pipes, Reply, Router,
-    ServerOptions, Signals, WireError, serve_listener, serve_pipes,
+    Application, Caller, ConnectionId, ExitReason, Hub, Listen, Listener, Pipes, Reply, Router, ServeError,
+    ServerOptions, Signals, WireError, serve, serve_listener, serve_pipes,
 };
 use protocol::{
     AbsolutePath, AgentMessageDeltaNotification, DelegationProgress, DelegationProgressNotification,
@@ -20,6 +20,7 @@ use protocol::{
     ThreadSetName, ThreadSetNameParams, ThreadSetNameResponse, ThreadUnsubscribe, ThreadUnsubscribeParams,
     ThreadUnsubscribeResponse, ThreadUnsubscribeStatus, TurnStart, TurnStartParams, TurnStartResponse,
 };
+use runtime::OwnListeners;
 use serde_json::{Value, json};
 use tokio::net::unix::pipe;
 use tokio::sync::{Semaphore, mpsc};
@@ -31,6 +32,7 @@ use crate::client::{Lines, Peer};
 pub(crate) struct TestApp {
     pub(crate) hub: Arc<Hub>,
     log: Mutex<Vec<String>>,
+    listeners: Mutex<OwnListeners>,
     gates: Mutex<HashMap<String, Arc<Semaphore>>>,
     pub(crate) idle: Semaphore,
     /// Shutting down waits for it.
@@ -46,6 +48,10 @@ impl TestApp {
 
     pub(crate) fn log(&self) -> Vec<String> {
         self.log.lock().unwrap().clone()
+    }
+
+    pub(crate) fn listeners(&self) -> OwnListeners {
+        self.listeners.lock().unwrap().clone()
     }
 
     fn gate(&self, name: &str) -> Arc<Semaphore> {
@@ -73,6 +79,10 @@ impl Application for TestApp {
         let features = offer.features.clone();
         let agreed = HostDelegationAgreed { version: 1, features, runtime_instance_id: "this".to_owned() };
         Ok(Some(ServerCapabilities { host_delegation: Some(agreed) }))
+    }
+
+    fn listens(&self, listeners: OwnListeners) {
+        *self.listeners.lock().unwrap() = listeners;
     }
 
     async fn disconnected(&self, connection: ConnectionId) {
@@ -219,6 +229,7 @@ fn test_app() -> (Arc<TestApp>, mpsc::UnboundedReceiver<ConnectionId>) {
     let app = TestApp {
         hub: Hub::new(),
         log: Mutex::default(),
+        listeners: Mutex::default(),
         gates: Mutex::default(),
         idle: Semaphore::new(0),
         may_shut_down: Semaphore::new(1),
@@ -258,6 +269,14 @@ pub(crate) async fn over(listen: Listen, change: impl FnOnce(&mut ServerOptions)
     let serving =
         serve_listener(options, app.clone(), app.hub.clone(), router(), Signals::manual(requests), listener);
     Running { gone, signals, ended: tokio::spawn(serving), address, app }
+}
+
+/// Why the server does not start there.
+pub(crate) async fn refused_to_serve(listen: Listen) -> ServeError {
+    let (app, _gone) = test_app();
+    let (_signals, requests) = mpsc::channel(1);
+    let hub = app.hub.clone();
+    serve(options(listen), app, hub, router(), Signals::manual(requests)).await.unwrap_err()
 }
 
 pub(crate) async fn over_unix(path: &Path) -> Running {

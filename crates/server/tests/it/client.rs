@@ -115,6 +115,15 @@ impl Ws {
     }
 }
 
+impl Ws {
+    pub(crate) async fn connect_with_token(address: std::net::SocketAddr, token: &str) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let mut request = format!("ws://{address}/any").into_client_request().unwrap();
+        request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+        Self(tokio_tungstenite::client_async(request, stream).await.unwrap().0)
+    }
+}
+
 impl Peer for Ws {
     async fn send_text(&mut self, text: &str) {
         self.0.send(Message::text(text)).await.unwrap();

@@ -6,6 +6,7 @@ mod client;
 mod delivery;
 mod ending;
 mod handshake;
+mod hostile;
 mod lines;
 mod order;
 mod questions;

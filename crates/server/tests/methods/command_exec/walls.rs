@@ -100,3 +100,16 @@ async fn walls_work_with_streams_and_terminals() {
     client.ask("command/exec/write", super::written("t", "\n")).await;
     assert_eq!(client.outcome(running).await, Ok(answer(5, "", "")));
 }
+
+#[tokio::test]
+async fn what_the_server_listens_on_is_out_of_reach() {
+    let stage = Stage::configured(json!([]), "sandbox_mode = \"read-only\"").await;
+    let server = stage.listen();
+    let mut client = server.connect().await;
+    let socket = stage.home().parent().expect("a folder").join("socket");
+    let look = script("[ -S \"$SOCKET\" ] && echo there; echo done", &json!({"env": {"SOCKET": socket}}));
+    assert_eq!(client.exec(look.clone()).await["stdout"], "done\n");
+    let mut open = look;
+    open["sandboxPolicy"] = json!({"type": "dangerFullAccess"});
+    assert_eq!(client.exec(open).await["stdout"], "there\ndone\n");
+}

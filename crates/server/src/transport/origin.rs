@@ -1,0 +1,209 @@
+//! Where a local connection comes from: commands that this server started must not become its clients, or they would
+//! have it run anything outside their sandbox. The sandbox keeps them from connecting; this is the second check, and
+//! the only one for commands that run without a sandbox.
+
+use std::collections::HashMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use tokio::sync::Semaphore;
+
+use super::proc_net::{Socket, find_socket};
+
+/// A family tree is not deeper than this.
+const MAX_GENERATIONS: usize = 4096;
+/// Descriptors that are looked at for one connection.
+const MAX_DESCRIPTORS: usize = 200_000;
+
+/// What is said to a command that connects.
+pub(crate) const REFUSAL: &str = "a command that this server started may not connect to it";
+
+/// Who is at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// No process that this one started.
+    Elsewhere,
+    /// A process that this one started, or one that was started by such a process.
+    Descendant,
+    /// It cannot be told, while there are descendants that it could be.
+    Unknown,
+}
+
+/// One look at a time: whoever connects often must not keep the machine busy.
+static LOOKS: Semaphore = Semaphore::const_new(1);
+
+/// Who connected to a Unix socket, by the process id that the kernel noted at that moment. 0 is a process of a namespace
+/// outside ours, and so none of our own.
+pub(crate) async fn of_process(pid: i32) -> Origin {
+    look(move || process_origin(pid)).await
+}
+
+/// Who holds the other end of a TCP connection.
+pub(crate) async fn of_tcp(peer: SocketAddr, local: SocketAddr) -> Origin {
+    look(move || tcp_origin(peer, local)).await
+}
+
+async fn look(work: impl FnOnce() -> Origin + Send + 'static) -> Origin {
+    // Nobody closes it.
+    let _turn = LOOKS.acquire().await;
+    tokio::task::spawn_blocking(work).await.unwrap_or(Origin::Unknown)
+}
+
+fn process_origin(pid: i32) -> Origin {
+    let own = std::process::id();
+    let Ok(pid) = u32::try_from(pid) else { return Origin::Unknown };
+    if pid == 0 || pid == own || !has_children() {
+        return Origin::Elsewhere;
+    }
+    // A process on the way may end and its children get another parent; then the way is walked anew.
+    for _ in 0..3 {
+        let mut at = pid;
+        for _ in 0..MAX_GENERATIONS {
+            match parent(at) {
+                Some(parent) if parent == own => return Origin::Descendant,
+                Some(0) => return Origin::Elsewhere,
+                Some(parent) => at = parent,
+                None => break,
+            }
+        }
+    }
+    Origin::Unknown
+}
+
+fn tcp_origin(peer: SocketAddr, local: SocketAddr) -> Origin {
+    if !has_children() {
+        return Origin::Elsewhere;
+    }
+    let Some(socket) = find_socket(peer, local) else {
+        // Another machine's sockets are not in the table. One of this machine has closed since, or is hidden.
+        let is_here = peer.ip().to_canonical().is_loopback() || peer.ip() == local.ip();
+        return if is_here { Origin::Unknown } else { Origin::Elsewhere };
+    };
+    holder(&socket, &Processes::read())
+}
+
+/// Looks for the socket among the descriptors of descendants first, then of everybody else. A socket that is found with
+/// nobody may be a descendant's all the same: descriptors of some processes cannot be read, and one that is on its way
+/// through another socket belongs to no process for a moment.
+fn holder(socket: &Socket, processes: &Processes) -> Origin {
+    let mut budget = MAX_DESCRIPTORS;
+    let mut holds = |pid: u32| has_descriptor(pid, socket.inode, &mut budget);
+    if processes.descendants.iter().any(|pid| holds(*pid)) {
+        return Origin::Descendant;
+    }
+    if !processes.descendants.iter().any(|pid| uid(*pid) == Some(socket.uid)) {
+        return Origin::Elsewhere;
+    }
+    let own = std::iter::once(std::process::id());
+    let is_found = own.chain(processes.others.iter().copied()).any(holds);
+    if is_found { Origin::Elsewhere } else { Origin::Unknown }
+}
+
+/// The processes that can be seen.
+#[derive(Debug, Default)]
+struct Processes {
+    descendants: Vec<u32>,
+    others: Vec<u32>,
+}
+
+impl Processes {
+    fn read() -> Self {
+        let mut parents = HashMap::new();
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            if let Some((pid, parent)) = pid.and_then(|pid: u32| Some((pid, parent(pid)?))) {
+                parents.insert(pid, parent);
+            }
+        }
+        Self::of(&parents, std::process::id())
+    }
+
+    fn of(parents: &HashMap<u32, u32>, own: u32) -> Self {
+        let is_descendant = |pid: u32| {
+            let ancestors = std::iter::successors(parents.get(&pid), |parent| parents.get(parent));
+            ancestors.take(MAX_GENERATIONS).any(|ancestor| *ancestor == own)
+        };
+        let pids = parents.keys().copied().filter(|pid| *pid != own);
+        let (descendants, others) = pids.partition(|pid| is_descendant(*pid));
+        Self { descendants, others }
+    }
+}
+
+/// Also true where the kernel does not say.
+fn has_children() -> bool {
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return true };
+    tasks.flatten().any(|task| match fs::read(task.path().join("children")) {
+        Ok(children) => !children.is_empty(),
+        // A thread that has ended, or a kernel that does not list children.
+        Err(_) => task.path().exists(),
+    })
+}
+
+/// From `/proc/PID/stat`: the process's name is in parentheses and may contain anything, so the last one counts.
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let after_name = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = str::from_utf8(&stat[after_name + 1..]).ok()?;
+    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// The effective user, which is also that of the sockets it makes.
+fn uid(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// `false` also where it cannot be told.
+fn has_descriptor(pid: u32, inode: u64, budget: &mut usize) -> bool {
+    let wanted = format!("socket:[{inode}]");
+    for entry in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+        let Some(left) = budget.checked_sub(1) else { return false };
+        *budget = left;
+        if fs::read_link(entry.path()).is_ok_and(|target| target == Path::new(&wanted)) {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn the_tree_is_told_from_parents() {
+        let parents = HashMap::from([(1, 0), (2, 1), (7, 2), (8, 7), (9, 8), (10, 2), (11, 404), (12, 12)]);
+        let Processes { mut descendants, mut others } = Processes::of(&parents, 7);
+        descendants.sort_unstable();
+        others.sort_unstable();
+        assert_eq!(descendants, [8, 9]);
+        assert_eq!(others, [1, 2, 10, 11, 12]);
+    }
+
+    #[test]
+    fn a_child_and_its_child_are_descendants_and_who_started_us_is_not() {
+        let mut child = Command::new("sh")
+            .args(["-c", "sleep 60 & echo $!; wait"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("a pipe");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).expect("a line");
+        let grandchild: i32 = line.trim().parse().expect("a number");
+        let pid = |pid: u32| i32::try_from(pid).expect("a number");
+        assert_eq!(process_origin(pid(child.id())), Origin::Descendant);
+        assert_eq!(process_origin(grandchild), Origin::Descendant);
+        assert_eq!(process_origin(pid(std::process::id())), Origin::Elsewhere);
+        assert_eq!(process_origin(pid(std::os::unix::process::parent_id())), Origin::Elsewhere);
+        assert_eq!(process_origin(0), Origin::Elsewhere);
+        assert_eq!(process_origin(i32::MAX), Origin::Unknown, "it is gone");
+        let _ = rustix::process::Pid::from_raw(grandchild)
+            .map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL));
+        child.wait().expect("an end");
+    }
+}
