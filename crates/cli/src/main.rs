@@ -165,6 +165,10 @@ fn seal() {
 fn serve(server: AppServer, root: Flags) -> Result<ExitCode> {
     let flags = root.then(server.flags).pairs()?;
     logging::init(LevelFilter::WARN);
+    // A thread in memory holds two files, and there may be many.
+    if let Err(error) = sandbox::raise_open_files() {
+        tracing::warn!(%error, "the limit on open files stays as it is");
+    }
     app_server::run(&server.args, flags)
 }
 

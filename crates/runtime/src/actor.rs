@@ -122,6 +122,12 @@ impl Actor {
                 biased;
                 command = inbox.recv() => match command {
                     Some(Command::Close(answer)) => break Some(answer),
+                    Some(Command::CloseIdle(still, answer)) => {
+                        if self.is_idle() && (still.0)() {
+                            break Some(Answer::new(|closed| answer.give(closed.map(|()| true))));
+                        }
+                        answer.give(Ok(false));
+                    }
                     Some(command) => self.accept(command).await,
                     // Every handle is gone: nobody can ask for anything more.
                     None => break None,
@@ -179,8 +185,14 @@ impl Actor {
             }
             Command::ChildEnded(end, answer) => drop(self.submit(Input::ChildEnded(end), (), answer).await),
             Command::Remembered(answer) => answer.give(Ok(self.thread.remembered())),
-            Command::Close(_) => {}
+            Command::Close(_) | Command::CloseIdle(..) => {}
         }
+    }
+
+    /// No turn runs or is being suspended, and no process is left.
+    fn is_idle(&self) -> bool {
+        let is_waiting = self.suspending.is_some() || self.is_put_away;
+        self.thread.active_turn().is_none() && !is_waiting && !self.bench.has_terminals()
     }
 
     /// What could not be written now is found again when the thread is opened next.

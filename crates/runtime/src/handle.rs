@@ -134,6 +134,18 @@ pub(crate) enum Command {
     ChildEnded(Box<ChildEnd>, Answer<()>),
     Remembered(Answer<Remembered>),
     Close(Answer<()>),
+    /// Closes a thread in which nothing runs or waits, if the caller still wants that when its turn has come. Answers
+    /// whether it was closed.
+    CloseIdle(Still, Answer<bool>),
+}
+
+/// Asked in the actor, one after the other with all that is told of the thread.
+pub(crate) struct Still(pub(crate) Box<dyn FnOnce() -> bool + Send>);
+
+impl fmt::Debug for Still {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Still")
+    }
 }
 
 /// What the model knows, and the context it was last told.
@@ -281,6 +293,11 @@ impl ThreadHandle {
     /// Stops the running turn and lets go of the journal.
     pub async fn close(&self) -> Result<(), RuntimeError> {
         self.wait(|answer| self.send(answer, Command::Close)).await
+    }
+
+    /// Lets go of the journal if nothing runs or waits and `still` agrees. Says whether it did.
+    pub(crate) async fn close_idle(&self, still: Still) -> Result<bool, RuntimeError> {
+        self.wait(|answer| self.send(answer, |answer| Command::CloseIdle(still, answer))).await
     }
 
     async fn send<T>(&self, answer: Answer<T>, command: impl FnOnce(Answer<T>) -> Command) {

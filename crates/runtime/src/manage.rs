@@ -11,6 +11,7 @@ use protocol::{
 };
 
 use crate::error::RuntimeError;
+use crate::handle::Still;
 use crate::ids::check_thread_id;
 use crate::runtime::Runtime;
 use crate::workbench::outputs_folder;
@@ -24,6 +25,31 @@ impl Runtime {
         let id = check_thread_id(id)?;
         let _opening = self.opening(&id).await;
         self.close_loaded(&id).await
+    }
+
+    /// Puts a thread away in which nothing runs or waits, if it can be opened again from its record here and `still`
+    /// agrees. Says whether it was put away. Agents stay: their parents know them by being in memory.
+    pub async fn unload_idle(
+        &self,
+        id: &ThreadId,
+        still: impl FnOnce() -> bool + Send + 'static,
+    ) -> Result<bool, RuntimeError> {
+        let id = check_thread_id(id)?;
+        let _opening = self.opening(&id).await;
+        let Some(loaded) = self.loaded(&id) else { return Ok(false) };
+        let is_stored = !loaded.identity.ephemeral && loaded.identity.path.is_some();
+        let is_family = self.inner.agents.is_known(&id);
+        if !is_stored || is_family || self.inner.delegation.seat(&id).is_some() {
+            return Ok(false);
+        }
+        match loaded.handle.close_idle(Still(Box::new(still))).await {
+            Ok(true) => {
+                self.forget(&id);
+                Ok(true)
+            }
+            Ok(false) | Err(RuntimeError::Gone(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     async fn close_loaded(&self, id: &ThreadId) -> Result<bool, RuntimeError> {

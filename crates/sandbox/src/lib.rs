@@ -2,6 +2,7 @@
 //! Must not know models or threads.
 
 mod helper;
+mod open_files;
 mod order;
 mod policy;
 mod process;
@@ -9,6 +10,7 @@ mod protected_scan;
 mod seal;
 mod self_test;
 
+pub use open_files::raise_open_files;
 pub use order::{Confinement, Limits, OffLimits, Order, ReadAccess, Strength};
 pub use policy::PROTECTED_NAMES;
 pub use process::{

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::{InitializeParams, ServerCapabilities};
+use protocol::{InitializeParams, ServerCapabilities, ThreadId};
 use runtime::{OwnListeners, Runtime};
 
-use crate::handlers::command_exec::Commands;
+use crate::handlers::{self, command_exec::Commands};
 use crate::handshake;
 use crate::hub::{ConnectionId, Hub};
 use crate::wire_error::WireError;
@@ -25,6 +25,12 @@ pub trait Application: Send + Sync + 'static {
     /// A connection is gone: what ran for it alone may stop.
     fn disconnected(&self, _connection: ConnectionId) -> impl Future<Output = ()> + Send {
         async {}
+    }
+
+    /// Nobody has listened to the thread for a while: it may leave memory if nothing runs in it. Says whether it has. No
+    /// request about the thread is carried out meanwhile.
+    fn unload_idle(&self, _thread: ThreadId) -> impl Future<Output = bool> + Send {
+        async { true }
     }
 
     /// Ends when no turn runs.
@@ -68,6 +74,10 @@ impl Application for App {
         self.runtime.host_gone(connection.into());
         self.runtime.close_elicitations(connection.into());
         self.commands.close(connection).await;
+    }
+
+    async fn unload_idle(&self, thread: ThreadId) -> bool {
+        handlers::thread::unload_idle(self, thread).await
     }
 
     async fn idle(&self) {

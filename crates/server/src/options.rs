@@ -36,6 +36,10 @@ pub struct ServerOptions {
     pub initialize_within: Duration,
     /// Whether anybody may use a server that other machines can reach.
     pub allow_unauthenticated: bool,
+    /// How long an idle thread stays in memory when its last client has gone away without a word.
+    pub unload_after: Duration,
+    /// Idle threads that stay in memory so long. One more, and the oldest is unloaded.
+    pub max_departed: usize,
     /// How long the last answers of a connection that ends, and the threads of a process that ends, may take.
     pub grace: Duration,
     /// The same after a signal, when somebody waits for the process to go.
@@ -64,6 +68,8 @@ impl ServerOptions {
             max_first_bytes: 256 * 1024,
             initialize_within: Duration::from_secs(30),
             allow_unauthenticated: false,
+            unload_after: Duration::from_secs(30 * 60),
+            max_departed: 128,
             grace: Duration::from_secs(10),
             grace_after_signal: Duration::from_secs(2),
             home,

@@ -121,6 +121,7 @@ pub async fn serve_listener<A: Application>(
         tokio::pin!(serving);
         tokio::select! {
             () = &mut serving => {}
+            () = unload_departed(&shared) => {}
             () = signals.next() => {}
         }
         tracing::info!("stopping as soon as no turn runs");
@@ -142,6 +143,22 @@ pub async fn serve_listener<A: Application>(
     tokio::select! {
         () = put_away => ExitReason::Stopped,
         () = signals.next() => ExitReason::Forced,
+    }
+}
+
+/// Puts threads away whose clients are gone, for ever.
+async fn unload_departed<A: Application>(shared: &Arc<Shared<A>>) {
+    let ServerOptions { unload_after, max_departed, .. } = shared.options;
+    loop {
+        for thread in shared.hub.departed(unload_after, max_departed).await {
+            // Requests about it wait, so that a client that comes back finds it as it was or opens it anew.
+            let mut place = shared.lanes.enter(thread.as_str());
+            place.reached().await;
+            shared.hub.take_departed(&thread);
+            if !shared.app.unload_idle(thread.clone()).await {
+                shared.hub.keep_departed(&thread);
+            }
+        }
     }
 }
 

@@ -156,6 +156,11 @@ impl Bench {
         self.discovered.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether processes of the thread's tools run, or have ended without the model having read of it.
+    pub fn has_terminals(&self) -> bool {
+        !self.terminals.is_empty()
+    }
+
     /// Ends every process the thread's tools left running, and waits, though not for long, until clients know.
     pub async fn clear_terminals(&self) {
         self.terminals.clear().await;

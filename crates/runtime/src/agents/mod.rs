@@ -137,6 +137,11 @@ impl Agents {
         children
     }
 
+    /// Whether the thread is an agent, or has some that are open.
+    pub(crate) fn is_known(&self, thread: &ThreadId) -> bool {
+        self.find(thread.as_str()).is_some() || !self.open_children(thread).is_empty()
+    }
+
     /// What those below a root are called.
     fn nicknames_below(&self, root: &ThreadId) -> Vec<String> {
         let known = lock(&self.known);

@@ -34,6 +34,9 @@ pub enum Layer {
 pub(crate) struct Request {
     #[serde(flatten)]
     pub(crate) order: Order,
+    /// The limit on open files that the server was started with, where it has another one now.
+    #[serde(default)]
+    pub(crate) open_files: Option<u64>,
     #[serde(default)]
     without: Vec<Layer>,
 }

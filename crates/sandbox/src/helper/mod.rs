@@ -105,6 +105,9 @@ fn prepare() -> Result<(Request, OwnedFd), Failure> {
     let mut text = String::new();
     File::from(order).read_to_string(&mut text).at(Stage::Order, "read the order")?;
     let request = Request::parse(&text)?;
+    if let Some(limit) = request.open_files {
+        crate::open_files::set(limit).at(Stage::Limits, "limit open files")?;
+    }
     // When memory runs out, a command goes before the server. Not being able to say so is no reason not to run it.
     let _ = std::fs::write("/proc/self/oom_score_adj", "800");
     // The terminal of whoever started the server must not be able to signal the helper. Fails only for a leader,

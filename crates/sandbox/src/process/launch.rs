@@ -8,9 +8,11 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
+use serde::Serialize;
 
 use super::stdio::Theirs;
 use crate::helper::{self, wire};
+use crate::open_files;
 use crate::order::Order;
 
 /// What the helper finds as its descriptors, in their order from zero.
@@ -29,11 +31,20 @@ pub(crate) struct Launched {
     pub(crate) pidfd: OwnedFd,
 }
 
+/// What the helper reads, see `Request`.
+#[derive(Serialize)]
+struct Message<'a> {
+    #[serde(flatten)]
+    order: &'a Order,
+    open_files: Option<u64>,
+}
+
 /// The order as a file that nobody can change any more, from its start.
 pub(crate) fn order_file(order: &Order) -> io::Result<OwnedFd> {
     let fd = memfd_create(wire::NAME, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut file = std::fs::File::from(fd);
-    file.write_all(&serde_json::to_vec(order)?)?;
+    let message = Message { order, open_files: open_files::of_commands() };
+    file.write_all(&serde_json::to_vec(&message)?)?;
     file.rewind()?;
     fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
     Ok(file.into())

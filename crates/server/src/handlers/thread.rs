@@ -158,6 +158,27 @@ async fn unload(app: &App, thread_id: ThreadId, reply: Reply<ThreadUnsubscribe>)
     }
     app.hub.forget(&thread_id);
     reply.send(Ok(ThreadUnsubscribeResponse { status: ThreadUnsubscribeStatus::Unsubscribed }));
+    tell_closed(app, thread_id).await;
+}
+
+/// Unloads a thread that nobody listens to, if nothing runs in it. Everybody is told as when the last subscriber leaves.
+pub(crate) async fn unload_idle(app: &App, thread_id: ThreadId) -> bool {
+    let (hub, wanted) = (Arc::clone(&app.hub), thread_id.clone());
+    match app.runtime.unload_idle(&thread_id, move || hub.take_departed(&wanted)).await {
+        Ok(true) => {
+            app.hub.forget(&thread_id);
+            tell_closed(app, thread_id).await;
+            true
+        }
+        Ok(false) => app.runtime.thread(&thread_id).is_err(),
+        Err(error) => {
+            tracing::warn!(%error, thread = %thread_id, "an idle thread could not be unloaded");
+            false
+        }
+    }
+}
+
+async fn tell_closed(app: &App, thread_id: ThreadId) {
     tell_unloaded(app, &thread_id).await;
     let closed = ThreadClosedNotification { thread_id: thread_id.clone() };
     app.hub.tell(&thread_id, ServerNotification::ThreadClosed(closed)).await;

@@ -4,6 +4,7 @@
 mod approvals;
 mod connection;
 mod delivery;
+mod departed;
 mod host;
 mod outgoing;
 mod questions;
@@ -18,10 +19,12 @@ use protocol::{
 };
 use rpc::{Group, Outbox, PendingRequests};
 use runtime::{Audience, BoxFuture, Reply};
+use tokio::sync::Notify;
 
 pub use connection::{Caller, ConnectionId};
 pub(crate) use connection::{Connection, Profile, WhenFull};
 use delivery::{Delivery, delivery};
+use departed::Departed;
 pub(crate) use host::HubHost;
 use outgoing::Outgoing;
 pub use questions::{AskError, Target};
@@ -36,6 +39,8 @@ pub struct Hub {
     /// Only touched with the lock of `state` held: who is asked and who joins must agree.
     questions: PendingRequests<Question>,
     hasher: RandomState,
+    /// Threads were added to those without a listener.
+    departures: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -45,6 +50,8 @@ struct State {
     next_connection: u64,
     /// Questions that were taken back, by thread: subscribers have yet to hear of it.
     withdrawn: BTreeMap<ThreadId, Vec<i64>>,
+    /// Threads whose last listener has gone away without a word.
+    departed: Departed,
     /// Threads that are being put away: how they stand until they are gone is nobody's news.
     leaving: BTreeSet<ThreadId>,
 }
@@ -68,6 +75,7 @@ impl Hub {
             state: Mutex::default(),
             questions: PendingRequests::new(),
             hasher: RandomState::new(),
+            departures: Notify::new(),
         })
     }
 
@@ -90,7 +98,11 @@ impl Hub {
     pub(crate) fn disconnect(&self, id: ConnectionId) {
         let mut state = self.state();
         state.connections.remove(&id);
-        state.subscriptions.remove_connection(id);
+        let left = state.subscriptions.remove_connection(id);
+        if !left.is_empty() {
+            state.departed.add(left);
+            self.departures.notify_one();
+        }
         let orphans = self.questions.remove_where(|question| question.is_for(id));
         drop(state);
         for (_, question) in orphans {

@@ -45,11 +45,16 @@ impl Subscriptions {
         if was_there { Leave::Left { others } } else { Leave::NotSubscribed }
     }
 
-    pub(super) fn remove_connection(&mut self, connection: ConnectionId) {
-        self.by_thread.retain(|_, listening| {
-            listening.remove(&connection);
+    /// The threads that nobody listens to any more.
+    pub(super) fn remove_connection(&mut self, connection: ConnectionId) -> Vec<ThreadId> {
+        let mut left = Vec::new();
+        self.by_thread.retain(|thread, listening| {
+            if listening.remove(&connection) && listening.is_empty() {
+                left.push(thread.clone());
+            }
             !listening.is_empty()
         });
+        left
     }
 
     fn remove_thread(&mut self, thread: &ThreadId) {
@@ -66,6 +71,7 @@ impl Hub {
             let mut state = self.state();
             let Some(found) = state.connections.get(&connection).cloned() else { return false };
             state.subscriptions.add(thread, connection);
+            state.departed.remove(thread);
             let open = self.questions_of(thread, &found);
             (found, open)
         };
@@ -84,6 +90,9 @@ impl Hub {
             .filter(|connection| connection.profile().is_some())
             .map(|connection| connection.id)
             .collect();
+        if !all.is_empty() {
+            state.departed.remove(thread);
+        }
         for connection in all {
             state.subscriptions.add(thread, connection);
         }
@@ -104,6 +113,7 @@ impl Hub {
             let mut state = self.state();
             state.subscriptions.remove_thread(thread);
             state.withdrawn.remove(thread);
+            state.departed.remove(thread);
             self.questions.remove_where(|question| question.is_about(thread))
         };
         for (_, question) in dropped {

@@ -17,6 +17,7 @@ mod commands;
 mod compaction;
 mod connections;
 mod delegation;
+mod departures;
 mod dynamic_tools;
 mod environments;
 mod external_agent;

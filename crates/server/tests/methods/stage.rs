@@ -168,9 +168,15 @@ impl Stage {
 
     /// A server that several clients can connect to.
     pub(crate) fn listen(&self) -> Server {
+        self.listen_with(|_| ())
+    }
+
+    /// As [`Stage::listen`], with other options.
+    pub(crate) fn listen_with(&self, change: impl FnOnce(&mut ServerOptions)) -> Server {
         let socket = self.folder.path().join("socket");
         let listen = Listen::Unix(socket.clone());
-        let (options, parts) = self.parts(listen.clone());
+        let (mut options, parts) = self.parts(listen.clone());
+        change(&mut options);
         Server::run(Some(socket), |signals| async move {
             let (hub, app) = parts.wire();
             let listener = Listener::bind(&listen).await.expect("a socket");

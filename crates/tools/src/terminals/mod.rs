@@ -108,6 +108,11 @@ impl Terminals {
         self.changed.notify_waiters();
     }
 
+    /// Whether one is open or about to be. One that has ended and that the model has not read counts, too.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inner().slots.is_empty()
+    }
+
     /// Ends all terminals, and waits until clients have been told or too much time has passed.
     pub(crate) async fn clear(&self) {
         let deadline = Instant::now() + CLEARING;
