@@ -36,6 +36,8 @@ pub enum ConfigError {
     RemovedProvider,
     #[error("model_providers.{0} takes the name of a built-in provider; give yours another id")]
     ReservedProvider(String),
+    #[error("model_providers.{0} has no base_url; say to which address its prompts and its key go")]
+    NoAddress(String),
     #[error(
         "environment variable `{variable}` is not set; provider `{provider}` needs it.{}",
         instructions.as_deref().map(|text| format!(" {text}")).unwrap_or_default()

@@ -121,8 +121,8 @@ fn variable(name: &str) -> Option<OsString> {
     if name == "HOME" { value.or_else(|| Some(std::env::home_dir()?.into_os_string())) } else { value }
 }
 
-/// Mode 0700 for every folder that is new.
-fn create_private(folder: &Path) -> std::io::Result<()> {
+/// Mode 0700 for every folder that is new, whatever the umask.
+pub fn create_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

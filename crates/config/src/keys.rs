@@ -1,4 +1,5 @@
-//! The keys of a configuration file as they are written. Unknown keys are ignored, wrong kinds of values refused.
+//! The keys of a configuration file as they are written. Wrong kinds of values are refused. Unknown keys are ignored,
+//! except where a misspelt one would have a consequence: in the table of a provider, and near the keys that choose one.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -112,8 +113,10 @@ pub(crate) struct ProfileKeys {
     pub(crate) experimental_use_freeform_apply_patch: Option<bool>,
 }
 
-/// One `[model_providers.<id>]`. Serialised for `config/read`, which shows every key.
+/// One `[model_providers.<id>]`. Serialised for `config/read`, which shows every key. What is misspelt here would send
+/// prompts and keys to somebody else, so it is refused.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ProviderKeys {
     pub(crate) name: String,
     pub(crate) base_url: Option<String>,

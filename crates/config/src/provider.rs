@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use toml::Table;
+
 use crate::keys::{Keys, ProviderKeys};
+use crate::read::is_known;
+use crate::typed::nearest;
 use crate::{ConfigError, ConfigWarning, Env, Secret};
 
 /// What is spoken to.
@@ -84,7 +88,7 @@ impl ProviderConfig {
             id: id.to_owned(),
             name: keys.name.clone(),
             kind,
-            base_url: Some(keys.base_url.clone().unwrap_or_else(|| OPENAI_URL.to_owned())),
+            base_url: keys.base_url.clone(),
             env_key: keys.env_key.clone(),
             env_key_instructions: keys.env_key_instructions.clone(),
             bearer_token: keys.experimental_bearer_token.as_ref().map(Secret::new),
@@ -161,6 +165,33 @@ impl fmt::Debug for ProviderConfig {
     }
 }
 
+/// The keys that choose to whom prompts and keys go. A misspelt one would choose the default.
+const CHOOSING: &[&str] = &[
+    "chatgpt_base_url",
+    "model_provider",
+    "model_providers",
+    "openai_base_url",
+    "oss_provider",
+    "profile",
+    "profiles",
+];
+
+/// Unknown keys are ignored, as they may be for other releases, but for those that look like one of [`CHOOSING`].
+pub(crate) fn refuse_misspelt(merged: &Table) -> Result<(), ConfigError> {
+    let profiles = merged.get("profiles").and_then(toml::Value::as_table);
+    let profiles = profiles.into_iter().flatten();
+    let profiles = profiles.filter_map(|(name, keys)| Some((format!("profiles.{name}."), keys.as_table()?)));
+    for (place, table) in [(String::new(), merged)].into_iter().chain(profiles) {
+        let unknown = table.keys().filter(|key| !is_known(key));
+        let mut near = unknown.filter_map(|key| Some((key, nearest(key, CHOOSING.iter().copied())?)));
+        if let Some((key, near)) = near.next() {
+            let message = format!("unknown key `{place}{key}`; did you mean `{near}`?");
+            return Err(ConfigError::value(message));
+        }
+    }
+    Ok(())
+}
+
 /// Every provider by id, the built-in ones included.
 pub(crate) fn providers(
     keys: &Keys,
@@ -172,6 +203,10 @@ pub(crate) fn providers(
     for (id, keys) in &keys.model_providers {
         if RESERVED.contains(&id.as_str()) {
             return Err(ConfigError::ReservedProvider(id.clone()));
+        }
+        // Nobody's address is a default: prompts and the key would go to whoever has it.
+        if keys.base_url.as_ref().is_none_or(|url| url.trim().is_empty()) {
+            return Err(ConfigError::NoAddress(id.clone()));
         }
         providers.insert(id.clone(), ProviderConfig::new(id, keys));
     }
@@ -191,11 +226,7 @@ pub(crate) fn built_in(keys: &Keys, env: &Env, warnings: &mut Vec<ConfigWarning>
         openai(keys, env, warnings),
         local(OLLAMA, "Ollama", 11_434),
         local(LMSTUDIO, "LM Studio", 1234),
-        ProviderConfig {
-            kind: ProviderKind::Offline,
-            base_url: None,
-            ..ProviderConfig::new(OFFLINE, &offline)
-        },
+        ProviderConfig { kind: ProviderKind::Offline, ..ProviderConfig::new(OFFLINE, &offline) },
     ]
 }
 
@@ -211,7 +242,7 @@ fn openai(keys: &Keys, env: &Env, warnings: &mut Vec<ConfigWarning>) -> Provider
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let keys = ProviderKeys {
         name: OPENAI_NAME.to_owned(),
-        base_url: set.or_else(from_env),
+        base_url: set.or_else(from_env).or_else(|| Some(OPENAI_URL.to_owned())),
         http_headers: Some(BTreeMap::from([header("version", env!("CARGO_PKG_VERSION"))])),
         env_http_headers: Some(BTreeMap::from([
             header("OpenAI-Organization", "OPENAI_ORGANIZATION"),

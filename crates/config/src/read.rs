@@ -159,6 +159,11 @@ fn step<'a>(value: &'a Toml, key: &String) -> Option<&'a Toml> {
     }
 }
 
+/// Whether the key means something to us or to the reference, at the top or in a profile.
+pub(crate) fn is_known(key: &str) -> bool {
+    KEYS.contains(&key) || PROFILE_KEYS.contains(&key)
+}
+
 /// The keys that are always shown.
 const KEYS: &[&str] = &[
     "agents",

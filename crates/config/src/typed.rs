@@ -8,6 +8,7 @@ use toml::de::DeTable;
 use toml::{Table, Value};
 
 use crate::error::one_line;
+use crate::mask;
 
 /// A value that does not fit its key.
 #[derive(Debug)]
@@ -27,8 +28,56 @@ pub(crate) fn typed<T: DeserializeOwned>(table: &Table) -> Result<T, Misfit> {
     T::deserialize(table.clone()).map_err(|error| {
         let is_same =
             |rest: Value| T::deserialize(rest).is_err_and(|other| other.message() == error.message());
-        Misfit { message: one_line(error.message()), way: culprit(Value::Table(table.clone()), &is_same) }
+        let message = one_line(error.message());
+        let message = unknown_key(&message).unwrap_or(message);
+        let way = culprit(Value::Table(table.clone()), &is_same);
+        let is_secret = way.iter().any(|step| matches!(step, Step::Key(key) if mask::may_be_secret(key)));
+        Misfit { message: if is_secret { without_value(&message) } else { message }, way }
     })
+}
+
+/// The complaint about a value, without the value.
+fn without_value(message: &str) -> String {
+    match (message.split_once("string \""), message.rsplit_once('"')) {
+        (Some((before, _)), Some((_, after))) => format!("{before}string{after}"),
+        _ => message.to_owned(),
+    }
+}
+
+/// The complaint about a key that is not known, with the known one that it looks like instead of all of them.
+fn unknown_key(message: &str) -> Option<String> {
+    let (key, known) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
+    Some(match nearest(key, known.split('`').skip(1).step_by(2)) {
+        Some(near) => format!("unknown key `{key}`; did you mean `{near}`?"),
+        None => format!("unknown key `{key}`; known are {}", known.trim_start_matches("one of ")),
+    })
+}
+
+/// The one that a misspelt key was most likely meant to be.
+pub(crate) fn nearest<'a>(key: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distances = known.into_iter().map(|known| (distance(key, known), known));
+    distances.filter(|(distance, _)| *distance <= 2.max(key.len() / 4)).min().map(|(_, known)| known)
+}
+
+/// How many letters are missing, too many or wrong. Case, `-` and `_` do not matter.
+fn distance(one: &str, other: &str) -> usize {
+    let plain = |text: &str| -> Vec<char> {
+        text.chars()
+            .filter(|letter| !"-_".contains(*letter))
+            .map(|letter| letter.to_ascii_lowercase())
+            .collect()
+    };
+    let (one, other) = (plain(one), plain(other));
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in other.iter().enumerate() {
+            let change = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
 }
 
 /// The way to the value without which the complaint is another. Parts are taken away one after another until it is, so that
@@ -146,6 +195,27 @@ mod tests {
             "[tables.one]\nneeded = 1\n[tables.two]\nneeded = 1",
             "invalid type: integer `1`, expected a string in `tables.two.needed` | 1",
         );
+    }
+
+    #[test]
+    fn a_misspelt_key_is_told_with_what_it_looks_like() {
+        let known = ["base_url", "env_key", "name", "http_headers", "env_http_headers"];
+        for (key, expected) in [
+            ("base_ur", Some("base_url")),
+            ("baseUrl", Some("base_url")),
+            ("url_base", None),
+            ("envkey", Some("env_key")),
+            ("headers", None),
+            ("http-headers", Some("http_headers")),
+            ("", None),
+        ] {
+            assert_eq!(nearest(key, known), expected, "{key}");
+        }
+        let message = "unknown field `base_ur`, expected one of `name`, `base_url`";
+        assert_eq!(unknown_key(message).as_deref(), Some("unknown key `base_ur`; did you mean `base_url`?"));
+        let message = "unknown field `x`, expected `deny_read` or `allow_read`";
+        let told = unknown_key(message);
+        assert_eq!(told.as_deref(), Some("unknown key `x`; known are `deny_read` or `allow_read`"));
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Adding keys that a file does not have. What it has stays as it is, whatever it is.
 
-use std::fs;
 use std::path::Path;
 
 use toml::{Table, Value};
@@ -8,6 +7,7 @@ use toml_edit::{DocumentMut, InlineTable, Item, TableLike};
 
 use super::edit_file;
 use crate::ConfigError;
+use crate::home::create_private;
 use crate::layer::read_optional;
 
 /// What of `wanted` none of these files has. A file that is not there has nothing.
@@ -38,7 +38,7 @@ fn without(wanted: Table, found: &Table) -> Table {
 /// Adds to the file what of `wanted` it does not have. Makes the file and its folder where they are missing.
 pub fn fill_config(path: &Path, wanted: &Table) -> Result<(), ConfigError> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|error| ConfigError::write(folder, error))?;
+        create_private(folder).map_err(|error| ConfigError::write(folder, error))?;
     }
     edit_file(path, |document: &mut DocumentMut| {
         fill(document.as_table_mut(), wanted);
@@ -95,6 +95,8 @@ fn plain(value: &Value) -> toml_edit::Value {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[track_caller]

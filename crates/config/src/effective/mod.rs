@@ -70,6 +70,7 @@ pub(crate) fn build(
         requirements: &merged.requirements,
         layers: &merged.layers,
     };
+    provider::refuse_misspelt(&merged.merged)?;
     let providers = provider::providers(keys, env, &mut warnings)?;
     let chosen =
         first([&request.overrides.model_provider, &sources.profile.model_provider, &keys.model_provider]);

@@ -109,3 +109,57 @@ fn headers_come_from_the_file_and_the_environment() {
     let headers = machine.load().provider.resolve_headers(&machine.env());
     assert_eq!(headers.keys().collect::<Vec<_>>(), ["OpenAI-Project", "version"]);
 }
+
+/// Whoever mistypes a key must not have prompts and keys sent to somebody else.
+#[test]
+fn a_misspelt_provider_goes_nowhere() {
+    let table = |line: &str| {
+        format!("model_provider = \"corp\"\n[model_providers.corp]\nname = \"Corp\"\nenv_key = \"K\"\n{line}")
+    };
+    let cases = [
+        (
+            Machine::with(&table("base_ur = \"http://corp/v1\"")),
+            "config.toml:5:11: unknown key `base_ur`; did you mean `base_url`?",
+        ),
+        (Machine::with(&table("")), "model_providers.corp has no base_url"),
+        (Machine::with(&table("base_url = \" \"")), "model_providers.corp has no base_url"),
+        (
+            Machine::with("model_providers = { corp = { name = \"c\", base_url = \"u\", envkey = \"K\" } }"),
+            "unknown key `envkey`; did you mean `env_key`?",
+        ),
+        (
+            Machine::with(&table("base_url = \"u\"")).flag("model_providers.corp.http_header={a=\"b\"}"),
+            "unknown key `http_header`; did you mean `http_headers`?",
+        ),
+        (
+            Machine::with(&table("base_url = \"u\""))
+                .request("model_providers.corp.auth", serde_json::json!({})),
+            "unknown key `auth`; known are `name`, `base_url`",
+        ),
+        (
+            Machine::new()
+                .request("model_providers", serde_json::json!({"p": {"name": "p", "baseUrl": "u"}})),
+            "unknown key `baseUrl`; did you mean `base_url`?",
+        ),
+        // The default provider would be asked instead.
+        (
+            Machine::with("model_provder = \"ollama\""),
+            "unknown key `model_provder`; did you mean `model_provider`?",
+        ),
+        (
+            Machine::with("").flag("openai_baseurl=x"),
+            "unknown key `openai_baseurl`; did you mean `openai_base_url`?",
+        ),
+        (
+            Machine::with("[profiles.w]\nmodel_providr = \"ollama\"").profile("w"),
+            "unknown key `profiles.w.model_providr`; did you mean `model_provider`?",
+        ),
+    ];
+    for (machine, expected) in cases {
+        let error = machine.error();
+        assert!(error.contains(expected), "{error}");
+    }
+    let all = "name = \"p\"\nbase_url = \"u\"\nenv_key = \"K\"\nenv_key_instructions = \"x\"\nwire_api = \"responses\"\n\
+               websocket_connect_timeout_ms = 1\nrequires_openai_auth = true\nsupports_websockets = true\n";
+    assert!(Machine::with(&format!("[model_providers.p]\n{all}")).try_load().is_ok());
+}

@@ -101,7 +101,7 @@ fn layers_come_highest_first_with_their_versions() {
     assert_eq!(json!(names), json!(["sessionFlags", "project", "user", "system"]));
     let [_, project, user, system] = [0, 1, 2, 3].map(|index| &answer["layers"][index]);
     assert!(project["disabledReason"].is_string() && user.get("disabledReason").is_none());
-    assert_eq!(user["config"].to_string(), r#"{"a":{"c":["x"],"d":1},"b":2}"#);
+    assert_eq!(user["config"].to_string(), r#"{"a":{"c":["***"],"d":1},"b":2}"#);
     // The hashes of `{"a":{"c":["x"],"d":1},"b":2}` and of `{}`.
     assert_eq!(user["version"], "sha256:9f7f5c0673383cc1a39c7421e4cfbcd6b6d8d88b83f9cb6250f6a1b48660897a");
     assert_eq!(system["version"], "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a");
@@ -154,9 +154,16 @@ fn profiles_and_switches_are_shown_as_they_are_set() {
 #[test]
 fn secrets_are_not_shown() {
     let machine = Machine::with(
-        "when = 1979-05-27\n[model_providers.p]\nname = \"p\"\nexperimental_bearer_token = \"sk-planted\"\nhttp_headers = { Authorization = \"planted\" }",
+        "when = 1979-05-27\n[model_providers.p]\nname = \"p\"\nbase_url = \"https://u:planted@host/v1?key=planted\"\nquery_params = { key = \"planted\" }\nexperimental_bearer_token = \"sk-planted\"\nhttp_headers = { Authorization = \"planted\" }",
     );
     let answer = read(&machine).to_string();
     assert!(!answer.contains("planted"), "{answer}");
-    assert!(answer.contains("\"when\":\"1979-05-27\""), "{answer}");
+    assert!(answer.contains("\"base_url\":\"https://***@host/v1?key=***\""), "{answer}");
+    // Whether what nobody knows is a secret, nobody knows.
+    assert!(answer.contains("\"when\":\"***\""), "{answer}");
+    let misfit = Machine::with("[model_providers.p]\nname = \"p\"\nhttp_headers = \"sk-planted\"").error();
+    assert!(
+        misfit.contains("invalid type: string, expected a map") && !misfit.contains("planted"),
+        "{misfit}"
+    );
 }
