@@ -3,7 +3,8 @@
 mod edits;
 
 use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -82,7 +83,9 @@ impl Store {
     /// Fails, and says why, when nothing can be written here.
     pub fn check_writable(&self) -> Result<(), JournalError> {
         let probe = self.layout.locks().join(format!("{}.probe", std::process::id()));
-        let written = fs::write(&probe, b"x");
+        let mut options = fs::File::options();
+        let probing = options.write(true).create(true).truncate(true).mode(0o600).open(&probe);
+        let written = probing.and_then(|mut file| file.write_all(b"x"));
         let removed = fs::remove_file(&probe);
         written.and(removed).map_err(|error| JournalError::storage("write to", self.layout.root(), error))
     }

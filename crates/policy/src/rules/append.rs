@@ -1,11 +1,15 @@
 //! Rules that approvals leave behind.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, Write as _};
-use std::path::Path;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 
 use super::RuleDecision;
 use super::network::{NetworkRuleProtocol, host_name};
+
+/// More links than this are a circle.
+const MOST_LINKS: usize = 16;
 
 /// Writes a rule that allows commands that begin with these words. False when the file has it already.
 pub fn append_allow_prefix(file: &Path, prefix: &[String]) -> io::Result<bool> {
@@ -32,33 +36,56 @@ pub fn append_network_rule(
     append_line(file, &format!("network_rule(host={host}, protocol=\"{protocol}\", decision=\"{decision}\")"))
 }
 
-/// Under a lock, so that two processes neither write one line twice nor mix two.
+/// Under a lock, so that two processes neither write one line twice nor lose one. Readers see the file before or after,
+/// never half a line, which would make all of it useless. What is new is for its owner alone: whoever can write here
+/// decides what runs outside the sandbox.
 fn append_line(file: &Path, line: &str) -> io::Result<bool> {
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
+    let target = real_place(file)?;
+    let folder = target.parent().unwrap_or(Path::new("/"));
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let lock = File::open(folder)?;
+    // Where locks are not supported, the last writer wins.
+    let _ = lock.lock();
+    let text = match fs::read_to_string(&target) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(error),
+    };
+    if text.lines().any(|known| known == line) {
+        return Ok(false);
     }
-    let mut rules = OpenOptions::new().read(true).append(true).create(true).open(file)?;
-    rules.lock()?;
-    let mut text = String::new();
-    rules.rewind()?;
-    rules.read_to_string(&mut text)?;
-    let known = text.lines().any(|known| known == line);
-    if !known {
-        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        write_whole(&mut rules, &format!("{gap}{line}\n"))?;
-    }
-    rules.unlock()?;
-    Ok(!known)
+    let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    replace(&target, &format!("{text}{gap}{line}\n"))?;
+    let _ = lock.sync_all();
+    Ok(true)
 }
 
-/// A line that is cut off would make the whole file useless, so the old length is restored.
-fn write_whole(rules: &mut File, addition: &str) -> io::Result<()> {
-    let length = rules.metadata()?.len();
-    let written = rules.write_all(addition.as_bytes()).and_then(|()| rules.sync_data());
-    written.inspect_err(|_| {
-        // The first error is the one to tell.
-        let _ = rules.set_len(length);
-    })
+/// Writes beside the target and renames over it.
+fn replace(target: &Path, text: &str) -> io::Result<()> {
+    let temporary = target.with_extension(format!("{}.tmp", std::process::id()));
+    // A leftover of a process that had our id and died.
+    let _ = fs::remove_file(&temporary);
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        if let Ok(before) = fs::metadata(target) {
+            // As its owner wants it, but nobody else writes here.
+            file.set_permissions(fs::Permissions::from_mode(before.mode() & 0o7755))?;
+        }
+        file.write_all(text.as_bytes())?;
+        file.sync_data()?;
+        fs::rename(&temporary, target)
+    };
+    write().inspect_err(|_| _ = fs::remove_file(&temporary))
+}
+
+/// Where links lead, also when there is no file yet: people keep their rules elsewhere and link to them.
+fn real_place(path: &Path) -> io::Result<PathBuf> {
+    let mut place = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(target) = fs::read_link(&place) else { return Ok(place) };
+        place = place.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a circle of links"))
 }
 
 /// A string that rule files read back as the same text.
@@ -76,4 +103,60 @@ fn literal(text: &str) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn what_is_new_is_for_its_owner_and_links_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rules/default.rules");
+        assert!(append_allow_prefix(&file, &words("git fetch")).unwrap());
+        assert_eq!((mode(file.parent().unwrap()), mode(&file)), (0o700, 0o600));
+        assert!(!append_allow_prefix(&file, &words("git fetch")).unwrap());
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(append_allow_prefix(&file, &words("git pull")).unwrap());
+        assert_eq!(mode(&file), 0o644, "nobody else writes it any more");
+        assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 2);
+        let link = folder.path().join("link.rules");
+        symlink("rules/default.rules", &link).unwrap();
+        assert!(append_allow_prefix(&link, &words("ls")).unwrap());
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 3);
+        assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    /// Readers and writers at once: no line is lost, and every state that is read is whole.
+    #[test]
+    fn readers_never_see_half_a_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("default.rules");
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let file = &file;
+                scope.spawn(move || {
+                    for round in 0..10 {
+                        append_allow_prefix(file, &words(&format!("run {writer} {round}"))).unwrap();
+                    }
+                });
+            }
+            for _ in 0..200 {
+                let text = fs::read_to_string(&file).unwrap_or_default();
+                assert!(text.lines().all(|line| line.ends_with("decision=\"allow\")")), "{text}");
+            }
+        });
+        assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 40);
+    }
 }

@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
+use config::create_private;
+
 use super::rewrite::rewritten;
 use super::trouble;
 use crate::error::RuntimeError;
@@ -38,7 +40,7 @@ pub(super) fn missing_skills(from: &Path, to: &Path) -> Result<Vec<String>, Runt
 
 /// All of it or nothing: it is made beside its place and moved there.
 pub(super) fn copy_skill(from: &Path, to: &Path, name: &str) -> Result<(), RuntimeError> {
-    fs::create_dir_all(to).map_err(|error| trouble(to, error))?;
+    create_private(to).map_err(|error| trouble(to, error))?;
     let making = to.join(format!(".{name}.{}.tmp", std::process::id()));
     let _ = fs::remove_dir_all(&making);
     let made = copy(&from.join(name), &making, 0).and_then(|()| fs::rename(&making, to.join(name)));
@@ -53,7 +55,7 @@ fn copy(from: &Path, to: &Path, depth: usize) -> io::Result<()> {
     if depth > MAX_DEPTH {
         return Err(io::Error::new(ErrorKind::InvalidInput, "its folders are nested too deeply"));
     }
-    fs::create_dir(to)?;
+    create_private(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));

@@ -1,10 +1,11 @@
 //! A home or a repository: where the other agent's things are, and where ours belong.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use config::{Home, fill_config, missing_keys};
+use config::{Home, create_private, fill_config, missing_keys};
 use protocol::{
     ExternalAgentConfigMigrationItem as MigrationItem, ExternalAgentConfigMigrationItemType as ItemType,
 };
@@ -186,10 +187,10 @@ fn translated(settings: &Value) -> Table {
 /// Makes the file, or fills one that is blank.
 fn write_instructions(path: &Path, text: &str) -> Result<(), RuntimeError> {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|error| trouble(folder, error))?;
+        create_private(folder).map_err(|error| trouble(folder, error))?;
     }
     // What somebody wrote since it was looked at stays before what is added.
-    let file = OpenOptions::new().create(true).append(true).open(path);
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| trouble(path, error))
 }
 
