@@ -12,8 +12,8 @@ use serde::Deserialize;
 use toml::Table;
 
 use crate::{
-    ConfigWarning, Deprecation, Features, Home, Layer, ProviderConfig, Requirements, ShellEnvironmentPolicy,
-    Trust,
+    ConfigWarning, Deprecation, Env, Features, Home, Layer, ProviderConfig, Requirements,
+    ShellEnvironmentPolicy, Trust,
 };
 
 /// What all layers, the profile, the overrides of the request and the requirements come to.
@@ -57,6 +57,7 @@ pub struct Config {
     /// `mcp_servers`.
     pub merged: Table,
     pub(crate) suppress_unfinished: bool,
+    pub(crate) env: Env,
 }
 
 impl Config {

@@ -42,6 +42,7 @@ pub(crate) struct Keys {
     pub(crate) approvals_reviewer: Option<ApprovalsReviewer>,
     pub(crate) sandbox_mode: Option<SandboxMode>,
     pub(crate) sandbox_workspace_write: Option<SandboxWorkspaceWrite>,
+    pub(crate) sandbox: Option<SandboxKeys>,
     pub(crate) default_permissions: Option<String>,
     pub(crate) permissions: Option<Table>,
     pub(crate) allow_login_shell: Option<bool>,
@@ -156,6 +157,15 @@ impl<'de> Deserialize<'de> for WireApi {
             other => Err(D::Error::unknown_variant(other, &["responses"])),
         }
     }
+}
+
+/// `[sandbox]`. A key that is misspelt would leave a place open, so it is refused.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SandboxKeys {
+    pub(crate) deny_read: Vec<PathBuf>,
+    pub(crate) allow_read: Vec<PathBuf>,
+    pub(crate) unix_sockets: Vec<PathBuf>,
 }
 
 /// `[shell_environment_policy]`. Serialised for `config/read`, which shows every key.

@@ -131,6 +131,8 @@ pub(crate) fn bench_options(config: &Config, thread_id: &str) -> BenchOptions {
     let mut env = config.permissions.shell_environment.apply(variables());
     env.insert("CODEX_THREAD_ID".to_owned(), thread_id.to_owned());
     let home = &config.home;
+    let mut off_limits = config.off_limits();
+    off_limits.shown.push(outputs_folder(home, thread_id));
     BenchOptions {
         shell: login_shell(),
         login_shell: config.permissions.allow_login_shell,
@@ -138,7 +140,7 @@ pub(crate) fn bench_options(config: &Config, thread_id: &str) -> BenchOptions {
         rule_folders: config.rule_folders(),
         rules_file: home.state().join("rules").join("default.rules"),
         outputs: Some(outputs_folder(home, thread_id)),
-        off_limits: config.off_limits(),
+        off_limits,
         features: enabled(&config.features),
         landlock_only: config.features.enabled("use_legacy_landlock"),
         max_background_wait_ms: config.tools.background_terminal_max_timeout_ms,

@@ -2,6 +2,7 @@
 //! Must not know models or threads.
 
 mod helper;
+mod off_limits;
 mod open_files;
 mod order;
 mod policy;
@@ -10,6 +11,7 @@ mod protected_scan;
 mod seal;
 mod self_test;
 
+pub use off_limits::{is_named_within, split};
 pub use open_files::raise_open_files;
 pub use order::{Confinement, Limits, OffLimits, Order, ReadAccess, Strength};
 pub use policy::PROTECTED_NAMES;

@@ -60,7 +60,7 @@ pub struct OffLimits {
     pub sealed: Vec<PathBuf>,
     /// Places where people keep credentials. A granted permission to read one opens it.
     pub credentials: Vec<PathBuf>,
-    /// What commands read all the same of what is sealed: skills, the outputs of their own thread.
+    /// What commands read all the same of the above: skills, the outputs of their own thread, what the user allows.
     pub shown: Vec<PathBuf>,
     /// Existing paths with protected names beneath the writable roots.
     pub protected: Vec<PathBuf>,
@@ -71,7 +71,7 @@ pub struct OffLimits {
 }
 
 impl OffLimits {
-    /// Everything that cannot be read.
+    /// Everything that cannot be read, before it is known where a command works and what its user granted.
     pub fn hidden(&self) -> Vec<PathBuf> {
         self.sealed.iter().chain(&self.credentials).cloned().collect()
     }

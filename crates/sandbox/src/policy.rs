@@ -35,14 +35,18 @@ impl Confinement {
                 (read_only_access, *network_access, roots.filter(|root| root.is_absolute()).collect())
             }
         };
+        let hidden = off_limits.hidden_from(cwd, &named(policy));
+        let mut writable = without_repeats(writable);
+        // What is listed and lies in what is hidden, such as a folder of ours, is not made writable by that.
+        writable.retain(|root| !hidden.iter().any(|hidden| root.starts_with(hidden)));
         Some(Self {
             strength,
             read: read_access(access, cwd, &writable),
-            writable: without_repeats(writable),
+            writable,
             protected: PROTECTED_NAMES.map(str::to_owned).to_vec(),
             protected_paths: off_limits.protected.clone(),
             resolved: Vec::new(),
-            hidden: off_limits.hidden(),
+            hidden,
             reserved: off_limits.sealed.clone(),
             shown: off_limits.shown.clone(),
             home: std::env::home_dir().filter(|home| home.is_absolute()),
@@ -70,6 +74,22 @@ impl Confinement {
             unix_sockets: Vec::new(),
         }
     }
+}
+
+/// The roots that the policy lists itself.
+fn named(policy: &SandboxPolicy) -> Vec<PathBuf> {
+    let (access, writable): (_, &[_]) = match policy {
+        SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => return Vec::new(),
+        SandboxPolicy::ReadOnly { access, .. } => (access, &[]),
+        SandboxPolicy::WorkspaceWrite { read_only_access, writable_roots, .. } => {
+            (read_only_access, writable_roots)
+        }
+    };
+    let readable: &[_] = match access {
+        ReadOnlyAccess::FullAccess => &[],
+        ReadOnlyAccess::Restricted { readable_roots, .. } => readable_roots,
+    };
+    readable.iter().chain(writable).map(|root| PathBuf::from(root.as_str())).collect()
 }
 
 /// The working directory and what can be written can always be read.

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::digest::digest_of;
+use crate::orchestrate::refuse_sealed;
 use crate::sight::absolute;
 use crate::tool::text;
 use crate::{Offer, Standing, Tool, ToolCx, ToolError};
@@ -73,6 +74,7 @@ impl Tool for RequestPermissions {
         if permissions.network.is_none() && permissions.file_system.is_none() {
             return Err(ToolError::Failed("permissions must name at least one thing you need".to_owned()));
         }
+        refuse_sealed(&cx.bench().options().off_limits, permissions.file_system.as_ref())?;
         if !may_ask(&cx.step().approval_policy) {
             return Ok(text(told(&nothing())));
         }
@@ -266,6 +268,19 @@ mod tests {
             let offer = Offer { features: features.into_iter().collect(), ..Offer::default() };
             let specs = Registry::builtin().specs(&offer);
             assert_eq!(specs.iter().any(|spec| spec.name == "request_permissions"), there);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_nobody_can_grant_is_not_asked_for() {
+        let grant = granted(
+            json!({"permissions": {"fileSystem": {"read": ["/sealed"], "write": null}}, "scope": "turn"}),
+        );
+        let scene = scene(AskForApproval::OnRequest, grant).hiding(&[Path::new("/sealed")]);
+        for paths in [json!({"read": ["/sealed/key"]}), json!({"write": ["/x/../sealed"]})] {
+            let wanted = json!({"permissions": {"file_system": paths}});
+            let (text, success) = scene.run_text("request_permissions", wanted).await;
+            assert!(!success && text.contains("commands never get access to it"), "{text}");
         }
     }
 }

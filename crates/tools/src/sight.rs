@@ -1,5 +1,6 @@
 //! What the tools that only look at files may see: the step's sandbox, what was granted on top, and what nobody may read.
 
+use std::collections::HashMap;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -79,6 +80,10 @@ pub(crate) struct Sight {
     roots: Option<Vec<PathBuf>>,
     /// Not these, nor what is beneath them.
     hidden: Vec<PathBuf>,
+    /// These all the same, though they lie in what is hidden.
+    shown: Vec<PathBuf>,
+    /// Both without links, and whether they are hidden.
+    places: HashMap<PathBuf, bool>,
     /// Device and number of the hidden files, which have other names where they are linked to.
     hidden_ids: Vec<(u64, u64)>,
 }
@@ -94,9 +99,14 @@ pub(crate) struct Seen {
 
 impl Sight {
     fn of(cx: &ToolCx) -> Self {
-        let (roots, options) = (readable_roots(cx), cx.bench().options());
-        let (cwd, hidden) = (cx.cwd().to_owned(), options.off_limits.hidden());
-        Self { cwd, roots, hidden, hidden_ids: Vec::new() }
+        let (cwd, setting) = (cx.cwd().to_owned(), Setting::of(cx));
+        let off_limits = &setting.options.off_limits;
+        let (roots, hidden, shown) = match confinement(&setting, Walls::AsPolicy, None) {
+            Some(walls) => (roots_of(walls.read), walls.hidden, walls.shown),
+            // Without a sandbox people's own credentials are as open as everything else; ours stay closed.
+            None => (None, off_limits.sealed_in(Path::new(&setting.cwd)), off_limits.shown.clone()),
+        };
+        Self { cwd, roots, hidden, shown, places: HashMap::new(), hidden_ids: Vec::new() }
     }
 
     /// Paths are compared without links, so links are followed here once.
@@ -105,7 +115,10 @@ impl Sight {
         self.roots = self.roots.map(|roots| roots.iter().map(real).collect());
         let ids = self.hidden.iter().filter_map(|path| path.metadata().ok());
         self.hidden_ids = ids.map(|metadata| (metadata.dev(), metadata.ino())).collect();
-        self.hidden = self.hidden.iter().map(real).collect();
+        // A link that was put there leads to where it leads, and shows nothing of that.
+        let is_plain = |path: &&PathBuf| path.symlink_metadata().is_ok_and(|found| !found.is_symlink());
+        let shown = self.shown.iter().filter(is_plain).map(|path| (real(path), false));
+        self.places = shown.chain(self.hidden.iter().map(|path| (real(path), true))).collect();
         self
     }
 
@@ -119,7 +132,12 @@ impl Sight {
     /// Takes a path without links.
     pub(crate) fn allows(&self, real: &Path) -> bool {
         let within = |folders: &[PathBuf]| folders.iter().any(|folder| real.starts_with(folder));
-        self.roots.as_deref().is_none_or(within) && !within(&self.hidden) && !real.starts_with(PROCESSES)
+        self.roots.as_deref().is_none_or(within) && !self.hides(real) && !real.starts_with(PROCESSES)
+    }
+
+    /// The nearest place above decides. Asked of every file of a search, so the number of places must not matter.
+    fn hides(&self, real: &Path) -> bool {
+        real.ancestors().find_map(|above| self.places.get(above)).copied().unwrap_or(false)
     }
 
     /// Whether this is a hidden file under another name.
@@ -157,7 +175,11 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 
 /// `None` when everything may be read.
 pub(crate) fn readable_roots(cx: &ToolCx) -> Option<Vec<PathBuf>> {
-    match confinement(&Setting::of(cx), Walls::AsPolicy, None)?.read {
+    roots_of(confinement(&Setting::of(cx), Walls::AsPolicy, None)?.read)
+}
+
+fn roots_of(read: ReadAccess) -> Option<Vec<PathBuf>> {
+    match read {
         ReadAccess::Everything => None,
         ReadAccess::Exactly(roots) => Some(roots),
         ReadAccess::Only(mut roots) => {
@@ -231,6 +253,34 @@ mod tests {
         begins.await.expect("it begins");
         call.abort();
         ends.recv().expect("it ends");
+    }
+
+    #[tokio::test]
+    async fn the_nearest_place_above_decides() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("there");
+        for name in ["home/skills/s", "home/skills/key", "home/log", "ws"] {
+            std::fs::create_dir_all(root.join(name)).expect("made");
+        }
+        std::os::unix::fs::symlink(&root, root.join("home/prompts")).expect("linked");
+        let mut sight = Sight::of(&Scene::in_folder(&root).cx());
+        sight.hidden = ["home", "home/skills/key"].map(|name| root.join(name)).to_vec();
+        sight.shown = ["home/skills", "home/prompts"].map(|name| root.join(name)).to_vec();
+        let sight = sight.resolved();
+        for (name, allowed) in [
+            ("ws", true),
+            ("home", false),
+            ("home/new", false),
+            ("home/log", false),
+            ("home/skills/s", true),
+            ("home/skills/key", false),
+            ("home/prompts/ws", true),
+            ("home/prompts/home/log", false),
+        ] {
+            let found = root.join(name);
+            let found = found.canonicalize().unwrap_or(found);
+            assert_eq!(sight.allows(&found), allowed, "{name}");
+        }
     }
 
     #[test]

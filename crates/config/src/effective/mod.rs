@@ -2,6 +2,7 @@
 
 mod deprecations;
 mod features;
+mod not_yet;
 mod options;
 mod permissions;
 
@@ -82,6 +83,8 @@ pub(crate) fn build(
         instructions: sources.instructions()?,
         agents: options::agents(keys.agents.as_ref())?,
     };
+    warnings.extend(crate::off_limits::project_warning(&merged.layers.layers));
+    warnings.extend(not_yet::warnings(keys));
     let mut config = sources.assemble(checked, warnings);
     config.requirements = merged.requirements;
     config.merged = merged.merged;
@@ -152,6 +155,7 @@ impl Sources<'_> {
             deprecations: self.deprecations(),
             layers: Vec::new(),
             merged: Table::new(),
+            env: self.env.clone(),
         }
     }
 }

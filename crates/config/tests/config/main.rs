@@ -5,6 +5,7 @@ mod credentials;
 mod errors;
 mod home;
 mod layers;
+mod off_limits;
 mod providers;
 mod read;
 mod requirements;

@@ -190,3 +190,19 @@ fn the_highest_layer_chooses_between_modes_and_permission_profiles() {
     assert_eq!(mode(&machine), "danger-full-access");
     assert!(machine.warnings().is_empty());
 }
+
+#[test]
+fn what_has_no_effect_yet_is_said() {
+    let text = "notify = [\"x\"]\n[mcp_servers.a]\ncommand = \"a\"\nrequired = true\n[mcp_servers.b]\ncommand = \"b\"\n\
+                [mcp_servers.c]\ncommand = \"c\"\nrequired = true\nenabled = false";
+    let config = Machine::with(text).load();
+    let told: Vec<_> =
+        config.warnings.iter().map(|warning| format!("{} {:?}", warning.summary, warning.details)).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[0].contains("MCP servers are not supported yet") && told[0].contains("names a, b."),
+        "{told:?}"
+    );
+    assert!(told[1].starts_with("notify is not supported yet"), "{told:?}");
+    assert_eq!(config.required_mcp_servers(), ["a"]);
+}

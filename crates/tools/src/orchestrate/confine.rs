@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use policy::Walls;
-use protocol::{AbsolutePath, AdditionalPermissionProfile, NetworkAccess, SandboxPolicy};
-use sandbox::{Confinement, ReadAccess, Strength};
+use protocol::{
+    AbsolutePath, AdditionalFileSystemPermissions, AdditionalPermissionProfile, NetworkAccess, SandboxPolicy,
+};
+use sandbox::{Confinement, OffLimits, ReadAccess, Strength, is_named_within, split};
 
 use super::setting::Setting;
 
@@ -27,6 +29,11 @@ pub(crate) fn confinement(
         add(readable, files.iter().flat_map(|files| paths(files.read.as_ref())));
         add(readable, writable.iter().cloned());
     }
+    open(&mut confinement, &setting.options.off_limits, &files);
+    // A grant can hold more than was asked for; what is hidden still is not made writable by it.
+    let hidden = &confinement.hidden;
+    let is_hidden = |path: &PathBuf| hidden.iter().any(|hidden| path.starts_with(hidden));
+    let writable: Vec<_> = writable.into_iter().filter(|path| !is_hidden(path)).collect();
     add(&mut confinement.writable, writable);
     confinement.network |= networks.any(|network| network.enabled == Some(true));
     if walls == Walls::ReadOnlyNoNetwork {
@@ -34,6 +41,24 @@ pub(crate) fn confinement(
     }
     confinement.resolved = setting.roots.resolved(&confinement.writable);
     Some(confinement)
+}
+
+/// What was granted by name is no longer hidden, except what is ours. A folder that merely contains a hidden place was
+/// not asked for because of it, and opens nothing.
+fn open(confinement: &mut Confinement, off_limits: &OffLimits, files: &[&AdditionalFileSystemPermissions]) {
+    let allowed = |path: &PathBuf| !off_limits.is_sealed(path);
+    for path in files.iter().flat_map(|files| paths(files.write.as_ref())).filter(allowed) {
+        let hidden = std::mem::take(&mut confinement.hidden);
+        confinement.hidden = hidden.into_iter().flat_map(|place| split(place, &path)).collect();
+    }
+    for path in files.iter().flat_map(|files| paths(files.read.as_ref())).filter(allowed) {
+        let is_inside = |place: &PathBuf| *place != path && is_named_within(&path, place);
+        if confinement.hidden.iter().any(is_inside) {
+            add(&mut confinement.shown, [path]);
+        } else {
+            confinement.hidden.retain(|place| !is_named_within(&path, place));
+        }
+    }
 }
 
 /// What commands may write to under the policy, whether or not they run behind walls.
@@ -143,5 +168,41 @@ mod tests {
         assert!(network(json!({"type": "readOnly", "networkAccess": true})));
         assert!(!network(json!({"type": "externalSandbox"})));
         assert!(network(json!({"type": "externalSandbox", "networkAccess": "enabled"})));
+    }
+
+    #[test]
+    fn a_grant_opens_what_it_names_of_credentials_and_nothing_of_ours() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("there");
+        let at = |path: &str| root.join(path);
+        for path in ["ssh/known", "ssh/id", "home/key", "home/skills/one"] {
+            std::fs::create_dir_all(at(path)).expect("made");
+        }
+        let hidden_with = |read: &[&str], write: &[&str]| {
+            let all = |paths: &[&str]| paths.iter().map(|path| at(path)).collect::<Vec<_>>();
+            let grants = json!({"fileSystem": {"read": all(read), "write": all(write)}});
+            let mut setting = setting(json!({"type": "readOnly"}), grants);
+            let mut options = (*setting.options).clone();
+            options.off_limits.sealed = vec![at("home")];
+            options.off_limits.credentials = vec![at("ssh")];
+            options.off_limits.shown = vec![at("home/skills")];
+            setting.options = options.into();
+            let walls = confinement(&setting, Walls::AsPolicy, None).expect("walls");
+            [walls.hidden, walls.shown, walls.writable].map(|paths| {
+                paths
+                    .iter()
+                    .map(|path| path.strip_prefix(&root).expect("below").display().to_string())
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
+        };
+        let plain = ["home ssh", "home/skills", ""];
+        assert_eq!(hidden_with(&[], &[]), plain);
+        assert_eq!(hidden_with(&["ssh"], &[]), ["home", "home/skills", ""]);
+        assert_eq!(hidden_with(&["ssh/known"], &[]), ["home ssh", "home/skills ssh/known", ""]);
+        assert_eq!(hidden_with(&[], &["ssh/known"]), ["home ssh/id", "home/skills", "ssh/known"]);
+        // A folder above, a way around and what is ours open nothing.
+        assert_eq!(hidden_with(&["", "x/../ssh", "home", "home/key"], &[]), plain);
+        assert_eq!(hidden_with(&[], &["home/key", "home"]), plain);
     }
 }

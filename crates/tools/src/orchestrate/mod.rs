@@ -31,7 +31,9 @@ pub(crate) use known_roots::KnownRoots;
 pub(crate) use live::{Live, delta};
 pub(crate) use one_shot::{OneShot, Shot, output_of, run_for_user, run_once, text_of, why};
 pub(crate) use overflow::{Overflow, WholeOutput};
-pub(crate) use permissions::{Asked, Permissions, SandboxPermissions, WIDENING, WantedPermissions};
+pub(crate) use permissions::{
+    Asked, Permissions, SandboxPermissions, WIDENING, WantedPermissions, refuse_sealed,
+};
 pub(crate) use profile::Profile;
 pub(crate) use rule_book::RuleBook;
 pub(crate) use setting::Setting;

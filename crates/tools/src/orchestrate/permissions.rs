@@ -7,6 +7,7 @@ use protocol::{
     AbsolutePath, AdditionalFileSystemPermissions, AdditionalNetworkPermissions, AdditionalPermissionProfile,
     GrantedPermissionProfile,
 };
+use sandbox::OffLimits;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -90,6 +91,7 @@ impl Asked {
                         "additional_permissions must say what is needed with `with_additional_permissions`",
                     );
                 };
+                refuse_sealed(&setting.options.off_limits, profile.file_system.as_ref())?;
                 (Escalation::WithAdditional, Some(profile))
             }
             (_, Some(_)) => {
@@ -108,6 +110,22 @@ impl Asked {
         }
         let prefix_rule = prefix_rule.filter(|words| !words.is_empty());
         Ok(Permissions { escalation, justification, prefix_rule, additional: profile })
+    }
+}
+
+/// Nobody is asked for what nobody can grant.
+pub(crate) fn refuse_sealed(
+    off_limits: &OffLimits,
+    files: Option<&AdditionalFileSystemPermissions>,
+) -> Result<(), ToolError> {
+    let lists = files.into_iter().flat_map(|files| [&files.read, &files.write]);
+    let sealed = lists.flatten().flatten().find(|path| off_limits.is_sealed(Path::new(path.as_str())));
+    match sealed {
+        Some(path) => Err(ToolError::Refused(format!(
+            "{} holds keys, rules and records of this program; commands never get access to it, whoever is asked",
+            path.as_str()
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -159,3 +159,20 @@ async fn grants_and_additional_permissions_open_the_walls() {
     let made = |name: &str| stage.path(name).join("x").exists();
     assert_eq!([made("granted"), made("asked"), made("closed")], [true, true, false]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_are_closed_until_they_are_granted() {
+    let (stage, _) = stage(AskForApproval::Never, read_only(), Answer::Accept);
+    let folder = stage.path("keys");
+    std::fs::create_dir(&folder).expect("made");
+    std::fs::write(folder.join("id"), "the secret").expect("written");
+    let mut stage = stage.with_options(|options| options.off_limits.credentials = vec![folder.clone()]);
+    let tries = "cat keys/id; cat keys/../keys/id; ln -s $PWD/keys /tmp/.l$$ && cat /tmp/.l$$/id; true";
+    assert!(!stage.exec(tries).await.contains("the secret"));
+    let (read, success) = stage.call("read_file", json!({"file_path": "keys/id"})).await;
+    assert!(!success && read.contains("is not among what you may read"), "{read}");
+    stage.grants =
+        serde_json::from_value(json!({"fileSystem": {"read": [folder], "write": null}})).expect("grants");
+    assert!(stage.exec("cat keys/id").await.contains("the secret"));
+    assert!(stage.call("read_file", json!({"file_path": "keys/id"})).await.0.contains("the secret"));
+}

@@ -1,5 +1,7 @@
 //! The walls around a client's command.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use super::{NO_WALLS, answer, script};
@@ -9,8 +11,15 @@ use crate::stage::Stage;
 const TRY_BOTH: &str =
     "(: > inside) 2>/dev/null && echo inside; (: > \"$OUT/outside\") 2>/dev/null && echo outside";
 
+/// A folder that is neither the workspace nor ours.
+fn beside(stage: &Stage) -> PathBuf {
+    let folder = stage.cwd().parent().expect("a folder").join("beside");
+    std::fs::create_dir_all(&folder).expect("made");
+    folder
+}
+
 fn tries(stage: &Stage, policy: Value) -> Value {
-    let more = json!({"cwd": stage.cwd(), "env": {"OUT": stage.home()}});
+    let more = json!({"cwd": stage.cwd(), "env": {"OUT": beside(stage)}});
     let mut params = script(TRY_BOTH, &more);
     if !policy.is_null() {
         params["sandboxPolicy"] = policy;
@@ -24,7 +33,7 @@ async fn check(keys: &str, policy: Value, expected: &str) {
     let ended = client.exec(tries(&stage, policy.clone())).await;
     assert_eq!(ended["stdout"], expected, "{keys} {policy} {ended}");
     assert_eq!(stage.cwd().join("inside").exists(), expected.contains("inside"));
-    assert_eq!(stage.home().join("outside").exists(), expected.contains("outside"));
+    assert_eq!(beside(&stage).join("outside").exists(), expected.contains("outside"));
 }
 
 /// Temporary folders count as inside, and that is where these tests play.
@@ -53,11 +62,29 @@ async fn more_folders_can_be_opened() {
     let (_server, mut client) = stage.open().await;
     let policy = json!({
         "type": "workspaceWrite",
-        "writableRoots": [stage.home()],
+        "writableRoots": [beside(&stage)],
         "excludeSlashTmp": true,
         "excludeTmpdirEnvVar": true,
     });
     assert_eq!(client.exec(tries(&stage, policy)).await, answer(0, "inside\noutside\n", ""));
+}
+
+#[tokio::test]
+async fn our_own_folder_is_neither_readable_nor_writable_by_any_policy_with_walls() {
+    let stage = Stage::configured(json!([]), "sandbox_mode = \"read-only\"").await;
+    let (_server, mut client) = stage.open().await;
+    let (home, folder) = (stage.home(), stage.cwd().parent().expect("a folder").to_owned());
+    std::fs::create_dir_all(home.join("rules")).expect("made");
+    for roots in [json!([home]), json!([home.join("rules")]), json!([folder]), json!([])] {
+        let policy = json!({"type": "workspaceWrite", "writableRoots": roots});
+        let path = home.display();
+        let tries = format!(
+            "cat {path}/config.toml; ls {path}/threads; touch {path}/rules/default.rules && echo written; mv {path} {path}2 && echo moved; true"
+        );
+        let ended = client.exec(script(&tries, &json!({"cwd": stage.cwd(), "sandboxPolicy": policy}))).await;
+        assert_eq!(ended["stdout"], "", "{roots}: {ended}");
+    }
+    assert!(!home.join("rules/default.rules").exists() && home.join("config.toml").exists());
 }
 
 #[tokio::test]

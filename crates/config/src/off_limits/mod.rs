@@ -1,0 +1,153 @@
+//! What sandboxed commands never reach: our own files, and the places where people keep credentials.
+
+mod places;
+
+use std::path::{Path, PathBuf};
+
+use protocol::ConfigLayerSource;
+use sandbox::{OffLimits, is_named_within};
+use toml::{Table, Value};
+
+use self::places::{BY_VARIABLE, OF_SYSTEM, OF_USER, OWN_PRIVATE, OWN_SHOWN};
+use crate::layer::Layer;
+use crate::{Config, ConfigWarning, Env};
+
+/// The table with the keys about it.
+const TABLE: &str = "sandbox";
+
+/// Homes of agents in the user's own folder, whichever is in use: theirs have the same kinds of files as ours.
+const HOMES: [&str; 2] = [".oarlock", ".codex"];
+
+impl Config {
+    /// What is out of reach under this configuration.
+    pub fn off_limits(&self) -> OffLimits {
+        let users = user_homes(&self.env);
+        let mut limits = OffLimits {
+            sealed: self.sealed(&users),
+            credentials: credentials(&self.env, &users),
+            ..OffLimits::default()
+        };
+        let own = [self.home.reading(), self.home.state()];
+        let shown = own.into_iter().flat_map(|home| OWN_SHOWN.iter().map(|name| home.join(name)));
+        limits.shown.extend(shown);
+        for layer in self.layers.iter().filter(|layer| layer.is_enabled() && is_users_own(layer)) {
+            let Some(table) = layer.table.get(TABLE).and_then(Value::as_table) else { continue };
+            allow(&mut limits, paths(table, "allow_read"));
+            limits.credentials.extend(paths(table, "deny_read"));
+            limits.unix_sockets.extend(paths(table, "unix_sockets"));
+        }
+        let OffLimits { sealed, credentials, shown, unix_sockets, .. } = &mut limits;
+        [sealed, credentials, shown, unix_sockets].into_iter().for_each(tidy);
+        limits
+    }
+
+    fn sealed(&self, users: &[PathBuf]) -> Vec<PathBuf> {
+        let named = [self.home.reading().to_owned(), self.home.state().to_owned()];
+        let usual = users.iter().flat_map(|user| HOMES.iter().map(|name| user.join(name)));
+        let set = ["OARLOCK_HOME", "CODEX_HOME"].into_iter().filter_map(|name| absolute(&self.env, name));
+        let mut sealed = Vec::new();
+        for home in named.into_iter().chain(usual).chain(set) {
+            let real = home.canonicalize().ok().filter(|real| *real != home);
+            for home in [Some(home), real].into_iter().flatten() {
+                // Who works inside has the folder opened, but not what is about to be made in it.
+                if self.cwd.as_ref().is_some_and(|cwd| cwd.starts_with(&home)) {
+                    sealed.extend(OWN_PRIVATE.iter().map(|name| home.join(name)));
+                }
+                sealed.push(home);
+            }
+        }
+        sealed
+    }
+}
+
+/// Says so where a project sets what only its user may.
+pub(crate) fn project_warning(layers: &[Layer]) -> Option<ConfigWarning> {
+    let mut enabled = layers.iter().filter(|layer| layer.is_enabled() && !is_users_own(layer));
+    let layer = enabled.find(|layer| layer.table.contains_key(TABLE))?;
+    let folder = layer.folder.as_deref().unwrap_or(Path::new("")).display();
+    Some(ConfigWarning::new(format!(
+        "[{TABLE}] in {folder}/config.toml is ignored: what commands may read is for the user's own config.toml to say."
+    )))
+}
+
+fn is_users_own(layer: &Layer) -> bool {
+    match layer.source {
+        ConfigLayerSource::Project { .. } => false,
+        ConfigLayerSource::Mdm { .. }
+        | ConfigLayerSource::System { .. }
+        | ConfigLayerSource::User { .. }
+        | ConfigLayerSource::SessionFlags
+        | ConfigLayerSource::LegacyManagedConfigTomlFromFile { .. }
+        | ConfigLayerSource::LegacyManagedConfigTomlFromMdm => true,
+    }
+}
+
+/// A folder opens all credentials in it; a path inside a hidden folder is shown in it.
+fn allow(limits: &mut OffLimits, paths: Vec<PathBuf>) {
+    for path in paths {
+        limits.credentials.retain(|place| !place.starts_with(&path));
+        if limits.credentials.iter().any(|place| is_named_within(&path, place)) && !limits.is_sealed(&path) {
+            limits.shown.extend([path]);
+        }
+    }
+}
+
+fn credentials(env: &Env, users: &[PathBuf]) -> Vec<PathBuf> {
+    let names = || OF_USER.iter().copied().flatten();
+    let mut places = Vec::with_capacity(users.len() * names().count());
+    for user in users {
+        places.extend(names().map(|name| user.join(name)));
+    }
+    for (variable, below) in [("XDG_CONFIG_HOME", ".config/"), ("XDG_DATA_HOME", ".local/share/")] {
+        let Some(folder) = absolute(env, variable) else { continue };
+        places.extend(names().filter_map(|name| Some(folder.join(name.strip_prefix(below)?))));
+    }
+    for (variable, name) in BY_VARIABLE {
+        let folders = env.var_os(variable).into_iter();
+        // KUBECONFIG may be a list.
+        let folders = folders.flat_map(|value| std::env::split_paths(&value).collect::<Vec<_>>());
+        let usable = folders.filter(|path| path.is_absolute() && path.parent().is_some());
+        places.extend(usable.map(|path| if name.is_empty() { path } else { path.join(name) }));
+    }
+    if rustix::process::geteuid().is_root() {
+        places.extend(OF_SYSTEM.iter().map(PathBuf::from));
+    }
+    places
+}
+
+/// The user's folder as the environment and as the system have it, with links and without. Root can read everybody's.
+fn user_homes(env: &Env) -> Vec<PathBuf> {
+    let mut homes: Vec<PathBuf> = absolute(env, "HOME").into_iter().collect();
+    let uid = rustix::process::geteuid();
+    let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    for line in accounts.lines() {
+        let fields: Vec<&str> = line.split(':').collect();
+        let [_, _, id, _, _, home, ..] = fields.as_slice() else { continue };
+        let Ok(id) = id.parse::<u32>() else { continue };
+        let is_person = (1_000..60_000).contains(&id);
+        let is_home = Path::new(home).is_absolute() && Path::new(home).parent().is_some();
+        if is_home && (id == uid.as_raw() || (uid.is_root() && is_person)) {
+            homes.extend([PathBuf::from(home)]);
+        }
+    }
+    let real: Vec<PathBuf> = homes.iter().filter_map(|home| home.canonicalize().ok()).collect();
+    homes.extend(real);
+    homes.retain(|home| home.is_dir());
+    tidy(&mut homes);
+    homes
+}
+
+fn absolute(env: &Env, variable: &str) -> Option<PathBuf> {
+    env.var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute() && path.parent().is_some())
+}
+
+fn paths(table: &Table, key: &str) -> Vec<PathBuf> {
+    let list = table.get(key).and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(Value::as_str).map(PathBuf::from).collect()
+}
+
+/// Each path once.
+fn tidy(list: &mut Vec<PathBuf>) {
+    list.sort_unstable_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
+    list.dedup_by(|one, other| one.as_os_str() == other.as_os_str());
+}

@@ -1,0 +1,162 @@
+//! Where programs keep what opens other doors: keys, tokens, cookies, and the commands a person typed.
+//!
+//! A file that builds read for their settings as well, such as `~/.m2/settings.xml`, `~/.gradle/gradle.properties` or
+//! `~/.config/pip/pip.conf`, is not in the list: without it they would do something else instead of failing.
+
+/// Beneath the user's home folder, by subject.
+pub(super) const OF_USER: &[&[&str]] = &[
+    // Keys and logins of the system's own tools.
+    &[".ssh", ".gnupg", ".netrc", ".pgpass", ".my.cnf", ".mylogin.cnf", ".Xauthority", ".pki", ".age"],
+    &[".password-store", ".vault-token", ".subversion/auth", ".config/sops", ".config/age"],
+    &[
+        ".local/share/keyrings",
+        ".local/share/kwalletd",
+        ".config/op",
+        ".config/1Password",
+        ".config/Bitwarden",
+    ],
+    &[".config/Bitwarden CLI", ".config/keepassxc", ".config/KeePass"],
+    // Code hosting.
+    &[".git-credentials", ".config/git/credentials", ".config/gh", ".config/hub", ".config/glab-cli"],
+    &[".config/tea"],
+    // Clouds, clusters and containers.
+    &[".aws", ".azure", ".config/gcloud", ".boto", ".s3cfg", ".passwd-s3fs", ".oci", ".aliyun", ".bluemix"],
+    &[".kube", ".docker/config.json", ".config/containers/auth.json", ".config/helm/registry"],
+    &[
+        ".config/doctl",
+        ".config/hcloud",
+        ".config/linode-cli",
+        ".config/heroku",
+        ".fly/config.yml",
+        ".config/netlify",
+    ],
+    &[".config/.wrangler", ".wrangler/config", ".local/share/com.vercel.cli", ".config/stripe"],
+    &[".terraform.d/credentials.tfrc.json", ".terraformrc", ".pulumi/credentials.json", ".config/rclone"],
+    &[".databrickscfg", ".snowsql", ".snowflake", ".config/snowflake"],
+    // Package registries.
+    &[
+        ".npmrc",
+        ".yarnrc.yml",
+        ".pypirc",
+        ".cargo/credentials",
+        ".cargo/credentials.toml",
+        ".gem/credentials",
+    ],
+    &[".composer/auth.json", ".config/composer/auth.json", ".m2/settings-security.xml", ".hex/hex.config"],
+    &[".huggingface", ".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".kaggle"],
+    // Browsers, mail and messages.
+    &[".mozilla", ".thunderbird", ".config/google-chrome", ".config/google-chrome-beta", ".config/chromium"],
+    &[".config/BraveSoftware", ".config/microsoft-edge", ".config/opera", ".config/vivaldi", ".librewolf"],
+    &["snap/firefox", "snap/chromium", "snap/thunderbird", "snap/brave", "snap/opera"],
+    &[".var/app/org.mozilla.firefox", ".var/app/org.mozilla.Thunderbird", ".var/app/com.google.Chrome"],
+    &[".var/app/org.chromium.Chromium", ".var/app/com.brave.Browser", ".var/app/com.microsoft.Edge"],
+    &[
+        ".config/Signal",
+        ".config/Slack",
+        ".config/discord",
+        ".config/Element",
+        ".local/share/TelegramDesktop",
+    ],
+    // What was typed.
+    &[
+        ".bash_history",
+        ".zsh_history",
+        ".zhistory",
+        ".history",
+        ".sh_history",
+        ".ksh_history",
+        ".ash_history",
+    ],
+    &[".local/share/fish/fish_history", ".config/nushell/history.txt", ".config/nushell/history.sqlite3"],
+    &[
+        ".python_history",
+        ".ipython/profile_default/history.sqlite",
+        ".node_repl_history",
+        ".irb_history",
+        ".php_history",
+        ".Rhistory",
+    ],
+    &[".psql_history", ".mysql_history", ".mariadb_history", ".sqlite_history", ".rediscli_history"],
+    &[".dbshell", ".mongodb/mongosh", ".lesshst", ".viminfo"],
+    // Other agents and editors.
+    &[".claude", ".claude.json", ".config/claude", ".gemini", ".qwen", ".config/github-copilot", ".copilot"],
+    &[".codeium", ".continue", ".config/goose", ".local/share/opencode/auth.json", ".aider.conf.yml"],
+    &[".config/Code/User/globalStorage", ".config/Cursor/User/globalStorage", ".config/cursor/auth.json"],
+];
+
+/// Readable for root alone, which matters where the server is root.
+pub(super) const OF_SYSTEM: &[&str] = &[
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssh/ssh_host_rsa_key",
+    "/etc/ssh/ssh_host_dsa_key",
+    "/etc/ssh/ssh_host_ecdsa_key",
+    "/etc/ssh/ssh_host_ed25519_key",
+    "/etc/ssl/private",
+    "/etc/letsencrypt",
+    "/etc/krb5.keytab",
+    "/etc/kubernetes",
+    "/etc/rancher",
+    "/etc/NetworkManager/system-connections",
+    "/etc/wireguard",
+    "/etc/openvpn",
+    "/etc/ppp/chap-secrets",
+    "/etc/ppp/pap-secrets",
+    "/var/lib/kubelet",
+    "/var/run/secrets",
+    "/run/secrets",
+];
+
+/// Variables with which programs are told to keep theirs elsewhere, and what of it is meant.
+pub(super) const BY_VARIABLE: &[(&str, &str)] = &[
+    ("AWS_CONFIG_FILE", ""),
+    ("AWS_SHARED_CREDENTIALS_FILE", ""),
+    ("AZURE_CONFIG_DIR", ""),
+    ("CARGO_HOME", "credentials"),
+    ("CARGO_HOME", "credentials.toml"),
+    ("CLAUDE_CONFIG_DIR", ""),
+    ("CLOUDSDK_CONFIG", ""),
+    ("DOCKER_CONFIG", "config.json"),
+    ("GH_CONFIG_DIR", ""),
+    ("GNUPGHOME", ""),
+    ("GOOGLE_APPLICATION_CREDENTIALS", ""),
+    ("HISTFILE", ""),
+    ("KUBECONFIG", ""),
+    ("NETRC", ""),
+    ("NPM_CONFIG_USERCONFIG", ""),
+    ("PASSWORD_STORE_DIR", ""),
+    ("PGPASSFILE", ""),
+    ("REGISTRY_AUTH_FILE", ""),
+    ("VAULT_TOKEN_PATH", ""),
+    ("XAUTHORITY", ""),
+];
+
+/// Beneath a home folder of ours, should somebody work inside it: what is never shown.
+pub(super) const OWN_PRIVATE: &[&str] = &[
+    ".credentials.json",
+    ".env",
+    "archived",
+    "archived_sessions",
+    "auth.json",
+    "config.toml",
+    "credentials.json",
+    "history.jsonl",
+    "index.sqlite",
+    "index.sqlite-wal",
+    "locks",
+    "log",
+    "memories",
+    "oarlock",
+    "outputs",
+    "rules",
+    "session_index.jsonl",
+    "sessions",
+    "threads",
+];
+
+/// Beneath a home folder of ours: what commands may read.
+pub(super) const OWN_SHOWN: &[&str] = &["AGENTS.md", "AGENTS.override.md", "plugins", "prompts", "skills"];

@@ -1,0 +1,184 @@
+//! From what is off limits to what one command cannot reach: the folder it works in, and the paths that its policy or
+//! a granted permission names, stay open even where they lie inside such a place.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use crate::OffLimits;
+
+impl OffLimits {
+    /// What can neither be read nor written by a command of a thread that works in `cwd`. `named` are the roots that
+    /// its policy lists by name: whoever lists one means it, unless it is ours.
+    pub(crate) fn hidden_from(&self, cwd: &Path, named: &[PathBuf]) -> Vec<PathBuf> {
+        let mut open = spellings(cwd);
+        let mut hidden = self.sealed_except(&open);
+        open.extend_from_slice(named);
+        hidden.extend(except(&self.credentials, &open));
+        self.outermost(hidden)
+    }
+
+    /// The part of it that is ours, which nothing opens but working inside it.
+    pub fn sealed_in(&self, cwd: &Path) -> Vec<PathBuf> {
+        self.outermost(self.sealed_except(&spellings(cwd)))
+    }
+
+    /// Who works in a folder of ours itself opens nothing that is in it but what is shown.
+    fn sealed_except(&self, open: &[PathBuf]) -> Vec<PathBuf> {
+        let mut hidden = except(&self.sealed, open);
+        for place in self.sealed.iter().filter(|place| open.contains(place)) {
+            let entries = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
+            hidden.extend(entries.filter(|entry| !self.shown.contains(entry)));
+        }
+        hidden
+    }
+
+    /// Whether the path is ours, or beneath what is ours, and not among what is shown of it.
+    pub fn is_sealed(&self, path: &Path) -> bool {
+        let real = real_place(path);
+        let within = |places: &[PathBuf]| {
+            places.iter().any(|place| path.starts_with(place) || real.starts_with(real_place(place)))
+        };
+        within(&self.sealed) && !within(&self.shown)
+    }
+
+    /// Without what lies beneath another hidden path, unless something between them is shown.
+    fn outermost(&self, mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+        paths.sort();
+        paths.dedup();
+        let is_covered = |path: &PathBuf| {
+            let shown = self.shown.iter().filter(|shown| path.starts_with(shown));
+            let shown = shown.map(|shown| shown.as_os_str().len()).max().unwrap_or_default();
+            let above = paths.iter().filter(|above| *above != path && path.starts_with(above));
+            above.map(|above| above.as_os_str().len()).max().is_some_and(|above| above >= shown)
+        };
+        paths.iter().filter(|path| !is_covered(path)).cloned().collect()
+    }
+}
+
+/// As it is written, and without links.
+fn spellings(path: &Path) -> Vec<PathBuf> {
+    let real = fs::canonicalize(path).ok().filter(|real| real != path);
+    [path.to_owned()].into_iter().chain(real).collect()
+}
+
+fn except(places: &[PathBuf], open: &[PathBuf]) -> Vec<PathBuf> {
+    let apart = |places: Vec<PathBuf>, open: &PathBuf| {
+        places.into_iter().flat_map(|place| split(place, open)).collect()
+    };
+    places.iter().flat_map(|place| open.iter().fold(vec![place.clone()], apart)).collect()
+}
+
+/// Whether a path that somebody named lies in a place. A path that leads there through a link or `..` was not shown as
+/// such to whoever agreed to it, and does not count.
+pub fn is_named_within(path: &Path, place: &Path) -> bool {
+    within(path, place).is_some()
+}
+
+/// The place without the branch that leads to `open`: what lies beside that branch stays. Nothing is left of a place
+/// that is opened as a whole.
+pub fn split(place: PathBuf, open: &Path) -> Vec<PathBuf> {
+    let Some(root) = within(open, &place) else { return vec![place] };
+    let Ok(branch) = open.strip_prefix(&root) else { return vec![place] };
+    let (mut beside, mut folder) = (Vec::new(), root.clone());
+    for name in branch.components() {
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let others = entries.filter(|entry| entry.file_name() != name.as_os_str());
+        beside.extend(others.map(|entry| entry.path()));
+        folder.push(name);
+    }
+    beside
+}
+
+/// The name of the place, or where it leads if it is a link, that the path begins with.
+fn within(path: &Path, place: &Path) -> Option<PathBuf> {
+    if path.components().any(|part| part == Component::ParentDir) {
+        return None;
+    }
+    if path.starts_with(place) {
+        return Some(place.to_owned());
+    }
+    // Nearly no place is a link, and this is asked about all of them before every command.
+    fs::read_link(place).ok()?;
+    let end = fs::canonicalize(place).ok()?;
+    let is_plain = path.starts_with(&end) && fs::canonicalize(path).is_ok_and(|real| real == path);
+    is_plain.then_some(end)
+}
+
+/// Where links lead, as far as the path exists; the rest as it is written.
+fn real_place(path: &Path) -> PathBuf {
+    let found = path.ancestors().find_map(|above| Some((above, fs::canonicalize(above).ok()?)));
+    let Some((above, mut place)) = found else { return path.to_owned() };
+    for part in path.strip_prefix(above).into_iter().flat_map(Path::components) {
+        match part {
+            Component::ParentDir => _ = place.pop(),
+            Component::Normal(name) => place.push(name),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn tree() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for path in ["home/skills", "home/ws/sub", "home/rules", "ssh/keys", "aws"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        for path in ["home/key", "ssh/id", "ssh/keys/one", "ssh/keys/two"] {
+            fs::write(root.join(path), "").unwrap();
+        }
+        (folder, root)
+    }
+
+    fn limits(root: &Path) -> OffLimits {
+        OffLimits {
+            sealed: ["home", "home/key"].map(|path| root.join(path)).to_vec(),
+            credentials: ["ssh", "aws"].map(|path| root.join(path)).to_vec(),
+            shown: vec![root.join("home/skills")],
+            ..OffLimits::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(root: &Path, cwd: &str, named: &[&str], expected: &[&str]) {
+        let named: Vec<PathBuf> = named.iter().map(|path| root.join(path)).collect();
+        let hidden = limits(root).hidden_from(&root.join(cwd), &named);
+        let expected: Vec<PathBuf> = expected.iter().map(|path| root.join(path)).collect();
+        assert_eq!(hidden, expected, "in {cwd}");
+    }
+
+    #[test]
+    fn everything_is_hidden_but_the_branch_that_is_worked_in() {
+        let (_folder, root) = tree();
+        check(&root, "", &[], &["aws", "home", "ssh"]);
+        check(&root, "elsewhere", &["home", "home/rules", "ssh/../aws"], &["aws", "home", "ssh"]);
+        check(&root, "ssh", &[], &["aws", "home"]);
+        check(&root, "ssh/keys", &[], &["aws", "home", "ssh/id"]);
+        check(&root, "elsewhere", &["ssh/keys/one"], &["aws", "home", "ssh/id", "ssh/keys/two"]);
+        let beside = ["aws", "home/key", "home/rules", "home/skills", "ssh"];
+        check(&root, "home/ws/sub", &[], &beside);
+        check(&root, "home", &[], &["aws", "home/key", "home/rules", "home/ws", "ssh"]);
+    }
+
+    #[test]
+    fn links_neither_open_nor_close_more() {
+        let (_folder, root) = tree();
+        symlink(root.join("ssh"), root.join("link")).unwrap();
+        symlink(root.join("home"), root.join("linked-home")).unwrap();
+        // Somebody who names a link was shown the link.
+        check(&root, "elsewhere", &["link"], &["aws", "home", "ssh"]);
+        // A working directory is where it really is.
+        check(&root, "link", &[], &["aws", "home"]);
+        check(&root, "linked-home/ws", &[], &["aws", "home/key", "home/rules", "home/skills", "ssh"]);
+        let sealed = limits(&root);
+        assert!(sealed.is_sealed(&root.join("linked-home/rules/new")));
+        assert!(sealed.is_sealed(&root.join("elsewhere/../home/key")));
+        assert!(!sealed.is_sealed(&root.join("home/skills/one")) && !sealed.is_sealed(&root));
+    }
+}
