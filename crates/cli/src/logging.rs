@@ -1,6 +1,5 @@
 //! Log lines on standard error.
 
-use std::io;
 use std::sync::Arc;
 
 use runtime::{StoreEvent, StoreOptions};
@@ -9,11 +8,13 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 
+use crate::terminal::SafeStderr;
+
 /// Starts logging as `RUST_LOG` says, or else from `level` up. `LOG_FORMAT=json` writes one object per line. A second
 /// call changes nothing.
 pub(crate) fn init(level: LevelFilter) {
     let filter = filter(&std::env::var("RUST_LOG").unwrap_or_default(), level);
-    let lines = fmt::layer().with_writer(io::stderr);
+    let lines = fmt::layer().with_writer(SafeStderr::default);
     let format = std::env::var("LOG_FORMAT").unwrap_or_default();
     let lines = match is_json(&format) {
         true => lines.json().with_filter(filter).boxed(),

@@ -27,6 +27,7 @@ use clap::{Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::flags::Flags;
+use crate::terminal::clean;
 
 /// An agent runtime: one prompt at the terminal, or threads and turns over JSON-RPC.
 #[derive(Debug, Parser)]
@@ -185,7 +186,7 @@ fn exit(result: Result<ExitCode>, failure: u8) -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("oarlock: {error:#}");
+            eprintln!("oarlock: {}", clean(&format!("{error:#}")));
             ExitCode::from(failure)
         }
     }

@@ -14,7 +14,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::exec::STARTED_BY_USERS;
 use crate::flags::Flags;
-use crate::terminal::clean;
+use crate::terminal::{clean, clean_line, escaped_json};
 
 /// The most the store gives at once.
 const PAGE: usize = 100;
@@ -63,7 +63,10 @@ pub(crate) fn run(options: &Options, root: Flags) -> Result<ExitCode> {
         false => Vec::new(),
     };
     let text = match options.json {
-        true => format!("{:#}\n", json!({ "data": rows.iter().map(document).collect::<Vec<_>>() })),
+        true => {
+            let document = json!({ "data": rows.iter().map(document).collect::<Vec<_>>() });
+            escaped_json(&format!("{document:#}\n")).into_owned()
+        }
         false => table(&rows, &Zoned::now()),
     };
     std::io::stdout().write_all(text.as_bytes()).context("the list cannot be written")?;
@@ -115,7 +118,7 @@ fn table(rows: &[ThreadRow], now: &Zoned) -> String {
         return "No threads. `oarlock exec \"...\"` starts one.\n".to_owned();
     }
     let mut cells = vec![["THREAD", "USED", "MODEL", "ABOUT", "FOLDER"].map(str::to_owned)];
-    cells.extend(rows.iter().map(|row| line(row, now)));
+    cells.extend(rows.iter().map(|row| line(row, now).map(|cell| clean_line(&cell))));
     let mut widths = [0; 5];
     for row in &cells {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -141,7 +144,7 @@ fn line(row: &ThreadRow, now: &Zoned) -> [String; 5] {
         when(summary.updated_at_ms, now),
         format!("{}/{}", or_unknown(&summary.model_provider), or_unknown(&summary.model)),
         format!("{}{damaged}", shortened(&about)),
-        clean(&or_unknown(&summary.cwd)).into_owned(),
+        or_unknown(&summary.cwd),
     ]
 }
 

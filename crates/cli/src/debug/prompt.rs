@@ -17,7 +17,7 @@ use crate::exec::{ExecOptions, Plan, Sandbox};
 use crate::flags::Flags;
 use crate::policy_check::Approval;
 use crate::session::Session;
-use crate::terminal::{Color, Paint};
+use crate::terminal::{Color, Paint, escaped_json, screened};
 
 pub(super) const EXAMPLES: &str = "\
 Shown are the base instructions by section, the tools that are offered, what a stored thread has said before, and
@@ -82,8 +82,11 @@ pub(super) fn run(options: &PromptOptions, root: Flags) -> Result<ExitCode> {
     let session = Session::new(plan.loader, plan.catalogue);
     let sheet = Sheet::of(session.runtime.describe_prompt(&of)?);
     let text = match options.json {
-        true => format!("{:#}\n", sheet.json()),
-        false => sheet.text(Paint::choose(options.color, io::stdout().is_terminal()), options.full),
+        true => escaped_json(&format!("{:#}\n", sheet.json())).into_owned(),
+        false => {
+            let paint = Paint::choose(options.color, io::stdout().is_terminal());
+            screened(&sheet.text(paint, options.full)).into_owned()
+        }
     };
     io::stdout().write_all(text.as_bytes()).context("the description cannot be written")?;
     Ok(ExitCode::SUCCESS)

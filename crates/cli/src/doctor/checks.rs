@@ -2,14 +2,17 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use journal::{JournalError, ListQuery, Store, StoreEvent, StoreOptions};
 use protocol::ThreadSourceKind;
 use runtime::Catalogue;
-use runtime::config::{Caller, Config, ConfigError, Credentials, Home, Loader, ProviderKind};
+use runtime::config::{
+    Caller, Config, ConfigError, Credentials, Home, Loader, ProviderKind, without_secrets,
+};
 use rustix::fs::{Access, access};
+use serde_json::{Value, json};
 
 use super::Check;
 use crate::exec::STARTED_BY_USERS;
@@ -72,7 +75,8 @@ pub(super) fn provider(loader: &Loader, config: &Config) -> Check {
         let summary = "offline: the small test model inside this program, which needs no key and no network";
         return Check::ok("provider", summary);
     }
-    let place = provider.base_url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
+    let place = provider.base_url.as_deref().map(|url| format!(" at {}", without_secrets(url)));
+    let place = place.unwrap_or_default();
     let name = format!("{}{place}", provider.id);
     let without_key = |variable: &str| {
         let advice = format!("set {variable}, or choose the offline model with `--provider offline`");
@@ -91,6 +95,43 @@ pub(super) fn provider(loader: &Loader, config: &Config) -> Check {
         Err(ConfigError::MissingEnv { variable, .. }) => without_key(&variable),
         Err(error) => Check::problem("provider", format!("{name}: {error}"), "correct the provider's table"),
     }
+}
+
+/// What sandboxed commands cannot read, as far as it is there.
+pub(super) fn hidden(config: &Config) -> Check {
+    let limits = config.off_limits();
+    let there = |places: &[PathBuf]| -> Vec<String> {
+        let there = places.iter().filter(|place| place.exists());
+        // A folder stands for what is in it.
+        let outermost = there.filter(|place| {
+            !places.iter().any(|above| above != *place && place.starts_with(above) && above.exists())
+        });
+        outermost.map(|place| place.display().to_string()).collect()
+    };
+    let ours = there(&limits.sealed);
+    let ours = if ours.is_empty() { "nothing of ours yet".to_owned() } else { ours.join(", ") };
+    let theirs = match there(&limits.credentials) {
+        found if found.is_empty() => "none are here".to_owned(),
+        found => found.join(", "),
+    };
+    let known = limits.credentials.len();
+    let mut summary = format!("commands cannot read {ours}; of {known} places for credentials: {theirs}");
+    if !limits.unix_sockets.is_empty() {
+        let sockets: Vec<_> = limits.unix_sockets.iter().map(|path| path.display().to_string()).collect();
+        summary.push_str(&format!("; with network they may connect to {}", sockets.join(", ")));
+    }
+    Check::ok("hidden", summary)
+}
+
+/// The same for programs, also what is not there.
+pub(super) fn hidden_json(config: &Config) -> Value {
+    let limits = config.off_limits();
+    json!({
+        "sealed": limits.sealed,
+        "credentials": limits.credentials,
+        "shown": limits.shown,
+        "unixSockets": limits.unix_sockets,
+    })
 }
 
 pub(super) fn model(config: &Config) -> Check {

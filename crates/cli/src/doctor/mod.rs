@@ -16,7 +16,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use self::walls::Wanted;
 use crate::flags::Flags;
-use crate::terminal::{Color, Paint, Style, clean};
+use crate::terminal::{Color, Paint, Style, clean_line, escaped_json};
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -69,7 +69,7 @@ impl Check {
 pub(crate) fn run(options: Options, root: Flags) -> Result<ExitCode> {
     crate::logging::init(LevelFilter::ERROR);
     let flags = root.then(options.flags).pairs()?;
-    let Found { checks, features, sandbox } = examine(flags, options.provider);
+    let Found { checks, features, sandbox, hidden } = examine(flags, options.provider);
     let is_good = checks.iter().all(|check| check.status != Status::Problem);
     let text = if options.json {
         let version = env!("CARGO_PKG_VERSION");
@@ -78,9 +78,10 @@ pub(crate) fn run(options: Options, root: Flags) -> Result<ExitCode> {
             "version": version,
             "checks": checks,
             "sandbox": sandbox,
+            "hidden": hidden,
             "features": features,
         });
-        format!("{report:#}\n")
+        escaped_json(&format!("{report:#}\n")).into_owned()
     } else {
         lines(&checks, Paint::choose(Color::Auto, std::io::stdout().is_terminal()))
     };
@@ -95,6 +96,8 @@ struct Found {
     features: Value,
     /// Each wall, as the self-test found it.
     sandbox: Value,
+    /// What commands cannot read.
+    hidden: Value,
 }
 
 fn examine(flags: Vec<(String, String)>, provider: Option<String>) -> Found {
@@ -108,6 +111,7 @@ fn examine(flags: Vec<(String, String)>, provider: Option<String>) -> Found {
                 checks: vec![Check::problem("home", error.to_string(), advice), walls::check(report, wanted)],
                 features: Value::Null,
                 sandbox: walls::json(report, wanted),
+                hidden: Value::Null,
             };
         }
     };
@@ -117,9 +121,10 @@ fn examine(flags: Vec<(String, String)>, provider: Option<String>) -> Found {
     request.overrides.model_provider = provider;
     let loaded = loader.load(&request);
     let mut checks = vec![checks::home(loader.home()), checks::configuration(&loader, loaded.as_ref())];
-    let mut features = Value::Null;
+    let (mut features, mut hidden) = (Value::Null, Value::Null);
     if let Ok(config) = &loaded {
-        checks.extend([checks::provider(&loader, config), checks::model(config)]);
+        checks.extend([checks::provider(&loader, config), checks::model(config), checks::hidden(config)]);
+        hidden = checks::hidden_json(config);
         features = config.features.iter().map(|(key, is_on)| (key.to_owned(), Value::from(is_on))).collect();
     }
     checks.extend(checks::records(loader.home()));
@@ -127,7 +132,7 @@ fn examine(flags: Vec<(String, String)>, provider: Option<String>) -> Found {
     // What cannot be read might ask for walls, so it counts as if it did.
     let wanted = loaded.as_ref().map_or(Wanted { walls: true, ..Wanted::default() }, Wanted::by);
     checks.push(walls::check(report, wanted));
-    Found { checks, features, sandbox: walls::json(report, wanted) }
+    Found { checks, features, sandbox: walls::json(report, wanted), hidden }
 }
 
 fn lines(checks: &[Check], paint: Paint) -> String {
@@ -140,9 +145,9 @@ fn lines(checks: &[Check], paint: Paint) -> String {
             Status::Problem => ("problem", Style::Bad),
         };
         let word = paint.text(style, format_args!("{word:7}"));
-        text.push_str(&format!("{word}  {:width$}  {}\n", check.name, clean(&check.summary)));
+        text.push_str(&format!("{word}  {:width$}  {}\n", check.name, clean_line(&check.summary)));
         if let Some(advice) = &check.advice {
-            text.push_str(&format!("{:7}  {:width$}  -> {}\n", "", "", clean(advice)));
+            text.push_str(&format!("{:7}  {:width$}  -> {}\n", "", "", clean_line(advice)));
         }
     }
     text

@@ -25,7 +25,7 @@ use self::mapper::Mapper;
 use self::resume::Found;
 use crate::flags::Flags;
 use crate::session::{Ending, Output, Request, Session};
-use crate::terminal::{Heading, Paint, View, clean};
+use crate::terminal::{Heading, Paint, View, clean, escaped_json};
 
 pub(crate) use self::args::{ExecArgs, ExecOptions, Sandbox};
 pub(crate) use self::plan::{Plan, folder, is_in_repository};
@@ -143,9 +143,8 @@ impl Output for Screen {
 }
 
 fn write_event(out: &mut io::Stdout, event: &Event) -> io::Result<()> {
-    let mut line = serde_json::to_vec(event)?;
-    line.push(b'\n');
-    out.write_all(&line)?;
+    let line = serde_json::to_string(event)?;
+    writeln!(out, "{}", escaped_json(&line))?;
     out.flush()
 }
 

@@ -17,7 +17,7 @@ use runtime::config::Overrides;
 use self::answer::Answer;
 use crate::exec::Sandbox;
 use crate::flags::Flags;
-use crate::terminal::{Color, Paint};
+use crate::terminal::{Color, Paint, escaped_json, screened};
 use crate::workplace::Workplace;
 
 #[derive(Debug, Args)]
@@ -138,8 +138,10 @@ fn check(options: CheckOptions, root: Flags) -> Result<ExitCode> {
         warnings: warnings.iter().map(ToString::to_string).collect(),
     };
     let text = match options.json {
-        true => format!("{:#}\n", answer.json()),
-        false => answer.text(Paint::choose(options.color, io::stdout().is_terminal())),
+        true => escaped_json(&format!("{:#}\n", answer.json())).into_owned(),
+        false => {
+            screened(&answer.text(Paint::choose(options.color, io::stdout().is_terminal()))).into_owned()
+        }
     };
     io::stdout().write_all(text.as_bytes()).context("the answer cannot be written")?;
     Ok(ExitCode::from(answer.exit_code()))

@@ -14,6 +14,7 @@ use sandbox::{Confinement, Limits, Order, SelfTest, SpawnError, Strength};
 
 use crate::exec::Sandbox;
 use crate::flags::Flags;
+use crate::terminal::clean;
 use crate::workplace::Workplace;
 
 #[derive(Debug, Args)]
@@ -71,7 +72,7 @@ pub(crate) fn run(options: Options, root: Flags) -> ExitCode {
     match attached {
         Ok((_, Ok(code))) => ExitCode::from(code),
         Ok((order, Err(error))) => {
-            eprintln!("oarlock: {}", told(&order, &error));
+            eprintln!("oarlock: {}", clean(&told(&order, &error)));
             ExitCode::from(match error.downcast_ref() {
                 Some(SpawnError::NotFound { .. }) => NOT_FOUND,
                 Some(SpawnError::Denied { .. } | SpawnError::NotRunnable { .. }) => NOT_RUNNABLE,
@@ -79,7 +80,7 @@ pub(crate) fn run(options: Options, root: Flags) -> ExitCode {
             })
         }
         Err(error) => {
-            eprintln!("oarlock: {error:#}");
+            eprintln!("oarlock: {}", clean(&format!("{error:#}")));
             ExitCode::from(NOT_OURS_TO_RUN)
         }
     }

@@ -10,7 +10,7 @@ use protocol::{
 };
 use serde_json::Value;
 
-use super::paint::clean;
+use super::safe::clean;
 
 /// How a piece of work stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

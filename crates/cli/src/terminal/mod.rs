@@ -2,8 +2,10 @@
 
 mod items;
 mod paint;
+mod safe;
 mod view;
 
 pub(crate) use items::describe;
-pub(crate) use paint::{Color, Paint, Style, clean};
+pub(crate) use paint::{Color, Paint, Style};
+pub(crate) use safe::{SafeStderr, clean, clean_line, escaped_json, screened};
 pub(crate) use view::{Heading, View};

@@ -10,7 +10,8 @@ use protocol::{
 };
 
 use super::items::{OutputKind, Standing, Work, duration, work};
-use super::paint::{Paint, Style, clean};
+use super::paint::{Paint, Style};
+use super::safe::{clean, screened};
 use crate::wording::{error_text, with_details};
 
 /// The most lines of one tool's output that are shown.
@@ -331,7 +332,7 @@ impl<W: Write> View<W> {
 
     fn line(&mut self, text: &str) -> io::Result<()> {
         self.end_line()?;
-        writeln!(self.out, "{text}")
+        writeln!(self.out, "{}", screened(text))
     }
 
     fn end_line(&mut self) -> io::Result<()> {

@@ -10,6 +10,7 @@ mod policy;
 mod recorder;
 mod requests;
 mod resume;
+mod safety;
 mod sandbox;
 mod support;
 mod work;
