@@ -123,8 +123,9 @@ impl ModelFailure {
             }
             FailureClass::InternalServerError => CodexErrorInfo::InternalServerError,
             FailureClass::Connection => CodexErrorInfo::HttpConnectionFailed { http_status_code },
-            FailureClass::Unauthorized => CodexErrorInfo::Unauthorized,
-            FailureClass::InvalidImage | FailureClass::NotConfigured => CodexErrorInfo::BadRequest,
+            // Without a key nobody was asked, and the answer would have been the same.
+            FailureClass::Unauthorized | FailureClass::NotConfigured => CodexErrorInfo::Unauthorized,
+            FailureClass::InvalidImage => CodexErrorInfo::BadRequest,
             FailureClass::InvalidRequest
             | FailureClass::UnexpectedStatus
             | FailureClass::Stream

@@ -181,6 +181,19 @@ impl Stored {
 }
 
 impl Runtime {
+    /// The configuration of a thread that is to be opened. What the user requires and is not there is an error, as its
+    /// absence is what they excluded.
+    pub(crate) fn load_for_thread(&self, wishes: &Wishes<'_>) -> Result<Config, RuntimeError> {
+        let config = self.load(wishes)?;
+        match config.required_mcp_servers().first() {
+            None => Ok(config),
+            Some(name) => Err(RuntimeError::Config(format!(
+                "MCP server `{name}` is required and cannot be started: MCP servers are not supported yet; set \
+                 mcp_servers.{name}.required = false to go on without it"
+            ))),
+        }
+    }
+
     /// Read from disk anew: configuration is never stale.
     pub(crate) fn load(&self, wishes: &Wishes<'_>) -> Result<Config, RuntimeError> {
         let mut request = LoadRequest {

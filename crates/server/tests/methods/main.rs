@@ -32,6 +32,7 @@ mod restart;
 mod resume;
 mod running_turn;
 mod sdk_delegation;
+mod settings;
 mod skills;
 mod start;
 mod take_up;
