@@ -1,38 +1,47 @@
 //! Where a patch may write.
 
-use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-use crate::names::folded_case;
+use names::is_protected;
 
 /// The area a patch may change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Boundary {
-    /// Beneath these directories, but in nothing that is named like one of `protected` directly beneath one of them.
-    Roots { writable: Vec<PathBuf>, protected: Vec<String> },
+    /// Beneath the writable directories, but neither in anything with a protected name, at any depth beneath one of
+    /// them, nor in one of the closed places.
+    Roots { writable: Vec<PathBuf>, closed: Vec<PathBuf> },
     /// The whole file system.
     Anywhere,
 }
 
 impl Boundary {
-    /// The names that hold the agent's own settings and the history of the repository.
-    pub const PROTECTED: [&'static str; 4] = [".git", ".oarlock", ".codex", ".agents"];
-
-    /// These roots, with the usual names protected.
+    /// These roots, with nothing closed but what has a protected name.
     #[must_use]
     pub fn roots(writable: Vec<PathBuf>) -> Self {
-        Self::Roots { writable, protected: Self::PROTECTED.map(str::to_owned).to_vec() }
+        Self::Roots { writable, closed: Vec::new() }
+    }
+
+    /// The same without these files and folders and what is in them.
+    #[must_use]
+    pub fn closing(mut self, places: impl IntoIterator<Item = PathBuf>) -> Self {
+        if let Self::Roots { closed, .. } = &mut self {
+            closed.extend(places);
+        }
+        self
     }
 
     /// Whether the path may be written, by its spelling alone: `..` is folded, the disk is not looked at.
     #[must_use]
     pub fn allows(&self, path: &Path) -> bool {
-        let Self::Roots { writable, .. } = self else { return true };
+        let Self::Roots { writable, closed } = self else { return true };
         let Some(path) = folded(path) else { return false };
+        if closed.iter().filter_map(|place| folded(place)).any(|place| path.starts_with(place)) {
+            return false;
+        }
         let mut inside = false;
         for root in writable.iter().filter_map(|root| folded(root)) {
             if let Ok(rest) = path.strip_prefix(&root) {
-                if self.protects(rest) {
+                if protects(rest) {
                     return false;
                 }
                 inside = true;
@@ -40,14 +49,11 @@ impl Boundary {
         }
         inside
     }
+}
 
-    /// Whether a path, given relative to a root, begins with a protected name.
-    pub(crate) fn protects(&self, beneath_root: &Path) -> bool {
-        let Self::Roots { protected, .. } = self else { return false };
-        let first = beneath_root.components().next().map(Component::as_os_str).and_then(OsStr::to_str);
-        let Some(first) = first.map(folded_case) else { return false };
-        protected.iter().any(|name| folded_case(name) == first)
-    }
+/// Whether a path, given relative to a root, has a protected name anywhere on it.
+pub(crate) fn protects(beneath_root: &Path) -> bool {
+    beneath_root.components().any(|component| is_protected(component.as_os_str()))
 }
 
 /// The absolute path with `.` and `..` folded by spelling alone; none for a relative one.

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use names::is_invisible;
+
 /// The path as text, with control, bidirectional and invisible characters written as `\u{…}`.
 #[must_use]
 pub fn shown(path: &Path) -> String {
@@ -47,15 +49,7 @@ pub(crate) fn git_quoted(name: &str) -> String {
 }
 
 fn misleads(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-}
-
-/// Folds case, so that a name counts as protected on file systems that ignore it.
-pub(crate) fn folded_case(name: &str) -> String {
-    name.to_uppercase().to_lowercase()
+    character.is_control() || is_invisible(character)
 }
 
 #[cfg(test)]
@@ -76,14 +70,5 @@ mod tests {
             assert_eq!(shown(Path::new(name)), seen);
             assert_eq!(git_quoted(name), quoted);
         }
-    }
-
-    #[test]
-    fn case_folding_sees_through_lookalikes_of_one_letter() {
-        for name in [".git", ".GIT", ".Git"] {
-            assert_eq!(folded_case(name), ".git");
-        }
-        assert_eq!(folded_case(".agent\u{17f}"), ".agents");
-        assert_eq!(folded_case(".oarloc\u{212a}"), ".oarlock");
     }
 }

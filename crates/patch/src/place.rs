@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::boundary::{Boundary, folded};
+use crate::boundary::{Boundary, folded, protects};
 use crate::error::CommitError;
 use crate::resolve::Resolved;
 
@@ -20,17 +20,22 @@ pub(crate) struct Area<'b> {
     spelled: Vec<PathBuf>,
     /// The same roots under their real names, for a working directory that is spelled another way.
     real: Vec<PathBuf>,
+    /// What is closed, under both names.
+    closed: Vec<PathBuf>,
 }
 
 impl<'b> Area<'b> {
     pub(crate) fn new(boundary: &'b Boundary) -> Self {
-        let roots = match boundary {
-            Boundary::Roots { writable, .. } => writable.as_slice(),
-            Boundary::Anywhere => &[],
+        let (roots, closed) = match boundary {
+            Boundary::Roots { writable, closed } => (writable.as_slice(), closed.as_slice()),
+            Boundary::Anywhere => (&[][..], &[][..]),
         };
-        let spelled = roots.iter().filter_map(|root| folded(root)).collect();
-        let real = roots.iter().filter_map(|root| fs::canonicalize(root).ok()).collect();
-        Self { boundary, spelled, real }
+        let spelled = |paths: &[PathBuf]| paths.iter().filter_map(|path| folded(path)).collect::<Vec<_>>();
+        let real = |paths: &[PathBuf]| {
+            paths.iter().filter_map(|path| fs::canonicalize(path).ok()).collect::<Vec<_>>()
+        };
+        let closed = [spelled(closed), real(closed)].concat();
+        Self { boundary, spelled: spelled(roots), real: real(roots), closed }
     }
 
     /// The place of a target, or why the boundary refuses it.
@@ -40,13 +45,32 @@ impl<'b> Area<'b> {
         }
         let spelled = outermost_first(&self.spelled, &at.path);
         let real = outermost_first(&self.real, &at.real);
-        if spelled.iter().chain(&real).any(|place| self.boundary.protects(&place.beneath)) {
+        if self.is_closed(at)
+            || spelled.iter().chain(&real).any(|place| protects(&place.beneath))
+            || real.iter().any(|place| place.is_in_git_folder())
+        {
             return Err(CommitError::Protected(at.path.clone()));
         }
         if at.linked {
             return Err(CommitError::Symlink(at.path.clone()));
         }
         spelled.into_iter().chain(real).next().ok_or_else(|| CommitError::Outside(at.path.clone()))
+    }
+
+    fn is_closed(&self, at: &Resolved) -> bool {
+        self.closed.iter().any(|place| at.path.starts_with(place) || at.real.starts_with(place))
+    }
+}
+
+impl Place {
+    /// Whether some folder on the way is one that git takes its settings and hooks from, whatever its name: that of a
+    /// bare repository, of a submodule, or one that a `.git` file leads to.
+    fn is_in_git_folder(&self) -> bool {
+        let ways = self.beneath.ancestors().skip(1);
+        ways.map(|way| self.root.join(way)).any(|folder| {
+            let has = |name: &str| fs::symlink_metadata(folder.join(name)).is_ok();
+            has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
+        })
     }
 }
 

@@ -18,6 +18,7 @@ use crate::kernel::{AS_DIRECTORY, Kernel};
 use crate::limits::{MAX_FILE_BYTES, MAX_QUOTED_BYTES, MAX_TOTAL_BYTES};
 use crate::names::shown_text;
 use crate::patch::{Chunk, Hunk, Patch};
+use crate::place::Area;
 use crate::plan_digest;
 use crate::read::{ReadError, read};
 use crate::resolve::Resolver;
@@ -91,6 +92,15 @@ impl Plan {
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         self.digest
+    }
+
+    /// Whether the boundary lets every file of the plan be written, as far as can be said before it is carried out.
+    ///
+    /// # Errors
+    /// The first file that it does not, and why.
+    pub fn check(&self, boundary: &Boundary) -> Result<(), CommitError> {
+        let area = Area::new(boundary);
+        self.slots.values().try_for_each(|slot| area.place(&slot.at).map(drop))
     }
 
     /// Carries the plan out: all of it, or nothing.

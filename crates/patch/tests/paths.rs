@@ -20,12 +20,27 @@ impl Field {
     fn new() -> Self {
         let held = tempfile::tempdir().expect("a temporary directory");
         let top = held.path().canonicalize().expect("it is there");
-        for directory in ["ws/real", "ws/.git/hooks", "ws/sub/.git", "out/dir", "second/.codex"] {
+        for directory in [
+            "ws/real",
+            "ws/.git/hooks",
+            "ws/sub/.git",
+            "ws/bare.repo/objects",
+            "ws/bare.repo/refs",
+            "ws/worktree",
+            "out/dir",
+            "second/.codex",
+        ] {
             fs::create_dir_all(top.join(directory)).expect("made");
         }
-        for (file, text) in
-            [("ws/a", "one\n"), ("ws/real/r", "one\n"), ("out/o", "one\n"), ("ws/.git/config", "one\n")]
-        {
+        for (file, text) in [
+            ("ws/a", "one\n"),
+            ("ws/real/r", "one\n"),
+            ("out/o", "one\n"),
+            ("ws/.git/config", "one\n"),
+            ("ws/bare.repo/HEAD", "ref: refs/heads/main\n"),
+            ("ws/worktree/HEAD", "ref: refs/heads/main\n"),
+            ("ws/worktree/commondir", "../somewhere\n"),
+        ] {
             fs::write(top.join(file), text).expect("written");
         }
         for (to, link) in [
@@ -165,6 +180,23 @@ fn refused_cases() {
         (add(".agent\u{17f}/x"), "protected"),
         (add(".codex"), "protected"),
         (add("../second/.codex/x"), "protected"),
+        // The same at any depth, in any disguise.
+        (add("sub/.codex/config.toml"), "protected"),
+        (add("a1/b1/c1/.git/hooks/post-checkout"), "protected"),
+        (add("real/.git"), "protected"),
+        (add("new/.agents/skills/x/SKILL.md"), "protected"),
+        (moved("sub/.oarlock/config.toml"), "protected"),
+        (add(".g\u{200c}it/config"), "protected"),
+        (add("sub/.git./config"), "protected"),
+        (add("sub/.git /config"), "protected"),
+        (add("GIT~1/config"), "protected"),
+        (add(".git::$INDEX_ALLOCATION/config"), "protected"),
+        (add("sub/\u{ff0e}git/config"), "protected"),
+        (add(".codex\\config.toml"), "protected"),
+        (add("bare.repo/hooks/post-receive"), "protected"),
+        (add("bare.repo/config"), "protected"),
+        (add("bare.repo/deep/er/x"), "protected"),
+        (add("worktree/config.worktree"), "protected"),
         // Names that no file should have.
         (add("nul\0byte"), "NUL"),
         (add("esc\u{1b}[31m"), "control character"),
@@ -213,7 +245,6 @@ fn allowed_cases() {
         (update("real//r"), "ws/real/r", "two\n"),
         (add("sub/.git2/x"), "ws/sub/.git2/x", "new\n"),
         (add(".gitignore"), "ws/.gitignore", "new\n"),
-        (add("sub/.git/x"), "ws/sub/.git/x", "new\n"),
         (add("../second/x"), "second/x", "new\n"),
         (add("..."), "ws/...", "new\n"),
         (add("-rf"), "ws/-rf", "new\n"),
@@ -305,7 +336,7 @@ fn the_boundary_is_decided_by_spelling() {
         ("/w/.git/config", false),
         ("/w/.GIT/config", false),
         ("/w/a/../.codex/x", false),
-        ("/w/a/.git/config", true),
+        ("/w/a/.git/config", false),
         ("/w/inner/.git/config", false),
         ("/w/inner/.gitignore", true),
         ("/t/x", true),

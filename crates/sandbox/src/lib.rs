@@ -11,10 +11,10 @@ mod protected_scan;
 mod seal;
 mod self_test;
 
+pub use names::{PROTECTED_NAMES, is_protected};
 pub use off_limits::{is_named_within, split};
 pub use open_files::raise_open_files;
 pub use order::{Confinement, Limits, OffLimits, Order, ReadAccess, Strength};
-pub use policy::PROTECTED_NAMES;
 pub use process::{
     CAPTURE_BYTES, Chunk, Clock, DRAIN_LIMIT, Excerpt, Exit, Finished, HeadTail, InputError, Io, Output,
     OutputStream, Process, RunOptions, SpawnError, TIMEOUT_CODE, TerminalSize, Utf8Chunks, run, run_with,

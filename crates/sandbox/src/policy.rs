@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use names::PROTECTED_NAMES;
 use protocol::{ReadOnlyAccess, SandboxPolicy};
 
 use crate::{Confinement, OffLimits, ReadAccess, Strength};
-
-/// What decides about the next start of an agent or of git: read-only beneath every writable root.
-pub const PROTECTED_NAMES: [&str; 4] = [".agents", ".codex", ".git", ".oarlock"];
 
 impl Confinement {
     /// `None` for the policies that ask for no walls. `tmpdir` is the folder that `TMPDIR` names.

@@ -7,7 +7,7 @@ use protocol::{FileChangeRequestApprovalParams, ItemId, OperationType, PatchAppl
 use serde_json::json;
 
 use super::ApplyPatch;
-use super::look::Look;
+use super::look::{Look, Standing};
 use super::patching::Patching;
 use crate::orchestrate::{Setting, confinement, may_ask, must_ask};
 use crate::{Tool, ToolError};
@@ -25,7 +25,8 @@ impl Patching<'_> {
             }
             return Ok((asks || ask_always, Walls::None));
         }
-        let inside = look.targets().iter().all(|path| reach.allows(path));
+        let inside =
+            look.standing == Standing::Inside && look.targets().iter().all(|path| reach.allows(path));
         match policy::decide_patch(&step.approval_policy, &step.sandbox, inside) {
             policy::Verdict::Run { walls, .. } => Ok((ask_always, walls)),
             policy::Verdict::Ask { walls, .. } => Ok((true, walls)),
@@ -41,12 +42,15 @@ impl Patching<'_> {
     /// Where the sandbox, and what was granted since, let files be written.
     pub(super) fn reach(&self) -> Boundary {
         match confinement(&Setting::of(self.cx), Walls::AsPolicy, None) {
-            Some(walls) => Boundary::roots(walls.writable),
+            Some(walls) => {
+                Boundary::roots(walls.writable).closing(walls.hidden).closing(walls.protected_paths)
+            }
             None => Boundary::Anywhere,
         }
     }
 
     pub(super) fn proposal(&self, look: &Look, number: u32, asks: bool, concern: Option<String>) -> Proposal {
+        let concern = concern.or_else(|| look.standing.concern());
         let targets: Vec<String> = look.targets().iter().map(|path| path.display().to_string()).collect();
         let mut arguments = json!({ "files": targets, "cwd": self.base });
         let concern = match &self.elsewhere {
@@ -79,8 +83,13 @@ impl Patching<'_> {
             arguments,
             digest: look.digest(),
             question: asks.then(|| Box::new(Question::FileChange(question))),
-            // What changed under the user's eyes is asked about, whatever was agreed to before.
-            session_keys: if number == 0 { targets.into_iter().map(key).collect() } else { Vec::new() },
+            // What changed under the user's eyes, or decides about the next start of an agent or of git, is asked about,
+            // whatever was agreed to before.
+            session_keys: match &look.standing {
+                Standing::Protected(_) => Vec::new(),
+                _ if number > 0 => Vec::new(),
+                _ => targets.into_iter().map(key).collect(),
+            },
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use patch::{ChangeKind, CommitError, FileChange, Hunk, Patch, Plan};
+use patch::{Boundary, ChangeKind, CommitError, FileChange, Hunk, Patch, Plan};
 use serde_json::json;
 
 use crate::digest::digest_of;
@@ -15,6 +15,34 @@ pub(super) struct Look {
     pub(super) plan: Plan,
     /// Where the files were brought to, if they are not on this machine.
     pub(super) mirror: Option<(Elsewhere, Patch, Mirror)>,
+    pub(super) standing: Standing,
+}
+
+/// How the files of a patch stand to what the sandbox lets be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Nothing speaks against it; also where the files are not on this machine.
+    Inside,
+    Outside,
+    /// This file decides about the next start of an agent or of git, or belongs to this program.
+    Protected(PathBuf),
+}
+
+impl Standing {
+    pub(super) fn of(plan: &Plan, reach: &Boundary) -> Self {
+        match plan.check(reach) {
+            Err(CommitError::Protected(path)) => Self::Protected(path),
+            Err(CommitError::Outside(_)) => Self::Outside,
+            // What is reached through a link is refused when it comes to writing.
+            Ok(()) | Err(_) => Self::Inside,
+        }
+    }
+
+    /// What to say to whoever is asked.
+    pub(super) fn concern(&self) -> Option<String> {
+        let Self::Protected(path) = self else { return None };
+        Some(format!("{} is protected: it decides what agents or git do later", patch::shown(path)))
+    }
 }
 
 impl Look {

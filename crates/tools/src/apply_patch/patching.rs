@@ -7,7 +7,7 @@ use engine::Verdict;
 use patch::{Applied, Boundary, CommitError, VerifyError};
 use policy::Walls;
 
-use super::look::{Look, Problem};
+use super::look::{Look, Problem, Standing};
 use super::patched::Patched;
 use crate::remote::{Elsewhere, Failure, Mirror, Wanted, push};
 use crate::{ToolCx, ToolError};
@@ -36,6 +36,7 @@ impl Patching<'_> {
         let mut is_theirs = false;
         loop {
             let reach = self.reach();
+            look = self.placed(look, &reach).await?;
             let (asks, walls) = self.decide(&look, &reach)?;
             let asks = (asks && !is_theirs) || concern.is_some();
             let proposal = self.proposal(&look, number, asks, concern.take());
@@ -63,7 +64,9 @@ impl Patching<'_> {
                     asks_outside = false;
                     concern = Some(format!("{} changed since the patch was shown", patch::shown(&path)));
                 }
-                Err(Problem::Commit(error @ CommitError::Outside(_))) if self.may_ask_again(agreed) => {
+                Err(Problem::Commit(error @ (CommitError::Outside(_) | CommitError::Protected(_))))
+                    if self.may_ask_again(agreed) =>
+                {
                     asks_outside = true;
                     concern = Some(format!("{error}; write there all the same?"));
                 }
@@ -77,7 +80,7 @@ impl Patching<'_> {
             let (text, base) = (text.to_owned(), self.base.clone());
             let plan = blocking(move || patch::verify(&text, &base)).await?;
             let plan = plan.map_err(|error| ToolError::Failed(error.to_string()))?;
-            return Ok(Look { plan, mirror: None });
+            return Ok(Look { plan, mirror: None, standing: Standing::Inside });
         };
         let failed = |error: VerifyError| ToolError::Failed(error.to_string());
         let patch = patch::parse(text).map_err(|error| failed(error.into()))?;
@@ -87,7 +90,18 @@ impl Patching<'_> {
         let plan = blocking(move || patch::plan(&redirected, &base)).await?;
         let plan =
             plan.map_err(|error| ToolError::Failed(mirror.told(&VerifyError::from(error).to_string())))?;
-        Ok(Look { plan, mirror: Some((place.clone(), patch, mirror)) })
+        Ok(Look { plan, mirror: Some((place.clone(), patch, mirror)), standing: Standing::Inside })
+    }
+
+    /// Looks up how the patch stands to what may be written.
+    async fn placed(&self, look: Look, reach: &Boundary) -> Result<Look, ToolError> {
+        let Look { plan, mirror: None, .. } = look else { return Ok(look) };
+        let reach = reach.clone();
+        blocking(move || {
+            let standing = Standing::of(&plan, &reach);
+            Look { plan, mirror: None, standing }
+        })
+        .await
     }
 
     async fn commit(
@@ -95,14 +109,14 @@ impl Patching<'_> {
         look: Look,
         boundary: Boundary,
     ) -> Result<(Look, Result<Applied, Problem>), ToolError> {
-        let Look { plan, mirror } = look;
+        let Look { plan, mirror, standing } = look;
         let boundary = if mirror.is_some() { Boundary::Anywhere } else { boundary };
         let (plan, committed) = blocking(move || {
             let committed = plan.commit(&boundary);
             (plan, committed)
         })
         .await?;
-        let look = Look { plan, mirror };
+        let look = Look { plan, mirror, standing };
         let committed = match (committed, &look.mirror) {
             (Ok(applied), Some((place, _, mirror))) => self.push(place, mirror, applied).await,
             (committed, _) => committed.map_err(Problem::Commit),

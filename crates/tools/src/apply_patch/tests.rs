@@ -11,7 +11,7 @@ use protocol::{
 };
 
 use crate::testing::{bench, step};
-use crate::{BoxFuture, Caller, Registry, Sink};
+use crate::{Bench, BenchOptions, BoxFuture, Caller, Registry, Sink};
 
 const ADD: &str = "*** Begin Patch\n*** Add File: new.txt\n+alpha\n+beta\n*** End Patch";
 const EDIT: &str = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+ONE\n*** End Patch";
@@ -65,12 +65,16 @@ fn workspace(approval_policy: AskForApproval, cwd: &Path) -> Step {
 }
 
 async fn run(step: Step, patch: &str, meddle: Meddle) -> (ToolOutcome, Vec<Proposal>) {
+    run_on(bench(), step, patch, meddle).await
+}
+
+async fn run_on(bench: Bench, step: Step, patch: &str, meddle: Meddle) -> (ToolOutcome, Vec<Proposal>) {
     let judge = Arc::new(Judge { meddle, proposals: Mutex::default() });
     let caller = Caller {
         thread_id: "thread".to_owned().into(),
         turn_id: "turn".to_owned().into(),
         sink: judge.clone(),
-        bench: Arc::new(bench()),
+        bench: Arc::new(bench),
         grants: GrantedPermissionProfile { network: None, file_system: None },
     };
     let call = ToolCall {
@@ -112,20 +116,75 @@ async fn what_is_outside_or_protected_is_asked_about_or_refused() {
     let folder = tempfile::tempdir_in(above.path()).expect("the workspace in it");
     let outside = tempfile::tempdir().expect("another");
     fs::create_dir(folder.path().join(".git")).expect("made");
+    fs::create_dir_all(folder.path().join("sub/.git")).expect("made");
     std::os::unix::fs::symlink(outside.path(), folder.path().join("link")).expect("made");
+    std::os::unix::fs::symlink(".git", folder.path().join("sub/hidden")).expect("made");
     let target = format!("{}/x", outside.path().display());
-    for path in ["../x", &target, ".git/hooks/pre-commit", ".codex/config.toml", ".Git/config", "link/x"] {
+    for path in [
+        "../x",
+        &target,
+        ".git/hooks/pre-commit",
+        ".codex/config.toml",
+        ".Git/config",
+        "link/x",
+        "sub/.codex/config.toml",
+        "sub/new/.agents/skills/a/SKILL.md",
+        "sub/.git/config",
+        "sub/hidden/config",
+        "deep/.git",
+        "deep/.OARLOCK/config.toml",
+        "deep/.g\u{200c}it/config",
+    ] {
         let patch = format!("*** Begin Patch\n*** Add File: {path}\n+hi\n*** End Patch");
         let never = workspace(AskForApproval::Never, folder.path());
         let (outcome, proposals) = run(never, &patch, Box::new(agree)).await;
         assert!(!outcome.success && proposals.is_empty(), "{path}: {}", text(&outcome));
-        let asks = workspace(AskForApproval::OnRequest, folder.path());
-        let (outcome, proposals) = run(asks, &patch, Box::new(|_| Verdict::Declined)).await;
-        assert_eq!(text(&outcome), "patch rejected by user", "{path}");
-        assert!(proposals[0].question.is_some(), "{path}");
+        for approval in [AskForApproval::OnRequest, AskForApproval::Untrusted] {
+            let asks = workspace(approval, folder.path());
+            let (outcome, proposals) = run(asks, &patch, Box::new(|_| Verdict::Declined)).await;
+            assert_eq!(text(&outcome), "patch rejected by user", "{path}");
+            assert!(proposals[0].question.is_some(), "{path}");
+        }
+        let no = |proposal: &Proposal| {
+            if proposal.question.is_some() { Verdict::Declined } else { agree(proposal) }
+        };
+        let stopped = workspace(AskForApproval::OnFailure, folder.path());
+        let (outcome, _) = run(stopped, &patch, Box::new(no)).await;
+        assert!(!outcome.success, "{path}");
     }
+    assert_eq!(fs::read_dir(folder.path().join("sub/.git")).expect("there").count(), 0);
+    assert!(!folder.path().join("deep").exists());
     assert_eq!(fs::read_dir(outside.path()).expect("there").count(), 0);
     assert_eq!(fs::read_dir(folder.path().join(".git")).expect("there").count(), 0);
+}
+
+/// The state folder of the server lies in the workspace: its rules are not the model's to write.
+#[tokio::test]
+async fn what_is_off_limits_is_asked_about_or_refused_wherever_it_lies() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (state, listed) = (folder.path().join("state"), folder.path().join("listed"));
+    fs::create_dir_all(state.join("rules")).expect("made");
+    std::os::unix::fs::symlink("state", folder.path().join("link")).expect("made");
+    let off_limits = sandbox::OffLimits {
+        sealed: vec![state.clone()],
+        protected: vec![listed.clone()],
+        ..sandbox::OffLimits::default()
+    };
+    let options = || BenchOptions { off_limits: off_limits.clone(), ..bench().options().clone() };
+    for path in ["state/rules/default.rules", "./x/../state/new", "link/rules/default.rules", "listed/x"] {
+        let patch = format!("*** Begin Patch\n*** Add File: {path}\n+hi\n*** End Patch");
+        let never = workspace(AskForApproval::Never, folder.path());
+        let (outcome, proposals) = run_on(Bench::new(options()), never, &patch, Box::new(agree)).await;
+        assert!(!outcome.success && proposals.is_empty(), "{path}: {}", text(&outcome));
+        let asks = workspace(AskForApproval::OnRequest, folder.path());
+        let decline: Meddle = Box::new(|_| Verdict::Declined);
+        let (_, proposals) = run_on(Bench::new(options()), asks, &patch, decline).await;
+        let Some(Question::FileChange(question)) = proposals[0].question.as_deref() else { panic!("{path}") };
+        assert!(question.reason.as_ref().is_some_and(|reason| reason.contains("protected")), "{path}");
+        assert!(proposals[0].session_keys.is_empty(), "{path}: a yes for the session would hold for more");
+    }
+    assert_eq!(fs::read_dir(state.join("rules")).expect("there").count(), 0);
+    assert!(!listed.exists());
 }
 
 #[tokio::test]
