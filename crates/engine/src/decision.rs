@@ -35,12 +35,15 @@ pub(crate) enum Outcome {
 pub(crate) fn weigh(question: &Question, reply: Reply) -> Outcome {
     let go = |session| Outcome::Go { session, amendment: None };
     match (question, reply) {
-        (Question::Command(_), Reply::Command(decision)) => match decision {
+        (Question::Command(asked), Reply::Command(decision)) => match decision {
             CommandDecision::Accept => go(false),
             CommandDecision::AcceptForSession => go(true),
+            // Only what this very question offered becomes a rule; any other rule is a yes for once.
             CommandDecision::AcceptWithExecpolicyAmendment { execpolicy_amendment } => Outcome::Go {
                 session: false,
-                amendment: Some(execpolicy_amendment).filter(|prefix| !prefix.is_empty()),
+                amendment: Some(execpolicy_amendment).filter(|prefix| {
+                    !prefix.is_empty() && Some(prefix) == asked.proposed_execpolicy_amendment.as_ref()
+                }),
             },
             CommandDecision::AcceptWithCommandOverride { command } if !command.is_empty() => {
                 Outcome::Instead(command)

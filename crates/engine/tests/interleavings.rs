@@ -92,7 +92,9 @@ fn reply(kind: u8) -> Result<Reply, String> {
     Ok(Reply::Command(match kind % 6 {
         0 | 1 => Decision::Accept,
         2 => Decision::AcceptForSession,
-        3 => Decision::AcceptWithExecpolicyAmendment { execpolicy_amendment: vec!["touch".into()] },
+        3 => Decision::AcceptWithExecpolicyAmendment {
+            execpolicy_amendment: vec!["touch".into(), "a b".into()],
+        },
         4 => Decision::Decline,
         _ if kind > 128 => Decision::Cancel,
         _ => return Err("the client is gone".into()),

@@ -230,6 +230,28 @@ fn a_saved_prefix_is_told_to_the_model() {
     );
 }
 
+/// A client cannot make a rule of its own: it is a yes for once.
+#[test]
+fn a_prefix_that_was_not_offered_is_not_saved() {
+    let others: [&[&str]; 6] =
+        [&["touch"], &["touch", "a b", "c"], &["touch", "a", "b"], &["bash"], &[""], &[]];
+    for prefix in others {
+        let mut fixture = called(&["c1", "c2"]);
+        propose(&mut fixture, "c1", 0, true);
+        fixture.take();
+        let execpolicy_amendment = prefix.iter().map(|word| (*word).to_owned()).collect();
+        fixture.answer("c1", decided(Decision::AcceptWithExecpolicyAmendment { execpolicy_amendment }));
+        let trace = fixture.take();
+        assert!(
+            trace.iter().any(|line| line.contains("decide c1 0 run agreed=true")),
+            "{prefix:?}: {trace:?}"
+        );
+        assert!(!trace.iter().any(|line| line.contains("prefix saved")), "{prefix:?}: {trace:?}");
+        propose(&mut fixture, "c2", 0, true);
+        assert!(fixture.take().iter().any(|line| line.starts_with("ask")), "{prefix:?}: a yes for once");
+    }
+}
+
 #[test]
 fn a_saved_prefix_is_not_told_a_second_time_by_the_list() {
     let mut fixture = Fixture::new();

@@ -373,6 +373,7 @@ pub(crate) fn proposal(call_id: &str, number: u32, asks: bool) -> Box<Proposal> 
     };
     let question = serde_json::from_value(json!({
         "threadId": "", "turnId": "", "itemId": "", "command": "touch x", "cwd": "/repo",
+        "proposedExecpolicyAmendment": ["touch", "a b"],
     }));
     Box::new(Proposal {
         number,

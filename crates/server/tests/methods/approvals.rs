@@ -206,16 +206,31 @@ async fn an_amendment_is_kept_for_good() {
     let stage = Stage::configured(script, ASKS).await;
     let (server, mut client) = stage.open().await;
     let (_, question) = asked(&stage, &mut client).await;
-    let amendment = json!({"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["touch"]}});
+    let amendment = json!({"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["touch", "ran"]}});
     client.answer(&question, json!({"decision": amendment})).await;
     client.next_of("turn/completed").await;
     server.stop().await;
     let rules = std::fs::read_to_string(stage.home().join("rules/default.rules")).expect("the file");
-    assert_eq!(rules, "prefix_rule(pattern=[\"touch\"], decision=\"allow\")\n");
+    assert_eq!(rules, "prefix_rule(pattern=[\"touch\", \"ran\"], decision=\"allow\")\n");
     let (_server, mut client) = stage.open().await;
     let id = client.start_thread(json!({"cwd": stage.cwd()})).await;
     assert_eq!(client.turn(&id, "go").await["status"], "completed");
     assert!(stage.cwd().join("twice").exists());
+}
+
+#[tokio::test]
+async fn an_amendment_that_was_not_offered_is_a_yes_for_once() {
+    for words in [json!(["touch"]), json!(["bash"]), json!(["touch", "ran", "x"]), json!([])] {
+        let script = json!([{"call": command("call-1", "touch ran")}, {"text": "done"}]);
+        let stage = Stage::configured(script, ASKS).await;
+        let (_server, mut client) = stage.open().await;
+        let (_, question) = asked(&stage, &mut client).await;
+        let amendment = json!({"acceptWithExecpolicyAmendment": {"execpolicy_amendment": words}});
+        client.answer(&question, json!({"decision": amendment})).await;
+        client.next_of("turn/completed").await;
+        assert!(ran(&stage), "{words}");
+        assert!(!stage.home().join("rules/default.rules").exists(), "{words}");
+    }
 }
 
 #[tokio::test]
