@@ -1,43 +1,64 @@
 //! Commands that destroy without asking back.
 
-use crate::argv::{base_name, commands_of};
+use crate::argv::{base_name, commands_of, shell_script};
+use crate::git;
+use crate::launch::{commands_in, with_inner};
+use crate::safe::has_option;
 
-/// Options of `sudo` and the like that take the next word with them.
-const SUDO_VALUES: &[&str] = &["-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T", "-U", "-r", "-t"];
-
-/// Whether a command of the line is a forced `rm`, also behind `sudo` and inside plain scripts.
+/// Whether a command of the line is a forced removal, also behind `sudo`, `env` and the like and inside scripts.
 pub fn is_dangerous(argv: &[String]) -> bool {
-    commands_of(argv).list.iter().any(|words| destroys(words))
+    commands_of(argv).list.iter().any(|words| destroys(words) || seems_to_destroy(words))
 }
 
+/// Whether the command, or one that it is told to run, removes without asking back.
 pub(crate) fn destroys(words: &[String]) -> bool {
-    let mut rest = words;
-    while let Some((program, arguments)) = rest.split_first() {
-        match base_name(program) {
-            "rm" => return arguments.first().is_some_and(|word| is_forced(word)),
-            "sudo" | "doas" => rest = after_options(arguments),
-            _ => return false,
-        }
-    }
-    false
+    // The commands of a script are in the list of commands if it can be read, and uncertain if it cannot.
+    shell_script(words).is_none() && with_inner(words).iter().any(|words| removes(words))
 }
 
-fn is_forced(option: &str) -> bool {
-    match option.strip_prefix("--") {
-        Some(long) => long == "force",
-        None => option.strip_prefix('-').is_some_and(|cluster| cluster.contains('f')),
+/// Whether a script that cannot be read seems to hold such a command.
+pub(crate) fn seems_to_destroy(words: &[String]) -> bool {
+    let commands = shell_script(words).map(|call| commands_in(call.script)).unwrap_or_default();
+    commands.iter().any(|words| with_inner(words).iter().any(|words| removes(words)))
+}
+
+fn removes(words: &[String]) -> bool {
+    let Some((program, arguments)) = words.split_first() else { return false };
+    match base_name(program) {
+        "rm" | "grm" => forces(arguments) || arguments.iter().any(|word| is_silenced(word)),
+        "shred" => has_option(until_operands(arguments), &["--remove"], "u"),
+        "srm" | "wipefs" => true,
+        "find" | "gfind" | "bfs" => arguments.iter().any(|word| word == "-delete"),
+        "fd" | "fdfind" => runs_rm(arguments),
+        "git" => git::subcommand(arguments).is_some_and(|(command, options)| match command {
+            "clean" => forces(options),
+            "rm" => forces(options),
+            _ => false,
+        }),
+        _ => false,
     }
 }
 
-fn after_options(mut arguments: &[String]) -> &[String] {
-    while let Some((word, rest)) = arguments.split_first() {
-        if SUDO_VALUES.contains(&word.as_str()) {
-            arguments = rest.get(1..).unwrap_or_default();
-        } else if word.starts_with('-') || word.contains('=') {
-            arguments = rest;
-        } else {
-            break;
-        }
-    }
-    arguments
+fn forces(arguments: &[String]) -> bool {
+    has_option(until_operands(arguments), &["--force"], "f")
+}
+
+/// `--interactive=never` in all its spellings.
+fn is_silenced(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(option, value)| {
+        option.len() > 2 && "--interactive".starts_with(option) && matches!(value, "never" | "no" | "none")
+    })
+}
+
+/// `fd PATTERN -x rm`: the words after the option are a command.
+fn runs_rm(arguments: &[String]) -> bool {
+    let runs = |word: &String| matches!(word.as_str(), "-x" | "-X" | "--exec" | "--exec-batch");
+    let after = arguments.iter().position(runs).map(|at| &arguments[at + 1..]);
+    after.is_some_and(|words| with_inner(words).iter().any(|words| removes(words)))
+}
+
+/// What comes before `--`: everything after it is a file.
+fn until_operands(arguments: &[String]) -> &[String] {
+    let end = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
+    &arguments[..end]
 }

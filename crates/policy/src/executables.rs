@@ -3,7 +3,9 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+
+use crate::argv::base_name;
 
 /// Folders whose programs are what their names say.
 pub const TRUSTED_FOLDERS: &[&str] = &["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];
@@ -14,8 +16,23 @@ pub struct Executables {
     search: Vec<PathBuf>,
     cwd: PathBuf,
     trusted: Vec<PathBuf>,
+    /// As real paths.
     writable: Vec<PathBuf>,
+    by_name_alone: bool,
 }
+
+/// More links than this on one way lead in a circle.
+const MOST_LINKS: usize = 40;
+
+/// Settings of a repository that are longer than this are not read.
+const MOST_SETTINGS: u64 = 256 * 1024;
+
+/// Files that interpreters and installers take without being executable.
+const RUNNABLE: &[&str] = &[
+    "apk", "appimage", "bash", "bat", "cjs", "class", "cmd", "deb", "dylib", "fish", "gem", "jar", "js",
+    "ko", "lua", "mjs", "mk", "mts", "php", "pl", "ps1", "py", "pyc", "pyz", "rb", "rpm", "service", "sh",
+    "so", "tcl", "ts", "vsix", "war", "whl", "zsh",
+];
 
 /// A program file, by name and by identity: another file under the same name is another program.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -33,6 +50,7 @@ impl Executables {
             cwd: cwd.to_owned(),
             trusted: Vec::new(),
             writable: writable.iter().map(|root| real(root)).collect(),
+            by_name_alone: false,
         }
         .trusting(TRUSTED_FOLDERS.iter().map(Path::new))
     }
@@ -42,6 +60,82 @@ impl Executables {
     pub fn trusting<'a>(mut self, folders: impl IntoIterator<Item = &'a Path>) -> Self {
         self.trusted = folders.into_iter().map(real).collect();
         self
+    }
+
+    /// For commands whose files cannot be looked at from here: rules are about their names alone.
+    #[must_use]
+    pub fn by_name_alone(self) -> Self {
+        Self { by_name_alone: true, ..self }
+    }
+
+    /// Whether a rule for this program, a bare name or an absolute path, is about the file that would run.
+    pub(crate) fn vouches(&self, program: &str) -> bool {
+        self.by_name_alone || self.unwritable(program).is_some()
+    }
+
+    /// Whether the name means one of these files.
+    pub(crate) fn vouches_for_one_of(&self, name: &str, paths: &[String]) -> bool {
+        let found = self.unwritable(name);
+        let is_it = |path: &String| found.is_some() && self.unwritable(path) == found;
+        self.by_name_alone || paths.iter().any(is_it)
+    }
+
+    /// Whether a rule for the name of this absolute path is about that file.
+    pub(crate) fn vouches_by_name(&self, path: &str) -> bool {
+        let by_path = || self.unwritable(base_name(path));
+        self.by_name_alone
+            || self.trusted(path).is_some()
+            || self.unwritable(path).is_some_and(|file| by_path().is_some_and(|found| found == file))
+    }
+
+    /// The real file that a bare name or an absolute path means, if no command of the thread has a say in that: it can
+    /// write neither the file, nor a folder or link on the way to it, nor a folder that `PATH` names before it.
+    pub fn unwritable(&self, program: &str) -> Option<PathBuf> {
+        if program.contains('/') {
+            return self.closed_executable(Path::new(program));
+        }
+        for folder in &self.search {
+            let way = Way::to(folder)?;
+            if self.is_open(&way) {
+                return None;
+            }
+            let file = folder.join(program);
+            if is_executable(&file) {
+                return self.closed_executable(&file);
+            }
+        }
+        None
+    }
+
+    fn closed_executable(&self, file: &Path) -> Option<PathBuf> {
+        let way = Way::to(file)?;
+        (is_executable(file) && !self.is_open(&way)).then_some(way.end)
+    }
+
+    /// Whether a command can write something on the way.
+    fn is_open(&self, way: &Way) -> bool {
+        way.passed.iter().any(|part| {
+            self.writable.iter().any(|root| part.starts_with(root)) || changed_by_everybody_at_will(part)
+        })
+    }
+
+    /// Whether a word names a file that a command can write and something may run.
+    pub(crate) fn is_open_script(&self, word: &str) -> bool {
+        let path = self.cwd.join(word);
+        let Ok(found) = fs::metadata(&path) else { return false };
+        let extension = path.extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase);
+        let may_run = found.permissions().mode() & 0o111 != 0
+            || extension.is_some_and(|extension| RUNNABLE.contains(&extension.as_str()));
+        found.is_file() && may_run && Way::to(&path).is_none_or(|way| self.is_open(&way))
+    }
+
+    /// Whether the repository around the folder takes its hooks from somewhere else than from its own, protected folder.
+    pub(crate) fn hooks_are_open(&self) -> bool {
+        let repository = self.cwd.ancestors().map(|folder| folder.join(".git/config"));
+        let Some(config) = repository.into_iter().find(|file| file.is_file()) else { return false };
+        let is_short = fs::metadata(&config).is_ok_and(|found| found.len() <= MOST_SETTINGS);
+        let text = if is_short { fs::read(&config).unwrap_or_default() } else { return true };
+        String::from_utf8_lossy(&text).to_ascii_lowercase().contains("hookspath")
     }
 
     /// The file a bare name or an absolute path means, if it lies in a trusted folder and only the system can
@@ -73,6 +167,59 @@ impl Executables {
         let absolute = self.search.iter().take_while(|folder| folder.is_absolute());
         absolute.map(|folder| folder.join(name)).find(|file| is_executable(file))
     }
+}
+
+/// What is passed on the way to a file: every folder and every link, each by its real place.
+struct Way {
+    passed: Vec<PathBuf>,
+    end: PathBuf,
+}
+
+impl Way {
+    /// What does not exist is passed as it is spelled. None for a relative path, and where links lead in a circle.
+    fn to(path: &Path) -> Option<Self> {
+        if !path.is_absolute() {
+            return None;
+        }
+        let (mut passed, mut at, mut links) = (Vec::new(), PathBuf::from("/"), 0);
+        let mut ahead: Vec<PathBuf> = reversed(path);
+        while let Some(part) = ahead.pop() {
+            match part.components().next() {
+                Some(Component::Normal(name)) => {
+                    let next = at.join(name);
+                    passed.push(next.clone());
+                    match fs::read_link(&next) {
+                        Ok(target) => {
+                            links += 1;
+                            if links > MOST_LINKS {
+                                return None;
+                            }
+                            ahead.extend(reversed(&target));
+                        }
+                        Err(_) => at = next,
+                    }
+                }
+                Some(Component::ParentDir) => {
+                    at.pop();
+                }
+                Some(Component::RootDir) => at = PathBuf::from("/"),
+                _ => {}
+            }
+        }
+        Some(Self { passed, end: at })
+    }
+}
+
+fn reversed(path: &Path) -> Vec<PathBuf> {
+    path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
+}
+
+/// Where everybody can write, but only to what is their own, nobody can put one file in another's place.
+fn changed_by_everybody_at_will(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| {
+        let mode = found.permissions().mode();
+        !found.is_symlink() && mode & 0o002 != 0 && (mode & 0o1000 == 0 || !found.is_dir())
+    })
 }
 
 /// The real path of `file`, if it lies right in one of `folders` (given as real paths), can be run, and neither

@@ -46,6 +46,32 @@ pub(crate) fn only_looks(arguments: &[String]) -> bool {
     }
 }
 
+/// Options before the command that take the next word with them.
+const GLOBAL_VALUES: &[&str] = &[
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--exec-path",
+    "--super-prefix",
+    "--config-env",
+    "--attr-source",
+];
+
+/// The git command and what comes after it.
+pub(crate) fn subcommand(mut arguments: &[String]) -> Option<(&str, &[String])> {
+    while let Some((word, rest)) = arguments.split_first() {
+        if !word.starts_with('-') {
+            return Some((word, rest));
+        }
+        // `--exec-path` alone prints.
+        let takes_next = GLOBAL_VALUES.contains(&word.as_str()) && word != "--exec-path";
+        arguments = if takes_next { rest.get(1..).unwrap_or_default() } else { rest };
+    }
+    None
+}
+
 /// A format may ask for signatures to be checked, which runs the program the repository names for it.
 fn is_signature_format(word: &str) -> bool {
     word.contains("%G")

@@ -4,12 +4,14 @@
 mod actions;
 mod amendment;
 mod argv;
+mod content;
 mod danger;
 mod display;
 mod executables;
 #[doc(hidden)]
 pub mod fuzzing;
 mod git;
+mod launch;
 mod matrix;
 mod offers;
 mod patches;
@@ -26,6 +28,7 @@ mod why;
 pub use actions::command_actions;
 pub use amendment::runs_anything;
 pub use argv::{Commands, ShellScript, commands_of, shell_script};
+pub use content::obeys_project;
 pub use danger::is_dangerous;
 pub use display::escape_for_display;
 pub use executables::{Executables, Program, TRUSTED_FOLDERS};
@@ -37,7 +40,7 @@ pub use refusal::refuse_escalation;
 pub use retry::{Attempt, looks_denied, may_retry_unsandboxed};
 pub use rules::{
     Evaluation, NetworkRule, NetworkRuleProtocol, PrefixRule, RuleDecision, RuleError, RuleMatch, RuleSource,
-    Rules, Warning, append_allow_prefix, append_network_rule,
+    Rules, Unheld, Warning, append_allow_prefix, append_network_rule,
 };
 pub use safe::is_known_safe;
 pub use script::{Script, Word, read_script};

@@ -4,7 +4,7 @@ use protocol::{AskForApproval, SandboxPolicy};
 
 use crate::amendment;
 use crate::argv::{Commands, commands_of};
-use crate::danger::destroys;
+use crate::danger::{destroys, seems_to_destroy};
 use crate::executables::Executables;
 use crate::quote::shell_line;
 use crate::refusal::refuse_escalation;
@@ -84,14 +84,17 @@ impl Question<'_> {
         if commands.shells.iter().any(|shell| !self.trusts(shell)) {
             list.push(self.argv);
         }
-        let rules: Vec<_> =
-            list.iter().map(|words| self.rules.check(words, &|path| self.trusts(path))).collect();
+        let rules: Vec<_> = list.iter().map(|words| self.rules.check(words, self.executables)).collect();
         let allowed_beside = rules.iter().any(|found| found.decision == Some(RuleDecision::Allow));
         let mut judged = Vec::new();
         for (words, found) in list.into_iter().zip(rules) {
             let command = || words.to_vec();
             if found.decision.is_none() {
                 let (decision, because) = self.judge_unmatched(words, commands, allowed_beside);
+                let because = match found.unheld.into_iter().next() {
+                    Some(unheld) if because == Because::Unmatched => Because::Unheld(unheld),
+                    _ => because,
+                };
                 judged.push(Judged { command: command(), decision, because });
             }
             judged.extend(found.matches.into_iter().map(|rule| Judged {
@@ -128,12 +131,14 @@ impl Question<'_> {
             AskForApproval::Never if dangerous && self.restricted() => (Forbidden, Because::Dangerous),
             AskForApproval::Never if dangerous => (Allow, Because::Dangerous),
             _ if dangerous => (Prompt, Because::Dangerous),
+            // Certain enough for a question, but not for a refusal.
+            AskForApproval::Never => (Allow, Because::Unmatched),
+            _ if seems_to_destroy(words) => (Prompt, Because::Dangerous),
             AskForApproval::Untrusted => (Prompt, Because::Unmatched),
             _ if escalates => (Prompt, Because::Escalation),
-            AskForApproval::OnFailure
-            | AskForApproval::Never
-            | AskForApproval::OnRequest
-            | AskForApproval::Granular { .. } => (Allow, Because::Unmatched),
+            AskForApproval::OnFailure | AskForApproval::OnRequest | AskForApproval::Granular { .. } => {
+                (Allow, Because::Unmatched)
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::display::escape_for_display;
 use crate::quote::shell_line;
-use crate::rules::RuleMatch;
+use crate::rules::{RuleMatch, Unheld};
 
 /// The grounds of a verdict, one for each command of the line that counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Ground {
 pub enum Because {
     /// A rule is about it.
     Rule(RuleMatch),
+    /// A rule would allow it by its words, but does not hold for what would run.
+    Unheld(Unheld),
     /// It only looks, and its name means the system's own program.
     KnownSafe,
     /// It only looks, but runs what the repository's settings name, and no sandbox would hold that.
@@ -84,6 +86,9 @@ impl fmt::Display for Because {
                     Some(text) => write!(f, " ({})", escape_for_display(text)),
                     None => Ok(()),
                 }
+            }
+            Self::Unheld(Unheld { rule, reason }) => {
+                write!(f, "the rule at {} does not hold for it: {reason}", rule.source)
             }
             Self::KnownSafe => f.write_str("known to be safe"),
             Self::ObeysRepository => {

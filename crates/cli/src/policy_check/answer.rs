@@ -74,6 +74,7 @@ impl Answer<'_> {
             let grounds = grounds.iter().map(|ground| {
                 let rule = match &ground.because {
                     Because::Rule(found) => Some(found.source.to_string()),
+                    Because::Unheld(unheld) => Some(unheld.rule.source.to_string()),
                     _ => None,
                 };
                 json!({ "because": kind(&ground.because), "text": ground.because.to_string(), "rule": rule })
@@ -162,6 +163,7 @@ impl Answer<'_> {
 fn kind(because: &Because) -> &'static str {
     match because {
         Because::Rule(_) => "rule",
+        Because::Unheld(_) => "unheldRule",
         Because::KnownSafe => "knownSafe",
         Because::ObeysRepository => "obeysRepository",
         Because::Dangerous => "dangerous",

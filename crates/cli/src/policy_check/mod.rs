@@ -130,7 +130,7 @@ fn check(options: CheckOptions, root: Flags) -> Result<ExitCode> {
     };
     let answer = Answer {
         verdict: decide(&question),
-        found: rules.check_line(&argv, &|path| executables.trusted(path).is_some()),
+        found: rules.check_line(&argv, &executables),
         argv: &argv,
         approval: &permissions.approval_policy,
         sandbox: &permissions.sandbox_policy,

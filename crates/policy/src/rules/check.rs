@@ -6,6 +6,9 @@ use serde::{Serialize, Serializer};
 
 use super::{PrefixRule, RuleDecision, RuleSource, Rules};
 use crate::argv::{base_name, commands_of};
+use crate::content::{decided_elsewhere, turns};
+use crate::executables::Executables;
+use crate::launch::with_inner;
 
 /// One rule that is about a command. `source` names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -30,62 +33,104 @@ pub struct Evaluation {
     pub matches: Vec<RuleMatch>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<RuleDecision>,
+    /// Rules that would allow the command by its words, but are not about what would run.
+    #[serde(skip)]
+    pub unheld: Vec<Unheld>,
+}
+
+/// A rule that does not hold, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unheld {
+    pub rule: RuleMatch,
+    pub reason: &'static str,
 }
 
 impl Rules {
-    /// What the rules say about one command. `trusts` says whether an absolute path is the program its name says:
-    /// a rule that allows a name does not allow any file of that name.
-    pub fn check(&self, argv: &[String], trusts: &dyn Fn(&str) -> bool) -> Evaluation {
-        let about = |rule: &PrefixRule| {
-            let allows = rule.decision == RuleDecision::Allow;
-            rule.find(argv, &self.executables, &|path| !allows || trusts(path))
-        };
-        let found: Vec<_> = self.prefixes.iter().filter_map(about).collect();
+    /// What the rules say about one command. A rule that allows something is about the file that would run: it does not
+    /// hold where commands could have put that file there. Stricter rules are about every file of the name, and about
+    /// what `sudo`, `env` and the like are told to run.
+    pub fn check(&self, argv: &[String], executables: &Executables) -> Evaluation {
+        let (mut found, mut unheld) = (Vec::new(), Vec::new());
+        for rule in &self.prefixes {
+            if rule.decision > RuleDecision::Allow {
+                found.extend(with_inner(argv).iter().find_map(|words| rule.find(words, &self.executables)));
+                continue;
+            }
+            let Some(rule_match) = rule.find(argv, &self.executables) else { continue };
+            match rule.obstacle(argv, &self.executables, executables) {
+                None => found.push(rule_match),
+                Some(reason) => unheld.push(Unheld { rule: rule_match, reason }),
+            }
+        }
         // A rule for the program as written goes before those for its name.
         let exact = found.iter().any(|found| found.resolved_program.is_none());
         let keeps = |found: &RuleMatch| {
             !exact || found.resolved_program.is_none() || found.decision > RuleDecision::Allow
         };
-        Evaluation::of(found.into_iter().filter(keeps).collect())
+        Evaluation { unheld, ..Evaluation::of(found.into_iter().filter(keeps).collect()) }
     }
 
     /// What the rules say about all commands of a line, inside shells too.
-    pub fn check_line(&self, argv: &[String], trusts: &dyn Fn(&str) -> bool) -> Evaluation {
+    pub fn check_line(&self, argv: &[String], executables: &Executables) -> Evaluation {
         let list = commands_of(argv).list;
-        Evaluation::of(list.iter().flat_map(|words| self.check(words, trusts).matches).collect())
+        Evaluation::of(list.iter().flat_map(|words| self.check(words, executables).matches).collect())
     }
 }
 
 impl Evaluation {
     fn of(matches: Vec<RuleMatch>) -> Self {
         let decision = matches.iter().map(|found| found.decision).max();
-        Self { matches, decision }
+        Self { matches, decision, unheld: Vec::new() }
     }
 }
 
 impl PrefixRule {
-    /// How the rule is about the command, by the program as written or by the name of an absolute path.
-    pub(super) fn find(
-        &self,
-        argv: &[String],
-        executables: &BTreeMap<String, Vec<String>>,
-        trusts: &dyn Fn(&str) -> bool,
-    ) -> Option<RuleMatch> {
+    /// How the words of a command fit the rule: by the program as written, or by the name of its path. Which path that
+    /// may be is for whoever wants to allow something.
+    pub(super) fn find(&self, argv: &[String], listed: &BTreeMap<String, Vec<String>>) -> Option<RuleMatch> {
         let program = argv.first()?;
         if self.fits(argv) {
             return Some(self.matched(argv, None));
         }
         let name = base_name(program);
-        if !program.starts_with('/') {
+        let strict = self.decision > RuleDecision::Allow;
+        let is_path = if strict { program.contains('/') } else { program.starts_with('/') };
+        let is_listed = || listed.get(name).is_none_or(|paths| paths.contains(program));
+        if !is_path || !(strict || is_listed()) {
             return None;
         }
-        let known = match executables.get(name) {
-            Some(paths) => paths.contains(program),
-            None => trusts(program),
-        };
         let mut named = argv.to_vec();
         named[0] = name.to_owned();
-        (known && self.fits(&named)).then(|| self.matched(&named, Some(program.clone())))
+        self.fits(&named).then(|| self.matched(&named, Some(program.clone())))
+    }
+
+    /// Why the rule, which allows the command by its words, does not hold for it.
+    fn obstacle(
+        &self,
+        argv: &[String],
+        listed: &BTreeMap<String, Vec<String>>,
+        executables: &Executables,
+    ) -> Option<&'static str> {
+        let program = argv.first()?;
+        let by_name = !self.fits(argv);
+        let is_vouched = match listed.get(base_name(program)) {
+            // What the user listed is what the name means.
+            Some(paths) if !program.contains('/') => executables.vouches_for_one_of(program, paths),
+            Some(_) => executables.vouches(program),
+            None if by_name => executables.vouches_by_name(program),
+            // The user's own rule for a file of the project is about whatever stands in it.
+            None if program.contains('/') && !program.starts_with('/') => !self.by_approval,
+            None => executables.vouches(program),
+        };
+        if !is_vouched {
+            return Some("commands could have put the program there, or put another before it");
+        }
+        // Whoever wrote such an option into the rule, or allowed the program whatever its words, means it.
+        let own = &argv[1..self.pattern.len()];
+        if !own.is_empty() && turns(program, &argv[1..]) && !turns(program, own) {
+            return Some("an option after its words names a program or a file");
+        }
+        if self.by_approval { decided_elsewhere(argv, executables) } else { None }
     }
 
     fn fits(&self, argv: &[String]) -> bool {

@@ -43,6 +43,7 @@ fn prefix_rule(file: &str, call: &Call, rules: &mut Rules) -> Result<example::Ex
         decision,
         justification: given.justification()?,
         source: RuleSource { file: file.to_owned(), line: call.place.line },
+        by_approval: false,
     });
     example::Examples::of(given.optional("match"), given.optional("not_match"))
 }

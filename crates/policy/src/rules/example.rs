@@ -26,7 +26,7 @@ impl Examples {
         rule: &PrefixRule,
         executables: &BTreeMap<String, Vec<String>>,
     ) -> Result<(), Fault> {
-        let about = |words: &[String]| rule.find(words, executables, &|_| true).is_some();
+        let about = |words: &[String]| rule.find(words, executables).is_some();
         for (words, place) in &self.matching {
             if !about(words) {
                 return Err(Fault::at(*place, format!("the rule is not about `{}`", shell_line(words))));

@@ -9,6 +9,9 @@ use super::{RuleDecision, Rules};
 /// Nobody writes rules by the megabyte.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
+/// Where approvals leave rules behind, in the folder of rules.
+const OF_APPROVALS: &str = "default.rules";
+
 /// A rule file, or a folder of them, that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
@@ -78,5 +81,8 @@ fn read(file: &Path) -> Result<Rules, String> {
         return Err(format!("{name}: not a file of at most {MAX_FILE_BYTES} bytes"));
     }
     let text = fs::read_to_string(file).map_err(failed)?;
-    Rules::parse(&name, &text).map_err(|error| error.to_string())
+    let mut rules = Rules::parse(&name, &text).map_err(|error| error.to_string())?;
+    let by_approval = file.file_name().is_some_and(|name| name == OF_APPROVALS);
+    rules.prefixes.iter_mut().for_each(|rule| rule.by_approval = by_approval);
+    Ok(rules)
 }

@@ -16,7 +16,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use append::{append_allow_prefix, append_network_rule};
-pub use check::{Evaluation, RuleMatch};
+pub use check::{Evaluation, RuleMatch, Unheld};
 pub use load::Warning;
 pub use network::{NetworkRule, NetworkRuleProtocol};
 
@@ -74,6 +74,8 @@ pub struct PrefixRule {
     pub decision: RuleDecision,
     pub justification: Option<String>,
     pub source: RuleSource,
+    /// An approval left it behind, or may have.
+    pub by_approval: bool,
 }
 
 /// All rules in force.
@@ -121,6 +123,7 @@ impl Rules {
             decision: RuleDecision::Allow,
             justification: None,
             source: RuleSource { file: source.to_owned(), line: 0 },
+            by_approval: true,
         });
     }
 

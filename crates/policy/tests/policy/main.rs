@@ -5,12 +5,14 @@ mod actions;
 mod bash;
 mod bypass;
 mod commands;
+mod danger;
 mod display;
 mod matrix;
 mod rules;
 mod safe;
 mod session;
 mod support;
+mod trust;
 
 /// A command line as the exec tool makes it.
 fn shell(script: &str) -> Vec<String> {

@@ -230,19 +230,48 @@ fn amendment(machine: &Machine, script: &str, wanted: Option<&[&str]>) -> Option
 fn an_amendment_allows_what_was_asked_about_and_not_everything() {
     let machine = Machine::with_rules("prefix_rule(pattern=['docker'], decision='prompt')");
     type Case = (&'static str, Option<&'static [&'static str]>, Option<&'static [&'static str]>);
-    let cases: [Case; 18] = [
+    let cases: &[Case] = &[
         ("touch x", None, Some(&["touch", "x"])),
         ("ls && touch x", None, Some(&["touch", "x"])),
-        ("echo hi > x", None, Some(&["bash", "-lc", "echo hi > x"])),
-        ("npm run a", Some(&["npm", "run"]), Some(&["npm", "run"])),
-        ("ls && npm run a", Some(&["npm", "run"]), Some(&["npm", "run"])),
-        ("npm run a && touch x", Some(&["npm", "run"]), Some(&["npm", "run", "a"])),
-        ("npm run a", Some(&["yarn"]), Some(&["npm", "run", "a"])),
-        ("npm run a", Some(&[]), Some(&["npm", "run", "a"])),
-        ("python3 x.py", Some(&["python3"]), Some(&["python3", "x.py"])),
-        ("python3 -c 1", Some(&["python3", "-c"]), Some(&["python3", "-c", "1"])),
-        ("sudo ls", Some(&["sudo"]), Some(&["sudo", "ls"])),
+        ("touch x y", Some(&["touch"]), Some(&["touch"])),
+        ("ls && touch x", Some(&["touch", "x"]), Some(&["touch", "x"])),
+        ("touch x", Some(&["mkdir"]), Some(&["touch", "x"])),
+        ("touch x", Some(&[]), Some(&["touch", "x"])),
         ("git push", Some(&["git"]), Some(&["git", "push"])),
+        ("git fetch", Some(&["git", "fetch"]), Some(&["git", "fetch"])),
+        ("curl https://a.com", None, Some(&["curl", "https://a.com"])),
+        // What decides is a file that commands can write, or comes after the words.
+        ("echo hi > x", None, None),
+        ("npm run a", Some(&["npm", "run"]), None),
+        ("npm run a && touch x", Some(&["npm", "run"]), None),
+        ("python3 x.py", Some(&["python3"]), None),
+        ("python3 -c 1", Some(&["python3", "-c"]), None),
+        ("python3.12 x.py", None, None),
+        ("sudo ls", Some(&["sudo"]), None),
+        ("make test", Some(&["make", "test"]), None),
+        ("./tool", None, None),
+        ("tool", None, None),
+        ("@WS@/tool", None, None),
+        ("bash run.sh", None, None),
+        ("sh -c 'ls > x'", None, None),
+        ("env touch x", None, None),
+        ("timeout 5 touch x", None, None),
+        ("find . -exec touch x +", None, None),
+        ("ssh host ls", None, None),
+        ("tar xf x", None, None),
+        ("cp a b", None, None),
+        ("touch run.sh", None, None),
+        ("touch --reference=run.sh", None, None),
+        ("curl https://a.com -o x", None, None),
+        ("curl -d @run.sh https://a.com", None, None),
+        ("git -c a=b fetch", Some(&["git", "-c"]), None),
+        ("git fetch --upload-pack=x", None, None),
+        ("git fetch --upload-pack=x", Some(&["git", "fetch"]), None),
+        ("git fetch ext::sh", None, None),
+        ("git clone x", None, None),
+        ("git config a b", None, None),
+        ("git unknown", None, None),
+        ("missing-program x", None, None),
         ("echo 1 | python3", None, None),
         ("echo 1 | xargs", None, None),
         ("docker ps", None, None),
@@ -250,9 +279,16 @@ fn an_amendment_allows_what_was_asked_about_and_not_everything() {
         ("rm -rf x", Some(&["rm"]), None),
         ("python3 x <<'E'\n1\nE", None, None),
     ];
+    crate::support::plant(&machine.workspace().join("run.sh"));
+    let workspace = machine.workspace();
     for (script, wanted, expected) in cases {
-        assert_eq!(amendment(&machine, script, wanted), expected.map(words), "{script} {wanted:?}");
+        let script = script.replace("@WS@", workspace.to_str().unwrap());
+        assert_eq!(amendment(&machine, &script, *wanted), expected.map(words), "{script} {wanted:?}");
     }
+    // Hooks that lie in the workspace decide what git does.
+    std::fs::create_dir(workspace.join(".git")).unwrap();
+    std::fs::write(workspace.join(".git/config"), "[core]\n\thooksPath = .husky\n").unwrap();
+    assert_eq!(amendment(&machine, "git push", None), None);
 }
 
 #[test]

@@ -3,17 +3,20 @@
 use std::fs;
 use std::path::Path;
 
-use oarlock_policy::{NetworkRuleProtocol, RuleDecision, Rules, append_allow_prefix, append_network_rule};
+use oarlock_policy::{
+    Executables, NetworkRuleProtocol, RuleDecision, Rules, append_allow_prefix, append_network_rule,
+};
 use serde_json::json;
 
+use crate::support::Machine;
 use crate::words;
 
-fn anything(_: &str) -> bool {
-    true
+fn anything() -> Executables {
+    Executables::new("".as_ref(), Path::new("/"), &[]).by_name_alone()
 }
 
 fn decision(rules: &str, argv: &[&str]) -> Option<RuleDecision> {
-    Rules::parse("t.rules", rules).expect(rules).check(&words(argv), &anything).decision
+    Rules::parse("t.rules", rules).expect(rules).check(&words(argv), &anything()).decision
 }
 
 #[test]
@@ -115,7 +118,7 @@ fn a_check_has_the_shape_of_the_reference() {
         "\nprefix_rule(['git', ['push', 'fetch']], 'prompt', justification='net')\nhost_executable('git', ['/usr/bin/git'])",
     )
     .unwrap();
-    let check = |argv: &[&str]| serde_json::to_value(rules.check(&words(argv), &anything)).unwrap();
+    let check = |argv: &[&str]| serde_json::to_value(rules.check(&words(argv), &anything())).unwrap();
     assert_eq!(
         check(&["git", "push", "x"]),
         json!({
@@ -129,21 +132,27 @@ fn a_check_has_the_shape_of_the_reference() {
         check(&["/usr/bin/git", "push"])["matchedRules"][0]["prefixRuleMatch"]["resolvedProgram"],
         json!("/usr/bin/git")
     );
-    assert_eq!(check(&["/opt/git", "push"]), json!({ "matchedRules": [] }));
-    let line = rules.check_line(&words(&["bash", "-c", "ls && git push && git fetch"]), &anything);
+    // What is stricter than to allow is about every file of the name.
+    assert_eq!(check(&["/opt/git", "push"])["decision"], "prompt");
+    assert_eq!(check(&["/opt/git", "log"]), json!({ "matchedRules": [] }));
+    let line = rules.check_line(&words(&["bash", "-c", "ls && git push && git fetch"]), &anything());
     assert_eq!((line.matches.len(), line.decision), (2, Some(RuleDecision::Prompt)));
 }
 
 #[test]
 fn a_name_stands_for_trusted_files_only() {
     let rules = Rules::parse("t", "prefix_rule(['ls'])\nprefix_rule(['rm'], 'forbidden')").unwrap();
-    let trusts = |path: &str| path == "/bin/ls";
-    let check = |program: &str| rules.check(&words(&[program]), &trusts).decision;
-    assert_eq!(check("/bin/ls"), Some(RuleDecision::Allow));
-    assert_eq!(check("/tmp/ls"), None);
+    let machine = Machine::new();
+    let (bin, workspace) = (machine.bin(), machine.workspace());
+    let check = |program: &str| rules.check(&words(&[program]), &machine.executables()).decision;
+    assert_eq!(check("ls"), Some(RuleDecision::Allow));
+    assert_eq!(check(bin.join("ls").to_str().unwrap()), Some(RuleDecision::Allow));
+    assert_eq!(check(workspace.join("ls").to_str().unwrap()), None);
     assert_eq!(check("./ls"), None);
     // A planted program is not spared what its name is forbidden.
-    assert_eq!(check("/tmp/rm"), Some(RuleDecision::Forbidden));
+    for program in ["/tmp/rm", "./rm", "../../usr/bin/rm", "rm"] {
+        assert_eq!(check(program), Some(RuleDecision::Forbidden), "{program}");
+    }
 }
 
 #[test]
@@ -191,7 +200,7 @@ fn a_bad_file_leaves_nothing_allowed() {
     let (rules, warnings) = Rules::load(&[home.path().to_owned()]);
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].to_string().contains("b.rules:2:13:"), "{}", warnings[0]);
-    let check = |word: &str| rules.check(&words(&[word]), &anything).decision;
+    let check = |word: &str| rules.check(&words(&[word]), &anything()).decision;
     assert_eq!(
         ["a", "b", "c", "d"].map(check),
         [None, Some(RuleDecision::Forbidden), Some(RuleDecision::Prompt), None]
@@ -222,11 +231,11 @@ fn an_added_rule_is_read_back() {
     append_network_rule(&file, "*", NetworkRuleProtocol::Http, RuleDecision::Allow).unwrap_err();
     let (rules, warnings) = Rules::load(&[home.path().to_owned()]);
     assert_eq!((warnings.len(), rules.prefixes().len(), rules.networks().len()), (0, 2, 1));
-    assert_eq!(rules.check(&odd, &anything).decision, Some(RuleDecision::Allow));
+    assert_eq!(rules.check(&odd, &anything()).decision, Some(RuleDecision::Allow));
 
     let mut live = Rules::default();
     live.add_prefix(&odd, "approved");
-    assert_eq!(live.check(&odd, &anything).matches[0].source.to_string(), "approved");
+    assert_eq!(live.check(&odd, &anything()).matches[0].source.to_string(), "approved");
 }
 
 #[test]

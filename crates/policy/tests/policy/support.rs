@@ -10,8 +10,10 @@ use protocol::{AskForApproval, NetworkAccess, ReadOnlyAccess, SandboxPolicy};
 use tempfile::TempDir;
 
 const PROGRAMS: &[&str] = &[
-    "base64", "bash", "cat", "cut", "echo", "env", "find", "git", "grep", "head", "ls", "nice", "pwd", "rg",
-    "rm", "sed", "sh", "sort", "tail", "timeout", "touch", "true", "uniq", "wc", "which", "xargs", "zsh",
+    "awk", "base64", "bash", "bat", "cat", "cp", "curl", "cut", "date", "docker", "echo", "env", "file",
+    "find", "git", "grep", "head", "less", "ls", "make", "man", "nice", "npm", "pwd", "python3", "rg", "rm",
+    "sed", "sh", "sort", "ssh", "stat", "sudo", "tail", "tar", "timeout", "touch", "tree", "true", "uniq",
+    "wc", "which", "xargs", "xxd", "zgrep", "zsh",
 ];
 
 pub(crate) struct Machine {

@@ -206,7 +206,11 @@ impl Clearing {
 
     /// Proposes, and looks once more. The inner error says what is no longer as it was decided about.
     async fn settle(&mut self, plan: Plan) -> Result<Settled, Blocked> {
+        let by_rule = plan.walls == Walls::None && plan.ask.is_none();
         let Prepared { mut go, identity, proposal } = self.prepare(plan)?;
+        if let (Go::Here(order), true) = (&mut go, by_rule) {
+            leave_out_profile(&mut order.argv);
+        }
         let roots = go.writable().to_vec();
         self.setting.roots.search_first(&roots).await;
         if !self.propose(proposal).await? {
@@ -249,9 +253,13 @@ impl Clearing {
     }
 
     fn executables(&self) -> Executables {
-        // Rules are about names. What is behind a name elsewhere, and whether it is the same tomorrow, is not known.
         let path = self.setting.options.env.get("PATH").map_or(OsStr::new(""), OsStr::new);
-        Executables::new(path, &self.wish.cwd, &confine::writable(&self.setting))
+        let executables = Executables::new(path, &self.wish.cwd, &confine::writable(&self.setting));
+        match self.setting.elsewhere {
+            // What is behind a name elsewhere, and whether it is the same tomorrow, is not known.
+            Some(_) => executables.by_name_alone(),
+            None => executables,
+        }
     }
 
     fn identity(&self) -> Result<Identity, Blocked> {
@@ -289,6 +297,8 @@ impl Clearing {
         let digest = digest_of(&digested);
         let session_keys = match &ask {
             Some(ask) if ask.every_time => Vec::new(),
+            // Without a sandbox, a yes to what files of the project say would also be one to what they say later.
+            _ if confinement.is_none() && policy::obeys_project(&self.wish.argv) => Vec::new(),
             _ => vec![self.session_key(&identity, &env, confinement.is_some())],
         };
         let asked = ask.map(|ask| Box::new(Question::Command(question(&self.wish, &self.item, ask))));
@@ -355,6 +365,13 @@ impl Clearing {
         // The key has no other form that can be kept, and this one tells apart whatever differs.
         let place = self.setting.elsewhere.as_ref().map(Elsewhere::json);
         digest_of(&json!([format!("{key:?}"), identity.json(), confined, place]))
+    }
+}
+
+/// A rule was checked against the programs on the command's own `PATH`, so a profile must not put others before them.
+fn leave_out_profile(argv: &mut [String]) {
+    if policy::shell_script(argv).is_some_and(|call| call.flag == "-lc") {
+        "-c".clone_into(&mut argv[1]);
     }
 }
 

@@ -33,16 +33,13 @@ async fn the_question_says_everything() {
     let [asked] = &stage.questions()[..] else { panic!("one question") };
     let asked = serde_json::to_value(asked).expect("plain data");
     let cwd = stage.folder.path().canonicalize().expect("there");
-    let words = json!(["/bin/sh", "-c", "echo hi > out.txt; cat out.txt"]);
     assert_eq!(
         asked,
         json!({
             "threadId": "", "turnId": "", "itemId": "", "startedAtMs": 0, "reason": "needs it",
             "command": "/bin/sh -c 'echo hi > out.txt; cat out.txt'", "cwd": cwd,
             "commandActions": [{"type": "unknown", "command": "echo hi > out.txt; cat out.txt"}],
-            "proposedExecpolicyAmendment": words,
-            "availableDecisions":
-                ["accept", {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": words}}, "cancel"],
+            "availableDecisions": ["accept", "cancel"],
         })
     );
 }

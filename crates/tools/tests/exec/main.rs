@@ -9,6 +9,7 @@ mod elsewhere_lost;
 mod elsewhere_patches;
 mod elsewhere_read;
 mod one_shots;
+mod planted;
 mod profiles;
 mod races;
 mod sessions;

@@ -1,0 +1,229 @@
+//! What decides about what a command does: its own words, or files that commands can write.
+
+use crate::argv::base_name;
+use crate::executables::Executables;
+use crate::git;
+use crate::safe::{FIND_ACTIONS, has_option};
+
+/// Shells and interpreters, and the options after which they run anything. What they are given decides.
+const INTERPRETERS: &str = "\
+    ash awk bash bpython busybox clisp cmd csh dash ed elixir emacs erl escript ex expect fish gawk gdb ghci \
+    groovy guile iex ipython irb java jshell julia kotlin ksh lldb lua luajit mawk mksh mono mysql nawk node \
+    nodejs nu nvim osascript perl php powershell psql pwsh pypy python python2 python3 R racket Rscript ruby \
+    runghc runhaskell sbcl scala sh sqlite3 swift tclsh tcsh toybox ts-node tsx vi view vim wish xonsh yash \
+    zsh";
+
+/// What runs the words that it is given, or whatever stands in a queue, in another shell, machine or container.
+const LAUNCHERS: &str = "\
+    . ansible ansible-playbook at batch builtin bwrap chroot chrt command coproc crontab dbus-run-session \
+    direnv doas docker docker-compose entr env eval exec fakeroot fd fdfind find firejail flock ionice \
+    kubectl launchctl ltrace lxc mosh nerdctl nice nohup nsenter parallel pkexec podman proot rlwrap rsync \
+    runuser scp screen script setpriv setsid sftp source ssh stdbuf strace su sudo systemd-run taskset time \
+    timeout tmux trap unbuffer unshare vagrant watch xargs";
+
+/// What runs or obeys files of the project: build tools, package managers, test runners.
+const PROJECT_TOOLS: &str = "\
+    act ant artisan autoconf ava bazel bazelisk behave bmake buck buck2 bun bundle bunx cabal cargo \
+    cargo-nextest cmake composer conda configure corepack ctest cypress dart deno devbox dotnet dune earthly \
+    eslint fab fastlane flutter gem gmake go gradle gradlew grunt gulp hatch helm husky invoke jake jest \
+    just lefthook lein lerna make mamba mask meson mise mix mocha mvn mvnw ninja nix nix-build nix-shell nox \
+    npm npx nx opam packer pants pdm phpunit pip pip3 pipenv pipx pixi playwright pnpm pnpx poetry \
+    pre-commit prettier pulumi py.test pytest rake rebar3 rollup rspec rustup sbt scons skaffold stack task \
+    terraform tofu tox turbo uv uvx vite vitest volta webpack xcodebuild yarn zig";
+
+/// What carries a file's content to wherever it is told.
+const CARRIERS: &str = "\
+    7z cp cpio dd dpkg install ln mv patch pax rpm sed sponge tar tee unzip";
+
+/// Git commands that do what their words say, as long as the repository's own settings are out of reach.
+const GIT_DOES_AS_TOLD: &str = "\
+    add blame branch checkout cherry-pick commit describe diff fetch gc grep log ls-files ls-remote ls-tree \
+    merge mv prune pull push reflog reset restore rev-parse revert rm show stash status switch tag worktree";
+
+/// Options that name another program to run, a file to write, or a file with more options.
+const TURNING: &[(&str, &[&str], &str)] = &[
+    ("bat", &["--pager"], ""),
+    (
+        "curl",
+        &[
+            "--config",
+            "--cookie-jar",
+            "--dump-header",
+            "--etag-save",
+            "--libcurl",
+            "--output",
+            "--remote-name",
+            "--remote-name-all",
+            "--output-dir",
+            "--stderr",
+            "--trace",
+            "--trace-ascii",
+            "--engine",
+        ],
+        "oOKDc",
+    ),
+    ("fd", &["--exec", "--exec-batch"], "xX"),
+    ("gh", &["--exec"], ""),
+    ("less", &["--log-file", "--LOG-FILE", "--lesskey-file", "--lesskey-src"], "oOk"),
+    ("man", &["--pager", "--html", "--preprocessor"], "PHp"),
+    ("rg", &["--pre", "--hostname-bin"], ""),
+    ("rsync", &["--rsh", "--rsync-path"], "e"),
+    ("scp", &[], "oSFD"),
+    ("sftp", &[], "oSFDb"),
+    ("sort", &["--compress-program", "--output"], "o"),
+    ("ssh", &[], "oFSEI"),
+    (
+        "tar",
+        &[
+            "--to-command",
+            "--use-compress-program",
+            "--checkpoint-action",
+            "--rsh-command",
+            "--rmt-command",
+            "--info-script",
+            "--new-volume-script",
+        ],
+        "IF",
+    ),
+    (
+        "wget",
+        &[
+            "--execute",
+            "--config",
+            "--use-askpass",
+            "--output-document",
+            "--output-file",
+            "--append-output",
+            "--directory-prefix",
+            "--save-cookies",
+            "--warc-file",
+        ],
+        "eOoaP",
+    ),
+    ("zip", &["--unzip-command"], "T"),
+];
+
+/// Long options of git commands with the same power.
+const GIT_TURNING: &[&str] = &[
+    "--upload-pack",
+    "--receive-pack",
+    "--exec",
+    "--output",
+    "--ext-diff",
+    "--textconv",
+    "--open-files-in-pager",
+    "--extcmd",
+    "--template",
+    "--config",
+    "--config-env",
+    "--exec-path",
+    "--git-dir",
+    "--work-tree",
+    "--paginate",
+    "--show-signature",
+    "--to-cmd",
+    "--cc-cmd",
+    "--smtp-server",
+];
+
+/// Why a rule for good about this command would be a rule about whatever some file says, or about everything.
+pub(crate) fn decided_elsewhere(words: &[String], executables: &Executables) -> Option<&'static str> {
+    let (program, arguments) = words.split_first()?;
+    if program.contains('/') && !program.starts_with('/') || !executables.vouches(program) {
+        return Some("a file that commands can write is what it runs");
+    }
+    let name = unversioned(base_name(program));
+    let obeys = name == "git" && (git_obeys(arguments) || executables.hooks_are_open());
+    if runs_what_it_is_given(program) || lists(CARRIERS, name) || obeys {
+        return Some("what it does stands in files, or comes after these words");
+    }
+    if turns(program, arguments) {
+        return Some("an option names a program or a file");
+    }
+    let names_script = |word: &String| {
+        let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
+        [word.as_str(), value, value.trim_start_matches('@')]
+            .iter()
+            .any(|word| executables.is_open_script(word))
+    };
+    arguments.iter().any(names_script).then_some("it is given a file that commands can write")
+}
+
+/// Whether files other than those in its words, or anything at all, decide what the program does.
+pub(crate) fn runs_what_it_is_given(program: &str) -> bool {
+    let name = unversioned(base_name(program));
+    [INTERPRETERS, LAUNCHERS, PROJECT_TOOLS].iter().any(|list| lists(list, name))
+}
+
+/// Whether a program obeys files of the project that its words do not name.
+pub fn obeys_project(argv: &[String]) -> bool {
+    let commands = crate::commands_of(argv);
+    let obeys = |words: &Vec<String>| {
+        crate::launch::with_inner(words).iter().any(|words| {
+            let name = words.first().map_or("", |program| unversioned(base_name(program)));
+            lists(PROJECT_TOOLS, name) || (name == "git" && git_obeys(&words[1..]))
+        })
+    };
+    commands.list.iter().any(obeys)
+}
+
+fn lists(list: &str, name: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == name)
+}
+
+/// `python3.12` is `python3`, `node.exe` is `node`.
+fn unversioned(name: &str) -> &str {
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    let end = name.find('.').filter(|at| *at > 0).unwrap_or(name.len());
+    let short = &name[..end];
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if is_number(name[end..].trim_start_matches('.')) { short } else { name }
+}
+
+fn git_obeys(arguments: &[String]) -> bool {
+    match git::subcommand(arguments) {
+        Some((command, _)) => {
+            arguments.first().is_some_and(|word| word != command) || !lists(GIT_DOES_AS_TOLD, command)
+        }
+        None => true,
+    }
+}
+
+/// Whether some of these words make the program run another, write a file, or read more options.
+pub(crate) fn turns(program: &str, arguments: &[String]) -> bool {
+    let name = unversioned(base_name(program));
+    match name {
+        "git" => git_turns(arguments),
+        "find" | "gfind" | "bfs" => arguments.iter().any(|word| FIND_ACTIONS.contains(&word.as_str())),
+        _ => {
+            let known = TURNING.iter().find(|(known, _, _)| *known == name);
+            known.is_some_and(|(_, long, short)| has_option(arguments, long, short))
+        }
+    }
+}
+
+fn git_turns(arguments: &[String]) -> bool {
+    // A transport that is a command line: `ext::sh -c …`.
+    let is_transport = |word: &String| word.contains("::");
+    if has_option(arguments, GIT_TURNING, "") || arguments.iter().any(is_transport) {
+        return true;
+    }
+    // Options before the command, which a rule for the command alone does not have.
+    if arguments.first().is_some_and(|word| word.starts_with('-')) {
+        let until = arguments.iter().position(|word| !word.starts_with('-')).unwrap_or(arguments.len());
+        return arguments[..until].iter().any(|word| matches!(word.as_str(), "-c" | "-C" | "-p"));
+    }
+    let Some((command, options)) = arguments.split_first() else { return false };
+    let short = match command.as_str() {
+        "clone" => "uc",
+        "grep" => "O",
+        "rebase" | "difftool" => "x",
+        "archive" | "format-patch" => "o",
+        _ => "",
+    };
+    has_option(options, &[], short)
+        || matches!(
+            (command.as_str(), options.first().map(String::as_str)),
+            ("bisect", Some("run")) | ("submodule", Some("foreach"))
+        )
+}

@@ -1,0 +1,215 @@
+//! A rule that allows a name is about the program, and not about whatever bears the name.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use oarlock_policy::{Because, Escalation, Executables, Question, Rules, Verdict, Walls, decide};
+use protocol::AskForApproval;
+
+use crate::support::{Machine, approvals, brief, plant, workspace_write};
+use crate::words;
+
+fn machine() -> Machine {
+    Machine::with_rules("prefix_rule(['git', 'fetch'])\nprefix_rule(['tool'])")
+}
+
+fn judged(machine: &Machine, executables: &Executables, script: &str) -> Verdict {
+    let argv = words(&["bash", "-c", script]);
+    decide(&Question {
+        argv: &argv,
+        approval: &AskForApproval::Never,
+        sandbox: &workspace_write(),
+        escalation: Escalation::Default,
+        prefix_rule: None,
+        rules: &machine.rules,
+        executables,
+    })
+}
+
+/// Whether `git fetch` leaves the sandbox by the rule when these folders are its `PATH`.
+fn leaves(machine: &Machine, path: &[&Path]) -> bool {
+    let verdict = judged(machine, &machine.executables_on(path), "git fetch");
+    let outside = matches!(verdict, Verdict::Run { walls: Walls::None, .. });
+    assert!(outside || matches!(verdict.why().grounds[0].because, Because::Unheld(_)), "{verdict:?}");
+    outside
+}
+
+#[test]
+fn a_planted_program_does_not_leave_the_sandbox() {
+    let machine = machine();
+    let (bin, workspace) = (machine.bin(), machine.workspace());
+    let venv = workspace.join(".venv/bin");
+    assert!(leaves(&machine, &[&bin]));
+    assert!(leaves(&machine, &[Path::new("/nonexistent/folder"), &bin, &workspace]));
+    // A folder of the workspace before the right one: whatever is in it now, a command can put `git` there.
+    assert!(!leaves(&machine, &[&venv, &bin]), "the folder is not there yet");
+    fs::create_dir_all(&venv).unwrap();
+    assert!(!leaves(&machine, &[&venv, &bin]), "the folder is empty");
+    plant(&venv.join("git"));
+    assert!(!leaves(&machine, &[&venv, &bin]));
+    // Folders that are found from wherever the command is.
+    for relative in ["", ".", "bin", "../bin"] {
+        assert!(!leaves(&machine, &[Path::new(relative), &bin]), "{relative:?}");
+    }
+    assert!(!leaves(&machine, &[&workspace.join("../ws"), &bin]));
+}
+
+#[test]
+fn links_that_commands_can_turn_are_not_trusted() {
+    let machine = machine();
+    let (bin, workspace) = (machine.bin(), machine.workspace());
+    let top = workspace.parent().unwrap().to_owned();
+    let folder = |name: &str| -> PathBuf {
+        fs::create_dir(top.join(name)).unwrap();
+        top.join(name)
+    };
+    // From a trusted folder into the workspace.
+    let one = folder("one");
+    symlink(workspace.join("git"), one.join("git")).unwrap();
+    assert!(!leaves(&machine, &[&one, &bin]));
+    // Through the workspace and out again, to the right program, for now.
+    let two = folder("two");
+    symlink(bin.join("git"), workspace.join("detour")).unwrap();
+    symlink(workspace.join("detour"), two.join("git")).unwrap();
+    assert!(!leaves(&machine, &[&two, &bin]));
+    // The folder itself is a link in the workspace, or to it.
+    symlink(&bin, workspace.join("link-to-bin")).unwrap();
+    assert!(!leaves(&machine, &[&workspace.join("link-to-bin"), &bin]));
+    symlink(&workspace, top.join("link-to-ws")).unwrap();
+    assert!(!leaves(&machine, &[&top.join("link-to-ws"), &bin]));
+    // Links among folders that commands cannot write are as good as what they lead to.
+    let three = folder("three");
+    symlink("../bin/git", three.join("git")).unwrap();
+    symlink("three", top.join("link-to-three")).unwrap();
+    assert!(leaves(&machine, &[&top.join("link-to-three"), &bin]));
+    // In a circle.
+    let four = folder("four");
+    symlink("git", four.join("git")).unwrap();
+    assert!(leaves(&machine, &[&four, &bin]), "such a link runs nothing");
+    // Everybody can write.
+    let five = folder("five");
+    plant(&five.join("git"));
+    fs::set_permissions(five.join("git"), fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(!leaves(&machine, &[&five, &bin]));
+    fs::set_permissions(five.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(leaves(&machine, &[&five, &bin]), "the user's own folder of tools");
+    fs::set_permissions(&five, fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(!leaves(&machine, &[&five, &bin]));
+}
+
+#[test]
+fn other_ways_to_say_the_name_do_not_leave_the_sandbox() {
+    let machine = machine();
+    for script in [
+        "./git fetch",
+        "env git fetch",
+        "env PATH=. git fetch",
+        "command git fetch",
+        "PATH=. git fetch",
+        "export PATH=.; git fetch",
+        "hash -p ./git git; git fetch",
+        "alias git=./git; git fetch",
+        "git() { ./git; }; git fetch",
+        "exec git fetch",
+        "sudo git fetch",
+        "git fetch --upload-pack=./evil .",
+        "git fetch --upload-pac ./evil .",
+        "git fetch ext::./evil",
+        "git -c core.sshCommand=./evil fetch",
+        "git fetch -c core.sshCommand=./evil --exec=./evil",
+        "cd . && git fetch --upload-pack ./evil x",
+        "tool",
+    ] {
+        for approval in approvals() {
+            let argv = machine.shell(script);
+            let verdict = machine.decide(&argv, &approval, &workspace_write());
+            let outside = matches!(verdict, Verdict::Run { walls: Walls::None, .. });
+            assert!(!outside, "{script} {approval:?}: {verdict:?}");
+        }
+    }
+    let verdict = judged(&machine, &machine.executables(), "cd sub && git fetch --all");
+    assert_eq!(brief(&verdict), "run None");
+}
+
+#[test]
+fn a_path_in_a_rule_is_that_file_where_commands_cannot_write_it() {
+    let plain = Machine::new();
+    let (inside, outside) = (plain.workspace().join("tool"), plain.bin().join("touch"));
+    let text = format!(
+        "prefix_rule(['{}'])\nprefix_rule(['{}'])\nprefix_rule(['./run.sh'])",
+        inside.display(),
+        outside.display()
+    );
+    let verdict = |rules: &Rules, program: &str| {
+        let executables = plain.executables();
+        let argv = words(&[program]);
+        brief(&decide(&Question {
+            argv: &argv,
+            approval: &AskForApproval::Never,
+            sandbox: &workspace_write(),
+            escalation: Escalation::Default,
+            prefix_rule: None,
+            rules,
+            executables: &executables,
+        }))
+    };
+    let rules = Rules::parse("mine.rules", &text).unwrap();
+    assert_eq!(verdict(&rules, outside.to_str().unwrap()), "run None");
+    assert_eq!(verdict(&rules, inside.to_str().unwrap()), "run AsPolicy");
+    assert_eq!(verdict(&rules, "./run.sh"), "run None", "the user's own rule for a file of the project");
+}
+
+/// Rules that earlier releases offered stand in the file of approvals; rules of other files are the user's own words.
+#[test]
+fn rules_that_approvals_left_do_not_allow_what_a_writable_file_says() {
+    let mut machine = Machine::new();
+    let home = tempfile::tempdir().unwrap();
+    let rules = home.path().join("rules");
+    fs::create_dir(&rules).unwrap();
+    let text = "prefix_rule(pattern=['./run.sh'], decision='allow')\n\
+        prefix_rule(pattern=['python3', 'build.py'], decision='allow')\n\
+        prefix_rule(pattern=['bash', 'scripts/x.sh'], decision='allow')\n\
+        prefix_rule(pattern=['make', 'test'], decision='allow')\n\
+        prefix_rule(pattern=['bash', '-lc', './run.sh > x'], decision='allow')\n\
+        prefix_rule(pattern=['touch'], decision='allow')\n";
+    let scripts = ["./run.sh", "python3 build.py", "bash scripts/x.sh", "make test", "./run.sh > x"];
+    for (file, expected) in [("default.rules", "run AsPolicy"), ("mine.rules", "run None")] {
+        fs::write(rules.join(file), text).unwrap();
+        let (loaded, warnings) = Rules::load(&[home.path().to_owned()]);
+        assert_eq!(warnings, []);
+        machine.rules = loaded;
+        for script in scripts {
+            let verdict = machine.decide(&machine.shell(script), &AskForApproval::Never, &workspace_write());
+            assert_eq!(brief(&verdict), expected, "{file}: {script}");
+        }
+        let verdict = machine.decide(&machine.shell("touch x"), &AskForApproval::Never, &workspace_write());
+        assert_eq!(brief(&verdict), "run None");
+        fs::remove_file(rules.join(file)).unwrap();
+    }
+}
+
+#[test]
+fn stricter_rules_see_through_what_starts_others() {
+    let machine = Machine::with_rules(
+        "prefix_rule(['git', 'push'], 'forbidden')\nprefix_rule(['sudo'])\nprefix_rule(['env'])",
+    );
+    for script in [
+        "git push",
+        "./git push",
+        "/opt/git push",
+        "../../usr/bin/git push",
+        "env git push",
+        "env A=1 git push",
+        "sudo git push",
+        "sudo -u x env nice git push",
+        "command git push",
+        "timeout 5 git push",
+        "bash -xc 'git push'",
+        "xargs git push",
+        "find . -exec git push ';'",
+    ] {
+        let verdict = machine.decide(&machine.shell(script), &AskForApproval::OnRequest, &workspace_write());
+        assert_eq!(brief(&verdict), "forbid", "{script}");
+    }
+}
