@@ -80,7 +80,8 @@ fn what_was_found_may_be_gone_or_a_link_by_now() {
     as_normal_user("nested::what_was_found_may_be_gone_or_a_link_by_now");
 }
 
-/// Whatever is swapped meanwhile, commands start, and nothing outside becomes writable.
+/// Whatever is swapped meanwhile, commands start, and nothing outside becomes writable. Only somebody outside of the
+/// walls can swap like this: inside, the folders above what is protected cannot be moved.
 #[test]
 fn what_was_found_may_be_swapped_at_any_moment() {
     let scene = scene();
@@ -104,7 +105,6 @@ fn what_was_found_may_be_swapped_at_any_moment() {
         done.store(true, Ordering::Relaxed);
     });
     assert_eq!(fs::read_to_string(scene.at("outside/file")).unwrap(), "original");
-    assert!(!scene.at("ws/sub/.codex/file").exists());
     as_normal_user("nested::what_was_found_may_be_swapped_at_any_moment");
 }
 

@@ -208,3 +208,37 @@ fn a_hidden_file_in_a_writable_folder_can_be_neither_read_nor_replaced() {
         ["cat hidden.txt", "rm -f hidden.txt", "echo x > n && mv -f n hidden.txt", "ln hidden.txt h"];
     assert_eq!(succeed(&scene, "ws/hidden.txt", &scripts), Vec::<String>::new());
 }
+
+#[test]
+fn mounted_a_second_time() {
+    let program = std::env::current_exe().unwrap();
+    let scene = scene();
+    fs::create_dir_all(scene.at("outside/again")).unwrap();
+    fs::create_dir_all(scene.at("ws/again")).unwrap();
+    let script = "mount --bind $AT/ws/home $AT/outside/again && mount --bind $AT/ws/home/.state $AT/ws/again && \
+                  exec \"$0\" --exact state::where_it_is_mounted_twice --ignored";
+    let output = std::process::Command::new("unshare")
+        .args(["-Urm", "sh", "-c", script])
+        .arg(program)
+        .env("AT", scene.at(""))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    as_normal_user("state::mounted_a_second_time");
+}
+
+/// Not a test of its own: started where the state folder is mounted a second time.
+#[test]
+#[ignore = "runs where a folder is mounted twice"]
+fn where_it_is_mounted_twice() {
+    let at = PathBuf::from(std::env::var_os("AT").unwrap());
+    let scene = Scene::new(Workspace::Bare);
+    for script in ["cat outside/again/.state/key", "cat ws/again/key", "echo x > ws/again/rules/new"] {
+        let mut order = order(&scene, at.join("ws/home/.state"), script);
+        order.confinement.as_mut().unwrap().writable = vec![at.join("ws")];
+        order.cwd.clone_from(&at);
+        let (end, said) = scene::run(&order, &[]);
+        assert!(matches!(end, Status::Exited { code } if code != 0), "{script}: {end:?} {said}");
+    }
+}

@@ -9,8 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sandbox::{PROTECTED_NAMES, ScanLimit, protected_below};
 use tokio::task::JoinHandle;
 
-/// Sets of roots that are remembered. A thread has one, and a few more with permissions for single commands.
-const MOST_SETS: usize = 8;
+/// Roots that are remembered: those of the policy, and those of permissions for single commands.
+const MOST_ROOTS: usize = 32;
+
+type Found = BTreeMap<PathBuf, Arc<[PathBuf]>>;
+
+/// What was found in folders for temporary files. All threads share them, and there can be much in them, so that a new
+/// thread begins with what the last one knew.
+static TEMPORARY: Mutex<Found> = Mutex::new(BTreeMap::new());
 
 /// Kept by the thread, shared by its commands.
 #[derive(Debug, Default)]
@@ -22,8 +28,8 @@ pub(crate) struct KnownRoots {
 struct Inner {
     /// Without links, for each root as it was asked for.
     resolved: BTreeMap<PathBuf, PathBuf>,
-    /// What was found last beneath a set of roots.
-    protected: BTreeMap<Vec<PathBuf>, Arc<[PathBuf]>>,
+    /// What was found last beneath each root.
+    protected: Found,
     /// The search in the background.
     search: Option<JoinHandle<()>>,
 }
@@ -31,7 +37,7 @@ struct Inner {
 impl KnownRoots {
     /// Where each root led when it was first seen. What is turned elsewhere later was turned by somebody else.
     pub(crate) fn resolved(&self, roots: &[PathBuf]) -> Vec<(PathBuf, PathBuf)> {
-        let mut inner = self.lock();
+        let mut inner = lock(&self.inner);
         let resolve = |root: &PathBuf| {
             let end = inner.resolved.entry(root.clone()).or_insert_with(|| resolve(root));
             (root.clone(), end.clone())
@@ -41,16 +47,38 @@ impl KnownRoots {
 
     /// What is protected beneath these roots, as far as it is known.
     pub(crate) fn protected(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
-        self.lock().protected.get(roots).map_or_else(Vec::new, |found| found.to_vec())
+        let inner = lock(&self.inner);
+        let mut found: Vec<PathBuf> = roots
+            .iter()
+            .filter_map(|root| inner.protected.get(root))
+            .flat_map(|found| found.to_vec())
+            .collect();
+        found.sort();
+        found.dedup();
+        found
     }
 
-    /// Returns when these roots have been searched at least once.
+    /// Returns when each of these roots has been searched at least once.
     pub(crate) async fn search_first(self: &Arc<Self>, roots: &[PathBuf]) {
-        if !roots.is_empty() && !self.lock().protected.contains_key(roots) {
-            let (known, roots) = (self.clone(), roots.to_vec());
+        let unknown = self.unknown(roots);
+        if !unknown.is_empty() {
+            let known = self.clone();
             // A search that fails has found nothing, which is all there is to say.
-            let _ = tokio::task::spawn_blocking(move || known.search(roots)).await;
+            let _ = tokio::task::spawn_blocking(move || known.search(&unknown)).await;
         }
+    }
+
+    /// Those that this thread has not searched and knows nothing of by others.
+    fn unknown(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
+        let mut inner = lock(&self.inner);
+        let mut unknown = Vec::new();
+        for root in roots.iter().filter(|root| !inner.protected.contains_key(*root)).collect::<Vec<_>>() {
+            match lock(&TEMPORARY).get(root) {
+                Some(found) => _ = inner.protected.insert(root.clone(), found.clone()),
+                None => unknown.push(root.clone()),
+            }
+        }
+        unknown
     }
 
     /// Searches again in the background, after a command that could change what is there.
@@ -58,14 +86,13 @@ impl KnownRoots {
         if roots.is_empty() || tokio::runtime::Handle::try_current().is_err() {
             return;
         }
-        let mut inner = self.lock();
-        // One that still runs has begun before the end of the command that asks now, so that it may come too early.
-        // The next command asks again.
+        let mut inner = lock(&self.inner);
+        // One that still runs may have begun too early to see what the command has left. The next command asks again.
         if inner.search.as_ref().is_some_and(|search| !search.is_finished()) {
             return;
         }
         let (known, roots) = (self.clone(), roots.to_vec());
-        inner.search = Some(tokio::task::spawn_blocking(move || known.search(roots)));
+        inner.search = Some(tokio::task::spawn_blocking(move || known.search(&roots)));
     }
 
     /// Has them searched again when what is returned is dropped: after the command.
@@ -73,24 +100,31 @@ impl KnownRoots {
         Arc::new(SearchAfter { known: self.clone(), roots: roots.to_vec() })
     }
 
-    fn search(&self, roots: Vec<PathBuf>) {
-        let found = protected_below(&roots, &PROTECTED_NAMES, ScanLimit::default());
-        if !found.is_complete {
-            tracing::debug!(
-                found = found.paths.len(),
-                "not everything beneath the writable roots was looked at"
-            );
+    fn search(&self, roots: &[PathBuf]) {
+        let all = ScanLimit::default();
+        let share = u32::try_from(roots.len()).unwrap_or(u32::MAX).max(1);
+        let limit =
+            ScanLimit { folders: all.folders / roots.len().max(1), time: all.time / share, found: all.found };
+        for root in roots {
+            let found = protected_below(std::slice::from_ref(root), &PROTECTED_NAMES, limit);
+            if !found.is_complete {
+                tracing::debug!(root = %root.display(), "not everything beneath a writable root was looked at");
+            }
+            let found: Arc<[PathBuf]> = found.paths.into();
+            if root == Path::new("/tmp") || *root == std::env::temp_dir() {
+                lock(&TEMPORARY).insert(root.clone(), found.clone());
+            }
+            let mut inner = lock(&self.inner);
+            if inner.protected.len() >= MOST_ROOTS && !inner.protected.contains_key(root) {
+                inner.protected.clear();
+            }
+            inner.protected.insert(root.clone(), found);
         }
-        let mut inner = self.lock();
-        if inner.protected.len() >= MOST_SETS && !inner.protected.contains_key(&roots) {
-            inner.protected.clear();
-        }
-        inner.protected.insert(roots, found.paths.into());
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A command that can change what is beneath these roots.
@@ -156,10 +190,8 @@ mod tests {
         known.search_first(&roots).await;
         assert_eq!(known.protected(&roots), [at.join("a/.git")]);
         drop(known.search_after(&roots));
-        let search = known.lock().search.take();
+        let search = lock(&known.inner).search.take();
         search.unwrap().await.unwrap();
-        let mut found = known.protected(&roots);
-        found.sort();
-        assert_eq!(found, [at.join("a/.git"), at.join("b/.codex")]);
+        assert_eq!(known.protected(&roots), [at.join("a/.git"), at.join("b/.codex")]);
     }
 }

@@ -58,6 +58,42 @@ async fn a_workspace_can_be_written_to_except_for_what_steers_later_commands() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_steers_later_commands_is_protected_deeper_down_too() {
+    let sandbox = json!({"type": "workspaceWrite", "excludeSlashTmp": true});
+    for (tool, arguments) in
+        tools("touch sub/x; echo x > sub/.codex/config.toml; touch a/b/.git/hooks/x; mv sub s; echo done")
+    {
+        let (stage, _) = stage(AskForApproval::Never, sandbox.clone(), Answer::Accept);
+        for folder in ["sub/.codex", "a/b/.git/hooks"] {
+            std::fs::create_dir_all(stage.path(folder)).expect("made");
+        }
+        let (text, _) = stage.call(tool, arguments).await;
+        assert!(text.contains("done"), "{text}");
+        assert!(stage.path("sub/x").exists(), "{text}");
+        assert!(!stage.path("sub/.codex/config.toml").exists(), "{text}");
+        assert!(!stage.path("a/b/.git/hooks/x").exists(), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_root_that_another_thread_has_turned_is_refused() {
+    let (mut stage, _) = stage(AskForApproval::Never, read_only(), Answer::Accept);
+    let root = stage.path("root");
+    std::fs::create_dir(&root).expect("made");
+    std::fs::create_dir(stage.path("other")).expect("made");
+    let sandbox = json!({"type": "workspaceWrite", "excludeSlashTmp": true, "writableRoots": [root]});
+    stage.step.sandbox = serde_json::from_value(sandbox).expect("a policy");
+    stage.step.cwd = stage.path("other").display().to_string();
+    assert!(stage.exec("touch ../root/x && echo done").await.contains("done"));
+    std::fs::rename(&root, stage.path("away")).expect("moved");
+    std::os::unix::fs::symlink(stage.path("home"), &root).expect("made");
+    std::fs::create_dir_all(stage.path("home")).expect("made");
+    let (text, success) = stage.call("exec_command", json!({"cmd": "touch ../root/y"})).await;
+    assert!(!success && text.contains("when it was decided on"), "{text}");
+    assert!(!stage.path("home/y").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn hidden_files_cannot_be_read() {
     let (stage, _) = stage(AskForApproval::Never, read_only(), Answer::Accept);
     let secret = stage.path("auth.json");

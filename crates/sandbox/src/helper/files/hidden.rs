@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use super::aliases::Mounts;
 use super::tree::open_old;
 use crate::Confinement;
 
@@ -52,6 +53,7 @@ impl Hidden {
                 Some(_) => {}
             }
         }
+        hidden.cover_other_ways();
         for path in &walls.shown {
             let way = Way::follow(path);
             if way.missing.is_empty() && hidden.above(&way.end).is_some_and(|above| above != way.end) {
@@ -60,6 +62,19 @@ impl Hidden {
         }
         hidden.find_partly_covered();
         hidden
+    }
+
+    /// The same places, where they are mounted a second time.
+    fn cover_other_ways(&mut self) {
+        if self.covers.is_empty() {
+            return;
+        }
+        let mounts = Mounts::read();
+        let others: Vec<PathBuf> = self.covers.keys().flat_map(|path| mounts.others(path)).collect();
+        // Something else may be mounted over it there, or above it.
+        for other in others.into_iter().filter(|other| open_old(other).is_ok()) {
+            self.covers.entry(other).or_insert(Cover::Blank);
+        }
     }
 
     /// Hides one more place.

@@ -1,5 +1,6 @@
 //! The file system that a command sees: decided outside by `plan`, built inside by `mount`.
 
+mod aliases;
 pub(super) mod devices;
 mod git_dir;
 mod hidden;

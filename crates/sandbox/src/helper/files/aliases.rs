@@ -1,0 +1,97 @@
+//! Other ways to the same place: a folder can be mounted a second time elsewhere, and what is hidden here would be in
+//! plain sight there.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// One line of `/proc/self/mountinfo`.
+#[derive(Debug, PartialEq, Eq)]
+struct Mount {
+    device: String,
+    /// What of the file system is mounted.
+    root: PathBuf,
+    point: PathBuf,
+}
+
+/// All mounts of this process.
+#[derive(Debug, Default)]
+pub(crate) struct Mounts(Vec<Mount>);
+
+impl Mounts {
+    pub(crate) fn read() -> Self {
+        Self::parse(&fs::read("/proc/self/mountinfo").unwrap_or_default())
+    }
+
+    fn parse(text: &[u8]) -> Self {
+        Self(text.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect())
+    }
+
+    /// Where else the same place, or a part of it, can be reached.
+    pub(crate) fn others(&self, path: &Path) -> Vec<PathBuf> {
+        let around = self.0.iter().filter(|mount| path.starts_with(&mount.point));
+        // Of those at the same point, the last one is on top.
+        let Some(own) = around.max_by_key(|mount| mount.point.as_os_str().len()) else { return Vec::new() };
+        let inner = own.root.join(path.strip_prefix(&own.point).unwrap_or(Path::new("")));
+        let same = self.0.iter().filter(|mount| mount.device == own.device);
+        let other = |mount: &Mount| match inner.strip_prefix(&mount.root) {
+            Ok(rest) => Some(mount.point.join(rest)),
+            Err(_) => mount.root.starts_with(&inner).then(|| mount.point.clone()),
+        };
+        let mut found: Vec<PathBuf> =
+            same.filter_map(other).filter(|other| !other.starts_with(path)).collect();
+        // Joining an empty rest leaves a slash at the end, which is no other path.
+        found.iter_mut().for_each(|path| *path = path.components().collect());
+        found.retain(|other| other != path);
+        found
+    }
+}
+
+impl Mount {
+    fn parse(line: &[u8]) -> Option<Self> {
+        let mut fields = line.split(|byte| *byte == b' ').skip(2);
+        let device = String::from_utf8_lossy(fields.next()?).into_owned();
+        Some(Self { device, root: path(fields.next()?), point: path(fields.next()?) })
+    }
+}
+
+/// Spaces and the like are written as a backslash and three octal digits.
+fn path(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, after)) = rest.split_first() {
+        let code = after
+            .get(..3)
+            .filter(|_| *first == b'\\')
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &after[3..] } else { after };
+    }
+    OsString::from_vec(bytes).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &[u8] = b"\
+1 0 8:1 / / rw - ext4 /dev/a rw
+2 1 8:2 / /data rw - ext4 /dev/b rw
+3 1 8:2 /home /home rw - ext4 /dev/b rw
+4 1 8:2 /home/u/.state/skills /srv/with\\040space rw - ext4 /dev/b rw
+5 1 8:3 / /home/u/.state/mounted rw - ext4 /dev/c rw
+";
+
+    #[test]
+    fn the_same_place_is_found_by_every_way() {
+        let mounts = Mounts::parse(TEXT);
+        let others = |path: &str| mounts.others(Path::new(path));
+        let expected = ["/data/home/u/.state", "/srv/with space"].map(PathBuf::from);
+        assert_eq!(others("/home/u/.state"), expected);
+        assert_eq!(others("/data/home/u/.state")[0], Path::new("/home/u/.state"));
+        assert_eq!(others("/home/u/.state/mounted/x"), Vec::<PathBuf>::new());
+        assert_eq!(others("/etc/x"), Vec::<PathBuf>::new());
+        assert_eq!(others("/home"), [PathBuf::from("/data/home"), "/srv/with space".into()]);
+    }
+}
