@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as LocalAddr, UnixListener, UnixStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 pub(crate) type Outcome = io::Result<()>;
@@ -161,22 +161,22 @@ fn second_listener() -> Outcome {
 }
 
 const TRIES: usize = 3000;
+const SWAPS: usize = 200;
 
-/// Runs `swap` over and over, in another thread, while `attempts` are made.
+/// Runs `swap` over and over, in another thread, while `attempts` are made, until there were enough of both.
 fn while_swapping(swap: impl Fn() + Sync, mut attempt: impl FnMut() -> io::Result<bool>) -> Outcome {
-    let over = AtomicBool::new(false);
+    let (over, swaps) = (AtomicBool::new(false), AtomicUsize::new(0));
     let escaped = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::Relaxed) {
                 swap();
+                swaps.fetch_add(1, Ordering::Relaxed);
             }
         });
-        let mut escaped = Ok(false);
-        for _ in 0..TRIES {
+        let (mut escaped, mut tries) = (Ok(false), 0);
+        while matches!(escaped, Ok(false)) && (tries < TRIES || swaps.load(Ordering::Relaxed) < SWAPS) {
             escaped = attempt();
-            if !matches!(escaped, Ok(false)) {
-                break;
-            }
+            tries += 1;
         }
         over.store(true, Ordering::Relaxed);
         escaped
