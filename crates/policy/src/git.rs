@@ -11,6 +11,10 @@ const WRITES_OR_RUNS: &[&str] = &[
     "--paginate",
     "--open-files-in-pager",
     "--show-signature",
+    "--ext-grep",
+    "--output-directory",
+    "--tool",
+    "--extcmd",
 ];
 
 const LISTS_BRANCHES: &[&str] = &[
@@ -74,7 +78,7 @@ pub(crate) fn subcommand(mut arguments: &[String]) -> Option<(&str, &[String])> 
 
 /// A format may ask for signatures to be checked, which runs the program the repository names for it.
 fn is_signature_format(word: &str) -> bool {
-    word.contains("%G")
+    word.contains("%G") || word.contains("signature")
 }
 
 /// A name would make a branch, unless `--list` makes it a pattern.
@@ -82,8 +86,8 @@ fn lists_branches(options: &[String]) -> bool {
     let listing = options.iter().any(|word| matches!(word.as_str(), "-l" | "--list"));
     options.iter().all(|word| {
         LISTS_BRANCHES.contains(&word.as_str())
-            || word.starts_with("--format=")
-            || word.starts_with("--sort=")
+            || (word.starts_with("--format=") && !is_signature_format(word))
+            || (word.starts_with("--sort=") && !is_signature_format(word))
             || (listing && !word.starts_with('-'))
     })
 }

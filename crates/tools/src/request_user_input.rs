@@ -9,14 +9,19 @@ use protocol::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::digest::digest_of;
+use crate::schema::function_json;
 use crate::tool::text;
 use crate::{Offer, Standing, Tool, ToolCx, ToolError};
 
 /// Lets it be used outside Plan mode.
 const IN_DEFAULT_MODE: &str = "default_mode_request_user_input";
+
+/// What the model reads where the feature is on.
+const ABOUT_EVERYWHERE: &str = "Ask the user one to three short questions, each with answers to choose from, and wait \
+    for what they say. In Default and in Plan mode.";
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -68,6 +73,11 @@ impl Tool for RequestUserInput {
 
     fn standing(offer: &Offer) -> Standing {
         Standing::offered_if(!offer.is_child)
+    }
+
+    fn spec(offer: &Offer) -> Value {
+        let about = if offer.has_feature(IN_DEFAULT_MODE) { ABOUT_EVERYWHERE } else { Self::ABOUT };
+        function_json::<Args>(Self::NAME, about)
     }
 
     async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
@@ -145,7 +155,6 @@ impl Asked {
 #[cfg(test)]
 mod tests {
     use protocol::{CollaborationMode, Settings};
-    use serde_json::Value;
 
     use super::*;
     use crate::Registry;
@@ -162,6 +171,19 @@ mod tests {
             },
         });
         scene
+    }
+
+    #[test]
+    fn the_model_is_told_where_it_may_ask() {
+        let told = |features: &[&str]| {
+            let features = features.iter().map(|key| (*key).to_owned()).collect();
+            let spec = RequestUserInput::spec(&Offer { features, ..Offer::default() });
+            spec["description"].as_str().expect("a text").to_owned()
+        };
+        assert!(told(&[]).contains("Only in Plan mode"));
+        let everywhere = told(&[IN_DEFAULT_MODE]);
+        assert!(everywhere.contains("In Default and in Plan mode"), "{everywhere}");
+        assert!(!everywhere.contains("Only"), "{everywhere}");
     }
 
     fn answered() -> Verdict {

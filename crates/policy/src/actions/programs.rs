@@ -42,22 +42,55 @@ const BAT_VALUES: &[&str] =
     &["--language", "--line-range", "--map-syntax", "--style", "--tabs", "--terminal-width", "--theme"];
 const LESS_VALUES: &[&str] = &["-P", "-j", "-p", "-x", "-y", "-z", "--pattern", "--prompt", "--tabs"];
 const NL_VALUES: &[&str] = &["-b", "-i", "-s", "-v", "-w"];
-const AWK_VALUES: &[&str] = &["-F", "-v", "-f", "--file", "--assign", "--field-separator"];
+const AWK_VALUES: &[&str] = &["-F", "-v"];
 
-/// Python's ways to go through folders.
-const PYTHON_LISTING: &[&str] =
-    &["os.walk", "os.listdir", "os.scandir", "glob.glob", "glob.iglob", "pathlib.Path", ".rglob("];
+/// Options of programs that look, with which they run another program, write, or take further options from a file.
+const DOES_MORE: &[(&str, &[&str], &str)] = &[
+    ("ack", &["--pager", "--output", "--ackrc", "--create-ackrc"], ""),
+    ("ag", &["--pager", "--path-to-ignore"], ""),
+    ("bat", BAT_DOES_MORE, ""),
+    ("batcat", BAT_DOES_MORE, ""),
+    ("fd", &["--exec", "--exec-batch", "--list-details"], "xXl"),
+    ("git grep", &["--open-files-in-pager", "--textconv", "--ext-grep"], "O"),
+    ("less", LESS_DOES_MORE, "oOkKTtb+"),
+    ("more", LESS_DOES_MORE, "oOkKTt+"),
+    ("pt", &["--pager"], ""),
+    ("rg", RIPGREP_HELPERS, "z"),
+    ("tree", &["--output"], "oR"),
+];
+const BAT_DOES_MORE: &[&str] = &[
+    "--pager",
+    "--lessopen",
+    "--config-file",
+    "--generate-config-file",
+    "--completion",
+    "--build",
+    "--clear",
+    "--source",
+    "--target",
+];
+const LESS_DOES_MORE: &[&str] = &[
+    "--log-file",
+    "--LOG-FILE",
+    "--lesskey-file",
+    "--lesskey-src",
+    "--lesskey-content",
+    "--tag-file",
+    "--cmd",
+];
 
 /// The action of one command, `None` if it is not known. `folder` is where earlier commands have gone.
 pub(super) fn action(words: &[String], folder: Option<&str>) -> Option<CommandAction> {
     let (program, arguments) = words.split_first()?;
+    if does_more(words) {
+        return None;
+    }
     let does = Does { command: shell_line(words), folder };
     match program.as_str() {
         "ls" => does.list(arguments, LS_VALUES),
         "eza" | "exa" => does.list(arguments, EZA_VALUES),
-        "tree" if !has_option(arguments, &[], "o") => does.list(arguments, TREE_VALUES),
+        "tree" => does.list(arguments, TREE_VALUES),
         "du" => does.list(arguments, DU_VALUES),
-        "rg" if has_option(arguments, RIPGREP_HELPERS, "z") => None,
         "rg" if arguments.iter().any(|word| word == "--files") => does.list(arguments, RG_VALUES),
         "rg" => does.search(&operands(arguments, RG_VALUES)),
         "ag" | "ack" | "pt" => does.search(&operands(arguments, AG_VALUES)),
@@ -80,13 +113,22 @@ pub(super) fn action(words: &[String], folder: Option<&str>) -> Option<CommandAc
             prints.then(|| does.read(sed.files.first()?)).flatten()
         }
         "awk" if awk_only_prints(arguments) => does.read(awk_file(arguments)?),
-        "python" | "python3" => {
-            let code = value_of(arguments, &["-c"])?;
-            let lists = PYTHON_LISTING.iter().any(|call| code.contains(call));
-            lists.then_some(CommandAction::ListFiles { command: does.command, path: None })
-        }
         _ => None,
     }
+}
+
+/// Whether an option makes a program that looks do more than that.
+pub(super) fn does_more(words: &[String]) -> bool {
+    let Some((program, arguments)) = words.split_first() else { return false };
+    let (name, arguments) = match arguments.split_first() {
+        Some((command, rest)) if program == "git" => (format!("git {command}"), rest),
+        _ => (program.clone(), arguments),
+    };
+    // `less +!id` begins with a command.
+    let begins =
+        matches!(name.as_str(), "less" | "more") && arguments.iter().any(|word| word.starts_with('+'));
+    let known = DOES_MORE.iter().find(|(known, _, _)| *known == name);
+    begins || known.is_some_and(|(_, long, short)| has_option(arguments, long, short))
 }
 
 /// A command about to be described.
@@ -130,9 +172,6 @@ impl Does<'_> {
     }
 
     fn fd(self, arguments: &[String]) -> Option<CommandAction> {
-        if has_option(arguments, &["--exec", "--exec-batch"], "xX") {
-            return None;
-        }
         let found = operands(arguments, FD_VALUES);
         let only_folder = |path: &str| path.contains('/') || matches!(path, "." | "..");
         match &*found {
@@ -202,8 +241,7 @@ pub(super) fn sed_parts(arguments: &[String]) -> Option<Sed<'_>> {
     Some(sed)
 }
 
-/// The first file of `awk PROGRAM FILE` and `awk -f PROGRAM-FILE FILE`.
+/// The first file of `awk PROGRAM FILE`.
 pub(super) fn awk_file(arguments: &[String]) -> Option<&str> {
-    let has_file = value_of(arguments, &["-f", "--file"]).is_some();
-    operands(arguments, AWK_VALUES).get(usize::from(!has_file)).copied()
+    operands(arguments, AWK_VALUES).get(1).copied()
 }

@@ -1,19 +1,22 @@
 //! Commands that only shape the output of others.
 
 use super::operands::operands;
-use super::programs::sed_parts;
-use crate::safe::{is_line_range, only_reads_one};
+use super::programs::{does_more, sed_parts};
+use crate::safe::{has_option, is_line_range, only_reads_one};
 
 /// Programs that `xargs` may call without this being worth a word.
 const LOOKERS: &[&str] =
     &["cat", "echo", "egrep", "fgrep", "file", "grep", "head", "ls", "rg", "sort", "stat", "tail", "wc"];
+
+/// Options of `sort` that write a file or run a program.
+const SORT_DOES_MORE: &[&str] = &["--output", "--compress-program"];
 
 /// Whether the command reads what it is given and writes nothing but its output.
 pub(super) fn only_formats(words: &[String]) -> bool {
     let arguments = &words[1..];
     match words[0].as_str() {
         "column" | "cut" | "printf" | "tr" | "wc" | "yes" => true,
-        "sort" => !arguments.iter().any(|word| word.starts_with("-o") || word.starts_with("--o")),
+        "sort" => !has_option(arguments, SORT_DOES_MORE, "o"),
         "uniq" => only_reads_one(arguments),
         "tee" => operands(arguments, &[]).is_empty(),
         "xargs" => calls_looker(arguments),
@@ -36,13 +39,26 @@ fn follows(arguments: &[String]) -> bool {
 fn calls_looker(arguments: &[String]) -> bool {
     let options = ["-n", "-I", "-P", "-d", "-L", "-s", "-a", "-E"];
     let called = operands(arguments, &options);
-    called.first().is_none_or(|program| LOOKERS.contains(program) && !called.contains(&"--pre"))
+    let Some(program) = called.first() else { return true };
+    // With its own options: they are no operands of `xargs`.
+    let at = arguments.iter().position(|word| word == program).unwrap_or_default();
+    let words = &arguments[at..];
+    LOOKERS.contains(program)
+        && !does_more(words)
+        && match *program {
+            "sort" => !has_option(words, SORT_DOES_MORE, "o"),
+            "file" => !has_option(words, &["--compile", "--magic-file"], "Cm"),
+            _ => true,
+        }
 }
 
-/// An `awk` program can run commands and write files.
+/// An `awk` program can run commands and write files, and so can one in a file, a library or a debugger.
 pub(super) fn awk_only_prints(arguments: &[String]) -> bool {
-    let suspicious = ["system", "getline", "|", ">", "@load"];
-    !arguments.iter().any(|word| suspicious.iter().any(|part| word.contains(part)))
+    let suspicious = ["system", "getline", "|", ">", "@"];
+    let is_plain_option = |word: &str| word.starts_with("-F") || word.starts_with("-v");
+    !arguments.iter().any(|word| {
+        suspicious.iter().any(|part| word.contains(part)) || (word.starts_with('-') && !is_plain_option(word))
+    })
 }
 
 /// So can a `sed` script: only printing lines and replacing text is certain not to.
