@@ -11,6 +11,7 @@ mod facts;
 mod heap;
 mod history;
 mod holder;
+mod holes;
 mod index;
 mod journal_file;
 mod layout;

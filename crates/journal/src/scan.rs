@@ -4,8 +4,10 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::ops::Range;
 
 use crate::damage::{DamageReport, What};
+use crate::holes;
 use crate::line::{self, Fault, Sound};
 use crate::salvage;
 
@@ -51,36 +53,23 @@ pub(crate) struct Scan {
 
 /// Looks at a whole file. Fails only when it cannot be read.
 pub(crate) fn scan(file: &File, limits: Limits) -> io::Result<Scan> {
-    let mut file = file;
-    file.seek(SeekFrom::Start(0))?;
+    let length = file.metadata()?.len().min(limits.up_to);
+    let written = holes::written(file, length);
     // Room for as many lines as there may well be. What is not used of it costs nothing, and growing does.
-    let likely = file.metadata()?.len().min(limits.up_to) / SHORT_LINE;
+    let likely = written.iter().map(|piece| piece.end - piece.start).sum::<u64>() / SHORT_LINE;
     let mut scanner = Scanner::default();
     scanner.scan.lines.reserve(usize::try_from(likely).unwrap_or_default());
-    let mut input = BufReader::with_capacity(BUFFER, file.take(limits.up_to));
-    let mut line = Vec::new();
-    loop {
-        let looked_at = scanner.whole_lines(input.fill_buf()?, limits.max_line);
-        input.consume(looked_at);
-        // The line the buffer ends in, one that is too long, or the last.
-        line.clear();
-        let read = input.by_ref().take(limits.max_line as u64 + 1).read_until(b'\n', &mut line)? as u64;
-        if read == 0 {
-            return Ok(scanner.finish());
-        }
-        scanner.line += 1;
-        if line.pop_if(|byte| *byte == b'\n').is_some() {
-            scanner.whole(&line);
-        } else if line.len() > limits.max_line {
-            let rest = input.skip_until(b'\n')? as u64;
-            scanner.scan.damage.add(scanner.line, scanner.offset, What::TooLong { bytes: read + rest });
-            scanner.bad_since += 1;
-            scanner.offset += read + rest;
-            scanner.scan.end = scanner.offset;
-        } else {
-            scanner.tail(&line);
-        }
+    for piece in &written {
+        scanner.hole_up_to(piece.start);
+        // A file that grows meanwhile is looked at up to its new end, unless there is a limit.
+        let is_last = written.last() == Some(piece);
+        let end = if is_last && piece.end == length { limits.up_to } else { piece.end };
+        scanner.piece(file, piece.start..end, limits.max_line, is_last)?;
     }
+    if written.last().is_none_or(|last| last.end < length) {
+        scanner.hole_at_end(length);
+    }
+    Ok(scanner.finish())
 }
 
 #[derive(Default)]
@@ -96,6 +85,65 @@ struct Scanner {
 }
 
 impl Scanner {
+    /// Looks at a part of the file that was written. A line that ends in a hole has lost the rest.
+    fn piece(&mut self, file: &File, piece: Range<u64>, max_line: usize, is_last: bool) -> io::Result<()> {
+        let mut file = file;
+        file.seek(SeekFrom::Start(piece.start))?;
+        let mut input = BufReader::with_capacity(BUFFER, file.take(piece.end - piece.start));
+        let mut line = Vec::new();
+        loop {
+            let looked_at = self.whole_lines(input.fill_buf()?, max_line);
+            input.consume(looked_at);
+            // The line the buffer ends in, one that is too long, or the last.
+            line.clear();
+            let read = input.by_ref().take(max_line as u64 + 1).read_until(b'\n', &mut line)? as u64;
+            if read == 0 {
+                return Ok(());
+            }
+            self.line += 1;
+            if line.pop_if(|byte| *byte == b'\n').is_some() {
+                self.whole(&line);
+            } else if line.len() > max_line {
+                let rest = input.skip_until(b'\n')? as u64;
+                self.lost(read + rest);
+            } else if is_last {
+                self.tail(&line);
+            } else {
+                self.whole(&line);
+                // There was no newline.
+                self.offset -= 1;
+                self.scan.end = self.offset;
+            }
+        }
+    }
+
+    /// Bytes in which no record is looked for.
+    fn lost(&mut self, bytes: u64) {
+        self.scan.damage.add(self.line, self.offset, What::TooLong { bytes });
+        self.bad_since += 1;
+        self.offset += bytes;
+        self.scan.end = self.offset;
+    }
+
+    /// Nothing was ever written from here to there, so that no record can be in it.
+    fn hole_up_to(&mut self, start: u64) {
+        if start > self.offset {
+            self.line += 1;
+            self.lost(start - self.offset);
+        }
+    }
+
+    /// As an unfinished last line: room that was made for records that were never written.
+    fn hole_at_end(&mut self, length: u64) {
+        let bytes = length.saturating_sub(self.offset);
+        if bytes == 0 {
+            return;
+        }
+        self.scan.damage.add(self.line + 1, self.offset, What::TornTail { bytes });
+        self.scan.torn += bytes;
+        self.offset = length;
+    }
+
     /// Looks at the lines that are whole in a buffer where they are, and says how much of it they are.
     fn whole_lines(&mut self, bytes: &[u8], max_line: usize) -> usize {
         let mut at = 0;

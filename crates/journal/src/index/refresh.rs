@@ -14,6 +14,10 @@ use crate::record::Record;
 use crate::row::ThreadRow;
 use crate::scan::{self, Limits};
 
+/// So much of a journal is read for the list. Who made a thread and what it is about is at the beginning; of a longer one
+/// the file says when it was last written to, and a new name is only found once the thread is opened.
+const MAX_LISTED: u64 = 512 * 1024 * 1024;
+
 /// What the table says about where a journal is and how much of it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Known {
@@ -96,7 +100,8 @@ pub(super) fn row_of(
 fn summarize(journal: &Stored, summary: &mut Summary) -> Result<DamageReport, JournalError> {
     let path = &journal.path;
     let file = reader::open_to_read(path)?;
-    let limits = Limits { max_line: MAX_LINE, up_to: journal.length };
+    let up_to = journal.length.min(MAX_LISTED);
+    let limits = Limits { max_line: MAX_LINE, up_to };
     let scan = scan::scan(&file, limits).map_err(|error| JournalError::storage("read", path, error))?;
     if scan.lines.is_empty() {
         return Err(JournalError::Unreadable { path: path.clone() });
@@ -126,7 +131,19 @@ fn summarize(journal: &Stored, summary: &mut Summary) -> Result<DamageReport, Jo
     if let Some(at_ms) = last_at_ms.get() {
         summary.apply(Fact::Activity, at_ms);
     }
+    if up_to < journal.length
+        && let Some(at_ms) = written_at_ms(&file)
+    {
+        summary.apply(Fact::Activity, at_ms);
+    }
     Ok(read.damage)
+}
+
+/// When the file was last written to.
+fn written_at_ms(file: &fs::File) -> Option<i64> {
+    let written = file.metadata().and_then(|metadata| metadata.modified()).ok()?;
+    let since = written.duration_since(std::time::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok()
 }
 
 #[cfg(test)]

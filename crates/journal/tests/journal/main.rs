@@ -9,5 +9,6 @@ mod faults;
 mod history;
 mod index;
 mod locks;
+mod sparse;
 mod store;
 mod support;
