@@ -8,12 +8,18 @@ use crate::OffLimits;
 
 impl OffLimits {
     /// What can neither be read nor written by a command of a thread that works in `cwd`. `named` are the roots that
-    /// its policy lists by name: whoever lists one means it, unless it is ours.
-    pub(crate) fn hidden_from(&self, cwd: &Path, named: &[PathBuf]) -> Vec<PathBuf> {
+    /// its policy lists by name: whoever lists one means it, unless it is ours. What is not there, as most places are
+    /// not, matters only beneath a writable root, where the command could make it.
+    pub(crate) fn hidden_from(&self, cwd: &Path, named: &[PathBuf], writable: &[PathBuf]) -> Vec<PathBuf> {
+        let matters = |place: &PathBuf| {
+            place.symlink_metadata().is_ok() || writable.iter().any(|root| place.starts_with(root))
+        };
+        let credentials: Vec<_> = self.credentials.iter().filter(|place| matters(place)).cloned().collect();
         let mut open = spellings(cwd);
         let mut hidden = self.sealed_except(&open);
+        hidden.retain(matters);
         open.extend_from_slice(named);
-        hidden.extend(except(&self.credentials, &open));
+        hidden.extend(except(&credentials, &open));
         self.outermost(hidden)
     }
 
@@ -26,9 +32,10 @@ impl OffLimits {
     fn sealed_except(&self, open: &[PathBuf]) -> Vec<PathBuf> {
         let mut hidden = except(&self.sealed, open);
         for place in self.sealed.iter().filter(|place| open.contains(place)) {
-            let entries = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
-            hidden.extend(entries.filter(|entry| !self.shown.contains(entry)));
+            let entries = fs::read_dir(place).into_iter().flatten().flatten();
+            hidden.extend(entries.map(|entry| entry.path()));
         }
+        hidden.retain(|place| !self.shown.contains(place));
         hidden
     }
 
@@ -139,7 +146,7 @@ mod tests {
     fn limits(root: &Path) -> OffLimits {
         OffLimits {
             sealed: ["home", "home/key"].map(|path| root.join(path)).to_vec(),
-            credentials: ["ssh", "aws"].map(|path| root.join(path)).to_vec(),
+            credentials: ["ssh", "aws", "none", "made/key"].map(|path| root.join(path)).to_vec(),
             shown: vec![root.join("home/skills")],
             ..OffLimits::default()
         }
@@ -148,7 +155,7 @@ mod tests {
     #[track_caller]
     fn check(root: &Path, cwd: &str, named: &[&str], expected: &[&str]) {
         let named: Vec<PathBuf> = named.iter().map(|path| root.join(path)).collect();
-        let hidden = limits(root).hidden_from(&root.join(cwd), &named);
+        let hidden = limits(root).hidden_from(&root.join(cwd), &named, &[root.join("made")]);
         let expected: Vec<PathBuf> = expected.iter().map(|path| root.join(path)).collect();
         assert_eq!(hidden, expected, "in {cwd}");
     }
@@ -156,14 +163,14 @@ mod tests {
     #[test]
     fn everything_is_hidden_but_the_branch_that_is_worked_in() {
         let (_folder, root) = tree();
-        check(&root, "", &[], &["aws", "home", "ssh"]);
-        check(&root, "elsewhere", &["home", "home/rules", "ssh/../aws"], &["aws", "home", "ssh"]);
-        check(&root, "ssh", &[], &["aws", "home"]);
-        check(&root, "ssh/keys", &[], &["aws", "home", "ssh/id"]);
-        check(&root, "elsewhere", &["ssh/keys/one"], &["aws", "home", "ssh/id", "ssh/keys/two"]);
-        let beside = ["aws", "home/key", "home/rules", "home/skills", "ssh"];
+        check(&root, "", &[], &["aws", "home", "made/key", "ssh"]);
+        check(&root, "elsewhere", &["home", "home/rules", "ssh/../aws"], &["aws", "home", "made/key", "ssh"]);
+        check(&root, "ssh", &[], &["aws", "home", "made/key"]);
+        check(&root, "ssh/keys", &[], &["aws", "home", "made/key", "ssh/id"]);
+        check(&root, "elsewhere", &["ssh/keys/one"], &["aws", "home", "made/key", "ssh/id", "ssh/keys/two"]);
+        let beside = ["aws", "home/key", "home/rules", "made/key", "ssh"];
         check(&root, "home/ws/sub", &[], &beside);
-        check(&root, "home", &[], &["aws", "home/key", "home/rules", "home/ws", "ssh"]);
+        check(&root, "home", &[], &["aws", "home/key", "home/rules", "home/ws", "made/key", "ssh"]);
     }
 
     #[test]
@@ -172,10 +179,10 @@ mod tests {
         symlink(root.join("ssh"), root.join("link")).unwrap();
         symlink(root.join("home"), root.join("linked-home")).unwrap();
         // Somebody who names a link was shown the link.
-        check(&root, "elsewhere", &["link"], &["aws", "home", "ssh"]);
+        check(&root, "elsewhere", &["link"], &["aws", "home", "made/key", "ssh"]);
         // A working directory is where it really is.
-        check(&root, "link", &[], &["aws", "home"]);
-        check(&root, "linked-home/ws", &[], &["aws", "home/key", "home/rules", "home/skills", "ssh"]);
+        check(&root, "link", &[], &["aws", "home", "made/key"]);
+        check(&root, "linked-home/ws", &[], &["aws", "home/key", "home/rules", "made/key", "ssh"]);
         let sealed = limits(&root);
         assert!(sealed.is_sealed(&root.join("linked-home/rules/new")));
         assert!(sealed.is_sealed(&root.join("elsewhere/../home/key")));

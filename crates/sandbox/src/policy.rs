@@ -33,7 +33,7 @@ impl Confinement {
                 (read_only_access, *network_access, roots.filter(|root| root.is_absolute()).collect())
             }
         };
-        let hidden = off_limits.hidden_from(cwd, &named(policy));
+        let hidden = off_limits.hidden_from(cwd, &named(policy), &writable);
         let mut writable = without_repeats(writable);
         // What is listed and lies in what is hidden, such as a folder of ours, is not made writable by that.
         writable.retain(|root| !hidden.iter().any(|hidden| root.starts_with(hidden)));
@@ -125,7 +125,7 @@ mod tests {
             Path::new("/w"),
             Some(Path::new("/t")),
             Strength::Full,
-            &OffLimits { sealed: vec!["/s".into()], ..OffLimits::default() },
+            &OffLimits { sealed: vec!["/etc".into(), "/none".into(), "/w/s".into()], ..OffLimits::default() },
         )
     }
 
@@ -140,7 +140,7 @@ mod tests {
         let walls = walls(json!({"type": "readOnly"})).unwrap();
         assert_eq!((walls.writable, walls.network), (vec![], false));
         assert_eq!(walls.read, ReadAccess::Everything);
-        assert_eq!(walls.hidden, [PathBuf::from("/s")]);
+        assert_eq!(walls.hidden, [PathBuf::from("/etc")]);
     }
 
     #[test]
@@ -148,6 +148,7 @@ mod tests {
         let walls = walls(json!({"type": "workspaceWrite", "writableRoots": ["/x", "/tmp"]})).unwrap();
         assert_eq!(walls.writable, ["/w", "/x", "/tmp", "/t"].map(PathBuf::from));
         assert_eq!(walls.protected, PROTECTED_NAMES);
+        assert_eq!(walls.hidden, ["/etc", "/w/s"].map(PathBuf::from));
         assert!(!walls.network);
     }
 
