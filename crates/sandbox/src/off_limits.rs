@@ -25,18 +25,33 @@ impl OffLimits {
 
     /// The part of it that is ours, which nothing opens but working inside it.
     pub fn sealed_in(&self, cwd: &Path) -> Vec<PathBuf> {
-        self.outermost(self.sealed_except(&spellings(cwd)))
+        let mut hidden = self.sealed_except(&spellings(cwd));
+        hidden.retain(|place| place.symlink_metadata().is_ok());
+        self.outermost(hidden)
     }
 
-    /// Who works in a folder of ours itself opens nothing that is in it but what is shown.
+    /// Who works beneath a folder of ours has that branch of it, but nothing that is listed as ours by itself. Who works
+    /// in the folder itself has what is shown of it.
     fn sealed_except(&self, open: &[PathBuf]) -> Vec<PathBuf> {
-        let mut hidden = except(&self.sealed, open);
-        for place in self.sealed.iter().filter(|place| open.contains(place)) {
+        let is_inside =
+            |place: &PathBuf| self.sealed.iter().any(|above| above != place && place.starts_with(above));
+        let (inner, outer): (Vec<_>, Vec<_>) = self.sealed.iter().cloned().partition(is_inside);
+        let mut hidden = except(&outer, open);
+        hidden.extend(inner);
+        for place in outer.iter().filter(|place| open.contains(place)) {
             let entries = fs::read_dir(place).into_iter().flatten().flatten();
             hidden.extend(entries.map(|entry| entry.path()));
         }
         hidden.retain(|place| !self.shown.contains(place));
         hidden
+    }
+
+    /// The folders of ours that are worked in or beneath. What is not there yet cannot be covered in them, so they must
+    /// not be writable, whatever else is.
+    pub(crate) fn opened_in(&self, cwd: &Path) -> Vec<PathBuf> {
+        let open = spellings(cwd);
+        let places = self.sealed.iter();
+        places.filter(|place| open.iter().any(|cwd| cwd.starts_with(place))).cloned().collect()
     }
 
     /// Whether the path is ours, or beneath what is ours, and not among what is shown of it.
@@ -63,7 +78,7 @@ impl OffLimits {
 }
 
 /// As it is written, and without links.
-fn spellings(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn spellings(path: &Path) -> Vec<PathBuf> {
     let real = fs::canonicalize(path).ok().filter(|real| real != path);
     [path.to_owned()].into_iter().chain(real).collect()
 }
@@ -171,6 +186,10 @@ mod tests {
         let beside = ["aws", "home/key", "home/rules", "made/key", "ssh"];
         check(&root, "home/ws/sub", &[], &beside);
         check(&root, "home", &[], &["aws", "home/key", "home/rules", "home/ws", "made/key", "ssh"]);
+        // What is listed as ours by itself is not opened by working in it.
+        check(&root, "home/key", &[], &["aws", "home/key", "home/rules", "home/ws", "made/key", "ssh"]);
+        assert_eq!(limits(&root).opened_in(&root.join("home/ws")), [root.join("home")]);
+        assert!(limits(&root).opened_in(&root).is_empty());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use names::PROTECTED_NAMES;
 use protocol::{ReadOnlyAccess, SandboxPolicy};
 
+use crate::off_limits::spellings;
 use crate::{Confinement, OffLimits, ReadAccess, Strength};
 
 impl Confinement {
@@ -35,14 +36,19 @@ impl Confinement {
         };
         let hidden = off_limits.hidden_from(cwd, &named(policy), &writable);
         let mut writable = without_repeats(writable);
-        // What is listed and lies in what is hidden, such as a folder of ours, is not made writable by that.
-        writable.retain(|root| !hidden.iter().any(|hidden| root.starts_with(hidden)));
+        let opened = off_limits.opened_in(cwd);
+        let is_closed = |root: &PathBuf| {
+            hidden.iter().any(|hidden| root.starts_with(hidden))
+                || spellings(root).iter().any(|root| opened.iter().any(|ours| ours.starts_with(root)))
+        };
+        // What is listed and lies in what is hidden, or holds a folder of ours that is worked in, is not made writable.
+        writable.retain(|root| !is_closed(root));
         Some(Self {
             strength,
             read: read_access(access, cwd, &writable),
             writable,
             protected: PROTECTED_NAMES.map(str::to_owned).to_vec(),
-            protected_paths: off_limits.protected.clone(),
+            protected_paths: off_limits.protected.iter().cloned().chain(opened).collect(),
             resolved: Vec::new(),
             hidden,
             reserved: off_limits.sealed.clone(),

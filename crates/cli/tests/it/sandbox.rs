@@ -152,3 +152,27 @@ fn at_a_terminal_the_command_has_one() {
     assert_eq!(exit.code, 5, "{told}");
     assert!(told.contains("stopped"), "{told}");
 }
+
+/// The home may be anywhere; what is in it decides what runs outside the sandbox.
+#[test]
+fn whoever_works_in_the_home_folder_cannot_change_it() {
+    let place = Place::new();
+    let home = place.home();
+    for folder in ["rules", "threads", "worktrees/one"] {
+        fs::create_dir_all(home.join(folder)).expect("made");
+    }
+    fs::write(home.join("credentials.json"), "the secret").expect("written");
+    let tries = "for f in config.toml rules/a.rules credentials.json threads/x; do echo x >$f; cat $f; \
+                 echo x >../$f; cat ../$f; echo x >../../$f; cat ../../$f; done; echo x >here; true";
+    for (folder, can_write) in [("", false), ("rules", false), ("worktrees/one", true)] {
+        let folder = home.join(folder);
+        let path = folder.to_str().expect("plain");
+        let ran = place.run(&["sandbox", "-m", "workspace-write", "-C", path, "--", "sh", "-c", tries]);
+        assert!(!ran.out.contains("the secret"), "{path}: {ran:?}");
+        assert_eq!(folder.join("here").exists(), can_write, "{path}: {ran:?}");
+        let _ = fs::remove_file(folder.join("here"));
+    }
+    assert!(!home.join("config.toml").exists() && !home.join("rules/a.rules").exists());
+    assert!(!home.join("threads/x").exists() && !home.join("rules/config.toml").exists());
+    assert_eq!(fs::read_to_string(home.join("credentials.json")).expect("there"), "the secret");
+}

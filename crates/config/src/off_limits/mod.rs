@@ -49,8 +49,8 @@ impl Config {
         for home in named.into_iter().chain(usual).chain(set) {
             let real = home.canonicalize().ok().filter(|real| *real != home);
             for home in [Some(home), real].into_iter().flatten() {
-                // Who works inside has the folder opened, but not what is about to be made in it.
-                if self.cwd.as_ref().is_some_and(|cwd| cwd.starts_with(&home)) {
+                // Who works beneath the folder has that part of it opened, but never these.
+                if home.is_dir() {
                     sealed.extend(OWN_PRIVATE.iter().map(|name| home.join(name)));
                 }
                 sealed.push(home);
