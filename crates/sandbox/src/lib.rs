@@ -16,8 +16,9 @@ pub use off_limits::{is_named_within, split};
 pub use open_files::raise_open_files;
 pub use order::{Confinement, Limits, OffLimits, Order, ReadAccess, Strength};
 pub use process::{
-    CAPTURE_BYTES, Chunk, Clock, DRAIN_LIMIT, Excerpt, Exit, Finished, HeadTail, InputError, Io, Output,
-    OutputStream, Process, RunOptions, SpawnError, TIMEOUT_CODE, TerminalSize, Utf8Chunks, run, run_with,
+    CAPTURE_BYTES, Chunk, Clock, DRAIN_LIMIT, Excerpt, Exit, Extras, Finished, Frozen, Guard, HeadTail,
+    InputError, Io, Output, OutputStream, Process, RunOptions, SpawnError, TIMEOUT_CODE, TerminalSize,
+    Utf8Chunks, freeze_sandboxed, pinned_path, run, run_with,
 };
 pub use protected_scan::{Protected, ScanLimit, protected_below};
 pub use seal::seal_process;

@@ -12,7 +12,7 @@ use super::landlock::{self, Rules};
 use super::layers::{Layer, Request};
 use super::limits::Limits;
 use super::seccomp::Network;
-use super::wire::{Failure, Stage};
+use super::wire::{self, Failure, Stage};
 use super::{privileges, report, seccomp, supervise, sys};
 use crate::{Confinement, ReadAccess, Strength};
 
@@ -29,7 +29,10 @@ pub(crate) fn become_command(
     handover: Option<&OwnedFd>,
 ) -> ! {
     let failure = match prepare(request, rules, limits, handover) {
-        Ok(()) => execute(request),
+        Ok(()) => match place_pinned(request.pinned) {
+            Ok(()) => execute(request),
+            Err(failure) => failure,
+        },
         Err(failure) => failure,
     };
     report::tell_failure(report, &failure);
@@ -78,6 +81,22 @@ fn network(walls: &Confinement, supervised: bool) -> Network {
         (true, true) => Network::Supervised,
         (true, false) => Network::Unwatched { local_sockets: walls.strength == Strength::Full },
     }
+}
+
+/// Puts files with pinned contents where the command line names them.
+fn place_pinned(count: u32) -> Result<(), Failure> {
+    for number in 0..count.cast_signed() {
+        let file = sys::inherited(wire::PINNED_FD + number).at(Stage::Order, "take over a pinned file")?;
+        let placed = rustix::io::fcntl_dupfd_cloexec(&file, wire::PINNED_AT + number)
+            .at(Stage::Exec, "place a pinned file")?;
+        // The command's own children read it.
+        rustix::io::fcntl_setfd(&placed, rustix::io::FdFlags::empty())
+            .at(Stage::Exec, "pass on a pinned file")?;
+        if std::os::fd::IntoRawFd::into_raw_fd(placed) != wire::PINNED_AT + number {
+            return Err(Failure::new(Stage::Exec, "the place of a pinned file is taken"));
+        }
+    }
+    Ok(())
 }
 
 /// What Landlock is to allow, for paths as they are inside.

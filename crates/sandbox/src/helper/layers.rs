@@ -39,6 +39,9 @@ pub(crate) struct Request {
     pub(crate) open_files: Option<u64>,
     #[serde(default)]
     without: Vec<Layer>,
+    /// How many files with pinned contents the command gets.
+    #[serde(default)]
+    pub(crate) pinned: u32,
 }
 
 impl Request {

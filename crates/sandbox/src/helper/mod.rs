@@ -100,11 +100,11 @@ fn run() -> ! {
 fn prepare() -> Result<(Request, OwnedFd), Failure> {
     let control = sys::inherited(wire::CONTROL_FD).at(Stage::Order, "take over the control descriptor")?;
     let order = sys::inherited(wire::ORDER_FD).at(Stage::Order, "take over the order")?;
-    let first_unknown = wire::STATUS_FD.unsigned_abs() + 1;
-    sys::close_range(first_unknown, u32::MAX).at(Stage::Order, "close inherited descriptors")?;
     let mut text = String::new();
     File::from(order).read_to_string(&mut text).at(Stage::Order, "read the order")?;
     let request = Request::parse(&text)?;
+    let first_unknown = wire::PINNED_FD.unsigned_abs() + request.pinned;
+    sys::close_range(first_unknown, u32::MAX).at(Stage::Order, "close inherited descriptors")?;
     if let Some(limit) = request.open_files {
         crate::open_files::set(limit).at(Stage::Limits, "limit open files")?;
     }

@@ -15,6 +15,11 @@ pub(crate) const CONTROL_FD: i32 = 4;
 /// The helper writes one [`Status`] per line here.
 pub(crate) const STATUS_FD: i32 = 5;
 
+/// The first of the files with pinned contents, of which the request says how many there are.
+pub(crate) const PINNED_FD: i32 = 6;
+/// Where the command finds the first of them, out of the way of numbers that scripts use.
+pub(crate) const PINNED_AT: i32 = 200;
+
 /// One line on the status descriptor.
 ///
 /// `Started` at most once, then exactly one of the others. A pipe that ends without one of those means that the helper

@@ -1,6 +1,8 @@
 //! The handle of a running command.
 
+use std::any::Any;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -10,14 +12,33 @@ use tokio::sync::watch;
 use super::control::Control;
 use super::error::{InputError, SpawnError};
 use super::exit::Exit;
+use super::freeze::{self, Frozen, Registered};
 use super::input::Input;
 use super::launch::{Descriptors, launch, order_file};
 use super::output::Output;
 use super::stdio::{self, Io, Ours};
 use super::supervise::{News, Start, Supervisor};
 use super::terminal::TerminalSize;
-use crate::helper::wire::{Failure, Stage};
+use crate::helper::wire::{self, Failure, Stage};
 use crate::order::Order;
+
+/// Something to be dropped when nothing of a command is left, whether or not anybody waits for its end.
+pub type Guard = Arc<dyn Any + Send + Sync>;
+
+/// What comes with a command beside its order.
+#[derive(Debug, Default)]
+pub struct Extras {
+    pub guard: Option<Guard>,
+    /// What the command finds under [`pinned_path`]: sealed files that nobody can change.
+    pub pinned: Vec<OwnedFd>,
+    /// Dropped when the command has started, or has failed to.
+    pub frozen: Option<Frozen>,
+}
+
+/// Where a command finds the pinned file of this number.
+pub fn pinned_path(number: usize) -> String {
+    format!("/proc/self/fd/{}", wire::PINNED_AT.unsigned_abs() as usize + number)
+}
 
 /// A running command. Clones are the same command; when the last one is dropped it is killed, with all it started.
 #[derive(Debug, Clone)]
@@ -37,19 +58,38 @@ impl Process {
     /// Answers when the command runs, or when it is known that it never will. Dropping the future ends what was begun.
     ///
     /// Whether there is a terminal is decided by `io`, whatever the order says.
-    pub async fn spawn(mut order: Order, io: Io) -> Result<(Self, Output), SpawnError> {
+    pub async fn spawn(order: Order, io: Io) -> Result<(Self, Output), SpawnError> {
+        Self::spawn_with(order, io, Extras::default()).await
+    }
+
+    /// As [`spawn`](Self::spawn), with more than the order can say.
+    pub async fn spawn_with(mut order: Order, io: Io, extras: Extras) -> Result<(Self, Output), SpawnError> {
+        let Extras { guard, pinned, frozen } = extras;
         order.terminal = matches!(io, Io::Terminal(_));
         check(&order)?;
         let (Ours { input, output }, stdio) = stdio::open(io)?;
         let (their_control, our_control) = stdio::pipe()?;
         let (our_status, their_status) = stdio::pipe()?;
         let control = Control::new(our_control);
-        let order_file = order_file(&order)?;
-        let launched =
-            launch(Descriptors { stdio, order: order_file, control: their_control, status: their_status })?;
-        let (supervisor, News { start, end }) = Supervisor::new(launched, our_status, control.subscribe())?;
+        let order_file = order_file(&order, pinned.len())?;
+        let is_sandboxed = order.confinement.is_some();
+        let starting = if is_sandboxed { Some(freeze::may_start().await) } else { None };
+        let launched = launch(Descriptors {
+            stdio,
+            order: order_file,
+            control: their_control,
+            status: their_status,
+            pinned,
+        })?;
+        let registered = is_sandboxed.then(|| Registered::new(launched.pid));
+        drop(starting);
+        let kept = (guard, registered);
+        let (supervisor, News { start, end }) =
+            Supervisor::new(launched, our_status, control.subscribe(), kept)?;
         tokio::spawn(supervisor.run());
-        match start.await {
+        let start = start.await;
+        drop(frozen);
+        match start {
             Ok(Start::Running { pid }) => {
                 let output = Output::new(output, end.clone());
                 Ok((Self { shared: Arc::new(Shared { pid, input, control, end }) }, output))
@@ -117,10 +157,14 @@ impl Process {
         &self,
         action: impl Future<Output = Result<(), InputError>>,
     ) -> Result<(), InputError> {
+        if self.exit().is_some() {
+            return Err(InputError::NotRead);
+        }
         tokio::select! {
             biased;
-            _ = self.wait() => Err(InputError::NotRead),
+            // First: what a command has taken before it ended was taken.
             result = action => result,
+            _ = self.wait() => Err(InputError::NotRead),
         }
     }
 }

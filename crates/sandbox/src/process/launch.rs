@@ -1,4 +1,4 @@
-//! Starting the helper: this same program under another name, with six descriptors and nothing else of ours.
+//! Starting the helper: this same program under another name, with its descriptors and nothing else of ours.
 
 use std::ffi::CString;
 use std::io::{self, Seek, Write};
@@ -21,6 +21,8 @@ pub(crate) struct Descriptors {
     pub(crate) order: OwnedFd,
     pub(crate) control: OwnedFd,
     pub(crate) status: OwnedFd,
+    /// Files with pinned contents.
+    pub(crate) pinned: Vec<OwnedFd>,
 }
 
 /// A helper that is not reaped yet, so its number is its own.
@@ -37,13 +39,14 @@ struct Message<'a> {
     #[serde(flatten)]
     order: &'a Order,
     open_files: Option<u64>,
+    pinned: usize,
 }
 
 /// The order as a file that nobody can change any more, from its start.
-pub(crate) fn order_file(order: &Order) -> io::Result<OwnedFd> {
+pub(crate) fn order_file(order: &Order, pinned: usize) -> io::Result<OwnedFd> {
     let fd = memfd_create(wire::NAME, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut file = std::fs::File::from(fd);
-    let message = Message { order, open_files: open_files::of_commands() };
+    let message = Message { order, open_files: open_files::of_commands(), pinned };
     file.write_all(&serde_json::to_vec(&message)?)?;
     file.rewind()?;
     fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
@@ -53,8 +56,8 @@ pub(crate) fn order_file(order: &Order) -> io::Result<OwnedFd> {
 /// Does not copy the memory of this process, so its cost does not grow with the server. The helper itself sees to
 /// signals that are ignored here, and to descriptors that others have left open.
 pub(crate) fn launch(descriptors: Descriptors) -> io::Result<Launched> {
-    let Descriptors { stdio: Theirs { stdin, stdout, stderr }, order, control, status } = descriptors;
-    let wanted = [
+    let Descriptors { stdio: Theirs { stdin, stdout, stderr }, order, control, status, pinned } = descriptors;
+    let mut wanted = vec![
         (stdin, libc::STDIN_FILENO),
         (stdout, libc::STDOUT_FILENO),
         (stderr, libc::STDERR_FILENO),
@@ -62,6 +65,7 @@ pub(crate) fn launch(descriptors: Descriptors) -> io::Result<Launched> {
         (control, wire::CONTROL_FD),
         (status, wire::STATUS_FD),
     ];
+    wanted.extend(pinned.into_iter().zip(wire::PINNED_FD..));
     // Out of the way first: a server that was started without standard streams has low numbers of its own, and
     // putting one descriptor in its place must not close another that is still to be placed.
     let above = wanted.iter().map(|(_, place)| place + 1).max().unwrap_or_default();

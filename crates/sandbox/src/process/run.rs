@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::clock::Clock;
 use super::error::SpawnError;
 use super::exit::Exit;
-use super::handle::Process;
+use super::handle::{Extras, Process};
 use super::head_tail::HeadTail;
 use super::output::{Chunk, DRAIN_LIMIT, Output, OutputStream};
 use super::stdio::Io;
@@ -18,7 +18,7 @@ pub const CAPTURE_BYTES: usize = 1024 * 1024;
 /// The exit code of a command that ran out of time.
 pub const TIMEOUT_CODE: i32 = 124;
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct RunOptions {
     /// `None`: as long as it takes.
     pub timeout: Option<Duration>,
@@ -30,12 +30,20 @@ pub struct RunOptions {
     pub stdin: Option<Vec<u8>>,
     /// How long to wait, after the end, for whoever still has the output open.
     pub drain_limit: Duration,
+    pub extras: Extras,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
         let clock = Clock::default();
-        Self { timeout: None, clock, cap_bytes: CAPTURE_BYTES, stdin: None, drain_limit: DRAIN_LIMIT }
+        Self {
+            timeout: None,
+            clock,
+            cap_bytes: CAPTURE_BYTES,
+            stdin: None,
+            drain_limit: DRAIN_LIMIT,
+            extras: Extras::default(),
+        }
     }
 }
 
@@ -61,10 +69,10 @@ pub async fn run_with(
     options: RunOptions,
     mut on_chunk: impl FnMut(&Chunk),
 ) -> Result<Finished, SpawnError> {
-    let RunOptions { timeout, clock, cap_bytes, stdin, drain_limit } = options;
+    let RunOptions { timeout, clock, cap_bytes, stdin, drain_limit, extras } = options;
     let began = Instant::now();
     let io = if stdin.is_some() { Io::Pipe } else { Io::Null };
-    let (process, mut output) = Process::spawn(order, io).await?;
+    let (process, mut output) = Process::spawn_with(order, io, extras).await?;
     output.set_drain_limit(drain_limit);
     let mut capture = Capture::new(cap_bytes);
     let feed = async {

@@ -10,6 +10,8 @@ use tokio::sync::{oneshot, watch};
 
 use super::control::WhenCut;
 use super::exit::Exit;
+use super::freeze::Registered;
+use super::handle::Guard;
 use super::launch::Launched;
 use super::stream::{Stream, register};
 use crate::helper::wire::{Failure, Status};
@@ -31,12 +33,17 @@ pub(crate) enum Start {
     Lost(Exit),
 }
 
+/// What somebody else has to be told by its being dropped.
+pub(crate) type Kept = (Option<Guard>, Option<Registered>);
+
 pub(crate) struct Supervisor {
     helper: Helper,
     status: Stream,
     when_cut: WhenCut,
     start: Option<oneshot::Sender<Start>>,
     end: watch::Sender<Option<Exit>>,
+    /// Dropped when nothing of the command is left.
+    kept: Kept,
 }
 
 /// What the supervisor will tell.
@@ -46,11 +53,17 @@ pub(crate) struct News {
 }
 
 impl Supervisor {
-    pub(crate) fn new(launched: Launched, status: OwnedFd, when_cut: WhenCut) -> io::Result<(Self, News)> {
+    pub(crate) fn new(
+        launched: Launched,
+        status: OwnedFd,
+        when_cut: WhenCut,
+        kept: Kept,
+    ) -> io::Result<(Self, News)> {
         let (start, start_news) = oneshot::channel();
         let (end, end_news) = watch::channel(None);
         let helper = Helper { pid: launched.pid, pidfd: register(launched.pidfd)?, reaped: false };
-        let supervisor = Self { helper, status: Stream::new(status)?, when_cut, start: Some(start), end };
+        let status = Stream::new(status)?;
+        let supervisor = Self { helper, status, when_cut, start: Some(start), end, kept };
         Ok((supervisor, News { start: start_news, end: end_news }))
     }
 
@@ -63,6 +76,7 @@ impl Supervisor {
                 told = follow(&self.status, &mut self.start).await;
                 if let Some(exit) = told {
                     tell(exit, &mut self.start, &self.end);
+                    self.kept = (None, None);
                 }
                 tokio::time::timeout(CLEAN_UP, self.helper.gone()).await.is_ok()
             };

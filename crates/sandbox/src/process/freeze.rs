@@ -1,0 +1,189 @@
+//! Suspending every sandboxed command of this process for a moment, so that nothing inside a sandbox can change files
+//! between the last look at what was approved and its start.
+//!
+//! Signals are used, and not the freezer of a cgroup, which is not to be had everywhere. A suspended command ends all the
+//! same when it is to: its helper, or the death of the server, kills it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+
+/// A process that hangs in the kernel is not suspended before it returns from there.
+const LIMIT: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// Closed while everything is suspended: nothing sandboxed starts meanwhile.
+static GATE: LazyLock<Arc<RwLock<()>>> = LazyLock::new(Arc::default);
+/// The helpers of sandboxed commands, from before they start anything until nothing is left of it.
+static HELPERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// While it is there, no sandboxed command of this process runs, and none starts.
+#[derive(Debug)]
+pub struct Frozen {
+    stopped: Stopped,
+    _gate: OwnedRwLockWriteGuard<()>,
+}
+
+impl Frozen {
+    /// Whether there was anything to suspend.
+    pub fn is_anything(&self) -> bool {
+        !self.stopped.0.is_empty()
+    }
+}
+
+/// Suspends all sandboxed commands. Fails when one of them cannot be suspended; then none is.
+pub async fn freeze_sandboxed() -> io::Result<Frozen> {
+    let gate = GATE.clone().write_owned().await;
+    let helpers: Vec<i32> = helpers().iter().copied().collect();
+    if helpers.is_empty() {
+        return Ok(Frozen { stopped: Stopped(Vec::new()), _gate: gate });
+    }
+    // Where nobody waits for it any more, the task itself resumes what it has suspended, and only then opens the gate.
+    let freezing = tokio::task::spawn_blocking(move || Ok(Frozen { stopped: stop(&helpers)?, _gate: gate }));
+    freezing.await.map_err(io::Error::other)?
+}
+
+/// A sandboxed command may be started as long as this is there.
+pub(crate) async fn may_start() -> OwnedRwLockReadGuard<()> {
+    GATE.clone().read_owned().await
+}
+
+/// The helper of a sandboxed command.
+#[derive(Debug)]
+pub(crate) struct Registered(i32);
+
+impl Registered {
+    pub(crate) fn new(helper: Pid) -> Self {
+        let helper = helper.as_raw_nonzero().get();
+        helpers().insert(helper);
+        Self(helper)
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        helpers().remove(&self.0);
+    }
+}
+
+fn helpers() -> MutexGuard<'static, BTreeSet<i32>> {
+    HELPERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Suspended processes, parents before their children. Resumed in the opposite order, so that no shell finds a child of
+/// its own suspended and takes it for a job that the user has stopped.
+#[derive(Debug)]
+struct Stopped(Vec<Pid>);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        for pid in self.0.iter().rev() {
+            let _ = kill_process(*pid, Signal::CONT);
+        }
+    }
+}
+
+/// Until two looks in a row find the same processes, all suspended: what was born during the first is seen by the second.
+fn stop(helpers: &[i32]) -> io::Result<Stopped> {
+    let deadline = Instant::now() + LIMIT;
+    let mut stopped = Stopped(Vec::new());
+    let mut quiet = None;
+    loop {
+        let tree = tree(helpers);
+        let mut is_quiet = true;
+        for pid in tree.iter().filter(|pid| !is_stopped(**pid)) {
+            is_quiet = false;
+            let Some(pid) = Pid::from_raw(*pid) else { continue };
+            if kill_process(pid, Signal::STOP).is_ok() && !stopped.0.contains(&pid) {
+                stopped.0.push(pid);
+            }
+        }
+        match quiet.replace(tree) {
+            Some(before) if is_quiet && quiet.as_ref() == Some(&before) => return Ok(stopped),
+            _ if Instant::now() > deadline => {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "a sandboxed command cannot be suspended",
+                ));
+            }
+            _ if is_quiet => {}
+            _ => {
+                quiet = None;
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+}
+
+/// These processes and all below them, parents first. Orphans are adopted within the tree.
+fn tree(helpers: &[i32]) -> Vec<i32> {
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        if let Some((_, parent)) =
+            fs::read(entry.path().join("stat")).ok().as_deref().and_then(state_and_parent)
+        {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut found = helpers.to_vec();
+    let mut at = 0;
+    while let Some(parent) = found.get(at) {
+        found.extend(children.remove(parent).unwrap_or_default());
+        at += 1;
+    }
+    found
+}
+
+/// Every thread of it is suspended, or gone.
+fn is_stopped(pid: i32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    threads.flatten().all(|thread| {
+        let stat = fs::read(thread.path().join("stat")).unwrap_or_default();
+        state_and_parent(&stat).is_none_or(|(state, _)| matches!(state, b'T' | b't' | b'Z' | b'X'))
+    })
+}
+
+/// The third and the fourth field. The second is a name that may hold anything, up to the last closing bracket.
+fn state_and_parent(stat: &[u8]) -> Option<(u8, i32)> {
+    let after_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
+    let mut fields = std::str::from_utf8(&stat[after_name..]).ok()?.split_whitespace();
+    Some((*fields.next()?.as_bytes().first()?, fields.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_brackets_hide_nothing() {
+        assert_eq!(state_and_parent(b"7 (a) S 1 (b) c) T 42 7 7 0"), Some((b'T', 42)));
+        assert_eq!(state_and_parent(b"garbage"), None);
+    }
+
+    #[test]
+    fn a_tree_of_processes_is_suspended_and_resumed() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "while :; do sh -c 'while :; do :; done'; done & while :; do :; done"])
+            .spawn()
+            .unwrap();
+        let pid = child.id().cast_signed();
+        let stopped = stop(&[pid]).unwrap();
+        assert!(stopped.0.len() >= 2 && tree(&[pid]).iter().all(|pid| is_stopped(*pid)));
+        drop(stopped);
+        let deadline = Instant::now() + LIMIT;
+        while is_stopped(pid) && Instant::now() < deadline {
+            std::thread::sleep(PAUSE);
+        }
+        assert!(!is_stopped(pid));
+        for pid in tree(&[pid]).into_iter().rev().filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        child.wait().unwrap();
+    }
+}
