@@ -26,6 +26,7 @@ import repository
 import salvage
 import secrets_kept
 import slow_reader
+import stops
 import storage
 from report import Outcome, Result, Run, Skipped, progress, table
 
@@ -49,6 +50,7 @@ FIGURES: dict[str, tuple[str, Callable[[Run], Outcome]]] = {
     "G18": ("0 processes left after 1 s, 512 at most", hygiene.measure),
     "G19": ("400 MB output: RSS +32 MB, model 16 KB, client 1 MB", large_output.measure),
     "G20": ("1,000 threads: 400 MB, 3 files each; 200 turns; requests in 250 ms", load.measure),
+    "G21": ("1,000 interrupts at random moments: 0 writes after the end of the turn", stops.measure),
     "delegation": ("host, runtime or both die: 0 lost, 0 run twice, unknown is told", delegation.measure),
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Actor {
     /// Items whose beginning was to be told when a write failed.
     pub(crate) untold: HashSet<ItemId>,
     pub(crate) open_items: OpenItems,
-    finished: mpsc::Receiver<Input>,
+    pub(crate) finished: mpsc::Receiver<Input>,
     status: watch::Sender<ThreadStatus>,
 }
 

@@ -10,6 +10,8 @@ use protocol::{
     TurnStatus, UserInput,
 };
 
+use tools::CallScope;
+
 use crate::actor::Actor;
 use crate::open_host::unheard;
 use crate::record::Recorder;
@@ -35,8 +37,12 @@ impl Actor {
     /// One input and all that follows from it.
     pub(crate) async fn feed(&mut self, input: Input) {
         let (stamp, input) = (self.services.clock.stamp(), self.rechecked(input));
+        let finished = finished_call(&input);
         // Only commands can be refused, and they are handled before they get here.
         let effects = self.thread.on(stamp, input).unwrap_or_default();
+        if let Some(call_id) = finished {
+            self.tasks.release_call(&call_id);
+        }
         let _ = self.carry_out(stamp, effects, None, None).await;
     }
 
@@ -87,6 +93,10 @@ impl Actor {
         acknowledge: &mut Option<Acknowledge>,
         failure: Failure,
     ) -> Result<(), JournalError> {
+        let scopes = self.stop_calls(&effects);
+        if !scopes.is_empty() {
+            self.end_calls(scopes).await;
+        }
         let mut queue = VecDeque::from(effects);
         let mut records: Vec<RolloutRecord> = Vec::new();
         while let Some(effect) = queue.pop_front() {
@@ -102,7 +112,8 @@ impl Actor {
                     continue;
                 }
                 Effect::CancelTool { call_id } => {
-                    self.tasks.stop_call(&call_id);
+                    // Most have been stopped already. Nobody waits for what is only being decided about.
+                    drop(self.tasks.stop_call(&call_id));
                     continue;
                 }
                 Effect::WithdrawQuestion { call_id } => {
@@ -174,7 +185,8 @@ impl Actor {
             Effect::RequestModel { attempt, request } => self.tasks.stream(&self.transport, attempt, request),
             Effect::RunTool { call, turn_id, step, grants } => {
                 let progress = self.tasks.progress(self.thread.id().clone(), turn_id, call.call_id.clone());
-                let job = ToolJob { call, step, grants, bench: self.bench.clone(), progress };
+                let (bench, scope) = (self.bench.clone(), CallScope::default());
+                let job = ToolJob { call, step, grants, bench, progress, scope };
                 self.tasks.run_tool(&self.services.tools, job);
             }
             Effect::Decide { call_id, number, verdict } => self.tasks.decide(call_id, number, verdict),
@@ -247,6 +259,13 @@ impl Actor {
             |_| Err(JournalError::NotFound(self.thread.id().to_string())),
             |read| Ok(read?.history),
         )
+    }
+}
+
+fn finished_call(input: &Input) -> Option<String> {
+    match input {
+        Input::ToolFinished { call_id, .. } => Some(call_id.clone()),
+        _ => None,
     }
 }
 

@@ -12,6 +12,7 @@ mod catalogues;
 mod command_exec;
 mod debug_prompt;
 mod delegation;
+mod end_calls;
 mod environment_methods;
 mod error;
 mod external_agent;

@@ -200,13 +200,14 @@ impl StepMaker for Surroundings {
 
 impl ToolRunner for Surroundings {
     fn run(&self, job: ToolJob) -> BoxFuture<'static, ToolOutcome> {
-        let ToolJob { call, step, grants, bench, progress } = job;
+        let ToolJob { call, step, grants, bench, progress, scope } = job;
         let caller = tools::Caller {
             thread_id: progress.thread_id().clone(),
             turn_id: progress.turn_id().clone(),
             sink: Arc::new(progress),
             bench,
             grants,
+            scope,
         };
         let far_away = behind_command(&step);
         let running = self.registry.run(call, step, caller);

@@ -14,6 +14,8 @@ use protocol::{ThreadId, TurnId};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
+use tools::CallScope;
+
 use crate::audience::Audience;
 use crate::tools::{Progress, ToolJob, ToolRunner, Verdicts};
 use crate::weight::event_bytes;
@@ -30,10 +32,18 @@ pub(crate) struct Tasks {
     set: JoinSet<()>,
     inputs: mpsc::Sender<Input>,
     streams: HashMap<u64, AbortHandle>,
-    calls: HashMap<String, AbortHandle>,
+    /// Those whose results the thread has not taken yet.
+    calls: HashMap<String, Call>,
     questions: HashMap<String, AbortHandle>,
     verdicts: Verdicts,
     timer: Option<AbortHandle>,
+}
+
+/// A tool's work, and all that belongs to it.
+#[derive(Debug)]
+struct Call {
+    task: AbortHandle,
+    scope: CallScope,
 }
 
 /// Said of a tool, a client or a transport whose code panicked. Its details are in the log.
@@ -81,13 +91,19 @@ impl Tasks {
 
     pub(crate) fn run_tool(&mut self, tools: &Arc<dyn ToolRunner>, job: ToolJob) {
         let call_id = job.call.call_id.clone();
-        let outcome = tools.run(job);
+        let scope = job.scope.clone();
+        let (held, outcome) = (scope.hold(), tools.run(job));
+        // Its end is the end of the task as well, so that whoever waits for it knows that nothing more is begun.
+        let outcome = async move {
+            let _held = held;
+            outcome.await
+        };
         let failed = ToolOutcome::failure(format!("the tool {PANICKED}"));
-        let handle = self.report(call_id.clone(), outcome, failed, |call_id, outcome| Input::ToolFinished {
+        let task = self.report(call_id.clone(), outcome, failed, |call_id, outcome| Input::ToolFinished {
             call_id,
             outcome,
         });
-        self.calls.insert(call_id, handle);
+        self.calls.insert(call_id, Call { task, scope });
     }
 
     /// A tool goes on, or hears that it may not.
@@ -130,10 +146,19 @@ impl Tasks {
         })
     }
 
-    pub(crate) fn stop_call(&mut self, call_id: &str) {
+    /// What it has begun ends, too. The scope says when.
+    pub(crate) fn stop_call(&mut self, call_id: &str) -> Option<CallScope> {
         self.verdicts.forget(call_id);
-        if let Some(handle) = self.calls.remove(call_id) {
-            handle.abort();
+        let Call { task, scope } = self.calls.remove(call_id)?;
+        scope.cancel();
+        task.abort();
+        Some(scope)
+    }
+
+    /// The thread has the call's result: what it left running goes on.
+    pub(crate) fn release_call(&mut self, call_id: &str) {
+        if let Some(call) = self.calls.remove(call_id) {
+            call.scope.release();
         }
     }
 
@@ -163,7 +188,6 @@ impl Tasks {
     pub(crate) fn tidy(&mut self) {
         while self.set.try_join_next().is_some() {}
         self.streams.retain(|_, handle| !handle.is_finished());
-        self.calls.retain(|_, handle| !handle.is_finished());
         self.questions.retain(|_, handle| !handle.is_finished());
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use engine::{Input, Proposal, Step, ToolCall, ToolOutcome, Verdict};
 use protocol::{GrantedPermissionProfile, ServerNotification, ThreadId, ThreadItem, TurnId};
 use tokio::sync::{mpsc, oneshot};
-use tools::Bench;
+use tools::{Bench, CallScope};
 
 use crate::audience::BoxFuture;
 use crate::runtime::lock;
@@ -20,6 +20,8 @@ pub struct ToolJob {
     pub grants: GrantedPermissionProfile,
     pub bench: Arc<Bench>,
     pub progress: Progress,
+    /// How long what it begins may go on.
+    pub scope: CallScope,
 }
 
 /// Where a running tool says what clients should see of it, and what it wants to do.

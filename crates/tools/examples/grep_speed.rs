@@ -91,6 +91,7 @@ async fn grep_files(root: &Path, pattern: &str) -> usize {
         payload: ToolPayload::Function { arguments: json!({"pattern": pattern, "limit": 2_000}).to_string() },
     };
     let caller = Caller {
+        scope: Default::default(),
         thread_id: "thread".to_owned().into(),
         turn_id: "turn".to_owned().into(),
         sink: Arc::new(Nobody),

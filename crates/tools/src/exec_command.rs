@@ -1,7 +1,6 @@
 //! `exec_command`: a command in a shell, which may go on after the call has returned.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use engine::ToolOutcome;
@@ -151,9 +150,9 @@ struct Looks {
 
 async fn run(cx: &ToolCx, setting: Setting, script: Script, looks: Looks) -> Result<ToolOutcome, ToolError> {
     let terminals = cx.bench().terminals();
-    // Dropped with this call: whatever has not started by then does not start.
-    let caller = Arc::new(());
-    let Some(reservation) = terminals.reserve(&caller) else {
+    // What the call has begun ends with it, unless it returns.
+    let unless_returned = cx.scope().cancel_on_drop();
+    let Some(reservation) = terminals.reserve(cx.scope()) else {
         return Err(ToolError::Refused("too many commands are starting at once; try again".to_owned()));
     };
     let count = reservation.count();
@@ -170,13 +169,14 @@ async fn run(cx: &ToolCx, setting: Setting, script: Script, looks: Looks) -> Res
     };
     let clearing = Clearing::new(setting, wish);
     let early = cx.bench().options().early;
-    let launch = Launch { clearing, reservation, tty: script.tty, early, caller: Arc::downgrade(&caller) };
+    let launch = Launch { clearing, reservation, tty: script.tty, early };
     let session = match terminals.launch(launch).await {
         Ok(Ok(session)) => session,
         Ok(Err(blocked)) => return Err(failed(&line, &blocked)),
         Err(_) => return Err(failed(&line, &Blocked::Failed("the thread is being closed".to_owned()))),
     };
     let mut outcome = look(cx, &session, &looks).await;
+    unless_returned.disarm();
     outcome.note = (count >= MANY).then(|| {
         format!(
             "{count} sessions of exec_command are open. At 64, the one that was used longest ago is ended to make \

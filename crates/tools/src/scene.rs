@@ -69,6 +69,7 @@ impl Scene {
             sink: self.heard.clone(),
             bench: self.bench.clone(),
             grants: self.grants.clone(),
+            scope: crate::CallScope::default(),
         }
     }
 

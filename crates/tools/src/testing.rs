@@ -42,6 +42,7 @@ pub(crate) fn run_text(call: ToolCall, step: Step) -> (String, Vec<ServerNotific
         sink: heard.clone(),
         bench: Arc::new(bench()),
         grants: GrantedPermissionProfile { network: None, file_system: None },
+        scope: crate::CallScope::default(),
     };
     let outcome =
         Registry::builtin().run(call, Arc::new(step), caller).now_or_never().expect("nothing to wait for");

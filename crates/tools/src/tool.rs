@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::bench::Bench;
+use crate::call_scope::CallScope;
 use crate::offer::{Offer, Standing};
 use crate::remote::Elsewhere;
 use crate::schema::function_json;
@@ -71,6 +72,8 @@ pub struct Caller {
     pub bench: Arc<Bench>,
     /// What clients granted on top of the sandbox.
     pub grants: GrantedPermissionProfile,
+    /// How long what it begins may go on.
+    pub scope: CallScope,
 }
 
 /// The way from a tool to the thread it works for.
@@ -147,6 +150,10 @@ impl ToolCx {
 
     pub fn grants(&self) -> &GrantedPermissionProfile {
         &self.caller.grants
+    }
+
+    pub(crate) fn scope(&self) -> &CallScope {
+        &self.caller.scope
     }
 
     /// For what goes on after the call has returned.

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use engine::ToolOutcome;
-use protocol::{ServerNotification, TerminalInteractionNotification};
+use engine::{Proposal, Question, ToolOutcome, Verdict};
+use policy::Walls;
+use protocol::{OperationType, ServerNotification, TerminalInteractionNotification, ToolEffects};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use tokio::time::Instant;
 
+use crate::digest::digest_of;
 use crate::exec_command::max_tokens;
-use crate::terminals::{Report, Session, chunk_id};
+use crate::orchestrate::{Setting, confinement, may_ask, typing_question};
+use crate::terminals::{Report, Session, chunk_id, exceeds};
 use crate::{Offer, ShellForm, Standing, Tool, ToolCx, ToolError};
 
 const WAIT_MS: u64 = 250;
@@ -17,6 +21,8 @@ const WAIT_MS: u64 = 250;
 const WAITS_MS: (u64, u64) = (250, 30_000);
 /// When nothing was: polling more often than this only costs calls.
 const LEAST_POLL_MS: u64 = 5_000;
+/// Control-C.
+const INTERRUPT: &str = "\u{3}";
 /// Time for a program to react before its output counts.
 const REACTION: Duration = Duration::from_millis(100);
 
@@ -60,6 +66,7 @@ impl Tool for WriteStdin {
         // What was typed is told after what came of it and before the end that it may have led to.
         let attending = session.attend();
         if !chars.is_empty() {
+            allow_typing(cx, &session, &chars).await?;
             type_into(&session, &chars).await?;
         }
         let wait = waiting_time(chars.is_empty(), args.yield_time_ms.unwrap_or(WAIT_MS), most);
@@ -87,6 +94,44 @@ impl Tool for WriteStdin {
             remark: None,
         };
         Ok(report.outcome(&chunk_id()))
+    }
+}
+
+/// A terminal keeps the rights it was opened with. Where these are more than a command has that starts now, what is typed
+/// into it is asked about like a command. Stopping what runs in it is always allowed.
+async fn allow_typing(cx: &ToolCx, session: &Session, chars: &str) -> Result<(), ToolError> {
+    let setting = Setting::of(cx);
+    let now = confinement(&setting, Walls::AsPolicy, None);
+    if !session.tty || chars == INTERRUPT || !exceeds(session.confinement.as_ref(), now.as_ref()) {
+        return Ok(());
+    }
+    let id = session.id;
+    if !setting.ask_always && !may_ask(&setting.approval) {
+        return Err(failed(&format!(
+            "session {id} was opened with more rights than commands have now, and nobody can be asked; open a new one \
+             with exec_command"
+        )));
+    }
+    let arguments = json!({ "sessionId": id, "command": session.command, "chars": chars });
+    let key = digest_of(&json!(["write_stdin", id, session.item_id, now]));
+    let reason = format!(
+        "session {id} ({}) was opened with more rights than commands have now; type this into it?",
+        session.command
+    );
+    let proposal = Proposal {
+        number: 0,
+        kind: OperationType::Command,
+        effects: ToolEffects::Once,
+        item: None,
+        outlives: false,
+        digest: digest_of(&json!([arguments, now])),
+        arguments,
+        question: Some(Box::new(Question::Command(typing_question(&setting, chars, &reason)))),
+        session_keys: vec![key],
+    };
+    match cx.propose(proposal).await {
+        Verdict::Run { .. } => Ok(()),
+        _ => Err(failed(&format!("the user does not want this to be typed into session {id}"))),
     }
 }
 

@@ -48,13 +48,21 @@ pub(super) async fn feed(process: &Process, id: &str, is_terminal: bool, pieces:
         if piece.close && written.is_ok() {
             // The first one only hands over a line that was begun.
             if is_terminal && !is_at_line_start {
-                written = process.close_stdin().await;
+                written = close(process).await;
             }
             if written.is_ok() {
-                written = process.close_stdin().await;
+                written = close(process).await;
             }
         }
         piece.give(written.map_err(|error| input_error(process, id, error)));
+    }
+}
+
+/// A command that has ended since it took what came before has nothing left to be closed.
+async fn close(process: &Process) -> Result<(), InputError> {
+    match process.close_stdin().await {
+        Err(InputError::NotRead) => Ok(()),
+        closed => closed,
     }
 }
 

@@ -35,6 +35,7 @@ mod sdk_delegation;
 mod settings;
 mod skills;
 mod start;
+mod stop;
 mod take_up;
 mod tool_set;
 mod turn_options;

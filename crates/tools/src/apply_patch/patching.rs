@@ -111,8 +111,11 @@ impl Patching<'_> {
     ) -> Result<(Look, Result<Applied, Problem>), ToolError> {
         let Look { plan, mirror, standing } = look;
         let boundary = if mirror.is_some() { Boundary::Anywhere } else { boundary };
+        // Whoever stops the call waits for a write that has begun.
+        let held = self.cx.scope().hold();
         let (plan, committed) = blocking(move || {
             let committed = plan.commit(&boundary);
+            drop(held);
             (plan, committed)
         })
         .await?;

@@ -76,6 +76,7 @@ async fn run_on(bench: Bench, step: Step, patch: &str, meddle: Meddle) -> (ToolO
         sink: judge.clone(),
         bench: Arc::new(bench),
         grants: GrantedPermissionProfile { network: None, file_system: None },
+        scope: crate::CallScope::default(),
     };
     let call = ToolCall {
         call_id: "call_1".to_owned(),

@@ -1,13 +1,14 @@
 //! A command as a process: on this machine, or as a client of the environment it runs in. Both are read alike.
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use engine::NO_EXIT;
 use sandbox::{
-    CAPTURE_BYTES, Chunk, Clock, Exit, Finished, HeadTail, Io, Order, Output, OutputStream, Process,
-    TIMEOUT_CODE,
+    CAPTURE_BYTES, Chunk, Clock, Confinement, Exit, Extras, Finished, Frozen, Guard, HeadTail, Io, Order,
+    Output, OutputStream, Process, TIMEOUT_CODE,
 };
 use tokio::time::Instant;
 
@@ -20,21 +21,43 @@ const END_LIMIT: Duration = Duration::from_secs(2);
 /// What was cleared, to be carried out at once.
 #[derive(Debug)]
 pub(crate) enum Go {
-    Here(Box<Order>),
+    Here(Box<Here>),
     There(Box<Errand>),
+}
+
+/// A command of this machine.
+#[derive(Debug)]
+pub(crate) struct Here {
+    pub(crate) order: Order,
+    /// Contents that were approved, under the paths that the order names.
+    pub(crate) pinned: Vec<OwnedFd>,
+    /// Nothing sandboxed runs until it has started.
+    pub(crate) frozen: Option<Frozen>,
+}
+
+impl Here {
+    pub(crate) fn into_parts(self, guard: Guard) -> (Order, Extras) {
+        let Self { order, pinned, frozen } = self;
+        (order, Extras { guard: Some(guard), pinned, frozen })
+    }
 }
 
 impl Go {
     pub(crate) fn is_confined(&self) -> bool {
-        matches!(self, Self::Here(order) if order.confinement.is_some())
+        self.confinement().is_some()
+    }
+
+    /// Nothing confines what runs elsewhere.
+    pub(crate) fn confinement(&self) -> Option<&Confinement> {
+        match self {
+            Self::Here(here) => here.order.confinement.as_ref(),
+            Self::There(_) => None,
+        }
     }
 
     /// The roots that it may write to, if it is confined to any.
     pub(crate) fn writable(&self) -> &[PathBuf] {
-        match self {
-            Self::Here(order) => order.confinement.as_ref().map_or(&[], |walls| &walls.writable),
-            Self::There(_) => &[],
-        }
+        self.confinement().map_or(&[], |walls| &walls.writable)
     }
 }
 
@@ -68,19 +91,21 @@ pub(crate) struct End {
 }
 
 /// Starts it. In another environment, waits until it runs there.
-pub(crate) async fn start(go: Go, io: Io) -> Result<(Process, Outlet), Blocked> {
+pub(crate) async fn start(go: Go, io: Io, guard: Guard) -> Result<(Process, Outlet), Blocked> {
     match go {
-        Go::Here(order) => {
-            let spawned = Process::spawn(*order, io).await;
+        Go::Here(here) => {
+            let (order, extras) = here.into_parts(guard);
+            let spawned = Process::spawn_with(order, io, extras).await;
             let (process, output) = spawned.map_err(|error| Blocked::Failed(why(&error)))?;
             Ok((process, Outlet { output, far: None }))
         }
-        Go::There(errand) => start_there(*errand).await.map_err(Blocked::Failed),
+        Go::There(errand) => start_there(*errand, guard).await.map_err(Blocked::Failed),
     }
 }
 
-async fn start_there(errand: Errand) -> Result<(Process, Outlet), String> {
-    let spawned = Process::spawn(errand.order.clone(), Io::Pipe).await;
+async fn start_there(errand: Errand, guard: Guard) -> Result<(Process, Outlet), String> {
+    let extras = Extras { guard: Some(guard), ..Extras::default() };
+    let spawned = Process::spawn_with(errand.order.clone(), Io::Pipe, extras).await;
     let (process, output) = spawned.map_err(|error| errand.place.unreachable(why(&error)))?;
     let far = Far {
         place: errand.place.clone(),
@@ -200,9 +225,10 @@ impl Outlet {
 pub(crate) async fn run_there(
     errand: Errand,
     (timeout, clock): (Duration, &Clock),
+    guard: Guard,
     mut on_chunk: impl FnMut(&Chunk),
 ) -> Result<(Finished, Option<String>), Blocked> {
-    let (process, mut outlet) = start_there(errand).await.map_err(Blocked::Failed)?;
+    let (process, mut outlet) = start_there(errand, guard).await.map_err(Blocked::Failed)?;
     let began = Instant::now();
     let mut stdout = HeadTail::new(CAPTURE_BYTES / 2);
     let mut stderr = stdout.clone();

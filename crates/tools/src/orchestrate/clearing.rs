@@ -5,14 +5,16 @@ use std::ffi::OsStr;
 use engine::{Proposal, Question, Verdict};
 use policy::{Attempt, Escalation, Executables, SessionKey, Walls};
 use protocol::{AskForApproval, OperationType, ThreadItem, ToolEffects};
-use sandbox::{Confinement, Limits, Order};
+use sandbox::{Confinement, Frozen, Limits, Order, freeze_sandboxed};
 use serde_json::json;
 
 use super::identity::Identity;
 use super::item::begun;
+use super::pin::pin;
 use super::question::{Ask, question};
 use super::setting::Setting;
-use super::{Blocked, Go, Wish, confine, may_ask, must_ask};
+use super::start_files;
+use super::{Blocked, Go, Here, Wish, confine, may_ask, must_ask};
 use crate::digest::digest_of;
 use crate::remote::{Elsewhere, Errand, Task};
 
@@ -114,7 +116,12 @@ impl Clearing {
     /// What the user asked for is not decided about, only shown and recorded.
     pub(crate) async fn clear_for_user(&mut self) -> Result<Go, Blocked> {
         let plan = Plan { walls: Walls::None, ask: None };
-        let Prepared { go, proposal, .. } = self.prepare(plan)?;
+        let Prepared { mut go, proposal, .. } = self.prepare(plan)?;
+        if let Go::Here(here) = &mut go
+            && start_files::are_writable(&self.setting)
+        {
+            start_files::leave_out(&mut here.order, &self.setting);
+        }
         match self.propose(proposal).await? {
             true => Ok(go),
             false => Err(Blocked::Declined),
@@ -207,25 +214,57 @@ impl Clearing {
     /// Proposes, and looks once more. The inner error says what is no longer as it was decided about.
     async fn settle(&mut self, plan: Plan) -> Result<Settled, Blocked> {
         let by_rule = plan.walls == Walls::None && plan.ask.is_none();
+        let is_let_out = self.is_let_out(&plan);
         let Prepared { mut go, identity, proposal } = self.prepare(plan)?;
-        if let (Go::Here(order), true) = (&mut go, by_rule) {
-            leave_out_profile(&mut order.argv);
+        if let (Go::Here(here), true) = (&mut go, by_rule) {
+            leave_out_profile(&mut here.order.argv);
         }
         let roots = go.writable().to_vec();
         self.setting.roots.search_first(&roots).await;
         if !self.propose(proposal).await? {
             return Ok(Settled::Replaced);
         }
-        let change = self.identity()?.change_since(&identity);
-        if let (Go::Here(order), None) = (&mut go, &change) {
+        if let (true, Go::Here(here)) = (is_let_out, &mut go) {
+            here.frozen = Some(self.freeze().await?);
+        }
+        if let Some(change) = self.identity()?.change_since(&identity) {
+            return Ok(Settled::Changed(change));
+        }
+        if let Go::Here(here) = &mut go {
             // Not a part of what was agreed to: it only takes away, and may differ from one moment to the next.
-            if let Some(walls) = order.confinement.as_mut().filter(|walls| !walls.writable.is_empty()) {
+            if let Some(walls) = here.order.confinement.as_mut().filter(|walls| !walls.writable.is_empty()) {
                 walls.protected_paths.extend(self.setting.roots.protected(&roots));
                 self.setting.search_after = Some(self.setting.roots.search_after(&roots));
             }
-            self.setting.profile.hasten(order, &self.setting.options, &self.setting.cwd);
+            let goes_without = is_let_out && start_files::are_writable(&self.setting);
+            if !goes_without {
+                self.setting.profile.hasten(&mut here.order, &self.setting.options, &self.setting.cwd);
+            }
+            if is_let_out && let Some(change) = pin_contents(here, &identity)? {
+                return Ok(Settled::Changed(change));
+            }
+            if goes_without {
+                start_files::leave_out(&mut here.order, &self.setting);
+            }
         }
-        Ok(change.map_or_else(|| Settled::Go(Box::new(go)), Settled::Changed))
+        Ok(Settled::Go(Box::new(go)))
+    }
+
+    async fn freeze(&self) -> Result<Frozen, Blocked> {
+        let frozen = tokio::select! {
+            frozen = freeze_sandboxed() => frozen,
+            () = self.setting.scope.cancelled() => return Err(Blocked::Failed("aborted by user".to_owned())),
+        };
+        frozen.map_err(|error| {
+            Blocked::Failed(format!("it cannot be made sure that what was approved is what runs: {error}"))
+        })
+    }
+
+    /// Somebody, or a rule, lets it do more than what is sandboxed beside it. Nothing of that may decide what runs.
+    fn is_let_out(&self, plan: &Plan) -> bool {
+        let is_here = self.setting.elsewhere.is_none();
+        let is_sandboxed = confine::of_policy(&self.setting).is_some();
+        is_here && ((plan.walls == Walls::None && is_sandboxed) || (plan.ask.is_some() && !is_sandboxed))
     }
 
     /// Whether to go on with it; else another command has taken its place.
@@ -332,7 +371,7 @@ impl Clearing {
         }
         let mut whole = self.setting.options.env.clone();
         whole.extend(env);
-        Ok(Go::Here(Box::new(Order {
+        let order = Order {
             argv: self.wish.argv.clone(),
             // Without links, which could be made to lead elsewhere after the last look.
             cwd: identity.cwd().to_owned(),
@@ -340,7 +379,8 @@ impl Clearing {
             confinement: walls,
             limits: Limits::default(),
             terminal: self.wish.tty,
-        })))
+        };
+        Ok(Go::Here(Box::new(Here { order, pinned: Vec::new(), frozen: None })))
     }
 
     /// What the environment has on top of the thread's.
@@ -373,6 +413,22 @@ fn leave_out_profile(argv: &mut [String]) {
     if policy::shell_script(argv).is_some_and(|call| call.flag == "-lc") {
         "-c".clone_into(&mut argv[1]);
     }
+}
+
+/// Puts contents that were approved in the place of names. Says what has changed, if that is so.
+fn pin_contents(here: &mut Here, identity: &Identity) -> Result<Option<String>, Blocked> {
+    if identity.pinnable() == 0 {
+        return Ok(None);
+    }
+    let contents = identity.contents();
+    if contents.len() < identity.pinnable() {
+        return Ok(Some("the files it names".to_owned()));
+    }
+    let always = here.frozen.as_ref().is_some_and(Frozen::is_anything);
+    let pinned = pin(&here.order.argv, &contents, always)
+        .map_err(|error| Blocked::Failed(format!("what was approved cannot be kept as it is: {error}")))?;
+    (here.order.argv, here.pinned) = (pinned.argv, pinned.files);
+    Ok(None)
 }
 
 /// No rule for good is offered: it could not say that it is about this environment alone.

@@ -81,7 +81,7 @@ pub(crate) fn has_network(setting: &Setting, confinement: Option<&Confinement>) 
 }
 
 /// `None` where the policy asks for no walls.
-fn of_policy(setting: &Setting) -> Option<Confinement> {
+pub(crate) fn of_policy(setting: &Setting) -> Option<Confinement> {
     let options = &setting.options;
     let strength = if options.landlock_only { Strength::LandlockOnly } else { Strength::Full };
     let temporary = options.env.get("TMPDIR").map(Path::new).filter(|folder| folder.is_absolute());

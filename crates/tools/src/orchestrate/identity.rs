@@ -2,17 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use policy::{Executables, commands_of, shell_script};
+use rustix::fs::OFlags;
 use serde_json::{Value, json};
+
+use super::words::places;
 
 /// Scripts that name more files than this are not read by whoever approves them either.
 const MOST_FILES: usize = 64;
 /// Looking for files takes time; nobody reads scripts as long as this.
 const MOST_WORDS: usize = 4_096;
+
+/// What is longer is told from another by its identity and its times alone.
+const MOST_BYTES: u64 = 8 << 20;
+/// Nothing sandboxed writes here, unless a root of the sandbox is beneath, which is nobody's workspace.
+const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc"];
 
 /// Files that interpreters are given without being executable.
 const SCRIPTS: &[&str] = &["sh", "bash", "zsh", "py", "js", "mjs", "ts", "rb", "pl", "php", "lua", "ps1"];
@@ -32,12 +40,14 @@ struct Found {
     inode: u64,
     /// Size and time of the last change. Not of a folder, where others come and go.
     version: Option<(u64, i64, i64)>,
+    /// Of what is in it, where that could have been put there from inside a sandbox. Times are too coarse to tell.
+    digest: Option<String>,
 }
 
 impl Identity {
     /// Fails when there is no such folder.
     pub(crate) fn of(argv: &[String], cwd: &Path, executables: &Executables) -> io::Result<Self> {
-        let folder = Found::at(cwd)?;
+        let folder = Found::folder(cwd)?;
         if !fs::metadata(&folder.path)?.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
@@ -49,12 +59,12 @@ impl Identity {
             let found = Found::at(&cwd.join(&name)).ok();
             (name, found)
         });
-        Ok(Self { cwd: Found { version: None, ..folder }, files: scripts.chain(programs).collect() })
+        Ok(Self { cwd: folder, files: scripts.chain(programs).collect() })
     }
 
     /// In another environment nothing can be looked at from here.
     pub(crate) fn elsewhere(cwd: &Path) -> Self {
-        let cwd = Found { path: cwd.to_owned(), device: 0, inode: 0, version: None };
+        let cwd = Found { path: cwd.to_owned(), device: 0, inode: 0, version: None, digest: None };
         Self { cwd, files: BTreeMap::new() }
     }
 
@@ -67,6 +77,21 @@ impl Identity {
         let files: BTreeMap<_, _> =
             self.files.iter().map(|(name, found)| (name, found.as_ref().map(Found::json))).collect();
         json!({ "cwd": self.cwd.json(), "files": files })
+    }
+
+    /// What is in each file whose contents were looked at, if it is still the same.
+    pub(crate) fn contents(&self) -> BTreeMap<&str, Vec<u8>> {
+        let read = |found: &Found| {
+            let bytes = Opened::at(&found.path).ok()?.bytes()?;
+            (Some(digest(&bytes)) == found.digest).then_some(bytes)
+        };
+        let files = self.files.iter();
+        files.filter_map(|(name, found)| Some((name.as_str(), found.as_ref().and_then(read)?))).collect()
+    }
+
+    /// How many files there are whose contents were looked at.
+    pub(crate) fn pinnable(&self) -> usize {
+        self.files.values().flatten().filter(|found| found.digest.is_some()).count()
     }
 
     /// What is not as it was, in words.
@@ -85,17 +110,75 @@ impl Identity {
 }
 
 impl Found {
-    fn at(path: &Path) -> io::Result<Self> {
+    fn folder(path: &Path) -> io::Result<Self> {
         let path = fs::canonicalize(path)?;
         let metadata = fs::metadata(&path)?;
-        let version = (metadata.size(), metadata.ctime(), metadata.ctime_nsec());
-        Ok(Self { path, device: metadata.dev(), inode: metadata.ino(), version: Some(version) })
+        Ok(Self { path, device: metadata.dev(), inode: metadata.ino(), version: None, digest: None })
+    }
+
+    fn at(path: &Path) -> io::Result<Self> {
+        let path = fs::canonicalize(path)?;
+        let opened = Opened::at(&path)?;
+        let metadata = &opened.metadata;
+        let version = Some((metadata.size(), metadata.ctime(), metadata.ctime_nsec()));
+        let (device, inode) = (metadata.dev(), metadata.ino());
+        let is_of_system = SYSTEM.iter().any(|folder| path.starts_with(folder));
+        let bytes = if is_of_system { None } else { opened.bytes() };
+        Ok(Self { path, device, inode, version, digest: bytes.map(|bytes| digest(&bytes)) })
     }
 
     fn json(&self) -> Value {
-        let Self { path, device, inode, version } = self;
-        json!({ "path": path.to_string_lossy(), "device": device, "inode": inode, "version": version })
+        let Self { path, device, inode, version, digest } = self;
+        json!({
+            "path": path.to_string_lossy(),
+            "device": device,
+            "inode": inode,
+            "version": version,
+            "digest": digest,
+        })
     }
+}
+
+/// A file that is looked at.
+struct Opened {
+    file: fs::File,
+    metadata: fs::Metadata,
+}
+
+impl Opened {
+    /// Neither follows a link that has taken the place of what was there, nor waits for the other end of a pipe.
+    fn at(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = i32::try_from(flags.bits()).unwrap_or_default();
+        let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let (file, metadata) = match opened {
+            Ok(file) => {
+                let metadata = file.metadata()?;
+                (file, metadata)
+            }
+            // A program that may be run and not read.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                (fs::File::open("/dev/null")?, fs::symlink_metadata(path)?)
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Self { file, metadata })
+    }
+
+    /// All that is in it, unless that is too much.
+    fn bytes(&self) -> Option<Vec<u8>> {
+        if !self.metadata.is_file() || self.metadata.len() > MOST_BYTES {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        (&self.file).take(MOST_BYTES + 1).read_to_end(&mut bytes).ok()?;
+        (bytes.len() as u64 <= MOST_BYTES).then_some(bytes)
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The names of all programs that are known to run.
@@ -123,6 +206,11 @@ fn scripts(argv: &[String], cwd: &Path) -> Vec<String> {
         let words = call.script.split(is_edge).filter(|word| !word.is_empty()).take(MOST_WORDS);
         names.extend(words.filter(|word| would_run(&cwd.join(word))).map(str::to_owned));
     }
+    let line = shell_script(argv).map_or_else(|| policy::shell_line(argv), |call| call.script.to_owned());
+    let named = places(&line).into_iter();
+    let named = named.filter(|place| place.interpreter.is_some() || place.name.contains('/'));
+    let named = named.map(|place| place.name);
+    names.extend(named.take(MOST_FILES).filter(|name| is_file(&cwd.join(name))));
     names.sort();
     names.dedup();
     names.truncate(MOST_FILES);

@@ -11,10 +11,13 @@ mod live;
 mod one_shot;
 mod overflow;
 mod permissions;
+mod pin;
 mod profile;
 mod question;
 mod rule_book;
 mod setting;
+mod start_files;
+mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +26,7 @@ use protocol::{AskForApproval, CommandExecutionSource, SandboxPolicy};
 use crate::sight::well_formed;
 use crate::{ToolCx, ToolError};
 
-pub(crate) use child::{End, Go, Outlet, run_there, start};
+pub(crate) use child::{End, Go, Here, Outlet, run_there, start};
 pub(crate) use clearing::Clearing;
 pub(crate) use confine::confinement;
 pub(crate) use item::{Ending, ended, not_started};
@@ -35,6 +38,7 @@ pub(crate) use permissions::{
     Asked, Permissions, SandboxPermissions, WIDENING, WantedPermissions, refuse_sealed,
 };
 pub(crate) use profile::Profile;
+pub(crate) use question::typing_question;
 pub(crate) use rule_book::RuleBook;
 pub(crate) use setting::Setting;
 

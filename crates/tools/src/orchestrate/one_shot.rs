@@ -1,10 +1,11 @@
 //! Commands that run to their end within their call.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Truncation, truncate_middle};
 use protocol::ThreadItem;
-use sandbox::{Chunk, Excerpt, Finished, HeadTail, RunOptions, SpawnError, run_with};
+use sandbox::{Chunk, Excerpt, Finished, Guard, HeadTail, RunOptions, SpawnError, run_with};
 
 use super::live::{Live, delta};
 use super::{Blocked, Clearing, Ending, Go, Overflow, Setting, WholeOutput, ended, not_started, run_there};
@@ -84,7 +85,7 @@ async fn run(clearing: &Clearing, live: &Live, go: Go, timeout: Duration) -> Res
     let setting = clearing.setting();
     live.reopen();
     let clock = setting.clock.clone();
-    let options = RunOptions { timeout: Some(timeout), clock: clock.clone(), ..RunOptions::default() };
+    let guard: Guard = Arc::new(setting.scope.hold());
     let mut overflow = Overflow::new(setting.options.outputs.as_deref());
     let keep = |chunk: &Chunk| {
         overflow.push(&chunk.bytes);
@@ -92,11 +93,16 @@ async fn run(clearing: &Clearing, live: &Live, go: Go, timeout: Duration) -> Res
     };
     let running = async {
         let finished = match go {
-            Go::Here(order) => match run_with(*order, options, keep).await {
-                Ok(finished) => Ok((finished, None)),
-                Err(error) => Err(Blocked::Failed(why(&error))),
-            },
-            Go::There(errand) => run_there(*errand, (timeout, &clock), keep).await,
+            Go::Here(here) => {
+                let (order, extras) = here.into_parts(guard);
+                let (timeout, clock) = (Some(timeout), clock.clone());
+                let options = RunOptions { timeout, clock, extras, ..RunOptions::default() };
+                match run_with(order, options, keep).await {
+                    Ok(finished) => Ok((finished, None)),
+                    Err(error) => Err(Blocked::Failed(why(&error))),
+                }
+            }
+            Go::There(errand) => run_there(*errand, (timeout, &clock), guard, keep).await,
         };
         live.complete();
         finished

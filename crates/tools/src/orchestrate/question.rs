@@ -4,6 +4,7 @@ use policy::escape_for_display;
 use protocol::{CommandAction, CommandExecutionRequestApprovalParams, ItemId, ThreadId, ThreadItem, TurnId};
 
 use super::Wish;
+use super::setting::Setting;
 
 /// Why a command is asked about.
 #[derive(Debug, Clone, Default)]
@@ -47,6 +48,33 @@ pub(crate) fn question(wish: &Wish, item: &ThreadItem, ask: Ask) -> CommandExecu
         proposed_execpolicy_amendment: amendment.filter(|_| wish.permissions.additional.is_none()),
         proposed_network_policy_amendments: None,
         available_decisions: Some(decisions),
+        operation_id: None,
+        arguments_digest: None,
+    }
+}
+
+/// About text that is typed into a command that runs already.
+pub(crate) fn typing_question(
+    setting: &Setting,
+    chars: &str,
+    reason: &str,
+) -> CommandExecutionRequestApprovalParams {
+    CommandExecutionRequestApprovalParams {
+        thread_id: ThreadId::new(""),
+        turn_id: TurnId::new(""),
+        item_id: ItemId::new(""),
+        started_at_ms: 0,
+        approval_id: None,
+        reason: Some(escape_for_display(reason)),
+        network_approval_context: None,
+        command: Some(escape_for_display(chars)),
+        cwd: Some(escape_for_display(&setting.cwd)),
+        command_actions: Some(Vec::new()),
+        additional_permissions: None,
+        skill_metadata: None,
+        proposed_execpolicy_amendment: None,
+        proposed_network_policy_amendments: None,
+        available_decisions: Some(policy::available_decisions(policy::Offer::Command { amendment: None })),
         operation_id: None,
         arguments_digest: None,
     }

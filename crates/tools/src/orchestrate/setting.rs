@@ -9,6 +9,7 @@ use super::known_roots::{KnownRoots, SearchAfter};
 use super::profile::Profile;
 use super::rule_book::RuleBook;
 use crate::bench::BenchOptions;
+use crate::call_scope::CallScope;
 use crate::remote::Elsewhere;
 use crate::{Sink, ToolCx};
 
@@ -34,6 +35,8 @@ pub(crate) struct Setting {
     pub(crate) roots: Arc<KnownRoots>,
     /// Set once the command can run and write. Dropped along with the last copy, when it has ended.
     pub(crate) search_after: Option<Arc<SearchAfter>>,
+    /// How long what the call begins may go on.
+    pub(crate) scope: CallScope,
 }
 
 impl Setting {
@@ -56,6 +59,7 @@ impl Setting {
             profile: cx.bench().profile(),
             roots: cx.bench().roots(),
             search_after: None,
+            scope: cx.scope().clone(),
         }
     }
 
@@ -116,6 +120,7 @@ mod tests {
                 profile: bench.profile(),
                 roots: bench.roots(),
                 search_after: None,
+                scope: CallScope::default(),
             }
         }
     }

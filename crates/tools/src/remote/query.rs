@@ -1,6 +1,7 @@
 //! A question to another environment that is answered by a script there, which only looks.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sandbox::{HeadTail, Io, OutputStream, Process};
@@ -37,7 +38,8 @@ pub(crate) async fn query(
     let order = place.order(&cx.bench().options().env);
     let errand =
         order.and_then(|order| Errand::new(place.clone(), order, &task)).map_err(ToolError::Failed)?;
-    let (process, outlet) = start(Go::There(Box::new(errand)), Io::Null).await.map_err(failed)?;
+    let started = start(Go::There(Box::new(errand)), Io::Null, Arc::new(cx.scope().hold())).await;
+    let (process, outlet) = started.map_err(failed)?;
     tokio::time::timeout(LIMIT, read(&process, outlet, place, most)).await.unwrap_or_else(|_| {
         let seconds = LIMIT.as_secs();
         Err(ToolError::Failed(place.lost(format_args!("it did not answer within {seconds} seconds"))))

@@ -1,22 +1,21 @@
 //! From a wish to a terminal that is followed to its end. Runs on its own, so that neither an interrupted turn nor the
 //! end of the call leaves an item without an end.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::ThreadItem;
-use sandbox::{CAPTURE_BYTES, Chunk, HeadTail, Io, Process, TerminalSize};
+use sandbox::{CAPTURE_BYTES, Chunk, Confinement, Guard, HeadTail, Io, Process, TerminalSize};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Reservation;
 use super::session::{Parts, Progress, Session};
+use crate::CallScope;
 use crate::orchestrate::{
     Blocked, Clearing, Ending, Go, Outlet, Overflow, Setting, delta, ended, not_started, start, text_of,
 };
 
-/// How often it is looked whether somebody still waits.
-const LOOK: Duration = Duration::from_millis(150);
 /// More than this is not held back any longer.
 const EARLY_BYTES: usize = 256 * 1024;
 /// How long to wait, after the end, for whoever still has the output open.
@@ -30,8 +29,6 @@ pub(crate) struct Launch {
     pub(crate) tty: bool,
     /// See [`crate::BenchOptions::early`].
     pub(crate) early: Duration,
-    /// Gone when nobody waits for the result of the call.
-    pub(crate) caller: Weak<()>,
 }
 
 /// What came of it.
@@ -45,10 +42,13 @@ struct Young {
     /// What it wrote so far.
     chunks: Vec<Chunk>,
     has_ended: bool,
+    confinement: Option<Confinement>,
 }
 
 impl Launch {
     pub(crate) async fn run(mut self, answer: oneshot::Sender<Launched>) {
+        // Until clients were told of the end, or the thread lets it go on.
+        let _held = self.scope().hold();
         let young = match self.start().await {
             Ok(young) => young,
             Err(blocked) => {
@@ -59,7 +59,7 @@ impl Launch {
             }
         };
         let Self { clearing, reservation, tty, .. } = self;
-        let Young { process, output, began, chunks, has_ended } = young;
+        let Young { process, output, began, chunks, has_ended, confinement } = young;
         let (setting, item) = clearing.into_parts();
         let command = match &item {
             ThreadItem::CommandExecution { command, .. } => command.clone(),
@@ -67,7 +67,7 @@ impl Launch {
         };
         let (id, item_id) = (reservation.id(), setting.item_id());
         let elsewhere = setting.elsewhere.as_ref().map(|place| place.id().to_owned());
-        let parts = Parts { id, command, item_id, tty, began, process, elsewhere };
+        let parts = Parts { id, command, item_id, tty, began, process, elsewhere, confinement };
         let session = Session::new(parts);
         reservation.fill(&session);
         // Whoever started it may be gone; it can still be reached by its id.
@@ -82,13 +82,13 @@ impl Launch {
     async fn start(&mut self) -> Result<Young, Blocked> {
         let mut go = self.clearing.clear().await?;
         loop {
-            self.check_caller()?;
+            self.check_waited()?;
             let confined = go.is_confined();
             let young = self.spawn(go).await?;
             let exit = young.process.exit().filter(|_| young.has_ended);
             let stopped =
                 exit.is_some_and(|exit| self.clearing.may_retry(confined, exit.code, &text(&young.chunks)));
-            if !stopped || self.check_caller().is_err() {
+            if !stopped || self.check_waited().is_err() {
                 return Ok(young);
             }
             go = self.clearing.clear_unsandboxed().await?;
@@ -96,18 +96,24 @@ impl Launch {
     }
 
     /// What an interrupted turn was about to start does not start.
-    fn check_caller(&self) -> Result<(), Blocked> {
-        match self.caller.strong_count() {
-            0 => Err(Blocked::Failed("aborted by user".to_owned())),
-            _ => Ok(()),
+    fn check_waited(&self) -> Result<(), Blocked> {
+        match self.scope().is_cancelled() {
+            true => Err(aborted()),
+            false => Ok(()),
         }
+    }
+
+    fn scope(&self) -> &CallScope {
+        &self.clearing.setting().scope
     }
 
     async fn spawn(&self, go: Go) -> Result<Young, Blocked> {
         let io = if self.tty { Io::Terminal(TerminalSize::default()) } else { Io::Null };
+        let guard: Guard = Arc::new(self.scope().hold());
+        let confinement = go.confinement().cloned();
         let (process, mut output) = tokio::select! {
-            started = start(go, io) => started?,
-            blocked = self.abandoned() => return Err(blocked),
+            started = start(go, io, guard) => started?,
+            () = self.scope().cancelled() => return Err(aborted()),
         };
         output.set_drain_limit(TRAILING);
         let began = Instant::now();
@@ -120,18 +126,12 @@ impl Launch {
             }
             false
         };
-        let has_ended = tokio::time::timeout_at(began + self.early, early).await.unwrap_or(false);
-        Ok(Young { process, output, began, chunks, has_ended })
-    }
-
-    /// Waits until nobody waits for it any more.
-    async fn abandoned(&self) -> Blocked {
-        loop {
-            tokio::time::sleep(LOOK).await;
-            if let Err(blocked) = self.check_caller() {
-                return blocked;
-            }
-        }
+        let has_ended = tokio::select! {
+            has_ended = tokio::time::timeout_at(began + self.early, early) => has_ended.unwrap_or(false),
+            // Whoever follows it from here on ends it.
+            () = self.scope().cancelled() => false,
+        };
+        Ok(Young { process, output, began, chunks, has_ended, confinement })
     }
 
     async fn end_unstarted(&self, blocked: &Blocked) {
@@ -143,9 +143,23 @@ impl Launch {
     }
 }
 
+fn aborted() -> Blocked {
+    Blocked::Failed("aborted by user".to_owned())
+}
+
 fn text(chunks: &[Chunk]) -> String {
     let bytes: Vec<u8> = chunks.iter().flat_map(|chunk| chunk.bytes.iter().copied()).collect();
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Goes on with the work when the other has happened, too.
+async fn to_the_end<T>(work: impl Future<Output = T>, other: impl Future<Output = ()>) -> T {
+    tokio::pin!(work);
+    tokio::select! {
+        done = &mut work => return done,
+        () = other => {}
+    }
+    work.await
 }
 
 /// Whoever reads what a command writes, until its end.
@@ -179,7 +193,12 @@ impl Watch {
                 session.live.tell(|piece| setting.sink.tell_later(delta(&setting, piece))).await;
             }
         };
-        let ((end, duration), ()) = tokio::join!(reading, telling);
+        let stopping = async {
+            setting.scope.cancelled().await;
+            session.stop();
+        };
+        let followed = async { tokio::join!(reading, telling) };
+        let ((end, duration), ()) = to_the_end(followed, stopping).await;
         let written = text_of(&self.transcript);
         let output = match &end.lost {
             Some(lost) => format!("{written}\n{lost}\n"),

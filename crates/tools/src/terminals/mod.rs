@@ -2,6 +2,7 @@
 
 mod launch;
 mod report;
+mod rights;
 mod room;
 mod session;
 mod unread;
@@ -17,9 +18,11 @@ use tokio::time::Instant;
 
 pub(crate) use launch::{Launch, Launched};
 pub(crate) use report::Report;
+pub(crate) use rights::exceeds;
 pub(crate) use room::MANY;
 pub(crate) use session::Session;
 
+use crate::CallScope;
 use room::{Candidate, MOST, choose};
 use session::Progress;
 
@@ -51,8 +54,8 @@ struct Slot {
 
 #[derive(Debug)]
 enum State {
-    /// Being decided about or started, for a caller who may be gone by now.
-    Launching(Weak<()>),
+    /// Being decided about or started, for a call that may be over by now.
+    Launching(CallScope),
     Open(Arc<Session>),
 }
 
@@ -66,7 +69,7 @@ pub(crate) struct Reservation {
 
 impl Terminals {
     /// Makes room if there is none. `None` when everything is too new to be given up.
-    pub(crate) fn reserve(self: &Arc<Self>, caller: &Arc<()>) -> Option<Reservation> {
+    pub(crate) fn reserve(self: &Arc<Self>, scope: &CallScope) -> Option<Reservation> {
         let mut inner = self.inner();
         if inner.slots.len() >= MOST {
             let id = choose(inner.candidates())?;
@@ -75,7 +78,7 @@ impl Terminals {
             }
         }
         let id = inner.free_id();
-        let slot = Slot { used: inner.tick(), state: State::Launching(Arc::downgrade(caller)) };
+        let slot = Slot { used: inner.tick(), state: State::Launching(scope.clone()) };
         inner.slots.insert(id, slot);
         Some(Reservation { terminals: Arc::downgrade(self), id, count: inner.slots.len() })
     }
@@ -153,8 +156,7 @@ impl Terminals {
 
     /// Whether something is about to start, or to end, that nobody waits for any more.
     fn is_any_abandoned(&self) -> bool {
-        let gone =
-            |slot: &Slot| matches!(&slot.state, State::Launching(caller) if caller.strong_count() == 0);
+        let gone = |slot: &Slot| matches!(&slot.state, State::Launching(scope) if scope.is_cancelled());
         self.inner().slots.values().any(gone)
     }
 

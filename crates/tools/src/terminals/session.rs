@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use protocol::ItemId;
-use sandbox::{Chunk, Clock, InputError, Process};
+use sandbox::{Chunk, Clock, Confinement, InputError, Process};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -40,6 +40,8 @@ pub(crate) struct Session {
     pub(crate) live: Live,
     /// The environment it runs in, if that is not this machine. It stays there, wherever the thread goes.
     elsewhere: Option<String>,
+    /// What it may do, whatever the thread's sandbox is by now.
+    pub(crate) confinement: Option<Confinement>,
     end: OnceLock<End>,
     /// It was told to end.
     stopped: AtomicBool,
@@ -82,11 +84,12 @@ pub(crate) struct Parts {
     pub(crate) began: Instant,
     pub(crate) process: Process,
     pub(crate) elsewhere: Option<String>,
+    pub(crate) confinement: Option<Confinement>,
 }
 
 impl Session {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { id, command, item_id, tty, began, process, elsewhere } = parts;
+        let Parts { id, command, item_id, tty, began, process, elsewhere, confinement } = parts;
         Arc::new(Self {
             id,
             command,
@@ -96,6 +99,7 @@ impl Session {
             process,
             live: Live::new(),
             elsewhere,
+            confinement,
             end: OnceLock::new(),
             stopped: AtomicBool::new(false),
             unread: Mutex::default(),

@@ -124,6 +124,7 @@ impl Dice {
 async fn round(stage: &Stage, case: Case, trace: PathBuf, dice: &mut Dice) {
     let table = Arc::new(Table::default());
     let caller = Caller {
+        scope: Default::default(),
         thread_id: "thread".to_owned().into(),
         turn_id: "turn".to_owned().into(),
         sink: table.clone(),

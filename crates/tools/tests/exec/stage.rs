@@ -11,7 +11,7 @@ use engine::{
     EnvironmentState, ModelInfo, Proposal, Question, Reach, Step, StepEnvironment, ToolCall, ToolOutcome,
     ToolPayload, Truncation, Verdict,
 };
-use oarlock_tools::{Bench, BenchOptions, BoxFuture, Caller, Registry, Sink};
+use oarlock_tools::{Bench, BenchOptions, BoxFuture, CallScope, Caller, Registry, Sink};
 use protocol::{
     AskForApproval, CommandExecutionRequestApprovalParams, EnvironmentId, FunctionCallOutputBody,
     GrantedPermissionProfile, SandboxPolicy, ServerNotification, ThreadItem,
@@ -152,6 +152,7 @@ impl Stage {
             sink: self.listener.clone(),
             bench: self.bench.clone(),
             grants: self.grants.clone(),
+            scope: CallScope::default(),
         };
         let call = ToolCall { call_id: call_id.to_owned(), name: name.to_owned(), namespace: None, payload };
         Registry::builtin().run(call, Arc::new(self.step.clone()), caller)

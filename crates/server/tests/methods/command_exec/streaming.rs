@@ -57,6 +57,20 @@ async fn what_is_written_is_read_in_order_and_then_ends() {
     assert_eq!(client.outcome(running).await, Ok(answer(0, &(expected + "end"), "")));
 }
 
+/// A command may end as soon as it has what it wanted, right before its input is closed.
+#[tokio::test]
+async fn bytes_that_were_taken_are_no_error_when_the_command_has_ended_since() {
+    let (_stage, _server, mut client) = open().await;
+    for round in 0..200 {
+        let command = json!({"command": ["head", "-c", "3"], "processId": "p", "streamStdin": true});
+        let running = client.send("command/exec", command).await;
+        let last = json!({"processId": "p", "deltaBase64": super::encode("end"), "closeStdin": true});
+        let write = client.send("command/exec/write", last).await;
+        assert_eq!(client.outcome(write).await, Ok(json!({})), "round {round}");
+        assert_eq!(client.outcome(running).await, Ok(answer(0, "end", "")), "round {round}");
+    }
+}
+
 #[tokio::test]
 async fn a_conversation_goes_both_ways() {
     let (_stage, _server, mut client) = open().await;

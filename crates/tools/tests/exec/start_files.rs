@@ -1,0 +1,68 @@
+//! Files that a shell runs first, written from inside the sandbox, do not run outside of it.
+
+use std::fs;
+
+use protocol::AskForApproval;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::stage::{Answer, Stage, output};
+
+/// A thread that works in its user's home, where everything a shell could run first leaves a trace outside.
+fn at_home(shell: &str) -> (Stage, TempDir) {
+    let outside = tempfile::tempdir().expect("a folder");
+    let sandbox = json!({"type": "workspaceWrite", "excludeSlashTmp": true, "excludeTmpdirEnvVar": true});
+    let stage = Stage::asking(AskForApproval::OnRequest, sandbox, |_| Answer::Accept);
+    let folder = stage.folder.path().display().to_string();
+    let stage = stage.with_options(|options| {
+        (options.shell, options.login_shell) = (shell.into(), true);
+        for name in ["BASH_ENV", "ENV"] {
+            options.env.insert(name.to_owned(), format!("{folder}/.named"));
+        }
+        options.env.insert("ZDOTDIR".to_owned(), folder.clone());
+    });
+    let names = [".profile", ".bash_profile", ".bashrc", ".zshenv", ".zprofile", ".named"];
+    for name in names {
+        let trace = outside.path().join("trace");
+        fs::write(stage.path(name), format!("echo {name} >> {}\n", trace.display())).expect("written");
+    }
+    (stage, outside)
+}
+
+#[tokio::test]
+async fn a_yes_to_a_command_runs_no_start_files_that_the_model_could_have_written() {
+    for shell in ["/bin/bash", "/bin/sh"] {
+        let (stage, outside) = at_home(shell);
+        let calls = [
+            ("exec_command", json!({"cmd": "echo ran", "login": true})),
+            ("shell_command", json!({"command": "echo ran"})),
+            ("shell", json!({"command": [shell, "-lc", "echo ran"]})),
+        ];
+        for (tool, mut arguments) in calls {
+            arguments["sandbox_permissions"] = "require_escalated".into();
+            arguments["justification"] = "run it?".into();
+            let (text, success) = stage.call(tool, arguments).await;
+            assert!(success && text.contains("ran"), "{tool}: {text}");
+        }
+        assert_eq!(stage.questions().len(), 3);
+        let trace = fs::read_to_string(outside.path().join("trace")).unwrap_or_default();
+        assert_eq!(trace, "", "{shell}");
+    }
+}
+
+#[tokio::test]
+async fn start_files_that_nothing_sandboxed_can_write_run_as_ever() {
+    let (stage, outside) = at_home("/bin/bash");
+    let home = tempfile::tempdir().expect("a folder");
+    fs::write(home.path().join(".bash_profile"), "export GREETING=hello\n").expect("written");
+    let path = home.path().display().to_string();
+    let stage = stage.with_options(|options| {
+        options.env.retain(|name, _| name == "PATH");
+        options.env.insert("HOME".to_owned(), path);
+    });
+    let arguments = json!({
+        "cmd": "echo $GREETING", "sandbox_permissions": "require_escalated", "justification": "run it?",
+    });
+    let text = stage.call("exec_command", arguments).await.0;
+    assert!(output(&text).contains("hello") && !outside.path().join("trace").exists(), "{text}");
+}
