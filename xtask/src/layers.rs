@@ -13,6 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rpc", &[]),
     ("names", &[]),
     ("patch", &["names"]),
+    ("workspace", &["protocol"]),
     ("policy", &["protocol", "names"]),
     ("sandbox", &["protocol", "names"]),
     ("model", &["protocol"]),
@@ -20,13 +21,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("journal", &["protocol", "model"]),
     ("engine", &["protocol", "model", "policy"]),
     ("environments", &["protocol", "engine", "sandbox"]),
-    ("tools", &["protocol", "engine", "patch", "policy", "sandbox"]),
-    ("config", &["protocol", "policy", "sandbox"]),
+    ("tools", &["protocol", "workspace", "engine", "patch", "policy", "sandbox"]),
+    ("config", &["protocol", "workspace", "policy", "sandbox"]),
     ("mcp", &["protocol", "tools"]),
     (
         "runtime",
         &[
             "protocol",
+            "workspace",
             "patch",
             "policy",
             "sandbox",
@@ -54,6 +56,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const ANYTHING: &[&str] = &[
     "protocol",
     "protocol-export",
+    "workspace",
     "rpc",
     "names",
     "patch",

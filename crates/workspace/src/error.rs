@@ -1,0 +1,82 @@
+//! Why a file is not read. Every error names the path.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A path that was not read, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", path.display())]
+pub struct ReadError {
+    /// As the caller gave it.
+    pub path: PathBuf,
+    pub problem: Problem,
+}
+
+/// What stands in the way, in words that read well behind a path.
+#[derive(Debug, thiserror::Error)]
+pub enum Problem {
+    #[error("it leads out of the project {}", .0.display())]
+    OutsideProject(PathBuf),
+    #[error("it is hidden from this thread")]
+    Hidden,
+    #[error("it is outside of what this thread may read")]
+    NotReadable,
+    #[error("it is not a regular file")]
+    NotAFile,
+    #[error("it is not a folder")]
+    NotAFolder,
+    #[error("it is larger than {}", size(*.0))]
+    TooLarge(u64),
+    #[error("it is locked by another process")]
+    Locked,
+    #[error("it was replaced again and again while it was opened")]
+    Replaced,
+    #[error("it could not be read within {} seconds", .0.as_secs())]
+    TimedOut(Duration),
+    #[error("{0} earlier reads have not returned; the file system seems to hang")]
+    TooManyStuck(usize),
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+        bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} bytes"),
+    }
+}
+
+impl ReadError {
+    pub(crate) fn new(path: &Path, problem: impl Into<Problem>) -> Self {
+        Self { path: path.to_owned(), problem: problem.into() }
+    }
+
+    /// Whether there is nothing at the path at all.
+    pub fn is_missing(&self) -> bool {
+        let Problem::Io(error) = &self.problem else { return false };
+        matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    }
+
+    /// Whether reading is refused: to this thread, or because it leads out of the project.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.problem, Problem::OutsideProject(_) | Problem::Hidden | Problem::NotReadable)
+    }
+
+    /// The reason alone, for where the path is named anyway.
+    pub fn into_io(self) -> io::Error {
+        let kind = match self.problem {
+            Problem::Io(error) => return error,
+            Problem::OutsideProject(_) | Problem::Hidden | Problem::NotReadable => {
+                io::ErrorKind::PermissionDenied
+            }
+            Problem::NotAFile | Problem::NotAFolder => io::ErrorKind::InvalidInput,
+            Problem::TooLarge(_) => io::ErrorKind::FileTooLarge,
+            Problem::Locked => io::ErrorKind::ResourceBusy,
+            Problem::TimedOut(_) | Problem::TooManyStuck(_) => io::ErrorKind::TimedOut,
+            Problem::Replaced => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, self.problem)
+    }
+}

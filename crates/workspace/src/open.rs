@@ -1,0 +1,160 @@
+//! Opening without side effects: first a handle that only names the file, then, if it is a regular one, the file itself.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::Problem;
+
+/// A rename somewhere on the way makes the kernel ask to try again.
+const MAX_TRIES: usize = 16;
+
+/// The kernel's own file system of processes.
+const PROC_SUPER_MAGIC: i64 = 0x9fa0;
+
+/// Names a file without opening it: neither a pipe nor a device notices.
+fn handle_flags() -> OFlags {
+    OFlags::PATH | OFlags::CLOEXEC
+}
+
+/// A handle for any path, links followed.
+pub(crate) fn anywhere(path: &Path) -> Result<File, Problem> {
+    rustix::fs::openat(CWD, path, handle_flags(), Mode::empty()).map(File::from).map_err(io_error)
+}
+
+/// A folder that paths are looked up beneath.
+#[derive(Debug)]
+pub(crate) struct Root {
+    /// Without links.
+    pub(crate) path: PathBuf,
+    /// As the caller named it.
+    given: PathBuf,
+    handle: OwnedFd,
+}
+
+impl Root {
+    pub(crate) fn open(given: &Path) -> Result<Self, Problem> {
+        let path = std::fs::canonicalize(given)?;
+        let flags = handle_flags() | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let handle = rustix::fs::openat(CWD, &path, flags, Mode::empty()).map_err(io_error)?;
+        Ok(Self { path, given: given.to_owned(), handle })
+    }
+
+    /// A handle for a path beneath the folder. Links are followed as long as they stay beneath it.
+    pub(crate) fn beneath(&self, path: &Path) -> Result<File, Problem> {
+        let outside = || Problem::OutsideProject(self.path.clone());
+        let relative = match path.strip_prefix(&self.path).or_else(|_| path.strip_prefix(&self.given)) {
+            Ok(relative) => relative,
+            Err(_) if path.is_absolute() => return Err(outside()),
+            Err(_) => path,
+        };
+        let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
+        match self.resolve(relative, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
+            // Perhaps a link with an absolute target, which the kernel refuses even where it leads back inside.
+            Err(Errno::XDEV | Errno::NOSYS | Errno::PERM) => self.beneath_resolved(relative, outside),
+            opened => opened.map(File::from).map_err(io_error),
+        }
+    }
+
+    /// The path with all links resolved first. Should one appear after that, opening fails.
+    fn beneath_resolved(&self, relative: &Path, outside: impl Fn() -> Problem) -> Result<File, Problem> {
+        let real = std::fs::canonicalize(self.path.join(relative))?;
+        let relative = real.strip_prefix(&self.path).map_err(|_| outside())?;
+        let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
+        let strict = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+        match self.resolve(relative, strict) {
+            Err(Errno::XDEV | Errno::LOOP) => Err(outside()),
+            Err(Errno::NOSYS | Errno::PERM) => self.step_by_step(relative),
+            opened => opened.map(File::from).map_err(io_error),
+        }
+    }
+
+    fn resolve(&self, relative: &Path, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+        let mut tries = 0;
+        loop {
+            let opened = rustix::fs::openat2(&self.handle, relative, handle_flags(), Mode::empty(), resolve);
+            tries += 1;
+            if !matches!(opened, Err(Errno::AGAIN | Errno::INTR)) || tries == MAX_TRIES {
+                return opened;
+            }
+        }
+    }
+
+    /// Where the kernel has no `openat2`: one name after another, none of them a link.
+    fn step_by_step(&self, relative: &Path) -> Result<File, Problem> {
+        let mut at = self.handle.try_clone()?;
+        for part in relative.components() {
+            let flags = handle_flags() | OFlags::NOFOLLOW;
+            at = rustix::fs::openat(&at, Path::new(&part), flags, Mode::empty()).map_err(io_error)?;
+        }
+        let found = File::from(at);
+        match found.metadata()?.is_symlink() {
+            true => Err(Problem::OutsideProject(self.path.clone())),
+            false => Ok(found),
+        }
+    }
+}
+
+/// Opens the regular file that a handle names. What the handle names cannot be replaced any more.
+pub(crate) fn regular(handle: &File, path: &Path) -> Result<File, Problem> {
+    let named = handle.metadata()?;
+    if !named.is_file() {
+        return Err(Problem::NotAFile);
+    }
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let open =
+        |path: &Path| OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let opened = match open(&link_of(handle.as_fd())) {
+        // Without /proc, by name; what was opened must be what was checked.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => open(path),
+        opened => opened,
+    };
+    let file = opened.map_err(|error| match error.kind() {
+        // A lease or a lock of the file system; waiting for it could take as long as its owner likes.
+        io::ErrorKind::WouldBlock => Problem::Locked,
+        _ => Problem::Io(error),
+    })?;
+    let metadata = file.metadata()?;
+    if (metadata.dev(), metadata.ino()) != (named.dev(), named.ino()) {
+        return Err(Problem::Replaced);
+    }
+    Ok(file)
+}
+
+/// Opens the folder that a handle names for listing.
+pub(crate) fn folder(handle: &File) -> Result<OwnedFd, Problem> {
+    if !handle.metadata()?.is_dir() {
+        return Err(Problem::NotAFolder);
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::openat(handle, ".", flags, Mode::empty()).map_err(io_error)
+}
+
+/// The path of what is open, without links.
+pub(crate) fn real_path(handle: &File, given: &Path) -> PathBuf {
+    let link = std::fs::read_link(link_of(handle.as_fd()));
+    link.or_else(|_| std::fs::canonicalize(given)).unwrap_or_else(|_| given.to_owned())
+}
+
+/// Whether what is open tells of processes, wherever that file system is mounted.
+pub(crate) fn is_of_processes(handle: &File) -> bool {
+    rustix::fs::fstatfs(handle).is_ok_and(|found| i64::from(found.f_type) == PROC_SUPER_MAGIC)
+}
+
+/// Whether there is an entry of that name, be it a link that leads nowhere.
+pub(crate) fn has_entry(folder: &File, name: &Path) -> bool {
+    rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+}
+
+fn link_of(handle: BorrowedFd<'_>) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
+}
+
+pub(crate) fn io_error(error: Errno) -> Problem {
+    Problem::Io(error.into())
+}
