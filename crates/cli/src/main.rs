@@ -16,6 +16,7 @@ mod sandbox_run;
 mod session;
 mod terminal;
 mod threads;
+mod trust;
 mod walls;
 mod wording;
 mod workplace;
@@ -75,6 +76,8 @@ enum Command {
     Sandbox(Box<sandbox_run::Options>),
     /// Ask the rules about a command.
     Policy(policy_check::Options),
+    /// Trust a project, after a look at what its settings ask for.
+    Trust(trust::Options),
     /// Look at what the model is told.
     Debug(debug::Options),
     /// Check what is set up, and say what to do about the rest.
@@ -144,6 +147,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => exit(demo::run(&options), 1),
         Command::Sandbox(options) => sandbox_run::run(*options, flags),
         Command::Policy(options) => exit(policy_check::run(options, flags), 1),
+        Command::Trust(options) => exit(trust::run(options, flags), 1),
         Command::Debug(options) => exit(debug::run(options, flags), 1),
         Command::Doctor(options) => exit(doctor::run(options, flags), 1),
         Command::Completions(options) => exit(completions::run::<Cli>(&options), 1),

@@ -5,14 +5,14 @@ use std::fmt;
 use std::path::PathBuf;
 
 use protocol::{
-    ApprovalsReviewer, AskForApproval, ForcedLoginMethod, Personality, ReasoningEffort, ReasoningSummary,
-    SandboxMode, SandboxPolicy, ServiceTier, Verbosity, WebSearchMode, WebSearchToolConfig,
+    ApprovalsReviewer, AskForApproval, ConfigLayerSource, ForcedLoginMethod, Personality, ReasoningEffort,
+    ReasoningSummary, SandboxMode, SandboxPolicy, ServiceTier, Verbosity, WebSearchMode, WebSearchToolConfig,
 };
 use serde::Deserialize;
 use toml::Table;
 
 use crate::{
-    ConfigWarning, Deprecation, Env, Features, Home, Layer, ProviderConfig, Requirements,
+    ConfigWarning, Deprecation, Env, Features, Home, Layer, ProviderConfig, Requirements, Review, RuleFile,
     ShellEnvironmentPolicy, Trust,
 };
 
@@ -53,6 +53,10 @@ pub struct Config {
     pub deprecations: Vec<Deprecation>,
     /// Lowest precedence first, disabled ones included.
     pub layers: Vec<Layer>,
+    /// The rules of projects that the user trusts.
+    pub project_rules: Vec<RuleFile>,
+    /// What project layers ask for that the user would have to review first.
+    pub reviews: Vec<Review>,
     /// The enabled layers merged, without profile and overrides. Holds the keys no field here stands for, such as
     /// `mcp_servers`.
     pub merged: Table,
@@ -71,15 +75,21 @@ impl Config {
         }
     }
 
-    /// The folders whose `rules/*.rules` count, lowest precedence first. Those of a project the user does not trust
-    /// are not among them.
+    /// The folders of ours, the user's and the machine's whose `rules/*.rules` count, lowest precedence first. Those of
+    /// projects are in `project_rules`.
     pub fn rule_folders(&self) -> Vec<PathBuf> {
-        let of_layers =
-            self.layers.iter().filter(|layer| layer.is_enabled()).filter_map(|layer| layer.folder.clone());
+        let is_project = |layer: &&Layer| matches!(layer.source, ConfigLayerSource::Project { .. });
+        let enabled = self.layers.iter().filter(|layer| layer.is_enabled() && !is_project(layer));
+        let of_layers = enabled.filter_map(|layer| layer.folder.clone());
         let mut folders: Vec<PathBuf> = of_layers.chain([self.home.state().to_owned()]).collect();
         let mut seen = std::collections::HashSet::new();
         folders.retain(|folder| seen.insert(folder.clone()));
         folders
+    }
+
+    /// What settings of projects are not used until the user reviews them.
+    pub fn review_warnings(&self) -> impl Iterator<Item = ConfigWarning> + '_ {
+        self.reviews.iter().filter_map(|review| review.warning(&self.home))
     }
 
     /// What to tell the user when flags are on that are not finished, unless that is switched off.
@@ -213,6 +223,8 @@ pub struct AgentRole {
     pub config_file: Option<PathBuf>,
     /// What its agents are called. Empty: as others are.
     pub nicknames: Vec<String>,
+    /// The root of the project that `config_file` is part of, if it is.
+    pub project: Option<PathBuf>,
 }
 
 impl Default for AgentOptions {

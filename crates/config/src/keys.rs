@@ -185,6 +185,8 @@ pub(crate) struct ShellEnvironmentKeys {
 #[serde(default)]
 pub(crate) struct ProjectKeys {
     pub(crate) trust_level: Option<Trust>,
+    /// Digests of settings that the user has reviewed, by their folder.
+    pub(crate) reviewed: BTreeMap<String, String>,
 }
 
 /// `[history]`.

@@ -1,15 +1,20 @@
 //! One source of configuration.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::{fmt, fs, io};
 
 use protocol::{AbsolutePath, ConfigLayerMetadata, ConfigLayerSource};
 use toml::Table;
+use workspace::Reader;
 
 use crate::ConfigError;
 use crate::keys::Keys;
 use crate::paths::{Base, resolve_paths};
+use crate::project::read_error;
 use crate::typed::{Misfit, typed};
+
+/// The largest settings file of the user or the machine.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The values of one source, before any merging. Paths in it are absolute already.
 #[derive(Clone)]
@@ -32,10 +37,16 @@ impl Layer {
     /// Reads the file into the layer; a file that is missing leaves it empty. Tells whether there was one.
     pub(crate) fn read(&mut self, path: &Path, base: Base<'_>) -> Result<bool, ConfigError> {
         let Some(text) = read_optional(path)? else { return Ok(false) };
+        self.parse(path, text, base)?;
+        Ok(true)
+    }
+
+    /// Takes the text of a file that was read already.
+    pub(crate) fn parse(&mut self, path: &Path, text: String, base: Base<'_>) -> Result<(), ConfigError> {
         self.table = toml::from_str(&text).map_err(|error| ConfigError::in_file(path, &text, &error))?;
         resolve_paths(&mut self.table, base);
         self.file = Some((path.to_owned(), text));
-        Ok(true)
+        Ok(())
     }
 
     pub fn is_enabled(&self) -> bool {
@@ -44,6 +55,11 @@ impl Layer {
 
     pub(crate) fn file(&self) -> Option<&Path> {
         self.file.as_ref().map(|(path, _)| path.as_path())
+    }
+
+    /// What the file says, as long as the configuration is made.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.file.as_ref().map(|(_, text)| text.as_str())
     }
 
     /// The text is only needed while the configuration is made.
@@ -89,14 +105,12 @@ pub(crate) fn blame(layers: &[Layer], misfit: &Misfit) -> ConfigError {
     }
 }
 
-/// None when there is no such file.
+/// A file of ours or the user's. None when there is none.
 pub(crate) fn read_optional(path: &Path) -> Result<Option<String>, ConfigError> {
-    match fs::read_to_string(path) {
+    match Reader::default().read_text(path, MAX_FILE_BYTES) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Ok(None)
-        }
-        Err(error) => Err(ConfigError::read(path, error)),
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(read_error(error)),
     }
 }
 

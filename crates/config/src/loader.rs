@@ -16,10 +16,13 @@ use crate::keys::Keys;
 use crate::layer::{Layer, absolute_path, blame};
 use crate::merge::merge;
 use crate::paths::{Base, resolve_paths};
-use crate::project::{Project, untrusted_warning};
+use crate::project::{ProjectPlan, read_error, read_named, untrusted_warning};
 use crate::read::to_json;
 use crate::typed::typed;
-use crate::{Config, ConfigError, ConfigWarning, Env, Home, Requirements, Trust, project};
+use crate::{
+    AgentRole, Config, ConfigError, ConfigWarning, Env, Home, Requirements, Review, RuleFile, Trust, project,
+    review,
+};
 
 /// The machine's files, and the environment. A file set to none is not looked for.
 #[derive(Debug, Clone)]
@@ -184,10 +187,18 @@ impl Loader {
         below.iter().chain(&above).for_each(|layer| merge(&mut settings, &layer.table));
         let mut found = Layers { root_markers: project::markers(&settings), ..Layers::default() };
         if let Some(cwd) = &request.cwd {
-            let project = Project::new(cwd, &found.root_markers, &settings);
-            found.trust = project.trust();
-            below.extend(project.layers(&self.home, user_home)?);
-            found.project_root = Some(project.root().to_owned());
+            let plan = ProjectPlan {
+                cwd: cwd.clone(),
+                markers: found.root_markers.clone(),
+                settings,
+                home: self.home.clone(),
+                user: user_home.map(Path::to_owned),
+            };
+            let project = plan.read()?;
+            found.trust = project.trust;
+            below.extend(project.layers);
+            found.project_root = Some(project.root);
+            (found.project_rules, found.reviews) = (project.rules, project.reviews);
         }
         if let Some(file) = &self.options.managed_file {
             let source = ConfigLayerSource::LegacyManagedConfigTomlFromFile { file: absolute_path(file)? };
@@ -207,12 +218,19 @@ impl Loader {
         Ok((!layer.table.is_empty()).then_some(layer))
     }
 
-    /// The keys in a file that stands beside the usual ones, such as that of a role.
-    pub fn keys_in(&self, file: &Path) -> Result<BTreeMap<String, Value>, ConfigError> {
-        let (layer, is_there) =
-            file_layer(ConfigLayerSource::SessionFlags, file, self.user_home().as_deref())?;
-        if !is_there {
-            return Err(ConfigError::value(format!("there is no file {}", file.display())));
+    /// The keys in the file of a role. One that is part of a project reads only from that project.
+    pub fn keys_of_role(&self, role: &AgentRole) -> Result<BTreeMap<String, Value>, ConfigError> {
+        let Some(file) = &role.config_file else { return Ok(BTreeMap::new()) };
+        let project = role.project.as_deref();
+        let text = read_named(file, project, &self.home).map_err(|error| match error.is_missing() {
+            true => ConfigError::value(format!("there is no file {}", file.display())),
+            false => read_error(error),
+        })?;
+        let folder = file.parent().unwrap_or(file);
+        let mut layer = Layer::new(ConfigLayerSource::SessionFlags, None);
+        layer.parse(file, text, Base { folder, user: self.user_home().as_deref() })?;
+        if let Some(root) = project {
+            review::drop_files_outside(&mut layer.table, root, &self.home);
         }
         Ok(layer.table.iter().map(|(key, value)| (key.clone(), to_json(value))).collect())
     }
@@ -230,6 +248,8 @@ pub(crate) struct Layers {
     pub(crate) trust: Option<Trust>,
     pub(crate) project_root: Option<PathBuf>,
     pub(crate) root_markers: Vec<String>,
+    pub(crate) project_rules: Vec<RuleFile>,
+    pub(crate) reviews: Vec<Review>,
 }
 
 impl Default for Layers {
@@ -239,6 +259,8 @@ impl Default for Layers {
             trust: None,
             project_root: None,
             root_markers: project::markers(&Table::new()),
+            project_rules: Vec::new(),
+            reviews: Vec::new(),
         }
     }
 }

@@ -1,19 +1,26 @@
-//! Project layers: which folders have one, and which of them are trusted.
+//! Project layers: which folders have one, which of them are trusted, and what of them counts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use policy::RuleFile;
 use protocol::ConfigLayerSource;
 use serde::Deserialize;
 use toml::{Table, Value};
+use workspace::{Access, READ_LIMIT, ReadError, Reader, within};
 
 use crate::layer::{Layer, absolute_path};
 use crate::paths::{Base, normalize};
+use crate::review::{Own, Review, digest, restrict};
+use crate::rule_file::read_rules;
 use crate::{ConfigError, ConfigWarning, Home, git};
 
 const FOLDER: &str = ".codex";
 const FILE: &str = "config.toml";
 const RULES: &str = "rules";
+
+/// Nobody writes settings of a project by the megabyte.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// What the user decided about a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -23,10 +30,41 @@ pub enum Trust {
     Untrusted,
 }
 
+/// What reading a project needs to know. Owned, since it is read on a thread of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct ProjectPlan {
+    pub(crate) cwd: PathBuf,
+    pub(crate) markers: Vec<String>,
+    /// The merged values of all layers but those of projects.
+    pub(crate) settings: Table,
+    pub(crate) home: Home,
+    /// The user's home folder.
+    pub(crate) user: Option<PathBuf>,
+}
+
+/// What was found about the project of a folder.
+#[derive(Debug)]
+pub(crate) struct FoundProject {
+    pub(crate) root: PathBuf,
+    pub(crate) trust: Option<Trust>,
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) rules: Vec<RuleFile>,
+    /// What the layers ask for beyond what the user's own say.
+    pub(crate) reviews: Vec<Review>,
+}
+
+impl ProjectPlan {
+    /// Reads everything, within a time limit: the folder may be on a file system that hangs.
+    pub(crate) fn read(self) -> Result<FoundProject, ConfigError> {
+        let cwd = self.cwd.clone();
+        within(&cwd, READ_LIMIT, move || Project::new(&self).read()).map_err(read_error)?
+    }
+}
+
 /// The working directory and the folders that stand for it when trust is looked up.
 #[derive(Debug)]
-pub(crate) struct Project<'a> {
-    cwd: &'a Path,
+struct Project<'a> {
+    plan: &'a ProjectPlan,
     root: PathBuf,
     git_root: Option<PathBuf>,
     /// `[projects]`, from layers that no project can write.
@@ -34,55 +72,121 @@ pub(crate) struct Project<'a> {
 }
 
 impl<'a> Project<'a> {
-    /// `settings` are the merged values of all layers but those of projects.
-    pub(crate) fn new(cwd: &'a Path, markers: &[String], settings: &'a Table) -> Self {
+    fn new(plan: &'a ProjectPlan) -> Self {
         Self {
-            cwd,
-            root: git::marked_ancestor(cwd, markers).unwrap_or(cwd).to_owned(),
-            git_root: git::repository_root(cwd),
-            decisions: settings.get("projects").and_then(Value::as_table),
+            root: git::marked_ancestor(&plan.cwd, &plan.markers).unwrap_or(&plan.cwd).to_owned(),
+            git_root: git::repository_root(&plan.cwd),
+            decisions: plan.settings.get("projects").and_then(Value::as_table),
+            plan,
         }
     }
 
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
-    }
-
-    /// The decision that defaults depend on: about the working directory itself, or else about its repository.
-    pub(crate) fn trust(&self) -> Option<Trust> {
-        self.decision(self.cwd).or_else(|| self.decision(self.git_root.as_deref()?))
-    }
-
     /// One layer for each folder from the root down to the working directory that has settings of its own.
-    pub(crate) fn layers(&self, home: &Home, user: Option<&Path>) -> Result<Vec<Layer>, ConfigError> {
+    fn read(self) -> Result<FoundProject, ConfigError> {
+        let mut found = FoundProject {
+            root: self.root.clone(),
+            trust: self.trust(),
+            layers: Vec::new(),
+            rules: Vec::new(),
+            reviews: Vec::new(),
+        };
+        let access = Access { hidden: hidden(&self.plan.home, &self.root), ..Access::default() };
+        // A folder that is not there has no settings.
+        let Ok(reader) = Reader::new(access).beneath(&self.root) else { return Ok(found) };
         let mut folders: Vec<&Path> =
-            self.cwd.ancestors().take_while(|folder| folder.starts_with(&self.root)).collect();
+            self.plan.cwd.ancestors().take_while(|folder| folder.starts_with(&self.root)).collect();
         folders.reverse();
-        folders
-            .into_iter()
-            .filter(|folder| folder.join(FOLDER).is_dir() && !is_home(&folder.join(FOLDER), home))
-            .map(|folder| self.layer(folder, home, user))
-            .collect()
+        for folder in folders {
+            let settings = folder.join(FOLDER);
+            let kind = reader.find(&settings);
+            let is_there = match &kind {
+                Ok(found) => found.metadata.is_dir(),
+                Err(error) => error.is_refused(),
+            };
+            if is_there && !is_home(&settings, &self.plan.home) {
+                self.layer(folder, &reader, kind.err(), &mut found)?;
+            }
+        }
+        Ok(found)
     }
 
-    fn layer(&self, folder: &Path, home: &Home, user: Option<&Path>) -> Result<Layer, ConfigError> {
+    /// Whether the folder is trusted is known before anything in it is read.
+    fn layer(
+        &self,
+        folder: &Path,
+        reader: &Reader,
+        refused: Option<ReadError>,
+        found: &mut FoundProject,
+    ) -> Result<(), ConfigError> {
         let settings = folder.join(FOLDER);
         let source = ConfigLayerSource::Project { dot_codex_folder: absolute_path(&settings)? };
         let mut layer = Layer::new(source, Some(settings.clone()));
-        let read = layer.read(&settings.join(FILE), Base { folder: &settings, user });
-        // Rules alone have a say as well: one that allows a command takes the walls around it away.
-        let has_a_say = !matches!(read, Ok(false)) || settings.join(RULES).exists();
-        if has_a_say && !self.is_trusted(folder) {
+        // Rules alone have a say as well: one that allows a command takes the sandbox away.
+        let has_a_say = [FILE, RULES].iter().any(|name| reader.has_entry(&settings, name));
+        if let Some(error) = refused {
+            layer.disabled_reason = Some(format!("{error}. Put the settings into the project itself."));
+        } else if has_a_say && !self.is_trusted(folder) {
             layer.disabled_reason = Some(format!(
                 "{} is not a trusted project. To use its settings, add it to {} with trust_level = \"trusted\" \
                  under [projects.\"{}\"].",
                 folder.display(),
-                home.config_file().display(),
+                self.plan.home.config_file().display(),
                 self.root.display(),
             ));
-            return Ok(layer);
+        } else if has_a_say {
+            self.fill(&mut layer, &settings, reader, found)?;
         }
-        read.map(|_| layer)
+        found.layers.push(layer);
+        Ok(())
+    }
+
+    /// Reads a trusted layer. What loosens counts only if the user has reviewed exactly this content.
+    fn fill(
+        &self,
+        layer: &mut Layer,
+        settings: &Path,
+        reader: &Reader,
+        found: &mut FoundProject,
+    ) -> Result<(), ConfigError> {
+        let file = settings.join(FILE);
+        let base = Base { folder: settings, user: self.plan.user.as_deref() };
+        match reader.read_text(&file, MAX_FILE_BYTES) {
+            Ok(text) => layer.parse(&file, text, base)?,
+            Err(error) if error.is_missing() => {}
+            Err(error) if error.is_refused() => {
+                layer.disabled_reason = Some(format!("{error}. Put the settings into the project itself."));
+                return Ok(());
+            }
+            Err(error) => return Err(read_error(error)),
+        }
+        let rules = read_rules(reader, &settings.join(RULES));
+        let digest = digest(layer.text(), &rules);
+        let is_reviewed = self.reviewed(settings).is_some_and(|reviewed| reviewed == digest);
+        let own = Own {
+            settings: &self.plan.settings,
+            trust: self.trust(),
+            root: &self.root,
+            home: &self.plan.home,
+        };
+        let asked = match is_reviewed {
+            true => Vec::new(),
+            false => restrict(&mut layer.table, &own),
+        };
+        let (folder, root) = (settings.to_owned(), self.root.clone());
+        let review = Review { settings: folder, root, digest, asked, rules: rules.clone() };
+        let accept = review.how_to_accept(&self.plan.home);
+        let rule = |rule: RuleFile| RuleFile { accept: (!is_reviewed).then(|| accept.clone()), ..rule };
+        let has_rules = !rules.is_empty();
+        found.rules.extend(rules.into_iter().map(rule));
+        if !is_reviewed && (has_rules || !review.asked.is_empty()) {
+            found.reviews.push(review);
+        }
+        Ok(())
+    }
+
+    /// The decision that defaults depend on: about the working directory itself, or else about its repository.
+    fn trust(&self) -> Option<Trust> {
+        self.decision(&self.plan.cwd).or_else(|| self.decision(self.git_root.as_deref()?))
     }
 
     fn is_trusted(&self, folder: &Path) -> bool {
@@ -102,6 +206,44 @@ impl<'a> Project<'a> {
         };
         at(folder).or_else(|| at(&normalize(folder))).or_else(|| at(&fs::canonicalize(folder).ok()?))
     }
+
+    /// The digest of the content that the user has reviewed for this folder of settings.
+    fn reviewed(&self, settings: &Path) -> Option<&'a str> {
+        let of_project = |project: &'a Value| project.get("reviewed")?.get(settings.to_str()?)?.as_str();
+        self.decisions?.values().find_map(of_project)
+    }
+}
+
+/// What a project may not read its settings from: our own folders, and in any case the keys.
+fn hidden(home: &Home, root: &Path) -> Vec<PathBuf> {
+    let mut hidden =
+        vec![home.credentials_file(), home.reading().join("auth.json"), home.state().join("auth.json")];
+    let folders = [home.reading(), home.state()];
+    hidden.extend(folders.into_iter().filter(|folder| !root.starts_with(folder)).map(Path::to_owned));
+    hidden
+}
+
+/// The project a named file belongs to: `root`, if the file is in it and is none of our own.
+pub(crate) fn project_of<'a>(path: &Path, root: Option<&'a Path>, home: &Home) -> Option<&'a Path> {
+    let is_own = path.starts_with(home.reading()) || path.starts_with(home.state());
+    root.filter(|root| path.starts_with(root) && !is_own)
+}
+
+/// Reads a text that a setting names. One in the project is read as everything of the project is.
+pub(crate) fn read_named(path: &Path, root: Option<&Path>, home: &Home) -> Result<String, ReadError> {
+    let reader = match project_of(path, root, home) {
+        Some(root) => {
+            Reader::new(Access { hidden: hidden(home, root), ..Access::default() }).beneath(root)?
+        }
+        None => Reader::default(),
+    };
+    let named = path.to_owned();
+    within(path, READ_LIMIT, move || reader.read_text(&named, MAX_FILE_BYTES))?
+}
+
+pub(crate) fn read_error(error: ReadError) -> ConfigError {
+    let path = error.path.clone();
+    ConfigError::read(&path, error.into_io())
 }
 
 /// `project_root_markers`; a list of the wrong kind is refused later, with its place.

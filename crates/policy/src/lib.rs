@@ -39,8 +39,8 @@ pub use quote::shell_line;
 pub use refusal::refuse_escalation;
 pub use retry::{Attempt, looks_denied, may_retry_unsandboxed};
 pub use rules::{
-    Evaluation, NetworkRule, NetworkRuleProtocol, PrefixRule, RuleDecision, RuleError, RuleMatch, RuleSource,
-    Rules, Unheld, Warning, append_allow_prefix, append_network_rule,
+    Evaluation, NetworkRule, NetworkRuleProtocol, PrefixRule, RuleDecision, RuleError, RuleFile, RuleMatch,
+    RuleSource, Rules, Unheld, Warning, append_allow_prefix, append_network_rule,
 };
 pub use safe::is_known_safe;
 pub use script::{Script, Word, read_script};

@@ -20,6 +20,7 @@ use crate::handle::{Answer, Command, Snapshot, ThreadHandle, TurnOptions};
 use crate::ids::IdMaker;
 use crate::open_items::OpenItems;
 use crate::put_away::until;
+use crate::reading::off_worker;
 use crate::record::Recorder;
 use crate::services::{Services, ThreadPlan};
 use crate::settings::ThreadSettings;
@@ -276,7 +277,8 @@ impl Actor {
     }
 
     pub(crate) fn capture(&self) -> Arc<Step> {
-        let mut step = self.services.steps.capture(&self.settings);
+        // Reads instructions and skills.
+        let mut step = off_worker(|| self.services.steps.capture(&self.settings));
         complete(&mut step, &self.bench);
         if let Some(tier) = &self.turn_service_tier {
             step.service_tier = Some(tier.clone());

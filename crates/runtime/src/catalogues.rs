@@ -8,6 +8,7 @@ use protocol::{
 };
 
 use crate::error::RuntimeError;
+use crate::reading::off_worker;
 use crate::runtime::Runtime;
 
 impl Runtime {
@@ -65,7 +66,8 @@ impl Runtime {
     pub fn read_config(&self, params: &ConfigReadParams) -> Result<ConfigReadResponse, RuntimeError> {
         let cwd = params.cwd.as_deref().map(std::path::absolute).transpose();
         let cwd = cwd.map_err(|error| RuntimeError::InvalidConfig(format!("cwd: {error}")))?;
-        let loaded = self.inner.loader.load(&LoadRequest { cwd, ..LoadRequest::default() });
+        let request = LoadRequest { cwd, ..LoadRequest::default() };
+        let loaded = off_worker(|| self.inner.loader.load(&request));
         let config = loaded.map_err(|error| RuntimeError::InvalidConfig(error.to_string()))?;
         let read = config.read_response(params.include_layers);
         read.map_err(|error| RuntimeError::InvalidConfig(error.to_string()))

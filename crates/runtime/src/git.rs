@@ -2,17 +2,16 @@
 //! make it start any program.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
 use protocol::GitInfo;
-
-use crate::bounded;
+use workspace::Reader;
 
 /// For files that hold one line.
 const MAX_LINE_BYTES: u64 = 4 << 10;
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
-const MAX_PACKED_REFS_BYTES: u64 = 64 << 20;
+const MAX_PACKED_REFS_BYTES: u64 = 32 << 20;
 /// How many names may stand for each other before a commit.
 const MAX_REF_HOPS: usize = 5;
 
@@ -22,9 +21,10 @@ pub(crate) fn git_root(cwd: &Path) -> Option<PathBuf> {
     cwd.ancestors().find(|dir| dir.join(".git").exists()).map(Path::to_owned)
 }
 
-/// The commit, branch and origin of the repository around `cwd`. None outside of one.
-pub(crate) fn git_info(cwd: &Path) -> Option<GitInfo> {
-    let repository = Repository::at(&git_root(cwd)?)?;
+/// The commit, branch and origin of the repository around `cwd`. None outside of one. The files of a worktree may be
+/// anywhere, so what counts is what the thread may read.
+pub(crate) fn git_info(cwd: &Path, reader: &Reader) -> Option<GitInfo> {
+    let repository = Repository::at(&git_root(cwd)?, reader)?;
     let head = repository.head()?;
     let branch = match &head {
         Head::Name(name) => name.strip_prefix("refs/heads/").map(str::to_owned),
@@ -33,7 +33,8 @@ pub(crate) fn git_info(cwd: &Path) -> Option<GitInfo> {
     Some(GitInfo { sha: repository.commit(head), branch, origin_url: repository.origin_url() })
 }
 
-struct Repository {
+struct Repository<'a> {
+    reader: &'a Reader,
     /// This worktree's own.
     git_dir: PathBuf,
     /// What all worktrees share: branches and configuration.
@@ -46,23 +47,23 @@ enum Head {
     Name(String),
 }
 
-impl Repository {
-    fn at(root: &Path) -> Option<Self> {
+impl<'a> Repository<'a> {
+    fn at(root: &Path, reader: &'a Reader) -> Option<Self> {
         let dot_git = root.join(".git");
         let git_dir = if dot_git.is_dir() {
             dot_git
         } else {
-            root.join(line_of(&dot_git)?.strip_prefix("gitdir:")?.trim_start())
+            root.join(line_of(&dot_git, reader)?.strip_prefix("gitdir:")?.trim_start())
         };
-        let common_dir = match line_of(&git_dir.join("commondir")) {
+        let common_dir = match line_of(&git_dir.join("commondir"), reader) {
             Some(path) => git_dir.join(path),
             None => git_dir.clone(),
         };
-        Some(Self { git_dir, common_dir })
+        Some(Self { reader, git_dir, common_dir })
     }
 
     fn head(&self) -> Option<Head> {
-        Head::parse(&line_of(&self.git_dir.join("HEAD"))?)
+        Head::parse(&line_of(&self.git_dir.join("HEAD"), self.reader)?)
     }
 
     fn commit(&self, mut head: Head) -> Option<String> {
@@ -77,7 +78,9 @@ impl Repository {
 
     /// A name in a file of its own is newer than the same one among the packed.
     fn resolve(&self, name: &str) -> Option<Head> {
-        let own = [&self.git_dir, &self.common_dir].into_iter().find_map(|dir| line_of(&dir.join(name)));
+        let own = [&self.git_dir, &self.common_dir]
+            .into_iter()
+            .find_map(|dir| line_of(&dir.join(name), self.reader));
         match own {
             Some(line) => Head::parse(&line),
             None => self.packed(name).map(Head::Commit),
@@ -85,20 +88,30 @@ impl Repository {
     }
 
     fn packed(&self, name: &str) -> Option<String> {
-        let file = bounded::open(&self.common_dir.join("packed-refs"), MAX_PACKED_REFS_BYTES).ok()?;
-        for line in BufReader::new(file).split(b'\n') {
-            let line = line.ok()?;
+        let file = self.reader.open(&self.common_dir.join("packed-refs")).ok()?.file;
+        let mut packed = BufReader::new(file.take(MAX_PACKED_REFS_BYTES));
+        let (mut line, mut goes_on) = (Vec::new(), false);
+        loop {
+            line.clear();
+            if packed.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line).ok()? == 0 {
+                return None;
+            }
+            // A line longer than any name comes in parts, and none of them is a name.
+            let is_part = std::mem::replace(&mut goes_on, !line.ends_with(b"\n"));
             let Ok(line) = std::str::from_utf8(&line) else { continue };
+            if is_part {
+                continue;
+            }
+            let line = line.trim_end_matches('\n');
             match line.split_once(' ') {
                 Some((sha, found)) if found.trim_end() == name => return commit_id(sha),
                 _ => {}
             }
         }
-        None
     }
 
     fn origin_url(&self) -> Option<String> {
-        let bytes = bounded::read_start(&self.common_dir.join("config"), MAX_CONFIG_BYTES).ok()?;
+        let bytes = self.reader.read_start(&self.common_dir.join("config"), MAX_CONFIG_BYTES).ok()?;
         let url = url_of_origin(&String::from_utf8_lossy(&bytes))?;
         let plain = url.len() as u64 <= MAX_LINE_BYTES && !url.chars().any(char::is_control);
         plain.then(|| without_credentials(&url)).filter(|url| !url.is_empty())
@@ -115,8 +128,8 @@ impl Head {
 }
 
 /// The first line of a small file.
-fn line_of(path: &Path) -> Option<String> {
-    let bytes = bounded::read_start(path, MAX_LINE_BYTES).ok()?;
+fn line_of(path: &Path, reader: &Reader) -> Option<String> {
+    let bytes = reader.read_start(path, MAX_LINE_BYTES).ok()?;
     let line = String::from_utf8_lossy(&bytes).lines().next()?.trim_end().to_owned();
     (!line.is_empty()).then_some(line)
 }

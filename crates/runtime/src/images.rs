@@ -6,10 +6,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use engine::UserText;
 use protocol::{ContentItem, ServerNotification, UserInput};
+use workspace::Reader;
 
-use crate::bounded;
 use crate::error::RuntimeError;
 use crate::handle::ThreadHandle;
+use crate::reading::{is_restricted, reader_of};
 use crate::runtime::{Runtime, blocking};
 use crate::skills::may_mention;
 
@@ -56,16 +57,23 @@ impl Runtime {
         if let Some(cwd) = cwd {
             skills.follow(thread.id(), cwd);
         }
-        let settings = if may_mention(&input) { Some(thread.look(false).await?.settings) } else { None };
+        let has_files = input.iter().any(|part| matches!(part, UserInput::LocalImage { .. }));
+        let is_needed = may_mention(&input) || has_files;
+        let settings = if is_needed { Some(thread.look(false).await?.settings) } else { None };
         let cwd = cwd.map(Path::to_owned);
         let read = move || {
             // Looked for here, so that the thread itself need not.
             cwd.iter().for_each(|cwd| skills.look(cwd));
-            let mut text = user_text(input)?;
+            let place = settings.as_ref().map(|settings| cwd.unwrap_or_else(|| PathBuf::from(&settings.cwd)));
+            let reader = match (&settings, &place) {
+                (Some(settings), Some(place)) => reader_of(settings, place),
+                _ => Reader::default(),
+            };
+            let mut text = user_text(input, &reader)?;
             let mut warnings = Vec::new();
-            if let Some(settings) = settings {
-                let cwd = cwd.unwrap_or_else(|| PathBuf::from(&settings.cwd));
-                let invoked = skills.invoke(&text.shown, &cwd, &settings.skills);
+            if let (Some(settings), Some(cwd)) = (settings, place) {
+                let limits = is_restricted(&settings).then_some(&reader);
+                let invoked = skills.invoke(&text.shown, &cwd, &settings.skills, limits);
                 (text.skills, warnings) = (invoked.skills, invoked.warnings);
             }
             Ok::<_, InputError>((text, warnings))
@@ -79,13 +87,13 @@ impl Runtime {
 }
 
 /// Reads files, so it may take a while. An image that cannot be sent becomes a text that says why; the rest still goes.
-fn user_text(input: Vec<UserInput>) -> Result<UserText, InputError> {
+fn user_text(input: Vec<UserInput>, reader: &Reader) -> Result<UserText, InputError> {
     let actual_chars = input_chars(&input);
     if actual_chars > MAX_INPUT_CHARS {
         return Err(InputError::TooLarge { actual_chars });
     }
     let mut content = Vec::new();
-    let mut images = Images { count: 0, bytes_left: MAX_ALL_IMAGES_BYTES };
+    let mut images = Images { reader, count: 0, bytes_left: MAX_ALL_IMAGES_BYTES };
     for part in &input {
         match part {
             UserInput::Text { text, .. } => content.push(text_item(text.clone())),
@@ -99,12 +107,13 @@ fn user_text(input: Vec<UserInput>) -> Result<UserText, InputError> {
 }
 
 /// The images of one input, which share a numbering and a budget.
-struct Images {
+struct Images<'a> {
+    reader: &'a Reader,
     count: usize,
     bytes_left: u64,
 }
 
-impl Images {
+impl Images<'_> {
     fn remote(&mut self, url: &str) -> Vec<ContentItem> {
         self.count += 1;
         wrapped("<image>".to_owned(), url.to_owned())
@@ -122,7 +131,8 @@ impl Images {
     }
 
     fn data_url(&mut self, path: &Path) -> Result<String, String> {
-        let bytes = bounded::read_whole(path, MAX_IMAGE_BYTES).map_err(|error| error.to_string())?;
+        let bytes =
+            self.reader.read_whole(path, MAX_IMAGE_BYTES).map_err(|error| error.problem.to_string())?;
         let kind = media_type(&bytes).ok_or("it is not a PNG, JPEG, GIF or WebP image")?;
         self.bytes_left = self.bytes_left.checked_sub(bytes.len() as u64).ok_or_else(|| {
             format!("the images of this message are larger than {} MiB together", MAX_ALL_IMAGES_BYTES >> 20)
@@ -170,7 +180,7 @@ mod tests {
     }
 
     fn content(input: &[UserInput]) -> Value {
-        let read = user_text(input.to_owned()).expect("not too large");
+        let read = user_text(input.to_owned(), &Reader::default()).expect("not too large");
         assert_eq!(read.shown, input);
         serde_json::to_value(read.content).expect("plain data")
     }
@@ -247,7 +257,8 @@ mod tests {
 
     #[test]
     fn all_images_together_have_a_limit() {
-        let mut images = Images { count: 0, bytes_left: 8 };
+        let reader = Reader::default();
+        let mut images = Images { reader: &reader, count: 0, bytes_left: 8 };
         let dir = tempfile::tempdir().expect("a directory");
         let UserInput::LocalImage { path } = local(&dir, "a", b"GIF89a") else { panic!("just made") };
         assert_eq!(images.local(Path::new(&path)).len(), 3);
@@ -264,8 +275,9 @@ mod tests {
         for (input, chars) in cases {
             assert_eq!(input_chars(&input), chars);
         }
-        assert!(user_text(vec![text("é".repeat(MAX_INPUT_CHARS))]).is_ok());
-        let error = user_text(vec![text("a".repeat(MAX_INPUT_CHARS)), text("b")]).expect_err("one too many");
+        assert!(user_text(vec![text("é".repeat(MAX_INPUT_CHARS))], &Reader::default()).is_ok());
+        let error = user_text(vec![text("a".repeat(MAX_INPUT_CHARS)), text("b")], &Reader::default())
+            .expect_err("one too many");
         assert_eq!(error, InputError::TooLarge { actual_chars: MAX_INPUT_CHARS + 1 });
         assert_eq!(error.to_string(), "Input exceeds the maximum length of 1048576 characters.");
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::bounded;
+use workspace::{ReadError, Reader};
 
 /// In each directory the first of these that exists counts; configured names come after them.
 const FILENAMES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
@@ -32,13 +32,15 @@ impl Default for InstructionOptions {
     }
 }
 
-/// All instructions that hold in `cwd`, joined. Files that cannot be read are passed over, and the log says so.
+/// All instructions that hold in `cwd`, joined. Files that cannot be read are passed over, and the log says so. Those of
+/// the project are read by the thread's reader and only beneath its root: what a file there says goes to the model.
 pub(crate) fn read_instructions(
     homes: &[PathBuf],
     cwd: &Path,
     options: &InstructionOptions,
+    reader: &Reader,
 ) -> Option<Arc<str>> {
-    match (global(homes), project(cwd, options)) {
+    match (global(homes), project(cwd, options, reader)) {
         (Some(global), Some(project)) => Some(format!("{global}{SEPARATOR}{project}").into()),
         (global, project) => global.or(project).map(Into::into),
     }
@@ -53,21 +55,24 @@ pub(crate) fn read_global_instructions(homes: &[PathBuf]) -> Option<Arc<str>> {
 fn global(homes: &[PathBuf]) -> Option<String> {
     let mut files = homes.iter().flat_map(|home| FILENAMES.iter().map(|name| home.join(name)));
     files.find_map(|file| {
-        let text = read(&file, MAX_GLOBAL_BYTES)?.1;
+        let text = text_of(&file, Reader::default().read_start(&file, MAX_GLOBAL_BYTES))?.1;
         let text = text.trim();
         (!text.is_empty()).then(|| text.to_owned())
     })
 }
 
-fn project(cwd: &Path, options: &InstructionOptions) -> Option<String> {
+fn project(cwd: &Path, options: &InstructionOptions, reader: &Reader) -> Option<String> {
     let cwd = fs::canonicalize(cwd).unwrap_or_else(|_| cwd.to_owned());
     let mut left = options.max_bytes;
     let mut parts = Vec::new();
-    for dir in from_root(&cwd, &options.root_markers) {
+    let dirs = from_root(&cwd, &options.root_markers);
+    let reader = reader.beneath(dirs.first()?).ok()?;
+    for dir in dirs {
         if left == 0 {
             break;
         }
-        let Some((bytes, text)) = file_in(dir, options).and_then(|path| read(&path, left)) else { continue };
+        let Some(path) = file_in(dir, options) else { continue };
+        let Some((bytes, text)) = text_of(&path, reader.read_start(&path, left)) else { continue };
         if !text.trim().is_empty() {
             left -= bytes;
             parts.push(text);
@@ -93,11 +98,11 @@ fn file_in(dir: &Path, options: &InstructionOptions) -> Option<PathBuf> {
     })
 }
 
-/// The number of bytes read, at most `max`, and their text.
-fn read(path: &Path, max: u64) -> Option<(u64, String)> {
-    match bounded::read_start(path, max) {
+/// The number of bytes read, and their text.
+fn text_of(path: &Path, read: Result<Vec<u8>, ReadError>) -> Option<(u64, String)> {
+    match read {
         Ok(bytes) => Some((bytes.len() as u64, String::from_utf8_lossy(&bytes).into_owned())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) if error.is_missing() => None,
         Err(error) => {
             tracing::warn!(path = %path.display(), %error, "instructions not read");
             None
@@ -110,6 +115,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use tempfile::TempDir;
+    use workspace::Access;
 
     use super::*;
 
@@ -133,8 +139,9 @@ mod tests {
     }
 
     fn read_in(dir: &TempDir, cwd: &str, options: &InstructionOptions) -> Option<String> {
-        read_instructions(&["home", "own"].map(|home| dir.path().join(home)), &dir.path().join(cwd), options)
-            .map(|text| text.to_string())
+        let reader = Reader::new(Access { hidden: vec![dir.path().join("home")], ..Access::default() });
+        let homes = ["home", "own"].map(|home| dir.path().join(home));
+        read_instructions(&homes, &dir.path().join(cwd), options, &reader).map(|text| text.to_string())
     }
 
     fn check(files: Files<'_>, options: &InstructionOptions, expected: Option<&str>) {
@@ -224,11 +231,16 @@ mod tests {
 
     #[test]
     fn links_are_followed_to_files_only() {
-        let dir = tree(&[("p/a/b/AGENTS.md", "n"), ("elsewhere", "linked")]);
+        let dir = tree(&[("p/a/b/AGENTS.md", "n"), ("p/a/b/inside", "linked"), ("elsewhere", "secret")]);
         let link = dir.path().join("p/a/b/AGENTS.override.md");
         let default = InstructionOptions::default();
         for (target, expected) in [
-            (dir.path().join("elsewhere"), Some("linked")),
+            (PathBuf::from("inside"), Some("linked")),
+            (dir.path().join("p/a/b/inside"), Some("linked")),
+            (dir.path().join("elsewhere"), None),
+            (PathBuf::from("../../../elsewhere"), None),
+            (PathBuf::from("/proc/self/environ"), None),
+            (PathBuf::from("/etc/hostname"), None),
             (dir.path().join("nowhere"), None),
             (PathBuf::from("/dev/zero"), None),
         ] {
@@ -241,6 +253,36 @@ mod tests {
         fs::write(dir.path().join("p/AGENTS.md"), "root").expect("written");
         symlink(dir.path().join("p/a/b"), dir.path().join("short")).expect("linked");
         assert_eq!(read_in(&dir, "short", &default).as_deref(), Some("root\n\nn"));
+    }
+
+    /// The key of the server under a name in the project, in every way there is to give it one.
+    #[test]
+    fn what_is_hidden_is_never_instructions() {
+        let dir = tree(&[("home/credentials.json", "secret"), ("p/.git/", "")]);
+        let secret = dir.path().join("home/credentials.json");
+        let default = InstructionOptions::default();
+        let file = dir.path().join("p/AGENTS.md");
+        fs::hard_link(&secret, &file).expect("linked");
+        assert_eq!(read_in(&dir, "p", &default), None);
+        fs::remove_file(&file).expect("removed");
+        symlink("../home/credentials.json", &file).expect("linked");
+        assert_eq!(read_in(&dir, "p", &default), None);
+        // Also where the home is part of the project.
+        fs::create_dir(dir.path().join(".git")).expect("made");
+        fs::remove_dir(dir.path().join("p/.git")).expect("removed");
+        assert_eq!(read_in(&dir, "p", &default), None);
+        let names = vec!["../home/credentials.json".to_owned(), secret.to_string_lossy().into_owned()];
+        fs::remove_file(&file).expect("removed");
+        let options = InstructionOptions { fallback_filenames: names, ..default };
+        assert_eq!(read_in(&dir, "p", &options), None);
+    }
+
+    #[test]
+    fn a_pipe_is_not_waited_for() {
+        let dir = tree(&[("p/.git/", ""), ("p/AGENTS.md", "root")]);
+        let pipe = dir.path().join("p/a/b/AGENTS.md");
+        assert!(std::process::Command::new("mkfifo").arg(pipe).status().expect("run").success());
+        assert_eq!(read_in(&dir, "p/a/b", &InstructionOptions::default()).as_deref(), Some("root"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::error::RuntimeError;
 use crate::host_choices::HostChoices;
 use crate::instructions::InstructionOptions;
 use crate::models::Overrides;
+use crate::reading::off_worker;
 use crate::runtime::Runtime;
 use crate::settings::ThreadSettings;
 use crate::skills::SkillChoices;
@@ -196,6 +197,10 @@ impl Runtime {
 
     /// Read from disk anew: configuration is never stale.
     pub(crate) fn load(&self, wishes: &Wishes<'_>) -> Result<Config, RuntimeError> {
+        off_worker(|| self.load_now(wishes))
+    }
+
+    fn load_now(&self, wishes: &Wishes<'_>) -> Result<Config, RuntimeError> {
         let mut request = LoadRequest {
             cwd: Some(absolute(wishes.cwd)),
             config: wishes.config,
@@ -267,6 +272,7 @@ impl Runtime {
                 stream_max_retries: Some(config.provider.stream_max_retries),
             },
             skills: Arc::new(SkillChoices::of(config)),
+            off_limits: Arc::new(config.off_limits()),
             instruction_options: Arc::new(InstructionOptions {
                 max_bytes: config.project_docs.max_bytes as u64,
                 fallback_filenames: config.project_docs.fallback_filenames.clone(),

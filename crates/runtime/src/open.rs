@@ -19,7 +19,6 @@ use crate::agents::{Adopted, Children, Overheard, recorded_status, tell_late, to
 use crate::bridge::Bridge;
 use crate::delegation::{DelegatedTransport, DelegationError, Host, Terms};
 use crate::error::RuntimeError;
-use crate::git::git_info;
 use crate::handle::{Snapshot, Then};
 use crate::host_choices::HostChoices;
 use crate::host_record::HostRecord;
@@ -29,6 +28,7 @@ use crate::load::{Stored, Wishes};
 use crate::open_checks::{check_dynamic_tools, first_words, id_of_path, unsupported_fork, unsupported_start};
 use crate::open_host::bring;
 use crate::opened::{HostAnswer, Opened};
+use crate::reading::git_facts;
 use crate::recover::recover;
 use crate::runtime::{Loaded, Runtime, ThreadIdentity, lock};
 use crate::services::{ThreadPlan, open_thread};
@@ -449,6 +449,7 @@ impl Runtime {
         let bench = Arc::new(Bench::new(options).with_agents(Arc::new(children)));
         rediscover(&bench, &settings, &seed.history);
         self.inner.skills.opened(&meta.thread_id, &config);
+        let warnings = config.review_warnings().map(Into::into).collect();
         let deprecations = config.deprecations.into_iter().map(Into::into).collect();
         let requirements = config.requirements;
         let identity =
@@ -460,7 +461,7 @@ impl Runtime {
         let handle = open_thread(services, plan);
         let thread: Thread = identity.describe(row.as_ref(), ThreadStatus::Idle, turns);
         self.keep(Loaded { handle, identity, clock, transport });
-        Ok(Opened { thread, settings: opened, told, deprecations })
+        Ok(Opened { thread, settings: opened, told, deprecations, warnings })
     }
 
     /// A path means the record at that place, and no other thread's that has its name.
@@ -516,7 +517,7 @@ impl Runtime {
             thread_source: None,
             agent_nickname: None,
             agent_role: None,
-            git_info: git_info(Path::new(&settings.cwd)),
+            git_info: git_facts(settings),
             dynamic_tools: None,
         }
     }
@@ -585,6 +586,6 @@ impl ThreadIdentity {
         let thread = self.describe(snapshot.row.as_ref(), snapshot.status, snapshot.turns);
         let rollout_ordinal = snapshot.next_ordinal;
         let told = HostAnswer { rollout_ordinal, ..HostAnswer::default() };
-        Opened { thread, settings: snapshot.settings, told, deprecations: Vec::new() }
+        Opened { thread, settings: snapshot.settings, told, deprecations: Vec::new(), warnings: Vec::new() }
     }
 }

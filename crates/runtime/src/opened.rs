@@ -1,8 +1,9 @@
 //! A thread that was opened, as the three ways to open one answer.
 
 use protocol::{
-    DeprecationNoticeNotification, EffectiveTool, HistoryFidelity, PendingOperation, RolloutOwnership,
-    Thread, ThreadForkResponse, ThreadResumeResponse, ThreadStartResponse,
+    ConfigWarningNotification, DeprecationNoticeNotification, EffectiveTool, HistoryFidelity,
+    PendingOperation, RolloutOwnership, ServerNotification, Thread, ThreadForkResponse, ThreadResumeResponse,
+    ThreadStartResponse,
 };
 
 use crate::settings::ThreadSettings;
@@ -16,6 +17,8 @@ pub struct Opened {
     pub told: HostAnswer,
     /// What its configuration should say in another way. Only for a thread that was not in memory.
     pub deprecations: Vec<DeprecationNoticeNotification>,
+    /// What settings of its project are not used. Only for a thread that was not in memory.
+    pub warnings: Vec<ConfigWarningNotification>,
 }
 
 /// What a host is told beside that. Nothing of it is set for a client that asked for none of it.
@@ -32,6 +35,14 @@ pub struct HostAnswer {
 }
 
 impl Opened {
+    /// What its clients are told once, after the answer.
+    pub fn take_notices(&mut self) -> Vec<ServerNotification> {
+        let deprecations = std::mem::take(&mut self.deprecations).into_iter();
+        let warnings = std::mem::take(&mut self.warnings).into_iter();
+        let notices = deprecations.map(ServerNotification::DeprecationNotice);
+        notices.chain(warnings.map(ServerNotification::ConfigWarning)).collect()
+    }
+
     pub(crate) fn kept_by(mut self, rollout_ownership: Option<RolloutOwnership>) -> Self {
         self.told.rollout_ownership = rollout_ownership;
         self

@@ -7,6 +7,7 @@ use protocol::{
     ApprovalsReviewer, AskForApproval, CollaborationMode, DynamicToolSpec, EnvironmentSelection, Personality,
     ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, TriState, Verbosity,
 };
+use sandbox::OffLimits;
 
 use crate::host_choices::HostChoices;
 use crate::instructions::InstructionOptions;
@@ -50,6 +51,8 @@ pub struct ThreadSettings {
     pub instruction_options: Arc<InstructionOptions>,
     /// Which skills are switched on and off for this thread alone.
     pub skills: Arc<SkillChoices>,
+    /// What neither its commands nor the server on its behalf may read.
+    pub off_limits: Arc<OffLimits>,
 }
 
 /// What a turn changes. What is unset stays.

@@ -17,6 +17,7 @@ use crate::delegation::{shape, shape_offer};
 use crate::instructions::{read_global_instructions, read_instructions};
 use crate::models::{Catalogue, ModelEntry};
 use crate::prompts::BASE_INSTRUCTIONS;
+use crate::reading::{in_time, is_restricted, reader_of};
 use crate::settings::{StepMaker, ThreadSettings};
 use crate::skills::Skills;
 use crate::tool_set::tool_set_digest;
@@ -133,7 +134,10 @@ impl Surroundings {
         match governing(environments).map(|environment| &environment.reach) {
             Some(Reach::Command { .. }) => read_global_instructions(&self.homes),
             Some(Reach::Local) | None => {
-                read_instructions(&self.homes, Path::new(cwd), &settings.instruction_options)
+                let (homes, options) = (self.homes.clone(), settings.instruction_options.clone());
+                let (folder, reader) = (PathBuf::from(cwd), reader_of(settings, Path::new(cwd)));
+                let read = move || read_instructions(&homes, &folder, &options, &reader);
+                in_time(Path::new(cwd), read).ok()?
             }
         }
     }
@@ -147,7 +151,10 @@ impl Surroundings {
     ) -> Arc<[SkillLine]> {
         match governing(environments).map(|environment| &environment.reach) {
             Some(Reach::Command { .. }) => Arc::new([]),
-            Some(Reach::Local) | None => self.skills.lines(Path::new(cwd), &settings.skills),
+            Some(Reach::Local) | None => {
+                let limits = is_restricted(settings).then(|| reader_of(settings, Path::new(cwd)));
+                self.skills.lines(Path::new(cwd), &settings.skills, limits.as_ref())
+            }
         }
     }
 }

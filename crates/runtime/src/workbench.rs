@@ -138,6 +138,7 @@ pub(crate) fn bench_options(config: &Config, thread_id: &str) -> BenchOptions {
         login_shell: config.permissions.allow_login_shell,
         env,
         rule_folders: config.rule_folders(),
+        project_rules: config.project_rules.clone(),
         rules_file: home.state().join("rules").join("default.rules"),
         outputs: Some(outputs_folder(home, thread_id)),
         off_limits,

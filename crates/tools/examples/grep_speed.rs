@@ -130,6 +130,7 @@ fn bench() -> Bench {
         login_shell: false,
         env: std::collections::BTreeMap::new(),
         rule_folders: Vec::new(),
+        project_rules: Vec::new(),
         rules_file: "/nonexistent/default.rules".into(),
         outputs: None,
         off_limits: Default::default(),

@@ -23,6 +23,8 @@ pub struct BenchOptions {
     pub env: BTreeMap<String, String>,
     /// Folders whose `rules/*.rules` count, lowest precedence first.
     pub rule_folders: Vec<PathBuf>,
+    /// The rules of projects, which were read with their configuration.
+    pub project_rules: Vec<policy::RuleFile>,
     /// Where rules go that a client adds.
     pub rules_file: PathBuf,
     /// Where outputs are kept that are too long to be shown. Unset: nowhere.
@@ -74,7 +76,10 @@ pub struct Bench {
 impl Bench {
     pub fn new(options: BenchOptions) -> Self {
         Self {
-            rules: Arc::new(RuleBook::new(&options.rule_folders, &options.rules_file)),
+            rules: Arc::new(
+                RuleBook::new(&options.rule_folders, &options.rules_file)
+                    .with_projects(&options.project_rules),
+            ),
             options: Arc::new(options),
             terminals: Arc::default(),
             diffs: TurnDiffs::default(),

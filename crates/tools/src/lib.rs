@@ -70,6 +70,7 @@ pub use search_tool_bm25::SearchToolBm25;
 pub use send_input::SendInput;
 pub use shell::Shell;
 pub use shell_command::ShellCommand;
+pub use sight::roots_of;
 pub use spawn_agent::SpawnAgent;
 pub use test_sync_tool::TestSyncTool;
 pub use tool::{BoxFuture, Caller, Sink, Tool, ToolCx};

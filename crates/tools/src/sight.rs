@@ -1,10 +1,8 @@
 //! What the tools that only look at files may see: the step's sandbox, what was granted on top, and what nobody may read.
 
-use std::collections::HashMap;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use policy::Walls;
 use rustix::fs::OFlags;
 use sandbox::ReadAccess;
+use workspace::{Access, Opened, Problem, ReadError, Reader};
 
 use crate::orchestrate::{Setting, confinement};
 use crate::{ToolCx, ToolError};
@@ -23,9 +22,6 @@ const LONGEST_PATH: usize = 4_096;
 const PLATFORM: &[&str] =
     &["/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"];
 
-/// Tells of processes, this one and the environment it was started with included.
-const PROCESSES: &str = "/proc";
-
 /// Does blocking work on a thread made for it. Dropping the future asks the work to stop.
 pub(crate) async fn look<T: Send + 'static>(
     cx: &ToolCx,
@@ -33,7 +29,7 @@ pub(crate) async fn look<T: Send + 'static>(
 ) -> Result<T, ToolError> {
     let (sight, stop) = (Sight::of(cx), Stop::default());
     let _stops_when_dropped = StopOnDrop(stop.clone());
-    let task = tokio::task::spawn_blocking(move || work(&sight.resolved(), &stop));
+    let task = tokio::task::spawn_blocking(move || work(&sight, &stop));
     task.await.unwrap_or_else(|error| Err(ToolError::Failed(format!("the work broke off: {error}"))))
 }
 
@@ -76,95 +72,58 @@ impl<R: Read> Read for Stoppable<'_, R> {
 #[derive(Debug, Clone)]
 pub(crate) struct Sight {
     cwd: PathBuf,
-    /// Only what is in these. Unset: everything.
-    roots: Option<Vec<PathBuf>>,
-    /// Not these, nor what is beneath them.
-    hidden: Vec<PathBuf>,
-    /// These all the same, though they lie in what is hidden.
-    shown: Vec<PathBuf>,
-    /// Both without links, and whether they are hidden.
-    places: HashMap<PathBuf, bool>,
-    /// Device and number of the hidden files, which have other names where they are linked to.
-    hidden_ids: Vec<(u64, u64)>,
-}
-
-/// A regular file, open for reading.
-#[derive(Debug)]
-pub(crate) struct Seen {
-    pub(crate) file: File,
-    pub(crate) metadata: Metadata,
-    /// Without links.
-    pub(crate) path: PathBuf,
+    reader: Reader,
 }
 
 impl Sight {
     fn of(cx: &ToolCx) -> Self {
-        let (cwd, setting) = (cx.cwd().to_owned(), Setting::of(cx));
+        let setting = Setting::of(cx);
         let off_limits = &setting.options.off_limits;
-        let (roots, hidden, shown) = match confinement(&setting, Walls::AsPolicy, None) {
-            Some(walls) => (roots_of(walls.read), walls.hidden, walls.shown),
+        let access = match confinement(&setting, Walls::AsPolicy, None) {
+            Some(confined) => {
+                Access { readable: roots_of(confined.read), hidden: confined.hidden, shown: confined.shown }
+            }
             // Without a sandbox people's own credentials are as open as everything else; ours stay closed.
-            None => (None, off_limits.sealed_in(Path::new(&setting.cwd)), off_limits.shown.clone()),
+            None => {
+                let hidden = off_limits.sealed_in(Path::new(&setting.cwd));
+                Access { readable: None, hidden, shown: off_limits.shown.clone() }
+            }
         };
-        Self { cwd, roots, hidden, shown, places: HashMap::new(), hidden_ids: Vec::new() }
-    }
-
-    /// Paths are compared without links, so links are followed here once.
-    fn resolved(mut self) -> Self {
-        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
-        self.roots = self.roots.map(|roots| roots.iter().map(real).collect());
-        let ids = self.hidden.iter().filter_map(|path| path.metadata().ok());
-        self.hidden_ids = ids.map(|metadata| (metadata.dev(), metadata.ino())).collect();
-        // A link that was put there leads to where it leads, and shows nothing of that.
-        let is_plain = |path: &&PathBuf| path.symlink_metadata().is_ok_and(|found| !found.is_symlink());
-        let shown = self.shown.iter().filter(is_plain).map(|path| (real(path), false));
-        self.places = shown.chain(self.hidden.iter().map(|path| (real(path), true))).collect();
-        self
+        Self { cwd: cx.cwd().to_owned(), reader: Reader::new(access) }
     }
 
     /// Where the path leads, if that may be looked at.
     pub(crate) fn find(&self, given: &str) -> Result<PathBuf, ToolError> {
         let path = self.cwd.join(well_formed(given)?);
-        let real = path.canonicalize().map_err(|error| failed(&path, &error))?;
-        if self.allows(&real) { Ok(real) } else { Err(refused(&path)) }
+        Ok(self.reader.find(&path).map_err(unread)?.path)
     }
 
     /// Takes a path without links.
     pub(crate) fn allows(&self, real: &Path) -> bool {
-        let within = |folders: &[PathBuf]| folders.iter().any(|folder| real.starts_with(folder));
-        self.roots.as_deref().is_none_or(within) && !self.hides(real) && !real.starts_with(PROCESSES)
-    }
-
-    /// The nearest place above decides. Asked of every file of a search, so the number of places must not matter.
-    fn hides(&self, real: &Path) -> bool {
-        real.ancestors().find_map(|above| self.places.get(above)).copied().unwrap_or(false)
+        self.reader.allows(real)
     }
 
     /// Whether this is a hidden file under another name.
     pub(crate) fn is_hidden(&self, metadata: &Metadata) -> bool {
-        self.hidden_ids.contains(&(metadata.dev(), metadata.ino()))
+        self.reader.is_hidden(metadata)
     }
 
     /// Never waits, whatever the path leads to.
-    pub(crate) fn open(&self, given: &str) -> Result<Seen, ToolError> {
-        let path = self.find(given)?;
-        // Opening a device can have an effect, so its kind is known first.
-        let metadata = path.metadata().map_err(|error| failed(&path, &error))?;
-        if metadata.is_dir() {
-            return Err(ToolError::Failed(format!("{} is a folder, not a file", path.display())));
+    pub(crate) fn open(&self, given: &str) -> Result<Opened, ToolError> {
+        let found = self.reader.find(&self.cwd.join(well_formed(given)?)).map_err(unread)?;
+        if found.metadata.is_dir() {
+            return Err(ToolError::Failed(format!("{} is a folder, not a file", found.path.display())));
         }
-        if !metadata.is_file() {
-            return Err(ToolError::Failed(format!("{} is not a regular file", path.display())));
-        }
-        let file = open_regular(&path).map_err(|error| failed(&path, &error))?;
-        let metadata = file.metadata().map_err(|error| failed(&path, &error))?;
-        // What was checked may have been replaced since; what is open cannot be.
-        let opened = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        if !metadata.is_file() || self.is_hidden(&metadata) || opened.is_ok_and(|real| !self.allows(&real)) {
-            return Err(refused(&path));
-        }
-        Ok(Seen { file, metadata, path })
+        self.reader.open(&found.path).map_err(|error| match error.problem {
+            Problem::NotAFile => ToolError::Failed(format!("{} is not a regular file", found.path.display())),
+            _ => unread(error),
+        })
     }
+}
+
+fn unread(error: ReadError) -> ToolError {
+    let path = error.path.clone();
+    if error.is_refused() { refused(&path) } else { failed(&path, &error.into_io()) }
 }
 
 /// For a path without links that names a regular file. Should it have become something else, this still does not wait.
@@ -178,7 +137,8 @@ pub(crate) fn readable_roots(cx: &ToolCx) -> Option<Vec<PathBuf>> {
     roots_of(confinement(&Setting::of(cx), Walls::AsPolicy, None)?.read)
 }
 
-fn roots_of(read: ReadAccess) -> Option<Vec<PathBuf>> {
+/// The folders that a command with this access can read; `None` for all of them.
+pub fn roots_of(read: ReadAccess) -> Option<Vec<PathBuf>> {
     match read {
         ReadAccess::Everything => None,
         ReadAccess::Exactly(roots) => Some(roots),

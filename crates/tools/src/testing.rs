@@ -58,6 +58,7 @@ pub(crate) fn bench() -> Bench {
         login_shell: true,
         env: std::env::vars().filter(|(name, _)| name == "PATH" || name == "HOME").collect(),
         rule_folders: Vec::new(),
+        project_rules: Vec::new(),
         rules_file: "/nonexistent/rules/default.rules".into(),
         outputs: None,
         off_limits: Default::default(),

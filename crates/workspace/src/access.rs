@@ -1,5 +1,6 @@
 //! What a thread may read: readable roots and hidden paths, by path and by identity.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ use crate::Problem;
 /// Describes processes, this one and the environment it was started with included.
 const PROCESSES: &str = "/proc";
 
-/// How many files beneath hidden folders are compared with a file that has several names. Beyond, it counts as hidden.
-const MAX_COMPARED: usize = 20_000;
+/// How many files beneath hidden folders are compared with a file that has several names.
+const MAX_COMPARED: usize = 50_000;
 
 /// The same limits that commands of the thread have.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub struct Access {
     pub readable: Option<Vec<PathBuf>>,
     /// Not these, nor what is beneath them.
     pub hidden: Vec<PathBuf>,
-    /// What can be read all the same beneath hidden folders.
+    /// What can be read all the same beneath hidden folders. The nearest of both above a file decides.
     pub shown: Vec<PathBuf>,
 }
 
@@ -34,10 +35,18 @@ pub(crate) struct Limits {
 #[derive(Debug, Default)]
 struct Resolved {
     readable: Option<Vec<PathBuf>>,
-    hidden: Vec<PathBuf>,
-    shown: Vec<PathBuf>,
+    /// What is hidden and what is shown, and whether it is hidden.
+    places: HashMap<PathBuf, bool>,
     /// Device and number of the hidden paths, which may have other names.
     hidden_ids: Vec<(u64, u64)>,
+    hidden_files: OnceLock<HiddenFiles>,
+}
+
+/// Device and number of the files beneath hidden folders that have several names.
+#[derive(Debug)]
+struct HiddenFiles {
+    ids: HashSet<(u64, u64)>,
+    is_complete: bool,
 }
 
 impl Limits {
@@ -53,22 +62,23 @@ impl Limits {
     /// Whether a path without links may be read, as far as its name shows.
     pub(crate) fn check_path(&self, real: &Path) -> Result<(), Problem> {
         let Some(limits) = self.resolved() else { return Ok(()) };
-        let within = |folders: &[PathBuf]| folders.iter().any(|folder| real.starts_with(folder));
-        if within(&limits.hidden) && !within(&limits.shown) || real.starts_with(PROCESSES) {
+        if limits.hides(real) || real.starts_with(PROCESSES) {
             return Err(Problem::Hidden);
         }
+        let within = |folders: &[PathBuf]| folders.iter().any(|folder| real.starts_with(folder));
         match limits.readable.as_deref() {
             Some(roots) if !within(roots) => Err(Problem::NotReadable),
             _ => Ok(()),
         }
     }
 
-    /// Whether what is open is something hidden under another name.
-    pub(crate) fn check_identity(&self, opened: &Metadata) -> Result<(), Problem> {
+    /// Whether what is open is something hidden under another name. Where there is too much that is hidden to tell, a
+    /// strict check takes any file with several names for hidden.
+    pub(crate) fn check_identity(&self, opened: &Metadata, is_strict: bool) -> Result<(), Problem> {
         let Some(limits) = self.resolved() else { return Ok(()) };
         let id = (opened.dev(), opened.ino());
         let is_hidden = limits.hidden_ids.contains(&id)
-            || opened.is_file() && opened.nlink() > 1 && limits.has_hidden_name(id);
+            || opened.is_file() && opened.nlink() > 1 && limits.has_hidden_name(id, is_strict);
         if is_hidden { Err(Problem::Hidden) } else { Ok(()) }
     }
 }
@@ -78,41 +88,58 @@ impl Resolved {
         let hidden_ids = access.hidden.iter().filter_map(|path| fs::metadata(path).ok());
         Self {
             readable: access.readable.as_deref().map(both_names),
-            hidden: both_names(&access.hidden),
-            shown: both_names(&access.shown),
+            places: places(access),
             hidden_ids: hidden_ids.map(|metadata| (metadata.dev(), metadata.ino())).collect(),
+            hidden_files: OnceLock::new(),
         }
     }
 
-    /// Looks through the hidden folders on the same device for another name of a file. Only files with more than one
-    /// name get here, and those are rare.
-    fn has_hidden_name(&self, id: (u64, u64)) -> bool {
-        let mut queue: Vec<PathBuf> =
-            self.hidden.iter().filter(|path| is_folder_on(path, id.0)).cloned().collect();
-        let mut compared = 0;
+    /// Asked of every file of a search, so the number of places must not matter.
+    fn hides(&self, real: &Path) -> bool {
+        real.ancestors().find_map(|above| self.places.get(above)).copied().unwrap_or(false)
+    }
+
+    /// Whether a file is beneath a hidden folder under another name. Only files with more than one name get here, and
+    /// those are rare.
+    fn has_hidden_name(&self, id: (u64, u64), is_strict: bool) -> bool {
+        let known = self.hidden_files.get_or_init(|| self.files_beneath_hidden());
+        known.ids.contains(&id) || is_strict && !known.is_complete
+    }
+
+    fn files_beneath_hidden(&self) -> HiddenFiles {
+        let mut found = HiddenFiles { ids: HashSet::new(), is_complete: true };
+        let hidden = self.places.iter().filter(|(_, is_hidden)| **is_hidden);
+        let mut queue: Vec<PathBuf> = hidden.map(|(path, _)| path.clone()).collect();
+        let mut looked_at = 0;
         while let Some(folder) = queue.pop() {
+            if !fs::symlink_metadata(&folder).is_ok_and(|found| found.is_dir()) || !self.hides(&folder) {
+                continue;
+            }
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-                compared += 1;
-                if compared > MAX_COMPARED {
-                    return true;
+                looked_at += 1;
+                if looked_at > MAX_COMPARED {
+                    found.is_complete = false;
+                    return found;
                 }
-                let Ok(metadata) = entry.metadata() else { continue };
-                if (metadata.dev(), metadata.ino()) == id
-                    && !self.shown.iter().any(|shown| entry.path().starts_with(shown))
-                {
-                    return true;
-                }
-                if metadata.is_dir() && metadata.dev() == id.0 {
-                    queue.push(entry.path());
+                match entry.metadata() {
+                    Ok(metadata) if metadata.is_dir() => queue.push(entry.path()),
+                    Ok(metadata) if metadata.nlink() > 1 && self.hides(&entry.path()) => {
+                        found.ids.insert((metadata.dev(), metadata.ino()));
+                    }
+                    _ => {}
                 }
             }
         }
-        false
+        found
     }
 }
 
-fn is_folder_on(path: &Path, device: u64) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && found.dev() == device)
+/// A link among what is shown shows nothing of what it leads to: anybody could have put it there.
+fn places(access: &Access) -> HashMap<PathBuf, bool> {
+    let is_plain = |path: &&PathBuf| fs::symlink_metadata(path).is_ok_and(|found| !found.is_symlink());
+    let shown: Vec<PathBuf> = access.shown.iter().filter(is_plain).cloned().collect();
+    let shown = both_names(&shown).into_iter().map(|path| (path, false));
+    shown.chain(both_names(&access.hidden).into_iter().map(|path| (path, true))).collect()
 }
 
 /// Each path as given and without links.

@@ -62,7 +62,7 @@ impl Reader {
 
     /// Whether this is something hidden under another name.
     pub fn is_hidden(&self, metadata: &Metadata) -> bool {
-        self.limits.check_identity(metadata).is_err()
+        self.limits.check_identity(metadata, self.root.is_some()).is_err()
     }
 
     /// Looks at what is there without opening it.
@@ -104,7 +104,7 @@ impl Reader {
         let metadata = handle.metadata()?;
         let real = open::real_path(&handle, path);
         self.limits.check_path(&real)?;
-        self.limits.check_identity(&metadata)?;
+        self.limits.check_identity(&metadata, self.root.is_some())?;
         if self.root.is_some() && open::is_of_processes(&handle) {
             return Err(Problem::Hidden);
         }

@@ -108,7 +108,7 @@ fn check(options: CheckOptions, root: Flags) -> Result<ExitCode> {
         ..Overrides::default()
     };
     let place = Workplace::load(&root.then(options.flags), options.cd.as_deref(), overrides)?;
-    let (mut rules, warnings) = Rules::load(&place.config.rule_folders());
+    let (mut rules, warnings) = Rules::load_all(&place.config.rule_folders(), &place.config.project_rules);
     for file in &options.rules {
         rules.merge(read_rules(file)?);
     }

@@ -12,5 +12,6 @@ mod requests;
 mod resume;
 mod safety;
 mod sandbox;
+mod strange;
 mod support;
 mod work;

@@ -89,6 +89,21 @@ fn more_rules_and_those_of_a_trusted_project() {
     fs::write(place.home().join("config.toml"), trust).expect("written");
     let trusted = check(&place, &["--", "make"]);
     assert!(
+        trusted.out.starts_with("run, in the sandbox"),
+        "what nobody reviewed allows nothing: {trusted:?}"
+    );
+    assert!(
+        trusted.out.contains("p.rules allows commands") && trusted.out.contains("oarlock trust"),
+        "{trusted:?}"
+    );
+    let unasked = place.run(&["trust"]).bad();
+    assert!(
+        unasked.out.contains("prefix_rule(pattern=[\"make\"])") && unasked.err.contains("--yes"),
+        "{unasked:?}"
+    );
+    place.run(&["trust", "--yes"]).good();
+    let trusted = check(&place, &["--", "make"]);
+    assert!(
         trusted.out.starts_with("run, without a sandbox") && trusted.out.contains("p.rules:1"),
         "{trusted:?}"
     );

@@ -2,6 +2,7 @@
 
 mod file;
 mod fill;
+mod review;
 mod skills;
 
 use std::fs::File;
@@ -13,6 +14,7 @@ use crate::layer::read_optional;
 use crate::{ConfigError, Home};
 
 pub use fill::{fill_config, missing_keys};
+pub(crate) use review::{record, trust};
 pub(crate) use skills::{remove_rule, set_rule};
 
 /// Reads the file that is ours to write, lets `change` work on it, and puts the outcome in its place. Nothing is written

@@ -81,13 +81,16 @@ pub(crate) fn build(
         providers,
         permissions: sources.permissions(&mut warnings)?,
         instructions: sources.instructions()?,
-        agents: options::agents(keys.agents.as_ref())?,
+        agents: sources.agents()?,
     };
     warnings.extend(crate::off_limits::project_warning(&merged.layers.layers));
     warnings.extend(not_yet::warnings(keys));
     let mut config = sources.assemble(checked, warnings);
     config.requirements = merged.requirements;
     config.merged = merged.merged;
+    config.warnings.extend(merged.layers.reviews.iter().filter_map(|review| review.warning(home)));
+    config.project_rules = merged.layers.project_rules;
+    config.reviews = merged.layers.reviews;
     config.layers = merged.layers.layers;
     config.layers.iter_mut().for_each(crate::Layer::forget_text);
     config.tools.web_search = config.web_search_under(&config.permissions.sandbox_policy);
@@ -154,6 +157,8 @@ impl Sources<'_> {
             warnings,
             deprecations: self.deprecations(),
             layers: Vec::new(),
+            project_rules: Vec::new(),
+            reviews: Vec::new(),
             merged: Table::new(),
             env: self.env.clone(),
         }

@@ -1,7 +1,7 @@
 //! The model, the texts for it, tools, and the small rest.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use protocol::{Personality, ServiceTier, WebSearchMode};
 use toml::Value;
@@ -12,6 +12,7 @@ use crate::config::{
 };
 use crate::error::one_line;
 use crate::keys::{AgentKeys, Keys, RoleKeys};
+use crate::project::{project_of, read_error, read_named};
 use crate::requirements::Chosen;
 use crate::{ConfigError, ConfigWarning, Features};
 
@@ -56,7 +57,7 @@ impl Sources<'_> {
         let (overrides, profile, keys) = (self.overrides, &self.profile, self.keys);
         let base = match &overrides.base_instructions {
             Some(text) => Some(text.clone()),
-            None => text_of(
+            None => self.text_of(
                 "model_instructions_file",
                 first([&profile.model_instructions_file, &keys.model_instructions_file]),
             )?,
@@ -65,7 +66,7 @@ impl Sources<'_> {
         let prompt = prompt.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         let compact_prompt = match prompt {
             Some(text) => Some(text),
-            None => text_of(
+            None => self.text_of(
                 "experimental_compact_prompt_file",
                 first([&profile.experimental_compact_prompt_file, &keys.experimental_compact_prompt_file]),
             )?,
@@ -139,19 +140,21 @@ impl Sources<'_> {
     }
 }
 
+impl Sources<'_> {
+    /// The trimmed text of a file a key names, which must have some.
+    fn text_of(&self, key: &'static str, path: Option<PathBuf>) -> Result<Option<String>, ConfigError> {
+        let Some(path) = not_blank(path) else { return Ok(None) };
+        let text = read_named(&path, self.layers.project_root.as_deref(), self.home).map_err(read_error)?;
+        match text.trim() {
+            "" => Err(ConfigError::BlankFile { key, path }),
+            text => Ok(Some(text.to_owned())),
+        }
+    }
+}
+
 /// A request clears a path with an empty text.
 fn not_blank(path: Option<PathBuf>) -> Option<PathBuf> {
     path.filter(|path| !path.as_os_str().is_empty())
-}
-
-/// The trimmed text of a file a key names, which must have some.
-fn text_of(key: &'static str, path: Option<PathBuf>) -> Result<Option<String>, ConfigError> {
-    let Some(path) = not_blank(path) else { return Ok(None) };
-    let text = std::fs::read_to_string(&path).map_err(|error| ConfigError::read(&path, error))?;
-    match text.trim() {
-        "" => Err(ConfigError::BlankFile { key, path }),
-        text => Ok(Some(text.to_owned())),
-    }
 }
 
 pub(super) fn history(keys: &Keys) -> History {
@@ -162,7 +165,19 @@ pub(super) fn history(keys: &Keys) -> History {
     }
 }
 
-pub(super) fn agents(keys: Option<&AgentKeys>) -> Result<AgentOptions, ConfigError> {
+impl Sources<'_> {
+    pub(super) fn agents(&self) -> Result<AgentOptions, ConfigError> {
+        let mut agents = agents(self.keys.agents.as_ref())?;
+        let root = self.layers.project_root.as_deref();
+        for role in agents.roles.values_mut() {
+            let file = role.config_file.as_deref();
+            role.project = file.and_then(|file| project_of(file, root, self.home)).map(Path::to_owned);
+        }
+        Ok(agents)
+    }
+}
+
+fn agents(keys: Option<&AgentKeys>) -> Result<AgentOptions, ConfigError> {
     let at_least_one = |key: &str, value: Option<i64>| match value {
         Some(value) if value < 1 => Err(ConfigError::value(format!("agents.{key} must be at least 1"))),
         value => Ok(value),
@@ -192,5 +207,8 @@ fn role((name, value): (String, Value)) -> Result<(String, AgentRole), ConfigErr
         return Err(invalid(&format_args!("nickname_candidates has `{bad}`, which is empty or there twice")));
     }
     let nicknames = nicknames.iter().map(|name| name.trim().to_owned()).collect();
-    Ok((name, AgentRole { description: keys.description, config_file: keys.config_file, nicknames }))
+    Ok((
+        name,
+        AgentRole { description: keys.description, config_file: keys.config_file, nicknames, project: None },
+    ))
 }

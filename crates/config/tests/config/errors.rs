@@ -47,10 +47,10 @@ fn a_bad_flag_is_named_by_its_key() {
 
 #[test]
 fn the_layer_with_the_fault_is_blamed() {
-    // The project's table is incomplete by itself and fine once merged; the flag is what is wrong.
+    // The machine's table is incomplete by itself and fine once merged; the flag is what is wrong.
     let machine =
         Machine::with("[projects.\"$/repo\"]\ntrust_level = \"trusted\"\n[model_providers.p]\nname = \"p\"")
-            .file("repo/.codex/config.toml", "[model_providers.p]\nbase_url = \"u\"")
+            .file("etc/config.toml", "[model_providers.p]\nbase_url = \"u\"")
             .cwd("repo");
     assert_eq!(machine.load().providers["p"].base_url.as_deref(), Some("u"));
     let error = machine.flag("model=5").error();

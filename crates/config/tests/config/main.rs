@@ -9,6 +9,7 @@ mod off_limits;
 mod providers;
 mod read;
 mod requirements;
+mod review;
 mod roles;
 mod skills;
 mod support;

@@ -33,6 +33,7 @@ fn every_other_table_of_agents_is_a_role() {
         description: Some("to test.".to_owned()),
         config_file: Some(machine.path("base/roles/tester.toml")),
         nicknames: owned(&["Ann", "Bob"]),
+        project: None,
     };
     let spaced = AgentRole { config_file: Some("/etc/role.toml".into()), ..AgentRole::default() };
     let expected = [("tester", tester), ("plain", AgentRole::default()), ("with space", spaced)];
@@ -96,7 +97,7 @@ fn the_keys_of_a_roles_file_are_read_as_those_of_any_other() {
         "roles/tester.toml",
         "model = \"small\"\nmodel_instructions_file = \"tester.md\"\n[tools]\nview_image = false",
     );
-    let keys = machine.loader().keys_in(&machine.path("roles/tester.toml")).expect("keys");
+    let keys = machine.loader().keys_of_role(&role(machine.path("roles/tester.toml"))).expect("keys");
     let expected = [
         ("model", json!("small")),
         ("model_instructions_file", json!(machine.path("roles/tester.md"))),
@@ -111,7 +112,7 @@ fn a_roles_file_that_cannot_be_read_is_named() {
     for (file, expected) in
         [("none.toml", "there is no file $/none.toml"), ("bad.toml", "$/bad.toml:1:9: "), ("number.toml", "")]
     {
-        let keys = machine.loader().keys_in(&machine.path(file));
+        let keys = machine.loader().keys_of_role(&role(machine.path(file)));
         match expected {
             // Whether a value fits is seen when it is used.
             "" => assert_eq!(keys.expect("a table")["model"], 5),
@@ -121,4 +122,8 @@ fn a_roles_file_that_cannot_be_read_is_named() {
             }
         }
     }
+}
+
+fn role(file: std::path::PathBuf) -> oarlock_config::AgentRole {
+    oarlock_config::AgentRole { config_file: Some(file), ..oarlock_config::AgentRole::default() }
 }

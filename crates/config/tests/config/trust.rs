@@ -4,6 +4,10 @@ fn decided(path: &str, level: &str) -> String {
     format!("[projects.\"{path}\"]\ntrust_level = \"{level}\"\n")
 }
 
+fn reviewed(settings: &str, digest: &str) -> String {
+    format!("{}[projects.\"$/repo\".reviewed]\n\"{settings}\" = \"{digest}\"\n", decided("$/repo", "trusted"))
+}
+
 #[test]
 fn only_a_trusted_project_has_a_say() {
     let cases = [
@@ -37,16 +41,27 @@ fn only_a_trusted_project_has_a_say() {
 }
 
 #[test]
-fn rules_of_a_project_count_only_when_trusted() {
+fn rules_of_a_project_are_read_only_when_trusted_and_allow_only_when_reviewed() {
     for (path, level) in [("$/repo", "trusted"), ("$/repo", "untrusted"), ("$/elsewhere", "trusted")] {
         let is_trusted = (path, level) == ("$/repo", "trusted");
         let machine = Machine::with(&decided(path, level))
             .dir("repo/.git")
             .file("repo/.codex/rules/own.rules", "prefix_rule(pattern=[\"make\"])\n")
             .cwd("repo");
-        let folders = machine.load().rule_folders();
-        assert_eq!(folders.iter().any(|folder| folder.ends_with("repo/.codex")), is_trusted, "{folders:?}");
-        assert!(folders.contains(&machine.load().home.state().to_owned()), "{folders:?}");
+        let config = machine.load();
+        let folders = config.rule_folders();
+        assert!(!folders.iter().any(|folder| folder.ends_with("repo/.codex")), "{folders:?}");
+        assert!(folders.contains(&config.home.state().to_owned()), "{folders:?}");
+        assert_eq!(config.project_rules.len(), usize::from(is_trusted));
+        if let Some(rule) = config.project_rules.first() {
+            assert!(rule.text.is_ok() && rule.accept.is_some(), "{rule:?}");
+            let reviewed =
+                machine.file("base/config.toml", &reviewed("$/repo/.codex", &config.reviews[0].digest));
+            assert_eq!(reviewed.load().project_rules[0].accept, None);
+            // Another rule is another content.
+            let machine = reviewed.file("repo/.codex/rules/more.rules", "prefix_rule(pattern=[\"rm\"])\n");
+            assert!(machine.load().project_rules.iter().all(|rule| rule.accept.is_some()));
+        }
     }
 }
 

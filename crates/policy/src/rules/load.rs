@@ -17,12 +17,27 @@ const OF_APPROVALS: &str = "default.rules";
 pub struct Warning {
     pub file: PathBuf,
     pub message: String,
+    /// Only what this file allows is left out, since the user has not reviewed it.
+    pub is_unreviewed: bool,
 }
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rules are not used to allow anything: {}", self.message)
+        match self.is_unreviewed {
+            true => f.write_str(&self.message),
+            false => write!(f, "rules are not used to allow anything: {}", self.message),
+        }
     }
+}
+
+/// A rule file of a project that the user trusts, as it was read by whoever knows whether it was reviewed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleFile {
+    pub path: PathBuf,
+    /// Its text, or why it cannot be read.
+    pub text: Result<String, String>,
+    /// Set while the user has not reviewed the file: how to do so. Until then its rules allow nothing.
+    pub accept: Option<String>,
 }
 
 impl Rules {
@@ -37,7 +52,7 @@ impl Rules {
                     for file in files {
                         match read(&file) {
                             Ok(found) => rules.merge(found),
-                            Err(message) => warnings.push(Warning { file, message }),
+                            Err(message) => warnings.push(Warning { file, message, is_unreviewed: false }),
                         }
                     }
                 }
@@ -45,10 +60,49 @@ impl Rules {
             }
         }
         if !warnings.is_empty() {
-            rules.prefixes.retain(|rule| rule.decision > RuleDecision::Allow);
-            rules.networks.retain(|rule| rule.decision > RuleDecision::Allow);
+            rules.allow_nothing();
         }
         (rules, warnings)
+    }
+
+    /// As [`Rules::load`], with the rules of projects. What a file allows that was not reviewed does not count: a rule
+    /// that allows a command takes the sandbox away.
+    pub fn load_all(folders: &[PathBuf], projects: &[RuleFile]) -> (Self, Vec<Warning>) {
+        let (mut rules, mut warnings) = Self::load(folders);
+        for RuleFile { path, text, accept } in projects {
+            let name = path.display().to_string();
+            let parsed =
+                text.clone().and_then(|text| Self::parse(&name, &text).map_err(|error| error.to_string()));
+            let (message, is_unreviewed) = match (parsed, accept) {
+                (Ok(found), None) => {
+                    rules.merge(found);
+                    continue;
+                }
+                (Ok(mut found), Some(accept)) => {
+                    let is_strict = !found.allow_nothing();
+                    rules.merge(found);
+                    if is_strict {
+                        continue;
+                    }
+                    let what = "allows commands to run without the sandbox; these rules are not used.";
+                    (format!("{name} {what} {accept}"), true)
+                }
+                (Err(message), _) => (message, false),
+            };
+            warnings.push(Warning { file: path.clone(), message, is_unreviewed });
+        }
+        if warnings.iter().any(|warning| !warning.is_unreviewed) {
+            rules.allow_nothing();
+        }
+        (rules, warnings)
+    }
+
+    /// Takes out what allows something, and says whether there was any of it.
+    fn allow_nothing(&mut self) -> bool {
+        let before = self.prefixes.len() + self.networks.len();
+        self.prefixes.retain(|rule| rule.decision > RuleDecision::Allow);
+        self.networks.retain(|rule| rule.decision > RuleDecision::Allow);
+        self.prefixes.len() + self.networks.len() < before
     }
 }
 
@@ -56,6 +110,7 @@ fn rule_files(folder: &Path) -> Result<Vec<PathBuf>, Warning> {
     let failed = |error: &std::io::Error| Warning {
         file: folder.to_owned(),
         message: format!("{}: {error}", folder.display()),
+        is_unreviewed: false,
     };
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use append::{append_allow_prefix, append_network_rule};
 pub use check::{Evaluation, RuleMatch, Unheld};
-pub use load::Warning;
+pub use load::{RuleFile, Warning};
 pub use network::{NetworkRule, NetworkRuleProtocol};
 
 /// What a rule says, from lenient to strict.

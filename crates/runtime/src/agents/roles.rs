@@ -6,6 +6,7 @@ use config::AgentRole;
 
 use crate::error::RuntimeError;
 use crate::load::Wishes;
+use crate::reading::off_worker;
 use crate::runtime::Runtime;
 use crate::settings::ThreadSettings;
 
@@ -52,8 +53,10 @@ impl Runtime {
         settings: &mut ThreadSettings,
         role: &AgentRole,
     ) -> Result<(), RuntimeError> {
-        let Some(file) = &role.config_file else { return Ok(()) };
-        let keys = self.inner.loader.keys_in(file);
+        if role.config_file.is_none() {
+            return Ok(());
+        }
+        let keys = off_worker(|| self.inner.loader.keys_of_role(role));
         let keys = keys.map_err(|error| RuntimeError::Config(format!("config_file of the role: {error}")))?;
         let config = self.load(&Wishes::of_child(&settings.cwd, Some(&keys)))?;
         let of_role = self.settings(&config);

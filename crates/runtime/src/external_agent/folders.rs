@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use config::create_private;
+use workspace::{Kind, Problem, ReadError, Reader};
 
 use super::rewrite::rewritten;
 use super::trouble;
@@ -14,21 +15,22 @@ use crate::error::RuntimeError;
 const SKILL_FILE: &str = "SKILL.md";
 /// Deeper than a skill has a reason to be.
 const MAX_DEPTH: usize = 16;
+/// Of one folder.
+const MAX_ENTRIES: usize = 10_000;
+const MAX_SKILL_BYTES: u64 = 1 << 20;
 
 /// The folders of `from` that `to` does not have, by name. Links are nobody's skills to copy.
-pub(super) fn missing_skills(from: &Path, to: &Path) -> Result<Vec<String>, RuntimeError> {
-    let entries = match fs::read_dir(from) {
-        Ok(entries) => entries,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+pub(super) fn missing_skills(reader: &Reader, from: &Path, to: &Path) -> Result<Vec<String>, RuntimeError> {
+    let listing = match reader.list(from, MAX_ENTRIES) {
+        Ok(listing) => listing,
+        Err(error) if error.is_missing() || matches!(error.problem, Problem::NotAFolder) => {
             return Ok(Vec::new());
         }
-        Err(error) => return Err(trouble(from, error)),
+        Err(error) => return Err(trouble(from, error.problem)),
     };
     let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|error| trouble(from, error))?;
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if let (true, Ok(name)) = (is_folder, entry.file_name().into_string())
+    for entry in listing.entries {
+        if let (Kind::Folder, Ok(name)) = (entry.kind, entry.name.into_string())
             && fs::symlink_metadata(to.join(&name)).is_err()
         {
             names.push(name);
@@ -39,11 +41,11 @@ pub(super) fn missing_skills(from: &Path, to: &Path) -> Result<Vec<String>, Runt
 }
 
 /// All of it or nothing: it is made beside its place and moved there.
-pub(super) fn copy_skill(from: &Path, to: &Path, name: &str) -> Result<(), RuntimeError> {
+pub(super) fn copy_skill(reader: &Reader, from: &Path, to: &Path, name: &str) -> Result<(), RuntimeError> {
     create_private(to).map_err(|error| trouble(to, error))?;
     let making = to.join(format!(".{name}.{}.tmp", std::process::id()));
     let _ = fs::remove_dir_all(&making);
-    let made = copy(&from.join(name), &making, 0).and_then(|()| fs::rename(&making, to.join(name)));
+    let made = copy(reader, &from.join(name), &making, 0).and_then(|()| fs::rename(&making, to.join(name)));
     made.map_err(|error| {
         let _ = fs::remove_dir_all(&making);
         trouble(&from.join(name), error)
@@ -51,23 +53,28 @@ pub(super) fn copy_skill(from: &Path, to: &Path, name: &str) -> Result<(), Runti
 }
 
 /// Folders and regular files, with their modes.
-fn copy(from: &Path, to: &Path, depth: usize) -> io::Result<()> {
+fn copy(reader: &Reader, from: &Path, to: &Path, depth: usize) -> io::Result<()> {
     if depth > MAX_DEPTH {
         return Err(io::Error::new(ErrorKind::InvalidInput, "its folders are nested too deeply"));
     }
     create_private(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
-        if kind.is_dir() {
-            copy(&entry.path(), &target, depth + 1)?;
-        } else if kind.is_file() {
-            fs::copy(entry.path(), &target)?;
-            if entry.file_name() == SKILL_FILE
-                && let Ok(text) = fs::read_to_string(&target)
-            {
-                fs::write(&target, rewritten(&text))?;
+    let listing = reader.list(from, MAX_ENTRIES).map_err(ReadError::into_io)?;
+    for entry in listing.entries {
+        let (source, target) = (from.join(&entry.name), to.join(&entry.name));
+        match entry.kind {
+            Kind::Folder => copy(reader, &source, &target, depth + 1)?,
+            Kind::File => {
+                let mut opened = reader.open(&source).map_err(ReadError::into_io)?;
+                if entry.name == SKILL_FILE
+                    && let Ok(text) = reader.read_text(&source, MAX_SKILL_BYTES)
+                {
+                    fs::write(&target, rewritten(&text))?;
+                } else {
+                    io::copy(&mut opened.file, &mut fs::File::create_new(&target)?)?;
+                }
+                fs::set_permissions(&target, opened.metadata.permissions())?;
             }
+            Kind::Link | Kind::Other => {}
         }
     }
     Ok(())

@@ -23,6 +23,7 @@ impl Runtime {
         params: ExternalAgentConfigDetectParams,
     ) -> Result<ExternalAgentConfigDetectResponse, RuntimeError> {
         let home = params.include_home.then(|| self.home_place()).flatten();
+        let own = self.loader().home().clone();
         let find = move || {
             let mut roots: Vec<PathBuf> = Vec::new();
             for cwd in params.cwds.iter().flatten() {
@@ -32,7 +33,7 @@ impl Runtime {
                 }
             }
             let mut items = Vec::new();
-            for place in home.into_iter().chain(roots.iter().map(|root| Place::repository(root))) {
+            for place in home.into_iter().chain(roots.iter().map(|root| Place::repository(root, &own))) {
                 items.extend(place.missing()?);
             }
             Ok(ExternalAgentConfigDetectResponse { items })
@@ -45,12 +46,12 @@ impl Runtime {
         &self,
         params: ExternalAgentConfigImportParams,
     ) -> Result<(), RuntimeError> {
-        let home = self.home_place();
+        let (home, own) = (self.home_place(), self.loader().home().clone());
         let import = move || {
             for ExternalAgentConfigMigrationItem { item_type, cwd, .. } in params.migration_items {
                 let place = match cwd {
                     None => home.clone(),
-                    Some(cwd) => Some(Place::repository(&repository(&cwd)?)),
+                    Some(cwd) => Some(Place::repository(&repository(&cwd)?, &own)),
                 };
                 if let Some(place) = place {
                     place.take_over(item_type)?;

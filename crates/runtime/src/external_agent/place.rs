@@ -1,7 +1,7 @@
 //! A home or a repository: where the other agent's things are, and where ours belong.
 
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -11,11 +11,11 @@ use protocol::{
 };
 use serde_json::Value;
 use toml::Table;
+use workspace::{Access, ReadError, Reader};
 
 use super::folders::{copy_skill, missing_skills};
 use super::rewrite::rewritten;
 use super::trouble;
-use crate::bounded;
 use crate::error::RuntimeError;
 
 /// The most that is read of a file of settings or instructions.
@@ -25,6 +25,8 @@ const MAX_BYTES: u64 = 1 << 20;
 pub(super) struct Place {
     /// Unset for the user's home.
     repository: Option<PathBuf>,
+    /// What is never read from a repository, even if that holds it.
+    hidden: Vec<PathBuf>,
     settings_from: PathBuf,
     /// Files whose settings count; the last is the one to write.
     settings_to: Vec<PathBuf>,
@@ -46,6 +48,7 @@ impl Place {
         instructions_to.dedup();
         Self {
             repository: None,
+            hidden: Vec::new(),
             settings_from: theirs.join("settings.json"),
             settings_to,
             skills_from: theirs.join("skills"),
@@ -55,10 +58,11 @@ impl Place {
         }
     }
 
-    pub(super) fn repository(root: &Path) -> Self {
+    pub(super) fn repository(root: &Path, home: &Home) -> Self {
         let theirs = root.join(".claude");
         Self {
             repository: Some(root.to_owned()),
+            hidden: vec![home.reading().to_owned(), home.state().to_owned()],
             settings_from: theirs.join("settings.json"),
             settings_to: vec![root.join(".codex/config.toml")],
             skills_from: theirs.join("skills"),
@@ -75,7 +79,7 @@ impl Place {
             let description = taken("settings", &self.settings_from, last(&self.settings_to));
             items.push(self.item(ItemType::Config, description));
         }
-        let skills = missing_skills(&self.skills_from, &self.skills_to)?;
+        let skills = self.missing_skills()?;
         if !skills.is_empty() {
             let names = format!("skills ({})", skills.join(", "));
             items.push(self.item(ItemType::Skills, taken(&names, &self.skills_from, &self.skills_to)));
@@ -102,9 +106,7 @@ impl Place {
                 }
                 fill_config(target, &missing).map_err(|error| RuntimeError::ConfigWrite(error.to_string()))
             }
-            ItemType::Skills => missing_skills(&self.skills_from, &self.skills_to)?
-                .iter()
-                .try_for_each(|name| copy_skill(&self.skills_from, &self.skills_to, name)),
+            ItemType::Skills => self.missing_skills()?.iter().try_for_each(|name| self.copy_skill(name)),
             ItemType::AgentsMd => match self.missing_instructions()? {
                 Some((_, text)) => write_instructions(last(&self.instructions_to), &rewritten(&text)),
                 None => Ok(()),
@@ -115,7 +117,7 @@ impl Place {
     }
 
     fn missing_settings(&self) -> Result<Table, RuntimeError> {
-        let Some(text) = read(&self.settings_from)? else { return Ok(Table::new()) };
+        let Some(text) = self.read(&self.settings_from)? else { return Ok(Table::new()) };
         let settings: Value = serde_json::from_str(&text)
             .map_err(|error| trouble(&self.settings_from, format!("not JSON: {error}")))?;
         if !settings.is_object() {
@@ -126,15 +128,45 @@ impl Place {
             .map_err(|error| RuntimeError::ExternalAgent(error.to_string()))
     }
 
+    fn missing_skills(&self) -> Result<Vec<String>, RuntimeError> {
+        let reader = self.reader().map_err(|error| trouble(&self.skills_from, error.problem))?;
+        missing_skills(&reader, &self.skills_from, &self.skills_to)
+    }
+
+    fn copy_skill(&self, name: &str) -> Result<(), RuntimeError> {
+        let reader = self.reader().map_err(|error| trouble(&self.skills_from, error.problem))?;
+        copy_skill(&reader, &self.skills_from, &self.skills_to, name)
+    }
+
+    /// A repository's files are read beneath its root, whoever may have put links there.
+    fn reader(&self) -> Result<Reader, ReadError> {
+        match &self.repository {
+            Some(root) => {
+                let hidden = self.hidden.clone();
+                Reader::new(Access { hidden, ..Access::default() }).beneath(root)
+            }
+            None => Ok(Reader::default()),
+        }
+    }
+
+    /// The whole text; none where there is no file.
+    fn read(&self, path: &Path) -> Result<Option<String>, RuntimeError> {
+        match self.reader().and_then(|reader| reader.read_whole(path, MAX_BYTES)) {
+            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+            Err(error) if error.is_missing() => Ok(None),
+            Err(error) => Err(trouble(path, error.problem)),
+        }
+    }
+
     /// The file that counts and what it says, unless something is said on our side already.
     fn missing_instructions(&self) -> Result<Option<(PathBuf, String)>, RuntimeError> {
         for path in &self.instructions_to {
-            if read(path)?.is_some_and(|text| !text.trim().is_empty()) {
+            if self.read(path)?.is_some_and(|text| !text.trim().is_empty()) {
                 return Ok(None);
             }
         }
         for path in &self.instructions_from {
-            if let Some(text) = read(path)?.filter(|text| !text.trim().is_empty()) {
+            if let Some(text) = self.read(path)?.filter(|text| !text.trim().is_empty()) {
                 return Ok(Some((path.clone(), text)));
             }
         }
@@ -150,15 +182,6 @@ fn taken(what: &str, from: &Path, to: &Path) -> String {
 /// The one to write.
 fn last(paths: &[PathBuf]) -> &Path {
     paths.last().map_or(Path::new(""), PathBuf::as_path)
-}
-
-/// The whole text; none where there is no file.
-fn read(path: &Path) -> Result<Option<String>, RuntimeError> {
-    match bounded::read_whole(path, MAX_BYTES) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(trouble(path, error)),
-    }
 }
 
 /// The settings that mean something here: variables of commands, and whether commands are confined.

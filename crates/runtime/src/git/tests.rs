@@ -24,7 +24,7 @@ fn info(sha: Option<&str>, branch: Option<&str>, origin_url: Option<&str>) -> Op
 
 fn check(files: Files<'_>, cwd: &str, expected: &Option<GitInfo>) {
     let dir = tree(files);
-    assert_eq!(git_info(&dir.path().join(cwd)), *expected, "{files:?}");
+    assert_eq!(git_info(&dir.path().join(cwd), &Reader::default()), *expected, "{files:?}");
 }
 
 #[test]

@@ -13,8 +13,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use protocol::ModelListResponse;
-
-use crate::bounded;
+use workspace::Reader;
 
 pub use entry::{ApplyPatchType, Instructions, ModelEntry, Overrides, ShellType, Upgrade, WebSearchContent};
 
@@ -49,8 +48,9 @@ impl Catalogue {
     /// The models of a `model_catalog_json` file, and no others.
     pub fn from_file(path: &Path) -> Result<Self, CatalogueError> {
         let invalid = |reason: String| CatalogueError::Invalid { path: path.to_owned(), reason };
-        let bytes = bounded::read_whole(path, MAX_FILE_BYTES)
-            .map_err(|reason| CatalogueError::Unreadable { path: path.to_owned(), reason })?;
+        let bytes = Reader::default()
+            .read_whole(path, MAX_FILE_BYTES)
+            .map_err(|error| CatalogueError::Unreadable { path: path.to_owned(), reason: error.into_io() })?;
         let file: file::CatalogueFile =
             serde_json::from_slice(&bytes).map_err(|reason| invalid(reason.to_string()))?;
         if let Some(problem) = file.models.iter().find_map(file::FileEntry::problem) {

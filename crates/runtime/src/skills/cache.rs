@@ -1,7 +1,7 @@
 //! What is known about the skills of each working directory. Looked up before every model request, so a look that finds
 //! nothing new costs next to nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use config::{Config, ConfigError, LoadRequest, Loader, SkillRules};
 use engine::SkillLine;
 use protocol::{SkillErrorInfo, SkillScope, ThreadId};
+use workspace::Reader;
 
 use super::roots::{Root, roots};
 use super::scan::{scan, sort};
@@ -155,8 +156,20 @@ impl Skills {
     }
 
     /// For the model. Reads the disk only for a directory that is not known yet, or that nobody watches.
-    pub(crate) fn lines(&self, cwd: &Path, choices: &SkillChoices) -> Arc<[SkillLine]> {
-        self.fresh(cwd).lines(choices)
+    /// Skills of a project are left out where `limits` do not allow to read them.
+    pub(crate) fn lines(
+        &self,
+        cwd: &Path,
+        choices: &SkillChoices,
+        limits: Option<&Reader>,
+    ) -> Arc<[SkillLine]> {
+        let directory = self.fresh(cwd);
+        let lines = directory.lines(choices);
+        let Some(limits) = limits else { return lines };
+        let is_refused = |skill: &&Skill| skill.project.is_some() && !limits.allows(&skill.path);
+        let refused: HashSet<&Path> =
+            directory.found().skills.iter().filter(is_refused).map(|skill| skill.path.as_path()).collect();
+        lines.iter().filter(|line| !refused.contains(Path::new(&line.path))).cloned().collect()
     }
 
     /// Reads the disk now, where that is needed at all.

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use config::SkillSelector;
 use engine::SkillText;
 use protocol::{ConfigWarningNotification, UserInput};
+use workspace::{ReadError, Reader};
 
 use super::cache::{SkillChoices, Skills};
 use super::mentions::{Mention, mentions};
+use super::roots::reader;
 use super::{MAX_FILE_BYTES, Skill};
-use crate::bounded;
 
 /// The most that all skills of one message may have together.
 const MAX_ALL_BYTES: usize = 4 << 20;
@@ -36,13 +37,22 @@ impl Invoked {
 }
 
 impl Skills {
-    /// The skills that a message asks for, each once. Reads files.
-    pub(crate) fn invoke(&self, input: &[UserInput], cwd: &Path, choices: &SkillChoices) -> Invoked {
+    /// The skills that a message asks for, each once. Reads files; those of a project only where `limits` allow it.
+    pub(crate) fn invoke(
+        &self,
+        input: &[UserInput],
+        cwd: &Path,
+        choices: &SkillChoices,
+        limits: Option<&Reader>,
+    ) -> Invoked {
         let mentions = mentions(input);
         if mentions.is_empty() {
             return Invoked::default();
         }
-        let known = self.fresh(cwd).skills(choices);
+        let mut known = self.fresh(cwd).skills(choices);
+        if let Some(limits) = limits {
+            known.retain(|(skill, _)| skill.project.is_none() || limits.allows(&skill.path));
+        }
         let mut invoked = Invoked::default();
         let picked = pick(&mentions, &known, cwd, &mut invoked);
         read(picked, &mut invoked);
@@ -110,8 +120,9 @@ fn only<'a>(known: &'a [(Skill, bool)], name: &str) -> Option<&'a Skill> {
 fn read(picked: Vec<&Skill>, invoked: &mut Invoked) {
     let mut left = MAX_ALL_BYTES;
     for skill in picked {
-        let text = bounded::read_whole(&skill.path, MAX_FILE_BYTES)
-            .map_err(|error| error.to_string())
+        let text = reader(skill.project.as_deref())
+            .and_then(|reader| reader.read_whole(&skill.path, MAX_FILE_BYTES))
+            .map_err(|error: ReadError| error.problem.to_string())
             .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()))
             .and_then(|text| match left.checked_sub(text.len()) {
                 Some(rest) => {

@@ -20,6 +20,7 @@ pub(crate) use cache::Skills;
 pub(crate) use mentions::may_mention;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use protocol::{SkillDependencies, SkillErrorInfo, SkillInterface, SkillScope};
@@ -44,6 +45,8 @@ struct Skill {
     /// The model may use it without being asked to.
     is_implicit: bool,
     stamp: FileStamp,
+    /// The project it is part of, if it is.
+    project: Option<Arc<roots::Project>>,
 }
 
 /// Tells a file that was changed from one that was not, without reading it.

@@ -4,11 +4,11 @@
 use std::path::{Component, Path, PathBuf};
 
 use protocol::{SkillDependencies, SkillInterface, SkillToolDependency};
+use workspace::Reader;
 
 use super::front_matter::{MAX_DESCRIPTION, MAX_NAME};
 use super::one_line;
 use super::yaml::{self, Yaml};
-use crate::bounded;
 
 /// Where it is, seen from the folder of the skill.
 const PLACE: &str = "agents/openai.yaml";
@@ -35,9 +35,9 @@ impl Default for Presentation {
 }
 
 /// For the skill in `folder`.
-pub(super) fn read(folder: &Path) -> Presentation {
+pub(super) fn read(folder: &Path, reader: &Reader) -> Presentation {
     let path = folder.join(PLACE);
-    let problem = match bounded::read_whole(&path, MAX_BYTES) {
+    let problem = match reader.read_whole(&path, MAX_BYTES) {
         Ok(bytes) => match String::from_utf8(bytes) {
             Ok(text) => match yaml::read(&text) {
                 Ok(yaml) => return present(&yaml, folder),
@@ -45,15 +45,11 @@ pub(super) fn read(folder: &Path) -> Presentation {
             },
             Err(error) => error.to_string(),
         },
-        Err(error) if is_missing(&error) => return Presentation::default(),
+        Err(error) if error.is_missing() => return Presentation::default(),
         Err(error) => error.to_string(),
     };
     tracing::warn!(path = %path.display(), problem, "how to show a skill is not known");
     Presentation::default()
-}
-
-fn is_missing(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
 }
 
 fn present(yaml: &Yaml, folder: &Path) -> Presentation {
@@ -149,7 +145,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         fs::create_dir(dir.path().join("agents")).expect("made");
         fs::write(dir.path().join(PLACE), text).expect("written");
-        read(dir.path())
+        read(dir.path(), &Reader::default())
     }
 
     fn interface_of(text: &str) -> Value {
@@ -221,9 +217,9 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_read_says_nothing() {
         let dir = tempfile::tempdir().expect("a directory");
-        assert_eq!(read(dir.path()), Presentation::default());
+        assert_eq!(read(dir.path(), &Reader::default()), Presentation::default());
         fs::create_dir_all(dir.path().join(PLACE)).expect("made");
-        assert_eq!(read(dir.path()), Presentation::default());
+        assert_eq!(read(dir.path(), &Reader::default()), Presentation::default());
         assert_eq!(shown(&"# long\n".repeat(20_000)), Presentation::default());
     }
 }

@@ -7,9 +7,9 @@ use std::path::{Component, Path, PathBuf};
 use config::Config;
 use protocol::{ConfigLayerSource, SkillScope};
 use serde_json::Value;
+use workspace::Reader;
 
 use super::roots::Root;
-use crate::bounded;
 
 /// Where plugins are, seen from the home folder: by marketplace, plugin and version.
 const CACHE: &str = "plugins/cache";
@@ -58,7 +58,7 @@ fn folder(home: &Path, id: &str) -> Option<PathBuf> {
 }
 
 fn roots_of(folder: &Path) -> Vec<Root> {
-    let manifest = bounded::read_whole(&folder.join(MANIFEST), MAX_MANIFEST_BYTES).ok();
+    let manifest = Reader::default().read_whole(&folder.join(MANIFEST), MAX_MANIFEST_BYTES).ok();
     let manifest: Option<Value> = manifest.and_then(|text| serde_json::from_slice(&text).ok());
     // Without a manifest a folder is no plugin.
     let Some(manifest) = manifest else { return Vec::new() };

@@ -3,11 +3,14 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use config::{Config, Home};
 use protocol::{ConfigLayerSource, SkillScope};
+use workspace::{Access, ReadError, Reader};
 
 use super::plugins::plugin_roots;
+use crate::reading::hidden_in;
 
 /// A folder with skills below it. It need not exist.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,11 +19,28 @@ pub(super) struct Root {
     pub(super) scope: SkillScope,
     /// Put before the names of its skills: that of the plugin it belongs to.
     pub(super) prefix: Option<String>,
+    /// Set for a folder of a project: no link leads out of that.
+    pub(super) project: Option<Arc<Project>>,
+}
+
+/// What the skills of a project are read within.
+#[derive(Debug, PartialEq)]
+pub(super) struct Project {
+    pub(super) root: PathBuf,
+    pub(super) access: Access,
 }
 
 impl Root {
     pub(super) fn new(path: impl Into<PathBuf>, scope: SkillScope) -> Self {
-        Self { path: path.into(), scope, prefix: None }
+        Self { path: path.into(), scope, prefix: None, project: None }
+    }
+}
+
+/// Skills of a project are read beneath its root, others are the user's or the machine's.
+pub(super) fn reader(project: Option<&Project>) -> Result<Reader, ReadError> {
+    match project {
+        Some(Project { root, access }) => Reader::new(access.clone()).beneath(root),
+        None => Ok(Reader::default()),
     }
 }
 
@@ -31,13 +51,16 @@ pub(super) fn roots(config: &Config, cwd: &Path, user: Option<&Path>) -> Vec<Roo
     let home = config.home.reading();
     let project_root = config.project_docs.project_root.as_deref().unwrap_or(cwd);
     let folders: Vec<&Path> = cwd.ancestors().take_while(|folder| folder.starts_with(project_root)).collect();
+    let access = hidden_in(cwd, &config.off_limits());
+    let project = Arc::new(Project { root: project_root.to_owned(), access });
+    let of_project = |path: PathBuf| Root { project: Some(project.clone()), ..Root::new(path, Repo) };
     let mut roots = Vec::new();
     for folder in &folders {
         // Projects that are not trusted have theirs too: a skill is text, and does nothing by itself.
         for name in [".codex", ".oarlock"] {
             let settings = folder.join(name);
             if !is_home(&settings, &config.home) {
-                roots.push(Root::new(settings.join("skills"), Repo));
+                roots.push(of_project(settings.join("skills")));
             }
         }
     }
@@ -46,7 +69,7 @@ pub(super) fn roots(config: &Config, cwd: &Path, user: Option<&Path>) -> Vec<Roo
     roots.push(Root::new(home.join("skills/.system"), System));
     roots.extend(admin_folders(config).into_iter().map(|folder| Root::new(folder.join("skills"), Admin)));
     roots.extend(plugin_roots(config));
-    roots.extend(folders.iter().rev().map(|folder| Root::new(folder.join(".agents/skills"), Repo)));
+    roots.extend(folders.iter().rev().map(|folder| of_project(folder.join(".agents/skills"))));
     let mut seen = HashSet::new();
     roots.retain(|root| seen.insert(root.path.clone()));
     roots

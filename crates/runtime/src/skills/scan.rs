@@ -2,17 +2,17 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::ffi::OsStr;
-use std::fs::{self, FileType};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use protocol::SkillScope;
+use workspace::{Entry, Kind, ReadError, Reader};
 
 use super::front_matter::{self, MAX_NAME};
 use super::openai_yaml;
-use super::roots::Root;
+use super::roots::{Root, reader};
 use super::{FILE, FileStamp, Found, MAX_FILE_BYTES, Skill};
-use crate::bounded;
+use crate::reading::in_time;
 
 /// How far below its root a skill may be.
 const MAX_DEPTH: usize = 6;
@@ -26,12 +26,31 @@ const MAX_ENTRIES: usize = 100_000;
 /// The head of a skill ends within.
 const MAX_HEAD_BYTES: u64 = 64 << 10;
 
-/// All skills below the roots: those of projects, of the user, of the system, of the machine; by name in each.
+/// All skills below the roots: those of projects, of the user, of the system, of the machine; by name in each. A file
+/// system that hangs is given up on, and then there are none.
 pub(super) fn scan(roots: &[Root]) -> Found {
+    let Some(first) = roots.first() else { return Found::default() };
+    let all = roots.to_owned();
+    in_time(&first.path, move || scan_now(&all)).unwrap_or_else(|error| {
+        let mut found = Found::default();
+        found.fail(&first.path, error.problem.to_string());
+        found
+    })
+}
+
+fn scan_now(roots: &[Root]) -> Found {
     let mut found = Found::default();
     let mut seen = HashSet::new();
     for root in roots {
-        Scan { root, found: &mut found, seen: &mut seen, visited: HashSet::new(), entries: 0 }.run();
+        match reader(root.project.as_deref()) {
+            Ok(reader) => {
+                let (found, seen) = (&mut found, &mut seen);
+                Scan { root, reader, found, seen, visited: HashSet::new(), entries: 0 }.run();
+            }
+            // Without its project a folder is not there either.
+            Err(error) if error.is_missing() => {}
+            Err(error) => found.fail(&root.path, error.problem.to_string()),
+        }
     }
     sort(&mut found.skills);
     found
@@ -55,6 +74,7 @@ pub(super) fn sort(skills: &mut [Skill]) {
 
 struct Scan<'a> {
     root: &'a Root,
+    reader: Reader,
     found: &'a mut Found,
     /// Skills of all roots so far.
     seen: &'a mut HashSet<PathBuf>,
@@ -65,10 +85,11 @@ struct Scan<'a> {
 
 impl Scan<'_> {
     fn run(mut self) {
-        let Ok(top) = fs::canonicalize(&self.root.path) else { return };
-        if !top.is_dir() {
-            return;
-        }
+        let top = match self.reader.find(&self.root.path) {
+            Ok(found) if found.metadata.is_dir() => found.path,
+            Err(error) if error.is_refused() => return self.fail(&self.root.path, error.problem.to_string()),
+            _ => return,
+        };
         let mut queue = VecDeque::from([(top.clone(), 0)]);
         self.visited.insert(top);
         let mut folders = 0;
@@ -91,23 +112,18 @@ impl Scan<'_> {
 
     /// Takes the skill of a folder, and gives the folders in it that nobody looked into yet.
     fn look_into(&mut self, folder: &Path) -> Vec<PathBuf> {
-        let listed = match fs::read_dir(folder) {
+        let listed = match self.reader.list(folder, MAX_ENTRIES.saturating_sub(self.entries)) {
             Ok(listed) => listed,
             Err(error) => {
-                if error.kind() != io::ErrorKind::NotFound {
-                    self.fail(folder, error.to_string());
+                if !error.is_missing() {
+                    self.fail(folder, error.problem.to_string());
                 }
                 return Vec::new();
             }
         };
         let mut inner = Vec::new();
-        for entry in listed.flatten() {
-            self.entries += 1;
-            if self.entries > MAX_ENTRIES {
-                break;
-            }
-            let name = entry.file_name();
-            let Ok(kind) = entry.file_type() else { continue };
+        self.entries += listed.entries.len();
+        for Entry { name, kind } in listed.entries {
             if name.as_encoded_bytes().starts_with(b".") {
                 continue;
             }
@@ -123,24 +139,29 @@ impl Scan<'_> {
     }
 
     /// Links are followed to folders, except where the files came with a program.
-    fn folder_at(&mut self, folder: &Path, name: &OsStr, kind: FileType) -> Option<PathBuf> {
+    fn folder_at(&mut self, folder: &Path, name: &OsStr, kind: Kind) -> Option<PathBuf> {
         let path = folder.join(name);
         let path = match kind {
-            kind if kind.is_dir() => path,
-            kind if kind.is_symlink() && self.root.scope != SkillScope::System => {
-                fs::canonicalize(path).ok().filter(|path| path.is_dir())?
-            }
+            Kind::Folder => path,
+            Kind::Link if self.root.scope != SkillScope::System => match self.reader.find(&path) {
+                Ok(found) => found.metadata.is_dir().then_some(found.path)?,
+                Err(error) if error.is_refused() => {
+                    self.fail(&path, error.problem.to_string());
+                    return None;
+                }
+                Err(_) => return None,
+            },
             _ => return None,
         };
         self.visited.insert(path.clone()).then_some(path)
     }
 
-    fn take(&mut self, path: &Path, kind: FileType) {
+    fn take(&mut self, path: &Path, kind: Kind) {
         // A link to a file is passed over, as is a folder of that name.
-        if kind.is_symlink() || kind.is_dir() || !self.seen.insert(path.to_owned()) {
+        if matches!(kind, Kind::Link | Kind::Folder) || !self.seen.insert(path.to_owned()) {
             return;
         }
-        match read_skill(path, self.root) {
+        match read_skill(path, self.root, &self.reader) {
             Ok(skill) => self.found.skills.extend(skill),
             Err(problem) => self.fail(path, problem),
         }
@@ -157,11 +178,11 @@ impl Scan<'_> {
 }
 
 /// None when it is not for this program.
-fn read_skill(path: &Path, root: &Root) -> Result<Option<Skill>, String> {
+fn read_skill(path: &Path, root: &Root, reader: &Reader) -> Result<Option<Skill>, String> {
     if path.to_str().is_none() {
         return Err("its path is not UTF-8".to_owned());
     }
-    let (head, stamp) = read_head(path).map_err(|error| error.to_string())?;
+    let (head, stamp) = read_head(path, reader).map_err(|error| error.to_string())?;
     let folder = path.parent().unwrap_or(path);
     let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
     let read = front_matter::read(&head, &folder_name).map_err(|flaw| flaw.to_string())?;
@@ -173,7 +194,7 @@ fn read_skill(path: &Path, root: &Root) -> Result<Option<Skill>, String> {
     if actual > MAX_NAME {
         return Err(front_matter::Flaw::TooLong { key: "name", most: MAX_NAME, actual }.to_string());
     }
-    let shown = openai_yaml::read(folder);
+    let shown = openai_yaml::read(folder, reader);
     Ok((!shown.is_hidden).then(|| Skill {
         name,
         description: read.description,
@@ -184,25 +205,25 @@ fn read_skill(path: &Path, root: &Root) -> Result<Option<Skill>, String> {
         scope: root.scope,
         is_implicit: shown.is_implicit,
         stamp,
+        project: root.project.clone(),
     }))
 }
 
 /// The name a file gives its skill, if it is one.
 pub(super) fn name_of(path: &Path) -> Option<String> {
     let folder = path.parent()?.file_name()?.to_string_lossy();
-    front_matter::read(&read_head(path).ok()?.0, &folder).ok().map(|read| read.name)
+    front_matter::read(&read_head(path, &Reader::default()).ok()?.0, &folder).ok().map(|read| read.name)
 }
 
-fn read_head(path: &Path) -> io::Result<(String, FileStamp)> {
-    let mut file = bounded::open(path, MAX_HEAD_BYTES)?;
-    let metadata = file.get_ref().metadata()?;
+fn read_head(path: &Path, reader: &Reader) -> io::Result<(String, FileStamp)> {
+    let opened = reader.open(path).map_err(ReadError::into_io)?;
+    let metadata = &opened.metadata;
     let stamp = FileStamp { bytes: metadata.len(), modified: metadata.modified().ok() };
     if stamp.bytes > MAX_FILE_BYTES {
         let what = format!("it is larger than {} MiB", MAX_FILE_BYTES >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    let mut bytes = opened.read_start(MAX_HEAD_BYTES)?;
     // Where the head is cut off, so may be its last character.
     let is_cut = bytes.len() as u64 == MAX_HEAD_BYTES;
     let end = match std::str::from_utf8(&bytes) {

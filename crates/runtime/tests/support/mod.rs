@@ -67,6 +67,7 @@ pub(crate) fn settings() -> ThreadSettings {
         host: Arc::default(),
         model_overrides: ModelOverrides::default(),
         skills: Default::default(),
+        off_limits: Default::default(),
         instruction_options: Arc::default(),
         agent_depth: 0,
     }
@@ -78,6 +79,7 @@ pub(crate) fn bench() -> Arc<Bench> {
         login_shell: false,
         env: Default::default(),
         rule_folders: Vec::new(),
+        project_rules: Vec::new(),
         rules_file: "/nonexistent/rules".into(),
         outputs: None,
         off_limits: Default::default(),

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use protocol::{
-    DeprecationNoticeNotification, SdkDelegationConfiguredNotification, ServerNotification, Thread,
-    ThreadFork, ThreadForkParams, ThreadId, ThreadResume, ThreadResumeParams, ThreadStart, ThreadStartParams,
-    ThreadStartedNotification,
+    SdkDelegationConfiguredNotification, ServerNotification, Thread, ThreadFork, ThreadForkParams, ThreadId,
+    ThreadResume, ThreadResumeParams, ThreadStart, ThreadStartParams, ThreadStartedNotification,
 };
 use runtime::{Identity, Opened, RuntimeError, Then, shown_bridge_url};
 use tokio::sync::oneshot;
@@ -26,11 +25,11 @@ pub(crate) async fn start(
     match app.runtime.start_thread(params, HubHost::of(&app.hub, &caller)).await {
         Ok(mut opened) => {
             let thread = joined(&app, &caller, &opened).await;
-            let deprecations = std::mem::take(&mut opened.deprecations);
+            let notices = opened.take_notices();
             reply.send(Ok(opened.into()));
             let (thread_id, model_provider) = (thread.id.clone(), thread.model_provider.clone());
             announce(&app, thread).await;
-            tell_deprecations(&app, &thread_id, deprecations).await;
+            tell_all(&app, &thread_id, notices).await;
             if let Some(bridge_url) = bridge_url {
                 let id = thread_id.clone();
                 let told = SdkDelegationConfiguredNotification { thread_id, model_provider, bridge_url };
@@ -47,11 +46,11 @@ pub(crate) async fn fork(app: Arc<App>, caller: Caller, params: ThreadForkParams
     match app.runtime.fork_thread(params, HubHost::of(&app.hub, &caller)).await {
         Ok(mut opened) => {
             let thread = joined(&app, &caller, &opened).await;
-            let deprecations = std::mem::take(&mut opened.deprecations);
+            let notices = opened.take_notices();
             reply.send(Ok(opened.into()));
             let thread_id = thread.id.clone();
             announce(&app, thread).await;
-            tell_deprecations(&app, &thread_id, deprecations).await;
+            tell_all(&app, &thread_id, notices).await;
         }
         Err(error) => reply.send(Err(error.into())),
     }
@@ -73,25 +72,25 @@ pub(crate) async fn resume(
             match opened {
                 Ok(mut opened) => {
                     let id = opened.thread.id.clone();
-                    let deprecations = std::mem::take(&mut opened.deprecations);
+                    let notices = opened.take_notices();
                     reply.send(Ok(opened.into()));
                     hub.join(&id, joining.id()).await;
-                    let _ = told.send((id, deprecations));
+                    let _ = told.send((id, notices));
                 }
                 Err(error) => reply.send(Err(error.into())),
             }
         })
     });
     app.runtime.resume_thread(params, HubHost::of(&app.hub, &caller), then).await;
-    if let Ok((id, deprecations)) = opened.await {
+    if let Ok((id, notices)) = opened.await {
         warn_of_damage(&app, &caller, &id).await;
-        tell_deprecations(&app, &id, deprecations).await;
+        tell_all(&app, &id, notices).await;
     }
 }
 
-async fn tell_deprecations(app: &App, thread: &ThreadId, deprecations: Vec<DeprecationNoticeNotification>) {
-    for deprecation in deprecations {
-        app.hub.tell(thread, ServerNotification::DeprecationNotice(deprecation)).await;
+async fn tell_all(app: &App, thread: &ThreadId, notices: Vec<ServerNotification>) {
+    for notice in notices {
+        app.hub.tell(thread, notice).await;
     }
 }
 

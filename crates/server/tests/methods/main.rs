@@ -28,6 +28,7 @@ mod list;
 mod manage;
 mod past;
 mod plan;
+mod reading;
 mod restart;
 mod resume;
 mod running_turn;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use policy::{Rules, Warning};
+use policy::{RuleFile, Rules, Warning};
 use protocol::{ConfigWarningNotification, ServerNotification};
 
 use crate::Sink;
@@ -11,6 +11,7 @@ use crate::Sink;
 #[derive(Debug)]
 pub(crate) struct RuleBook {
     folders: Vec<PathBuf>,
+    projects: Vec<RuleFile>,
     /// Where rules go that a client adds.
     file: PathBuf,
     /// Unset until somebody asks.
@@ -26,7 +27,13 @@ struct Read {
 
 impl RuleBook {
     pub(crate) fn new(folders: &[PathBuf], file: &Path) -> Self {
-        Self { folders: folders.to_owned(), file: file.to_owned(), read: Mutex::new(None) }
+        let (folders, file) = (folders.to_owned(), file.to_owned());
+        Self { folders, projects: Vec::new(), file, read: Mutex::new(None) }
+    }
+
+    /// With the rules of projects, as they were when the thread was opened.
+    pub(crate) fn with_projects(self, projects: &[RuleFile]) -> Self {
+        Self { projects: projects.to_owned(), ..self }
     }
 
     /// What is wrong with the files is told whoever comes first.
@@ -49,7 +56,7 @@ impl RuleBook {
     pub(crate) fn rules(&self) -> Arc<Rules> {
         let mut read = self.lock();
         let read = read.get_or_insert_with(|| {
-            let (rules, warnings) = Rules::load(&self.folders);
+            let (rules, warnings) = Rules::load_all(&self.folders, &self.projects);
             Read { rules: Arc::new(rules), warnings }
         });
         read.rules.clone()

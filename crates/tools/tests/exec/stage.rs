@@ -309,6 +309,7 @@ fn options(folder: &Path) -> BenchOptions {
         login_shell: false,
         env,
         rule_folders: vec![folder.join("home")],
+        project_rules: Vec::new(),
         rules_file: folder.join("home/rules/default.rules"),
         outputs: Some(folder.join("home/outputs/thread")),
         off_limits: Default::default(),

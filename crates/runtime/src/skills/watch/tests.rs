@@ -62,7 +62,7 @@ impl Place {
     }
 
     fn names(&self) -> Vec<String> {
-        let lines = self.skills.lines(&self.path("work"), &SkillChoices::default());
+        let lines = self.skills.lines(&self.path("work"), &SkillChoices::default(), None);
         lines.iter().map(|line| line.name.clone()).collect()
     }
 

@@ -1,0 +1,317 @@
+//! What project settings may say without a decision of the user about exactly these settings: nothing that loosens what
+//! the user's own layers say. The rest is taken out, named, and offered for review.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use policy::RuleFile;
+use ring::digest::{Context, SHA256};
+use toml::{Table, Value};
+
+use crate::read::to_json;
+use crate::{ConfigError, ConfigWarning, Feature, Home, LoadRequest, Loader, Trust, edit};
+
+/// How many settings a warning names.
+const MAX_NAMED: usize = 12;
+/// The longest value that is shown.
+const MAX_SHOWN: usize = 120;
+
+/// Keys that no project can do harm with: the model and its texts, how much is read and shown. The same in a profile.
+/// What is not in a list here needs a review, so that a new key is strict until somebody has thought about it.
+const HARMLESS: &[&str] = &[
+    "model",
+    "review_model",
+    "model_context_window",
+    "model_auto_compact_token_limit",
+    "tool_output_token_limit",
+    "model_reasoning_effort",
+    "plan_mode_reasoning_effort",
+    "model_reasoning_summary",
+    "model_verbosity",
+    "model_supports_reasoning_summaries",
+    "service_tier",
+    "personality",
+    "instructions",
+    "developer_instructions",
+    "compact_prompt",
+    "commit_attribution",
+    "project_doc_max_bytes",
+    "project_doc_fallback_filenames",
+    "hide_agent_reasoning",
+    "show_raw_agent_reasoning",
+    "tools",
+    "background_terminal_max_timeout",
+    "history",
+    "skills",
+    "include_apply_patch_tool",
+    "experimental_use_unified_exec_tool",
+    "experimental_use_freeform_apply_patch",
+];
+
+/// Keys without effect here, or without effect in a project.
+const INERT: &[&str] = &["projects", "project_root_markers", "tui", "file_opener", "notice", "$schema"];
+
+/// Keys that name a file to read. Harmless as long as the file is in the project.
+const FILES: &[&str] = &[
+    "model_instructions_file",
+    "experimental_instructions_file",
+    "experimental_compact_prompt_file",
+    "model_catalog_json",
+];
+
+/// Flags that decide what may be done, who is asked, or which programs are started. Switching them needs a review.
+const GUARDED_FEATURES: &[&str] = &[
+    "use_legacy_landlock",
+    "exec_permission_approvals",
+    "request_permissions_tool",
+    "guardian_approval",
+    "codex_hooks",
+    "plugins",
+    "apps",
+    "skill_mcp_dependency_install",
+    "web_search_request",
+    "web_search_cached",
+    "shell_zsh_fork",
+    "js_repl",
+    "code_mode",
+    "code_mode_only",
+    "memories",
+];
+
+/// What the user's own layers say, and where.
+#[derive(Debug)]
+pub(crate) struct Own<'a> {
+    pub(crate) settings: &'a Table,
+    pub(crate) trust: Option<Trust>,
+    pub(crate) root: &'a Path,
+    pub(crate) home: &'a Home,
+}
+
+/// What a folder of project settings asks for beyond what the user's own layers say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Review {
+    /// The `.codex` folder.
+    pub settings: PathBuf,
+    /// The root of the project.
+    pub root: PathBuf,
+    /// Of the content that would be accepted.
+    pub digest: String,
+    /// `key = value`, one each. Empty if only rules are to be reviewed.
+    pub asked: Vec<String>,
+    /// The rule files beside it, which may allow commands.
+    pub rules: Vec<RuleFile>,
+}
+
+impl Review {
+    pub(crate) fn how_to_accept(&self, home: &Home) -> String {
+        format!(
+            "To accept exactly this content, run `oarlock trust {}`, or add to {}:\n[projects.{:?}.reviewed]\n{:?} = {:?}",
+            self.settings.parent().unwrap_or(&self.settings).display(),
+            home.own_config_file().display(),
+            self.root.to_string_lossy(),
+            self.settings.to_string_lossy(),
+            self.digest,
+        )
+    }
+
+    /// None when no setting was taken out.
+    pub(crate) fn warning(&self, home: &Home) -> Option<ConfigWarning> {
+        let more = self.asked.len().saturating_sub(MAX_NAMED);
+        let mut lines: Vec<String> = self.asked.iter().take(MAX_NAMED).cloned().collect();
+        lines.extend((more > 0).then(|| format!("and {more} more")));
+        lines.push(self.how_to_accept(home));
+        let summary = format!(
+            "{} asks for more than your own configuration allows; these settings are not used.",
+            self.settings.join("config.toml").display()
+        );
+        let warning = ConfigWarning::with_details(summary, lines.join("\n"));
+        let path = Some(self.settings.join("config.toml"));
+        (!self.asked.is_empty()).then_some(ConfigWarning { path, ..warning })
+    }
+}
+
+impl Loader {
+    /// What the settings of a folder's project ask for beyond the user's own, as if the project were trusted.
+    pub fn to_review(&self, folder: &Path) -> Result<Vec<Review>, ConfigError> {
+        let request = LoadRequest { cwd: Some(folder.to_owned()), ..LoadRequest::default() };
+        let root = self.load(&request)?.project_docs.project_root.unwrap_or_else(|| folder.to_owned());
+        let projects = serde_json::json!({ root.to_string_lossy(): { "trust_level": "trusted" } });
+        let trusted = [("projects".to_owned(), projects)].into();
+        self.load(&LoadRequest { config: Some(&trusted), ..request }).map(|config| config.reviews)
+    }
+
+    /// Trusts the projects of these reviews, and records exactly what was reviewed.
+    pub fn accept(&self, reviews: &[Review]) -> Result<(), ConfigError> {
+        edit::edit(self.home(), |document| {
+            reviews.iter().try_for_each(|review| edit::record(document, review))
+        })
+    }
+
+    /// Trusts a project whose settings ask for nothing that needs a review.
+    pub fn trust(&self, root: &Path) -> Result<(), ConfigError> {
+        edit::edit(self.home(), |document| edit::trust(document, root))
+    }
+}
+
+/// Of a settings file and the rule files beside it.
+pub(crate) fn digest(text: Option<&str>, rules: &[RuleFile]) -> String {
+    let mut context = Context::new(&SHA256);
+    let mut part = |bytes: &[u8]| {
+        context.update(&(bytes.len() as u64).to_le_bytes());
+        context.update(bytes);
+    };
+    part(text.unwrap_or_default().as_bytes());
+    for rule in rules {
+        part(rule.path.file_name().unwrap_or_default().as_encoded_bytes());
+        part(rule.text.as_deref().unwrap_or_default().as_bytes());
+    }
+    let mut hex = "sha256:".to_owned();
+    for byte in context.finish().as_ref() {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+/// Takes out of a project's settings what loosens, and says what that was.
+pub(crate) fn restrict(table: &mut Table, own: &Own<'_>) -> Vec<String> {
+    let mut asked = Vec::new();
+    restrict_in(table, "", own.settings, own, &mut asked);
+    asked
+}
+
+/// `below` is what the user's own layers have in the same place.
+fn restrict_in(table: &mut Table, prefix: &str, below: &Table, own: &Own<'_>, asked: &mut Vec<String>) {
+    let keys: Vec<String> = table.keys().cloned().collect();
+    for key in keys {
+        let Some(value) = table.get_mut(&key) else { continue };
+        let name = format!("{prefix}{key}");
+        match (key.as_str(), &mut *value) {
+            ("profiles", Value::Table(profiles)) if prefix.is_empty() => {
+                for (profile, value) in profiles.iter_mut() {
+                    let below = below.get("profiles").and_then(|profiles| profiles.get(profile));
+                    let below = below.and_then(Value::as_table).cloned().unwrap_or_default();
+                    let prefix = format!("profiles.{profile}.");
+                    if let Value::Table(inner) = value {
+                        restrict_in(inner, &prefix, &below, own, asked);
+                    }
+                }
+            }
+            ("sandbox_workspace_write" | "features" | "agents", Value::Table(inner)) => {
+                let below = below.get(&key).or_else(|| own.settings.get(&key));
+                let below = below.and_then(Value::as_table).cloned().unwrap_or_default();
+                inner.retain(|inner_key, value| {
+                    let is_kept = match key.as_str() {
+                        "features" => is_kept_feature(inner_key, value, &below),
+                        "agents" => is_kept_role(value, own),
+                        _ => is_kept_workspace_key(inner_key, value, below.get(inner_key)),
+                    };
+                    if !is_kept {
+                        name_leaves(&format!("{name}.{inner_key}"), value, asked);
+                    }
+                    is_kept
+                });
+            }
+            (_, value) => {
+                let below = below.get(&key).or_else(|| own.settings.get(&key));
+                if !is_kept(&key, value, below, own) {
+                    name_leaves(&name, value, asked);
+                    table.remove(&key);
+                }
+            }
+        }
+    }
+}
+
+fn is_kept(key: &str, value: &Value, below: Option<&Value>, own: &Own<'_>) -> bool {
+    if below == Some(value) || HARMLESS.contains(&key) || INERT.contains(&key) {
+        return true;
+    }
+    let text = value.as_str();
+    let below_text = below.and_then(Value::as_str);
+    match key {
+        key if FILES.contains(&key) => is_in_project(text, own),
+        "approval_policy" => {
+            // The usual one, unless the user decided against the project.
+            let usual = if own.trust == Some(Trust::Untrusted) { "untrusted" } else { "on-request" };
+            text == Some("untrusted") || below.is_none() && text == Some(usual)
+        }
+        "approvals_reviewer" => text == Some("user"),
+        "sandbox_mode" => {
+            let usual = if own.trust.is_some() { "workspace-write" } else { "read-only" };
+            openness(text) <= openness(below_text.or(Some(usual)))
+        }
+        "allow_login_shell" => {
+            value.as_bool() == Some(false) || below.is_none() && value.as_bool() == Some(true)
+        }
+        "web_search" => text == Some("disabled") || below.is_none() && text == Some("cached"),
+        _ => false,
+    }
+}
+
+/// What is no mode is as open as can be; it is refused later if it counts.
+fn openness(mode: Option<&str>) -> u8 {
+    match mode {
+        Some("read-only") => 0,
+        Some("workspace-write") => 1,
+        _ => 2,
+    }
+}
+
+fn is_kept_workspace_key(key: &str, value: &Value, below: Option<&Value>) -> bool {
+    let was_on = below.and_then(Value::as_bool).unwrap_or(false);
+    match key {
+        "network_access" => value.as_bool() == Some(false) || was_on,
+        "exclude_slash_tmp" | "exclude_tmpdir_env_var" => value.as_bool() == Some(true) || !was_on,
+        "writable_roots" => {
+            let known = below.and_then(Value::as_array);
+            let is_known = |root: &Value| known.is_some_and(|known| known.contains(root));
+            value.as_array().is_some_and(|roots| roots.iter().all(is_known))
+        }
+        _ => false,
+    }
+}
+
+fn is_kept_feature(key: &str, value: &Value, below: &Table) -> bool {
+    let Some(feature) = Feature::find(key) else { return true };
+    let is_guarded = GUARDED_FEATURES.contains(&feature.key);
+    let was_on = below.get(key).and_then(Value::as_bool).unwrap_or(feature.default_enabled);
+    !is_guarded || value.as_bool() == Some(was_on)
+}
+
+/// A number, or a role whose file is in the project. What a role's agents may do, its file cannot say.
+fn is_kept_role(value: &Value, own: &Own<'_>) -> bool {
+    match value.get("config_file") {
+        Some(file) => is_in_project(file.as_str(), own),
+        None => true,
+    }
+}
+
+/// Takes out the keys that name files which are not in the project.
+pub(crate) fn drop_files_outside(table: &mut Table, root: &Path, home: &Home) {
+    let own = Own { settings: &Table::new(), trust: None, root, home };
+    table.retain(|key, value| !FILES.contains(&key) || is_in_project(value.as_str(), &own));
+}
+
+/// By its name; that no link leads out of the project is seen to when it is read.
+fn is_in_project(path: Option<&str>, own: &Own<'_>) -> bool {
+    let path = Path::new(path.unwrap_or_default());
+    let is_ours = [own.home.reading(), own.home.state()].iter().any(|home| path.starts_with(home));
+    path.starts_with(own.root) && !is_ours
+}
+
+/// Names every value beneath a key, as it would be written.
+fn name_leaves(name: &str, value: &Value, asked: &mut Vec<String>) {
+    match value {
+        Value::Table(table) if !table.is_empty() => {
+            for (key, value) in table {
+                name_leaves(&format!("{name}.{key}"), value, asked);
+            }
+        }
+        value => {
+            let text = to_json(value).to_string();
+            let shown: String = text.chars().take(MAX_SHOWN).collect();
+            let cut = if shown.len() < text.len() { "…" } else { "" };
+            asked.push(format!("{name} = {shown}{cut}"));
+        }
+    }
+}
