@@ -77,8 +77,7 @@ pub enum RuntimeError {
     #[error("Input exceeds the maximum length of {max} characters.")]
     InputTooLarge { max: usize, actual: usize },
     #[error(
-        "additionalContext key {0:?} cannot be part of a tag; leave out `<`, `>` and control characters, and use at \
-         least one other"
+        "additionalContext key {0:?} is not a plain name; use 1 to 64 letters and digits of ASCII, `_`, `-` and `.`"
     )]
     ContextKey(String),
     #[error("{field} is not supported yet; leave it out")]

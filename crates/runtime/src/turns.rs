@@ -176,14 +176,19 @@ impl Runtime {
     }
 }
 
-/// Keys are the client's own, as long as they can be part of a tag.
+/// The longest key of additional context.
+const MAX_CONTEXT_KEY: usize = 64;
+
+/// Keys are the client's own, as long as they are plain names: they become tags, which nothing else may look like.
 fn additional_context(
     given: Option<BTreeMap<String, AdditionalContextEntry>>,
 ) -> Result<BTreeMap<String, AdditionalContextEntry>, RuntimeError> {
     let given = given.unwrap_or_default();
-    let breaks_tag =
-        |key: &str| key.is_empty() || key.chars().any(|c| matches!(c, '<' | '>') || c.is_control());
-    match given.keys().find(|key| breaks_tag(key)) {
+    let is_plain = |key: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+        (1..=MAX_CONTEXT_KEY).contains(&key.len()) && key.bytes().all(plain)
+    };
+    match given.keys().find(|key| !is_plain(key)) {
         Some(key) => Err(RuntimeError::ContextKey(key.clone())),
         None => Ok(given),
     }

@@ -3,6 +3,7 @@
 use protocol::EnvironmentId;
 use serde::{Deserialize, Serialize};
 
+use super::neutral::value;
 use super::{Fragment, Role, StepFragment};
 use crate::{EnvironmentState, Step};
 
@@ -34,7 +35,8 @@ impl Fragment for Environment<'_> {
 
     fn body(&self) -> String {
         let Step { cwd, shell, current_date, timezone, .. } = self.step;
-        let cwd = if self.with_cwd { format!("\n  <cwd>{cwd}</cwd>") } else { String::new() };
+        let cwd = if self.with_cwd { format!("\n  <cwd>{}</cwd>", value(cwd)) } else { String::new() };
+        let (shell, timezone) = (value(shell), value(timezone));
         format!(
             "{cwd}\n  <shell>{shell}</shell>\n  <current_date>{current_date}</current_date>\n  \
              <timezone>{timezone}</timezone>\n{}",
@@ -55,7 +57,7 @@ fn places(step: &Step) -> String {
             EnvironmentState::Starting => "starting",
             EnvironmentState::Disconnected => "disconnected",
         };
-        let (id, cwd) = (&environment.id, &environment.cwd);
+        let (id, cwd) = (value(environment.id.as_str()).replace('"', "&quot;"), value(&environment.cwd));
         text.push_str(&format!("    <environment id=\"{id}\" status=\"{status}\">{cwd}</environment>\n"));
     }
     if text.is_empty() { text } else { format!("  <environments>\n{text}  </environments>\n") }

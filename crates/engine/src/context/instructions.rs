@@ -1,5 +1,6 @@
 //! What developers and the AGENTS.md files say.
 
+use super::neutral::{contained, value};
 use super::{Fragment, Role, StepFragment};
 use crate::Step;
 use crate::digest::Digest;
@@ -32,7 +33,7 @@ impl Fragment for ProjectInstructions<'_> {
     const END: &'static str = "</INSTRUCTIONS>";
 
     fn body(&self) -> String {
-        format!("{}\n\n<INSTRUCTIONS>\n{}\n", self.cwd, self.text)
+        format!("{}\n\n<INSTRUCTIONS>\n{}\n", value(self.cwd), contained(self.text))
     }
 }
 

@@ -7,6 +7,7 @@ mod fragment;
 mod instructions;
 mod markers;
 mod modes;
+mod neutral;
 mod permissions;
 mod records;
 mod skills;

@@ -6,6 +6,7 @@ use protocol::{AskForApproval, NetworkAccess, SandboxPolicy};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::neutral::contained;
 use super::{Fragment, Role, StepFragment};
 use crate::{Step, ToolKind};
 
@@ -157,7 +158,8 @@ impl Permissions<'_> {
                     network(*network_access)
                 );
                 if !writable_roots.is_empty() {
-                    let roots: Vec<String> = writable_roots.iter().map(|root| format!("`{root}`")).collect();
+                    let roots: Vec<String> =
+                        writable_roots.iter().map(|root| format!("`{}`", contained(root.as_str()))).collect();
                     text.push_str(&format!(" Writable roots: {}.", roots.join(", ")));
                 }
                 text

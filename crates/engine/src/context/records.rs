@@ -1,5 +1,6 @@
 //! Fragments that tell of something that happened.
 
+use super::neutral::{contained, contained_in};
 use super::{Fragment, Role};
 
 /// The turn before this one did not come to its end.
@@ -42,7 +43,9 @@ impl Fragment for UserShellCommand<'_> {
     const END: &'static str = "</user_shell_command>";
 
     fn body(&self) -> String {
-        format!("\n<command>\n{}\n</command>\n<result>\n{}\n</result>\n", self.command, self.result)
+        let inside = |text: &str| contained_in(&["command", "result"], text);
+        let (command, result) = (inside(self.command), inside(self.result));
+        format!("\n<command>\n{command}\n</command>\n<result>\n{result}\n</result>\n")
     }
 }
 
@@ -56,7 +59,7 @@ impl Fragment for Warning<'_> {
     const END: &'static str = "</runtime_warning>";
 
     fn body(&self) -> String {
-        format!("Warning: {}", self.0)
+        format!("Warning: {}", contained(self.0))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Skills: which there are, and what one says.
 
+use super::neutral::{contained, value};
 use super::{Fragment, Role, StepFragment};
 use crate::digest::Digest;
 use crate::{SkillLine, SkillText, Step};
@@ -29,7 +30,8 @@ impl Fragment for SkillList<'_> {
         }
         let mut text = format!("\n## Skills\n{ABOUT}\n");
         for SkillLine { name, description, path } in self.0 {
-            text.push_str(&format!("- {name}: {description} (file: {path})\n"));
+            let line = format!("{name}: {description} (file: {path})");
+            text.push_str(&format!("- {}\n", contained(&line.replace(['\n', '\r'], " "))));
         }
         text.push_str(USE);
         text.push('\n');
@@ -66,6 +68,7 @@ impl Fragment for SkillBody<'_> {
 
     fn body(&self) -> String {
         let SkillText { name, path, text } = self.0;
+        let (name, path, text) = (value(name), value(path), contained(text));
         format!("\n<name>{name}</name>\n<path>{path}</path>\n{text}\n")
     }
 }

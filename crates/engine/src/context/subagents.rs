@@ -1,5 +1,6 @@
 //! Child agents, as their parent hears of them.
 
+use super::neutral::{contained, contained_json};
 use super::{Fragment, Role};
 use crate::{Step, SubagentLine};
 
@@ -16,7 +17,7 @@ impl Fragment for SubagentRoster<'_> {
         let mut text = String::from("\n");
         for SubagentLine { id, nickname } in self.0 {
             match nickname {
-                Some(nickname) => text.push_str(&format!("- {id}: {nickname}\n")),
+                Some(nickname) => text.push_str(&format!("- {id}: {}\n", contained(nickname))),
                 None => text.push_str(&format!("- {id}\n")),
             }
         }
@@ -44,6 +45,7 @@ impl Fragment for SubagentNotification<'_> {
     const END: &'static str = "</subagent_notification>";
 
     fn body(&self) -> String {
-        format!("\n{}\n", serde_json::json!({ "agent_path": self.id, "status": self.status }))
+        let told = serde_json::json!({ "agent_path": self.id, "status": self.status });
+        format!("\n{}\n", contained_json(&told.to_string()))
     }
 }

@@ -169,12 +169,20 @@ async fn what_cannot_be_meant_is_refused_by_its_key_and_nothing_is_kept() {
         ("a>b", good.clone()),
         ("", good.clone()),
         ("two\nlines", good.clone()),
+        ("two words", good.clone()),
+        ("na\u{ef}ve", good.clone()),
+        ("zero\u{200b}width", good.clone()),
+        ("a/b", good.clone()),
+        ("quote\"d", good.clone()),
+        ("&lt;", good.clone()),
+        ("k234567890123456789012345678901234567890123456789012345678901234x", good.clone()),
     ];
     for (key, entry) in bad {
         let context = json!({"good": good, key: entry});
         let refused = client.request("turn/start", with(turn(&id, "go"), context)).await;
         let refused = refused.expect_err("a refusal");
-        let named = if key.is_empty() { "\"\"" } else { key.split(['\n']).next().expect("a key") };
+        let named =
+            if key.is_empty() { "\"\"" } else { key.split(['\n', '\u{200b}', '"']).next().expect("a key") };
         assert!([-32600, -32602].contains(&refused.code), "{refused:?}");
         assert!(
             refused.message.contains(named) && refused.message.contains("additionalContext"),
