@@ -1,6 +1,6 @@
 //! What there is to choose from: models, features, and the configuration as it stands.
 
-use config::{FEATURES, LoadRequest};
+use config::{ConfigError, FEATURES, LoadRequest};
 use protocol::{
     AppsListParams, AppsListResponse, CollaborationModeListResponse, CollaborationModeMask, ConfigReadParams,
     ConfigReadResponse, ConfigRequirementsReadResponse, ExperimentalFeatureListParams,
@@ -8,8 +8,7 @@ use protocol::{
 };
 
 use crate::error::RuntimeError;
-use crate::reading::off_worker;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, blocking};
 
 impl Runtime {
     pub fn list_models(&self, params: &ModelListParams) -> Result<ModelListResponse, RuntimeError> {
@@ -63,14 +62,15 @@ impl Runtime {
         Ok(ExperimentalFeatureListResponse { data: all[start..end].to_vec(), next_cursor })
     }
 
-    pub fn read_config(&self, params: &ConfigReadParams) -> Result<ConfigReadResponse, RuntimeError> {
+    pub async fn read_config(&self, params: ConfigReadParams) -> Result<ConfigReadResponse, RuntimeError> {
         let cwd = params.cwd.as_deref().map(std::path::absolute).transpose();
         let cwd = cwd.map_err(|error| RuntimeError::InvalidConfig(format!("cwd: {error}")))?;
-        let request = LoadRequest { cwd, ..LoadRequest::default() };
-        let loaded = off_worker(|| self.inner.loader.load(&request));
-        let config = loaded.map_err(|error| RuntimeError::InvalidConfig(error.to_string()))?;
-        let read = config.read_response(params.include_layers);
-        read.map_err(|error| RuntimeError::InvalidConfig(error.to_string()))
+        let loader = self.inner.loader.clone();
+        let read = move || {
+            let config = loader.load(&LoadRequest { cwd, ..LoadRequest::default() })?;
+            config.read_response(params.include_layers)
+        };
+        blocking(read).await?.map_err(|error: ConfigError| RuntimeError::InvalidConfig(error.to_string()))
     }
 
     /// What an administrator requires, read anew.

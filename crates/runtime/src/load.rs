@@ -16,7 +16,7 @@ use crate::host_choices::HostChoices;
 use crate::instructions::InstructionOptions;
 use crate::models::Overrides;
 use crate::reading::off_worker;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, blocking};
 use crate::settings::ThreadSettings;
 use crate::skills::SkillChoices;
 use crate::workbench::ToolSettings;
@@ -184,8 +184,8 @@ impl Stored {
 impl Runtime {
     /// The configuration of a thread that is to be opened. What the user requires and is not there is an error, as its
     /// absence is what they excluded.
-    pub(crate) fn load_for_thread(&self, wishes: &Wishes<'_>) -> Result<Config, RuntimeError> {
-        let config = self.load(wishes)?;
+    pub(crate) async fn load_for_thread(&self, wishes: &Wishes<'_>) -> Result<Config, RuntimeError> {
+        let config = self.load_later(wishes).await?;
         match config.required_mcp_servers().first() {
             None => Ok(config),
             Some(name) => Err(RuntimeError::Config(format!(
@@ -198,6 +198,20 @@ impl Runtime {
     /// Read from disk anew: configuration is never stale.
     pub(crate) fn load(&self, wishes: &Wishes<'_>) -> Result<Config, RuntimeError> {
         off_worker(|| self.load_now(wishes))
+    }
+
+    /// As [`Runtime::load`], for a task that has other things to do meanwhile: a folder may be on a file system that hangs.
+    async fn load_later(&self, wishes: &Wishes<'_>) -> Result<Config, RuntimeError> {
+        let runtime = self.clone();
+        let (cwd, stored) = (wishes.cwd.map(str::to_owned), wishes.stored_provider.map(str::to_owned));
+        let (config, overrides) = (wishes.config.cloned(), wishes.overrides.clone());
+        let (provider, is_bridged) = (wishes.provider.clone(), wishes.is_bridged);
+        let load = move || {
+            let (cwd, stored_provider) = (cwd.as_deref(), stored.as_deref());
+            let config = config.as_ref();
+            runtime.load_now(&Wishes { cwd, config, overrides, provider, stored_provider, is_bridged })
+        };
+        blocking(load).await?
     }
 
     fn load_now(&self, wishes: &Wishes<'_>) -> Result<Config, RuntimeError> {

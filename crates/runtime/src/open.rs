@@ -106,7 +106,7 @@ impl Runtime {
         let bridge = params.sdk_delegation.as_ref().map(Bridge::of).transpose()?;
         self.keep_commands_from(bridge.as_ref());
         let wishes = Wishes::of_start(&params, bridge.as_ref()).with_provider(terms.provider());
-        let config = self.load_for_thread(&wishes)?;
+        let config = self.load_for_thread(&wishes).await?;
         let mut settings = self.settings(&config);
         settings.dynamic_tools = choices.dynamic_tools().unwrap_or_else(|| dynamic_tools.clone().into());
         let id = match &params.thread_id {
@@ -195,7 +195,10 @@ impl Runtime {
         let terms = Terms::of(params.delegation.as_ref(), params.rollout_ownership, host)?;
         params.tool_set = asked_tool_set(params.tool_set.as_ref(), &terms)?.map(|set| *set);
         if params.history.is_some() {
-            return self.resume_with_history(&params, &terms).map(|opened| Resume::Loaded(Box::new(opened)));
+            return self
+                .resume_with_history(&params, &terms)
+                .await
+                .map(|opened| Resume::Loaded(Box::new(opened)));
         }
         let id = match (&params.path, check_thread_id(&params.thread_id)) {
             // Of a thread in memory the path only confirms which one is meant.
@@ -284,7 +287,7 @@ impl Runtime {
         let wishes = Wishes::of_resume(params, &stored).with_provider(terms.provider());
         check_carrier(&choices, terms, &wishes)?;
         let choices = choices.with_tool_set(params.tool_set.clone().map(Box::new));
-        let config = self.load_for_thread(&wishes)?;
+        let config = self.load_for_thread(&wishes).await?;
         let mut settings = self.settings(&config);
         let theirs = choices.dynamic_tools();
         settings.host = Arc::new(choices.seated(self.seat(&id, terms)?));
@@ -324,7 +327,7 @@ impl Runtime {
     }
 
     /// A new thread whose model remembers what the caller says it should.
-    fn resume_with_history(
+    async fn resume_with_history(
         &self,
         params: &ThreadResumeParams,
         terms: &Terms,
@@ -339,8 +342,8 @@ impl Runtime {
             return Err(RuntimeError::EmptyHistory);
         }
         let stored = Stored::default();
-        let config =
-            self.load_for_thread(&Wishes::of_resume(params, &stored).with_provider(terms.provider()))?;
+        let wishes = Wishes::of_resume(params, &stored).with_provider(terms.provider());
+        let config = self.load_for_thread(&wishes).await?;
         let mut settings = self.settings(&config);
         let id = self.inner.ids.thread(self.inner.clock.stamp());
         let choices = HostChoices::default().with_tool_set(params.tool_set.clone().map(Box::new));
@@ -375,7 +378,7 @@ impl Runtime {
             Wishes::of_fork(&params, &stored, &self.current_provider()).with_provider(terms.provider());
         check_carrier(&choices, &terms, &wishes)?;
         let choices = choices.with_tool_set(tool_set);
-        let config = self.load_for_thread(&wishes)?;
+        let config = self.load_for_thread(&wishes).await?;
         let mut settings = self.settings(&config);
         let dynamic_tools = copy.history.meta.as_ref().and_then(|meta| meta.dynamic_tools.clone());
         settings.dynamic_tools =

@@ -6,16 +6,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::Problem;
 
 /// A rename somewhere on the way makes the kernel ask to try again.
 const MAX_TRIES: usize = 16;
-
-/// The kernel's own file system of processes.
-const PROC_SUPER_MAGIC: i64 = 0x9fa0;
 
 /// Names a file without opening it: neither a pipe nor a device notices.
 fn handle_flags() -> OFlags {
@@ -143,7 +140,7 @@ pub(crate) fn real_path(handle: &File, given: &Path) -> PathBuf {
 
 /// Whether what is open tells of processes, wherever that file system is mounted.
 pub(crate) fn is_of_processes(handle: &File) -> bool {
-    rustix::fs::fstatfs(handle).is_ok_and(|found| i64::from(found.f_type) == PROC_SUPER_MAGIC)
+    rustix::fs::fstatfs(handle).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC)
 }
 
 /// Whether there is an entry of that name, be it a link that leads nowhere.

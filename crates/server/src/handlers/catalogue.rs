@@ -34,7 +34,7 @@ pub(crate) async fn config_read(
     _: Caller,
     params: ConfigReadParams,
 ) -> Result<ConfigReadResponse, RuntimeError> {
-    app.runtime.read_config(&params)
+    app.runtime.read_config(params).await
 }
 
 pub(crate) async fn requirements_read(
