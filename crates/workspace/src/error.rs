@@ -34,8 +34,9 @@ pub enum Problem {
     Replaced,
     #[error("it could not be read within {} seconds", .0.as_secs())]
     TimedOut(Duration),
-    #[error("{0} earlier reads have not returned; the file system seems to hang")]
-    TooManyStuck(usize),
+    /// How many there are.
+    #[error("an earlier read has not returned; the file system seems to hang")]
+    Stuck(usize),
     #[error("{0}")]
     Io(#[from] io::Error),
 }
@@ -74,7 +75,7 @@ impl ReadError {
             Problem::NotAFile | Problem::NotAFolder => io::ErrorKind::InvalidInput,
             Problem::TooLarge(_) => io::ErrorKind::FileTooLarge,
             Problem::Locked => io::ErrorKind::ResourceBusy,
-            Problem::TimedOut(_) | Problem::TooManyStuck(_) => io::ErrorKind::TimedOut,
+            Problem::TimedOut(_) | Problem::Stuck(_) => io::ErrorKind::TimedOut,
             Problem::Replaced => io::ErrorKind::Other,
         };
         io::Error::new(kind, self.problem)
