@@ -215,18 +215,18 @@ mod tests {
         ends.recv().expect("it ends");
     }
 
-    #[tokio::test]
-    async fn the_nearest_place_above_decides() {
+    #[test]
+    fn the_nearest_place_above_decides() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("there");
         for name in ["home/skills/s", "home/skills/key", "home/log", "ws"] {
             std::fs::create_dir_all(root.join(name)).expect("made");
         }
         std::os::unix::fs::symlink(&root, root.join("home/prompts")).expect("linked");
-        let mut sight = Sight::of(&Scene::in_folder(&root).cx());
-        sight.hidden = ["home", "home/skills/key"].map(|name| root.join(name)).to_vec();
-        sight.shown = ["home/skills", "home/prompts"].map(|name| root.join(name)).to_vec();
-        let sight = sight.resolved();
+        let hidden = ["home", "home/skills/key"].map(|name| root.join(name)).to_vec();
+        let shown = ["home/skills", "home/prompts"].map(|name| root.join(name)).to_vec();
+        let reader = Reader::new(Access { readable: None, hidden, shown });
+        let sight = Sight { cwd: root.clone(), reader };
         for (name, allowed) in [
             ("ws", true),
             ("home", false),
