@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use oarlock_sandbox::testing::Status;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::attempts::{Way, Workspace};
 use super::scene::{self, Scene};
@@ -44,15 +45,23 @@ fn a_link_in_place_of_a_stand_in_changes_nothing_outside() {
     let scene = Scene::new(Workspace::Bare);
     fs::set_permissions(scene.at("outside/file"), fs::Permissions::from_mode(0o600)).unwrap();
     fs::set_permissions(scene.at("outside/folder"), fs::Permissions::from_mode(0o700)).unwrap();
+    // What is made in such a folder has another mode than asked for, which a helper may want to mend.
+    fs::set_permissions(scene.at("ws"), fs::Permissions::from_mode(0o2755)).unwrap();
     for target in ["outside/file", "outside/folder"] {
-        let name = scene.at("ws/.codex");
+        let (name, link) = (scene.at("ws/.codex"), scene.at("ws/link"));
+        let _ = fs::remove_file(&link);
+        symlink(scene.at(target), &link).unwrap();
+        let exchange = || renameat_with(CWD, &link, CWD, &name, RenameFlags::EXCHANGE).is_ok();
         while_swapping(&scene, || {
-            if fs::remove_dir(&name).is_ok() {
-                let _ = symlink(scene.at(target), &name);
+            if exchange() {
                 std::thread::yield_now();
-                let _ = fs::remove_file(&name);
+                exchange();
+                let _ = fs::remove_dir(&name);
             }
         });
+        // Whichever of the two has the name now.
+        let _ = fs::remove_dir(&name).or_else(|_| fs::remove_file(&name));
+        let _ = fs::remove_dir(&link);
     }
     assert_eq!((mode(&scene.at("outside/file")), mode(&scene.at("outside/folder"))), (0o600, 0o700));
     as_normal_user("stand_ins::a_link_in_place_of_a_stand_in_changes_nothing_outside");
