@@ -8,10 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::failure::At;
-use super::landlock::{self, Rules};
+use super::landlock::{self, Part, Rules};
 use super::layers::{Layer, Request};
 use super::limits::Limits;
 use super::seccomp::Network;
+use super::supervise::Duties;
 use super::wire::{self, Failure, Stage};
 use super::{privileges, report, seccomp, supervise, sys};
 use crate::{Confinement, ReadAccess, Strength};
@@ -62,11 +63,13 @@ fn prepare(
         privileges::drop_all()?;
     }
     sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(Stage::Privileges, "refuse new privileges")?;
+    let duties = Duties::of(request, walls);
     if request.has(Layer::Landlock) {
-        landlock::enforce(rules)?;
+        // The supervisor has bound itself, and with it this process, to the rest.
+        landlock::enforce(rules, if duties.names { Part::Scope } else { Part::All })?;
     }
     if request.has(Layer::Seccomp) {
-        let listener = seccomp::enforce(network(walls, handover.is_some()))?;
+        let listener = seccomp::enforce(network(walls, duties.connections), duties.names)?;
         if let (Some(listener), Some(handover)) = (listener, handover) {
             supervise::hand_over(&listener, handover).at(Stage::Seccomp, "hand over to the supervisor")?;
         }

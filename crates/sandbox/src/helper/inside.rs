@@ -13,12 +13,13 @@ use super::cgroup::Group;
 use super::command::{become_command, landlock_rules};
 use super::devices::Devices;
 use super::failure::At;
+use super::landlock::{self, Part};
 use super::layers::{Layer, Request};
 use super::limits::Limits;
 use super::mount::NewRoot;
 use super::plan::Plan;
 use super::privileges::{self, HostProc, User};
-use super::supervise::{self, Granted, Supervisor};
+use super::supervise::{self, Duties, Granted, Supervisor};
 use super::sys::{self, Forked};
 use super::wire::{Failure, Stage};
 use super::{masks, report, wait as waiting};
@@ -54,9 +55,9 @@ pub(super) fn run(inside: &Inside<'_>, report: OwnedFd, end: OwnedFd) -> ! {
             let command = Command { pid: command, end: File::from(end) };
             match handover.and_then(|handover| supervise::take_over(&handover)) {
                 Some(listener) => {
-                    let ports = inside.walls.closed_ports.clone();
                     let mut command = command;
-                    Supervisor::new(listener, ports, granted).run(move || command.reap(WaitOptions::NOHANG))
+                    Supervisor::new(listener, inside.walls, granted)
+                        .run(move || command.reap(WaitOptions::NOHANG))
                 }
                 None => command.wait_for(),
             }
@@ -87,7 +88,7 @@ fn build(inside: &Inside<'_>, report: &OwnedFd) -> Result<HostProc, Failure> {
         inside.user.step_down(&proc)?;
         // Forgotten by the kernel when the process becomes another user.
         die_with_helper(report)?;
-        if is_supervised(inside) { privileges::drop_for_supervisor()? } else { privileges::drop_all()? }
+        if duties(inside).any() { privileges::drop_for_supervisor()? } else { privileges::drop_all()? }
     }
     // This process's memory and descriptors are not for the command to look at. Not earlier: a process that cannot be
     // looked at cannot write its own maps either.
@@ -116,20 +117,24 @@ fn mount(inside: &Inside<'_>) -> Result<(), Failure> {
     root.enter(walls)
 }
 
-/// Without network the command connects to nobody.
-fn is_supervised(inside: &Inside<'_>) -> bool {
-    let request = inside.request;
-    inside.walls.network && request.has(Layer::Seccomp) && request.has(Layer::Connections)
+fn duties(inside: &Inside<'_>) -> Duties {
+    Duties::of(inside.request, inside.walls)
 }
 
 fn granted_sockets<'a>(inside: &Inside<'a>) -> &'a [PathBuf] {
-    if is_supervised(inside) { &inside.walls.unix_sockets } else { &[] }
+    if duties(inside).connections { &inside.walls.unix_sockets } else { &[] }
 }
 
 /// Gives the command's process, and where it hands over what its supervisor is to listen to.
 fn start(inside: &Inside<'_>, proc: &HostProc, report: &mut File) -> Result<(i32, Option<OwnedFd>), Failure> {
     let rules = landlock_rules(inside.walls, inside.plan.writable());
-    let handover = if is_supervised(inside) {
+    let duties = duties(inside);
+    if duties.names && inside.request.has(Layer::Landlock) {
+        // What it does for the command, it does under the same rules.
+        sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(Stage::Privileges, "refuse new privileges")?;
+        landlock::enforce(&rules, Part::Access)?;
+    }
+    let handover = if duties.any() {
         Some(supervise::handover().at(Stage::Seccomp, "prepare the supervisor")?)
     } else {
         None

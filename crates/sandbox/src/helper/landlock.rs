@@ -16,6 +16,9 @@ use super::wire::{Failure, Stage};
 /// The first version that knows about truncating files, without which it is no wall by itself.
 const ENOUGH_ALONE: i32 = 3;
 
+/// The first version that keeps signals and local sockets apart.
+const SCOPES: i32 = 6;
+
 /// What may be done where.
 pub(crate) struct Rules {
     pub(crate) readable: Vec<PathBuf>,
@@ -33,13 +36,26 @@ pub(crate) fn is_enough_alone() -> bool {
     version() >= ENOUGH_ALONE
 }
 
+/// What is enforced. The supervisor is bound to the same files as its command, but must stay out of its reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    All,
+    /// Files and network.
+    Access,
+    /// Signals and local sockets without a file.
+    Scope,
+}
+
 /// Binds this process and all it starts, to everything that the running kernel can enforce.
-pub(crate) fn enforce(rules: &Rules) -> Result<(), Failure> {
+pub(crate) fn enforce(rules: &Rules, part: Part) -> Result<(), Failure> {
     let version = version();
     let Some(abi) = known(version) else {
         return Err(Failure::new(Stage::Landlock, "this kernel has no Landlock, or it is switched off"));
     };
-    let status = restrict(rules, version, abi).at(Stage::Landlock, "set up Landlock")?;
+    if part == Part::Scope && version < SCOPES {
+        return Ok(());
+    }
+    let status = restrict(rules, part, version, abi).at(Stage::Landlock, "set up Landlock")?;
     match status {
         RulesetStatus::FullyEnforced => Ok(()),
         _ => Err(Failure::new(Stage::Landlock, "Landlock was not fully enforced")),
@@ -60,15 +76,17 @@ fn known(version: i32) -> Option<ABI> {
     })
 }
 
-fn restrict(rules: &Rules, version: i32, abi: ABI) -> Result<RulesetStatus, RulesetError> {
-    let mut ruleset = Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(abi))?;
+fn restrict(rules: &Rules, part: Part, version: i32, abi: ABI) -> Result<RulesetStatus, RulesetError> {
+    let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    if part != Part::Access && version >= SCOPES {
+        ruleset = ruleset.scope(Scope::from_all(abi))?;
+    }
+    if part == Part::Scope {
+        return Ok(ruleset.create()?.restrict_self()?.ruleset);
+    }
+    ruleset = ruleset.handle_access(AccessFs::from_all(abi))?;
     if !rules.network && version >= 4 {
         ruleset = ruleset.handle_access(AccessNet::from_all(abi))?;
-    }
-    if version >= 6 {
-        ruleset = ruleset.scope(Scope::from_all(abi))?;
     }
     let mut ruleset = ruleset.create()?;
     for path in &rules.readable {

@@ -27,6 +27,8 @@ pub enum Layer {
     ProcMasks,
     /// The supervisor that makes a command's connections when there is network.
     Connections,
+    /// The supervisor that makes folders, links and other names for a command.
+    Names,
 }
 
 /// What the helper reads: an order, and in test builds what to leave out.

@@ -7,7 +7,7 @@ use seccompiler::{BpfProgram, apply_filter};
 
 use super::bpf::{self, Check, Verdict};
 use super::failure::At;
-use super::supervise::calls;
+use super::supervise::{calls, names};
 use super::wire::{Failure, Stage};
 
 /// Refused whatever the arguments.
@@ -97,6 +97,9 @@ const NEW_TIME_NAMESPACE: i32 = 0x80;
 /// Requests that put words into a terminal's mouth, or load code to serve it.
 const TERMINAL_REQUESTS: [u32; 4] = [0x5412, 0x541c, 0x541d, 0x5423];
 
+/// In the flags of a new filter.
+const LISTENER: u32 = 8;
+
 /// What the filter leaves to others, or nobody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Network {
@@ -109,23 +112,27 @@ pub(crate) enum Network {
     },
 }
 
-/// Binds this process and all it starts. With a supervisor, gives what it is to listen to.
-pub(crate) fn enforce(network: Network) -> Result<Option<OwnedFd>, Failure> {
+/// Binds this process and all it starts. With a supervisor, gives what it is to listen to. `names`: it makes the
+/// command's folders and links.
+pub(crate) fn enforce(network: Network, names: bool) -> Result<Option<OwnedFd>, Failure> {
     const DOING: &str = "install the system call filter";
     // One filter, since each costs the kernel time at every start and at every call.
-    let filter = filter(network);
-    match network {
-        Network::Supervised => calls::install(&filter).map(Some).at(Stage::Seccomp, DOING),
-        _ => apply_filter(&filter).map(|()| None).at(Stage::Seccomp, DOING),
+    let filter = filter(network, names);
+    if names || network == Network::Supervised {
+        calls::install(&filter).map(Some).at(Stage::Seccomp, DOING)
+    } else {
+        apply_filter(&filter).map(|()| None).at(Stage::Seccomp, DOING)
     }
 }
 
-fn filter(network: Network) -> BpfProgram {
+fn filter(network: Network, names: bool) -> BpfProgram {
     let number = |call: i64| u32::try_from(call).unwrap_or(u32::MAX);
     let refused = REFUSED.iter().map(|call| (*call, vec![Check::Refuse]));
     // Its flags are in memory, where a filter cannot look. Told that it does not exist, C libraries use `clone`.
     let no_clone3 = (libc::SYS_clone3, vec![Check::DoesNotExist]);
-    let calls = refused.chain([no_clone3]).chain(by_argument(network));
+    let names = if names { names::CALLS } else { &[] };
+    let asked = names.iter().map(|call| (*call, vec![Check::Notify]));
+    let calls = refused.chain([no_clone3]).chain(by_argument(network)).chain(asked);
     bpf::filter(calls.map(|(call, checks)| (number(call), checks)).collect())
 }
 
@@ -141,6 +148,8 @@ fn by_argument(network: Network) -> Vec<(i64, Vec<Check>)> {
         (libc::SYS_clone, vec![clone]),
         (libc::SYS_unshare, vec![unshare]),
         (libc::SYS_ioctl, requests.to_vec()),
+        // A later listener would be asked instead of the first. The kernel refuses a second one itself.
+        (libc::SYS_seccomp, vec![Check::AnyBit { argument: 1, bits: LISTENER, then: Verdict::Refuse }]),
         (libc::SYS_personality, [usual.as_slice(), &[Check::Refuse]].concat()),
     ];
     calls.extend(match network {
@@ -205,14 +214,11 @@ fn supervised() -> Vec<(i64, Vec<Check>)> {
     let no_connection = |argument| {
         vec![Check::AnyBit { argument, bits: libc::MSG_FASTOPEN.unsigned_abs(), then: Verdict::Refuse }]
     };
-    let listener = u32::try_from(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER).unwrap_or(u32::MAX);
     vec![
         (libc::SYS_connect, vec![Check::Notify]),
         (libc::SYS_sendto, no_connection(3)),
         (libc::SYS_sendmsg, no_connection(2)),
         (libc::SYS_sendmmsg, no_connection(3)),
-        // A later listener would be asked instead of the first. The kernel refuses a second one itself.
-        (libc::SYS_seccomp, vec![Check::AnyBit { argument: 1, bits: listener, then: Verdict::Refuse }]),
     ]
 }
 
@@ -227,7 +233,7 @@ mod tests {
 
     fn outcome(network: Network, call: i64, arguments: &[i32]) -> Outcome {
         let arguments: Vec<u64> = arguments.iter().map(|word| u64::from(word.unsigned_abs())).collect();
-        run(&filter(network), u32::try_from(call).unwrap(), &arguments)
+        run(&filter(network, false), u32::try_from(call).unwrap(), &arguments)
     }
 
     #[test]
@@ -246,6 +252,14 @@ mod tests {
                 let expected = if REFUSED.contains(&call) { Outcome::Refused } else { Outcome::Allowed };
                 assert_eq!(outcome(network, call, &[0; 6]), expected, "{call}");
             }
+        }
+    }
+
+    #[test]
+    fn names_are_asked_about_only_if_there_is_somebody_to_ask() {
+        for call in names::CALLS {
+            let outcome = |names| run(&filter(NONE, names), u32::try_from(*call).unwrap(), &[0; 6]);
+            assert_eq!((outcome(true), outcome(false)), (Outcome::Notified, Outcome::Allowed), "{call}");
         }
     }
 
@@ -314,11 +328,11 @@ mod tests {
             assert_eq!(outcome(network, call, &arguments), expected, "{network:?} {call} {arguments:?}");
         }
         assert_eq!(
-            run(&filter(NONE), u32::try_from(libc::SYS_personality).unwrap(), &[0xffff_ffff]),
+            run(&filter(NONE, false), u32::try_from(libc::SYS_personality).unwrap(), &[0xffff_ffff]),
             Allowed
         );
         // The kernel ignores the upper half of these.
         let high = [1 << 40 | u64::from(libc::CLONE_NEWUSER.unsigned_abs())];
-        assert_eq!(run(&filter(NONE), u32::try_from(libc::SYS_clone).unwrap(), &high), Refused);
+        assert_eq!(run(&filter(NONE, false), u32::try_from(libc::SYS_clone).unwrap(), &high), Refused);
     }
 }

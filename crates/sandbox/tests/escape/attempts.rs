@@ -85,6 +85,26 @@ pub(crate) const ATTEMPTS: &[(&str, Way)] = &[
     ("create .git in a nested root", Shell(Bare, "mkdir -p folder/nested/.git/hooks")),
     ("move a folder above a nested root", Shell(Bare, "mv folder f")),
     ("write where a turned link leads", Shell(Bare, "echo x > $OUT/folder/new")),
+    // The same names further down, which no mount holds. Where the last word is the proof, the one before may fail.
+    (".codex at depth", Shell(Bare, "mkdir -p sub/deeper/.codex")),
+    (".git/hooks at depth", Shell(Bare, "mkdir -p sub/.git/hooks")),
+    ("a repository at depth", Shell(Bare, "git init -q sub && test -e sub/.git")),
+    ("move a folder to .agents at depth", Shell(Bare, "mkdir -p sub/e && mv -T sub/e sub/.agents")),
+    ("move a file to .git at depth", Shell(Bare, "mkdir sub && echo x > sub/f && mv sub/f sub/.git")),
+    ("a link .codex at depth", Shell(Bare, "mkdir sub e && ln -s ../e sub/.codex")),
+    ("a hard link .git at depth", Shell(Bare, "mkdir sub && echo x > f && ln f sub/.git")),
+    ("a node .oarlock at depth", Shell(Bare, "mkdir sub && mkfifo sub/.oarlock")),
+    ("capital letters at depth", Shell(Bare, "mkdir -p sub/.Codex")),
+    ("invisible letters at depth", Shell(Bare, "mkdir -p \"sub/$(printf '.g\\342\\200\\214it')\"")),
+    (
+        "from an archive at depth",
+        Shell(Bare, "mkdir s o && tar cf t s && tar xf t -C o --transform 's/^s/.git/'"),
+    ),
+    (
+        "by the folder's descriptor at depth",
+        Shell(Bare, "mkdir sub && exec 7<sub && mkdir /proc/self/fd/7/.git"),
+    ),
+    ("a swapped name at depth", Call("names_swapped")),
     // What is hidden.
     ("read a hidden file", Shell(Bare, "cat $SECRET/key")),
     ("list a hidden folder", Shell(Bare, "ls $SECRET/")),

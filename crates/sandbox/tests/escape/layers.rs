@@ -7,8 +7,12 @@ use super::{as_normal_user, escaped};
 
 /// What is left out, and attempts that must then succeed.
 const WITHOUT: &[(&[Layer], &[&str])] = &[
-    (&[Layer::Mounts], &["create .codex", "read a hidden file", "reach the host by /dev/shm"]),
-    (&[Layer::Mounts, Layer::Landlock], &["create outside", "write through a link to a folder", "move out"]),
+    (&[Layer::Mounts], &["read a hidden file", "reach the host by /dev/shm"]),
+    (&[Layer::Mounts, Layer::Names], &["create .codex"]),
+    (
+        &[Layer::Mounts, Layer::Landlock, Layer::Names],
+        &["create outside", "write through a link to a folder", "move out"],
+    ),
     (&[Layer::ProcessNamespace], &["see a process outside", "share the process namespace"]),
     (&[Layer::NetworkNamespace], &["share the network namespace", "see the host's interfaces"]),
     (&[Layer::NetworkNamespace, Layer::Seccomp], &["a service on the host by its path"]),
@@ -20,7 +24,8 @@ const WITHOUT: &[(&[Layer], &[&str])] = &[
     (&[Layer::Landlock], &["signal the first process"]),
     (&[Layer::Seccomp], &["bpf", "keyctl", "io_uring_setup", "a TCP socket", "a call of the 32-bit kind"]),
     (&[Layer::Privileges], &["be root", "have capabilities", "read what rights forbid"]),
-    (&[Layer::ProtectedNames], &["create .codex", "write .git/config", "write behind the .git file"]),
+    (&[Layer::ProtectedNames], &["write .git/config", "write behind the .git file"]),
+    (&[Layer::ProtectedNames, Layer::Names], &["create .codex"]),
     (&[Layer::HiddenPaths], &["read a hidden file", "read a hidden file in the workspace"]),
 ];
 

@@ -7,6 +7,7 @@ mod attempts;
 mod endings;
 mod layers;
 mod names;
+mod names_at_depth;
 mod nested;
 mod probe;
 mod scene;

@@ -15,8 +15,10 @@ pub(crate) const VARIABLE: &str = "OARLOCK_PROBE";
 #[ignore = "runs inside the walls"]
 fn probe() {
     let Ok(name) = std::env::var(VARIABLE) else { return };
-    if name.starts_with("online_") {
-        let outcome = super::sockets_probe::attempt(&name);
+    if name.starts_with("online_") || name.starts_with("names_") {
+        let online = name.starts_with("online_");
+        let attempt = if online { super::sockets_probe::attempt } else { super::names_at_depth::attempt };
+        let outcome = attempt(&name);
         if let Err(error) = &outcome {
             eprintln!("{name}: {error}");
         }

@@ -65,7 +65,7 @@ const WORK: &[&str] = &[
     "online_work_ended",
 ];
 
-/// Without a layer, what gets through. Local datagrams and a second listener are for the filter alone to stop.
+/// Without a layer, what gets through.
 const WITHOUT: &[(&[Layer], &[&str])] = &[
     (
         &[Layer::Connections],
@@ -87,7 +87,6 @@ const WITHOUT: &[(&[Layer], &[&str])] = &[
             "online_closed_later",
             "online_closed_at_once",
             "online_closed_multipath",
-            "online_second_listener",
             "online_swapped_address",
             "online_swapped_descriptor",
             "online_swapped_path",
@@ -95,7 +94,7 @@ const WITHOUT: &[(&[Layer], &[&str])] = &[
     ),
     (&[Layer::Connections, Layer::Landlock], &["online_abstract"]),
     (&[Layer::ProcessNamespace], &["online_local_tmp"]),
-    (&[Layer::Seccomp], &["online_local_datagram", "online_local_raw"]),
+    (&[Layer::Seccomp], &["online_local_datagram", "online_local_raw", "online_second_listener"]),
 ];
 
 /// Services of the host.

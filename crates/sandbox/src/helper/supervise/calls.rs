@@ -41,6 +41,7 @@ pub(super) struct Notification {
     pub(super) id: u64,
     /// As numbered in the namespace of the supervisor.
     pub(super) thread: i32,
+    pub(super) call: i64,
     pub(super) arguments: [u64; 6],
 }
 
@@ -56,6 +57,7 @@ pub(super) fn receive(listener: &OwnedFd) -> io::Result<Notification> {
     Ok(Notification {
         id: asked.id,
         thread: i32::try_from(asked.pid).unwrap_or(0),
+        call: asked.data.nr.into(),
         arguments: asked.data.args,
     })
 }
@@ -117,6 +119,41 @@ pub(super) fn memory_of(thread: i32, address: u64, length: usize) -> io::Result<
         Ok(_) => Err(io::Error::from_raw_os_error(libc::EFAULT)),
         Err(_) => Err(io::Error::last_os_error()),
     }
+}
+
+/// A copy of a text in another thread's memory, without the zero at its end.
+pub(super) fn text_of(thread: i32, address: u64) -> io::Result<Vec<u8>> {
+    const LONGEST: usize = 4096;
+    const PAGE: u64 = 4096;
+    let mut text = Vec::new();
+    while text.len() < LONGEST {
+        let at = address.wrapping_add(text.len() as u64);
+        // No further than the page, as the next one may not be there. Most texts are short.
+        let short = if text.is_empty() { 256 } else { PAGE };
+        let length = usize::try_from((PAGE - at % PAGE).min(short)).unwrap_or(1);
+        let piece = memory_of(thread, at, length)?;
+        if let Some(end) = piece.iter().position(|byte| *byte == 0) {
+            text.extend(&piece[..end]);
+            break;
+        }
+        text.extend(piece);
+    }
+    if text.len() < LONGEST { Ok(text) } else { Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG)) }
+}
+
+/// The kernel takes most arguments to be 32 bits wide.
+pub(super) fn low_half(argument: u64) -> i32 {
+    let [a, b, c, d, ..] = argument.to_le_bytes();
+    i32::from_le_bytes([a, b, c, d])
+}
+
+/// Whoever asks and whoever answers take turns, which the kernel can use to have them share a processor. Older ones
+/// cannot.
+#[expect(unsafe_code, reason = "ioctl takes a number")]
+pub(super) fn take_turns(listener: &OwnedFd) {
+    const SYNC_WAKE_UP: u64 = 1;
+    // SAFETY: a number only.
+    unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
 }
 
 /// Like `connect`, with an address as the kernel takes it.

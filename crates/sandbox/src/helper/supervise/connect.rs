@@ -10,7 +10,7 @@ use rustix::net::AddressFamily;
 use rustix::net::sockopt::{Timeout, socket_domain, socket_timeout};
 
 use super::address::{self, Remote};
-use super::calls::{self, Notification};
+use super::calls::{self, Notification, low_half};
 use super::granted::Granted;
 use super::local::LocalAttempt;
 use super::target::Target;
@@ -121,14 +121,8 @@ impl Rules {
 }
 
 /// What was read of a thread that is gone may be another's.
-fn still_waiting(listener: &OwnedFd, id: u64) -> io::Result<()> {
+pub(super) fn still_waiting(listener: &OwnedFd, id: u64) -> io::Result<()> {
     if calls::is_waiting(listener, id) { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EINTR)) }
-}
-
-/// The kernel takes these arguments to be 32 bits wide.
-fn low_half(argument: u64) -> i32 {
-    let [a, b, c, d, ..] = argument.to_le_bytes();
-    i32::from_le_bytes([a, b, c, d])
 }
 
 fn go_on_remote(socket: OwnedFd, address: Vec<u8>, again: bool) -> io::Result<Step> {

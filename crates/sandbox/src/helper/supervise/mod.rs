@@ -1,8 +1,9 @@
-//! The supervisor of a command with network: the first process inside the namespaces makes every connection for it.
+//! The supervisor of a command: the first process inside the namespaces makes its connections when there is network, and
+//! its folders, links and other names where it can write.
 //!
-//! The filter stops `connect` and asks here. An answer of "go on" would be worth nothing, as another thread can change
-//! the address or the descriptor in the meantime. So the supervisor copies the address, takes a descriptor of the same
-//! socket, decides, and connects with its copy. When it dies, so does everything in the namespace; a question that it
+//! The filter stops these calls and asks here. An answer of "go on" would be worth nothing, as another thread can change
+//! the address or the descriptor in the meantime. So the supervisor copies the address or the path, takes a descriptor of
+//! the same socket or folder, decides, and does with its copy what was asked. When it dies, so does everything in the namespace; a question that it
 //! cannot answer is refused.
 //!
 //! It has a single thread, and waits for nobody: connections that take time are kept in a list.
@@ -12,6 +13,7 @@ pub(super) mod calls;
 mod connect;
 mod granted;
 mod local;
+pub(super) mod names;
 mod target;
 
 use std::io::{self, IoSlice, IoSliceMut};
@@ -28,8 +30,35 @@ use rustix::net::{
 use self::calls::Notification;
 use self::connect::{Attempt, Rules, Step};
 pub(super) use self::granted::Granted;
+use self::names::Protected;
 use self::target::Target;
+use super::layers::{Layer, Request};
 use super::sys;
+use crate::{Confinement, Strength};
+
+/// What is left to the supervisor.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Duties {
+    pub(super) connections: bool,
+    pub(super) names: bool,
+}
+
+impl Duties {
+    pub(super) fn of(request: &Request, walls: &Confinement) -> Self {
+        if walls.strength != Strength::Full || !request.has(Layer::Seccomp) {
+            return Self::default();
+        }
+        let names = !walls.writable.is_empty() && !walls.protected.is_empty();
+        Self {
+            connections: walls.network && request.has(Layer::Connections),
+            names: names && request.has(Layer::Names),
+        }
+    }
+
+    pub(super) fn any(self) -> bool {
+        self.connections || self.names
+    }
+}
 
 /// So many connections may take their time at once; each has a descriptor or two open here.
 const MAX_WAITING: usize = 256;
@@ -77,14 +106,17 @@ pub(super) struct Supervisor {
     /// Until nobody is left who could ask.
     open: bool,
     rules: Rules,
+    names: Protected,
     waiting: Vec<Waiting>,
     checked: Instant,
 }
 
 impl Supervisor {
-    pub(super) fn new(listener: OwnedFd, closed_ports: Vec<u16>, granted: Granted) -> Self {
-        let rules = Rules { closed_ports, granted };
-        Self { listener, open: true, rules, waiting: Vec::new(), checked: Instant::now() }
+    pub(super) fn new(listener: OwnedFd, walls: &Confinement, granted: Granted) -> Self {
+        calls::take_turns(&listener);
+        let rules = Rules { closed_ports: walls.closed_ports.clone(), granted };
+        let names = Protected::new(&walls.protected);
+        Self { listener, open: true, rules, names, waiting: Vec::new(), checked: Instant::now() }
     }
 
     /// Answers for as long as this process lives. `reap` is called whenever a child may have ended.
@@ -132,6 +164,12 @@ impl Supervisor {
 
     fn begin(&mut self, asked: Notification) {
         let target = Target { thread: asked.thread };
+        if let Some(outcome) = self.names.answer(&self.listener, &asked, target) {
+            return self.answer(asked.id, outcome);
+        }
+        if asked.call != libc::SYS_connect {
+            return self.answer(asked.id, Err(io::Error::from_raw_os_error(libc::ENOSYS)));
+        }
         match self.rules.begin(&self.listener, &asked, target) {
             Ok(Step::Later(_)) if self.waiting.len() >= MAX_WAITING => {
                 self.answer(asked.id, Err(io::Error::from_raw_os_error(libc::EAGAIN)));

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
@@ -64,41 +64,78 @@ impl Target {
         (set("SigPnd:") | set("ShdPnd:")) & !set("SigBlk:") & !quiet != 0
     }
 
+    /// Makes what is created next as accessible as if that thread did it.
+    pub(super) fn take_over_mask(self) -> io::Result<()> {
+        let mask = self.status("Umask:").and_then(|mask| u32::from_str_radix(&mask, 8).ok());
+        let mask = mask.ok_or_else(|| io::Error::from_raw_os_error(libc::EACCES))?;
+        rustix::process::umask(Mode::from_raw_mode(mask));
+        Ok(())
+    }
+
     /// Opens a path as that thread would find it, without using it. The root is the same for all: it cannot be changed
     /// inside.
     pub(super) fn open(self, path: &[u8]) -> io::Result<OwnedFd> {
-        let (base, rest) = self.base(path)?;
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let rest = if rest.is_empty() { b".".as_slice() } else { rest };
-        // Links into a process would lead into the supervisor's own.
-        Ok(openat2(base, OsStr::from_bytes(rest), flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?)
+        self.open_at(libc::AT_FDCWD, path, OFlags::empty())
     }
 
-    /// Where a path begins, and what is left of it from there. The way by one's own descriptors is a usual one where
-    /// the path itself would be too long.
-    fn base(self, path: &[u8]) -> io::Result<(OwnedFd, &[u8])> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let cwd = || openat(CWD, format!("/proc/{}/cwd", self.thread), flags, Mode::empty());
-        let own = [b"/proc/self/".as_slice(), b"/proc/thread-self/"];
-        let own = own.into_iter().find_map(|prefix| path.strip_prefix(prefix));
-        if let Some(own) = own {
+    /// The same for a folder, which an empty path does not lead away from.
+    pub(super) fn open_folder(self, from: i32, path: &[u8]) -> io::Result<OwnedFd> {
+        self.open_at(from, path, OFlags::DIRECTORY)
+    }
+
+    fn open_at(self, from: i32, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
+        let (base, rest) = self.base(from, path)?;
+        let base = match base {
+            Some(base) if rest.is_empty() => return Ok(base),
+            base => base,
+        };
+        let at = base.as_ref().map_or(CWD, |base| base.as_fd());
+        let flags = OFlags::PATH | OFlags::CLOEXEC | flags;
+        // Links into a process would lead into the supervisor's own.
+        Ok(openat2(at, OsStr::from_bytes(rest), flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?)
+    }
+
+    /// Where a path begins, and what is left of it from there; `None` is the root. The way by one's own descriptors is a
+    /// usual one where the path itself would be too long.
+    fn base(self, from: i32, path: &[u8]) -> io::Result<(Option<OwnedFd>, &[u8])> {
+        if let Some(own) = own_files(path) {
             if let Some((number, rest)) = own.strip_prefix(b"fd/").and_then(split_number) {
-                return Ok((self.descriptor(number)?, rest));
+                return Ok((Some(self.descriptor(number)?), rest));
             }
             if let Some(rest) = own.strip_prefix(b"cwd/") {
-                return Ok((cwd()?, relative(rest)));
+                return Ok((Some(self.working_folder()?), relative(rest)));
             }
         }
         if path.first() == Some(&b'/') {
-            return Ok((openat(CWD, "/", flags, Mode::empty())?, relative(path)));
+            return Ok((None, path));
         }
-        Ok((cwd()?, path))
+        let base = if from == libc::AT_FDCWD { self.working_folder()? } else { self.descriptor(from)? };
+        Ok((Some(base), path))
     }
+
+    fn working_folder(self) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(openat(CWD, format!("/proc/{}/cwd", self.thread), flags, Mode::empty())?)
+    }
+
+    /// The file that a path names by the thread's own number for it.
+    pub(super) fn own_descriptor(self, path: &[u8]) -> io::Result<Option<OwnedFd>> {
+        match own_files(path).and_then(|own| own.strip_prefix(b"fd/")).and_then(split_number) {
+            Some((number, b"")) => self.descriptor(number).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// What is left of a path that begins with what the kernel shows of the thread itself.
+fn own_files(path: &[u8]) -> Option<&[u8]> {
+    let own = [b"/proc/self/".as_slice(), b"/proc/thread-self/"];
+    own.into_iter().find_map(|prefix| path.strip_prefix(prefix))
 }
 
 /// `12/rest` is 12 and `rest`.
 fn split_number(path: &[u8]) -> Option<(i32, &[u8])> {
-    let end = path.iter().position(|byte| *byte == b'/')?;
+    let end = path.iter().position(|byte| *byte == b'/').unwrap_or(path.len());
     let number = std::str::from_utf8(&path[..end]).ok()?.parse().ok()?;
     Some((number, relative(&path[end..])))
 }
@@ -116,7 +153,8 @@ mod tests {
     fn numbers_are_split_off() {
         assert_eq!(split_number(b"12/a/b"), Some((12, b"a/b".as_slice())));
         assert_eq!(split_number(b"3//a"), Some((3, b"a".as_slice())));
-        for odd in [b"12".as_slice(), b"x/a", b"/a", b""] {
+        assert_eq!(split_number(b"12"), Some((12, b"".as_slice())));
+        for odd in [b"x/a".as_slice(), b"/a", b""] {
             assert_eq!(split_number(odd), None);
         }
         assert_eq!(relative(b"//a/b"), b"a/b");

@@ -1,0 +1,303 @@
+//! Making and moving names on behalf of a command, so that a protected one does not come into being at any depth.
+//!
+//! The supervisor copies the path, holds the folder that the last name is to be in, looks at its own copy of that name,
+//! and acts on just these two: nothing that the command changes meanwhile has an effect.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, RenameFlags, linkat, makedev, mkdirat, mknodat, renameat_with, statat,
+    symlinkat,
+};
+
+use super::calls::{self, Notification, low_half};
+use super::connect::still_waiting;
+use super::target::Target;
+
+/// The calls by which a name comes into being, other than as a plain file.
+pub(in super::super) const CALLS: &[i64] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_link,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mkdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mknod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_symlink,
+    libc::SYS_renameat,
+    libc::SYS_linkat,
+    libc::SYS_mkdirat,
+    libc::SYS_mknodat,
+    libc::SYS_renameat2,
+    libc::SYS_symlinkat,
+];
+
+/// A path in the command's memory, and the number of the folder it begins in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    folder: i32,
+    path: u64,
+}
+
+/// What is to be done. Numbers are as the command gave them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Folder { mode: u64 },
+    Node { mode: u64, device: u64 },
+    Link { text: u64 },
+    HardLink { from: Place, flags: i32 },
+    Rename { from: Place, flags: i32 },
+}
+
+/// `None` for a call that is none of these.
+fn decode(call: i64, arguments: [u64; 6]) -> Option<(Action, Place)> {
+    let [a, b, c, d, e, _] = arguments;
+    let at = |folder: u64, path: u64| Place { folder: low_half(folder), path };
+    let here = |path: u64| Place { folder: libc::AT_FDCWD, path };
+    Some(match call {
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_mkdir => (Action::Folder { mode: b }, here(a)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_mknod => (Action::Node { mode: b, device: c }, here(a)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_symlink => (Action::Link { text: a }, here(b)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_link => (Action::HardLink { from: here(a), flags: 0 }, here(b)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_rename => (Action::Rename { from: here(a), flags: 0 }, here(b)),
+        libc::SYS_renameat => (Action::Rename { from: at(a, b), flags: 0 }, at(c, d)),
+        libc::SYS_mkdirat => (Action::Folder { mode: c }, at(a, b)),
+        libc::SYS_mknodat => (Action::Node { mode: c, device: d }, at(a, b)),
+        libc::SYS_symlinkat => (Action::Link { text: a }, at(b, c)),
+        libc::SYS_linkat => (Action::HardLink { from: at(a, b), flags: low_half(e) }, at(c, d)),
+        libc::SYS_renameat2 => (Action::Rename { from: at(a, b), flags: low_half(e) }, at(c, d)),
+        _ => return None,
+    })
+}
+
+/// A name in a folder that is held open; `None` is the root, for a path that has no other folder.
+struct Name {
+    folder: Option<OwnedFd>,
+    /// Slashes at its end belong to it: they say that it must be a folder.
+    name: Vec<u8>,
+}
+
+impl Name {
+    fn find(target: Target, place: Place) -> io::Result<Self> {
+        Self::of(target, place.folder, &calls::text_of(target.thread, place.path)?)
+    }
+
+    fn of(target: Target, from: i32, path: &[u8]) -> io::Result<Self> {
+        let (folder, name) = split(path);
+        let folder = if folder == b"/" { None } else { Some(target.open_folder(from, folder)?) };
+        Ok(Self { folder, name: name.to_vec() })
+    }
+
+    fn folder(&self) -> BorrowedFd<'_> {
+        self.folder.as_ref().map_or(CWD, OwnedFd::as_fd)
+    }
+
+    fn name(&self) -> &OsStr {
+        OsStr::from_bytes(&self.name)
+    }
+
+    fn exists(&self) -> bool {
+        statat(self.folder(), self.name(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+}
+
+/// The folder and the last name of a path. Without a slash before the name the folder is empty.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+    match path[..end].iter().rposition(|byte| *byte == b'/') {
+        Some(slash) if path[..slash].iter().all(|byte| *byte == b'/') => (b"/", path),
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None if end == 0 && !path.is_empty() => (b"/", path),
+        None => (b"", path),
+    }
+}
+
+/// Names that nothing new may have.
+pub(super) struct Protected(Vec<String>);
+
+impl Protected {
+    pub(super) fn new(names: &[String]) -> Self {
+        Self(names.iter().map(|name| plain(name.as_bytes())).collect())
+    }
+
+    fn has(&self, name: &Name) -> bool {
+        let last = name.name.split(|byte| *byte == b'/').rfind(|part| !part.is_empty());
+        last.is_some_and(|last| self.0.contains(&plain(last)))
+    }
+
+    /// Does what was asked for, or says why not. `None` when the call is not about names.
+    pub(super) fn answer(
+        &self,
+        listener: &OwnedFd,
+        asked: &Notification,
+        target: Target,
+    ) -> Option<io::Result<()>> {
+        let (action, to) = decode(asked.call, asked.arguments)?;
+        Some(self.act(listener, asked.id, target, action, to))
+    }
+
+    fn act(&self, listener: &OwnedFd, id: u64, target: Target, action: Action, to: Place) -> io::Result<()> {
+        let to = Name::find(target, to)?;
+        let wait = || still_waiting(listener, id);
+        match action {
+            Action::Folder { mode } => {
+                target.take_over_mask()?;
+                wait()?;
+                self.check_new(&to)?;
+                mkdirat(to.folder(), to.name(), mode_of(mode))?;
+            }
+            Action::Node { mode, device } => {
+                target.take_over_mask()?;
+                wait()?;
+                self.check_new(&to)?;
+                let device = makedev(device_part(device, 8, 0xfff), device_part(device, 0, 0xff));
+                mknodat(to.folder(), to.name(), kind_of(mode), mode_of(mode), device)?;
+            }
+            Action::Link { text } => {
+                let text = calls::text_of(target.thread, text)?;
+                wait()?;
+                self.check_new(&to)?;
+                symlinkat(OsStr::from_bytes(&text), to.folder(), to.name())?;
+            }
+            Action::HardLink { from, flags } => {
+                let flags = AtFlags::from_bits_retain(flags.unsigned_abs());
+                let path = calls::text_of(target.thread, from.path)?;
+                let follow = flags.contains(AtFlags::SYMLINK_FOLLOW);
+                // How a file without a name is given one.
+                let own = if follow { target.own_descriptor(&path)? } else { None };
+                let from = match &own {
+                    Some(file) => Name { folder: None, name: link_to(file) },
+                    None => Name::of(target, from.folder, &path)?,
+                };
+                wait()?;
+                self.check_new(&to)?;
+                linkat(from.folder(), from.name(), to.folder(), to.name(), flags)?;
+            }
+            Action::Rename { from, flags } => {
+                let from = Name::find(target, from)?;
+                let flags = RenameFlags::from_bits_retain(flags.unsigned_abs());
+                wait()?;
+                let exchanged = flags.contains(RenameFlags::EXCHANGE) && self.has(&from);
+                if exchanged || self.has(&to) {
+                    return Err(io::Error::from_raw_os_error(libc::EACCES));
+                }
+                renameat_with(from.folder(), from.name(), to.folder(), to.name(), flags)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_new(&self, name: &Name) -> io::Result<()> {
+        let code = match self.has(name) {
+            false => return Ok(()),
+            true if name.exists() => libc::EEXIST,
+            true => libc::EACCES,
+        };
+        Err(io::Error::from_raw_os_error(code))
+    }
+}
+
+fn link_to(file: &OwnedFd) -> Vec<u8> {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into_bytes()
+}
+
+fn mode_of(mode: u64) -> Mode {
+    Mode::from_raw_mode(low_half(mode).unsigned_abs() & 0o7777)
+}
+
+/// No kind at all is a plain file.
+fn kind_of(mode: u64) -> FileType {
+    match low_half(mode).unsigned_abs() & libc::S_IFMT {
+        0 => FileType::RegularFile,
+        kind => FileType::from_raw_mode(kind),
+    }
+}
+
+/// The kernel takes numbers of devices in 32 bits, whose middle 12 are the one part.
+fn device_part(device: u64, shift: u32, mask: u32) -> u32 {
+    let device = low_half(device).unsigned_abs();
+    let high = if shift == 0 { (device >> 12) & 0xfff_ff00 } else { 0 };
+    ((device >> shift) & mask) | high
+}
+
+/// A name without what cannot be seen, in small letters: what a file system, or a reader, may take it for.
+fn plain(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).chars().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).collect()
+}
+
+fn is_invisible(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_split_before_the_last_name() {
+        for (path, folder, name) in [
+            ("a", "", "a"),
+            ("a/", "", "a/"),
+            ("a/b//", "a", "b//"),
+            ("../b", "..", "b"),
+            ("/a", "/", "/a"),
+            ("//a/", "/", "//a/"),
+            ("/a/b", "/a", "b"),
+            ("/", "/", "/"),
+            ("", "", ""),
+        ] {
+            assert_eq!(split(path.as_bytes()), (folder.as_bytes(), name.as_bytes()), "{path}");
+        }
+    }
+
+    #[test]
+    fn protected_names_are_recognised_in_any_form() {
+        let protected = Protected::new(&[".git".to_owned(), ".codex".to_owned()]);
+        let has = |name: &str| protected.has(&Name { folder: None, name: name.as_bytes().to_vec() });
+        for name in [".git", ".GIT", ".git/", "/.git//", ".g\u{200c}it", ".\u{feff}Codex", ".g\u{ad}it"] {
+            assert!(has(name), "{name:?}");
+        }
+        for name in [".gitignore", "git", ".git2", ".", "..", "", "/", ".github"] {
+            assert!(!has(name), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn every_call_is_understood() {
+        for call in CALLS {
+            assert!(decode(*call, [0; 6]).is_some(), "{call}");
+        }
+        assert_eq!(decode(libc::SYS_connect, [0; 6]), None);
+        let here = |path| Place { folder: libc::AT_FDCWD, path };
+        let at = |folder, path| Place { folder, path };
+        assert_eq!(
+            decode(libc::SYS_linkat, [1, 2, 3, 4, 5, 6]),
+            Some((Action::HardLink { from: at(1, 2), flags: 5 }, at(3, 4)))
+        );
+        assert_eq!(
+            decode(libc::SYS_symlinkat, [1, 0xffff_ff9c, 3, 0, 0, 0]),
+            Some((Action::Link { text: 1 }, here(3)))
+        );
+    }
+
+    #[test]
+    fn numbers_of_devices_are_taken_apart() {
+        let device = libc::makedev(0x123, 0x45678);
+        assert_eq!((device_part(device, 8, 0xfff), device_part(device, 0, 0xff)), (0x123, 0x45678));
+    }
+}
