@@ -30,7 +30,7 @@ use rustix::net::{
 use self::calls::Notification;
 use self::connect::{Attempt, Rules, Step};
 pub(super) use self::granted::Granted;
-use self::names::Protected;
+use self::names::Guard;
 use self::target::Target;
 use super::layers::{Layer, Request};
 use super::sys;
@@ -106,7 +106,7 @@ pub(super) struct Supervisor {
     /// Until nobody is left who could ask.
     open: bool,
     rules: Rules,
-    names: Protected,
+    names: Guard,
     waiting: Vec<Waiting>,
     checked: Instant,
 }
@@ -115,7 +115,7 @@ impl Supervisor {
     pub(super) fn new(listener: OwnedFd, walls: &Confinement, granted: Granted) -> Self {
         calls::take_turns(&listener);
         let rules = Rules { closed_ports: walls.closed_ports.clone(), granted };
-        let names = Protected::new(&walls.protected);
+        let names = Guard { protects: !walls.protected.is_empty() };
         Self { listener, open: true, rules, names, waiting: Vec::new(), checked: Instant::now() }
     }
 

@@ -122,17 +122,15 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Names that nothing new may have.
-pub(super) struct Protected(Vec<String>);
+/// Whether nothing new may have a protected name.
+pub(super) struct Guard {
+    pub(super) protects: bool,
+}
 
-impl Protected {
-    pub(super) fn new(names: &[String]) -> Self {
-        Self(names.iter().map(|name| plain(name.as_bytes())).collect())
-    }
-
-    fn has(&self, name: &Name) -> bool {
+impl Guard {
+    fn forbids(&self, name: &Name) -> bool {
         let last = name.name.split(|byte| *byte == b'/').rfind(|part| !part.is_empty());
-        last.is_some_and(|last| self.0.contains(&plain(last)))
+        self.protects && last.is_some_and(|last| names::is_protected(OsStr::from_bytes(last)))
     }
 
     /// Does what was asked for, or says why not. `None` when the call is not about names.
@@ -187,8 +185,8 @@ impl Protected {
                 let from = Name::find(target, from)?;
                 let flags = RenameFlags::from_bits_retain(flags.unsigned_abs());
                 wait()?;
-                let exchanged = flags.contains(RenameFlags::EXCHANGE) && self.has(&from);
-                if exchanged || self.has(&to) {
+                let exchanged = flags.contains(RenameFlags::EXCHANGE) && self.forbids(&from);
+                if exchanged || self.forbids(&to) {
                     return Err(io::Error::from_raw_os_error(libc::EACCES));
                 }
                 renameat_with(from.folder(), from.name(), to.folder(), to.name(), flags)?;
@@ -198,7 +196,7 @@ impl Protected {
     }
 
     fn check_new(&self, name: &Name) -> io::Result<()> {
-        let code = match self.has(name) {
+        let code = match self.forbids(name) {
             false => return Ok(()),
             true if name.exists() => libc::EEXIST,
             true => libc::EACCES,
@@ -230,20 +228,6 @@ fn device_part(device: u64, shift: u32, mask: u32) -> u32 {
     ((device >> shift) & mask) | high
 }
 
-/// A name without what cannot be seen, in small letters: what a file system, or a reader, may take it for.
-fn plain(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).chars().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).collect()
-}
-
-fn is_invisible(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
-            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}'
-            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,8 +251,8 @@ mod tests {
 
     #[test]
     fn protected_names_are_recognised_in_any_form() {
-        let protected = Protected::new(&[".git".to_owned(), ".codex".to_owned()]);
-        let has = |name: &str| protected.has(&Name { folder: None, name: name.as_bytes().to_vec() });
+        let guard = Guard { protects: true };
+        let has = |name: &str| guard.forbids(&Name { folder: None, name: name.as_bytes().to_vec() });
         for name in [".git", ".GIT", ".git/", "/.git//", ".g\u{200c}it", ".\u{feff}Codex", ".g\u{ad}it"] {
             assert!(has(name), "{name:?}");
         }
