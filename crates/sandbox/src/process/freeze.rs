@@ -96,11 +96,13 @@ fn stop(helpers: &[i32]) -> io::Result<Stopped> {
     loop {
         let tree = tree(helpers);
         let mut is_quiet = true;
-        for pid in tree.iter().filter(|pid| !is_stopped(**pid)) {
+        for (pid, _) in tree.iter().filter(|(pid, _)| !is_stopped(*pid)) {
             is_quiet = false;
-            let Some(pid) = Pid::from_raw(*pid) else { continue };
-            if kill_process(pid, Signal::STOP).is_ok() && !stopped.0.contains(&pid) {
-                stopped.0.push(pid);
+            let Some(signalled) = Pid::from_raw(*pid) else { continue };
+            if stopped.0.contains(&signalled) && is_waiting(*pid) {
+                release_children(*pid, &tree);
+            } else if kill_process(signalled, Signal::STOP).is_ok() && !stopped.0.contains(&signalled) {
+                stopped.0.push(signalled);
             }
         }
         match quiet.replace(tree) {
@@ -120,8 +122,18 @@ fn stop(helpers: &[i32]) -> io::Result<Stopped> {
     }
 }
 
-/// These processes and all below them, parents first. Orphans are adopted within the tree.
-fn tree(helpers: &[i32]) -> Vec<i32> {
+/// Whoever waits in `vfork` is not suspended before its child has become another program, which a suspended child does
+/// not. It may go on for a moment.
+fn release_children(pid: i32, tree: &[(i32, i32)]) {
+    for child in
+        tree.iter().filter(|(_, parent)| *parent == pid).filter_map(|(child, _)| Pid::from_raw(*child))
+    {
+        let _ = kill_process(child, Signal::CONT);
+    }
+}
+
+/// These processes and all below them, each with its parent, parents first. Orphans are adopted within the tree.
+fn tree(helpers: &[i32]) -> Vec<(i32, i32)> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
@@ -131,13 +143,19 @@ fn tree(helpers: &[i32]) -> Vec<i32> {
             children.entry(parent).or_default().push(pid);
         }
     }
-    let mut found = helpers.to_vec();
+    let mut found: Vec<(i32, i32)> = helpers.iter().map(|helper| (*helper, 0)).collect();
     let mut at = 0;
-    while let Some(parent) = found.get(at) {
-        found.extend(children.remove(parent).unwrap_or_default());
+    while let Some((parent, _)) = found.get(at).copied() {
+        found.extend(children.remove(&parent).unwrap_or_default().into_iter().map(|child| (child, parent)));
         at += 1;
     }
     found
+}
+
+/// It waits in the kernel for something that no signal ends.
+fn is_waiting(pid: i32) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    state_and_parent(&stat).is_some_and(|(state, _)| state == b'D')
 }
 
 /// Every thread of it is suspended, or gone.
@@ -166,6 +184,24 @@ mod tests {
         assert_eq!(state_and_parent(b"garbage"), None);
     }
 
+    /// A shell that starts one program after the other waits in `vfork` again and again.
+    #[test]
+    fn a_shell_that_starts_programs_all_the_time_is_suspended_each_time() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "while :; do date; done > /dev/null"])
+            .spawn()
+            .unwrap();
+        let pid = child.id().cast_signed();
+        for round in 0..200 {
+            let stopped = stop(&[pid]);
+            assert!(stopped.is_ok(), "round {round}: {stopped:?}");
+        }
+        for pid in tree(&[pid]).into_iter().rev().filter_map(|(pid, _)| Pid::from_raw(pid)) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        child.wait().unwrap();
+    }
+
     #[test]
     fn a_tree_of_processes_is_suspended_and_resumed() {
         let mut child = std::process::Command::new("sh")
@@ -174,14 +210,14 @@ mod tests {
             .unwrap();
         let pid = child.id().cast_signed();
         let stopped = stop(&[pid]).unwrap();
-        assert!(stopped.0.len() >= 2 && tree(&[pid]).iter().all(|pid| is_stopped(*pid)));
+        assert!(stopped.0.len() >= 2 && tree(&[pid]).iter().all(|(pid, _)| is_stopped(*pid)));
         drop(stopped);
         let deadline = Instant::now() + LIMIT;
         while is_stopped(pid) && Instant::now() < deadline {
             std::thread::sleep(PAUSE);
         }
         assert!(!is_stopped(pid));
-        for pid in tree(&[pid]).into_iter().rev().filter_map(Pid::from_raw) {
+        for pid in tree(&[pid]).into_iter().rev().filter_map(|(pid, _)| Pid::from_raw(pid)) {
             let _ = kill_process(pid, Signal::KILL);
         }
         child.wait().unwrap();
