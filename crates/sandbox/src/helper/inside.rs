@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 
 use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, Pid, WaitOptions, set_dumpable_behavior, umask, wait};
@@ -36,19 +35,17 @@ pub(super) struct Inside<'a> {
     /// Where to wait until the helper has mapped users, if it does.
     pub(super) mapped: Option<&'a OwnedFd>,
     pub(super) limits: Limits,
+    /// Local sockets outside that the command may connect to.
+    pub(super) granted: Granted,
 }
 
 /// `report` takes how the start went, `end` what the command ended with.
-pub(super) fn run(inside: &Inside<'_>, report: OwnedFd, end: OwnedFd) -> ! {
-    let started = die_with_helper(&report).and_then(|()| {
-        // As long as they are in sight.
-        let granted = Granted::open(granted_sockets(inside), &inside.walls.writable);
-        Ok((build(inside, &report)?, granted))
-    });
+pub(super) fn run(inside: Inside<'_>, report: OwnedFd, end: OwnedFd) -> ! {
+    let started = die_with_helper(&report).and_then(|()| build(&inside, &report));
     let mut report = File::from(report);
-    let started = started.and_then(|(proc, granted)| Ok((start(inside, &proc, &mut report)?, granted)));
+    let started = started.and_then(|proc| start(&inside, &proc, &mut report));
     match started {
-        Ok(((command, handover), granted)) => {
+        Ok((command, handover)) => {
             drop(report);
             // Whoever reads the command's output must see its end as soon as the command closes it.
             let _ = sys::close_range(0, 2);
@@ -56,7 +53,7 @@ pub(super) fn run(inside: &Inside<'_>, report: OwnedFd, end: OwnedFd) -> ! {
             match handover.and_then(|handover| supervise::take_over(&handover)) {
                 Some(listener) => {
                     let mut command = command;
-                    Supervisor::new(listener, inside.walls, granted)
+                    Supervisor::new(listener, inside.walls, inside.granted)
                         .run(move || command.reap(WaitOptions::NOHANG))
                 }
                 None => command.wait_for(),
@@ -119,10 +116,6 @@ fn mount(inside: &Inside<'_>) -> Result<(), Failure> {
 
 fn duties(inside: &Inside<'_>) -> Duties {
     Duties::of(inside.request, inside.walls)
-}
-
-fn granted_sockets<'a>(inside: &Inside<'a>) -> &'a [PathBuf] {
-    if duties(inside).connections { &inside.walls.unix_sockets } else { &[] }
 }
 
 /// Gives the command's process, and where it hands over what its supervisor is to listen to.

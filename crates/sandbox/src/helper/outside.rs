@@ -18,6 +18,7 @@ use super::placeholder::Patience;
 use super::plan::{Plan, Wanted};
 use super::privileges::{USER_FOR_ROOT, User};
 use super::report::{Report, Reports};
+use super::supervise::Granted;
 use super::sys::{self, Forked};
 use super::wire::{Failure, Stage, Status};
 use super::{StatusPipe, wait};
@@ -51,6 +52,8 @@ pub(super) fn run(
     if wanted.hidden && user.is_root() {
         plan.hide_what_only_root_reads();
     }
+    let sockets = if walls.network { walls.unix_sockets.as_slice() } else { &[] };
+    let granted = Granted::open(sockets, &walls.writable, plan.own_files.as_ref());
     let (mapped, tell_mapped) = pipe()?;
     let forked = group.fork(namespaces(request, walls)).at(Stage::Namespaces, "make namespaces")?;
     let first = match forked {
@@ -60,8 +63,8 @@ pub(super) fn run(
             drop((reports, ended, tell_mapped));
             let limits = limits(request, &group);
             let mapped = user.is_stranger.then_some(&mapped);
-            let inside = Inside { request, walls, plan: &plan, group: &group, user, mapped, limits };
-            inside::run(&inside, report, end)
+            let inside = Inside { request, walls, plan: &plan, group: &group, user, mapped, limits, granted };
+            inside::run(inside, report, end)
         }
         Forked::Parent { child } => child,
     };

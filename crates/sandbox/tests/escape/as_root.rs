@@ -84,12 +84,13 @@ fn what_is_the_users_own_is_as_before() {
             "echo x > made && mkdir -p d/e && chmod 600 made && cat made && mv made d/e/made",
             "echo x > folder/nested/made && test $(stat -c %u folder/nested/made) = 1000",
             "cat theirs && ! echo x > theirs",
-            "git init -q d/repo && cd d/repo && git -c user.name=a -c user.email=b commit -q --allow-empty -m x",
+            "git init -q --bare d/repo && git --git-dir=d/repo --work-tree=d -c user.name=a -c user.email=b \
+             commit -q --allow-empty -m x",
         ] {
             let (end, said) = run(&scene, &system, walls.clone(), script);
             assert_eq!(end, Status::Exited { code: 0 }, "{script}: {said}");
         }
-        for made in ["ws/d/e/made", "ws/folder/nested/made", "ws/d/repo/.git"] {
+        for made in ["ws/d/e/made", "ws/folder/nested/made", "ws/d/repo/HEAD"] {
             let found = fs::metadata(scene.at(made)).unwrap();
             assert_eq!((found.uid(), found.gid()), (0, 0), "{made}");
         }

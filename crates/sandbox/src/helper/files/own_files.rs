@@ -29,6 +29,8 @@ pub(crate) const STRANGER: u32 = 1_900_000_000;
 #[derive(Debug)]
 pub(crate) struct OwnFiles {
     trees: BTreeMap<PathBuf, OwnedFd>,
+    /// The user namespace that says whose is whose.
+    mapping: OwnedFd,
 }
 
 impl OwnFiles {
@@ -52,7 +54,14 @@ impl OwnFiles {
                 Err(_) => {}
             }
         }
-        Ok(Some(Self { trees }))
+        Ok(Some(Self { trees, mapping }))
+    }
+
+    /// The same file as the user's own.
+    pub(crate) fn own(&self, opened: &OwnedFd) -> io::Result<OwnedFd> {
+        let tree = clone_opened(opened, NOSUID | NODEV)?;
+        sys::map_mount(&tree, &self.mapping, false)?;
+        Ok(tree)
     }
 
     pub(crate) fn tree(&self, path: &Path) -> Option<&OwnedFd> {

@@ -197,15 +197,20 @@ impl Plan {
         match file_type(&found) {
             FileType::Symlink | FileType::RegularFile => self.protect_pointer(&path, &found, roots, true),
             FileType::Directory => {
-                match Placeholder::adopt(root.opened, name, PROTECTED_RIGHTS, patience)? {
-                    Some(placeholder) => self.placeholders.push(placeholder),
+                let adopted = Placeholder::adopt(root.opened, name, PROTECTED_RIGHTS, patience)?;
+                self.placeholders.extend(adopted);
+                let found = match look(&path) {
                     // Another command's, which has just ended.
-                    None if look(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) => {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
                         return self.hold_free(root, name, patience);
                     }
-                    None => {}
-                }
-                self.add(&path, Kind::ReadOnly)
+                    found => found?,
+                };
+                // Another user's stand-in goes with that user's command. The name then stays free: no command may
+                // make it.
+                let is_ours = found.st_uid == rustix::process::geteuid().as_raw();
+                self.add_found(&path, Kind::ReadOnly, &found, is_ours);
+                Ok(())
             }
             _ => self.add(&path, Kind::ReadOnly),
         }

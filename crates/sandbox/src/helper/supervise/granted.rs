@@ -7,6 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 
+use super::super::own_files::OwnFiles;
+
 /// More would only be a way in circles.
 const MAX_LINKS: usize = 40;
 
@@ -24,14 +26,21 @@ pub(in super::super) struct Granted(Vec<Socket>);
 
 impl Granted {
     /// What is not there, is no socket, or is reached by a link that a command can have made, is left out.
-    pub(in super::super) fn open(paths: &[PathBuf], writable: &[PathBuf]) -> Self {
+    ///
+    /// A command of a root server is another user, to whom a socket of root's is closed: `own` makes it theirs.
+    pub(in super::super) fn open(paths: &[PathBuf], writable: &[PathBuf], own: Option<&OwnFiles>) -> Self {
+        if paths.is_empty() {
+            return Self::default();
+        }
         let writable: Vec<PathBuf> = writable.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
-        Self(paths.iter().filter_map(|path| Socket::open(path, &writable).ok()).collect())
+        Self(paths.iter().filter_map(|path| Socket::open(path, &writable, own).ok()).collect())
     }
 
-    /// Whether this is one of them.
-    pub(super) fn has(&self, opened: &OwnedFd) -> bool {
-        fstat(opened).is_ok_and(|found| self.0.iter().any(|s| s.identity == (found.st_dev, found.st_ino)))
+    /// The one that this is, if it is one of them.
+    pub(super) fn same(&self, opened: &OwnedFd) -> Option<&OwnedFd> {
+        let found = fstat(opened).ok()?;
+        let is_it = |socket: &&Socket| socket.identity == (found.st_dev, found.st_ino);
+        self.0.iter().find(is_it).map(|socket| &socket.opened)
     }
 
     /// The one of that name, which need not be in sight inside.
@@ -41,7 +50,7 @@ impl Granted {
 }
 
 impl Socket {
-    fn open(path: &Path, writable: &[PathBuf]) -> io::Result<Self> {
+    fn open(path: &Path, writable: &[PathBuf], own: Option<&OwnFiles>) -> io::Result<Self> {
         let found = trusted_way(path, writable)?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = openat2(CWD, &found, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
@@ -49,6 +58,10 @@ impl Socket {
         if FileType::from_raw_mode(seen.st_mode) != FileType::Socket {
             return Err(io::Error::from_raw_os_error(libc::ENOTSOCK));
         }
+        let opened = match own {
+            Some(own) => own.own(&opened)?,
+            None => opened,
+        };
         Ok(Self { asked: path.to_owned(), found, opened, identity: (seen.st_dev, seen.st_ino) })
     }
 }
@@ -104,7 +117,7 @@ mod tests {
         symlink(at("run/service/s"), at("ws/turned")).unwrap();
         symlink(at("ws/turned"), at("by")).unwrap();
         let granted = |name: &str| {
-            let granted = Granted::open(&[at(name)], &[at("ws")]);
+            let granted = Granted::open(&[at(name)], &[at("ws")], None);
             granted.0.into_iter().next().map(|socket| socket.found)
         };
         assert_eq!(granted("run/service/s"), Some(at("run/service/s")));

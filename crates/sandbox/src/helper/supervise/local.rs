@@ -45,10 +45,10 @@ impl LocalAttempt {
         let (file, is_granted) = match address::local(&address).ok_or_else(|| error(libc::EINVAL))? {
             Local::Name => (None, false),
             Local::Path(path) => match target.open(path) {
-                Ok(file) => {
-                    let is_granted = granted.has(&file);
-                    (Some(file), is_granted)
-                }
+                Ok(file) => match granted.same(&file) {
+                    Some(own) => (Some(own.try_clone()?), true),
+                    None => (Some(file), false),
+                },
                 // Granted, but covered by something else in here.
                 Err(failed) => match granted.named(Path::new(OsStr::from_bytes(path))) {
                     Some(file) => (Some(file.try_clone()?), true),
