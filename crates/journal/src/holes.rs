@@ -13,7 +13,7 @@ const MOST_PIECES: usize = 10_000;
 
 /// The written parts of the first `length` bytes, in order. All of it where the file system does not say.
 pub(crate) fn written(file: &File, length: u64) -> Vec<Range<u64>> {
-    let whole = || if length == 0 { Vec::new() } else { std::iter::once(0..length).collect() };
+    let whole = || std::iter::once(0..length).filter(|whole| !whole.is_empty()).collect();
     if length < WORTH_ASKING {
         return whole();
     }
@@ -48,7 +48,7 @@ mod tests {
         let file = tempfile::tempfile().expect("a file");
         assert_eq!(written(&file, 0), []);
         file.write_all_at(b"begin", 0).expect("written");
-        assert_eq!(written(&file, 5).as_slice(), std::slice::from_ref(&(0..5)));
+        assert!(written(&file, 5).iter().eq([&(0..5)]));
         let far = 3 << 30;
         file.write_all_at(b"end", far).expect("written");
         let pieces = written(&file, far + 3);

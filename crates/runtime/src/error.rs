@@ -124,6 +124,9 @@ pub enum RuntimeError {
     /// The thread's actor is gone: unloaded, or broken by a panic.
     #[error("thread {0} is not running; resume it")]
     Gone(ThreadId),
+    /// Another process has the thread's record open.
+    #[error("the thread is open in another process: {0}")]
+    HeldElsewhere(String),
     /// What was asked for could not be written down or read, so it did not happen.
     #[error("the thread's record could not be used: {0}")]
     Storage(String),
@@ -142,6 +145,7 @@ impl From<JournalError> for RuntimeError {
     fn from(error: JournalError) -> Self {
         match error {
             JournalError::InvalidCursor(cursor) => Self::InvalidCursor(cursor),
+            held @ JournalError::Locked { .. } => Self::HeldElsewhere(held.to_string()),
             error => Self::Storage(error.to_string()),
         }
     }

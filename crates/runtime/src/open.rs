@@ -424,7 +424,8 @@ impl Runtime {
             Some(seat) => Arc::new(DelegatedTransport::new(seat.clone())),
             None => inherited.map_or_else(|| self.transport(&config), Ok)?,
         };
-        let mut services = self.services()?;
+        let keeps_record = journal.is_some() || !(ephemeral || host_record.is_some());
+        let mut services = self.services(keeps_record)?;
         if let Some(agent) = self.inner.agents.enter(&meta) {
             seed.agent_path = agent.family.path.clone();
             settings.agent_depth = agent.family.depth;
@@ -486,8 +487,9 @@ impl Runtime {
 
     pub(crate) async fn fresh(&self, id: ThreadId) -> Result<ThreadId, RuntimeError> {
         let wanted = id.clone();
-        let stored = self.on_disk(move |store| store.summary(&wanted)).await?;
-        if self.loaded(&id).is_some() || stored.is_ok() {
+        // Where nothing can be stored, no thread is stored under this id.
+        let stored = self.on_disk(move |store| store.summary(&wanted)).await;
+        if self.loaded(&id).is_some() || stored.is_ok_and(|stored| stored.is_ok()) {
             return Err(RuntimeError::ThreadExists(id));
         }
         Ok(id)

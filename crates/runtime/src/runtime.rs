@@ -257,9 +257,17 @@ impl Runtime {
         blocking(move || work(&store)).await
     }
 
-    pub(crate) fn services(&self) -> Result<Services, RuntimeError> {
+    /// A thread that keeps its record here needs a folder that can be written to; no other does.
+    pub(crate) fn services(&self, keeps_record: bool) -> Result<Services, RuntimeError> {
+        let store = match self.store() {
+            Err(error) if !keeps_record => {
+                tracing::info!(%error, "no threads can be stored");
+                Arc::new(Store::detached(self.inner.loader.home().state(), StoreOptions::default()))
+            }
+            store => store?,
+        };
         Ok(Services {
-            store: self.store()?,
+            store,
             audience: self.inner.audience.clone(),
             tools: self.inner.surroundings.clone(),
             clock: self.inner.clock.clone(),

@@ -56,7 +56,11 @@ impl Runtime {
         let is_said = match snapshot.next_ordinal {
             // The host has it.
             Some(next) => next > 0,
-            None => snapshot.row.as_ref().is_some_and(|row| row.summary.preview.is_some()),
+            // A turn may have no words of the user, such as one that only runs a command.
+            None => {
+                let has_preview = snapshot.row.as_ref().is_some_and(|row| row.summary.preview.is_some());
+                has_preview || !snapshot.turns.is_empty()
+            }
         };
         if with_turns && !is_said {
             return Err(RuntimeError::NothingSaid(loaded.handle.id().clone()));

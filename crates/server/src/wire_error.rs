@@ -152,6 +152,7 @@ impl From<RuntimeError> for WireError {
             | E::OtherTurn { .. }
             | E::NoElicitation
             | E::NothingToInterrupt
+            | E::HeldElsewhere(_)
             | E::Gone(_) => Self::INVALID_REQUEST,
             E::CommandExec(error) => command_exec_code(error),
             E::Delegation(error) if error.is_overload() => Self::OVERLOADED,

@@ -76,6 +76,14 @@ impl Store {
         Ok(Self { layout, writer: options.writer, index })
     }
 
+    /// A store that makes no folder and can be on a disk that is missing or read-only, for threads that keep nothing here.
+    /// Whatever is written to it fails, and says why.
+    pub fn detached(root: &Path, options: StoreOptions) -> Self {
+        let layout = Layout::new(fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()));
+        let index = Arc::new(Index::new(layout.clone(), options.observer));
+        Self { layout, writer: options.writer, index }
+    }
+
     pub fn root(&self) -> &Path {
         self.layout.root()
     }

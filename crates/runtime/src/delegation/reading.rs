@@ -24,16 +24,34 @@ pub(super) fn read_event(text: &str) -> Result<Option<StreamEvent>, String> {
 #[derive(Deserialize)]
 struct Typed<'a> {
     #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
+    kind: Option<Cow<'a, str>>,
+    /// What other APIs have instead.
+    #[serde(borrow)]
+    object: Option<Cow<'a, str>>,
 }
 
 /// Few events come here, so only they are looked at twice.
 fn unneeded(text: &str) -> Result<Option<StreamEvent>, String> {
-    match serde_json::from_str::<Typed<'_>>(text) {
-        Ok(typed) if typed.kind == "error" => Ok(Some(StreamEvent::Failed(failed(text)))),
-        Ok(_) => Ok(None),
-        Err(_) => Err(NO_EVENT.to_owned()),
+    let typed: Typed<'_> = serde_json::from_str(text).map_err(|_| NO_EVENT.to_owned())?;
+    match (typed.kind.as_deref(), typed.object.as_deref()) {
+        (Some("error"), _) => Ok(Some(StreamEvent::Failed(failed(text)))),
+        (Some(kind), _) if is_of_responses(kind) => Ok(None),
+        (Some(foreign), _) | (None, Some(foreign)) => Err(not_of_responses(foreign)),
+        (None, None) => Err(NO_EVENT.to_owned()),
     }
+}
+
+/// Whether an event that says nothing to the turn may be in a stream all the same.
+fn is_of_responses(kind: &str) -> bool {
+    kind == "keepalive" || kind == "ping" || kind.starts_with("response.") || kind.starts_with("codex.")
+}
+
+fn not_of_responses(kind: &str) -> String {
+    const SHOWN: usize = 64;
+    let shown: String = kind.chars().filter(|letter| !letter.is_control()).take(SHOWN).collect();
+    format!(
+        "`{shown}` is no event of the Responses API; translate the provider's events before you send them"
+    )
 }
 
 /// An `error` event has its fields at the top, or below `error`.
@@ -58,6 +76,19 @@ mod tests {
         }
         assert_eq!(read_event(r#"{"type":"response.created","response":{"id":"r"}}"#), Ok(None));
         assert_eq!(read_event(r#"{"type":"keepalive"}"#), Ok(None));
+        assert_eq!(read_event(r#"{"type":"response.some.day"}"#), Ok(None));
+    }
+
+    #[test]
+    fn events_of_other_apis_are_named() {
+        for (text, kind) in [
+            (r#"{"type":"message_start","message":{"id":"m"}}"#, "message_start"),
+            (r#"{"type":"content_block_delta","delta":{"text":"x"}}"#, "content_block_delta"),
+            (r#"{"id":"c","object":"chat.completion.chunk","choices":[]}"#, "chat.completion.chunk"),
+        ] {
+            let problem = read_event(text).expect_err("no event of ours");
+            assert!(problem.starts_with(&format!("`{kind}` is no event of the Responses API")), "{problem}");
+        }
     }
 
     #[test]

@@ -84,3 +84,33 @@ async fn threads_of_departed_clients_do_not_use_up_the_descriptors() {
     }
     assert!(open() < before + 20, "{before} descriptors became {}", open());
 }
+
+#[tokio::test]
+async fn a_thread_that_another_server_has_open_is_refused_with_its_holder() {
+    let stage = Stage::new(json!([{"text": "hello"}])).await;
+    let (_first, mut client) = stage.open().await;
+    let id = client.spoken_thread("hi").await;
+    let (_second, mut other) = stage.open().await;
+    for method in ["thread/resume", "thread/archive"] {
+        let asked = other.send(method, json!({"threadId": id})).await;
+        let refused = other.outcome(asked).await.expect_err("it is held");
+        assert_eq!(refused.code, -32600, "{method} {}", refused.message);
+        let said = "is being written by";
+        assert!(
+            refused.message.contains(said) && refused.message.contains("stop that process"),
+            "{}",
+            refused.message
+        );
+    }
+}
+
+#[tokio::test]
+async fn turns_without_words_can_be_read() {
+    let stage = Stage::configured(json!([]), "sandbox_mode = \"danger-full-access\"").await;
+    let (_server, mut client) = stage.open().await;
+    let id = client.start_thread(json!({"cwd": stage.cwd()})).await;
+    client.ask("thread/shellCommand", json!({"threadId": id, "command": "true"})).await;
+    client.wait_for("turn/completed", |params| params["threadId"] == json!(id)).await;
+    let read = client.ask("thread/read", json!({"threadId": id, "includeTurns": true})).await;
+    assert_eq!(read["thread"]["turns"].as_array().map(Vec::len), Some(1), "{read}");
+}

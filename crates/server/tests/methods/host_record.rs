@@ -307,3 +307,19 @@ fn digest(record: &[Value]) -> String {
     let hex: String = bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
 }
+
+#[tokio::test]
+async fn a_home_in_which_nothing_can_be_stored_does_not_matter() {
+    let stage = Stage::new(json!([])).await;
+    // As on a read-only disk, also for root.
+    std::fs::write(stage.home().join("threads"), "in the way").expect("a file");
+    let (_server, mut host) = Host::connect(&stage, vec![vec![message("done")]], Vec::new(), 1).await;
+    let id = host.start(&stage, "never").await;
+    host.client.send("turn/start", crate::client::turn(&id, "go")).await;
+    host.until("turn/completed").await;
+    assert!(!host.record.is_empty());
+    // A thread that has its record here says why it cannot be started.
+    let refused = host.client.request("thread/start", json!({"cwd": stage.cwd()})).await;
+    let refused = refused.expect_err("nothing can be stored");
+    assert!(refused.message.contains("threads"), "{}", refused.message);
+}
