@@ -19,6 +19,8 @@ pub struct Executables {
     /// As real paths.
     writable: Vec<PathBuf>,
     by_name_alone: bool,
+    /// Other folders that the line may go to.
+    entered: Vec<PathBuf>,
 }
 
 /// More links than this on one way lead in a circle.
@@ -51,6 +53,7 @@ impl Executables {
             trusted: Vec::new(),
             writable: writable.iter().map(|root| real(root)).collect(),
             by_name_alone: false,
+            entered: Vec::new(),
         }
         .trusting(TRUSTED_FOLDERS.iter().map(Path::new))
     }
@@ -127,6 +130,42 @@ impl Executables {
         let may_run = found.permissions().mode() & 0o111 != 0
             || extension.is_some_and(|extension| RUNNABLE.contains(&extension.as_str()));
         found.is_file() && may_run && Way::to(&path).is_none_or(|way| self.is_open(&way))
+    }
+
+    /// For a line that goes to these folders, as written.
+    #[must_use]
+    pub(crate) fn entering<'a>(mut self, folders: impl Iterator<Item = &'a str>) -> Self {
+        let mut at = self.cwd.clone();
+        for folder in folders {
+            at = at.join(folder);
+            self.entered.extend([at.clone(), self.cwd.join(folder)]);
+        }
+        self
+    }
+
+    /// Whether git would take its settings from a folder that commands can write: one that looks like a repository
+    /// without being named so, which could name any program to run.
+    pub(crate) fn repository_is_open(&self) -> bool {
+        let folders = std::iter::once(&self.cwd).chain(&self.entered);
+        !self.by_name_alone && folders.into_iter().any(|folder| self.is_open_repository(folder))
+    }
+
+    fn is_open_repository(&self, folder: &Path) -> bool {
+        let folder = real(folder);
+        let is_writable = |place: &Path| self.writable.iter().any(|root| place.starts_with(root));
+        let is_named = |place: &Path| place.components().any(|part| names::is_protected(part.as_os_str()));
+        for place in folder.ancestors() {
+            let has = |name: &str| fs::symlink_metadata(place.join(name)).is_ok();
+            if let Ok(found) = fs::symlink_metadata(place.join(".git")) {
+                let behind = fs::canonicalize(place.join(".git")).unwrap_or_default();
+                // What a `.git` file says is in reach of nobody, so where it leads was the user's choice.
+                return found.is_symlink() && is_writable(&behind) && !is_named(&behind);
+            }
+            if has("HEAD") && (has("commondir") || (has("objects") && has("refs"))) {
+                return is_writable(place) && !is_named(place);
+            }
+        }
+        false
     }
 
     /// Whether the repository around the folder takes its hooks from somewhere else than from its own, protected folder.

@@ -84,7 +84,9 @@ impl Question<'_> {
         if commands.shells.iter().any(|shell| !self.trusts(shell)) {
             list.push(self.argv);
         }
-        let rules: Vec<_> = list.iter().map(|words| self.rules.check(words, self.executables)).collect();
+        let entered = commands.list.iter().filter(|words| words[0] == "cd").filter_map(|words| words.last());
+        let executables = self.executables.clone().entering(entered.map(String::as_str));
+        let rules: Vec<_> = list.iter().map(|words| self.rules.check(words, &executables)).collect();
         let allowed_beside = rules.iter().any(|found| found.decision == Some(RuleDecision::Allow));
         let mut judged = Vec::new();
         for (words, found) in list.into_iter().zip(rules) {

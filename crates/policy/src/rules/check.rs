@@ -125,6 +125,9 @@ impl PrefixRule {
         if !is_vouched {
             return Some("commands could have put the program there, or put another before it");
         }
+        if base_name(program) == "git" && executables.repository_is_open() {
+            return Some("commands can write the settings of the repository that it would use");
+        }
         // Whoever wrote such an option into the rule, or allowed the program whatever its words, means it.
         let own = &argv[1..self.pattern.len()];
         if !own.is_empty() && turns(program, &argv[1..]) && !turns(program, own) {

@@ -132,6 +132,31 @@ fn other_ways_to_say_the_name_do_not_leave_the_sandbox() {
     assert_eq!(brief(&verdict), "run None");
 }
 
+/// A folder can be made to look like a repository, whose settings name programs to run.
+#[test]
+fn a_repository_that_commands_made_does_not_take_git_outside() {
+    let machine = machine();
+    let evil = machine.workspace().join("sub/evil");
+    for part in ["objects", "refs", "deeper"] {
+        fs::create_dir_all(evil.join(part)).unwrap();
+    }
+    fs::write(evil.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::create_dir_all(machine.workspace().join("real/.git")).unwrap();
+    symlink(&evil, machine.workspace().join("link")).unwrap();
+    for (script, expected) in [
+        ("git fetch", "run None"),
+        ("cd sub && git fetch", "run None"),
+        ("cd real && git fetch", "run None"),
+        ("cd sub/evil && git fetch", "run AsPolicy"),
+        ("cd sub && cd evil && git fetch", "run AsPolicy"),
+        ("cd sub/evil/deeper && git fetch", "run AsPolicy"),
+        ("cd -P link && git fetch", "run AsPolicy"),
+        ("cd real && cd ../link && git fetch", "run AsPolicy"),
+    ] {
+        assert_eq!(brief(&judged(&machine, &machine.executables(), script)), expected, "{script}");
+    }
+}
+
 #[test]
 fn a_path_in_a_rule_is_that_file_where_commands_cannot_write_it() {
     let plain = Machine::new();
