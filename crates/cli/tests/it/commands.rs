@@ -120,8 +120,10 @@ fn doctor_says_when_the_home_cannot_be_made() {
 fn doctor_shows_a_missing_wall_and_what_to_do() {
     let place = Place::new();
     let program = env!("CARGO_BIN_EXE_oarlock");
-    // Within the sandbox no other one can be built.
-    let inside = ["sandbox", "--mode", "workspace-write", "--", program, "doctor", "--provider", "offline"];
+    // Within the sandbox no other one can be built, and the home of the one outside is out of reach.
+    let home = format!("OARLOCK_HOME={}", place.folder().join("inner").display());
+    let doctor = ["env", &home, program, "doctor", "--provider", "offline"];
+    let inside = [&["sandbox", "--mode", "workspace-write", "--"][..], &doctor].concat();
     let ran = place.run(&inside).bad();
     assert!(ran.out.contains("problem  sandbox   none: sandboxed commands are refused"), "{}", ran.out);
     assert!(ran.out.contains("-> allow user namespaces"), "{}", ran.out);

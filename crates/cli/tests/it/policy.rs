@@ -14,7 +14,7 @@ prefix_rule(pattern=["cargo",["test","check"]])
 fn place() -> Place {
     let place = Place::new();
     fs::create_dir_all(place.home().join("rules")).expect("made");
-    fs::write(place.home().join("rules/default.rules"), RULES).expect("written");
+    fs::write(place.home().join("rules/mine.rules"), RULES).expect("written");
     place
 }
 
@@ -25,7 +25,7 @@ fn check(place: &Place, arguments: &[&str]) -> Ran {
 #[test]
 fn a_verdict_names_its_rule() {
     let place = place();
-    let at = |line: usize| format!("{}:{line}", place.home().join("rules/default.rules").display());
+    let at = |line: usize| format!("{}:{line}", place.home().join("rules/mine.rules").display());
     let cases: [(&[&str], i32, &str, String); 6] = [
         (
             &["--", "git", "push", "origin"],
@@ -60,7 +60,7 @@ fn a_verdict_names_its_rule() {
 fn programs_get_the_known_shape_and_the_verdict() {
     let place = place();
     let document = check(&place, &["--json", "--", "git", "push"]).document();
-    let source = format!("{}:1", place.home().join("rules/default.rules").display());
+    let source = format!("{}:1", place.home().join("rules/mine.rules").display());
     let rule = json!({ "matchedPrefix": ["git", "push"], "decision": "prompt",
         "justification": "pushes are looked at", "source": source });
     assert_eq!(document["matchedRules"], json!([{ "prefixRuleMatch": rule }]));

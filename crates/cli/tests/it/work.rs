@@ -170,10 +170,12 @@ fn a_server_is_sealed_before_it_answers() {
 #[test]
 fn a_missing_sandbox_is_told_at_the_start_and_nothing_runs_without() {
     let place = Place::new();
-    // Within the sandbox no other one can be built.
+    // Within the sandbox no other one can be built, and the home of the one outside is out of reach.
     let inside = |arguments: &[&str]| {
-        let program = env!("CARGO_BIN_EXE_oarlock");
-        place.command(&[&["sandbox", "--mode", "workspace-write", "--", program], arguments].concat())
+        let home = format!("OARLOCK_HOME={}", place.folder().join("inner").display());
+        let program =
+            ["sandbox", "--mode", "workspace-write", "--", "env", &home, env!("CARGO_BIN_EXE_oarlock")];
+        place.command(&[&program[..], arguments].concat())
     };
     let told = "sandboxed commands are refused: ";
     let arguments = ["exec", "--provider", "offline", "--full-auto", "run touch ran"];

@@ -91,7 +91,8 @@ fn a_project_opens_nothing() {
     let (machine, config) = load(machine(text).dir("w/.git").file("w/.codex/config.toml", project));
     assert!(hides(&machine, &config, "u/.ssh/id"));
     assert!(config.off_limits().unix_sockets.is_empty());
-    let warned = config.warnings.iter().any(|warning| warning.summary.contains("[sandbox] in"));
+    let details = config.warnings.iter().filter_map(|warning| warning.details.as_deref());
+    let warned = details.clone().any(|text| text.contains("sandbox.allow_read"));
     assert!(warned, "{:?}", config.warnings);
 }
 

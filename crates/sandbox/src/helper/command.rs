@@ -143,6 +143,8 @@ fn try_execute(request: &Request) -> Result<Failure, Failure> {
         // One that may not be run does not keep a later one from being run, but it is the better explanation.
         match tried.raw_os_error() {
             Some(libc::ENOENT | libc::ENOTDIR) => {}
+            // A folder that this user cannot look into has nothing to run.
+            Some(libc::EACCES) if is_out_of_sight(&candidate) => {}
             Some(libc::EACCES) => error = tried,
             _ => {
                 error = tried;
@@ -151,6 +153,10 @@ fn try_execute(request: &Request) -> Result<Failure, Failure> {
         }
     }
     Ok(Failure::new(Stage::Exec, format!("cannot run {name}: {error}")))
+}
+
+fn is_out_of_sight(program: &Path) -> bool {
+    std::fs::symlink_metadata(program).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Where a program may be: the path itself if it is one, else every folder of the search path.

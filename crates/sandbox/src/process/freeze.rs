@@ -96,7 +96,17 @@ fn stop(helpers: &[i32]) -> io::Result<Stopped> {
     loop {
         let tree = tree(helpers);
         let mut is_quiet = true;
-        for (pid, _) in tree.iter().filter(|(pid, _)| !is_stopped(*pid)) {
+        // The supervisor of a sandbox last: what waits for its answer is not suspended before it has it.
+        let (last, first): (Vec<_>, Vec<_>) =
+            tree.iter().partition(|(pid, parent)| helpers.contains(pid) || helpers.contains(parent));
+        let running = |these: Vec<&(i32, i32)>| -> Vec<i32> {
+            these.into_iter().map(|(pid, _)| *pid).filter(|pid| !is_stopped(*pid)).collect()
+        };
+        let mut left = running(first);
+        if left.is_empty() {
+            left = running(last);
+        }
+        for pid in &left {
             is_quiet = false;
             let Some(signalled) = Pid::from_raw(*pid) else { continue };
             if stopped.0.contains(&signalled) && is_waiting(*pid) {

@@ -32,7 +32,7 @@ fn workspace() -> Stage {
 const SWAPPER: &str = "while :; do if [ -e go ]; then \
       printf \"$EVIL\" > run.sh; cat good.sh > run.sh; \
       cp evil.sh new.sh; mv -f new.sh run.sh; \
-      ln -sfn evil.sh link; mv -fT link run.sh; rm -f run.sh; cp good.sh run.sh; \
+      ln -sfn evil.sh link; mv -fT link run.sh; rm run.sh; cp good.sh run.sh; \
     else touch idle; fi; done";
 
 #[tokio::test(flavor = "multi_thread")]

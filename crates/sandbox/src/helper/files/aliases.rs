@@ -79,18 +79,18 @@ mod tests {
 1 0 8:1 / / rw - ext4 /dev/a rw
 2 1 8:2 / /data rw - ext4 /dev/b rw
 3 1 8:2 /home /home rw - ext4 /dev/b rw
-4 1 8:2 /home/u/.state/skills /srv/with\\040space rw - ext4 /dev/b rw
-5 1 8:3 / /home/u/.state/mounted rw - ext4 /dev/c rw
+4 1 8:2 /srv/u/.state/skills /srv/with\\040space rw - ext4 /dev/b rw
+5 1 8:3 / /srv/u/.state/mounted rw - ext4 /dev/c rw
 ";
 
     #[test]
     fn the_same_place_is_found_by_every_way() {
         let mounts = Mounts::parse(TEXT);
         let others = |path: &str| mounts.others(Path::new(path));
-        let expected = ["/data/home/u/.state", "/srv/with space"].map(PathBuf::from);
-        assert_eq!(others("/home/u/.state"), expected);
-        assert_eq!(others("/data/home/u/.state")[0], Path::new("/home/u/.state"));
-        assert_eq!(others("/home/u/.state/mounted/x"), Vec::<PathBuf>::new());
+        let expected = ["/data/srv/u/.state", "/srv/with space"].map(PathBuf::from);
+        assert_eq!(others("/srv/u/.state"), expected);
+        assert_eq!(others("/data/srv/u/.state")[0], Path::new("/srv/u/.state"));
+        assert_eq!(others("/srv/u/.state/mounted/x"), Vec::<PathBuf>::new());
         assert_eq!(others("/etc/x"), Vec::<PathBuf>::new());
         assert_eq!(others("/home"), [PathBuf::from("/data/home"), "/srv/with space".into()]);
     }
