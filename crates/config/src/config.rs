@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use protocol::{
     ApprovalsReviewer, AskForApproval, ConfigLayerSource, ForcedLoginMethod, Personality, ReasoningEffort,
     ReasoningSummary, SandboxMode, SandboxPolicy, ServiceTier, Verbosity, WebSearchMode, WebSearchToolConfig,
 };
+use sandbox::OffLimits;
 use serde::Deserialize;
 use toml::Table;
 
@@ -61,6 +63,8 @@ pub struct Config {
     /// `mcp_servers`.
     pub merged: Table,
     pub(crate) suppress_unfinished: bool,
+    /// Found when it is first asked for.
+    pub(crate) off_limits: Arc<OnceLock<OffLimits>>,
     pub(crate) env: Env,
 }
 

@@ -1,8 +1,11 @@
 //! From what is off limits to what one command cannot reach: the folder it works in, and the paths that its policy or
 //! a granted permission names, stay open even where they lie inside such a place.
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::OffLimits;
 
@@ -33,8 +36,8 @@ impl OffLimits {
     /// Who works beneath a folder of ours has that branch of it, but nothing that is listed as ours by itself. Who works
     /// in the folder itself has what is shown of it.
     fn sealed_except(&self, open: &[PathBuf]) -> Vec<PathBuf> {
-        let is_inside =
-            |place: &PathBuf| self.sealed.iter().any(|above| above != place && place.starts_with(above));
+        let sealed: HashSet<&Path> = self.sealed.iter().map(PathBuf::as_path).collect();
+        let is_inside = |place: &PathBuf| place.ancestors().skip(1).any(|above| sealed.contains(above));
         let (inner, outer): (Vec<_>, Vec<_>) = self.sealed.iter().cloned().partition(is_inside);
         let mut hidden = except(&outer, open);
         hidden.extend(inner);
@@ -67,11 +70,14 @@ impl OffLimits {
     fn outermost(&self, mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
         paths.sort();
         paths.dedup();
+        // There are hundreds of them, and this is done before every command.
+        let hidden: HashSet<&Path> = paths.iter().map(PathBuf::as_path).collect();
+        let shown: HashSet<&Path> = self.shown.iter().map(PathBuf::as_path).collect();
+        let length = |path: &Path| path.as_os_str().len();
         let is_covered = |path: &PathBuf| {
-            let shown = self.shown.iter().filter(|shown| path.starts_with(shown));
-            let shown = shown.map(|shown| shown.as_os_str().len()).max().unwrap_or_default();
-            let above = paths.iter().filter(|above| *above != path && path.starts_with(above));
-            above.map(|above| above.as_os_str().len()).max().is_some_and(|above| above >= shown)
+            let shown = path.ancestors().find(|above| shown.contains(above)).map_or(0, length);
+            let above = path.ancestors().skip(1).find(|above| hidden.contains(above)).map(length);
+            above.is_some_and(|above| above >= shown)
         };
         paths.iter().filter(|path| !is_covered(path)).cloned().collect()
     }
@@ -119,11 +125,28 @@ fn within(path: &Path, place: &Path) -> Option<PathBuf> {
     if path.starts_with(place) {
         return Some(place.to_owned());
     }
-    // Nearly no place is a link, and this is asked about all of them before every command.
-    fs::read_link(place).ok()?;
-    let end = fs::canonicalize(place).ok()?;
+    let end = link_end(place)?;
     let is_plain = path.starts_with(&end) && fs::canonicalize(path).is_ok_and(|real| real == path);
     is_plain.then_some(end)
+}
+
+/// Where a place that is a link leads. Nearly none is one, and this is asked about all of them before every command, so
+/// that answers stand for a moment.
+fn link_end(place: &Path) -> Option<PathBuf> {
+    type Ends = HashMap<PathBuf, Option<PathBuf>>;
+    static KNOWN: Mutex<Option<(Instant, Ends)>> = Mutex::new(None);
+    const FRESH: Duration = Duration::from_secs(1);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.as_ref().is_none_or(|(since, _)| since.elapsed() > FRESH) {
+        *known = Some((Instant::now(), HashMap::new()));
+    }
+    let (_, ends) = known.as_mut()?;
+    if let Some(end) = ends.get(place) {
+        return end.clone();
+    }
+    let end = fs::read_link(place).ok().and_then(|_| fs::canonicalize(place).ok());
+    ends.insert(place.to_owned(), end.clone());
+    end
 }
 
 /// Where links lead, as far as the path exists; the rest as it is written.
@@ -161,7 +184,7 @@ mod tests {
     fn limits(root: &Path) -> OffLimits {
         OffLimits {
             sealed: ["home", "home/key"].map(|path| root.join(path)).to_vec(),
-            credentials: ["ssh", "aws", "none", "made/key"].map(|path| root.join(path)).to_vec(),
+            credentials: ["ssh", "aws", "none", "made/key"].map(|path| root.join(path)).to_vec().into(),
             shown: vec![root.join("home/skills")],
             ..OffLimits::default()
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +60,7 @@ pub struct OffLimits {
     /// Our own state, keys, tokens and sockets. Nobody can grant these.
     pub sealed: Vec<PathBuf>,
     /// Places where people keep credentials. A granted permission to read one opens it.
-    pub credentials: Vec<PathBuf>,
+    pub credentials: Arc<[PathBuf]>,
     /// What commands read all the same of the above: skills, the outputs of their own thread, what the user allows.
     pub shown: Vec<PathBuf>,
     /// Existing paths with protected names beneath the writable roots.
@@ -73,7 +74,19 @@ pub struct OffLimits {
 impl OffLimits {
     /// Everything that cannot be read, before it is known where a command works and what its user granted.
     pub fn hidden(&self) -> Vec<PathBuf> {
-        self.sealed.iter().chain(&self.credentials).cloned().collect()
+        self.sealed.iter().chain(self.credentials.iter()).cloned().collect()
+    }
+
+    /// One list for all threads that have the same: there are hundreds of such places.
+    pub fn share_credentials(places: Vec<PathBuf>) -> Arc<[PathBuf]> {
+        static LAST: Mutex<Option<Weak<[PathBuf]>>> = Mutex::new(None);
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(same) = last.as_ref().and_then(Weak::upgrade).filter(|known| **known == *places) {
+            return same;
+        }
+        let places: Arc<[PathBuf]> = places.into();
+        *last = Some(Arc::downgrade(&places));
+        places
     }
 }
 

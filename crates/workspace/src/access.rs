@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::Problem;
 
@@ -29,8 +30,14 @@ pub struct Access {
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
     access: Option<Access>,
-    resolved: OnceLock<Resolved>,
+    resolved: OnceLock<Arc<Resolved>>,
 }
+
+/// The limits that were resolved last, and when. One request makes several readers with the same limits.
+static LAST: Mutex<Option<(Instant, Access, Arc<Resolved>)>> = Mutex::new(None);
+
+/// How long they stand for others with the same paths. Links among hidden places are the user's own.
+const FRESH: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 struct Resolved {
@@ -56,7 +63,7 @@ impl Limits {
 
     fn resolved(&self) -> Option<&Resolved> {
         let access = self.access.as_ref()?;
-        Some(self.resolved.get_or_init(|| Resolved::of(access)))
+        Some(self.resolved.get_or_init(|| Resolved::shared(access)))
     }
 
     /// Whether a path without links may be read, as far as its name shows.
@@ -84,6 +91,19 @@ impl Limits {
 }
 
 impl Resolved {
+    fn shared(access: &Access) -> Arc<Self> {
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, same, resolved)) = &*last
+            && at.elapsed() < FRESH
+            && same == access
+        {
+            return resolved.clone();
+        }
+        let resolved = Arc::new(Self::of(access));
+        *last = Some((Instant::now(), access.clone(), resolved.clone()));
+        resolved
+    }
+
     fn of(access: &Access) -> Self {
         let hidden_ids = access.hidden.iter().filter_map(|path| fs::metadata(path).ok());
         Self {
@@ -146,7 +166,9 @@ fn places(access: &Access) -> HashMap<PathBuf, bool> {
 fn both_names(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut names = Vec::with_capacity(paths.len());
     for path in paths {
-        if let Ok(real) = fs::canonicalize(path)
+        // Most hidden places are not there, and asking that costs less than following them.
+        if fs::symlink_metadata(path).is_ok()
+            && let Ok(real) = fs::canonicalize(path)
             && real != *path
         {
             names.push(real);

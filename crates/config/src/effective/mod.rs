@@ -8,6 +8,7 @@ mod permissions;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use toml::Table;
 
@@ -152,6 +153,7 @@ impl Sources<'_> {
                 .or(keys.show_raw_agent_reasoning)
                 .unwrap_or(false),
             feedback_enabled: keys.feedback.as_ref().and_then(|feedback| feedback.enabled).unwrap_or(true),
+            off_limits: Arc::default(),
             suppress_unfinished: keys.suppress_unstable_features_warning.unwrap_or(false),
             requirements: Requirements::default(),
             warnings,

@@ -21,23 +21,25 @@ const HOMES: [&str; 2] = [".oarlock", ".codex"];
 impl Config {
     /// What is out of reach under this configuration.
     pub fn off_limits(&self) -> OffLimits {
+        self.off_limits.get_or_init(|| self.find_off_limits()).clone()
+    }
+
+    fn find_off_limits(&self) -> OffLimits {
         let users = user_homes(&self.env);
-        let mut limits = OffLimits {
-            sealed: self.sealed(&users),
-            credentials: credentials(&self.env, &users),
-            ..OffLimits::default()
-        };
+        let mut limits = OffLimits { sealed: self.sealed(&users), ..OffLimits::default() };
+        let mut places = credentials(&self.env, &users);
         let own = [self.home.reading(), self.home.state()];
         let shown = own.into_iter().flat_map(|home| OWN_SHOWN.iter().map(|name| home.join(name)));
         limits.shown.extend(shown);
         for layer in self.layers.iter().filter(|layer| layer.is_enabled() && is_users_own(layer)) {
             let Some(table) = layer.table.get(TABLE).and_then(Value::as_table) else { continue };
-            allow(&mut limits, paths(table, "allow_read"));
-            limits.credentials.extend(paths(table, "deny_read"));
+            allow(&mut limits, &mut places, paths(table, "allow_read"));
+            places.extend(paths(table, "deny_read"));
             limits.unix_sockets.extend(paths(table, "unix_sockets"));
         }
-        let OffLimits { sealed, credentials, shown, unix_sockets, .. } = &mut limits;
-        [sealed, credentials, shown, unix_sockets].into_iter().for_each(tidy);
+        let OffLimits { sealed, shown, unix_sockets, .. } = &mut limits;
+        [sealed, &mut places, shown, unix_sockets].into_iter().for_each(tidy);
+        limits.credentials = OffLimits::share_credentials(places);
         limits
     }
 
@@ -83,10 +85,10 @@ fn is_users_own(layer: &Layer) -> bool {
 }
 
 /// A folder opens all credentials in it; a path inside a hidden folder is shown in it.
-fn allow(limits: &mut OffLimits, paths: Vec<PathBuf>) {
+fn allow(limits: &mut OffLimits, places: &mut Vec<PathBuf>, paths: Vec<PathBuf>) {
     for path in paths {
-        limits.credentials.retain(|place| !place.starts_with(&path));
-        if limits.credentials.iter().any(|place| is_named_within(&path, place)) && !limits.is_sealed(&path) {
+        places.retain(|place| !place.starts_with(&path));
+        if places.iter().any(|place| is_named_within(&path, place)) && !limits.is_sealed(&path) {
             limits.shown.extend([path]);
         }
     }

@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use sandbox::{PROTECTED_NAMES, ScanLimit, protected_below};
 use tokio::task::JoinHandle;
 
 /// Roots that are remembered: those of the policy, and those of permissions for single commands.
 const MOST_ROOTS: usize = 32;
+
+/// Searching takes at most one part in so many of the time. No command makes what is searched for, people do.
+const REST: u32 = 50;
 
 type Found = BTreeMap<PathBuf, Arc<[PathBuf]>>;
 
@@ -32,6 +36,8 @@ struct Inner {
     protected: Found,
     /// The search in the background.
     search: Option<JoinHandle<()>>,
+    /// When it may be made again.
+    rest_until: Option<Instant>,
 }
 
 impl KnownRoots {
@@ -88,7 +94,9 @@ impl KnownRoots {
         }
         let mut inner = lock(&self.inner);
         // One that still runs may have begun too early to see what the command has left. The next command asks again.
-        if inner.search.as_ref().is_some_and(|search| !search.is_finished()) {
+        if inner.search.as_ref().is_some_and(|search| !search.is_finished())
+            || inner.rest_until.is_some_and(|until| Instant::now() < until)
+        {
             return;
         }
         let (known, roots) = (self.clone(), roots.to_vec());
@@ -101,6 +109,12 @@ impl KnownRoots {
     }
 
     fn search(&self, roots: &[PathBuf]) {
+        let begun = Instant::now();
+        self.search_now(roots);
+        lock(&self.inner).rest_until = Some(Instant::now() + begun.elapsed() * REST);
+    }
+
+    fn search_now(&self, roots: &[PathBuf]) {
         let all = ScanLimit::default();
         let share = u32::try_from(roots.len()).unwrap_or(u32::MAX).max(1);
         let limit =

@@ -202,7 +202,8 @@ async fn credentials_are_closed_until_they_are_granted() {
     let folder = stage.path("keys");
     std::fs::create_dir(&folder).expect("made");
     std::fs::write(folder.join("id"), "the secret").expect("written");
-    let mut stage = stage.with_options(|options| options.off_limits.credentials = vec![folder.clone()]);
+    let mut stage =
+        stage.with_options(|options| options.off_limits.credentials = vec![folder.clone()].into());
     let tries = "cat keys/id; cat keys/../keys/id; ln -s $PWD/keys /tmp/.l$$ && cat /tmp/.l$$/id; true";
     assert!(!stage.exec(tries).await.contains("the secret"));
     let (read, success) = stage.call("read_file", json!({"file_path": "keys/id"})).await;
