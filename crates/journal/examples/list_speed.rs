@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use oarlock_journal::{Batch, JournalError, ListQuery, Store, StoreOptions};
-use protocol::{ItemId, RolloutRecord, SessionMeta, ThreadId, ThreadItem, TurnId, UserInput};
+use protocol::{ItemId, RolloutRecord, SessionMeta, SortDirection, ThreadId, ThreadItem, TurnId, UserInput};
 
 fn main() -> Result<(), JournalError> {
     let threads: i64 = std::env::args().nth(1).and_then(|threads| threads.parse().ok()).unwrap_or(1_000);
@@ -35,7 +35,10 @@ fn main() -> Result<(), JournalError> {
     store.delete_index()?;
     let timed = Instant::now();
     store.list(&query)?;
-    println!("rebuilt and listed:   {:?}", timed.elapsed());
+    println!("lost, first page:     {:?}", timed.elapsed());
+    let oldest = ListQuery { direction: SortDirection::Asc, ..query };
+    store.list(&oldest)?;
+    println!("lost, read again:     {:?}", timed.elapsed());
     let _ = std::fs::remove_dir_all(&root);
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use protocol::ThreadId;
@@ -49,6 +50,16 @@ pub(crate) struct Stored {
     pub(crate) path: PathBuf,
     pub(crate) is_archived: bool,
     pub(crate) length: u64,
+    /// When the file was last written to.
+    pub(crate) written_at_ms: i64,
+}
+
+impl Stored {
+    pub(crate) fn of(key: ThreadKey, path: PathBuf, is_archived: bool, metadata: &fs::Metadata) -> Self {
+        let written_at_ms =
+            metadata.mtime().saturating_mul(1_000).saturating_add(metadata.mtime_nsec() / 1_000_000);
+        Self { key, path, is_archived, length: metadata.len(), written_at_ms }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -171,7 +182,7 @@ fn collect(folder: &Path, is_archived: bool, stored: &mut Vec<Stored>) {
         let Ok(key) = ThreadKey::parse(stem) else { continue };
         let Ok(metadata) = entry.metadata() else { continue };
         if is_journal && metadata.is_file() {
-            stored.push(Stored { key, path, is_archived, length: metadata.len() });
+            stored.push(Stored::of(key, path, is_archived, &metadata));
         }
     }
     stored[from..].sort_by(|a, b| a.key.cmp(&b.key));

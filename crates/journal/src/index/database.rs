@@ -1,6 +1,8 @@
 //! The open database, and bringing it up to date with the journals.
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
@@ -8,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 use super::columns;
 use super::refresh::{self, Known, Plan};
 use super::schema::{self, Opened};
+use super::unread::{Order, Unread};
 use crate::event::{Observer, RebuildReason, StoreEvent};
 use crate::facts::Summary;
 use crate::layout::{Layout, Stored, ThreadKey};
@@ -22,6 +25,8 @@ pub(super) struct Database {
     observer: Observer,
     /// Why the table is empty or behind, until it has been compared with the disk.
     stale: Option<RebuildReason>,
+    /// What the comparison found, until all of it was read.
+    unread: Option<Unread>,
     is_in_memory: bool,
 }
 
@@ -38,7 +43,7 @@ impl Database {
     fn of(Opened { connection, reason }: Opened, layout: &Layout, observer: &Observer) -> Self {
         let stale = Some(reason.unwrap_or(RebuildReason::Behind));
         let (layout, observer) = (layout.clone(), observer.clone());
-        Self { connection, layout, observer, stale, is_in_memory: false }
+        Self { connection, layout, observer, stale, unread: None, is_in_memory: false }
     }
 
     fn in_memory(error: &rusqlite::Error, layout: &Layout, observer: &Observer) -> rusqlite::Result<Self> {
@@ -105,31 +110,60 @@ impl Database {
 
     pub(super) fn distrust(&mut self) {
         self.stale.get_or_insert(RebuildReason::Behind);
+        self.unread = None;
+    }
+
+    /// Whether all journals were compared with the table and read.
+    pub(super) fn is_complete(&self) -> bool {
+        self.stale.is_none()
+    }
+
+    /// Whether it is known what the table lacks.
+    pub(super) fn is_compared(&self) -> bool {
+        self.is_complete() || self.unread.is_some()
+    }
+
+    /// Says which journals are read first, and up to which time they may hold threads that the table does not.
+    pub(super) fn arrange(&mut self, order: Order) -> Option<i64> {
+        let unread = self.unread.as_mut()?;
+        unread.arrange(order);
+        unread.latest()
     }
 
     /// Compares with the disk, unless that was done already. `live` are the rows of journals open in this process.
-    pub(super) fn freshen(&mut self, live: &[ThreadRow]) -> rusqlite::Result<()> {
-        let Some(reason) = self.stale.clone() else { return Ok(()) };
+    pub(super) fn compare(&mut self, live: &[ThreadRow]) -> rusqlite::Result<()> {
+        let Some(reason) = self.stale.clone().filter(|_| self.unread.is_none()) else { return Ok(()) };
         // In this order: what another process adds meanwhile is on the disk before it is in the table.
         let known = self.known()?;
         let live_ids: HashSet<String> = live.iter().map(|row| row.thread_id.to_string()).collect();
-        let plan = refresh::plan(self.layout.walk(), &known, &live_ids);
-        let total = plan.read.len();
-        if total > 0 {
-            (self.observer)(&StoreEvent::IndexRebuilding { reason, threads: total });
-        }
-        let mut damaged = 0;
-        for (journals, done) in plan.read.chunks(AT_ONCE).zip((0..).step_by(AT_ONCE)) {
-            (self.observer)(&StoreEvent::IndexProgress { done, total });
-            damaged += self.read(journals)?;
-        }
+        let mut plan = refresh::plan(self.layout.walk(), &known, &live_ids);
         self.put_right(&plan)?;
+        // What changes in them from now on is noted, also if they are closed before the rest is read.
         self.save(live)?;
-        self.stale = None;
-        if total > 0 {
-            (self.observer)(&StoreEvent::IndexProgress { done: total, total });
-            (self.observer)(&StoreEvent::IndexRebuilt { threads: total, damaged });
+        let journals = std::mem::take(&mut plan.read);
+        if journals.is_empty() {
+            self.stale = None;
+            return Ok(());
         }
+        (self.observer)(&StoreEvent::IndexRebuilding { reason, threads: journals.len() });
+        self.unread = Some(Unread::new(journals));
+        Ok(())
+    }
+
+    /// Reads some of the journals that the table does not know. A failure has all of it compared again.
+    pub(super) fn read_some(&mut self) -> rusqlite::Result<()> {
+        let Some(mut unread) = self.unread.take() else { return Ok(()) };
+        let total = unread.total;
+        (self.observer)(&StoreEvent::IndexProgress { done: unread.done, total });
+        let journals = unread.take(AT_ONCE);
+        unread.damaged += self.read(&journals)?;
+        if !unread.is_empty() {
+            self.unread = Some(unread);
+            return Ok(());
+        }
+        self.stale = None;
+        (self.observer)(&StoreEvent::IndexProgress { done: total, total });
+        (self.observer)(&StoreEvent::IndexRebuilt { threads: total, damaged: unread.damaged });
         Ok(())
     }
 
@@ -137,6 +171,10 @@ impl Database {
     fn read(&mut self, journals: &[Stored]) -> rusqlite::Result<usize> {
         let mut rows = Vec::with_capacity(journals.len());
         for journal in journals {
+            // Deleted since the comparison, or moved by one who has noted that.
+            if fs::symlink_metadata(&journal.path).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+                continue;
+            }
             let before = self.row(&journal.key)?;
             rows.push(row_of(journal, before.as_ref().map(|row| &row.summary), &self.observer));
         }

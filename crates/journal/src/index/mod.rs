@@ -6,15 +6,17 @@ mod database;
 mod query;
 mod refresh;
 mod schema;
+mod unread;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use query::{ListQuery, Page};
 
 use self::database::Database;
+use self::query::Cursor;
 use crate::committer::lock;
 use crate::error::JournalError;
 use crate::event::Observer;
@@ -23,6 +25,9 @@ use crate::row::ThreadRow;
 
 /// How long a changed row may wait for others to be written with it.
 const GATHER: Duration = Duration::from_millis(200);
+
+/// How long the database is left to others between two parts of the work in the background.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// A row that is changed by its journal and written by the index.
 pub(crate) type SharedRow = Arc<Mutex<ThreadRow>>;
@@ -39,6 +44,7 @@ struct Shared {
     database: Mutex<Option<Database>>,
     pending: Mutex<Pending>,
     wake: Condvar,
+    list_wait: Duration,
 }
 
 #[derive(Default)]
@@ -47,17 +53,20 @@ struct Pending {
     dirty: HashMap<String, SharedRow>,
     /// Journals open in this process.
     live: HashMap<String, SharedRow>,
+    /// Journals are to be read in the background.
+    is_behind: bool,
     is_closing: bool,
 }
 
 impl Index {
-    pub(crate) fn new(layout: Layout, observer: Observer) -> Self {
+    pub(crate) fn new(layout: Layout, observer: Observer, list_wait: Duration) -> Self {
         let shared = Arc::new(Shared {
             layout,
             observer,
             database: Mutex::default(),
             pending: Mutex::default(),
             wake: Condvar::new(),
+            list_wait,
         });
         let background = shared.clone();
         let thread = thread::Builder::new().name("thread-index".to_owned()).spawn(move || background.run());
@@ -94,13 +103,50 @@ impl Index {
 
     pub(crate) fn list(&self, query: &ListQuery) -> Result<Page, JournalError> {
         let cursor = query.cursor()?;
-        self.shared.attempt(|database| {
-            self.shared.flush(database);
-            database.freshen(&self.shared.live_rows())?;
-            // Again, for when the disk refused and the index has gone to memory.
-            self.shared.flush(database);
-            query.run(database.connection(), database.root(), cursor.as_ref())
-        })
+        loop {
+            // Others get their turn between two attempts.
+            if let Some(page) =
+                self.shared.attempt(|database| self.try_list(query, cursor.as_ref(), database))?
+            {
+                return Ok(page);
+            }
+        }
+    }
+
+    /// A page, unless what comes first on it has yet to be read. What is left to read when it is time to answer is read
+    /// in the background.
+    fn try_list(
+        &self,
+        query: &ListQuery,
+        cursor: Option<&Cursor>,
+        database: &mut Database,
+    ) -> rusqlite::Result<Option<Page>> {
+        let began = Instant::now();
+        self.shared.flush(database);
+        database.compare(&self.shared.live_rows())?;
+        database.arrange(query.order());
+        while !database.is_complete() {
+            database.read_some()?;
+            if began.elapsed() >= self.shared.list_wait {
+                break;
+            }
+        }
+        // Again, for when the disk refused and the index has gone to memory.
+        self.shared.flush(database);
+        if !database.is_complete() {
+            lock(&self.shared.pending).is_behind = true;
+            self.shared.wake.notify_one();
+        }
+        if !database.is_compared() {
+            // It has just gone to memory, and is empty.
+            return Ok(None);
+        }
+        let latest = database.arrange(query.order());
+        let (connection, root) = (database.connection(), database.root());
+        match latest {
+            Some(latest) => query.run_early(latest, connection, root, cursor),
+            None => query.run(connection, root, cursor).map(Some),
+        }
     }
 
     /// What is known of one thread.
@@ -127,7 +173,11 @@ impl Index {
     pub(crate) fn refresh(&self) -> Result<(), JournalError> {
         self.shared.attempt(|database| {
             database.distrust();
-            database.freshen(&self.shared.live_rows())
+            database.compare(&self.shared.live_rows())?;
+            while !database.is_complete() {
+                database.read_some()?;
+            }
+            Ok(())
         })
     }
 
@@ -142,6 +192,14 @@ impl Shared {
     fn run(&self) {
         let mut pending = lock(&self.pending);
         while !pending.is_closing {
+            if pending.is_behind {
+                drop(pending);
+                self.catch_up();
+                // Who waits for the database gets it now.
+                let waited = self.wake.wait_timeout(lock(&self.pending), PAUSE);
+                pending = waited.unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
             if pending.dirty.is_empty() {
                 pending = self.wake.wait(pending).unwrap_or_else(PoisonError::into_inner);
                 continue;
@@ -151,6 +209,22 @@ impl Shared {
             drop(waited.unwrap_or_else(PoisonError::into_inner));
             self.flush_now();
             pending = lock(&self.pending);
+        }
+    }
+
+    /// Reads some of the journals that the index does not know.
+    fn catch_up(&self) {
+        let read = self.attempt(|database| {
+            self.flush(database);
+            database.compare(&self.live_rows())?;
+            database.read_some()?;
+            lock(&self.pending).is_behind = !database.is_complete();
+            Ok(())
+        });
+        if let Err(error) = read {
+            // The next list tries again.
+            tracing::warn!(%error, "cannot complete the thread index");
+            lock(&self.pending).is_behind = false;
         }
     }
 

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use super::columns::{COLUMNS, load};
+use super::unread::Order;
 use crate::error::JournalError;
 use crate::layout::ThreadKey;
 use crate::row::{INTERACTIVE, ThreadRow, words_of};
@@ -89,8 +90,43 @@ impl ListQuery {
         root: &Path,
         cursor: Option<&Cursor>,
     ) -> rusqlite::Result<Page> {
+        self.run_above(None, connection, root, cursor)
+    }
+
+    pub(super) fn order(&self) -> Order {
+        Order { sort_key: self.sort_key, archived: self.archived }
+    }
+
+    /// A page while journals made or changed up to `latest` are still to be read: what no such thread comes before.
+    /// None when that is nothing yet.
+    pub(super) fn run_early(
+        &self,
+        latest: i64,
+        connection: &Connection,
+        root: &Path,
+        cursor: Option<&Cursor>,
+    ) -> rusqlite::Result<Option<Page>> {
+        if self.direction == SortDirection::Asc {
+            return Ok(None);
+        }
+        let mut page = self.run_above(Some(latest), connection, root, cursor)?;
+        if page.threads.is_empty() && cursor.is_none() {
+            // Times that tell too little, of threads made all at once or copied: the newest that are known.
+            page = self.run_above(None, connection, root, cursor)?;
+        }
+        page.next_cursor = page.threads.last().map(|row| self.cursor_after(row));
+        Ok(page.next_cursor.is_some().then_some(page))
+    }
+
+    fn run_above(
+        &self,
+        latest: Option<i64>,
+        connection: &Connection,
+        root: &Path,
+        cursor: Option<&Cursor>,
+    ) -> rusqlite::Result<Page> {
         let limit = self.limit.clamp(1, MAX_LIMIT);
-        let (sql, values) = self.sql(cursor, limit + 1);
+        let (sql, values) = self.sql(latest, cursor, limit + 1);
         let mut statement = connection.prepare_cached(&sql)?;
         let rows = statement.query_map(rusqlite::params_from_iter(values), |row| load(root, row))?;
         let mut threads = rows.collect::<rusqlite::Result<Vec<_>>>()?;
@@ -108,7 +144,7 @@ impl ListQuery {
         format!("{}|{}", time::format_ms(at_ms), row.thread_id)
     }
 
-    fn sql(&self, cursor: Option<&Cursor>, limit: usize) -> (String, Vec<Value>) {
+    fn sql(&self, latest: Option<i64>, cursor: Option<&Cursor>, limit: usize) -> (String, Vec<Value>) {
         let by = match self.sort_key {
             ThreadSortKey::CreatedAt => "created_at_ms",
             ThreadSortKey::UpdatedAt => "updated_at_ms",
@@ -132,6 +168,10 @@ impl ListQuery {
         if let Some(term) = &self.search_term {
             filter.require("instr(preview, ?) > 0");
             filter.values.push(Value::Text(term.clone()));
+        }
+        if let Some(latest) = latest {
+            filter.require(&format!("{by} > ?"));
+            filter.values.push(Value::Integer(latest));
         }
         if let Some(Cursor { at_ms, key }) = cursor {
             filter.require(&format!("({by}, id) {beyond} (?, ?)"));

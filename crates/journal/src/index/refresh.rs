@@ -158,7 +158,7 @@ mod tests {
         fs::write(&moved, [b'x'; 20]).expect("a file");
         let row = |path: &PathBuf, length| {
             let key = crate::layout::ThreadKey::parse("00000000-0000-4000-8000-000000000001").expect("an id");
-            let journal = Stored { key, path: path.clone(), is_archived: false, length };
+            let journal = Stored { key, path: path.clone(), is_archived: false, length, written_at_ms: 0 };
             row_of(&journal, None).0
         };
         for (known, known_length, new, new_length, expected) in [

@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use protocol::ThreadId;
 
@@ -24,17 +25,22 @@ use crate::row::ThreadRow;
 use crate::thread_journal::ThreadJournal;
 use crate::writer::{Recovery, Writer, WriterOptions};
 
+/// Long enough for a thousand journals or two, and short enough for a person who waits.
+const LIST_WAIT: Duration = Duration::from_millis(300);
+
 #[derive(Clone)]
 pub struct StoreOptions {
     pub writer: WriterOptions,
     /// Told of damage and of the index being rebuilt.
     pub observer: Observer,
+    /// How long a list waits for the index to read journals it does not know. The rest is read in the background.
+    pub list_wait: Duration,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
         let observer = |event: &crate::StoreEvent| tracing::info!("{event}");
-        Self { writer: WriterOptions::default(), observer: Arc::new(observer) }
+        Self { writer: WriterOptions::default(), observer: Arc::new(observer), list_wait: LIST_WAIT }
     }
 }
 
@@ -72,7 +78,7 @@ impl Store {
         for folder in [layout.threads(), layout.archive(), layout.locks()] {
             make_folder(&*options.writer.disk, &folder)?;
         }
-        let index = Arc::new(Index::new(layout.clone(), options.observer));
+        let index = Arc::new(Index::new(layout.clone(), options.observer, options.list_wait));
         Ok(Self { layout, writer: options.writer, index })
     }
 
@@ -80,7 +86,7 @@ impl Store {
     /// Whatever is written to it fails, and says why.
     pub fn detached(root: &Path, options: StoreOptions) -> Self {
         let layout = Layout::new(fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()));
-        let index = Arc::new(Index::new(layout.clone(), options.observer));
+        let index = Arc::new(Index::new(layout.clone(), options.observer, options.list_wait));
         Self { layout, writer: options.writer, index }
     }
 
@@ -176,20 +182,21 @@ impl Store {
     pub fn summary(&self, thread_id: &ThreadId) -> Result<ThreadRow, JournalError> {
         let key = ThreadKey::parse(thread_id.as_str())?;
         let path = self.path_of(&key)?;
-        let length = fs::symlink_metadata(&path).map(|metadata| metadata.len());
-        let length = length.map_err(|error| JournalError::storage("look at", &path, error))?;
+        let metadata = fs::symlink_metadata(&path);
+        let metadata = metadata.map_err(|error| JournalError::storage("look at", &path, error))?;
         if let Some(row) = self.index.live(&key) {
             return Ok(row);
         }
         match self.known(&key) {
-            Some(row) if row.path == path && row.length == length => Ok(row),
+            Some(row) if row.path == path && row.length == metadata.len() => Ok(row),
             _ => {
                 let is_archived = self.layout.is_archived(&path);
-                Ok(self.index.reread(&Stored { key, path, is_archived, length }))
+                Ok(self.index.reread(&Stored::of(key, path, is_archived, &metadata)))
             }
         }
     }
 
+    /// Until the index is complete a page can be shorter than asked for, with a cursor to go on from.
     pub fn list(&self, query: &ListQuery) -> Result<Page, JournalError> {
         self.index.list(query)
     }

@@ -8,6 +8,7 @@ mod durability;
 mod faults;
 mod history;
 mod index;
+mod index_background;
 mod locks;
 mod sparse;
 mod store;

@@ -93,7 +93,7 @@ impl Events {
     pub(crate) fn options(&self) -> StoreOptions {
         let events = self.clone();
         let observer = Arc::new(move |event: &StoreEvent| events.0.lock().unwrap().push(event.clone()));
-        StoreOptions { writer: options(), observer }
+        StoreOptions { writer: options(), observer, ..StoreOptions::default() }
     }
 
     pub(crate) fn take(&self) -> Vec<StoreEvent> {

@@ -1,0 +1,99 @@
+//! Journals that the index has yet to read, newest first, so that the first pages are right before all of it is.
+
+use protocol::ThreadSortKey;
+
+use crate::layout::Stored;
+use crate::time;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// An id is made a moment before its thread is, and clocks of files are coarse.
+const SLACK_MS: i64 = 1_000;
+
+#[derive(Debug)]
+pub(super) struct Unread {
+    pub(super) total: usize,
+    pub(super) done: usize,
+    pub(super) damaged: usize,
+    /// Each with the latest time it can be listed at. The next to be read is the last.
+    journals: Vec<(i64, Stored)>,
+    order: Order,
+}
+
+/// Which journals are read first: those of the archive or the others, and the latest by one of their times.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Order {
+    pub(super) sort_key: ThreadSortKey,
+    pub(super) archived: bool,
+}
+
+impl Unread {
+    pub(super) fn new(journals: Vec<Stored>) -> Self {
+        let order = Order { sort_key: ThreadSortKey::CreatedAt, archived: false };
+        let total = journals.len();
+        let journals = journals.into_iter().map(|journal| (0, journal)).collect();
+        let mut unread = Self { total, done: 0, damaged: 0, journals, order };
+        unread.sort();
+        unread
+    }
+
+    pub(super) fn arrange(&mut self, order: Order) {
+        if self.order != order {
+            self.order = order;
+            self.sort();
+        }
+    }
+
+    fn sort(&mut self) {
+        let Order { sort_key, archived } = self.order;
+        for (latest, journal) in &mut self.journals {
+            *latest = match sort_key {
+                ThreadSortKey::CreatedAt => latest_creation(journal),
+                ThreadSortKey::UpdatedAt => journal.written_at_ms.saturating_add(SLACK_MS),
+            };
+        }
+        // Ids begin with the time they were made at, so they decide between equals.
+        self.journals.sort_unstable_by(|(at, one), (other_at, other)| {
+            let place = (one.is_archived == archived, at, &one.key);
+            place.cmp(&(other.is_archived == archived, other_at, &other.key))
+        });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.journals.is_empty()
+    }
+
+    pub(super) fn take(&mut self, count: usize) -> Vec<Stored> {
+        let from = self.journals.len().saturating_sub(count);
+        let taken: Vec<Stored> = self.journals.drain(from..).rev().map(|(_, journal)| journal).collect();
+        self.done += taken.len();
+        taken
+    }
+
+    /// The latest time at which a thread still to be read can be listed; none once all that are asked for were read.
+    pub(super) fn latest(&self) -> Option<i64> {
+        let (latest, journal) = self.journals.last()?;
+        (journal.is_archived == self.order.archived).then_some(*latest)
+    }
+}
+
+/// The id of a thread and the day its journal lies in both tell when it was made. Where they disagree, the day counts.
+fn latest_creation(journal: &Stored) -> i64 {
+    let made_at = journal.key.made_at_ms();
+    match (made_at, end_of_day(journal)) {
+        (Some(made_at), Some(end)) if (0..DAY_MS).contains(&(end - made_at)) => made_at + SLACK_MS,
+        (_, Some(end)) => end.saturating_add(SLACK_MS),
+        (Some(made_at), None) => made_at.saturating_add(SLACK_MS),
+        (None, None) => i64::MAX,
+    }
+}
+
+fn end_of_day(journal: &Stored) -> Option<i64> {
+    if journal.is_archived {
+        return None;
+    }
+    let mut folders = journal.path.parent()?.iter().rev();
+    let mut next = || folders.next()?.to_str();
+    let (day, month, year) = (next()?, next()?, next()?);
+    time::parse_ms(&format!("{year}-{month}-{day}T23:59:59.999Z"))
+}
