@@ -227,6 +227,12 @@ impl Runtime {
         self.inner.skills.unfollow(id);
     }
 
+    /// Waits until changes of a thread's skills are noticed, but not for long. Called before a client hears of the
+    /// thread, so that it hears of every change it makes from then on.
+    pub async fn skills_watched(&self, id: &ThreadId) {
+        self.inner.skills.watched(id).await;
+    }
+
     /// Held while a thread is brought into memory or put away.
     pub(crate) async fn opening(&self, id: &ThreadId) -> tokio::sync::MutexGuard<'_, ()> {
         let lane = self.inner.hasher.hash_one(id.as_str()) % OPENING_LANES as u64;

@@ -205,6 +205,11 @@ impl Skills {
         lock(&self.directories).get(cwd).cloned()
     }
 
+    /// Whether there is something to compare a later look with.
+    pub(super) fn is_scanned(&self, cwd: &Path) -> bool {
+        self.known(cwd).is_some_and(|known| known.found.get().is_some())
+    }
+
     /// Read from disk anew.
     pub(super) fn reload(&self, cwd: &Path, extra: &[PathBuf]) -> Result<Arc<Directory>, ConfigError> {
         Ok(self.keep(cwd, self.load(cwd, extra)?))

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use protocol::{ServerNotification, SkillsChangedNotification, ThreadId};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -21,6 +21,10 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// Clients hear at most this often. The first word comes at once.
 const PAUSE: Duration = Duration::from_secs(10);
 
+/// The longest that the answer to a request waits for the watches of its thread. Only large trees and slow disks need
+/// as much.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+
 /// A thread that wanders is followed to so many places.
 const MAX_PLACES: usize = 8;
 
@@ -30,6 +34,10 @@ pub(crate) struct Following {
     threads: BTreeMap<ThreadId, VecDeque<PathBuf>>,
     /// Directories whose skills are as the disk has them.
     watched: BTreeSet<PathBuf>,
+    /// Counts the places that were added.
+    added: u64,
+    /// How many of the added places have been looked at.
+    looked: watch::Sender<u64>,
     wake: Arc<Notify>,
     task: Option<JoinHandle<()>>,
 }
@@ -53,6 +61,7 @@ impl Following {
         if places.len() > MAX_PLACES {
             places.pop_front();
         }
+        self.added += 1;
         true
     }
 }
@@ -78,6 +87,25 @@ impl Skills {
             following.task = Some(handle.spawn(watcher.run()));
         }
         following.wake.notify_one();
+    }
+
+    /// Waits until changes in the folder of a thread are noticed, if not for long. A client that has its answer may
+    /// change a skill at once; what changes before the first look cannot be told from what was there.
+    pub(crate) async fn watched(&self, thread: &ThreadId) {
+        let (cwd, is_watched, is_running, added, mut looked) = {
+            let following = lock(&self.following);
+            let Some(cwd) = following.threads.get(thread).and_then(VecDeque::back).cloned() else { return };
+            let is_running = following.task.as_ref().is_some_and(|task| !task.is_finished());
+            let is_watched = following.is_watched(&cwd);
+            (cwd, is_watched, is_running, following.added, following.looked.subscribe())
+        };
+        if !is_running || (is_watched && self.is_scanned(&cwd)) {
+            return;
+        }
+        let looked = looked.wait_for(|count| *count >= added);
+        if tokio::time::timeout(MAX_WAIT, looked).await.is_err() {
+            tracing::debug!(%thread, "skills are not watched yet");
+        }
     }
 
     /// The thread is not in memory any more.
@@ -203,18 +231,24 @@ impl Watcher {
 
 /// The directories in which something changed.
 fn look(skills: &Skills, watches: &mut Watches, dirty: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
-    let (cwds, watched) = {
+    let (cwds, left, added) = {
         let mut following = lock(&skills.following);
-        (following.directories(), std::mem::take(&mut following.watched))
+        let cwds = following.directories();
+        // The others stay watched meanwhile: a thread opened now must not drop what is known, which this compares with.
+        let left: Vec<PathBuf> = following.watched.difference(&cwds).cloned().collect();
+        following.watched.retain(|cwd| cwds.contains(cwd));
+        (cwds, left, following.added)
     };
-    watched.difference(&cwds).for_each(|cwd| skills.forget(cwd));
+    left.iter().for_each(|cwd| skills.forget(cwd));
     watches.keep_only(&cwds);
     let mut changed = BTreeSet::new();
     for cwd in &cwds {
-        if watches.is_covered(cwd) && !dirty.contains(cwd) {
+        if watches.is_covered(cwd) && !dirty.contains(cwd) && skills.is_scanned(cwd) {
             continue;
         }
         let (before, mut directory) = skills.rescan(cwd);
+        // A first look has only itself to compare with: it may be old before the watches are there.
+        let before = before.unwrap_or_else(|| directory.found().clone());
         // What was read before a folder was watched is read once more. More rounds are needed only while somebody
         // makes folders faster than they are read, and then there will be more to hear.
         for _ in 0..4 {
@@ -223,14 +257,14 @@ fn look(skills: &Skills, watches: &mut Watches, dirty: &BTreeSet<PathBuf>) -> BT
             }
             directory = skills.rescan(cwd).1;
         }
-        if before.is_some_and(|before| before.differs(directory.found())) {
+        if before.differs(directory.found()) {
             changed.insert(cwd.clone());
         }
     }
     // Where not everything is watched, the disk is asked again with every thread that is opened.
-    if !watches.is_partial() {
-        lock(&skills.following).watched = cwds;
-    }
+    let mut following = lock(&skills.following);
+    following.watched = if watches.is_partial() { BTreeSet::new() } else { cwds };
+    following.looked.send_replace(added);
     changed
 }
 

@@ -80,8 +80,8 @@ impl Watches {
         self.covered.contains(cwd)
     }
 
-    /// Watches this and nothing else for a working directory. True when a folder is watched that was not before, so
-    /// that what was read of it may be old already.
+    /// Watches this and nothing else for a working directory. True when other folders or entries are watched
+    /// than before, so that what was read of them may be old already.
     pub(super) fn cover(&mut self, cwd: &Path, targets: HashMap<PathBuf, Interest>) -> bool {
         self.covered.insert(cwd.to_owned());
         let dropped: Vec<PathBuf> = self
@@ -91,10 +91,12 @@ impl Watches {
             .map(|(path, _)| path.clone())
             .collect();
         dropped.iter().for_each(|path| self.drop_interest(path, cwd));
-        let mut is_new = false;
+        // A root that was made after the look is not waited for any more, and not known yet either.
+        let mut is_new = !dropped.is_empty();
         for (path, interest) in targets {
             if let Some(folder) = self.folders.get_mut(&path) {
-                folder.wanted.insert(cwd.to_owned(), interest);
+                let before = folder.wanted.insert(cwd.to_owned(), interest.clone());
+                is_new |= before.is_some_and(|before| before != interest);
             } else if let Some(watch) = self.add(&path) {
                 is_new = true;
                 self.by_watch.entry(watch).or_default().insert(path.clone());
@@ -269,6 +271,20 @@ mod tests {
         assert!(watches.inotify().is_some());
         watches.keep_only(&BTreeSet::new());
         assert!(watches.inotify().is_none() && watches.folders.is_empty());
+    }
+
+    #[test]
+    fn a_root_that_is_not_waited_for_any_more_is_looked_at_again() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let wanted = |names: &[&str]| {
+            let names = names.iter().map(OsString::from).collect();
+            HashMap::from([(dir.path().to_owned(), Interest { skills: false, names })])
+        };
+        let (one, mut watches) = (Path::new("/one"), Watches::default());
+        assert!(watches.cover(one, wanted(&[".agents", ".codex"])));
+        assert!(!watches.cover(one, wanted(&[".agents", ".codex"])));
+        assert!(watches.cover(one, wanted(&[".agents"])));
+        assert!(watches.cover(one, HashMap::new()));
     }
 
     #[test]

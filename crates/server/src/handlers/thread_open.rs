@@ -25,6 +25,7 @@ pub(crate) async fn start(
     match app.runtime.start_thread(params, HubHost::of(&app.hub, &caller)).await {
         Ok(mut opened) => {
             let thread = joined(&app, &caller, &opened).await;
+            app.runtime.skills_watched(&thread.id).await;
             let notices = opened.take_notices();
             reply.send(Ok(opened.into()));
             let (thread_id, model_provider) = (thread.id.clone(), thread.model_provider.clone());
@@ -46,6 +47,7 @@ pub(crate) async fn fork(app: Arc<App>, caller: Caller, params: ThreadForkParams
     match app.runtime.fork_thread(params, HubHost::of(&app.hub, &caller)).await {
         Ok(mut opened) => {
             let thread = joined(&app, &caller, &opened).await;
+            app.runtime.skills_watched(&thread.id).await;
             let notices = opened.take_notices();
             reply.send(Ok(opened.into()));
             let thread_id = thread.id.clone();

@@ -306,3 +306,25 @@ async fn a_changed_skill_is_told_to_subscribers() {
     );
     assert!(!stranger.rest().await.contains(&"skills/changed".to_owned()));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_skill_changed_right_after_the_answer_is_told() {
+    let mut tries = tokio::task::JoinSet::new();
+    for at in 0..50 {
+        // Some at a time: a client hears of changes every ten seconds at most, so each try has a server of its own.
+        while tries.len() >= 5 {
+            tries.join_next().await.expect("one").expect("told");
+        }
+        tries.spawn(async move {
+            let stage = Stage::new(json!([])).await;
+            skill(&stage, "home/skills/a", "first");
+            let (_server, mut client) = stage.open().await;
+            client.start_thread(json!({"cwd": here(&stage)})).await;
+            skill(&stage, ["home/skills/a", "work/.codex/skills/b"][at % 2], "second");
+            assert_eq!(client.wait_for("skills/changed", |_| true).await, json!({}));
+        });
+    }
+    while let Some(done) = tries.join_next().await {
+        done.expect("told");
+    }
+}

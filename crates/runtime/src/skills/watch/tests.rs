@@ -44,10 +44,14 @@ impl Place {
         fs::write(file, format!("---\ndescription: {description}\n---\n")).expect("written");
     }
 
-    async fn open(&self, thread: &str) {
+    fn begin(&self, thread: &str) {
         let request = LoadRequest { cwd: Some(self.path("work")), ..LoadRequest::default() };
         let config = self.skills.loader.load(&request).expect("plain");
         self.skills.opened(&ThreadId::new(thread), &config);
+    }
+
+    async fn open(&self, thread: &str) {
+        self.begin(thread);
         self.until(|skills| lock(&skills.following).is_watched(&self.path("work"))).await;
     }
 
@@ -160,4 +164,44 @@ fn a_thread_is_followed_to_so_many_places() {
         assert!(!following.add(&thread, Path::new(&format!("/{at}"))));
     }
     assert_eq!(following.directories().len(), MAX_PLACES);
+}
+
+#[tokio::test]
+async fn a_change_right_after_a_thread_was_opened_is_told() {
+    for at in 0..50 {
+        let mut place = Place::new();
+        place.write("home/skills/a/SKILL.md", "one");
+        place.begin("t1");
+        place.skills.watched(&ThreadId::new("t1")).await;
+        // Some change a file, others make the first folder of a project.
+        place.write(["home/skills/a/SKILL.md", "work/.agents/skills/b/SKILL.md"][at % 2], "two!");
+        assert_eq!(place.heard().await, "skills/changed t1");
+    }
+}
+
+#[tokio::test]
+async fn nobody_waits_for_what_is_watched_or_not_followed() {
+    let place = Place::new();
+    place.open("t1").await;
+    place.begin("t2");
+    // Polled once only, before the task can run.
+    for thread in ["t2", "unknown"] {
+        let thread = ThreadId::new(thread);
+        let waiting = tokio::time::timeout(Duration::ZERO, place.skills.watched(&thread));
+        waiting.await.expect("no wait");
+    }
+}
+
+#[test]
+fn what_was_dropped_from_memory_is_looked_at_before_the_next_change() {
+    let place = Place::new();
+    place.write("home/skills/a/SKILL.md", "one");
+    let (work, mut watches) = (place.path("work"), Watches::default());
+    lock(&place.skills.following).add(&ThreadId::new("t1"), &work);
+    assert!(look(&place.skills, &mut watches, &BTreeSet::new()).is_empty());
+    // As after a change of the roots: the place is covered, and nothing is known about it.
+    place.skills.forget(&work);
+    assert!(look(&place.skills, &mut watches, &BTreeSet::new()).is_empty());
+    place.write("home/skills/a/SKILL.md", "two!");
+    assert_eq!(look(&place.skills, &mut watches, &BTreeSet::from([work.clone()])), BTreeSet::from([work]));
 }
