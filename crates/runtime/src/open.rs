@@ -179,7 +179,6 @@ impl Runtime {
                 let (id, status) = (opened.thread.id.clone(), opened.thread.status.clone());
                 let told = ThreadStatusChangedNotification { thread_id: id.clone(), status };
                 self.inner.audience.tell(&id, ServerNotification::ThreadStatusChanged(told)).await;
-                self.skills_watched(&id).await;
                 joined.give(Ok(*opened)).await;
                 self.take_up(&id, takes_up, resolved).await;
             }

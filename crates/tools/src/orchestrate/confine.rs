@@ -184,7 +184,7 @@ mod tests {
             let mut setting = setting(json!({"type": "readOnly"}), grants);
             let mut options = (*setting.options).clone();
             options.off_limits.sealed = vec![at("home")];
-            options.off_limits.credentials = vec![at("ssh")];
+            options.off_limits.credentials = vec![at("ssh")].into();
             options.off_limits.shown = vec![at("home/skills")];
             setting.options = options.into();
             let walls = confinement(&setting, Walls::AsPolicy, None).expect("walls");
