@@ -204,6 +204,9 @@ mod tests {
         known.search_first(&roots).await;
         assert_eq!(known.protected(&roots), [at.join("a/.git")]);
         drop(known.search_after(&roots));
+        assert!(lock(&known.inner).search.is_none(), "searched again at once");
+        lock(&known.inner).rest_until = None;
+        drop(known.search_after(&roots));
         let search = lock(&known.inner).search.take();
         search.unwrap().await.unwrap();
         assert_eq!(known.protected(&roots), [at.join("a/.git"), at.join("b/.codex")]);

@@ -78,8 +78,8 @@ mod tests {
     const TEXT: &[u8] = b"\
 1 0 8:1 / / rw - ext4 /dev/a rw
 2 1 8:2 / /data rw - ext4 /dev/b rw
-3 1 8:2 /home /home rw - ext4 /dev/b rw
-4 1 8:2 /srv/u/.state/skills /srv/with\\040space rw - ext4 /dev/b rw
+3 1 8:2 /srv /srv rw - ext4 /dev/b rw
+4 1 8:2 /srv/u/.state/skills /opt/with\\040space rw - ext4 /dev/b rw
 5 1 8:3 / /srv/u/.state/mounted rw - ext4 /dev/c rw
 ";
 
@@ -87,11 +87,11 @@ mod tests {
     fn the_same_place_is_found_by_every_way() {
         let mounts = Mounts::parse(TEXT);
         let others = |path: &str| mounts.others(Path::new(path));
-        let expected = ["/data/srv/u/.state", "/srv/with space"].map(PathBuf::from);
+        let expected = ["/data/srv/u/.state", "/opt/with space"].map(PathBuf::from);
         assert_eq!(others("/srv/u/.state"), expected);
         assert_eq!(others("/data/srv/u/.state")[0], Path::new("/srv/u/.state"));
         assert_eq!(others("/srv/u/.state/mounted/x"), Vec::<PathBuf>::new());
         assert_eq!(others("/etc/x"), Vec::<PathBuf>::new());
-        assert_eq!(others("/home"), [PathBuf::from("/data/home"), "/srv/with space".into()]);
+        assert_eq!(others("/srv"), [PathBuf::from("/data/srv"), "/opt/with space".into()]);
     }
 }
