@@ -61,7 +61,10 @@ class Server(Client):
         listen: Path | None = None,
         cwd: Path | None = None,
     ) -> None:
-        environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(home), "LANG": "C.UTF-8", "TZ": "Etc/UTC"}
+        # Not the server's own folder: nothing in that can be read by a command, not even a missing profile.
+        user = Path(f"{home}-user")
+        user.mkdir(exist_ok=True)
+        environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(user), "LANG": "C.UTF-8", "TZ": "Etc/UTC"}
         environment |= {"CODEX_HOME": str(home), "OARLOCK_HOME": str(home)} | (variables or {})
         self.errors = home.parent / f"{home.name}.stderr"
         with self.errors.open("ab") as errors:
