@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::Surface;
-use super::schema::{Catalogue, UNIONS, shows};
+use super::schema::{SchemaCatalogue, UNIONS, shows};
 use protocol::schemas::Contract;
 use protocol::{
     CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Method, Named, NoParams, SERVER_NOTIFICATIONS, SERVER_REQUESTS,
@@ -13,21 +13,21 @@ use protocol::{
 
 /// All named types of a surface and the four method tables.
 #[derive(Debug)]
-pub(super) struct Model {
+pub(super) struct ExportModel {
     /// By name. The four message unions (`ClientRequest` …) are not among them; print those from the tables.
     pub(super) types: BTreeMap<String, Type>,
-    pub(super) client_requests: Vec<Row>,
-    pub(super) server_requests: Vec<Row>,
-    pub(super) server_notifications: Vec<Row>,
-    pub(super) client_notifications: Vec<Row>,
+    pub(super) client_requests: Vec<MethodRow>,
+    pub(super) server_requests: Vec<MethodRow>,
+    pub(super) server_notifications: Vec<MethodRow>,
+    pub(super) client_notifications: Vec<MethodRow>,
 }
 
-/// What clients send only as the server wrote it, so it is as complete as anything received.
+/// Types that clients only send back as the server wrote them, so they are as complete as anything received.
 const PASSED_BACK: [&str; 2] = ["RolloutItem", "Turn"];
 
 /// A method with the names of its payload types.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct MethodRow {
     pub(super) method: &'static str,
     pub(super) about: &'static str,
     pub(super) experimental: bool,
@@ -56,7 +56,7 @@ pub(super) enum Shape {
     Reference(String),
     List(Box<Shape>),
     Map(Box<Shape>),
-    Object(Object),
+    Object(ObjectShape),
     /// With a tag, every variant is an object in which that field is a constant, or another such union (told apart by
     /// a tag of its own, and then all its variants share the constant).
     Union {
@@ -73,13 +73,13 @@ pub(super) struct Literal {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Object {
+pub(super) struct ObjectShape {
     /// In the order they are declared.
     pub(super) fields: Vec<Field>,
     pub(super) extra: Extra,
 }
 
-/// What other fields an object may have.
+/// How an object treats fields that are not listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extra {
     /// Ignored when unknown.
@@ -98,21 +98,21 @@ pub(super) struct Field {
     pub(super) shape: Shape,
     /// May be left out.
     pub(super) optional: bool,
-    /// What leaving it out means, where that is not null.
+    /// The default for a missing field, if it is not null.
     pub(super) default: Option<Value>,
 }
 
-impl Model {
+impl ExportModel {
     /// As a reader that must accept every valid message sees it.
     pub(super) fn for_reading(surface: Surface) -> Self {
-        Self::new(surface, &Catalogue::new(surface, Contract::Read))
+        Self::new(surface, &SchemaCatalogue::new(surface, Contract::Read))
     }
 
     /// As a caller of the server sees it: what it sends may leave out all that is optional, what it receives has every
     /// field the server always writes.
     pub(super) fn for_callers(surface: Surface) -> Self {
         let mut model = Self::for_reading(surface);
-        let written = Self::new(surface, &Catalogue::new(surface, Contract::Written));
+        let written = Self::new(surface, &SchemaCatalogue::new(surface, Contract::Written));
         let sent_by_clients = model.sent_by_clients();
         for (name, ty) in written.types {
             if !sent_by_clients.contains(&name) {
@@ -122,7 +122,7 @@ impl Model {
         model
     }
 
-    fn new(surface: Surface, catalogue: &Catalogue) -> Self {
+    fn new(surface: Surface, catalogue: &SchemaCatalogue) -> Self {
         let is_union = |name: &str| UNIONS.iter().any(|(union, ..)| *union == name);
         let types = catalogue.definitions.iter().filter(|(name, _)| !is_union(name));
         Self {
@@ -185,8 +185,8 @@ impl Shape {
     }
 }
 
-fn rows(surface: Surface, methods: &[Method]) -> Vec<Row> {
-    let row = |method: &Method| Row {
+fn rows(surface: Surface, methods: &[Method]) -> Vec<MethodRow> {
+    let row = |method: &Method| MethodRow {
         method: method.name,
         about: method.about.trim(),
         experimental: method.experimental_descriptor().is_some(),
@@ -266,7 +266,7 @@ fn read_object(schema: &Map<String, Value>) -> Shape {
         optional: !required.contains(&name.as_str()),
         default: property.get("default").filter(|default| !default.is_null()).cloned(),
     };
-    Shape::Object(Object { fields: properties.into_iter().flatten().map(field).collect(), extra })
+    Shape::Object(ObjectShape { fields: properties.into_iter().flatten().map(field).collect(), extra })
 }
 
 fn read_union(schema: &Map<String, Value>, variants: &[Value]) -> Shape {

@@ -20,7 +20,7 @@ pub struct File {
 /// How much of the wire an export shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Surface {
-    /// What every client may use.
+    /// The methods and types that every client may use.
     Stable,
     /// Also what needs the experimental capability.
     Experimental,

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use crate::{File, Surface};
 use protocol::schemas::{self, Contract, REFERENCE, references};
 use protocol::{
-    CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Folder, JsonRpcError, JsonRpcErrorError, JsonRpcMessage,
-    JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, Method, Named, NoParams, RequestId,
-    SERVER_NOTIFICATIONS, SERVER_REQUESTS, Stage,
+    CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, JsonRpcError, JsonRpcErrorError, JsonRpcMessage,
+    JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, Method, MethodStage, Named, NoParams, RequestId,
+    SERVER_NOTIFICATIONS, SERVER_REQUESTS, SchemaFolder,
 };
 
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
@@ -24,7 +24,7 @@ pub(super) const UNIONS: [(&str, &[Method], bool); 4] = [
     ("ClientNotification", CLIENT_NOTIFICATIONS, false),
 ];
 
-/// What surrounds the payloads; each has a file of its own too.
+/// The types of the envelope; each has a file of its own too.
 const ENVELOPE: [&str; 7] = [
     RequestId::NAME,
     JsonRpcError::NAME,
@@ -37,13 +37,13 @@ const ENVELOPE: [&str; 7] = [
 
 /// All schema files of a surface.
 pub fn json_schema(surface: Surface) -> Vec<File> {
-    let catalogue = Catalogue::new(surface, Contract::Read);
+    let catalogue = SchemaCatalogue::new(surface, Contract::Read);
     let mut files = BTreeMap::new();
     for (name, folder) in catalogue.documents() {
         let path = match folder {
-            Folder::Root => format!("{name}.json"),
-            Folder::V1 => format!("v1/{name}.json"),
-            Folder::V2 => format!("v2/{name}.json"),
+            SchemaFolder::Root => format!("{name}.json"),
+            SchemaFolder::V1 => format!("v1/{name}.json"),
+            SchemaFolder::V2 => format!("v2/{name}.json"),
         };
         files.insert(path, catalogue.document(&name));
     }
@@ -58,21 +58,21 @@ fn pretty(schema: &Value) -> String {
 }
 
 /// Every named type of a surface as a schema whose references point at `#/definitions/NAME`.
-pub(super) struct Catalogue {
+pub(super) struct SchemaCatalogue {
     pub(super) definitions: BTreeMap<String, Value>,
-    folders: BTreeMap<String, Folder>,
+    folders: BTreeMap<String, SchemaFolder>,
 }
 
-impl Catalogue {
+impl SchemaCatalogue {
     pub(super) fn new(surface: Surface, contract: Contract) -> Self {
-        let mut folders: BTreeMap<String, Folder> =
-            ENVELOPE.iter().map(|name| ((*name).to_owned(), Folder::Root)).collect();
+        let mut folders: BTreeMap<String, SchemaFolder> =
+            ENVELOPE.iter().map(|name| ((*name).to_owned(), SchemaFolder::Root)).collect();
         let mut definitions = schemas::definitions(contract);
         for (name, methods, has_id) in UNIONS {
             let shown: Vec<&Method> = methods.iter().filter(|method| shows(surface, method)).collect();
             let variants = shown.iter().map(|method| variant(method, has_id)).collect();
             definitions.insert(name.to_owned(), json!({ "title": name, "oneOf": Value::Array(variants) }));
-            folders.insert(name.to_owned(), Folder::Root);
+            folders.insert(name.to_owned(), SchemaFolder::Root);
             for method in shown {
                 let types = [Some(method.params), method.response].into_iter().flatten();
                 let named = types.filter(|wire| wire.name != NoParams::NAME);
@@ -111,7 +111,7 @@ impl Catalogue {
     }
 
     /// The types that have a file of their own.
-    fn documents(&self) -> impl Iterator<Item = (String, Folder)> {
+    fn documents(&self) -> impl Iterator<Item = (String, SchemaFolder)> {
         self.folders.iter().map(|(name, folder)| (name.clone(), *folder))
     }
 
@@ -167,7 +167,7 @@ impl Catalogue {
     fn names_of_v2(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         for (name, folder) in &self.folders {
-            if *folder == Folder::V2 {
+            if *folder == SchemaFolder::V2 {
                 names.insert(name.clone());
                 self.reach(name, &mut names);
             }
@@ -182,7 +182,7 @@ fn document_of(title: &str, definitions: Map<String, Value>) -> Value {
 }
 
 pub(super) fn shows(surface: Surface, method: &Method) -> bool {
-    surface == Surface::Experimental || method.stage != Stage::Experimental
+    surface == Surface::Experimental || method.stage != MethodStage::Experimental
 }
 
 /// One arm of a union: the message with this method.
@@ -240,7 +240,7 @@ fn filter(surface: Surface, schema: &mut Value) {
     }
 }
 
-/// What `#[experimental(...)]` leaves in a schema.
+/// The key that `#[experimental(...)]` sets in a schema.
 const MARK: &str = "x-experimental";
 
 fn is_hidden(surface: Surface, schema: &Value) -> bool {

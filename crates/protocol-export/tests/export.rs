@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 
 use oarlock_protocol_export::{File, Surface, json_schema};
-use protocol::{CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Method, SERVER_NOTIFICATIONS, SERVER_REQUESTS, Stage};
+use protocol::{
+    CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Method, MethodStage, SERVER_NOTIFICATIONS, SERVER_REQUESTS,
+};
 use serde_json::Value;
 
 const SURFACES: [Surface; 2] = [Surface::Stable, Surface::Experimental];
@@ -80,7 +82,8 @@ fn the_stable_surface_shows_stable_and_listed_methods_alone() {
     let all = words(Surface::Experimental);
     // A name counts as shown when any table shows it: `model/streamEvent` is in two.
     for method in methods() {
-        let shown = methods().any(|other| other.name == method.name && other.stage != Stage::Experimental);
+        let shown =
+            methods().any(|other| other.name == method.name && other.stage != MethodStage::Experimental);
         assert_eq!(stable.contains(method.name), shown, "{} in the stable surface", method.name);
         assert!(all.contains(method.name), "{} in the experimental surface", method.name);
     }

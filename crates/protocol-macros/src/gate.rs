@@ -1,4 +1,4 @@
-//! Writes `impl Gate`: the run-time half of `#[experimental(...)]`.
+//! Writes `impl ExperimentalGate`: the run-time half of `#[experimental(...)]`.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -66,12 +66,12 @@ fn implementation(name: &Ident, arms: &[Arm<'_>]) -> TokenStream {
                 let descriptor = &experimental.descriptor;
                 let is_used = match experimental.even_empty {
                     true => quote!(Option::is_some(#name)),
-                    false => quote!(crate::gate::Gate::in_use(#name)),
+                    false => quote!(crate::gate::ExperimentalGate::in_use(#name)),
                 };
                 quote!(if #is_used { return Some(#descriptor); })
             }
             None => quote! {
-                if let Some(descriptor) = crate::gate::Gate::experimental_use(#name) {
+                if let Some(descriptor) = crate::gate::ExperimentalGate::experimental_use(#name) {
                     return Some(descriptor);
                 }
             },
@@ -82,7 +82,7 @@ fn implementation(name: &Ident, arms: &[Arm<'_>]) -> TokenStream {
         let Arm { path, pattern, names, gated } = arm;
         let steps = names.iter().zip(&gated.fields).map(|(name, experimental)| match experimental {
             Some(experimental) if experimental.is_stripped() => quote!(*#name = Default::default();),
-            _ => quote!(crate::gate::Gate::strip_experimental(#name);),
+            _ => quote!(crate::gate::ExperimentalGate::strip_experimental(#name);),
         });
         quote!(#path #pattern => { #(#steps)* })
     });
@@ -98,7 +98,7 @@ fn implementation(name: &Ident, arms: &[Arm<'_>]) -> TokenStream {
     };
     quote! {
         #[automatically_derived]
-        impl crate::gate::Gate for #name {
+        impl crate::gate::ExperimentalGate for #name {
             fn experimental_use(&self) -> Option<&'static str> {
                 match self { #(#uses)* }
             }

@@ -16,6 +16,7 @@
 mod gate;
 mod options;
 mod read;
+mod tag_first;
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -27,9 +28,10 @@ use crate::options::{Container, Experimental};
 
 /// Makes a struct or enum a wire type. See the crate page for the field attributes.
 ///
-/// Options: `snake_case`, `kebab_case`, `lowercase`, `screaming`, `as_is` (default `camelCase`), `tag = "…"`, `untagged`,
-/// `name = "…"` (what exports call it),
-/// `omit_null` (every unset `Option` field is left out when serialising), `closed` (unknown fields are refused).
+/// Options: `snake_case`, `kebab_case`, `lowercase`, `screaming`, `as_is` (default `camelCase`), `tag = "…"`,
+/// `untagged`, `name = "…"` (what exports call it), `omit_null` (every unset `Option` field is left out when
+/// serialising), `closed` (unknown fields are refused), `tag_first` (also a decoder for values that begin with their tag, for
+/// variants marked `#[frequent]`).
 #[proc_macro_attribute]
 pub fn wire(args: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let container = parse_macro_input!(args as Container);
@@ -58,6 +60,7 @@ fn expand(container: &Container, mut item: Item) -> syn::Result<TokenStream> {
         }
         other => return Err(syn::Error::new_spanned(other, "#[wire] goes on a struct or an enum")),
     }
+    let tag_first = tag_first::implement(container, &mut item)?;
     let serde = container.serde_attribute(is_enum);
     let copy = unit_only.then(|| quote!(Copy, Eq, Hash, PartialOrd, Ord,));
     let gate = gate::implement(&item, &gates);
@@ -72,6 +75,7 @@ fn expand(container: &Container, mut item: Item) -> syn::Result<TokenStream> {
         #gate
         #named
         #read
+        #tag_first
     })
 }
 
@@ -93,7 +97,7 @@ fn named(container: &Container, item: &Item) -> Option<TokenStream> {
     })
 }
 
-/// What the gate needs to know of one struct or one enum variant.
+/// The facts that the gate needs about one struct or one enum variant.
 struct Gated {
     variant: Option<Experimental>,
     fields: Vec<Option<Experimental>>,

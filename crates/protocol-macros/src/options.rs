@@ -1,4 +1,4 @@
-//! What may be written inside `#[wire(...)]` and `#[experimental(...)]`.
+//! The options inside `#[wire(...)]` and `#[experimental(...)]`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -15,6 +15,7 @@ pub(crate) struct Container {
     closed: bool,
     as_is: bool,
     pub(crate) omit_null: bool,
+    pub(crate) tag_first: bool,
 }
 
 impl Parse for Container {
@@ -31,6 +32,7 @@ impl Parse for Container {
                 "untagged" => options.untagged = true,
                 "closed" => options.closed = true,
                 "omit_null" => options.omit_null = true,
+                "tag_first" => options.tag_first = true,
                 "tag" => {
                     input.parse::<Token![=]>()?;
                     options.tag = Some(input.parse()?);
@@ -59,11 +61,14 @@ impl Container {
         (!self.as_is && !self.untagged).then(|| self.rename.unwrap_or("camelCase"))
     }
 
+    /// The same, and the names of the fields of variants.
+    pub(crate) fn renames(&self, is_enum: bool) -> Vec<TokenStream> {
+        let of_fields = self.case().filter(|_| is_enum).map(|case| quote!(rename_all_fields = #case));
+        self.rename_all().into_iter().chain(of_fields).collect()
+    }
+
     pub(crate) fn serde_attribute(&self, is_enum: bool) -> TokenStream {
-        let mut parts = Vec::from_iter(self.rename_all());
-        if is_enum && let Some(rename) = self.case() {
-            parts.push(quote!(rename_all_fields = #rename));
-        }
+        let mut parts = self.renames(is_enum);
         if let Some(tag) = &self.tag {
             parts.push(quote!(tag = #tag));
         }
@@ -79,8 +84,8 @@ impl Container {
     }
 }
 
-/// `#[experimental("descriptor")]`, with exceptions a wire may need: `listed` keeps it in stable exports, `sent` keeps it
-/// in messages to stable connections, and with `even_empty` an optional field counts as used whatever it holds.
+/// `#[experimental("descriptor")]`, with exceptions a wire may need: `listed` keeps it in stable exports, `sent` keeps
+/// it in messages to stable connections, and with `even_empty` an optional field counts as used whatever it holds.
 #[derive(Clone)]
 pub(crate) struct Experimental {
     pub(crate) descriptor: Expr,

@@ -127,6 +127,6 @@ fn is_part(field: &Field) -> bool {
     field.attrs.iter().any(is_flat) && outer_type(&field.ty).as_deref() != Some("BTreeMap")
 }
 
-fn serde_attributes(attributes: &[Attribute]) -> Vec<&Attribute> {
+pub(crate) fn serde_attributes(attributes: &[Attribute]) -> Vec<&Attribute> {
     attributes.iter().filter(|attribute| attribute.path().is_ident("serde")).collect()
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// What a connection without the experimental capability may not send and is not sent.
-pub trait Gate {
+/// Refuses and removes experimental parts on connections without the experimental capability.
+pub trait ExperimentalGate {
     /// A field counts as used when it is present, not empty and not `false`.
     fn in_use(&self) -> bool {
         true
@@ -26,27 +26,27 @@ pub trait Gate {
 }
 
 macro_rules! never_gated {
-    ($($ty:ty),* $(,)?) => { $(impl crate::gate::Gate for $ty {})* };
+    ($($ty:ty),* $(,)?) => { $(impl crate::gate::ExperimentalGate for $ty {})* };
 }
 pub(crate) use never_gated;
 
 never_gated!(String, Value, u8, u16, u32, u64, i32, i64, f64);
 
-impl Gate for bool {
+impl ExperimentalGate for bool {
     fn in_use(&self) -> bool {
         *self
     }
 }
 
-impl<T: Gate> Gate for Option<T> {
+impl<T: ExperimentalGate> ExperimentalGate for Option<T> {
     fn in_use(&self) -> bool {
-        self.as_ref().is_some_and(Gate::in_use)
+        self.as_ref().is_some_and(ExperimentalGate::in_use)
     }
     fn experimental_use(&self) -> Option<&'static str> {
         self.as_ref()?.experimental_use()
     }
     fn strip_experimental(&mut self) {
-        if self.as_ref().is_some_and(Gate::is_experimental_variant) {
+        if self.as_ref().is_some_and(ExperimentalGate::is_experimental_variant) {
             *self = None;
         }
         if let Some(inner) = self {
@@ -55,32 +55,32 @@ impl<T: Gate> Gate for Option<T> {
     }
 }
 
-impl<T: Gate> Gate for Vec<T> {
+impl<T: ExperimentalGate> ExperimentalGate for Vec<T> {
     fn in_use(&self) -> bool {
         !self.is_empty()
     }
     fn experimental_use(&self) -> Option<&'static str> {
-        self.iter().find_map(Gate::experimental_use)
+        self.iter().find_map(ExperimentalGate::experimental_use)
     }
     fn strip_experimental(&mut self) {
         self.retain(|element| !element.is_experimental_variant());
-        self.iter_mut().for_each(Gate::strip_experimental);
+        self.iter_mut().for_each(ExperimentalGate::strip_experimental);
     }
 }
 
-impl<K, T: Gate> Gate for BTreeMap<K, T> {
+impl<K, T: ExperimentalGate> ExperimentalGate for BTreeMap<K, T> {
     fn in_use(&self) -> bool {
         !self.is_empty()
     }
     fn experimental_use(&self) -> Option<&'static str> {
-        self.values().find_map(Gate::experimental_use)
+        self.values().find_map(ExperimentalGate::experimental_use)
     }
     fn strip_experimental(&mut self) {
-        self.values_mut().for_each(Gate::strip_experimental);
+        self.values_mut().for_each(ExperimentalGate::strip_experimental);
     }
 }
 
-impl<T: Gate> Gate for Box<T> {
+impl<T: ExperimentalGate> ExperimentalGate for Box<T> {
     fn in_use(&self) -> bool {
         self.as_ref().in_use()
     }

@@ -9,6 +9,7 @@ mod method;
 mod methods;
 mod scalar;
 pub mod schemas;
+mod tag_first;
 mod text;
 mod types;
 
@@ -17,13 +18,17 @@ pub use envelope::{
     JsonRpcError, JsonRpcErrorError, JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, JsonRpcResponse,
     RequestId, W3cTraceContext,
 };
-pub use gate::Gate;
-pub use method::{Folder, Method, Named, NoParams, Notification, Order, Payload, Request, Stage, WireType};
+pub use gate::ExperimentalGate;
+pub use method::{
+    Method, MethodStage, Named, NoParams, NotificationMethod, OrderKey, Payload, RequestMethod, SchemaFolder,
+    WireType,
+};
 pub use methods::*;
 pub use scalar::{
     AbsolutePath, AgentPath, EnvironmentId, ItemId, ModelRequestId, OperationId, Raw, SegmentId, ThreadId,
     TriState, TurnId,
 };
+pub use tag_first::{Frequent, TagFirst};
 pub use text::{from_members, from_value};
 pub use types::*;
 

@@ -1,17 +1,17 @@
-//! What a row of a method table is. The rows themselves are in `methods.rs`.
+//! The type of a row of the method tables. The rows themselves are in `methods.rs`.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::gate::Gate;
+use crate::gate::ExperimentalGate;
 
 /// Anything that travels as params, result or notification payload.
-pub trait Payload: Serialize + DeserializeOwned + Named + Gate + Send + 'static {}
-impl<T: Serialize + DeserializeOwned + Named + Gate + Send + 'static> Payload for T {}
+pub trait Payload: Serialize + DeserializeOwned + Named + ExperimentalGate + Send + 'static {}
+impl<T: Serialize + DeserializeOwned + Named + ExperimentalGate + Send + 'static> Payload for T {}
 
 /// A type with a schema. `#[wire]` writes the implementations.
 pub trait Named {
-    /// What the exports call it.
+    /// The name in the exports.
     const NAME: &'static str;
 
     #[cfg(feature = "schema")]
@@ -19,7 +19,7 @@ pub trait Named {
 }
 
 /// A request: a method with params and a response. Implemented by the marker types of the tables.
-pub trait Request: 'static {
+pub trait RequestMethod: 'static {
     const METHOD: &'static str;
     type Params: Payload;
     type Response: Payload;
@@ -31,14 +31,14 @@ pub trait Request: 'static {
 }
 
 /// A notification: a method with params and no response.
-pub trait Notification: 'static {
+pub trait NotificationMethod: 'static {
     const METHOD: &'static str;
     type Params: Payload;
 }
 
 /// Who may use a method, and whether stable exports show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum MethodStage {
     Stable,
     /// Needs the experimental capability; absent from stable exports.
     Experimental,
@@ -46,9 +46,9 @@ pub enum Stage {
     ExperimentalListed,
 }
 
-/// What puts a request in order with others.
+/// The order of a request among others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum OrderKey {
     /// After every earlier request of the same connection that names no thread.
     Connection,
     /// After every earlier request about the same thread, whoever sent it.
@@ -57,7 +57,7 @@ pub enum Order {
 
 /// Where the schema of a payload is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Folder {
+pub enum SchemaFolder {
     Root,
     V1,
     V2,
@@ -68,28 +68,28 @@ pub enum Folder {
 pub struct Method {
     pub name: &'static str,
     pub about: &'static str,
-    pub stage: Stage,
-    pub order: Order,
-    pub folder: Folder,
+    pub stage: MethodStage,
+    pub order: OrderKey,
+    pub folder: SchemaFolder,
     pub params: WireType,
     /// `None` for notifications.
     pub response: Option<WireType>,
 }
 
 impl Method {
-    pub(crate) const fn request<R: Request>(about: &'static str) -> Self {
+    pub(crate) const fn request<R: RequestMethod>(about: &'static str) -> Self {
         Self { response: Some(WireType::of::<R::Response>()), ..Self::new::<R::Params>(R::METHOD, about) }
     }
-    pub(crate) const fn notification<N: Notification>(about: &'static str) -> Self {
+    pub(crate) const fn notification<N: NotificationMethod>(about: &'static str) -> Self {
         Self::new::<N::Params>(N::METHOD, about)
     }
     const fn new<P: Payload>(name: &'static str, about: &'static str) -> Self {
         Self {
             name,
             about,
-            stage: Stage::Stable,
-            order: Order::Connection,
-            folder: Folder::V2,
+            stage: MethodStage::Stable,
+            order: OrderKey::Connection,
+            folder: SchemaFolder::V2,
             params: WireType::of::<P>(),
             response: None,
         }
@@ -97,24 +97,24 @@ impl Method {
 
     // The flags a row may carry, by the names the tables use.
     pub(crate) const fn experimental(self) -> Self {
-        Self { stage: Stage::Experimental, ..self }
+        Self { stage: MethodStage::Experimental, ..self }
     }
     pub(crate) const fn experimental_listed(self) -> Self {
-        Self { stage: Stage::ExperimentalListed, ..self }
+        Self { stage: MethodStage::ExperimentalListed, ..self }
     }
     pub(crate) const fn in_order_of(self, _field: &'static str) -> Self {
-        Self { order: Order::Thread, ..self }
+        Self { order: OrderKey::Thread, ..self }
     }
     pub(crate) const fn root(self) -> Self {
-        Self { folder: Folder::Root, ..self }
+        Self { folder: SchemaFolder::Root, ..self }
     }
     pub(crate) const fn v1(self) -> Self {
-        Self { folder: Folder::V1, ..self }
+        Self { folder: SchemaFolder::V1, ..self }
     }
 
     /// The reason to refuse this method on a connection without the experimental capability.
     pub fn experimental_descriptor(&self) -> Option<&'static str> {
-        (self.stage != Stage::Stable).then_some(self.name)
+        (self.stage != MethodStage::Stable).then_some(self.name)
     }
 }
 

@@ -3,8 +3,8 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::gate::Gate;
-use crate::method::{Method, NoParams, Notification, Request};
+use crate::gate::ExperimentalGate;
+use crate::method::{Method, NoParams, NotificationMethod, RequestMethod};
 use crate::types::*;
 
 macro_rules! requests {
@@ -20,7 +20,7 @@ macro_rules! requests {
             $(#[doc = $doc])+
             #[derive(Debug, Clone, Copy)]
             pub struct $name;
-            impl Request for $name {
+            impl RequestMethod for $name {
                 const METHOD: &'static str = $method;
                 type Params = $params;
                 type Response = $response;
@@ -36,7 +36,7 @@ macro_rules! requests {
     };
 }
 
-/// What the server sends, as one type: the runtime speaks it, and a connection writes it.
+/// All messages of the server as one type: the runtime speaks it, and a connection writes it.
 macro_rules! messages {
     ($message:ident {
         $($(#[doc = $doc:literal])+ $name:ident = $method:literal ($params:ty) $(-> $response:ty)?
@@ -88,7 +88,7 @@ macro_rules! notifications {
             $(#[doc = $doc])+
             #[derive(Debug, Clone, Copy)]
             pub struct $name;
-            impl Notification for $name {
+            impl NotificationMethod for $name {
                 const METHOD: &'static str = $method;
                 type Params = $params;
             }
@@ -101,7 +101,7 @@ macro_rules! notifications {
 }
 
 requests! {
-    /// What a client may ask of the server, in the order unknown-method errors list them.
+    /// Requests from clients, in the order unknown-method errors list them.
     CLIENT_REQUESTS {
         /// Opens the connection: who the client is and what it can do. Must be the first request.
         Initialize = "initialize" (InitializeParams) -> InitializeResponse [v1];
@@ -145,8 +145,28 @@ requests! {
         ThreadLoadedList = "thread/loaded/list" (ThreadLoadedListParams) -> ThreadLoadedListResponse;
         /// Reads a thread without loading it.
         ThreadRead = "thread/read" (ThreadReadParams) -> ThreadReadResponse, in_order_of thread_id;
+        /// Lists the turns of a thread, a page at a time.
+        ThreadTurnsList = "thread/turns/list" (ThreadTurnsListParams) -> ThreadTurnsListResponse [experimental], in_order_of thread_id;
+        /// Lists the items of a thread or of one turn, a page at a time.
+        ThreadItemsList = "thread/items/list" (ThreadItemsListParams) -> ThreadItemsListResponse [experimental], in_order_of thread_id;
+        /// Lists the tasks of a host.
+        TaskList = "task/list" (TaskListParams) -> TaskListResponse [experimental];
+        /// Reads one task of a host, with the operations that wait.
+        TaskRead = "task/read" (TaskReadParams) -> TaskReadResponse [experimental], in_order_of thread_id;
+        /// Ends the runtime of a task; its turn stays where it is.
+        TaskSuspend = "task/suspend" (TaskSuspendParams) -> TaskSuspendResponse [experimental], in_order_of thread_id;
+        /// Starts a runtime for a task; its turn goes on.
+        TaskResume = "task/resume" (TaskResumeParams) -> TaskResumeResponse [experimental], in_order_of thread_id;
+        /// Removes a task with its records.
+        TaskDelete = "task/delete" (TaskDeleteParams) -> TaskDeleteResponse [experimental], in_order_of thread_id;
+        /// Lists operations of a host's tasks, by default those that wait for a decision.
+        OperationList = "operation/list" (OperationListParams) -> OperationListResponse [experimental];
+        /// Decides an operation, whether or not a runtime is alive.
+        OperationDecide = "operation/decide" (OperationDecideParams) -> OperationDecideResponse [experimental];
         /// Lists the skills found for each folder.
         SkillsList = "skills/list" (SkillsListParams) -> SkillsListResponse;
+        /// Lists the hooks configured for each folder.
+        HooksList = "hooks/list" (HooksListParams) -> HooksListResponse;
         /// Lists plugins by marketplace.
         PluginList = "plugin/list" (PluginListParams) -> PluginListResponse;
         /// Reads one plugin with what it contains.
@@ -279,7 +299,7 @@ requests! {
 }
 
 requests! {
-    /// What the server may ask of a client.
+    /// Requests from the server to a client.
     SERVER_REQUESTS as ServerRequest {
         /// May this command run?
         CommandExecutionRequestApproval = "item/commandExecution/requestApproval" (CommandExecutionRequestApprovalParams) -> CommandExecutionRequestApprovalResponse [root], in_order_of thread_id;
@@ -317,7 +337,7 @@ requests! {
 }
 
 notifications! {
-    /// What the server tells clients without being asked.
+    /// Notifications from the server.
     SERVER_NOTIFICATIONS as ServerNotification {
         /// Something went wrong in a turn.
         Error = "error" (ErrorNotification);
@@ -353,6 +373,8 @@ notifications! {
         TurnCompleted = "turn/completed" (TurnCompletedNotification);
         /// A turn was put away and can be taken up again.
         TurnSuspended = "turn/suspended" (TurnSuspendedNotification) [experimental];
+        /// An operation of a host's task was proposed, decided, or is over.
+        OperationUpdated = "operation/updated" (OperationUpdatedNotification) [experimental];
         /// A hook ended.
         HookCompleted = "hook/completed" (HookCompletedNotification);
         /// All file changes of the turn so far, as one diff.
@@ -439,7 +461,7 @@ notifications! {
 }
 
 notifications! {
-    /// What a client may tell the server without expecting an answer.
+    /// Notifications from clients.
     CLIENT_NOTIFICATIONS {
         /// The client has read the answer to `initialize`. Not required.
         Initialized = "initialized" (NoParams);

@@ -6,7 +6,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::gate::{Gate, never_gated};
+use crate::gate::{ExperimentalGate, never_gated};
 
 macro_rules! string_ids {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(
@@ -135,7 +135,7 @@ impl<T> TriState<T> {
     }
 }
 
-impl<T> Gate for TriState<T> {
+impl<T> ExperimentalGate for TriState<T> {
     fn in_use(&self) -> bool {
         !self.is_keep()
     }

@@ -193,7 +193,7 @@ fn unknown_tags_and_words_list_the_known_ones() {
         (
             refusal::<ThreadListParams>,
             json!({ "sortKey": "x" }),
-            "unknown variant `x`, expected `created_at` or `updated_at` at `sortKey`",
+            "unknown variant `x`, expected one of `created_at`, `updated_at`, `recency_at`, `section_position` at `sortKey`",
             "sortKey",
         ),
         (
@@ -211,7 +211,7 @@ fn unknown_tags_and_words_list_the_known_ones() {
         (
             refusal::<FileChangeRequestApprovalResponse>,
             json!({ "decision": { "perhaps": {} } }),
-            "unknown variant `perhaps`, expected one of `accept`, `acceptForSession`, `acceptWithArguments`, `respond`, `decline`, `cancel` at `decision`",
+            "unknown variant `perhaps`, expected one of `accept`, `acceptForSession`, `acceptWithArguments`, `respond`, `decline`, `cancel`, `defer` at `decision`",
             "decision",
         ),
     ]);

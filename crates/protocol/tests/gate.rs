@@ -343,7 +343,7 @@ const KNOWN_EXPERIMENTAL: [&str; 12] = [
 fn an_experimental_method_is_refused_by_its_name() {
     let tables = [CLIENT_REQUESTS, SERVER_REQUESTS, SERVER_NOTIFICATIONS, CLIENT_NOTIFICATIONS];
     for method in tables.into_iter().flatten() {
-        let expected = (method.stage != Stage::Stable).then_some(method.name);
+        let expected = (method.stage != MethodStage::Stable).then_some(method.name);
         assert_eq!(method.experimental_descriptor(), expected, "{}", method.name);
     }
     for name in KNOWN_EXPERIMENTAL {

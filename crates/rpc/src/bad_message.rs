@@ -1,15 +1,15 @@
-//! What is said about a message that cannot be taken: short, with the id to answer when it is known.
+//! The error for a message that is refused: short, with the id to answer when it is known.
 
 use std::borrow::Cow;
 
-use crate::encode::{self, Line};
+use crate::encode::{self, EncodedLine};
 use crate::id::Id;
 
 /// The JSON-RPC codes this crate decides about. Every other code belongs to the server.
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 
-/// What is quoted from the input, at most. The whole sentence stays well below a kilobyte.
+/// Longest quote from the input. The whole sentence stays well below a kilobyte.
 const QUOTED_BYTES: usize = 80;
 
 /// A line that is no message. It had no effect; the next line is read as if it had not been there.
@@ -56,7 +56,7 @@ impl BadMessage {
     }
 
     /// The error to answer with, under the id `null` when the request is unknown.
-    pub fn to_line(&self) -> Line {
+    pub fn to_line(&self) -> EncodedLine {
         // Text and numbers always can be written as JSON; the outbox skips an empty line.
         encode::error(self.id.as_ref(), self.code(), &self.message, &()).unwrap_or_default()
     }

@@ -5,30 +5,30 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use crate::encode::Line;
-use crate::lanes::Held;
-use crate::queue::{Found, Queue};
+use crate::encode::EncodedLine;
+use crate::lanes::HeldBytes;
+use crate::queue::{NextBatch, OutboxQueue};
 
-/// What is written at once, about.
+/// About how many bytes are written at once.
 const BATCH_BYTES: usize = 64 * 1024;
 
-/// What waits to be written. When it is dropped the connection is dead: what waits is lost, senders get `Closed`.
+/// The messages that wait to be written. Dropping it closes the connection: they are lost, and senders get `Closed`.
 #[derive(Debug)]
 pub struct Backlog {
-    queue: Arc<Queue>,
+    queue: Arc<OutboxQueue>,
     /// Taken and not yet known to be written.
-    in_flight: Held,
+    in_flight: HeldBytes,
 }
 
 impl Backlog {
-    pub(crate) fn new(queue: Arc<Queue>) -> Self {
-        Self { queue, in_flight: Held::default() }
+    pub(crate) fn new(queue: Arc<OutboxQueue>) -> Self {
+        Self { queue, in_flight: HeldBytes::default() }
     }
 
     /// The next line, for a transport that sends messages one by one, or `None` when the outbox is closed and all is
     /// sent. Asking for the next one says that the last one is written. Nothing is lost when the future is dropped.
-    pub async fn next(&mut self) -> Option<Line> {
-        let mut line = Line::new();
+    pub async fn next(&mut self) -> Option<EncodedLine> {
+        let mut line = EncodedLine::new();
         self.take(1, &mut line).await.then_some(line)
     }
 
@@ -37,18 +37,18 @@ impl Backlog {
     }
 
     /// Fills `batch` with what is to be written next. False at the end.
-    async fn take(&mut self, max_bytes: usize, batch: &mut Line) -> bool {
+    async fn take(&mut self, max_bytes: usize, batch: &mut EncodedLine) -> bool {
         batch.clear();
         // A delta that could not be rendered leaves nothing to write, but room.
         while batch.is_empty() {
             self.queue.settle(std::mem::take(&mut self.in_flight));
             let entries = match self.queue.take(max_bytes) {
-                Found::Entries(entries) => entries,
-                Found::Nothing => {
+                NextBatch::Entries(entries) => entries,
+                NextBatch::Nothing => {
                     self.queue.wait_for_arrival().await;
                     continue;
                 }
-                Found::End => return false,
+                NextBatch::End => return false,
             };
             for entry in entries {
                 self.in_flight.add(&entry);
@@ -66,7 +66,7 @@ impl Drop for Backlog {
 }
 
 /// A long line is moved rather than copied, and the buffer of an earlier long one is given up.
-fn append(batch: &mut Line, mut line: Line) {
+fn append(batch: &mut EncodedLine, mut line: EncodedLine) {
     let usable = BATCH_BYTES / 2..4 * BATCH_BYTES;
     if line.len() >= BATCH_BYTES && batch.len() < line.len() {
         line.splice(..0, batch.iter().copied());
@@ -81,7 +81,7 @@ fn append(batch: &mut Line, mut line: Line) {
 /// Writes everything that is sent on a connection, several messages at once, and flushes when nothing waits. Ends
 /// when the outbox is closed and all is written, or with the first failure to write.
 pub async fn drain(mut backlog: Backlog, mut sink: impl AsyncWrite + Unpin) -> io::Result<()> {
-    let mut batch = Line::new();
+    let mut batch = EncodedLine::new();
     while backlog.take(BATCH_BYTES, &mut batch).await {
         sink.write_all(&batch).await?;
         if backlog.is_empty() {
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn lines_follow_each_other_whatever_their_length() {
         let lengths = [1, 10, BATCH_BYTES, 3, 5 * BATCH_BYTES, 2 * BATCH_BYTES, 0, 7];
-        let (mut batch, mut expected) = (Line::new(), Line::new());
+        let (mut batch, mut expected) = (EncodedLine::new(), EncodedLine::new());
         for (fill, length) in (0..).zip(lengths) {
             append(&mut batch, vec![fill; length]);
             expected.extend(std::iter::repeat_n(fill, length));

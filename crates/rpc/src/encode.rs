@@ -7,7 +7,7 @@ use crate::id::Id;
 use crate::json;
 
 /// One encoded message with its newline.
-pub type Line = Vec<u8>;
+pub type EncodedLine = Vec<u8>;
 
 /// A payload that cannot be JSON, as a map whose keys are no text.
 #[derive(Debug, thiserror::Error)]
@@ -15,18 +15,22 @@ pub type Line = Vec<u8>;
 pub struct EncodeError(#[from] serde_json::Error);
 
 /// A request of ours. Params that are `null` are left out.
-pub fn request(id: &Id, method: &str, params: &(impl Serialize + ?Sized)) -> Result<Line, EncodeError> {
-    Ok(Object::open().member("id", id)?.member("method", method)?.unless_null("params", params)?.line())
+pub fn request(
+    id: &Id,
+    method: &str,
+    params: &(impl Serialize + ?Sized),
+) -> Result<EncodedLine, EncodeError> {
+    Ok(ObjectWriter::open().member("id", id)?.member("method", method)?.unless_null("params", params)?.line())
 }
 
 /// A notification. Params that are `null` are left out.
-pub fn notification(method: &str, params: &(impl Serialize + ?Sized)) -> Result<Line, EncodeError> {
-    Ok(Object::open().member("method", method)?.unless_null("params", params)?.line())
+pub fn notification(method: &str, params: &(impl Serialize + ?Sized)) -> Result<EncodedLine, EncodeError> {
+    Ok(ObjectWriter::open().member("method", method)?.unless_null("params", params)?.line())
 }
 
 /// The successful answer to a request of the peer.
-pub fn response(id: &Id, result: &(impl Serialize + ?Sized)) -> Result<Line, EncodeError> {
-    Ok(Object::open().member("id", id)?.member("result", result)?.line())
+pub fn response(id: &Id, result: &(impl Serialize + ?Sized)) -> Result<EncodedLine, EncodeError> {
+    Ok(ObjectWriter::open().member("id", id)?.member("result", result)?.line())
 }
 
 /// The answer to a request that failed, or with the id `null` to a line that was no message. Data that are `null`,
@@ -36,10 +40,10 @@ pub fn error(
     code: i64,
     message: &str,
     data: &(impl Serialize + ?Sized),
-) -> Result<Line, EncodeError> {
-    let error = Object::open().member("code", &code)?.member("message", message)?;
+) -> Result<EncodedLine, EncodeError> {
+    let error = ObjectWriter::open().member("code", &code)?.member("message", message)?;
     let error = error.unless_null("data", data)?.close();
-    let mut object = Object::open().member("id", &id)?;
+    let mut object = ObjectWriter::open().member("id", &id)?;
     object.name("error");
     object.text.extend_from_slice(&error);
     Ok(object.line())
@@ -47,11 +51,11 @@ pub fn error(
 
 /// An object being written, its last brace missing.
 #[derive(Debug)]
-struct Object {
+struct ObjectWriter {
     text: Vec<u8>,
 }
 
-impl Object {
+impl ObjectWriter {
     fn open() -> Self {
         Self { text: b"{".to_vec() }
     }
@@ -87,7 +91,7 @@ impl Object {
         self.text
     }
 
-    fn line(self) -> Line {
+    fn line(self) -> EncodedLine {
         let mut line = self.close();
         flatten(&mut line);
         line.push(b'\n');
@@ -118,7 +122,7 @@ mod tests {
         not_there: Option<u8>,
     }
 
-    fn check(line: Result<Line, EncodeError>, expected: &str) {
+    fn check(line: Result<EncodedLine, EncodeError>, expected: &str) {
         assert_eq!(String::from_utf8(line.unwrap()).unwrap(), format!("{expected}\n"));
     }
 

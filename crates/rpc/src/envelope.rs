@@ -16,14 +16,16 @@ use serde_json::value::RawValue;
 
 use crate::bad_message::{BadKind, BadMessage, quoted};
 use crate::id::Id;
-use crate::incoming::{ErrorObject, ErrorResponse, Incoming, Notification, Request, Response};
+use crate::incoming::{
+    ErrorObject, ErrorResponse, Incoming, IncomingNotification, IncomingRequest, Response,
+};
 use crate::line_buffer::trim;
 use crate::salvage::salvage_id;
-use crate::scan::{self, Flaw, MAX_DEPTH};
+use crate::scan::{self, MAX_DEPTH, ScanFlaw};
 
 /// The text of each member, `None` when it is absent.
 #[derive(Deserialize)]
-struct Members<'a> {
+struct EnvelopeMembers<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -51,8 +53,8 @@ pub fn parse(frame: &[u8]) -> Result<Incoming, BadMessage> {
         unreadable(BadKind::NotUtf8, format!("not UTF-8 from byte {}", error.valid_up_to()))
     })?;
     scan::check(frame).map_err(|flaw| match flaw {
-        Flaw::TooDeep => unreadable(BadKind::TooDeep, format!("nested deeper than {MAX_DEPTH} levels")),
-        Flaw::LoneSurrogate => unreadable(
+        ScanFlaw::TooDeep => unreadable(BadKind::TooDeep, format!("nested deeper than {MAX_DEPTH} levels")),
+        ScanFlaw::LoneSurrogate => unreadable(
             BadKind::LoneSurrogate,
             "an escape is half a surrogate pair, which is not text".to_owned(),
         ),
@@ -60,7 +62,7 @@ pub fn parse(frame: &[u8]) -> Result<Incoming, BadMessage> {
     if !text.starts_with('{') {
         return Err(no_object(text));
     }
-    match serde_json::from_str::<Members<'_>>(text) {
+    match serde_json::from_str::<EnvelopeMembers<'_>>(text) {
         Ok(members) => members.message(),
         Err(error) => match error.classify() {
             Category::Data => Err(unreadable(BadKind::DuplicateKey, error.to_string())),
@@ -82,7 +84,7 @@ fn no_object(text: &str) -> BadMessage {
     BadMessage::new(None, BadKind::NotAnObject, message.to_owned())
 }
 
-impl Members<'_> {
+impl EnvelopeMembers<'_> {
     fn message(self) -> Result<Incoming, BadMessage> {
         if let Some(method) = self.method {
             return self.call(method);
@@ -117,10 +119,10 @@ impl Members<'_> {
         };
         let params = self.params.map(ToOwned::to_owned);
         match id {
-            None => Ok(Incoming::Notification(Notification { method, params })),
+            None => Ok(Incoming::Notification(IncomingNotification { method, params })),
             Some(Ok(id)) => {
                 let trace = self.trace.map(ToOwned::to_owned);
-                Ok(Incoming::Request(Request { id, method, params, trace }))
+                Ok(Incoming::Request(IncomingRequest { id, method, params, trace }))
             }
             Some(Err(id)) => {
                 let (method, id) = (quoted(&method), quoted(id.get()));
@@ -139,10 +141,10 @@ mod tests {
     fn show(text: &str) -> String {
         let raw = |value: Option<Box<RawValue>>| value.map_or("-".to_owned(), |value| value.get().to_owned());
         match parse(text.as_bytes()) {
-            Ok(Incoming::Request(Request { id, method, params, trace })) => {
+            Ok(Incoming::Request(IncomingRequest { id, method, params, trace })) => {
                 format!("request {id:?} {method} {} {}", raw(params), raw(trace))
             }
-            Ok(Incoming::Notification(Notification { method, params })) => {
+            Ok(Incoming::Notification(IncomingNotification { method, params })) => {
                 format!("notification {method} {}", raw(params))
             }
             Ok(Incoming::Response(Response { id, result })) => format!("response {id:?} {result}"),

@@ -6,15 +6,15 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::bad_message::{BadKind, BadMessage};
 use crate::id::Id;
-use crate::line_buffer::{LineBuffer, TooLong};
+use crate::line_buffer::{LineBuffer, LineTooLong};
 
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct FrameLimits {
     /// The longest line, its newline not counted.
     pub max_frame_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for FrameLimits {
     fn default() -> Self {
         Self { max_frame_bytes: 32 * 1024 * 1024 }
     }
@@ -35,7 +35,7 @@ pub enum FrameError {
 }
 
 impl FrameError {
-    /// What to answer, or the failure that ended the stream.
+    /// The error to answer with, or the failure that ended the stream.
     pub fn into_bad_message(self) -> Result<BadMessage, io::Error> {
         let message = self.to_string();
         match self {
@@ -47,15 +47,15 @@ impl FrameError {
 
 /// Reads frames: lines without their line break and the white space around them, blank ones left out.
 #[derive(Debug)]
-pub struct LineReader<R> {
+pub struct FrameReader<R> {
     source: R,
     limit: usize,
     buffer: LineBuffer,
     ended: bool,
 }
 
-impl<R: AsyncRead + Unpin> LineReader<R> {
-    pub fn new(source: R, limits: Limits) -> Self {
+impl<R: AsyncRead + Unpin> FrameReader<R> {
+    pub fn new(source: R, limits: FrameLimits) -> Self {
         let limit = limits.max_frame_bytes;
         Self { source, limit, buffer: LineBuffer::new(limit), ended: false }
     }
@@ -72,7 +72,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         loop {
             match self.buffer.next(self.ended) {
                 Some(Ok(frame)) => return Some(Ok(self.buffer.get(frame))),
-                Some(Err(TooLong { id })) => {
+                Some(Err(LineTooLong { id })) => {
                     return Some(Err(FrameError::TooLong { limit: self.limit, id }));
                 }
                 None if self.ended => return None,
@@ -83,7 +83,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    // What was read of the last line is not known to be all of it.
+                    // The last line may be incomplete.
                     self.ended = true;
                     self.buffer = LineBuffer::new(self.limit);
                     return Some(Err(error.into()));
@@ -103,10 +103,10 @@ mod tests {
     use super::*;
     use crate::line_buffer::KEPT_BYTES;
 
-    const SMALL: Limits = Limits { max_frame_bytes: 16 };
+    const SMALL: FrameLimits = FrameLimits { max_frame_bytes: 16 };
 
     /// Everything a reader yields, one entry each.
-    async fn read_all<R: AsyncRead + Unpin>(reader: &mut LineReader<R>) -> Vec<String> {
+    async fn read_all<R: AsyncRead + Unpin>(reader: &mut FrameReader<R>) -> Vec<String> {
         let mut seen = Vec::new();
         while let Some(frame) = reader.next().await {
             seen.push(match frame {
@@ -118,10 +118,10 @@ mod tests {
         seen
     }
 
-    async fn check(limits: Limits, input: &[u8], expected: &[&str]) {
-        let whole = read_all(&mut LineReader::new(input, limits)).await;
+    async fn check(limits: FrameLimits, input: &[u8], expected: &[&str]) {
+        let whole = read_all(&mut FrameReader::new(input, limits)).await;
         assert_eq!(whole, expected);
-        let in_pieces = read_all(&mut LineReader::new(ByteByByte(input), limits)).await;
+        let in_pieces = read_all(&mut FrameReader::new(ByteByByte(input), limits)).await;
         assert_eq!(in_pieces, expected);
     }
 
@@ -179,9 +179,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_without_end_takes_no_more_than_the_limit() {
-        let limits = Limits { max_frame_bytes: 1024 * 1024 };
-        let endless = repeat(b'x').take(1024 * 1024 * 1024);
-        let mut reader = LineReader::new(endless.chain(&b"\nnext\n"[..]), limits);
+        let limits = FrameLimits { max_frame_bytes: 1024 * 1024 };
+        let endless = repeat(b'x').take(64 * 1024 * 1024);
+        let mut reader = FrameReader::new(endless.chain(&b"\nnext\n"[..]), limits);
         assert!(matches!(reader.next().await, Some(Err(FrameError::TooLong { .. }))));
         assert!(reader.buffer.capacity() <= KEPT_BYTES, "given back before it is thrown away further");
         assert_eq!(reader.next().await.unwrap().unwrap(), b"next");
@@ -191,7 +191,7 @@ mod tests {
     #[tokio::test]
     async fn the_buffer_shrinks_after_a_long_line() {
         let (mut client, server) = duplex(KEPT_BYTES);
-        let mut reader = LineReader::new(server, Limits::default());
+        let mut reader = FrameReader::new(server, FrameLimits::default());
         let long = vec![b'x'; 3_000_000];
         let write = async {
             client.write_all(&long).await.unwrap();
@@ -210,7 +210,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_dropped_read_loses_nothing() {
         let (mut client, server) = duplex(64);
-        let mut reader = LineReader::new(server, Limits::default());
+        let mut reader = FrameReader::new(server, FrameLimits::default());
         for piece in ["{\"id\"", ":1,", "}"] {
             client.write_all(piece.as_bytes()).await.unwrap();
             let pause = std::time::Duration::from_secs(10);
@@ -232,7 +232,7 @@ mod tests {
                 Poll::Ready(Err(io::Error::other("gone")))
             }
         }
-        let mut reader = LineReader::new((&b"a\nb"[..]).chain(Broken), Limits::default());
+        let mut reader = FrameReader::new((&b"a\nb"[..]).chain(Broken), FrameLimits::default());
         assert_eq!(read_all(&mut reader).await, ["a", "failed: gone"]);
     }
 }

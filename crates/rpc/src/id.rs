@@ -1,4 +1,4 @@
-//! What pairs an answer with its request.
+//! Request ids, which pair an answer with its request.
 
 use std::fmt;
 

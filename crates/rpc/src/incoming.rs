@@ -11,14 +11,14 @@ const INTERNAL_ERROR: i64 = -32603;
 
 #[derive(Debug, Clone)]
 pub enum Incoming {
-    Request(Request),
-    Notification(Notification),
+    Request(IncomingRequest),
+    Notification(IncomingNotification),
     Response(Response),
     Error(ErrorResponse),
 }
 
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct IncomingRequest {
     pub id: Id,
     pub method: String,
     pub params: Option<Box<RawValue>>,
@@ -27,7 +27,7 @@ pub struct Request {
 }
 
 #[derive(Debug, Clone)]
-pub struct Notification {
+pub struct IncomingNotification {
     pub method: String,
     pub params: Option<Box<RawValue>>,
 }

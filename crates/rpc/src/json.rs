@@ -11,22 +11,22 @@ use serde_json::Error;
 /// By this name JSON that is to be copied as it is makes itself known.
 const RAW: &str = "$serde_json::private::RawValue";
 
-/// So many bytes are looked at together.
+/// Bytes that are checked together.
 const STEP: usize = 32;
 
 /// Puts a value behind what is there. When that fails, part of it may have been written.
 pub(crate) fn append(text: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
-    value.serialize(Writer { text, is_raw: false })
+    value.serialize(JsonWriter { text, is_raw: false })
 }
 
 /// Writes one value.
-struct Writer<'a> {
+struct JsonWriter<'a> {
     text: &'a mut Vec<u8>,
     /// Whether it is JSON already.
     is_raw: bool,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> JsonWriter<'a> {
     fn null(self) {
         self.text.extend_from_slice(b"null");
     }
@@ -47,7 +47,7 @@ impl<'a> Writer<'a> {
         Several { text: self.text, closing, is_first: true, is_raw: false }
     }
 
-    /// What a variant holds is the only member of an object.
+    /// Writes a variant as an object whose only member is the content.
     fn variant(self, name: &str, opening: &[u8], closing: &'static [u8]) -> Several<'a> {
         self.text.push(b'{');
         write_string(self.text, name);
@@ -56,7 +56,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-impl<'a> Serializer for Writer<'a> {
+impl<'a> Serializer for JsonWriter<'a> {
     type Ok = ();
     type Error = Error;
     type SerializeSeq = Several<'a>;
@@ -243,21 +243,21 @@ struct Several<'a> {
 
 impl Several<'_> {
     /// Room for the next element, or for the name of the next member.
-    fn next(&mut self) -> Writer<'_> {
+    fn next(&mut self) -> JsonWriter<'_> {
         if !self.is_first {
             self.text.push(b',');
         }
         self.is_first = false;
-        Writer { text: self.text, is_raw: false }
+        JsonWriter { text: self.text, is_raw: false }
     }
 
     /// Room for the member of this name.
-    fn member(&mut self, name: &str) -> Writer<'_> {
+    fn member(&mut self, name: &str) -> JsonWriter<'_> {
         if !self.is_raw {
             self.next().string(name);
             self.text.push(b':');
         }
-        Writer { text: self.text, is_raw: self.is_raw }
+        JsonWriter { text: self.text, is_raw: self.is_raw }
     }
 
     /// Makes a name of the value that begins there: numbers and truth values are put in quotes.
@@ -317,7 +317,7 @@ impl SerializeMap for Several<'_> {
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        value.serialize(Writer { text: self.text, is_raw: false })
+        value.serialize(JsonWriter { text: self.text, is_raw: false })
     }
 
     fn end(self) -> Result<(), Error> {

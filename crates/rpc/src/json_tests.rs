@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value, json};
 
 use super::*;
 
-/// What is written, after it was compared with what `serde_json` writes.
+/// The written JSON, after a comparison with that of `serde_json`.
 fn written(value: &impl Serialize) -> Result<String, String> {
     let mut text = b"before ".to_vec();
     let ours = append(&mut text, value)

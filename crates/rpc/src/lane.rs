@@ -6,8 +6,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::encode::Line;
-use crate::message::{DeltaKey, ENTRY_BYTES, Group, Message};
+use crate::encode::EncodedLine;
+use crate::message::{DeltaKey, ENTRY_BYTES, OrderGroup, OutgoingMessage};
 
 /// A merged delta grows no longer than this: a reader gets lines of a size it can expect, and an answer waits for
 /// one of them at most.
@@ -18,8 +18,8 @@ const KEPT_PLACES: usize = 64;
 
 /// One place in the lane and what it was charged for.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) message: Message,
+pub(crate) struct LaneEntry {
+    pub(crate) message: OutgoingMessage,
     pub(crate) charge: usize,
     /// When its last piece came. Stamps only grow.
     pub(crate) stamp: u64,
@@ -27,29 +27,29 @@ pub(crate) struct Entry {
     pub(crate) answer: bool,
 }
 
-impl Entry {
-    pub(crate) fn into_line(self) -> Line {
+impl LaneEntry {
+    pub(crate) fn into_line(self) -> EncodedLine {
         match self.message {
-            Message::Plain { line, .. } => line,
-            Message::Delta { text, render, .. } => render(&text),
+            OutgoingMessage::Plain { line, .. } => line,
+            OutgoingMessage::Delta { text, render, .. } => render(&text),
         }
     }
 
-    fn group(&self) -> Option<Group> {
+    fn group(&self) -> Option<OrderGroup> {
         match &self.message {
-            Message::Plain { group, .. } => *group,
-            Message::Delta { key, .. } => Some(key.group),
+            OutgoingMessage::Plain { group, .. } => *group,
+            OutgoingMessage::Delta { key, .. } => Some(key.group),
         }
     }
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<LaneEntry>,
     /// The number of the first entry. Numbers only grow.
     first: u64,
     /// The number of the last waiting entry of each group.
-    last_of: HashMap<Group, u64>,
+    last_of: HashMap<OrderGroup, u64>,
     /// Nothing joins an entry with a smaller number.
     barrier: u64,
     /// How many entries wait before deltas are merged: a reader that keeps up gets them one by one.
@@ -62,9 +62,9 @@ impl Lane {
     }
 
     /// Queues an entry, or merges it. Gives back what a merged one was charged too much.
-    pub(crate) fn push(&mut self, mut entry: Entry) -> usize {
+    pub(crate) fn push(&mut self, mut entry: LaneEntry) -> usize {
         if self.entries.len() >= self.merge_from
-            && let Message::Delta { key, text, .. } = &entry.message
+            && let OutgoingMessage::Delta { key, text, .. } = &entry.message
             && let Some(last) = self.last_of_group(key.group)
             && last.join(key, text)
         {
@@ -86,7 +86,7 @@ impl Lane {
         0
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Entry> {
+    pub(crate) fn pop(&mut self) -> Option<LaneEntry> {
         let entry = self.entries.pop_front()?;
         if let Some(group) = entry.group()
             && self.last_of.get(&group) == Some(&self.first)
@@ -100,7 +100,7 @@ impl Lane {
         Some(entry)
     }
 
-    pub(crate) fn front(&self) -> Option<&Entry> {
+    pub(crate) fn front(&self) -> Option<&LaneEntry> {
         self.entries.front()
     }
 
@@ -108,7 +108,7 @@ impl Lane {
         self.entries.is_empty()
     }
 
-    fn last_of_group(&mut self, group: Group) -> Option<&mut Entry> {
+    fn last_of_group(&mut self, group: OrderGroup) -> Option<&mut LaneEntry> {
         let number = *self.last_of.get(&group)?;
         if number < self.barrier {
             return None;
@@ -117,10 +117,10 @@ impl Lane {
     }
 }
 
-impl Entry {
+impl LaneEntry {
     /// Takes the text in, if it goes on with what is here.
     fn join(&mut self, key: &DeltaKey, more: &str) -> bool {
-        let Message::Delta { key: own, text, .. } = &mut self.message else { return false };
+        let OutgoingMessage::Delta { key: own, text, .. } = &mut self.message else { return false };
         let length = text.len() + more.len();
         if own != key || length > MAX_MERGED_BYTES {
             return false;
@@ -133,11 +133,11 @@ impl Entry {
         true
     }
 
-    /// What waits keeps no room to grow.
+    /// Frees spare capacity of a waiting entry.
     fn shrink(&mut self) {
         match &mut self.message {
-            Message::Plain { line, .. } => line.shrink_to_fit(),
-            Message::Delta { text, .. } => text.shrink_to_fit(),
+            OutgoingMessage::Plain { line, .. } => line.shrink_to_fit(),
+            OutgoingMessage::Delta { text, .. } => text.shrink_to_fit(),
         }
     }
 }
@@ -148,30 +148,30 @@ mod tests {
 
     use super::*;
 
-    fn plain(group: Option<u64>, text: &str) -> Message {
-        Message::Plain { group: group.map(Group), line: text.into() }
+    fn plain(group: Option<u64>, text: &str) -> OutgoingMessage {
+        OutgoingMessage::Plain { group: group.map(OrderGroup), line: text.into() }
     }
 
-    fn delta(group: u64, stream: &str, text: &str) -> Message {
+    fn delta(group: u64, stream: &str, text: &str) -> OutgoingMessage {
         let name = stream.to_owned();
-        Message::Delta {
-            key: DeltaKey { group: Group(group), stream: stream.into() },
+        OutgoingMessage::Delta {
+            key: DeltaKey { group: OrderGroup(group), stream: stream.into() },
             text: text.to_owned(),
             render: Arc::new(move |text| format!("{name}={text}").into()),
         }
     }
 
-    fn push(lane: &mut Lane, message: Message) -> usize {
+    fn push(lane: &mut Lane, message: OutgoingMessage) -> usize {
         let charge = message.cost();
-        lane.push(Entry { message, charge, stamp: 0, answer: false })
+        lane.push(LaneEntry { message, charge, stamp: 0, answer: false })
     }
 
-    fn check(messages: Vec<Message>, expected: &[&str]) {
+    fn check(messages: Vec<OutgoingMessage>, expected: &[&str]) {
         let mut lane = Lane::default();
         for message in messages {
             push(&mut lane, message);
         }
-        let lines = std::iter::from_fn(|| lane.pop()).map(Entry::into_line);
+        let lines = std::iter::from_fn(|| lane.pop()).map(LaneEntry::into_line);
         let lines: Vec<String> = lines.map(|line| String::from_utf8(line).unwrap()).collect();
         assert_eq!(lines, expected);
         assert!(lane.last_of.is_empty() && lane.is_empty());
@@ -191,7 +191,7 @@ mod tests {
         for text in ["1", "2", "3", "4", "5"] {
             push(&mut lane, delta(1, "a", text));
         }
-        let lines: Vec<Line> = std::iter::from_fn(|| lane.pop()).map(Entry::into_line).collect();
+        let lines: Vec<EncodedLine> = std::iter::from_fn(|| lane.pop()).map(LaneEntry::into_line).collect();
         assert_eq!(lines, [&b"a=1"[..], b"a=2", b"a=345"]);
     }
 
@@ -264,8 +264,8 @@ mod tests {
         }
         assert_eq!(lane.entries.iter().map(|entry| entry.charge).sum::<usize>(), charged);
         for entry in &lane.entries {
-            let Message::Delta { text, .. } = &entry.message else { panic!("a delta") };
-            assert!(text.capacity() + 2 * size_of::<Entry>() <= entry.charge);
+            let OutgoingMessage::Delta { text, .. } = &entry.message else { panic!("a delta") };
+            assert!(text.capacity() + 2 * size_of::<LaneEntry>() <= entry.charge);
         }
     }
 }

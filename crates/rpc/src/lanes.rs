@@ -2,16 +2,16 @@
 
 use std::collections::VecDeque;
 
-use crate::encode::Line;
-use crate::lane::{Entry, Lane};
-use crate::message::{ENTRY_BYTES, Message};
+use crate::encode::EncodedLine;
+use crate::lane::{Lane, LaneEntry};
+use crate::message::{ENTRY_BYTES, OutgoingMessage};
 
 /// Answers of the control lane that may leave in a row while an older message waits.
 const CONTROL_STREAK: u32 = 32;
 
 /// Which way an answer leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum ReplyLane {
     /// Behind everything that waits.
     Ordered,
     /// Before everything that waits.
@@ -20,13 +20,13 @@ pub(crate) enum Way {
 
 /// Bytes that wait or are being written.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct HeldBytes {
     pub(crate) messages: usize,
     pub(crate) answers: usize,
 }
 
-impl Held {
-    pub(crate) fn add(&mut self, entry: &Entry) {
+impl HeldBytes {
+    pub(crate) fn add(&mut self, entry: &LaneEntry) {
         if entry.answer {
             self.answers += entry.charge;
         } else {
@@ -34,7 +34,7 @@ impl Held {
         }
     }
 
-    fn subtract(&mut self, written: Held) {
+    fn subtract(&mut self, written: HeldBytes) {
         self.messages -= written.messages;
         self.answers -= written.answers;
     }
@@ -44,52 +44,52 @@ impl Held {
 const MERGE_FROM: usize = 16;
 
 #[derive(Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct OutboxLanes {
     ordered: Lane,
-    control: VecDeque<Entry>,
+    control: VecDeque<LaneEntry>,
     control_streak: u32,
     last_stamp: u64,
-    held: Held,
+    held: HeldBytes,
 }
 
-impl Default for Lanes {
+impl Default for OutboxLanes {
     fn default() -> Self {
         Self {
             ordered: Lane::merging_from(MERGE_FROM),
             control: VecDeque::new(),
             control_streak: 0,
             last_stamp: 0,
-            held: Held::default(),
+            held: HeldBytes::default(),
         }
     }
 }
 
-impl Lanes {
+impl OutboxLanes {
     /// Queues a message that was charged for. Gives back what it was charged too much.
-    pub(crate) fn push_message(&mut self, message: Message, charge: usize) -> usize {
-        let entry = Entry { message, charge, stamp: self.stamp(), answer: false };
+    pub(crate) fn push_message(&mut self, message: OutgoingMessage, charge: usize) -> usize {
+        let entry = LaneEntry { message, charge, stamp: self.stamp(), answer: false };
         self.held.add(&entry);
         let change = self.ordered.push(entry);
         self.held.messages -= change;
         change
     }
 
-    pub(crate) fn push_answer(&mut self, mut line: Line, way: Way) {
+    pub(crate) fn push_answer(&mut self, mut line: EncodedLine, way: ReplyLane) {
         line.shrink_to_fit();
         let charge = ENTRY_BYTES + line.len();
-        let message = Message::Plain { group: None, line };
-        let entry = Entry { message, charge, stamp: self.stamp(), answer: true };
+        let message = OutgoingMessage::Plain { group: None, line };
+        let entry = LaneEntry { message, charge, stamp: self.stamp(), answer: true };
         self.held.add(&entry);
         match way {
-            Way::Control => self.control.push_back(entry),
-            Way::Ordered => {
+            ReplyLane::Control => self.control.push_back(entry),
+            ReplyLane::Ordered => {
                 self.ordered.push(entry);
             }
         }
     }
 
     /// Up to about `max_bytes` of what leaves next, at least one entry if there is any. They stay held.
-    pub(crate) fn take(&mut self, max_bytes: usize) -> Vec<Entry> {
+    pub(crate) fn take(&mut self, max_bytes: usize) -> Vec<LaneEntry> {
         let mut entries = Vec::new();
         let mut bytes = 0;
         while bytes < max_bytes
@@ -101,12 +101,12 @@ impl Lanes {
         entries
     }
 
-    /// What was taken is written.
-    pub(crate) fn settle(&mut self, written: Held) {
+    /// Subtracts the bytes of entries that are written.
+    pub(crate) fn settle(&mut self, written: HeldBytes) {
         self.held.subtract(written);
     }
 
-    pub(crate) fn held(&self) -> Held {
+    pub(crate) fn held(&self) -> HeldBytes {
         self.held
     }
 
@@ -121,7 +121,7 @@ impl Lanes {
 
     /// Control first, but what is older gets its turn. What is younger never passes an answer: the answer to a
     /// request leaves before the messages about what the request began.
-    fn pop(&mut self) -> Option<Entry> {
+    fn pop(&mut self) -> Option<LaneEntry> {
         let older_waits = match (self.control.front(), self.ordered.front()) {
             (Some(answer), Some(message)) => message.stamp < answer.stamp,
             (_, None) => false,
@@ -139,16 +139,16 @@ impl Lanes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Group;
+    use crate::message::OrderGroup;
 
-    impl Lanes {
+    impl OutboxLanes {
         fn message(&mut self, text: &str) {
-            let message = Message::Plain { group: Some(Group(1)), line: text.into() };
+            let message = OutgoingMessage::Plain { group: Some(OrderGroup(1)), line: text.into() };
             let charge = message.cost();
             self.push_message(message, charge);
         }
 
-        fn answers(&mut self, number: usize, way: Way) {
+        fn answers(&mut self, number: usize, way: ReplyLane) {
             for _ in 0..number {
                 self.push_answer(b"A".to_vec(), way);
             }
@@ -157,51 +157,51 @@ mod tests {
         /// Everything, in the order in which it leaves.
         fn all(&mut self) -> String {
             let entries = self.take(usize::MAX).into_iter();
-            String::from_utf8(entries.flat_map(Entry::into_line).collect()).unwrap()
+            String::from_utf8(entries.flat_map(LaneEntry::into_line).collect()).unwrap()
         }
     }
 
     #[test]
     fn control_goes_before_what_waits() {
-        let mut lanes = Lanes::default();
+        let mut lanes = OutboxLanes::default();
         lanes.message("m");
-        lanes.answers(1, Way::Ordered);
+        lanes.answers(1, ReplyLane::Ordered);
         lanes.message("n");
-        lanes.answers(2, Way::Control);
+        lanes.answers(2, ReplyLane::Control);
         assert_eq!(lanes.all(), "AAmAn");
         assert_eq!(lanes.all(), "");
     }
 
     #[test]
     fn what_is_older_gets_a_turn_after_32_answers() {
-        let mut lanes = Lanes::default();
+        let mut lanes = OutboxLanes::default();
         lanes.message("m");
         lanes.message("n");
-        lanes.answers(100, Way::Control);
+        lanes.answers(100, ReplyLane::Control);
         let streak = "A".repeat(32);
         assert_eq!(lanes.all(), format!("{streak}m{streak}n{}", "A".repeat(36)));
     }
 
     #[test]
     fn what_is_younger_gets_none() {
-        let mut lanes = Lanes::default();
-        lanes.answers(100, Way::Control);
+        let mut lanes = OutboxLanes::default();
+        lanes.answers(100, ReplyLane::Control);
         lanes.message("m");
-        lanes.answers(40, Way::Control);
+        lanes.answers(40, ReplyLane::Control);
         assert_eq!(lanes.all(), format!("{}m{}", "A".repeat(132), "A".repeat(8)));
     }
 
     #[test]
     fn what_is_taken_stays_held_until_it_is_settled() {
-        let mut lanes = Lanes::default();
+        let mut lanes = OutboxLanes::default();
         lanes.message("m");
-        lanes.answers(1, Way::Control);
-        let held = Held { messages: ENTRY_BYTES + 1, answers: ENTRY_BYTES + 1 };
+        lanes.answers(1, ReplyLane::Control);
+        let held = HeldBytes { messages: ENTRY_BYTES + 1, answers: ENTRY_BYTES + 1 };
         assert_eq!(lanes.held(), held);
         assert_eq!(lanes.take(1).len(), 1);
         assert_eq!(lanes.take(1).len(), 1);
         assert_eq!(lanes.held(), held);
         lanes.settle(held);
-        assert_eq!(lanes.held(), Held::default());
+        assert_eq!(lanes.held(), HeldBytes::default());
     }
 }

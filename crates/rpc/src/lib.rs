@@ -29,13 +29,13 @@ mod scan;
 
 pub use bad_message::{BadKind, BadMessage, shorten};
 pub use drain::{Backlog, drain};
-pub use encode::{EncodeError, Line, error, notification, request, response};
+pub use encode::{EncodeError, EncodedLine, error, notification, request, response};
 pub use envelope::parse;
-pub use frame::{FrameError, Limits, LineReader};
+pub use frame::{FrameError, FrameLimits, FrameReader};
 pub use id::{Id, MAX_ID_BYTES};
-pub use incoming::{ErrorObject, ErrorResponse, Incoming, Notification, Request, Response};
+pub use incoming::{ErrorObject, ErrorResponse, Incoming, IncomingNotification, IncomingRequest, Response};
 pub use lane::MAX_MERGED_BYTES;
-pub use message::{DeltaKey, Group, Message, Render};
+pub use message::{DeltaKey, OrderGroup, OutgoingMessage, Render};
 pub use outbox::Outbox;
 pub use pending::PendingRequests;
 pub use queue::{Closed, OutboxLimits, Refused};

@@ -7,7 +7,7 @@ use memchr::memchr;
 use crate::id::Id;
 use crate::salvage::salvage_id;
 
-/// What is read at once, and what the buffer holds at rest.
+/// Bytes read at once, and the capacity of the buffer at rest.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// A larger buffer is given back once the line that needed it is done with.
@@ -21,7 +21,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(crate) struct LineBuffer {
     limit: usize,
     bytes: Vec<u8>,
-    /// What of the bytes is done with.
+    /// End of the bytes that are consumed.
     start: usize,
     /// How far no newline was found.
     scanned: usize,
@@ -31,7 +31,7 @@ pub(crate) struct LineBuffer {
 
 /// A line over the limit, and whom to answer if its beginning told.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooLong {
+pub(crate) struct LineTooLong {
     pub(crate) id: Option<Id>,
 }
 
@@ -50,7 +50,7 @@ impl LineBuffer {
     }
 
     /// The next frame, as far as bytes are there. At the end of the stream the last line needs no newline.
-    pub(crate) fn next(&mut self, ended: bool) -> Option<Result<Range<usize>, TooLong>> {
+    pub(crate) fn next(&mut self, ended: bool) -> Option<Result<Range<usize>, LineTooLong>> {
         while let Some(line) = self.take_line(ended) {
             if let Some(found) = self.judge(line) {
                 return Some(found);
@@ -88,7 +88,7 @@ impl LineBuffer {
     }
 
     /// Whether a complete line is a frame, too long, or nothing.
-    fn judge(&mut self, line: Range<usize>) -> Option<Result<Range<usize>, TooLong>> {
+    fn judge(&mut self, line: Range<usize>) -> Option<Result<Range<usize>, LineTooLong>> {
         if std::mem::take(&mut self.discarding) {
             return None;
         }
@@ -99,8 +99,8 @@ impl LineBuffer {
         (!frame.is_empty()).then_some(Ok(line.start + frame.start..line.start + frame.end))
     }
 
-    fn too_long(&self, line: Range<usize>) -> TooLong {
-        TooLong { id: salvage_id(&self.bytes[line]) }
+    fn too_long(&self, line: Range<usize>) -> LineTooLong {
+        LineTooLong { id: salvage_id(&self.bytes[line]) }
     }
 
     fn unfinished(&self) -> usize {

@@ -11,7 +11,7 @@
 //! request from being read and answered. A single message larger than its budget waits until it is alone.
 //!
 //! There are two lanes. Messages take the ordered one and leave in the order in which they came, but for deltas of
-//! one text, which are merged while they wait (see [`Message`]). An answer takes either:
+//! one text, which are merged while they wait (see [`OutgoingMessage`]). An answer takes either:
 //!
 //! - [`ReplySlot::reply`] stands in the ordered lane: behind every message that was sent before it, before every
 //!   one sent after it. For an answer that sums up what earlier messages told, as a snapshot does.
@@ -27,9 +27,9 @@ use std::sync::Arc;
 use tokio::sync::TryAcquireError;
 
 use crate::drain::Backlog;
-use crate::encode::Line;
-use crate::message::Message;
-use crate::queue::{Closed, OutboxLimits, Queue, Refused};
+use crate::encode::EncodedLine;
+use crate::message::OutgoingMessage;
+use crate::queue::{Closed, OutboxLimits, OutboxQueue, Refused};
 use crate::reply::ReplySlot;
 
 /// Sends on one connection. Clones send on the same one; with the last of them it closes.
@@ -40,7 +40,7 @@ pub struct Outbox {
 
 #[derive(Debug)]
 struct Handle {
-    queue: Arc<Queue>,
+    queue: Arc<OutboxQueue>,
 }
 
 impl Drop for Handle {
@@ -52,12 +52,12 @@ impl Drop for Handle {
 impl Outbox {
     /// The two ends: what sends, and what a writer takes from.
     pub fn open(limits: OutboxLimits) -> (Self, Backlog) {
-        let queue = Arc::new(Queue::new(limits));
+        let queue = Arc::new(OutboxQueue::new(limits));
         let handle = Arc::new(Handle { queue: queue.clone() });
         (Self { handle }, Backlog::new(queue))
     }
 
-    fn queue(&self) -> &Queue {
+    fn queue(&self) -> &OutboxQueue {
         &self.handle.queue
     }
 
@@ -65,7 +65,7 @@ impl Outbox {
     /// dropped unused, as by a handler that panics. It must not panic itself.
     pub async fn reserve(
         &self,
-        unanswered: impl FnOnce() -> Line + Send + Sync + 'static,
+        unanswered: impl FnOnce() -> EncodedLine + Send + Sync + 'static,
     ) -> Result<ReplySlot, Closed> {
         let slot = self.queue().slots().acquire().await.map_err(|_| Closed)?;
         self.queue().wait_for_answer_room().await?;
@@ -76,7 +76,7 @@ impl Outbox {
     /// As [`Outbox::reserve`], without waiting. Who is refused may tell so with [`Outbox::answer`].
     pub fn try_reserve(
         &self,
-        unanswered: impl FnOnce() -> Line + Send + Sync + 'static,
+        unanswered: impl FnOnce() -> EncodedLine + Send + Sync + 'static,
     ) -> Result<ReplySlot, Refused> {
         let slot = self.queue().slots().try_acquire().map_err(|error| refused(&error))?;
         self.queue().answer_room()?;
@@ -86,7 +86,7 @@ impl Outbox {
 
     /// Sends an answer that needs no slot, by the control lane: to a line that was no message, or a refusal.
     /// Waits while the answers that wait hold too much.
-    pub async fn answer(&self, line: Line) -> Result<(), Closed> {
+    pub async fn answer(&self, line: EncodedLine) -> Result<(), Closed> {
         self.queue().wait_for_answer_room().await?;
         self.queue().answer_without_slot(line)
     }
@@ -97,14 +97,14 @@ impl Outbox {
     }
 
     /// Queues a message, waiting for room. Dropped before it is done, the message is not sent.
-    pub async fn send(&self, message: Message) -> Result<(), Closed> {
+    pub async fn send(&self, message: OutgoingMessage) -> Result<(), Closed> {
         let price = self.queue().price(&message);
         let paid = self.queue().room().acquire_many(price).await.map_err(|_| Closed)?;
         self.queue().push(message, paid)
     }
 
     /// Queues a message if there is room. A refused one is gone: the caller gives up the message, or the connection.
-    pub fn try_send(&self, message: Message) -> Result<(), Refused> {
+    pub fn try_send(&self, message: OutgoingMessage) -> Result<(), Refused> {
         let price = self.queue().price(&message);
         let paid = self.queue().room().try_acquire_many(price).map_err(|error| refused(&error))?;
         self.queue().push(message, paid).map_err(|Closed| Refused::Closed)
@@ -125,12 +125,12 @@ impl Outbox {
         self.queue().open_requests()
     }
 
-    /// What messages hold that are not written.
+    /// Bytes of messages that are not written yet.
     pub fn message_bytes(&self) -> usize {
         self.queue().held().messages
     }
 
-    /// What answers hold that are not written.
+    /// Bytes of answers that are not written yet.
     pub fn answer_bytes(&self) -> usize {
         self.queue().held().answers
     }

@@ -1,7 +1,7 @@
 //! Our own requests that wait for an answer.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::id::Id;
 
@@ -10,11 +10,11 @@ use crate::id::Id;
 /// what comes after finds nothing and is counted.
 #[derive(Debug)]
 pub struct PendingRequests<T> {
-    table: Mutex<Table<T>>,
+    table: Mutex<PendingTable<T>>,
 }
 
 #[derive(Debug)]
-struct Table<T> {
+struct PendingTable<T> {
     next: i64,
     open: BTreeMap<i64, T>,
     ignored: u64,
@@ -22,7 +22,7 @@ struct Table<T> {
 
 impl<T> Default for PendingRequests<T> {
     fn default() -> Self {
-        Self { table: Mutex::new(Table { next: 0, open: BTreeMap::new(), ignored: 0 }) }
+        Self { table: Mutex::new(PendingTable { next: 0, open: BTreeMap::new(), ignored: 0 }) }
     }
 }
 
@@ -31,9 +31,9 @@ impl<T> PendingRequests<T> {
         Self::default()
     }
 
-    fn table(&self) -> MutexGuard<'_, Table<T>> {
+    fn table(&self) -> MutexGuard<'_, PendingTable<T>> {
         // A closure of a caller that panicked left the table as it was before or after its change.
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     pub fn insert(&self, value: T) -> Id {
@@ -84,7 +84,7 @@ impl<T> PendingRequests<T> {
         taken.into_iter().map(|(number, value)| (Id::Integer(number), value)).collect()
     }
 
-    /// What `pick` makes of the open requests, in the order of their ids: to send them again, say.
+    /// Maps the open requests with `pick`, in the order of their ids: to send them again, say.
     pub fn filter_map<R>(&self, mut pick: impl FnMut(&Id, &T) -> Option<R>) -> Vec<R> {
         let table = self.table();
         table.open.iter().filter_map(|(number, value)| pick(&Id::Integer(*number), value)).collect()

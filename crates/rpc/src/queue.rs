@@ -1,21 +1,21 @@
-//! What the two ends of an outbox share: the lanes, whether they are open, and who waits for room.
+//! State shared by the two ends of an outbox: the lanes, whether they are open, and who waits for room.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
 
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
-use crate::encode::Line;
-use crate::lane::Entry;
-use crate::lanes::{Held, Lanes, Way};
-use crate::message::{ENTRY_BYTES, Message};
+use crate::encode::EncodedLine;
+use crate::lane::LaneEntry;
+use crate::lanes::{HeldBytes, OutboxLanes, ReplyLane};
+use crate::message::{ENTRY_BYTES, OutgoingMessage};
 
 #[derive(Debug, Clone, Copy)]
 pub struct OutboxLimits {
     /// Requests that are accepted and not answered.
     pub max_pending_requests: usize,
-    /// What messages may hold until they are written.
+    /// Limit on bytes of messages that are not written yet.
     pub max_message_bytes: usize,
-    /// What answers may hold until they are written, before no further request is accepted.
+    /// Limit on bytes of unwritten answers, above which no further request is accepted.
     pub max_answer_bytes: usize,
 }
 
@@ -41,9 +41,9 @@ pub enum Refused {
 }
 
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct OutboxQueue {
     limits: OutboxLimits,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// One permit per request that may still be accepted.
     slots: Semaphore,
     /// One permit per byte that messages may still take. First come, first served.
@@ -53,31 +53,31 @@ pub(crate) struct Queue {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    lanes: Lanes,
+struct QueueState {
+    lanes: OutboxLanes,
     open_requests: usize,
-    phase: Phase,
+    phase: QueuePhase,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum QueuePhase {
     #[default]
     Open,
-    /// What waits still leaves, and requests that were accepted are still answered.
+    /// Waiting messages are still written, and accepted requests are still answered.
     Closing,
     /// The writer is gone.
     Dead,
 }
 
-/// What the writer finds.
+/// The next work of the writer.
 #[derive(Debug)]
-pub(crate) enum Found {
-    Entries(Vec<Entry>),
+pub(crate) enum NextBatch {
+    Entries(Vec<LaneEntry>),
     Nothing,
     End,
 }
 
-impl Queue {
+impl OutboxQueue {
     pub(crate) fn new(mut limits: OutboxLimits) -> Self {
         // A semaphore gives out no more than this at once; with less room than this nothing could ever be sent.
         limits.max_answer_bytes = limits.max_answer_bytes.max(1);
@@ -92,15 +92,15 @@ impl Queue {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         // Nothing panics while it holds the lock, and if it did, the counts would still be sound.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The state, if something new may come in.
-    fn open_state(&self) -> Result<MutexGuard<'_, State>, Closed> {
+    fn open_state(&self) -> Result<MutexGuard<'_, QueueState>, Closed> {
         let state = self.state();
-        if state.phase == Phase::Open { Ok(state) } else { Err(Closed) }
+        if state.phase == QueuePhase::Open { Ok(state) } else { Err(Closed) }
     }
 
     pub(crate) fn slots(&self) -> &Semaphore {
@@ -111,13 +111,13 @@ impl Queue {
         &self.room
     }
 
-    /// What a message must pay. One that is larger than the whole queue waits until it is alone.
-    pub(crate) fn price(&self, message: &Message) -> u32 {
+    /// The permits a message needs. One that is larger than the whole queue waits until it is alone.
+    pub(crate) fn price(&self, message: &OutgoingMessage) -> u32 {
         let price = message.cost().min(self.limits.max_message_bytes);
         u32::try_from(price).unwrap_or(u32::MAX)
     }
 
-    pub(crate) fn push(&self, message: Message, paid: SemaphorePermit<'_>) -> Result<(), Closed> {
+    pub(crate) fn push(&self, message: OutgoingMessage, paid: SemaphorePermit<'_>) -> Result<(), Closed> {
         let change = self.open_state()?.lanes.push_message(message, paid.num_permits());
         paid.forget();
         self.room.add_permits(change);
@@ -133,10 +133,10 @@ impl Queue {
     }
 
     /// Answers an accepted request, whatever else waits, and frees its slot.
-    pub(crate) fn answer(&self, line: Line, way: Way) -> Result<(), Closed> {
+    pub(crate) fn answer(&self, line: EncodedLine, way: ReplyLane) -> Result<(), Closed> {
         let mut state = self.state();
         state.open_requests -= 1;
-        let alive = state.phase != Phase::Dead;
+        let alive = state.phase != QueuePhase::Dead;
         if alive {
             state.lanes.push_answer(line, way);
         }
@@ -147,8 +147,8 @@ impl Queue {
     }
 
     /// Queues an answer that has no slot.
-    pub(crate) fn answer_without_slot(&self, line: Line) -> Result<(), Closed> {
-        self.open_state()?.lanes.push_answer(line, Way::Control);
+    pub(crate) fn answer_without_slot(&self, line: EncodedLine) -> Result<(), Closed> {
+        self.open_state()?.lanes.push_answer(line, ReplyLane::Control);
         self.arrived.notify_one();
         Ok(())
     }
@@ -179,15 +179,15 @@ impl Queue {
         }
     }
 
-    /// What is to be written next, see [`Lanes::take`].
-    pub(crate) fn take(&self, max_bytes: usize) -> Found {
+    /// The entries to write next, see [`OutboxLanes::take`].
+    pub(crate) fn take(&self, max_bytes: usize) -> NextBatch {
         let mut state = self.state();
         let entries = state.lanes.take(max_bytes);
         match state.phase {
-            _ if !entries.is_empty() => Found::Entries(entries),
-            Phase::Open => Found::Nothing,
-            Phase::Closing if state.open_requests > 0 => Found::Nothing,
-            Phase::Closing | Phase::Dead => Found::End,
+            _ if !entries.is_empty() => NextBatch::Entries(entries),
+            QueuePhase::Open => NextBatch::Nothing,
+            QueuePhase::Closing if state.open_requests > 0 => NextBatch::Nothing,
+            QueuePhase::Closing | QueuePhase::Dead => NextBatch::End,
         }
     }
 
@@ -196,7 +196,7 @@ impl Queue {
     }
 
     /// Gives back what entries were charged, once they are written.
-    pub(crate) fn settle(&self, written: Held) {
+    pub(crate) fn settle(&self, written: HeldBytes) {
         self.state().lanes.settle(written);
         self.room.add_permits(written.messages);
         if written.answers > 0 {
@@ -208,7 +208,7 @@ impl Queue {
         self.state().lanes.is_empty()
     }
 
-    pub(crate) fn held(&self) -> Held {
+    pub(crate) fn held(&self) -> HeldBytes {
         self.state().lanes.held()
     }
 
@@ -219,8 +219,8 @@ impl Queue {
     /// Takes nothing more in. What waits still leaves.
     pub(crate) fn close(&self) {
         let mut state = self.state();
-        if state.phase == Phase::Open {
-            state.phase = Phase::Closing;
+        if state.phase == QueuePhase::Open {
+            state.phase = QueuePhase::Closing;
         }
         drop(state);
         self.wake_all();
@@ -229,7 +229,7 @@ impl Queue {
     /// The writer is gone: what waits will never leave.
     pub(crate) fn kill(&self) {
         let mut state = self.state();
-        state.phase = Phase::Dead;
+        state.phase = QueuePhase::Dead;
         let lost = std::mem::take(&mut state.lanes);
         drop(state);
         drop(lost);

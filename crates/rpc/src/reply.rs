@@ -3,33 +3,36 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::encode::Line;
-use crate::lanes::Way;
-use crate::queue::{Closed, Queue};
+use crate::encode::EncodedLine;
+use crate::lanes::ReplyLane;
+use crate::queue::{Closed, OutboxQueue};
 
 /// Sends exactly one answer, without waiting. Dropped unused, it sends the answer that was given when it was
 /// reserved, by the control lane.
 #[must_use = "dropping a slot answers its request with an error"]
 pub struct ReplySlot {
-    queue: Arc<Queue>,
-    unanswered: Option<Box<dyn FnOnce() -> Line + Send + Sync>>,
+    queue: Arc<OutboxQueue>,
+    unanswered: Option<Box<dyn FnOnce() -> EncodedLine + Send + Sync>>,
 }
 
 impl ReplySlot {
-    pub(crate) fn new(queue: Arc<Queue>, unanswered: Box<dyn FnOnce() -> Line + Send + Sync>) -> Self {
+    pub(crate) fn new(
+        queue: Arc<OutboxQueue>,
+        unanswered: Box<dyn FnOnce() -> EncodedLine + Send + Sync>,
+    ) -> Self {
         Self { queue, unanswered: Some(unanswered) }
     }
 
     /// Answers in order with the messages of the connection: behind those sent before.
-    pub fn reply(mut self, line: Line) -> Result<(), Closed> {
+    pub fn reply(mut self, line: EncodedLine) -> Result<(), Closed> {
         self.unanswered = None;
-        self.queue.answer(line, Way::Ordered)
+        self.queue.answer(line, ReplyLane::Ordered)
     }
 
     /// Answers ahead of the messages that wait. Those sent afterwards still come afterwards.
-    pub fn reply_now(mut self, line: Line) -> Result<(), Closed> {
+    pub fn reply_now(mut self, line: EncodedLine) -> Result<(), Closed> {
         self.unanswered = None;
-        self.queue.answer(line, Way::Control)
+        self.queue.answer(line, ReplyLane::Control)
     }
 
     /// Waits until the answers that wait hold less than their bound: for a handler whose answer is large, before
@@ -44,7 +47,7 @@ impl Drop for ReplySlot {
     fn drop(&mut self) {
         if let Some(unanswered) = self.unanswered.take() {
             // When the connection is gone, nobody is left to tell.
-            let _ = self.queue.answer(unanswered(), Way::Control);
+            let _ = self.queue.answer(unanswered(), ReplyLane::Control);
         }
     }
 }

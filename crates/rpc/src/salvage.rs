@@ -12,7 +12,7 @@ pub fn salvage_id(text: &[u8]) -> Option<Id> {
     if !text.starts_with(b"{") {
         return None;
     }
-    let mut seen = Seen::default();
+    let mut seen = SeenMembers::default();
     let (mut depth, mut at) = (0_usize, 0);
     while let Some(&byte) = text.get(at) {
         at += 1;
@@ -37,13 +37,13 @@ pub fn salvage_id(text: &[u8]) -> Option<Id> {
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenMembers {
     id: Option<Id>,
     request: bool,
     answer: bool,
 }
 
-impl Seen {
+impl SeenMembers {
     /// Takes note of a string of the object, if a colon makes it a key.
     fn key(&mut self, key: &[u8], rest: &[u8]) {
         let Some(value) = rest.trim_ascii_start().strip_prefix(b":") else { return };

@@ -8,13 +8,13 @@ use memchr::memchr2;
 pub const MAX_DEPTH: usize = 128;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flaw {
+pub(crate) enum ScanFlaw {
     TooDeep,
     LoneSurrogate,
 }
 
 /// Understands strings and brackets only: whether the rest is JSON is for the parser to say.
-pub(crate) fn check(text: &[u8]) -> Result<(), Flaw> {
+pub(crate) fn check(text: &[u8]) -> Result<(), ScanFlaw> {
     let mut depth = 0_usize;
     let mut at = 0;
     while let Some(&byte) = text.get(at) {
@@ -23,7 +23,7 @@ pub(crate) fn check(text: &[u8]) -> Result<(), Flaw> {
             b'{' | b'[' => {
                 depth += 1;
                 if depth > MAX_DEPTH {
-                    return Err(Flaw::TooDeep);
+                    return Err(ScanFlaw::TooDeep);
                 }
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
@@ -60,13 +60,13 @@ pub(crate) fn any_string_end(text: &[u8], from: usize) -> Option<usize> {
 }
 
 /// The length of the escape at the beginning of `text`. Half a surrogate pair is not text.
-fn surrogate(text: &[u8]) -> Result<usize, Flaw> {
+fn surrogate(text: &[u8]) -> Result<usize, ScanFlaw> {
     match unicode_escape(text) {
         Some(0xD800..0xDC00) => match unicode_escape(&text[6..]) {
             Some(0xDC00..0xE000) => Ok(12),
-            _ => Err(Flaw::LoneSurrogate),
+            _ => Err(ScanFlaw::LoneSurrogate),
         },
-        Some(0xDC00..0xE000) => Err(Flaw::LoneSurrogate),
+        Some(0xDC00..0xE000) => Err(ScanFlaw::LoneSurrogate),
         Some(_) => Ok(6),
         None => Ok(2),
     }
@@ -92,8 +92,8 @@ mod tests {
     #[test]
     fn counts_levels_but_not_those_in_strings() {
         assert_eq!(check(nested(MAX_DEPTH).as_bytes()), Ok(()));
-        assert_eq!(check(nested(MAX_DEPTH + 1).as_bytes()), Err(Flaw::TooDeep));
-        assert_eq!(check(nested(100_000).as_bytes()), Err(Flaw::TooDeep));
+        assert_eq!(check(nested(MAX_DEPTH + 1).as_bytes()), Err(ScanFlaw::TooDeep));
+        assert_eq!(check(nested(100_000).as_bytes()), Err(ScanFlaw::TooDeep));
         assert_eq!(check(format!("\"{}\"", "[".repeat(200)).as_bytes()), Ok(()));
         assert_eq!(check(format!(r#""\"{}""#, "{".repeat(200)).as_bytes()), Ok(()));
         assert_eq!(check("[]".repeat(1000).as_bytes()), Ok(()));
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn finds_half_a_pair() {
         for text in [r#""\ud800""#, r#""\udc00""#, r#""\ud83d\ud83d""#, r#""\ud83dx""#, r#""\uDBFF\n""#] {
-            assert_eq!(check(text.as_bytes()), Err(Flaw::LoneSurrogate), "{text}");
+            assert_eq!(check(text.as_bytes()), Err(ScanFlaw::LoneSurrogate), "{text}");
         }
         for text in
             [r#""\ud83d\ude00""#, r#""\u00e9\ue000""#, r#""\\ud800""#, r#""\u12"#, r#""\"#, r#""\uzzzz""#]

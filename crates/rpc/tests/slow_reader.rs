@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_rpc::{
-    Closed, DeltaKey, Group, Incoming, Limits, LineReader, Message, Outbox, OutboxLimits, Render, drain,
-    notification, parse,
+    Closed, DeltaKey, FrameLimits, FrameReader, Incoming, OrderGroup, Outbox, OutboxLimits, OutgoingMessage,
+    Render, drain, notification, parse,
 };
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, duplex};
 
 const PIECE_BYTES: usize = 1000;
-const PIECES: usize = 120_000;
+/// Five times what the outbox holds.
+const PIECES: usize = 40_000;
 
 #[derive(Serialize, Deserialize)]
 struct Params<'a> {
@@ -28,11 +29,12 @@ fn piece(number: usize) -> String {
 }
 
 async fn stream(outbox: Outbox) -> Result<(), Closed> {
-    let key = DeltaKey { group: Group(1), stream: "item".into() };
+    let key = DeltaKey { group: OrderGroup(1), stream: "item".into() };
     let render: Render =
         Arc::new(|text| notification("a/delta", &Params { delta: text }).unwrap_or_default());
     for number in 0..PIECES {
-        let message = Message::Delta { key: key.clone(), text: piece(number), render: render.clone() };
+        let message =
+            OutgoingMessage::Delta { key: key.clone(), text: piece(number), render: render.clone() };
         outbox.send(message).await?;
     }
     Ok(())
@@ -40,7 +42,7 @@ async fn stream(outbox: Outbox) -> Result<(), Closed> {
 
 /// Reads to the end and checks the text. Gives the number of lines it came in.
 async fn read(from: impl AsyncRead + Unpin) -> usize {
-    let mut reader = LineReader::new(from, Limits::default());
+    let mut reader = FrameReader::new(from, FrameLimits::default());
     let (mut lines, mut next) = (0, 0);
     while let Some(frame) = reader.next().await {
         let Incoming::Notification(delta) = parse(frame.unwrap()).unwrap() else { panic!("a notification") };

@@ -3,23 +3,23 @@
 use std::collections::BTreeSet;
 
 use super::layout;
-use crate::ir::{Model, Row};
+use crate::ir::{ExportModel, MethodRow};
 
 const TAIL: &str = include_str!("methods_tail.py");
 
 /// One direction, under its Python names.
-struct Table<'a> {
+struct PythonTable<'a> {
     /// The `TypedDict` that gives every method the type of its row.
     name: &'static str,
     /// The union of the method names.
     names: &'static str,
     constant: &'static str,
     about: &'static str,
-    rows: &'a [Row],
+    rows: &'a [MethodRow],
 }
 
 /// The text of `methods.py`, given the type names that are classes.
-pub(super) fn module(model: &Model, classes: &BTreeSet<String>) -> String {
+pub(super) fn module(model: &ExportModel, classes: &BTreeSet<String>) -> String {
     let tables = tables(model);
     let used: BTreeSet<&str> = tables
         .iter()
@@ -65,30 +65,30 @@ pub(super) fn exports() -> Vec<&'static str> {
     ]
 }
 
-fn tables(model: &Model) -> [Table<'_>; 4] {
+fn tables(model: &ExportModel) -> [PythonTable<'_>; 4] {
     [
-        Table {
+        PythonTable {
             name: "ClientRequests",
             names: "ClientRequestMethod",
             constant: "CLIENT_REQUESTS",
             about: "What a client asks of the server.",
             rows: &model.client_requests,
         },
-        Table {
+        PythonTable {
             name: "ServerRequests",
             names: "ServerRequestMethod",
             constant: "SERVER_REQUESTS",
             about: "What the server asks of a client.",
             rows: &model.server_requests,
         },
-        Table {
+        PythonTable {
             name: "ServerNotifications",
             names: "ServerNotificationMethod",
             constant: "SERVER_NOTIFICATIONS",
             about: "What the server tells a client.",
             rows: &model.server_notifications,
         },
-        Table {
+        PythonTable {
             name: "ClientNotifications",
             names: "ClientNotificationMethod",
             constant: "CLIENT_NOTIFICATIONS",
@@ -98,7 +98,7 @@ fn tables(model: &Model) -> [Table<'_>; 4] {
     ]
 }
 
-impl Table<'_> {
+impl PythonTable<'_> {
     fn print(&self, classes: &BTreeSet<String>) -> String {
         let methods: Vec<String> = self.rows.iter().map(|row| layout::string(row.method)).collect();
         let names = layout::literals(self.names, false, &methods);
@@ -112,7 +112,7 @@ impl Table<'_> {
     }
 }
 
-fn row_type(row: &Row) -> String {
+fn row_type(row: &MethodRow) -> String {
     let params = row.params.as_deref().unwrap_or("None");
     let class = if row.response.is_some() { "RequestMethod" } else { "NotificationMethod" };
     let payloads: Vec<String> =
@@ -120,7 +120,7 @@ fn row_type(row: &Row) -> String {
     layout::subscript(8, &format!("{}: {class}", layout::string(row.method)), &payloads, ",")
 }
 
-pub(super) fn print_row(row: &Row, classes: &BTreeSet<String>) -> String {
+pub(super) fn print_row(row: &MethodRow, classes: &BTreeSet<String>) -> String {
     let payload = |name: &String| if classes.contains(name) { name.clone() } else { format!("form({name})") };
     let method = layout::string(row.method);
     let class = if row.response.is_some() { "RequestMethod" } else { "NotificationMethod" };

@@ -10,11 +10,11 @@ mod types;
 
 use std::collections::HashSet;
 
-use crate::ir::Model;
+use crate::ir::ExportModel;
 use crate::{File, Surface};
 use types::Declarations;
 
-/// What the generated modules build on, written by hand.
+/// The hand-written base of the generated modules.
 const BASE: &str = include_str!("base.py");
 const ROWS: &str = include_str!("rows.py");
 const INIT_TAIL: &str = include_str!("init_tail.py");
@@ -27,10 +27,10 @@ const GENERATED: &str = "Generated; do not edit.";
 
 /// The whole distribution: the package, its metadata and its readme.
 pub fn python(surface: Surface) -> Vec<File> {
-    package(&Model::for_reading(surface))
+    package(&ExportModel::for_reading(surface))
 }
 
-fn package(model: &Model) -> Vec<File> {
+fn package(model: &ExportModel) -> Vec<File> {
     let types = types::declarations(&model.types);
     let module = |name: &str, text: String| File { path: format!("src/oarlock_protocol/{name}"), text };
     vec![

@@ -1,11 +1,11 @@
-//! What to make of a shape: questions about one, asked before anything is printed.
+//! Queries about a shape that decide how it is printed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::layout;
-use crate::ir::{Extra, Field, Literal, Object, Shape, Type};
+use crate::ir::{Extra, Field, Literal, ObjectShape, Shape, Type};
 
 /// An arm of the form `{"key": value}`.
 pub(super) struct Keyed<'a> {
@@ -19,7 +19,7 @@ pub(super) fn keyed(variants: &[Type]) -> Option<Vec<Keyed<'_>>> {
     for variant in variants {
         match &variant.shape {
             Shape::Literals(_) => {}
-            Shape::Object(Object { fields, extra: Extra::Refused })
+            Shape::Object(ObjectShape { fields, extra: Extra::Refused })
                 if fields.len() == 1 && !fields[0].optional =>
             {
                 arms.push(Keyed { about: variant.about.as_deref(), field: &fields[0] });
@@ -53,7 +53,7 @@ pub(super) fn is_record(shape: &Shape) -> bool {
 }
 
 /// The types that only their fields tell apart: the arms of unions without a tag, and the enums these must have.
-pub(super) fn told_apart(types: &BTreeMap<String, Type>) -> BTreeSet<String> {
+pub(super) fn distinguished(types: &BTreeMap<String, Type>) -> BTreeSet<String> {
     let is_enum = |name: &&String| matches!(types.get(*name).map(|ty| &ty.shape), Some(Shape::Literals(_)));
     let arms = types.values().filter_map(|ty| match &ty.shape {
         Shape::Union { tag: None, variants } => Some(variants),
@@ -76,7 +76,7 @@ fn reference(shape: &Shape) -> Option<&String> {
     if let Shape::Reference(name) = shape { Some(name) } else { None }
 }
 
-/// What follows a field's annotation to give it a default.
+/// The text after a field's annotation that gives it a default.
 pub(super) fn default_of(annotation: &str, value: &Value) -> String {
     let text = literal(value);
     match value {

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use super::{BASE, python};
 use super::{methods, types};
 use crate::Surface;
-use crate::ir::{Extra, Field, Literal, Object, Row, Shape, Type};
+use crate::ir::{Extra, Field, Literal, MethodRow, ObjectShape, Shape, Type};
 
 fn ty(shape: Shape) -> Type {
     Type { about: None, shape }
 }
 
 fn object(fields: Vec<Field>) -> Shape {
-    Shape::Object(Object { fields, extra: Extra::Ignored })
+    Shape::Object(ObjectShape { fields, extra: Extra::Ignored })
 }
 
 fn field(name: &str, shape: Shape) -> Field {
@@ -34,7 +34,7 @@ fn nullable(shape: Shape) -> Shape {
     Shape::Nullable(Box::new(shape))
 }
 
-/// What the types become.
+/// Checks the printed types.
 #[track_caller]
 fn check<const N: usize>(declared: [(&str, Type); N], expected: &str) {
     let declared: BTreeMap<String, Type> =
@@ -147,7 +147,7 @@ Second: TypeAlias = Open[Literal["a", "b"]]
 #[test]
 fn a_keyed_union_has_names_keys_and_room_for_both() {
     let body = object(vec![field("status", Shape::Integer)]);
-    let keyed = Shape::Object(Object { fields: vec![field("broken", body)], extra: Extra::Refused });
+    let keyed = Shape::Object(ObjectShape { fields: vec![field("broken", body)], extra: Extra::Refused });
     let union = Shape::Union { tag: None, variants: vec![ty(literals(&["other"])), ty(keyed)] };
     let expected = r#"
 FaultName: TypeAlias = Open[Literal["other"]]
@@ -173,7 +173,7 @@ Fault: TypeAlias = Annotated[FaultName | FaultBroken | UnknownFault, Keyed()]
 #[test]
 fn arms_only_their_fields_tell_apart_are_closed() {
     let kind = Shape::Reference("Kind".to_owned());
-    let arm = Shape::Object(Object { fields: vec![field("kind", kind)], extra: Extra::Refused });
+    let arm = Shape::Object(ObjectShape { fields: vec![field("kind", kind)], extra: Extra::Refused });
     let arms = ["Arm", "Other"].map(|name| ty(Shape::Reference(name.to_owned())));
     let union = Shape::Union { tag: None, variants: arms.to_vec() };
     let expected = r#"
@@ -219,7 +219,7 @@ class Leaf(WireModel):
 
 #[test]
 fn a_row_names_its_types() {
-    let row = Row {
+    let row = MethodRow {
         method: "thread/start",
         about: "Creates a thread.",
         experimental: true,

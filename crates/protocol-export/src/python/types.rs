@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::shapes::{Keyed, constant, default_of, is_record, keyed, open_values, told_apart, values};
+use super::shapes::{Keyed, constant, default_of, distinguished, is_record, keyed, open_values, values};
 use super::{layout, names};
-use crate::ir::{Extra, Field, Literal, Object, Shape, Type};
+use crate::ir::{Extra, Field, Literal, ObjectShape, Shape, Type};
 
 /// The types as declarations, and the names they declare.
 pub(super) struct Declarations {
@@ -15,9 +15,9 @@ pub(super) struct Declarations {
 }
 
 pub(super) fn declarations(types: &BTreeMap<String, Type>) -> Declarations {
-    let mut printer = Printer {
+    let mut printer = PythonPrinter {
         types,
-        told_apart: told_apart(types),
+        distinguished: distinguished(types),
         visited: BTreeSet::new(),
         declared: BTreeSet::new(),
         classes: BTreeSet::new(),
@@ -27,10 +27,10 @@ pub(super) fn declarations(types: &BTreeMap<String, Type>) -> Declarations {
     Declarations { text: printer.text, names: printer.declared, classes: printer.classes }
 }
 
-struct Printer<'a> {
+struct PythonPrinter<'a> {
     types: &'a BTreeMap<String, Type>,
     /// The arms of unions without a tag, and the enums that tell them apart.
-    told_apart: BTreeSet<String>,
+    distinguished: BTreeSet<String>,
     visited: BTreeSet<String>,
     declared: BTreeSet<String>,
     classes: BTreeSet<String>,
@@ -46,14 +46,14 @@ struct Class<'a> {
 }
 
 /// A tagged union about to be printed.
-struct Tagged<'a> {
+struct TaggedUnion<'a> {
     name: &'a str,
     about: Option<&'a str>,
     tag: &'a str,
     variants: &'a [Type],
 }
 
-impl Printer<'_> {
+impl PythonPrinter<'_> {
     /// Declares a type after the ones it mentions. Where types mention each other in a circle, one has to be first.
     fn visit(&mut self, name: &str) {
         let Some(ty) = self.types.get(name) else { return };
@@ -73,7 +73,7 @@ impl Printer<'_> {
                 match object.fields.iter().find(|field| constant(&field.shape).is_some()) {
                     // A union of one, which may have more arms one day.
                     Some(tag) => {
-                        self.tagged(&Tagged {
+                        self.tagged(&TaggedUnion {
                             name,
                             about,
                             tag: &tag.name,
@@ -88,7 +88,9 @@ impl Printer<'_> {
                     }),
                 }
             }
-            Shape::Union { tag: Some(tag), variants } => self.tagged(&Tagged { name, about, tag, variants }),
+            Shape::Union { tag: Some(tag), variants } => {
+                self.tagged(&TaggedUnion { name, about, tag, variants });
+            }
             Shape::Union { tag: None, variants } => self.untagged(name, about, variants),
             Shape::Literals(values) => self.literals(name, about, values),
             shape => {
@@ -98,8 +100,8 @@ impl Printer<'_> {
         }
     }
 
-    fn base(&self, name: &str, object: &Object) -> &'static str {
-        if object.extra == Extra::Refused && self.told_apart.contains(name) {
+    fn base(&self, name: &str, object: &ObjectShape) -> &'static str {
+        if object.extra == Extra::Refused && self.distinguished.contains(name) {
             "ClosedModel"
         } else {
             "WireModel"
@@ -158,7 +160,7 @@ impl Printer<'_> {
         line + &field.about.as_deref().map_or(String::new(), |about| layout::docstring(4, about))
     }
 
-    fn tagged(&mut self, union: &Tagged<'_>) {
+    fn tagged(&mut self, union: &TaggedUnion<'_>) {
         let mut members = Vec::new();
         for variant in union.variants {
             let Some(value) = variant.shape.constant(union.tag) else { continue };
@@ -166,7 +168,7 @@ impl Printer<'_> {
             let about = variant.about.as_deref().filter(|_| union.variants.len() > 1);
             match &variant.shape {
                 Shape::Union { tag: Some(tag), variants } => {
-                    self.tagged(&Tagged { name: &name, about, tag, variants });
+                    self.tagged(&TaggedUnion { name: &name, about, tag, variants });
                 }
                 Shape::Object(object) => {
                     self.class(&Class { name: &name, base: "Variant", about, fields: &object.fields });
@@ -196,7 +198,7 @@ impl Printer<'_> {
             .enumerate()
             .map(|(at, variant)| {
                 let hint = match &variant.shape {
-                    Shape::Object(Object { fields, .. }) if !fields.is_empty() => {
+                    Shape::Object(ObjectShape { fields, .. }) if !fields.is_empty() => {
                         names::pascal(&fields[0].name)
                     }
                     _ => format!("Arm{}", at + 1),
@@ -240,7 +242,7 @@ impl Printer<'_> {
 
     fn literals(&mut self, name: &str, about: Option<&str>, values: &[Literal]) {
         let texts: Vec<String> = values.iter().map(|literal| layout::string(&literal.value)).collect();
-        let text = layout::literals(name, !self.told_apart.contains(name), &texts);
+        let text = layout::literals(name, !self.distinguished.contains(name), &texts);
         let meanings: Vec<String> = values
             .iter()
             .filter_map(|literal| Some(format!("`{}`: {}", literal.value, literal.about.as_deref()?)))
@@ -312,7 +314,7 @@ impl Printer<'_> {
 }
 
 /// The tag, and the constants all variants share.
-fn unknown_fields(union: &Tagged<'_>) -> Vec<Field> {
+fn unknown_fields(union: &TaggedUnion<'_>) -> Vec<Field> {
     let Some(Type { shape: Shape::Object(first), .. }) = union.variants.first() else { return Vec::new() };
     let shared = |field: &&Field| {
         let value = constant(&field.shape);

@@ -1,40 +1,40 @@
 //! The method tables as TypeScript: a union of messages per table, and one map from method to payloads per table.
 
-use super::print::{Printer, doc, quoted};
-use crate::ir::{Model, Row};
+use super::print::{TypeScriptPrinter, doc, quoted};
+use crate::ir::{ExportModel, MethodRow};
 
 /// One direction of messages, and what its types are called.
-pub(super) struct Table<'a> {
+pub(super) struct TypeScriptTable<'a> {
     /// The union of all its messages.
     pub(super) union: &'static str,
     /// The map from its methods to their payloads.
     pub(super) map: &'static str,
     about: &'static str,
-    rows: &'a [Row],
+    rows: &'a [MethodRow],
 }
 
-impl<'a> Table<'a> {
-    pub(super) fn all(model: &'a Model) -> [Self; 4] {
+impl<'a> TypeScriptTable<'a> {
+    pub(super) fn all(model: &'a ExportModel) -> [Self; 4] {
         [
-            Table {
+            TypeScriptTable {
                 union: "ClientRequest",
                 map: "ClientRequests",
                 about: "What a client may ask of the server.",
                 rows: &model.client_requests,
             },
-            Table {
+            TypeScriptTable {
                 union: "ServerRequest",
                 map: "ServerRequests",
                 about: "What the server may ask of a client.",
                 rows: &model.server_requests,
             },
-            Table {
+            TypeScriptTable {
                 union: "ServerNotification",
                 map: "ServerNotifications",
                 about: "What the server tells clients without being asked.",
                 rows: &model.server_notifications,
             },
-            Table {
+            TypeScriptTable {
                 union: "ClientNotification",
                 map: "ClientNotifications",
                 about: "What a client may tell the server without expecting an answer.",
@@ -44,24 +44,24 @@ impl<'a> Table<'a> {
     }
 
     /// Every message of the table, told apart by `method`.
-    pub(super) fn union(&self, printer: &mut Printer) -> String {
+    pub(super) fn union(&self, printer: &mut TypeScriptPrinter) -> String {
         let arms: String = self.rows.iter().map(|row| arm(printer, row)).collect();
         format!("{}export type {} =\n{};\n", doc(&[self.about], 0), self.union, arms.trim_end())
     }
 
-    fn map(&self, printer: &mut Printer) -> String {
+    fn map(&self, printer: &mut TypeScriptPrinter) -> String {
         let entries: String = self.rows.iter().map(|row| entry(printer, row)).collect();
         format!("{}export interface {} {{\n{entries}}}\n", doc(&[self.about], 0), self.map)
     }
 }
 
 /// For clients generic over the method: `request<M extends keyof ClientRequests>(…)`.
-pub(super) fn maps(printer: &mut Printer, tables: &[Table]) -> String {
+pub(super) fn maps(printer: &mut TypeScriptPrinter, tables: &[TypeScriptTable]) -> String {
     let maps: Vec<String> = tables.iter().map(|table| table.map(printer)).collect();
     maps.join("\n")
 }
 
-fn arm(printer: &mut Printer, row: &Row) -> String {
+fn arm(printer: &mut TypeScriptPrinter, row: &MethodRow) -> String {
     let id = match row.response {
         Some(_) => format!(" id: {};", printer.reference("RequestId")),
         None => String::new(),
@@ -72,7 +72,7 @@ fn arm(printer: &mut Printer, row: &Row) -> String {
     format!("{}  | {{ method: {method};{id} params{optional}: {params} }}\n", row_doc(row))
 }
 
-fn entry(printer: &mut Printer, row: &Row) -> String {
+fn entry(printer: &mut TypeScriptPrinter, row: &MethodRow) -> String {
     let params = params(printer, row);
     let payloads = match &row.response {
         Some(response) => format!("{{ params: {params}; response: {} }}", printer.reference(response)),
@@ -81,11 +81,11 @@ fn entry(printer: &mut Printer, row: &Row) -> String {
     format!("{}  {}: {payloads};\n", row_doc(row), quoted(row.method))
 }
 
-fn params(printer: &mut Printer, row: &Row) -> String {
+fn params(printer: &mut TypeScriptPrinter, row: &MethodRow) -> String {
     printer.reference(row.params.as_deref().unwrap_or("NoParams"))
 }
 
-fn row_doc(row: &Row) -> String {
+fn row_doc(row: &MethodRow) -> String {
     let tags: &[&str] = if row.experimental { &[row.about, "@experimental"] } else { &[row.about] };
     doc(tags, 2)
 }
@@ -94,20 +94,32 @@ fn row_doc(row: &Row) -> String {
 mod tests {
     use super::*;
 
-    fn row(method: &'static str, about: &'static str, params: Option<&str>, response: Option<&str>) -> Row {
+    fn row(
+        method: &'static str,
+        about: &'static str,
+        params: Option<&str>,
+        response: Option<&str>,
+    ) -> MethodRow {
         let owned = |name: &str| name.to_owned();
-        Row { method, about, experimental: false, params: params.map(owned), response: response.map(owned) }
+        MethodRow {
+            method,
+            about,
+            experimental: false,
+            params: params.map(owned),
+            response: response.map(owned),
+        }
     }
 
-    fn check(print: fn(&Table, &mut Printer) -> String) -> String {
+    fn check(print: fn(&TypeScriptTable, &mut TypeScriptPrinter) -> String) -> String {
         let rows = [
             row("thread/start", "Creates a thread.", Some("ThreadStartParams"), Some("ThreadStartResponse")),
             row("account/logout", "Logs out.", None, Some("LogoutAccountResponse")),
             row("turn/started", "A turn began.", Some("TurnStartedNotification"), None),
-            Row { experimental: true, ..row("initialized", "Ready.", None, None) },
+            MethodRow { experimental: true, ..row("initialized", "Ready.", None, None) },
         ];
-        let table = Table { union: "Message", map: "Messages", about: "All there is.", rows: &rows };
-        let mut printer = Printer::default();
+        let table =
+            TypeScriptTable { union: "Message", map: "Messages", about: "All there is.", rows: &rows };
+        let mut printer = TypeScriptPrinter::default();
         let body = print(&table, &mut printer);
         printer.imports_for("Message") + &body
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::ir::{Extra, Field, Object, Shape, Type};
+use crate::ir::{Extra, Field, ObjectShape, Shape, Type};
 
 /// An expression longer than this is broken into lines.
 const WIDTH: usize = 80;
 
 /// Prints expressions and remembers the names in them, so that a file imports what it uses and nothing else.
 #[derive(Debug, Default)]
-pub(super) struct Printer {
+pub(super) struct TypeScriptPrinter {
     names: BTreeSet<String>,
 }
 
@@ -21,7 +21,7 @@ struct Member {
     text: String,
 }
 
-impl Printer {
+impl TypeScriptPrinter {
     /// The import lines for a file named after `own` type, and the empty line after them.
     pub(super) fn imports_for(&self, own: &str) -> String {
         let others = self.names.iter().filter(|name| *name != own);
@@ -59,7 +59,7 @@ impl Printer {
         }
     }
 
-    fn object(&mut self, object: &Object, indent: usize) -> String {
+    fn object(&mut self, object: &ObjectShape, indent: usize) -> String {
         let mut fields: Vec<(String, String)> = object
             .fields
             .iter()
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     fn check(shape: Shape) -> String {
-        let mut printer = Printer::default();
+        let mut printer = TypeScriptPrinter::default();
         let body = printer.declaration("Sample", &Type { about: None, shape });
         printer.imports_for("Sample") + &body
     }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     fn object(fields: Vec<Field>) -> Shape {
-        Shape::Object(Object { fields, extra: Extra::Ignored })
+        Shape::Object(ObjectShape { fields, extra: Extra::Ignored })
     }
 
     fn reference(name: &str) -> Shape {
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn fields_beyond_the_named_ones_are_json() {
         let fields = vec![optional(field("model", Shape::String))];
-        insta::assert_snapshot!(check(Shape::Object(Object { fields, extra: Extra::Kept })), @r#"
+        insta::assert_snapshot!(check(Shape::Object(ObjectShape { fields, extra: Extra::Kept })), @r#"
         import type { JsonValue } from "./JsonValue";
 
         export type Sample = {

@@ -29,7 +29,7 @@ pub fn packed() -> Vec<u8> {
     miniz_oxide::deflate::compress_to_vec_zlib(text().as_bytes(), LEVEL)
 }
 
-/// What the file holds. Made once, because the types cannot change under a running program.
+/// The content of the file. Made once, because the types cannot change under a running program.
 pub(super) fn text() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {

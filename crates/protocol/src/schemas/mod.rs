@@ -24,16 +24,16 @@ pub const REFERENCE: &str = "#/definitions/";
 #[cfg(any(test, not(feature = "schema")))]
 static PACKED: &[u8] = include_bytes!("schemas.json.zz");
 
-/// Whose view of a type a schema is.
+/// The side that a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contract {
-    /// What a reader accepts.
+    /// All that a reader accepts.
     Read,
-    /// What a writer makes, with every field it never leaves out.
+    /// The output of a writer, with every field it never leaves out.
     Written,
 }
 
-/// What is in the file. The values stay text until somebody asks for them.
+/// The content of the file. The values stay text until somebody asks for them.
 #[derive(Deserialize, Default)]
 struct Schemas<'a> {
     #[serde(borrow)]

@@ -39,7 +39,7 @@ pub struct GetAccountParams {
     pub refresh_token: bool,
 }
 
-/// What the client needs to go on with the login. `type` is the one asked for.
+/// Data with which the client goes on with the login. `type` is the one asked for.
 #[wire(tag = "type")]
 pub enum LoginAccountResponse {
     ApiKey,
@@ -59,7 +59,7 @@ pub enum LoginAccountResponse {
     ChatgptAuthTokens,
 }
 
-/// What became of the login to cancel.
+/// The outcome of cancelling a login.
 #[wire]
 pub enum CancelLoginAccountStatus {
     Canceled,

@@ -65,7 +65,7 @@ pub struct AppInfo {
     pub plugin_display_names: Vec<String>,
 }
 
-/// What the directory knows about an app. Null where it says nothing.
+/// Facts of the directory about an app. Null where it has none.
 #[wire]
 pub struct AppMetadata {
     pub review: Option<AppReview>,

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-/// What the automatic reviewer found. Unstable: the shape may change.
+/// The finding of the automatic reviewer. Unstable: the shape may change.
 #[wire]
 pub struct GuardianApprovalReview {
     pub status: GuardianApprovalReviewStatus,
@@ -70,7 +70,7 @@ pub struct ServerRequestResolvedNotification {
     pub reason: Option<String>,
 }
 
-/// What to do with a command. `decline` is accepted even when `availableDecisions` does not list it.
+/// A decision about a command. `decline` is accepted even when `availableDecisions` does not list it.
 #[wire]
 pub enum CommandExecutionApprovalDecision {
     /// Run it this once.
@@ -108,6 +108,9 @@ pub enum CommandExecutionApprovalDecision {
     Decline,
     /// Do not run it, and interrupt the turn.
     Cancel,
+    /// Not by this client and not now: the question stays open for others and for later.
+    #[experimental("item/commandExecution/requestApproval.defer")]
+    Defer,
 }
 
 /// Asks whether a command may run, or whether it may reach a network host.
@@ -130,7 +133,7 @@ pub struct CommandExecutionRequestApprovalParams {
     /// One shell-quoted line.
     pub command: Option<String>,
     pub cwd: Option<String>,
-    /// What the command seems to do, for display.
+    /// The command's apparent actions, for display.
     pub command_actions: Option<Vec<CommandAction>>,
     /// Sandbox access this command alone would get on top.
     #[experimental("item/commandExecution/requestApproval.additionalPermissions")]
@@ -142,7 +145,7 @@ pub struct CommandExecutionRequestApprovalParams {
     pub proposed_execpolicy_amendment: Option<Vec<String>>,
     /// The rules `applyNetworkPolicyAmendment` may choose from.
     pub proposed_network_policy_amendments: Option<Vec<NetworkPolicyAmendment>>,
-    /// What to offer the user.
+    /// The decisions to offer to the user.
     #[experimental("item/commandExecution/requestApproval.availableDecisions", sent)]
     pub available_decisions: Option<Vec<CommandExecutionApprovalDecision>>,
     /// The same when the request is sent again, also after a restart.
@@ -208,7 +211,7 @@ pub struct NetworkPolicyAmendment {
     pub action: NetworkPolicyRuleAction,
 }
 
-/// What the rule does with requests to the host.
+/// The rule's action for requests to the host.
 #[wire]
 pub enum NetworkPolicyRuleAction {
     Allow,
@@ -220,7 +223,7 @@ pub struct CommandExecutionRequestApprovalResponse {
     pub decision: CommandExecutionApprovalDecision,
 }
 
-/// What to do with a patch.
+/// A decision about a patch.
 #[wire]
 pub enum FileChangeApprovalDecision {
     /// Apply it.
@@ -241,6 +244,9 @@ pub enum FileChangeApprovalDecision {
     Decline,
     /// Do not apply it, and interrupt the turn.
     Cancel,
+    /// Not by this client and not now: the question stays open for others and for later.
+    #[experimental("item/fileChange/requestApproval.defer")]
+    Defer,
 }
 
 #[wire]

@@ -9,7 +9,7 @@ pub struct CollaborationMode {
     pub settings: Settings,
 }
 
-/// What the agent is to do with a prompt.
+/// How the agent treats a prompt.
 #[wire]
 pub enum ModeKind {
     /// Work out a plan and propose it as a plan item; questions to the user are allowed.

@@ -245,7 +245,7 @@ pub struct ProfileV2 {
     pub extra: BTreeMap<String, Value>,
 }
 
-/// What the `workspace-write` mode allows beside the working directory.
+/// Permissions of the `workspace-write` mode beside the working directory.
 #[wire(snake_case)]
 pub struct SandboxWorkspaceWrite {
     /// More folders that may be written to.
@@ -349,7 +349,7 @@ pub struct ConfigWriteResponse {
     pub overridden_metadata: Option<OverriddenMetadata>,
 }
 
-/// What an administrator allows. A null field restricts nothing.
+/// Limits set by an administrator. A null field restricts nothing.
 #[wire]
 pub struct ConfigRequirements {
     pub allowed_approval_policies: Option<Vec<AskForApproval>>,
@@ -364,7 +364,7 @@ pub struct ConfigRequirements {
     pub network: Option<NetworkRequirements>,
 }
 
-/// What the managed network proxy must do and may do.
+/// Requirements and permissions of the managed network proxy.
 #[wire]
 pub struct NetworkRequirements {
     pub enabled: Option<bool>,

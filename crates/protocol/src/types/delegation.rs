@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-/// What a host offers in `initialize`.
+/// A host's offer in `initialize`.
 #[wire]
 pub struct HostDelegationOffer {
     /// Versions of the delegation wire the host speaks.
@@ -11,7 +11,7 @@ pub struct HostDelegationOffer {
     pub features: Vec<DelegationFeature>,
 }
 
-/// What both sides will use on this connection. A host that made an offer and finds no such member must stop.
+/// The agreed version and features. A host that made an offer and finds no such member must stop.
 #[wire]
 pub struct HostDelegationAgreed {
     pub version: u32,
@@ -28,7 +28,7 @@ pub enum DelegationFeature {
     ModelTransport,
     /// The host keeps the record of a thread.
     ClientRollout,
-    /// What waits or has an effect is recorded under a durable id.
+    /// Everything that waits or has an effect is recorded under a durable id.
     Operations,
     /// The host decides where child agents run.
     Subagents,
@@ -81,7 +81,7 @@ pub struct DelegatedProvider {
     pub capabilities: ModelCapabilities,
 }
 
-/// What a provider can do. Requests stay within it.
+/// Capabilities of a provider. Requests stay within them.
 #[wire(omit_null)]
 pub struct ModelCapabilities {
     pub wire: ModelWire,

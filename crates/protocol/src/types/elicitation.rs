@@ -138,7 +138,7 @@ pub enum McpElicitationSingleSelectEnumSchema {
     McpElicitationTitledSingleSelectEnumSchema(McpElicitationTitledSingleSelectEnumSchema),
 }
 
-/// What a text must look like.
+/// The required format of a text.
 #[wire(kebab_case)]
 pub enum McpElicitationStringFormat {
     Email,
@@ -227,7 +227,7 @@ pub struct McpElicitationUntitledSingleSelectEnumSchema {
     pub default: Option<String>,
 }
 
-/// What the user did with the question.
+/// The user's reaction to the question.
 #[wire]
 pub enum McpServerElicitationAction {
     /// Answered it, or agreed to open the page.

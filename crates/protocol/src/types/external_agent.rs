@@ -22,7 +22,7 @@ pub struct ExternalAgentConfigMigrationItem {
     pub cwd: Option<String>,
 }
 
-/// What is taken over.
+/// The kind of thing that is imported.
 #[wire(screaming)]
 pub enum ExternalAgentConfigMigrationItemType {
     /// Instructions, into `AGENTS.md`.

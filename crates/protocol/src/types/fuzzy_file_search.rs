@@ -36,7 +36,7 @@ pub struct FuzzyFileSearchSessionUpdateParams {
     pub query: String,
 }
 
-/// What was found.
+/// The matches.
 #[wire]
 pub enum FuzzyFileSearchMatchType {
     File,

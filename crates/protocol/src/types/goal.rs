@@ -6,7 +6,7 @@ use super::prelude::*;
 #[wire]
 pub struct ThreadGoal {
     pub thread_id: ThreadId,
-    /// What to reach, in words for the agent.
+    /// The aim, in words for the agent.
     pub objective: String,
     pub status: ThreadGoalStatus,
     /// Null for no limit.

@@ -24,7 +24,7 @@ pub enum HookExecutionMode {
     Async,
 }
 
-/// What a hook is. Only commands run; the others are skipped with a warning.
+/// The kind of a hook. Only commands run; the others are skipped with a warning.
 #[wire]
 pub enum HookHandlerType {
     Command,
@@ -39,7 +39,7 @@ pub struct HookOutputEntry {
     pub text: String,
 }
 
-/// What a hook's words are for.
+/// The purpose of a hook's output.
 #[wire]
 pub enum HookOutputEntryKind {
     /// For the user.
@@ -92,11 +92,90 @@ pub struct HookRunSummary {
     pub entries: Vec<HookOutputEntry>,
 }
 
-/// What a run belongs to.
+/// The scope of a run.
 #[wire]
 pub enum HookScope {
     Thread,
     Turn,
+}
+
+/// Lists the hooks for each working directory.
+#[wire(omit_null)]
+pub struct HooksListParams {
+    /// The server's own when empty.
+    #[serde(default)]
+    pub cwds: Vec<String>,
+}
+
+#[wire]
+pub struct HooksListResponse {
+    pub data: Vec<HooksListEntry>,
+}
+
+/// The hooks of one working directory.
+#[wire]
+pub struct HooksListEntry {
+    pub cwd: String,
+    pub hooks: Vec<HookMetadata>,
+    /// Hooks that are skipped, and why.
+    pub warnings: Vec<String>,
+    pub errors: Vec<HookErrorInfo>,
+}
+
+/// A file of hooks that could not be read.
+#[wire]
+pub struct HookErrorInfo {
+    pub path: String,
+    pub message: String,
+}
+
+/// One hook as it is configured.
+#[wire]
+pub struct HookMetadata {
+    /// Its name among all hooks: the file, the event and the place in it.
+    pub key: String,
+    pub event_name: HookEventName,
+    pub handler_type: HookHandlerType,
+    pub matcher: Option<String>,
+    pub command: Option<String>,
+    pub timeout_sec: i64,
+    pub status_message: Option<String>,
+    pub source_path: AbsolutePath,
+    pub source: HookSource,
+    pub plugin_id: Option<String>,
+    pub display_order: i64,
+    /// Whether it runs.
+    pub enabled: bool,
+    /// Whether an administrator configured it.
+    pub is_managed: bool,
+    /// Over the event and the handler. Another one means another hook.
+    pub current_hash: String,
+    pub trust_status: HookTrustStatus,
+}
+
+/// Where a hook is configured.
+#[wire]
+pub enum HookSource {
+    System,
+    User,
+    Project,
+    Mdm,
+    SessionFlags,
+    Plugin,
+    LegacyManagedConfigFile,
+    Unknown,
+}
+
+/// Whether the user has agreed to a hook.
+#[wire]
+pub enum HookTrustStatus {
+    /// An administrator's.
+    Managed,
+    /// Not agreed to, so it does not run.
+    Untrusted,
+    Trusted,
+    /// Changed since it was agreed to, so it does not run.
+    Modified,
 }
 
 /// Sent when a hook begins.

@@ -12,7 +12,7 @@ pub struct ClientInfo {
     pub version: String,
 }
 
-/// What the client can do and wants.
+/// Capabilities and wishes of the client.
 #[wire(omit_null)]
 pub struct InitializeCapabilities {
     /// Allows this connection to use experimental methods and fields.
@@ -23,6 +23,9 @@ pub struct InitializeCapabilities {
     pub opt_out_notification_methods: Option<Vec<String>>,
     #[experimental("initialize.hostDelegation")]
     pub host_delegation: Option<HostDelegationOffer>,
+    /// Asks for what a host can do beyond an app-server. An app-server does not answer it.
+    #[experimental("initialize.host")]
+    pub host: Option<HostOffer>,
 }
 
 /// Opens the connection. Must be the first request, and is accepted once.
@@ -32,7 +35,7 @@ pub struct InitializeParams {
     pub capabilities: Option<InitializeCapabilities>,
 }
 
-/// What the client is talking to.
+/// The server, as told to the client.
 #[wire]
 pub struct InitializeResponse {
     /// As sent to providers: `{originator}/{version}`, then the system, the terminal and the client. The
@@ -50,8 +53,10 @@ pub struct InitializeResponse {
     pub capabilities: Option<ServerCapabilities>,
 }
 
-/// What the server agreed to beyond the stock protocol.
+/// Features beyond the stock protocol that the server agreed to.
 #[wire(omit_null)]
 pub struct ServerCapabilities {
     pub host_delegation: Option<HostDelegationAgreed>,
+    /// Set by a host.
+    pub host: Option<HostAgreed>,
 }

@@ -15,7 +15,7 @@ pub enum MessagePhase {
 #[wire]
 pub struct CollabAgentState {
     pub status: CollabAgentStatus,
-    /// What a completed agent said last, or why it failed.
+    /// The last message of a completed agent, or why it failed.
     pub message: Option<String>,
 }
 
@@ -35,7 +35,7 @@ pub enum CollabAgentStatus {
     NotFound,
 }
 
-/// What an agent does with its child agents.
+/// A tool call about child agents.
 #[wire]
 pub enum CollabAgentTool {
     SpawnAgent,
@@ -56,7 +56,7 @@ pub enum CollabAgentToolCallStatus {
     Failed,
 }
 
-/// What a command seems to do, worked out from its words. For display.
+/// The apparent action of a command, derived from its words. For display.
 #[wire(tag = "type")]
 pub enum CommandAction {
     Read {
@@ -126,7 +126,7 @@ pub struct FileUpdateChange {
     pub diff: String,
 }
 
-/// What a hook told the agent to go on with.
+/// A part of a prompt from a hook.
 #[wire]
 pub struct HookPromptFragment {
     pub text: String,
@@ -140,7 +140,7 @@ pub struct McpToolCallError {
     pub message: String,
 }
 
-/// What the MCP server gave back, unchanged.
+/// The MCP server's result, unchanged.
 #[wire]
 pub struct McpToolCallResult {
     /// MCP content blocks.
@@ -183,7 +183,7 @@ pub enum PatchApplyStatus {
     Declined,
 }
 
-/// What happens to a file.
+/// The kind of change to a file.
 #[wire(tag = "type")]
 pub enum PatchChangeKind {
     Add,
@@ -197,14 +197,15 @@ pub enum PatchChangeKind {
 
 /// One piece of a turn. Tool items keep the model's call id; others may get ids such as `item-1` once the
 /// thread is read back from its record.
-#[wire(tag = "type")]
+#[wire(tag = "type", tag_first)]
 pub enum ThreadItem {
-    /// What the user said.
+    /// A message of the user.
     UserMessage { id: ItemId, content: Vec<UserInput> },
-    /// What a hook told the agent to go on with. Shown live only in threads with raw events, and always in
+    /// A prompt from a hook for the agent to go on with. Shown live only in threads with raw events, and always in
     /// history.
     HookPrompt { id: ItemId, fragments: Vec<HookPromptFragment> },
-    /// What the agent said.
+    /// A message of the agent.
+    #[frequent]
     AgentMessage {
         id: ItemId,
         /// Empty in `item/started`.
@@ -219,7 +220,8 @@ pub enum ThreadItem {
         /// Empty in `item/started`.
         text: String,
     },
-    /// What the model thought.
+    /// The model's reasoning.
+    #[frequent]
     Reasoning {
         id: ItemId,
         /// Readable summaries, one per part.
@@ -230,6 +232,7 @@ pub enum ThreadItem {
         content: Vec<String>,
     },
     /// A command in a shell.
+    #[frequent]
     CommandExecution {
         id: ItemId,
         /// One shell-quoted line.
@@ -240,7 +243,7 @@ pub enum ThreadItem {
         #[serde(default)]
         source: CommandExecutionSource,
         status: CommandExecutionStatus,
-        /// What it seems to do, for display.
+        /// Its apparent actions, for display.
         command_actions: Vec<CommandAction>,
         /// Standard output and error together; null when there is none.
         aggregated_output: Option<String>,
@@ -274,10 +277,13 @@ pub enum ThreadItem {
     /// A call to a tool the client runs.
     DynamicToolCall {
         id: ItemId,
+        /// The group of the tool, if it has one.
+        #[omit]
+        namespace: Option<String>,
         tool: String,
         arguments: Value,
         status: DynamicToolCallStatus,
-        /// What the client gave back; null until then.
+        /// The client's result; null until it is there.
         content_items: Option<Vec<DynamicToolCallOutputContentItem>>,
         /// Null while it runs.
         success: Option<bool>,
@@ -293,7 +299,7 @@ pub enum ThreadItem {
         sender_thread_id: ThreadId,
         /// The children's threads. A new child is listed once it exists.
         receiver_thread_ids: Vec<ThreadId>,
-        /// What the children are told, where they are told something.
+        /// The message to the children, where there is one.
         prompt: Option<String>,
         /// The model of a new child.
         model: Option<String>,
@@ -324,10 +330,19 @@ pub enum ThreadItem {
         #[omit]
         saved_path: Option<String>,
     },
+    /// A message from outside that the model got as the output of a tool.
+    FunctionCallOutput {
+        id: ItemId,
+        /// The tool that brought it.
+        name: String,
+        #[omit]
+        namespace: Option<String>,
+        output: FunctionCallOutputBody,
+    },
     /// A review began. Its id is the turn's id.
     EnteredReviewMode {
         id: ItemId,
-        /// What is reviewed, in a few words.
+        /// The target of the review, in a few words.
         review: String,
     },
     /// A review ended. Its id is the turn's id.
@@ -340,7 +355,7 @@ pub enum ThreadItem {
     ContextCompaction { id: ItemId },
 }
 
-/// What was done in a search.
+/// An action of a web search.
 #[wire(tag = "type")]
 pub enum WebSearchAction {
     Search { query: Option<String>, queries: Option<Vec<String>> },
@@ -366,6 +381,7 @@ impl ThreadItem {
             | Self::WebSearch { id, .. }
             | Self::ImageView { id, .. }
             | Self::ImageGeneration { id, .. }
+            | Self::FunctionCallOutput { id, .. }
             | Self::EnteredReviewMode { id, .. }
             | Self::ExitedReviewMode { id, .. }
             | Self::ContextCompaction { id } => id,

@@ -5,7 +5,7 @@ use super::prelude::*;
 /// Sent when an item begins. What follows refers to it by its id.
 #[wire]
 pub struct ItemStartedNotification {
-    /// What is known so far.
+    /// The item as far as it is known.
     pub item: ThreadItem,
     pub thread_id: ThreadId,
     pub turn_id: TurnId,
@@ -65,7 +65,7 @@ pub struct TerminalInteractionNotification {
     pub item_id: ItemId,
     /// The terminal, as in the command item.
     pub process_id: String,
-    /// What was typed.
+    /// The typed text.
     pub stdin: String,
 }
 
@@ -75,7 +75,7 @@ pub struct FileChangeOutputDeltaNotification {
     pub thread_id: ThreadId,
     pub turn_id: TurnId,
     pub item_id: ItemId,
-    /// What the patch tool reports.
+    /// Output of the patch tool.
     pub delta: String,
 }
 

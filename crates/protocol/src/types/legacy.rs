@@ -35,7 +35,7 @@ pub struct ExecCommandApprovalParams {
     pub parsed_cmd: Vec<ParsedCommand>,
 }
 
-/// What happens to a file, in the older form.
+/// The kind of change to a file, in the older form.
 #[wire(tag = "type")]
 pub enum FileChange {
     Add {
@@ -55,7 +55,7 @@ pub enum FileChange {
     },
 }
 
-/// What a command seems to do, in the older form.
+/// The apparent action of a command, in the older form.
 #[wire(snake_case, tag = "type")]
 pub enum ParsedCommand {
     Read { cmd: String, name: String, path: String },

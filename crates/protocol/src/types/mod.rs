@@ -35,9 +35,11 @@ mod rollout;
 mod sandbox;
 mod skills;
 mod subagent;
+mod task;
 mod thread;
 mod thread_methods;
 mod thread_open;
+mod thread_pages;
 mod tool_set;
 mod turn;
 mod usage;
@@ -79,16 +81,18 @@ pub use rollout::*;
 pub use sandbox::*;
 pub use skills::*;
 pub use subagent::*;
+pub use task::*;
 pub use thread::*;
 pub use thread_methods::*;
 pub use thread_open::*;
+pub use thread_pages::*;
 pub use tool_set::*;
 pub use turn::*;
 pub use usage::*;
 pub use user_input::*;
 pub use windows::*;
 
-/// What every file of this folder starts from.
+/// Imports that every file of this folder shares.
 mod prelude {
     pub(super) use std::collections::BTreeMap;
 

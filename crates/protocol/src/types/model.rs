@@ -59,7 +59,7 @@ pub struct ModelListParams {
     pub include_hidden: Option<bool>,
 }
 
-/// What a model takes as input.
+/// A kind of input that a model takes.
 #[wire]
 pub enum InputModality {
     Text,
@@ -108,7 +108,7 @@ pub struct ModelUpgradeInfo {
     pub upgrade_copy: Option<String>,
     /// A page about the newer model.
     pub model_link: Option<String>,
-    /// What changes for the user, in Markdown.
+    /// The changes for the user, in Markdown.
     pub migration_markdown: Option<String>,
 }
 

@@ -31,7 +31,7 @@ pub struct ModelRequestParams {
     pub hint: Option<ModelRequestHint>,
 }
 
-/// What a model request is for. `memory` and `title` may run beside the others.
+/// The purpose of a model request. `memory` and `title` may run beside the others.
 #[wire]
 pub enum ModelRequestPurpose {
     /// A step of a turn.
@@ -135,7 +135,7 @@ pub struct ModelStreamAbortedParams {
     /// How many events were delivered.
     pub seq: u64,
     pub reason: StreamAbortReason,
-    /// What went wrong, where there is more to say than `reason`.
+    /// Details of the failure, where there is more to say than `reason`.
     pub error: Option<ModelError>,
     /// Tokens used up to then, where known.
     pub usage: Option<TokenUsageBreakdown>,
@@ -207,7 +207,7 @@ pub struct ModelCancelResponse {
     pub disposition: ModelCancelDisposition,
 }
 
-/// What became of a cancel.
+/// The outcome of a cancellation.
 #[wire]
 pub enum ModelCancelDisposition {
     Canceled,

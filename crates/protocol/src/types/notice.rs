@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-/// Sends feedback to a remote service. Fails where config forbids it.
+/// Saves feedback as a folder on the server's machine, without credentials. Fails where config forbids it.
 #[wire(omit_null)]
 pub struct FeedbackUploadParams {
     /// The kind of feedback.
@@ -12,14 +12,16 @@ pub struct FeedbackUploadParams {
     /// The thread it is about.
     pub thread_id: Option<ThreadId>,
     pub include_logs: bool,
-    /// Paths of more files to send along.
+    /// Paths of more files to put in, at most 16. Only with `includeLogs`.
     pub extra_log_files: Option<Vec<String>>,
 }
 
-#[wire]
+#[wire(omit_null)]
 pub struct FeedbackUploadResponse {
     /// The id the feedback is filed under.
     pub thread_id: ThreadId,
+    /// The folder that holds it.
+    pub path: Option<String>,
 }
 
 /// Sent when something goes wrong in a turn.
@@ -37,7 +39,7 @@ pub struct ErrorNotification {
 #[wire]
 pub struct DeprecationNoticeNotification {
     pub summary: String,
-    /// What to do about it.
+    /// Advice on how to handle it.
     pub details: Option<String>,
 }
 

@@ -87,7 +87,7 @@ pub enum OperationRecord {
     },
 }
 
-/// What kind of thing waits or has an effect.
+/// The kind of an operation.
 #[wire]
 pub enum OperationType {
     Command,
@@ -108,7 +108,7 @@ pub enum OperationType {
     Other(String),
 }
 
-/// What may happen when a tool runs again.
+/// Whether a tool may run again, and with which consequence.
 #[wire]
 #[derive(Default)]
 pub enum ToolEffects {
@@ -121,7 +121,7 @@ pub enum ToolEffects {
     Once,
 }
 
-/// What a person or a policy decided.
+/// The decision of a person or a policy.
 #[wire(tag = "type")]
 pub enum OperationDecision {
     /// Run it.
@@ -129,6 +129,9 @@ pub enum OperationDecision {
         /// `call` when unset.
         #[omit]
         scope: Option<DecisionScope>,
+        /// Also save a rule that allows commands with these leading words, as the question offered it.
+        #[omit]
+        execpolicy_amendment: Option<Vec<String>>,
     },
     /// Do not run it.
     Reject {
@@ -175,11 +178,11 @@ pub struct ResolvedOperation {
     pub arguments_digest: String,
     /// Either this or `result`.
     pub decision: Option<OperationDecision>,
-    /// What it gave, if it was run.
+    /// Its result, if it was run.
     pub result: Option<OperationResult>,
 }
 
-/// What an operation gave.
+/// The result of an operation.
 #[wire]
 pub struct OperationResult {
     pub content_items: Vec<DynamicToolCallOutputContentItem>,
@@ -203,7 +206,7 @@ pub struct PendingOperation {
     pub arguments: Value,
     /// To be repeated with the decision.
     pub arguments_digest: String,
-    /// What may happen when it runs again.
+    /// Whether it may run again, and with which consequence.
     #[serde(default)]
     pub effects: ToolEffects,
     /// The decisions that can be carried out.

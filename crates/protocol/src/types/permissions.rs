@@ -9,7 +9,7 @@ pub struct AdditionalFileSystemPermissions {
     pub write: Option<Vec<AbsolutePath>>,
 }
 
-/// What only macOS controls.
+/// Permissions that exist on macOS alone.
 #[wire]
 pub struct AdditionalMacOsPermissions {
     pub preferences: MacOsPreferencesPermission,
@@ -28,7 +28,7 @@ pub struct AdditionalNetworkPermissions {
     pub enabled: Option<bool>,
 }
 
-/// What one command would get on top of the sandbox. Null for nothing more.
+/// Permissions that one command would get beyond the sandbox. Null for nothing more.
 #[wire]
 pub struct AdditionalPermissionProfile {
     pub network: Option<AdditionalNetworkPermissions>,
@@ -87,14 +87,14 @@ pub struct PermissionsRequestApprovalParams {
     pub arguments_digest: Option<String>,
 }
 
-/// What is asked for. Null for nothing of that kind.
+/// The requested permissions. Null for none of that kind.
 #[wire(closed)]
 pub struct RequestPermissionProfile {
     pub network: Option<AdditionalNetworkPermissions>,
     pub file_system: Option<AdditionalFileSystemPermissions>,
 }
 
-/// What is granted. What is left out is refused; what was not asked for is ignored.
+/// The granted permissions. Those left out are refused; those not asked for are ignored.
 #[wire(omit_null)]
 pub struct GrantedPermissionProfile {
     pub network: Option<AdditionalNetworkPermissions>,

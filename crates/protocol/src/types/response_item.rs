@@ -3,7 +3,7 @@
 use super::prelude::*;
 
 /// One part of a message.
-#[wire(snake_case, tag = "type")]
+#[wire(snake_case, tag = "type", tag_first)]
 pub enum ContentItem {
     /// From the user or the developer.
     InputText {
@@ -52,7 +52,7 @@ pub enum ImageDetail {
     Original,
 }
 
-/// What a local shell call does.
+/// The action of a local shell call.
 #[wire(tag = "type")]
 pub enum LocalShellAction {
     Exec {
@@ -89,19 +89,22 @@ pub enum ReasoningItemReasoningSummary {
 }
 
 /// One entry of what a model is sent and gives back. Field names are snake_case.
-#[wire(snake_case, tag = "type")]
+#[wire(snake_case, tag = "type", tag_first)]
 pub enum ResponseItem {
+    #[frequent]
     Message {
         #[omit]
         id: Option<String>,
         /// `user`, `assistant` or `developer`.
         role: String,
+        #[frequent(with = "crate::tag_first::parts")]
         content: Vec<ContentItem>,
         #[omit]
         end_turn: Option<bool>,
         #[omit]
         phase: Option<MessagePhase>,
     },
+    #[frequent]
     Reasoning {
         #[omit]
         id: Option<String>,
@@ -119,6 +122,7 @@ pub enum ResponseItem {
         action: LocalShellAction,
     },
     /// A call to a tool that takes JSON.
+    #[frequent]
     FunctionCall {
         #[omit]
         id: Option<String>,
@@ -141,11 +145,14 @@ pub enum ResponseItem {
         execution: String,
         arguments: Value,
     },
+    #[frequent]
     FunctionCallOutput {
         call_id: String,
+        #[frequent(with = "crate::tag_first::output")]
         output: FunctionCallOutputBody,
     },
     /// A call to a tool that takes plain text.
+    #[frequent]
     CustomToolCall {
         #[omit]
         id: Option<String>,
@@ -156,10 +163,12 @@ pub enum ResponseItem {
         name: String,
         input: String,
     },
+    #[frequent]
     CustomToolCallOutput {
         call_id: String,
         #[omit]
         name: Option<String>,
+        #[frequent(with = "crate::tag_first::output")]
         output: FunctionCallOutputBody,
     },
     ToolSearchOutput {
@@ -190,9 +199,7 @@ pub enum ResponseItem {
         result: String,
     },
     /// Kept in the record for undo; the model does not see it.
-    GhostSnapshot {
-        ghost_commit: GhostCommit,
-    },
+    GhostSnapshot { ghost_commit: GhostCommit },
     /// A summary of earlier history, made by the provider.
     #[serde(alias = "compaction_summary")]
     Compaction {
@@ -204,7 +211,7 @@ pub enum ResponseItem {
     Other,
 }
 
-/// What was done in a search.
+/// An action of a web search.
 #[wire(snake_case, tag = "type")]
 pub enum ResponsesApiWebSearchAction {
     Search {
@@ -236,7 +243,7 @@ pub struct RawResponseItemCompletedNotification {
     pub item: ResponseItem,
 }
 
-/// What a tool gave back: one text, or several parts.
+/// The output of a tool: one text, or several parts.
 #[wire(untagged)]
 pub enum FunctionCallOutputBody {
     Text(String),

@@ -11,7 +11,7 @@ pub enum ReviewDelivery {
     Detached,
 }
 
-/// What to review.
+/// The target of a review.
 #[wire(tag = "type")]
 pub enum ReviewTarget {
     /// Staged, unstaged and untracked files.

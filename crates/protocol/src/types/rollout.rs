@@ -36,7 +36,7 @@ fn first_schema() -> u32 {
     1
 }
 
-/// What a record says.
+/// The content of a record.
 #[wire(tag = "kind")]
 pub enum RolloutRecord {
     /// The thread's identity and first settings.
@@ -102,6 +102,8 @@ pub struct SessionMeta {
     pub agent_role: Option<String>,
     pub git_info: Option<GitInfo>,
     pub dynamic_tools: Option<Vec<DynamicToolSpec>>,
+    /// `disabled` for a thread that leaves no memories.
+    pub memory_mode: Option<String>,
 }
 
 /// Missing keeps a fact, null clears it.
@@ -112,6 +114,8 @@ pub struct ThreadMetadataChange {
     pub git_info: TriState<GitInfo>,
     pub model: TriState<String>,
     pub reasoning_effort: TriState<ReasoningEffort>,
+    /// The thread's goal and its cost so far.
+    pub goal: TriState<ThreadGoal>,
 }
 
 /// Announces a history that comes in parts by `rollout/load`. Meant for histories above 1 MB.
@@ -151,7 +155,7 @@ pub struct RolloutAppendParams {
     pub barrier: Option<RolloutBarrier>,
 }
 
-/// What waits for the append to be committed.
+/// The step that waits for the append to be committed.
 #[wire]
 pub enum RolloutBarrier {
     /// The request for a decision.
@@ -172,4 +176,8 @@ pub enum RolloutBarrier {
 pub struct RolloutAppendResponse {
     /// The first one that is free now.
     pub next_ordinal: u64,
+    /// Milliseconds that were left of the host's lease when the append arrived. The effect behind the barrier may begin
+    /// only within that time of sending the append.
+    #[omit]
+    pub valid_for_ms: Option<u64>,
 }

@@ -66,7 +66,7 @@ pub enum NetworkAccess {
     Enabled,
 }
 
-/// What can be read.
+/// The readable part of the file system.
 #[wire(tag = "type")]
 #[derive(Default)]
 pub enum ReadOnlyAccess {
@@ -98,7 +98,7 @@ pub enum SandboxPolicy {
     },
     /// The server itself runs in a sandbox and adds none of its own.
     ExternalSandbox {
-        /// What to tell the model; nothing is enforced.
+        /// The network access told to the model; nothing is enforced.
         #[serde(default)]
         network_access: NetworkAccess,
     },

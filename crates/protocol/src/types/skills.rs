@@ -32,7 +32,7 @@ pub struct SkillsConfigWriteParams {
     pub enabled: bool,
 }
 
-/// What a skill needs.
+/// The dependencies of a skill.
 #[wire]
 pub struct SkillDependencies {
     pub tools: Vec<SkillToolDependency>,
@@ -77,7 +77,7 @@ pub struct SkillMetadata {
     pub enabled: bool,
 }
 
-/// Whose skill it is.
+/// The level that a skill belongs to.
 #[wire]
 pub enum SkillScope {
     /// The user's, or a plugin's.
@@ -100,13 +100,13 @@ pub struct SkillToolDependency {
     pub description: Option<String>,
     /// How an MCP server is reached.
     pub transport: Option<String>,
-    /// What starts an MCP server.
+    /// The command that starts an MCP server.
     pub command: Option<String>,
     /// Where an MCP server is.
     pub url: Option<String>,
 }
 
-/// What was found for one working directory.
+/// The skills of one working directory.
 #[wire]
 pub struct SkillsListEntry {
     pub cwd: String,

@@ -13,7 +13,7 @@ pub struct DelegationRequestParams {
     /// The child's name, for display.
     pub nickname: Option<String>,
     pub instructions: Option<String>,
-    /// What the child is told first.
+    /// The child's first input.
     pub input: Vec<UserInput>,
     pub history: DelegatedHistory,
     /// Where that history is in the record, so that the host can build `initialItems`.
@@ -53,7 +53,7 @@ pub struct HistoryRef {
     pub to_ordinal: u64,
 }
 
-/// What suits the child; never more than its parent has.
+/// Suggested settings of the child; never more than its parent has.
 #[wire(omit_null)]
 pub struct DelegationHints {
     pub cwd: Option<String>,
@@ -63,7 +63,7 @@ pub struct DelegationHints {
     pub environment_id: Option<EnvironmentId>,
 }
 
-/// What the child may use up. Unset for no limit of that kind.
+/// Limits of the child. Unset for no limit of that kind.
 #[wire(omit_null)]
 pub struct DelegationLimits {
     /// In all, input and output.
@@ -92,7 +92,7 @@ pub enum DelegationRequestResponse {
     },
 }
 
-/// What a child the host ran has to say. Sending it again does no harm.
+/// The result of a child that the host ran. Sending it again does no harm.
 #[wire(omit_null)]
 pub struct DelegationResultParams {
     pub delegation_id: OperationId,

@@ -2,11 +2,15 @@
 
 use super::prelude::*;
 
-/// What a list of threads is sorted by.
+/// The sort key of a list of threads.
 #[wire(snake_case)]
 pub enum ThreadSortKey {
     CreatedAt,
     UpdatedAt,
+    /// The same as `updated_at` here.
+    RecencyAt,
+    /// Sections are the client's own: the same as `updated_at` here.
+    SectionPosition,
 }
 
 /// Kinds of `source` to filter by.
@@ -35,7 +39,7 @@ pub struct GitInfo {
     pub origin_url: Option<String>,
 }
 
-/// What a thread was started by.
+/// The origin of a thread.
 #[wire]
 pub enum SessionSource {
     Cli,
@@ -51,7 +55,7 @@ pub enum SessionSource {
     SubAgent(SubAgentSource),
 }
 
-/// What a child agent is for.
+/// The purpose of a child agent.
 #[wire(snake_case)]
 pub enum SubAgentSource {
     Review,
@@ -112,7 +116,7 @@ pub struct Thread {
     pub turns: Vec<Turn>,
 }
 
-/// What an active thread waits for.
+/// The kind of answer an active thread waits for.
 #[wire]
 pub enum ThreadActiveFlag {
     /// An approval, a permission, or the answer to an MCP server's question.

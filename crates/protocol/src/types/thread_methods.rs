@@ -1,4 +1,4 @@
-//! What can be done with a thread besides opening it.
+//! Methods of a thread besides opening it.
 
 use serde::{Deserialize, Serialize};
 
@@ -125,7 +125,7 @@ pub struct ThreadReadParams {
 #[wire]
 pub struct ThreadArchiveResponse {}
 
-/// What became of the subscription.
+/// The outcome of ending a subscription.
 #[wire]
 pub enum ThreadUnsubscribeStatus {
     /// The thread is not in memory.

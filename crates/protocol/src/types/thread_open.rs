@@ -29,8 +29,9 @@ pub struct ThreadStartParams {
     pub thread_source: Option<String>,
     /// Keep the thread in memory only. False when unset.
     pub ephemeral: Option<bool>,
-    /// Tools the client runs for the model.
+    /// Tools the client runs for the model, one by one or in groups of type `namespace`.
     #[experimental("thread/start.dynamicTools")]
+    #[serde(deserialize_with = "super::dynamic_tool::read_tools")]
     pub dynamic_tools: Option<Vec<DynamicToolSpec>>,
     /// Exists to test the experimental gate.
     #[experimental("thread/start.mockExperimentalField")]
@@ -71,7 +72,7 @@ pub struct ThreadStartParams {
     /// The exact history follows by `rollout/load`.
     #[experimental("thread/start.initialItemsRef")]
     pub initial_items_ref: Option<InitialItemsRef>,
-    /// What was decided while no runtime was alive.
+    /// Decisions made while no runtime was alive.
     #[experimental("thread/start.resolvedOperations")]
     pub resolved_operations: Option<Vec<ResolvedOperation>>,
     /// Continue the unfinished turn instead of marking it interrupted.
@@ -134,7 +135,7 @@ pub struct ThreadResumeParams {
     /// The exact history follows by `rollout/load`.
     #[experimental("thread/resume.initialItemsRef")]
     pub initial_items_ref: Option<InitialItemsRef>,
-    /// What was decided while no runtime was alive.
+    /// Decisions made while no runtime was alive.
     #[experimental("thread/resume.resolvedOperations")]
     pub resolved_operations: Option<Vec<ResolvedOperation>>,
     /// Continue the unfinished turn instead of marking it interrupted.
@@ -194,7 +195,7 @@ pub struct ThreadForkParams {
     /// The exact history follows by `rollout/load`.
     #[experimental("thread/fork.initialItemsRef")]
     pub initial_items_ref: Option<InitialItemsRef>,
-    /// What was decided while no runtime was alive.
+    /// Decisions made while no runtime was alive.
     #[experimental("thread/fork.resolvedOperations")]
     pub resolved_operations: Option<Vec<ResolvedOperation>>,
     /// Continue the unfinished turn instead of marking it interrupted.
@@ -208,6 +209,38 @@ pub struct ThreadForkParams {
     /// Answer without the turns.
     #[omit]
     pub exclude_turns: bool,
+}
+
+impl ThreadForkParams {
+    /// A copy of the thread with nothing changed.
+    pub fn copy_of(thread_id: ThreadId) -> Self {
+        Self {
+            thread_id,
+            path: None,
+            model: None,
+            model_provider: None,
+            service_tier: TriState::Keep,
+            cwd: None,
+            approval_policy: None,
+            approvals_reviewer: None,
+            sandbox: None,
+            config: None,
+            base_instructions: None,
+            developer_instructions: None,
+            ephemeral: false,
+            persist_extended_history: false,
+            delegation: None,
+            rollout_ownership: None,
+            initial_items: None,
+            turn_history: None,
+            initial_items_ref: None,
+            resolved_operations: None,
+            resume_turn: false,
+            tool_set: None,
+            thread_source: None,
+            exclude_turns: false,
+        }
+    }
 }
 
 /// The three ways to open a thread answer with the same fields.
@@ -241,7 +274,7 @@ macro_rules! opened_thread {
             #[experimental(concat!($method, ".fidelity"))]
             #[omit]
             pub fidelity: Option<HistoryFidelity>,
-            /// What a lossy history made the runtime rebuild.
+            /// The parts that the runtime rebuilt from a lossy history.
             #[experimental(concat!($method, ".rebuilt"))]
             #[omit]
             pub rebuilt: Option<Vec<String>>,
@@ -261,7 +294,7 @@ macro_rules! opened_thread {
             #[experimental(concat!($method, ".toolSetDigest"))]
             #[omit]
             pub tool_set_digest: Option<String>,
-            /// What waits for the host.
+            /// Operations that wait for the host.
             #[experimental(concat!($method, ".pendingOperations"))]
             #[omit]
             pub pending_operations: Option<Vec<PendingOperation>>,

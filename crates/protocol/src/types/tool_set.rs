@@ -116,7 +116,7 @@ pub struct ToolRequestApprovalResponse {
     pub decision: ToolApprovalDecision,
 }
 
-/// What to do with a call.
+/// A decision about a call.
 #[wire]
 pub enum ToolApprovalDecision {
     /// Make it this once.
@@ -135,4 +135,6 @@ pub enum ToolApprovalDecision {
     Decline,
     /// Do not make it, and interrupt the turn.
     Cancel,
+    /// Not by this client and not now: the question stays open for others and for later.
+    Defer,
 }

@@ -35,6 +35,13 @@ pub struct TurnStartParams {
     /// The complete map; unset, null and empty all clear it.
     #[experimental("turn/start.additionalContext")]
     pub additional_context: Option<BTreeMap<String, AdditionalContextEntry>>,
+    /// Becomes the id of the user's message. To a host it also makes the request safe to repeat: an id that is known
+    /// gets its first answer again.
+    #[experimental("turn/start.inputId")]
+    pub input_id: Option<String>,
+    /// The id of the turn that begins, where the caller chooses it.
+    #[experimental("turn/start.turnId")]
+    pub turn_id: Option<TurnId>,
 }
 
 /// Adds input to the turn that runs. The model gets it after its current response.
@@ -49,6 +56,10 @@ pub struct TurnSteerParams {
     #[experimental("turn/steer.additionalContext")]
     #[omit]
     pub additional_context: Option<BTreeMap<String, AdditionalContextEntry>>,
+    /// Becomes the id of the user's message; see `turn/start`.
+    #[experimental("turn/steer.inputId")]
+    #[omit]
+    pub input_id: Option<String>,
 }
 
 /// Stops the turn that runs. Answered when it has stopped; fails when none runs. Terminals the agent left
@@ -135,7 +146,7 @@ pub struct Turn {
     pub duration_ms: Option<i64>,
 }
 
-/// What went wrong.
+/// The failure.
 #[wire]
 pub struct TurnError {
     /// For people.
@@ -163,6 +174,16 @@ pub struct TurnStartResponse {
     pub turn: Turn,
 }
 
+/// The cost of a turn's model requests, by the configured prices.
+#[wire]
+pub struct TurnCost {
+    /// In the currency of the prices.
+    pub amount: f64,
+    /// Some of the tokens were not counted by the provider but estimated.
+    #[omit]
+    pub is_estimated: bool,
+}
+
 #[wire]
 pub struct TurnSteerResponse {
     /// The turn the input was added to.
@@ -186,6 +207,9 @@ pub struct TurnCompletedNotification {
     pub thread_id: ThreadId,
     /// Without items.
     pub turn: Turn,
+    /// Only for models that `[prices]` names.
+    #[omit]
+    pub cost: Option<TurnCost>,
 }
 
 /// Sent after each patch, and after each model response once files have changed.
@@ -228,7 +252,7 @@ pub struct TurnToolOutput {
     pub name: String,
     pub namespace: Option<String>,
     pub output: FunctionCallOutputBody,
-    /// Keep it in the history after this turn.
+    /// Asks that it stay in the model's history. It does in any case, until a compaction replaces it by a summary.
     #[serde(default)]
     pub retain: bool,
 }
@@ -256,7 +280,7 @@ pub enum TurnSuspendMode {
 /// Sent after `turn/suspended`.
 #[wire]
 pub struct TurnSuspendResponse {
-    /// What waits for a decision.
+    /// Operations that wait for a decision.
     pub pending_operations: Vec<PendingOperation>,
 }
 
@@ -265,6 +289,6 @@ pub struct TurnSuspendResponse {
 pub struct TurnSuspendedNotification {
     pub thread_id: ThreadId,
     pub turn_id: TurnId,
-    /// What waits for a decision.
+    /// Operations that wait for a decision.
     pub pending_operations: Vec<PendingOperation>,
 }

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-/// What the account has paid in advance.
+/// The account's prepaid credits.
 #[wire]
 pub struct CreditsSnapshot {
     pub has_credits: bool,
@@ -63,6 +63,12 @@ pub struct TokenUsageBreakdown {
     pub output_tokens: i64,
     /// The part of `outputTokens` that is reasoning.
     pub reasoning_output_tokens: i64,
+    /// The part of `inputTokens` the provider wrote into its cache. Only from providers that count it.
+    #[omit]
+    pub cache_write_input_tokens: Option<i64>,
+    /// The provider gave no count, for some of it at least: about four bytes are taken for a token.
+    #[omit]
+    pub is_estimated: bool,
 }
 
 /// Sent after each model response, and after a rollback.

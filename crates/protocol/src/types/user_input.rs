@@ -14,7 +14,7 @@ pub struct ByteRange {
 #[wire]
 pub struct TextElement {
     pub byte_range: ByteRange,
-    /// What the client shows in its place; null for the text itself.
+    /// The text that the client shows in its place; null for the text itself.
     pub placeholder: Option<String>,
 }
 

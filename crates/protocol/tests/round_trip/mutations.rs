@@ -10,7 +10,7 @@ use crate::fixtures::{Fixture, all, parse};
 use crate::place::Place;
 use crate::random::Random;
 
-/// What was done to a message.
+/// A change to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Change {
     Dropped,
@@ -59,7 +59,7 @@ fn damaged_messages_are_refused_by_name_or_read_for_good() {
     assert!(nameless.is_empty(), "{} errors name no field:\n{}", nameless.len(), nameless.join("\n"));
 }
 
-/// What came of one fixture's damage.
+/// The outcome of one fixture's damage.
 #[derive(Default)]
 struct Outcome {
     /// Each change, and whether the message could still be read.

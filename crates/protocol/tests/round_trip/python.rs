@@ -21,7 +21,7 @@ fn every_fixture_survives_python() {
     check(&all().iter().map(written).collect::<Vec<_>>());
 }
 
-/// What Rust still reads must pass through Python as it came: added fields, words of open enums, nulls and gaps.
+/// Everything Rust still reads must pass through Python as it came: added fields, words of open enums, nulls and gaps.
 #[test]
 fn valid_messages_with_surprises_survive_python() {
     let mut random = Random::new(5_102_025);

@@ -1,5 +1,4 @@
 //! The outbox from both ends: order, fairness, bounds, and the ways it ends.
-#![allow(clippy::unwrap_used)]
 
 use std::future::Future;
 use std::io;
@@ -7,21 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_rpc::{
-    Backlog, Closed, DeltaKey, Group, Message, Outbox, OutboxLimits, Refused, ReplySlot, drain,
+    Backlog, Closed, DeltaKey, OrderGroup, Outbox, OutboxLimits, OutgoingMessage, Refused, ReplySlot, drain,
 };
 use tokio::io::{AsyncReadExt, duplex};
 
-/// What one message costs beside its bytes.
+/// The cost of one message beside its bytes.
 const PLACE: usize = 256;
 
-fn plain(text: &str) -> Message {
-    Message::Plain { group: Some(Group(1)), line: format!("{text}\n").into() }
+fn plain(text: &str) -> OutgoingMessage {
+    OutgoingMessage::Plain { group: Some(OrderGroup(1)), line: format!("{text}\n").into() }
 }
 
-fn delta(group: u64, stream: &str, text: &str) -> Message {
+fn delta(group: u64, stream: &str, text: &str) -> OutgoingMessage {
     let name = stream.to_owned();
-    Message::Delta {
-        key: DeltaKey { group: Group(group), stream: stream.into() },
+    OutgoingMessage::Delta {
+        key: DeltaKey { group: OrderGroup(group), stream: stream.into() },
         text: text.to_owned(),
         render: Arc::new(move |text| format!("{name}={text}\n").into()),
     }
@@ -40,7 +39,7 @@ const PILE: usize = 16;
 
 async fn pile_up(outbox: &Outbox) {
     for _ in 0..PILE {
-        let waiting = Message::Plain { group: Some(Group(9)), line: b"waiting\n".to_vec() };
+        let waiting = OutgoingMessage::Plain { group: Some(OrderGroup(9)), line: b"waiting\n".to_vec() };
         outbox.send(waiting).await.unwrap();
     }
 }
@@ -138,8 +137,8 @@ async fn deltas_that_wait_are_merged_and_an_answer_in_order_keeps_them_apart() {
 #[tokio::test(start_paused = true)]
 async fn a_delta_that_renders_to_nothing_leaves_its_room() {
     let (outbox, mut backlog) = Outbox::open(OutboxLimits { max_message_bytes: PLACE + 10, ..limits() });
-    let key = DeltaKey { group: Group(1), stream: "a".into() };
-    let nothing = Message::Delta { key, text: "x".to_owned(), render: Arc::new(|_| Vec::new()) };
+    let key = DeltaKey { group: OrderGroup(1), stream: "a".into() };
+    let nothing = OutgoingMessage::Delta { key, text: "x".to_owned(), render: Arc::new(|_| Vec::new()) };
     outbox.send(nothing).await.unwrap();
     let mut waiting = Box::pin(outbox.send(plain("next")));
     assert!(waits(&mut waiting).await);

@@ -1,15 +1,14 @@
 //! The writing end: what one write takes, and what an answer waits for behind it.
-#![allow(clippy::unwrap_used)]
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use oarlock_rpc::{Group, Message, Outbox, OutboxLimits, drain};
+use oarlock_rpc::{OrderGroup, Outbox, OutboxLimits, OutgoingMessage, drain};
 use tokio::io::{AsyncReadExt, AsyncWrite, duplex};
 
-fn plain(text: &str) -> Message {
-    Message::Plain { group: Some(Group(1)), line: format!("{text}\n").into() }
+fn plain(text: &str) -> OutgoingMessage {
+    OutgoingMessage::Plain { group: Some(OrderGroup(1)), line: format!("{text}\n").into() }
 }
 
 /// Counts how it is written to.

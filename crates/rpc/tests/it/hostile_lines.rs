@@ -1,11 +1,10 @@
 //! The hostile lines of the reliability list that concern frames, each followed by a good request that must work.
-#![allow(clippy::unwrap_used)]
 
-use oarlock_rpc::{BadMessage, FrameError, Incoming, Limits, LineReader, parse};
+use oarlock_rpc::{BadMessage, FrameError, FrameLimits, FrameReader, Incoming, parse};
 
-/// What a server would make of each line of a stream: `request <id>`, or the code and id of its error.
-async fn outcomes(stream: &[u8], limits: Limits) -> Vec<String> {
-    let mut reader = LineReader::new(stream, limits);
+/// A server's reading of each line of a stream: `request <id>`, or the code and id of its error.
+async fn outcomes(stream: &[u8], limits: FrameLimits) -> Vec<String> {
+    let mut reader = FrameReader::new(stream, limits);
     let mut seen = Vec::new();
     while let Some(frame) = reader.next().await {
         let message = match frame {
@@ -31,7 +30,7 @@ fn complaint(bad: &BadMessage) -> String {
 
 /// Sends the lines, then a good request: the lines have this outcome, and the request is always read.
 async fn check(lines: &[u8], expected: &[&str]) {
-    let limits = Limits { max_frame_bytes: 4 * 1024 * 1024 };
+    let limits = FrameLimits { max_frame_bytes: 4 * 1024 * 1024 };
     let stream = [lines, b"\n{\"id\":99,\"method\":\"a\",\"params\":{}}\n"].concat();
     let mut seen = outcomes(&stream, limits).await;
     let shown = String::from_utf8_lossy(&lines[..lines.len().min(80)]);
@@ -114,7 +113,7 @@ async fn bytes_that_are_no_text() {
 
 #[tokio::test]
 async fn errors_are_not_answered_with_errors() {
-    let mut reader = LineReader::new(&b"{not json}\n"[..], Limits::default());
+    let mut reader = FrameReader::new(&b"{not json}\n"[..], FrameLimits::default());
     let complaint = parse(reader.next().await.unwrap().unwrap()).unwrap_err().to_line();
     assert!(matches!(parse(&complaint), Ok(Incoming::Error(error)) if error.id.is_none()));
 }

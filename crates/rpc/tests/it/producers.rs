@@ -1,10 +1,11 @@
 //! Many producers on several threads share one connection: each group keeps its order, and nothing is lost.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use oarlock_rpc::{DeltaKey, Group, Limits, LineReader, Message, Outbox, OutboxLimits, drain};
+use oarlock_rpc::{
+    DeltaKey, FrameLimits, FrameReader, OrderGroup, Outbox, OutboxLimits, OutgoingMessage, drain,
+};
 use tokio::io::{AsyncRead, duplex};
 use tokio::task::JoinSet;
 
@@ -14,8 +15,10 @@ const DELTAS: usize = 50;
 
 /// One thread of work: items that start, stream and complete, each asked for by a request.
 async fn produce(outbox: Outbox, group: u64) {
-    let plain =
-        |text: String| Message::Plain { group: Some(Group(group)), line: format!("{group} {text}\n").into() };
+    let plain = |text: String| OutgoingMessage::Plain {
+        group: Some(OrderGroup(group)),
+        line: format!("{group} {text}\n").into(),
+    };
     for item in 0..ITEMS {
         let slot = outbox.reserve(Vec::new).await.unwrap();
         // An answer in order has its place between two items, one that is sent now only comes before its item.
@@ -24,17 +27,17 @@ async fn produce(outbox: Outbox, group: u64) {
             _ => slot.reply_now(format!("{group} now {item}\n").into()).unwrap(),
         }
         outbox.send(plain(format!("started {item}"))).await.unwrap();
-        let key = DeltaKey { group: Group(group), stream: item.to_string().into() };
+        let key = DeltaKey { group: OrderGroup(group), stream: item.to_string().into() };
         for number in 0..DELTAS {
             let render = Arc::new(move |text: &str| format!("{group} delta {text}\n").into());
             let text = format!("[{item}.{number}]");
-            outbox.send(Message::Delta { key: key.clone(), text, render }).await.unwrap();
+            outbox.send(OutgoingMessage::Delta { key: key.clone(), text, render }).await.unwrap();
         }
         outbox.send(plain(format!("completed {item}"))).await.unwrap();
     }
 }
 
-/// What each group must look like once its deltas are put together.
+/// The expected text of each group once its deltas are joined.
 fn expected() -> String {
     let deltas = |item| (0..DELTAS).map(|number| format!("[{item}.{number}]")).collect::<String>();
     let answer = |item| if item % 2 == 0 { format!("answer {item};") } else { String::new() };
@@ -45,7 +48,7 @@ fn expected() -> String {
 async fn collect(from: impl AsyncRead + Unpin) -> BTreeMap<u64, String> {
     let mut groups = BTreeMap::<u64, String>::new();
     let mut answered = BTreeSet::new();
-    let mut reader = LineReader::new(from, Limits::default());
+    let mut reader = FrameReader::new(from, FrameLimits::default());
     while let Some(frame) = reader.next().await {
         let line = str::from_utf8(frame.unwrap()).unwrap().to_owned();
         let (group, text) = line.split_once(' ').unwrap();

@@ -1,17 +1,17 @@
 //! A client that asks faster than it is answered: every request gets one answer, and nothing grows.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 
 use oarlock_rpc::{
-    Id, Incoming, Limits, LineReader, Outbox, OutboxLimits, ReplySlot, Request, drain, error, parse, response,
+    FrameLimits, FrameReader, Id, Incoming, IncomingRequest, Outbox, OutboxLimits, ReplySlot, drain, error,
+    parse, response,
 };
 use tokio::io::{AsyncRead, AsyncWriteExt, DuplexStream, duplex, split};
 use tokio::task::JoinSet;
 
 const REQUESTS: usize = 20_000;
 
-/// What the server saw at worst.
+/// The server's worst moment.
 #[derive(Debug, Default)]
 struct Worst {
     open_requests: usize,
@@ -22,7 +22,7 @@ struct Worst {
 async fn serve(input: impl AsyncRead + Unpin, outbox: Outbox) -> Worst {
     let mut worst = Worst::default();
     let mut handlers = JoinSet::new();
-    let mut reader = LineReader::new(input, Limits::default());
+    let mut reader = FrameReader::new(input, FrameLimits::default());
     while let Some(frame) = reader.next().await {
         let Incoming::Request(request) = parse(frame.unwrap()).unwrap() else { panic!("a request") };
         let id = request.id.clone();
@@ -37,7 +37,7 @@ async fn serve(input: impl AsyncRead + Unpin, outbox: Outbox) -> Worst {
 }
 
 /// Some handlers are slow, some forget to answer, some panic.
-async fn handle(request: Request, slot: ReplySlot) {
+async fn handle(request: IncomingRequest, slot: ReplySlot) {
     let Id::Integer(number) = request.id else { panic!("a number") };
     for _ in 0..number % 7 {
         tokio::task::yield_now().await;
@@ -60,7 +60,7 @@ fn burst() -> Vec<u8> {
 /// How often each request was answered, and how many answers were errors.
 async fn answers(from: impl AsyncRead + Unpin) -> (BTreeMap<i64, usize>, usize) {
     let (mut counts, mut errors) = (BTreeMap::new(), 0);
-    let mut reader = LineReader::new(from, Limits::default());
+    let mut reader = FrameReader::new(from, FrameLimits::default());
     while let Some(frame) = reader.next().await {
         let id = match parse(frame.unwrap()).unwrap() {
             Incoming::Response(answer) => answer.id,

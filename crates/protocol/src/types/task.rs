@@ -1,0 +1,229 @@
+//! Tasks of a host: durable threads whose operations wait for a decision, with or without a process behind them.
+
+use super::prelude::*;
+
+/// Features of a host that a client wants to use.
+#[wire(omit_null)]
+pub struct HostOffer {
+    /// Versions of the host's methods the client knows.
+    pub versions: Vec<u32>,
+    /// Also send `operation/updated` of tasks this connection does not follow.
+    #[serde(default)]
+    pub all_tasks: bool,
+}
+
+/// The version and features of the host.
+#[wire]
+pub struct HostAgreed {
+    pub version: u32,
+    pub features: Vec<String>,
+}
+
+/// A root thread with its children, as the host's store has it.
+#[wire]
+pub struct Task {
+    pub id: ThreadId,
+    pub name: Option<String>,
+    /// Text of the first user message; empty until there is one.
+    pub preview: String,
+    pub state: TaskStatus,
+    /// A runtime process holds the thread now.
+    pub has_runtime: bool,
+    pub cwd: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    pub is_archived: bool,
+    /// The host's lease: greater after each restart of the host.
+    pub epoch: u64,
+    /// Operations that wait for a decision.
+    pub waiting_operations: u32,
+    /// Unix milliseconds.
+    pub created_at_ms: i64,
+    /// Unix milliseconds.
+    pub updated_at_ms: i64,
+}
+
+/// How far a task has come.
+#[wire]
+pub enum TaskStatus {
+    /// Its runtime starts for the first time.
+    Creating,
+    /// Waits for room among the running ones.
+    Queued,
+    /// No turn runs.
+    Idle,
+    Running,
+    /// Its turn waits for a decision.
+    Waiting,
+    /// Its turn waits, and no process is kept for it.
+    Suspended,
+    /// Its runtime could not be brought back. `task/resume` tries again.
+    Failed,
+}
+
+/// Lists tasks, the last changed first.
+#[wire(omit_null)]
+#[derive(Default)]
+pub struct TaskListParams {
+    pub state: Option<TaskStatus>,
+    #[serde(default)]
+    pub archived: bool,
+    /// From the page before.
+    pub cursor: Option<String>,
+    /// 50 when unset.
+    pub limit: Option<u32>,
+}
+
+#[wire]
+pub struct TaskListResponse {
+    pub data: Vec<Task>,
+    /// Null on the last page.
+    pub next_cursor: Option<String>,
+}
+
+#[wire]
+pub struct TaskReadParams {
+    pub thread_id: ThreadId,
+}
+
+#[wire]
+pub struct TaskReadResponse {
+    pub task: Task,
+    /// Those that wait for a decision.
+    pub operations: Vec<Operation>,
+}
+
+/// Ends the runtime of a task and leaves its turn where it is.
+#[wire]
+pub struct TaskSuspendParams {
+    pub thread_id: ThreadId,
+}
+
+#[wire]
+pub struct TaskSuspendResponse {
+    pub task: Task,
+}
+
+/// Starts a runtime for a task; an unfinished turn goes on.
+#[wire]
+pub struct TaskResumeParams {
+    pub thread_id: ThreadId,
+}
+
+#[wire]
+pub struct TaskResumeResponse {
+    pub task: Task,
+}
+
+/// Removes a task with its records, for good.
+#[wire]
+pub struct TaskDeleteParams {
+    pub thread_id: ThreadId,
+}
+
+#[wire]
+pub struct TaskDeleteResponse {}
+
+/// An operation as the host's store has it.
+#[wire]
+pub struct Operation {
+    pub operation_id: OperationId,
+    pub thread_id: ThreadId,
+    /// The root of the task the thread belongs to.
+    pub task_id: ThreadId,
+    pub state: OperationState,
+    #[serde(rename = "type")]
+    pub kind: OperationType,
+    /// The tool's name, as the model knows it.
+    pub tool: String,
+    pub namespace: Option<String>,
+    pub item_id: ItemId,
+    /// From the root agent to the one that asks.
+    pub agent_path: Vec<String>,
+    pub arguments: Value,
+    /// To be repeated with the decision.
+    pub arguments_digest: String,
+    pub effects: ToolEffects,
+    /// The decisions that can be carried out now; empty once it is decided.
+    pub available_decisions: Vec<String>,
+    /// Why it waits, for display.
+    pub reason: Option<String>,
+    /// Attempts that were started so far.
+    pub attempt: u32,
+    pub decision: Option<StoredDecision>,
+    /// Unix milliseconds.
+    pub created_at_ms: i64,
+    /// Unix milliseconds.
+    pub updated_at_ms: i64,
+}
+
+/// How far an operation has come.
+#[wire]
+pub enum OperationState {
+    /// Not decided.
+    Proposed,
+    /// Decided, not started.
+    Decided,
+    Started,
+    /// Started before a crash and never seen to finish. Waits for `retry`, `respond` or `reject`.
+    Unknown,
+    Finished,
+    /// Given up before it started.
+    Withdrawn,
+}
+
+/// A decision as the host's store has it.
+#[wire]
+pub struct StoredDecision {
+    pub decision: OperationDecision,
+    /// The name the deciding connection has.
+    pub by: String,
+    /// The name it gave for somebody else.
+    pub on_behalf_of: Option<String>,
+    /// Unix milliseconds.
+    pub decided_at_ms: i64,
+}
+
+/// Lists operations, the oldest first. Works with no runtime alive.
+#[wire(omit_null)]
+#[derive(Default)]
+pub struct OperationListParams {
+    /// Of this thread; of a root, with those of its children.
+    pub thread_id: Option<ThreadId>,
+    /// Those that wait for a decision when unset.
+    pub state: Option<OperationState>,
+    /// From the page before.
+    pub cursor: Option<String>,
+    /// 50 when unset.
+    pub limit: Option<u32>,
+}
+
+#[wire]
+pub struct OperationListResponse {
+    pub data: Vec<Operation>,
+    /// Null on the last page.
+    pub next_cursor: Option<String>,
+}
+
+/// Decides an operation. The first decision counts, and is stored before the runtime hears of it. Works with no runtime
+/// alive: the host brings the task back and the turn goes on.
+#[wire(omit_null)]
+pub struct OperationDecideParams {
+    pub operation_id: OperationId,
+    /// As the operation showed it; another one is refused with `digestMismatch`.
+    pub arguments_digest: String,
+    pub decision: OperationDecision,
+    /// Who in fact decided, where this client only passes it on.
+    pub on_behalf_of: Option<String>,
+}
+
+#[wire]
+pub struct OperationDecideResponse {
+    pub operation: Operation,
+}
+
+/// Sent to followers of the task, and to connections that asked for all tasks, whenever an operation is proposed, decided
+/// or over.
+#[wire]
+pub struct OperationUpdatedNotification {
+    pub operation: Operation,
+}

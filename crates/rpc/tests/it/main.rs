@@ -1,0 +1,9 @@
+//! Lines in and out: what is read, what waits, and what is written.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod burst;
+mod hostile_lines;
+mod mutated_lines;
+mod outbox;
+mod producers;
+mod writer;

@@ -1,0 +1,50 @@
+//! Work that waits for the disk.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// The work ended in a panic, which the log has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the work was cut short by a defect in this program")]
+pub struct Panicked;
+
+/// Runs blocking work on a thread that serves no other task.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Panicked> {
+    // Boxed: one size of future for every kind of work keeps the callers small.
+    let work: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(tokio::task::spawn_blocking(work));
+    work.await.map_err(|error| {
+        tracing::error!(%error, "blocking work was cut short");
+        Panicked
+    })
+}
+
+/// Runs work that may wait for the disk here and now, without keeping other tasks from this worker.
+pub fn off_worker<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        // A runtime of one thread serves one caller, and outside a runtime there is nobody to hold up.
+        _ => work(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_an_error() {
+        assert_eq!(blocking(|| 7).await, Ok(7));
+        assert_eq!(blocking(|| -> u8 { panic!("on purpose") }).await, Err(Panicked));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn other_tasks_go_on_beside_work_in_place() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let other = tokio::spawn(async move { sender.send(()).expect("received below") });
+        let wait = std::time::Duration::from_secs(20);
+        assert_eq!(off_worker(|| receiver.recv_timeout(wait)), Ok(()));
+        other.await.expect("no panic");
+    }
+}
