@@ -4,15 +4,15 @@ use std::ffi::OsStr;
 
 use crate::is_invisible;
 
-/// What holds the agent's own settings and the history of a repository, as it is written.
+/// The names of what holds the agent's own settings and the history of a repository, as written.
 pub const PROTECTED_NAMES: [&str; 4] = [".agents", ".codex", ".git", ".oarlock"];
 
 /// Short names of old file systems keep this many characters before the tilde.
 const SHORT_NAME: usize = 6;
 
 /// Whether some file system, or some eye, takes the name of one file or folder for a protected one. File systems fold
-/// case, leave out characters that cannot be seen, cut dots and spaces at the end, know streams (`.git::$DATA`) and short
-/// names (`GIT~1`), and part names at backslashes. Full-width letters and dots count as the plain ones.
+/// case, leave out characters that cannot be seen, cut dots and spaces at the end, know streams (`.git::$DATA`) and
+/// short names (`GIT~1`), and part names at backslashes. Full-width letters and dots count as the plain ones.
 #[must_use]
 pub fn is_protected(name: &OsStr) -> bool {
     let bytes = name.as_encoded_bytes();
@@ -25,7 +25,7 @@ pub fn is_protected(name: &OsStr) -> bool {
     text.split(['\\', '\u{ff3c}']).any(is_twin)
 }
 
-/// What means itself everywhere: no disguise can be made of these, but for case and dots at the end.
+/// Whether a byte means itself everywhere: no disguise can be made of these, but for case and dots at the end.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
 }

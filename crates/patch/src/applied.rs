@@ -1,9 +1,9 @@
-//! What a committed plan did.
+//! The effects of a committed plan.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::plan::Plan;
+use crate::plan::PatchPlan;
 
 /// Every file that a patch changed, with its bytes before and after.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +29,7 @@ pub struct FileState {
 }
 
 impl Applied {
-    pub(crate) fn of(plan: &Plan) -> Self {
+    pub(crate) fn of(plan: &PatchPlan) -> Self {
         let files = plan.slots.values().filter(|slot| slot.changes()).map(|slot| AppliedFile {
             path: slot.at.path.clone(),
             before: slot.found.as_ref().map(|found| FileState {

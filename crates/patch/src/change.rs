@@ -1,21 +1,21 @@
-//! What clients are shown of a plan.
+//! The changes of a plan as clients are shown them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::names::shown;
-use crate::slot::Slot;
+use crate::slot::TouchedFile;
 use crate::unified::{deadline, unified};
 
 /// One changed file. The path is absolute; behind a symbolic link it is the real one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileChange {
+pub struct PlannedChange {
     pub path: PathBuf,
     pub kind: ChangeKind,
 }
 
-/// What happens to it.
+/// The kind of change to the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeKind {
     Add { content: String },
@@ -23,7 +23,7 @@ pub enum ChangeKind {
     Update { unified_diff: String, move_path: Option<PathBuf> },
 }
 
-impl FileChange {
+impl PlannedChange {
     /// The text of the change as a file-change item carries it.
     #[must_use]
     pub fn diff(&self) -> String {
@@ -37,9 +37,9 @@ impl FileChange {
     }
 }
 
-pub(crate) fn changes(slots: &BTreeMap<PathBuf, Slot>) -> Vec<FileChange> {
+pub(crate) fn changes(slots: &BTreeMap<PathBuf, TouchedFile>) -> Vec<PlannedChange> {
     let (moves, deadline) = (moves(slots), deadline());
-    let mut changes: Vec<FileChange> = slots
+    let mut changes: Vec<PlannedChange> = slots
         .values()
         .filter_map(|slot| {
             let kind = match moves.get(slot.at.real.as_path()) {
@@ -50,7 +50,7 @@ pub(crate) fn changes(slots: &BTreeMap<PathBuf, Slot>) -> Vec<FileChange> {
                 }
                 None => stayed(slot, deadline)?,
             };
-            Some(FileChange { path: shown_place(slot).to_owned(), kind })
+            Some(PlannedChange { path: shown_place(slot).to_owned(), kind })
         })
         .collect();
     changes.sort_by(|one, other| one.path.cmp(&other.path));
@@ -58,7 +58,7 @@ pub(crate) fn changes(slots: &BTreeMap<PathBuf, Slot>) -> Vec<FileChange> {
 }
 
 /// The files that are gone from where they were, with the slot that now holds them.
-fn moves(slots: &BTreeMap<PathBuf, Slot>) -> BTreeMap<&Path, &Slot> {
+fn moves(slots: &BTreeMap<PathBuf, TouchedFile>) -> BTreeMap<&Path, &TouchedFile> {
     slots
         .values()
         .filter_map(|slot| {
@@ -68,7 +68,7 @@ fn moves(slots: &BTreeMap<PathBuf, Slot>) -> BTreeMap<&Path, &Slot> {
         .collect()
 }
 
-fn moved(source: &Slot, destination: &Slot, deadline: Instant) -> ChangeKind {
+fn moved(source: &TouchedFile, destination: &TouchedFile, deadline: Instant) -> ChangeKind {
     let old = source.found.as_ref().map_or(&[][..], |found| &found.bytes);
     let new = destination.now.as_ref().map_or(&[][..], |now| &now.bytes);
     ChangeKind::Update {
@@ -77,7 +77,7 @@ fn moved(source: &Slot, destination: &Slot, deadline: Instant) -> ChangeKind {
     }
 }
 
-fn stayed(slot: &Slot, deadline: Instant) -> Option<ChangeKind> {
+fn stayed(slot: &TouchedFile, deadline: Instant) -> Option<ChangeKind> {
     match (&slot.found, &slot.now) {
         (None, None) => None,
         (Some(found), None) => Some(ChangeKind::Delete { content: text(&found.bytes) }),
@@ -90,7 +90,7 @@ fn stayed(slot: &Slot, deadline: Instant) -> Option<ChangeKind> {
     }
 }
 
-fn shown_place(slot: &Slot) -> &Path {
+fn shown_place(slot: &TouchedFile) -> &Path {
     if slot.at.linked { &slot.at.real } else { &slot.at.path }
 }
 

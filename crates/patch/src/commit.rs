@@ -12,16 +12,16 @@ use rustix::io::Errno;
 use crate::applied::Applied;
 use crate::boundary::Boundary;
 use crate::error::{CommitError, io_at};
-use crate::identity::{Identity, Permissions};
-use crate::job::{Job, Missing, Spot};
+use crate::identity::{FileIdentity, FilePermissions};
+use crate::job::{CommitJob, MissingFolders, Spot};
 use crate::kernel::Kernel;
 use crate::place::Area;
-use crate::plan::Plan;
+use crate::plan::PatchPlan;
 use crate::read::read;
-use crate::slot::{Content, Slot};
+use crate::slot::{Content, TouchedFile};
 
-pub(crate) fn run(plan: &Plan, boundary: &Boundary, kernel: &Kernel) -> Result<Applied, CommitError> {
-    let mut job = Job::new(kernel);
+pub(crate) fn run(plan: &PatchPlan, boundary: &Boundary, kernel: &Kernel) -> Result<Applied, CommitError> {
+    let mut job = CommitJob::new(kernel);
     match carry_out(plan, boundary, &mut job) {
         Ok(()) => {
             job.finish();
@@ -40,12 +40,12 @@ pub(crate) fn run(plan: &Plan, boundary: &Boundary, kernel: &Kernel) -> Result<A
 
 /// A slot whose directory is open and whose new content, if any, lies beside it under a temporary name.
 struct Staged<'p> {
-    slot: &'p Slot,
+    slot: &'p TouchedFile,
     spot: Spot,
-    temporary: Option<(OsString, Identity)>,
+    temporary: Option<(OsString, FileIdentity)>,
 }
 
-fn carry_out(plan: &Plan, boundary: &Boundary, job: &mut Job<'_>) -> Result<(), CommitError> {
+fn carry_out(plan: &PatchPlan, boundary: &Boundary, job: &mut CommitJob<'_>) -> Result<(), CommitError> {
     // The whole boundary first: not even a directory is made for a patch that is refused.
     let area = Area::new(boundary);
     let places: Vec<_> = plan
@@ -55,7 +55,11 @@ fn carry_out(plan: &Plan, boundary: &Boundary, job: &mut Job<'_>) -> Result<(), 
         .collect::<Result<_, CommitError>>()?;
     let mut staged = Vec::with_capacity(places.len());
     for (slot, place) in &places {
-        let make = if slot.now.is_some() && slot.found.is_none() { Missing::Make } else { Missing::Leave };
+        let make = if slot.now.is_some() && slot.found.is_none() {
+            MissingFolders::Make
+        } else {
+            MissingFolders::Leave
+        };
         let Some(spot) = job.spot(place, &slot.at.path, make)? else {
             // The directory is gone: for a file that was not there and will not be, that is no difference.
             if slot.found.is_some() {
@@ -77,7 +81,7 @@ fn carry_out(plan: &Plan, boundary: &Boundary, job: &mut Job<'_>) -> Result<(), 
 }
 
 /// The file must still be, to the byte, what the plan was made for.
-fn unchanged(job: &Job<'_>, slot: &Slot, spot: &Spot) -> Result<(), CommitError> {
+fn unchanged(job: &CommitJob<'_>, slot: &TouchedFile, spot: &Spot) -> Result<(), CommitError> {
     let changed = || CommitError::Changed(slot.at.path.clone());
     job.kernel.step().map_err(|errno| io_at("read", &spot.path, errno))?;
     let there = read(job.kernel, job.directory(spot), Path::new(&spot.name)).map_err(|_| changed())?;
@@ -92,7 +96,7 @@ fn unchanged(job: &Job<'_>, slot: &Slot, spot: &Spot) -> Result<(), CommitError>
     }
 }
 
-fn stage<'p>(job: &mut Job<'_>, slot: &'p Slot, spot: Spot) -> Result<Staged<'p>, CommitError> {
+fn stage<'p>(job: &mut CommitJob<'_>, slot: &'p TouchedFile, spot: Spot) -> Result<Staged<'p>, CommitError> {
     let Some(content) = &slot.now else { return Ok(Staged { slot, spot, temporary: None }) };
     let fail = |errno| io_at("write", &spot.path, errno);
     if slot.found.is_some() {
@@ -106,11 +110,11 @@ fn stage<'p>(job: &mut Job<'_>, slot: &'p Slot, spot: Spot) -> Result<Staged<'p>
 }
 
 fn write_temporary(
-    job: &mut Job<'_>,
+    job: &mut CommitJob<'_>,
     spot: &Spot,
     name: &OsStr,
     content: &Content,
-) -> Result<Identity, Errno> {
+) -> Result<FileIdentity, Errno> {
     job.kernel.step()?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // A file that will keep a mode is nobody else's to read until it has it.
@@ -125,12 +129,12 @@ fn write_temporary(
         job.kernel.step()?;
         give(&file, permissions)?;
     }
-    Ok(Identity::of(&rustix::fs::fstat(&file)?))
+    Ok(FileIdentity::of(&rustix::fs::fstat(&file)?))
 }
 
 /// Gives the new file the owner and mode of the former one.
-fn give(file: impl AsFd, permissions: Permissions) -> Result<(), Errno> {
-    let now = Permissions::of(&rustix::fs::fstat(file.as_fd())?);
+fn give(file: impl AsFd, permissions: FilePermissions) -> Result<(), Errno> {
+    let now = FilePermissions::of(&rustix::fs::fstat(file.as_fd())?);
     let mut mode = permissions.mode;
     if (now.user, now.group) != (permissions.user, permissions.group) {
         let user = rustix::fs::Uid::from_raw(permissions.user);
@@ -143,7 +147,7 @@ fn give(file: impl AsFd, permissions: Permissions) -> Result<(), Errno> {
     rustix::fs::fchmod(file.as_fd(), Mode::from_raw_mode(mode))
 }
 
-fn swap_in(job: &mut Job<'_>, staged: &Staged<'_>) -> Result<(), CommitError> {
+fn swap_in(job: &mut CommitJob<'_>, staged: &Staged<'_>) -> Result<(), CommitError> {
     let spot = &staged.spot;
     // A name that is taken or free against the plan means that somebody else was here.
     let fail = |doing| {
@@ -157,7 +161,7 @@ fn swap_in(job: &mut Job<'_>, staged: &Staged<'_>) -> Result<(), CommitError> {
         (Some((temporary, new)), None) => return job.put(spot, temporary, *new).map_err(fail("create")),
         (None, _) => job.remove(spot).map_err(fail("delete"))?,
     };
-    // What came away must be what was checked a moment ago; if not, undo brings it back.
+    // The file that was moved away must be the one checked a moment ago; if not, undo brings it back.
     let planned = staged.slot.found.as_ref().map(|found| found.identity);
     if displaced == planned { Ok(()) } else { Err(CommitError::Changed(spot.path.clone())) }
 }

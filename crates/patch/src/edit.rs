@@ -1,6 +1,6 @@
 //! Applying the chunks of an update to the text of a file, in memory.
 
-use crate::patch::{Chunk, Line};
+use crate::patch::{PatchChunk, PatchLine};
 use crate::seek::Haystack;
 
 /// One line of a file and how it ends: `\n`, `\r\n`, or nothing on a last line without an ending.
@@ -18,7 +18,7 @@ pub(crate) enum Misfit {
 }
 
 /// The text with every chunk applied. Kept lines keep their bytes; new lines end as their neighbours do.
-pub(crate) fn edited(text: &str, chunks: &[Chunk]) -> Result<String, Misfit> {
+pub(crate) fn edited(text: &str, chunks: &[PatchChunk]) -> Result<String, Misfit> {
     let lines = split(text);
     let mut edits = locate(&lines, chunks)?;
     edits.sort_by_key(|edit| edit.start);
@@ -35,8 +35,8 @@ pub(crate) fn edited(text: &str, chunks: &[Chunk]) -> Result<String, Misfit> {
             let found = lines.get(at).filter(|_| line.wanted().is_some());
             ending = found.map(|line| line.ending).filter(|ending| !ending.is_empty()).unwrap_or(ending);
             match (line, found) {
-                (Line::Keep(_), Some(kept)) => push(&mut out, kept.text, kept.ending, usual),
-                (Line::New(new), _) => push(&mut out, new, ending, usual),
+                (PatchLine::Keep(_), Some(kept)) => push(&mut out, kept.text, kept.ending, usual),
+                (PatchLine::New(new), _) => push(&mut out, new, ending, usual),
                 _ => {}
             }
             at += usize::from(found.is_some());
@@ -72,11 +72,11 @@ fn usual_ending(lines: &[FileLine<'_>]) -> &'static str {
 /// A chunk with the place it was found at.
 struct Edit<'c> {
     start: usize,
-    lines: std::borrow::Cow<'c, [Line]>,
+    lines: std::borrow::Cow<'c, [PatchLine]>,
 }
 
 /// Finds every chunk in the original text; the search only moves forward.
-fn locate<'c>(lines: &[FileLine<'_>], chunks: &'c [Chunk]) -> Result<Vec<Edit<'c>>, Misfit> {
+fn locate<'c>(lines: &[FileLine<'_>], chunks: &'c [PatchChunk]) -> Result<Vec<Edit<'c>>, Misfit> {
     let haystack = Haystack::new(lines);
     let mut cursor = 0;
     let mut edits = Vec::with_capacity(chunks.len());
@@ -94,17 +94,17 @@ fn locate<'c>(lines: &[FileLine<'_>], chunks: &'c [Chunk]) -> Result<Vec<Edit<'c
     Ok(edits)
 }
 
-fn wanted(lines: &[Line]) -> impl Iterator<Item = &str> {
-    lines.iter().filter_map(Line::wanted)
+fn wanted(lines: &[PatchLine]) -> impl Iterator<Item = &str> {
+    lines.iter().filter_map(PatchLine::wanted)
 }
 
 fn place<'c>(
     haystack: &Haystack<'_>,
     lines: &[FileLine<'_>],
-    chunk: &'c Chunk,
+    chunk: &'c PatchChunk,
     cursor: usize,
 ) -> Result<Edit<'c>, Misfit> {
-    let find = |sought: &[Line]| {
+    let find = |sought: &[PatchLine]| {
         let sought: Vec<&str> = wanted(sought).collect();
         match sought.len() {
             // Lines that are only added go to the end, before a blank last line.
@@ -126,24 +126,24 @@ fn place<'c>(
 }
 
 /// The chunk without a blank last wanted line, and without a blank last line on its other side.
-fn without_last_blank(lines: &[Line]) -> Option<Vec<Line>> {
+fn without_last_blank(lines: &[PatchLine]) -> Option<Vec<PatchLine>> {
     let mut shorter = lines.to_vec();
     let last_wanted = shorter.iter().rposition(|line| line.wanted().is_some())?;
     if shorter[last_wanted].wanted() != Some("") {
         return None;
     }
-    if matches!(shorter[last_wanted], Line::Old(_)) {
+    if matches!(shorter[last_wanted], PatchLine::Old(_)) {
         shorter.remove(last_wanted);
     } else {
-        shorter[last_wanted] = Line::New(String::new());
+        shorter[last_wanted] = PatchLine::New(String::new());
     }
     if let Some(last_left) = shorter.iter().rposition(|line| line.left().is_some())
         && shorter[last_left].left() == Some("")
     {
-        if matches!(shorter[last_left], Line::New(_)) {
+        if matches!(shorter[last_left], PatchLine::New(_)) {
             shorter.remove(last_left);
         } else {
-            shorter[last_left] = Line::Old(String::new());
+            shorter[last_left] = PatchLine::Old(String::new());
         }
     }
     Some(shorter)

@@ -1,4 +1,4 @@
-//! What can be wrong with a patch, at each of its three stations.
+//! The errors of a patch in each of its three stages.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub enum ParseError {
     Hunk { line: usize, problem: HunkProblem },
 }
 
-/// What is wrong with one hunk.
+/// The error in one hunk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HunkProblem {
     #[error(

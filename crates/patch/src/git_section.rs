@@ -77,8 +77,5 @@ pub(crate) fn blob(state: Option<&FileState>) -> String {
     let mut context = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
     context.update(format!("blob {}\0", state.bytes.len()).as_bytes());
     context.update(&state.bytes);
-    context.finish().as_ref().iter().fold(String::with_capacity(40), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
+    data_encoding::HEXLOWER.encode(context.finish().as_ref())
 }

@@ -4,16 +4,16 @@ use std::io;
 
 use rustix::fs::{FileType, Mode, Stat};
 
-/// What tells one state of a file from another, apart from its bytes.
+/// The metadata that tells one state of a file from another, apart from its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct FileIdentity {
     device: u64,
     inode: u64,
     modified: (i64, u64),
     length: u64,
 }
 
-impl Identity {
+impl FileIdentity {
     #[allow(clippy::unnecessary_cast, reason = "the widths differ between targets")]
     pub(crate) fn of(stat: &Stat) -> Self {
         Self {
@@ -51,13 +51,13 @@ impl Identity {
 
 /// Who may do what with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Permissions {
+pub(crate) struct FilePermissions {
     pub(crate) mode: u32,
     pub(crate) user: u32,
     pub(crate) group: u32,
 }
 
-impl Permissions {
+impl FilePermissions {
     pub(crate) fn of(stat: &Stat) -> Self {
         Self {
             mode: Mode::from_raw_mode(stat.st_mode).bits() & 0o7777,
@@ -71,7 +71,7 @@ impl Permissions {
     }
 }
 
-/// What a name leads to, if that is not a regular file.
+/// The kind of thing behind a name that is not a regular file.
 pub(crate) enum NotRegular {
     Directory,
     Symlink,

@@ -2,11 +2,11 @@
 
 use crate::parse::looks_like_patch;
 
-/// What a host tells the model about a patch that was sent as a command of its own.
+/// The answer to the model about a patch that was sent as a command of its own.
 pub const IMPLICIT_REFUSAL: &str = "apply_patch verification failed: a patch is not a command; \
     call apply_patch with it: [\"apply_patch\", \"<patch>\"]";
 
-/// What a command line means to the patcher.
+/// The meaning of a command line to the patcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Invocation {
     /// Any other command.

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use ring::rand::{SecureRandom, SystemRandom};
@@ -11,9 +10,9 @@ use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
 use crate::error::{CommitError, Lost, io_at};
-use crate::identity::Identity;
+use crate::identity::FileIdentity;
 use crate::kernel::{AS_DIRECTORY, Exchange, Kernel};
-use crate::place::Place;
+use crate::place::TrustedPlace;
 use crate::read::state;
 
 /// A name in a directory that is held open, so that nobody can put another directory in its place.
@@ -37,13 +36,13 @@ enum Undo {
     SwapBack {
         spot: Spot,
         temporary: OsString,
-        new: Identity,
+        new: FileIdentity,
     },
     /// The new file is at the spot, where none was.
     TakeAway {
         spot: Spot,
         temporary: OsString,
-        new: Identity,
+        new: FileIdentity,
     },
     /// The former file is under the temporary name, and none at the spot.
     PutBack {
@@ -52,7 +51,7 @@ enum Undo {
     },
 }
 
-pub(crate) struct Job<'k> {
+pub(crate) struct CommitJob<'k> {
     pub(crate) kernel: &'k Kernel,
     random: SystemRandom,
     roots: HashMap<PathBuf, usize>,
@@ -61,7 +60,7 @@ pub(crate) struct Job<'k> {
     undo: Vec<Undo>,
 }
 
-impl<'k> Job<'k> {
+impl<'k> CommitJob<'k> {
     pub(crate) fn new(kernel: &'k Kernel) -> Self {
         let (roots, directories) = (HashMap::new(), HashMap::new());
         Self { kernel, random: SystemRandom::new(), roots, directories, open: Vec::new(), undo: Vec::new() }
@@ -74,9 +73,9 @@ impl<'k> Job<'k> {
     /// Opens the directory of a place. Missing ones are made if `make` is set; otherwise there is none.
     pub(crate) fn spot(
         &mut self,
-        place: &Place,
+        place: &TrustedPlace,
         path: &Path,
-        make: Missing,
+        make: MissingFolders,
     ) -> Result<Option<Spot>, CommitError> {
         let root = self.root(&place.root)?;
         let parent = place.beneath.parent().unwrap_or(Path::new(""));
@@ -108,7 +107,12 @@ impl<'k> Job<'k> {
         self.open.len() - 1
     }
 
-    fn enter(&mut self, root: usize, path: &Path, make: Missing) -> Result<Option<usize>, (PathBuf, Errno)> {
+    fn enter(
+        &mut self,
+        root: usize,
+        path: &Path,
+        make: MissingFolders,
+    ) -> Result<Option<usize>, (PathBuf, Errno)> {
         if path.as_os_str().is_empty() {
             return Ok(Some(root));
         }
@@ -120,7 +124,7 @@ impl<'k> Job<'k> {
         self.kernel.step().map_err(at)?;
         let fd = match self.kernel.open_beneath(self.open[root].as_fd(), path, AS_DIRECTORY) {
             Ok(fd) => fd,
-            Err(Errno::NOENT) if make == Missing::Make => {
+            Err(Errno::NOENT) if make == MissingFolders::Make => {
                 let above = path.parent().unwrap_or(Path::new(""));
                 let Some(above) = self.enter(root, above, make)? else { return Ok(None) };
                 self.make_directory(above, path).map_err(at)?
@@ -154,13 +158,7 @@ impl<'k> Job<'k> {
     pub(crate) fn temporary_name(&self) -> Result<OsString, Errno> {
         let mut bytes = [0; 12];
         self.random.fill(&mut bytes).map_err(|_| Errno::IO)?;
-        let mut name = String::from(".patch-");
-        for byte in bytes {
-            // Writing to a string cannot fail.
-            let _ = write!(name, "{byte:02x}");
-        }
-        name.push_str(".tmp");
-        Ok(name.into())
+        Ok(format!(".patch-{}.tmp", data_encoding::HEXLOWER.encode(&bytes)).into())
     }
 
     /// From now on the temporary file is removed if the commit fails.
@@ -169,7 +167,7 @@ impl<'k> Job<'k> {
     }
 
     /// Puts the new file where none is.
-    pub(crate) fn put(&mut self, spot: &Spot, temporary: &OsStr, new: Identity) -> Result<(), Errno> {
+    pub(crate) fn put(&mut self, spot: &Spot, temporary: &OsStr, new: FileIdentity) -> Result<(), Errno> {
         self.kernel.step()?;
         self.kernel.rename_new(&self.open[spot.dir], temporary, &spot.name)?;
         self.undo.push(Undo::TakeAway { spot: spot.clone(), temporary: temporary.to_owned(), new });
@@ -181,8 +179,8 @@ impl<'k> Job<'k> {
         &mut self,
         spot: &Spot,
         temporary: &OsStr,
-        new: Identity,
-    ) -> Result<Option<Identity>, Errno> {
+        new: FileIdentity,
+    ) -> Result<Option<FileIdentity>, Errno> {
         self.kernel.step()?;
         match self.kernel.exchange(&self.open[spot.dir], temporary, &spot.name)? {
             Exchange::Done => {
@@ -199,7 +197,7 @@ impl<'k> Job<'k> {
     }
 
     /// Takes the file away, to a temporary name for now, and tells what it was.
-    pub(crate) fn remove(&mut self, spot: &Spot) -> Result<Option<Identity>, Errno> {
+    pub(crate) fn remove(&mut self, spot: &Spot) -> Result<Option<FileIdentity>, Errno> {
         let temporary = self.temporary_name()?;
         self.kernel.step()?;
         self.kernel.rename_new(&self.open[spot.dir], &spot.name, &temporary)?;
@@ -255,7 +253,7 @@ impl<'k> Job<'k> {
     }
 
     /// Whether the file at the spot is still the one this job put there.
-    fn is_ours(&self, spot: &Spot, new: Identity) -> bool {
+    fn is_ours(&self, spot: &Spot, new: FileIdentity) -> bool {
         matches!(state(&self.open[spot.dir], &spot.name), Ok(Some(there)) if there.same_file(&new))
     }
 
@@ -269,9 +267,9 @@ impl<'k> Job<'k> {
     }
 }
 
-/// What to do about directories that are not there.
+/// How directories that are not there are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum MissingFolders {
     Make,
     Leave,
 }

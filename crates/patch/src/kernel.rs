@@ -11,7 +11,7 @@ use rustix::io::{Errno, Result};
 /// Opens a directory for nothing but reaching what is in it.
 pub(crate) const AS_DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// What the kernel can do, and, in tests, when it fails.
+/// The abilities of the kernel, and, in tests, when it fails.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     has_openat2: Cell<bool>,

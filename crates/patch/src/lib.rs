@@ -32,12 +32,12 @@ mod unified;
 
 pub use applied::{Applied, AppliedFile, FileState};
 pub use boundary::Boundary;
-pub use change::{ChangeKind, FileChange};
+pub use change::{ChangeKind, PlannedChange};
 pub use error::{CommitError, HunkProblem, Lost, ParseError, PlanError, VerifyError};
 pub use invocation::{IMPLICIT_REFUSAL, Invocation, invocation};
 pub use limits::{MAX_FILE_BYTES, MAX_TOTAL_BYTES};
 pub use names::shown;
 pub use parse::parse;
-pub use patch::{Chunk, Hunk, Line, Patch};
-pub use plan::{Plan, plan, verify};
+pub use patch::{Hunk, Patch, PatchChunk, PatchLine};
+pub use plan::{PatchPlan, plan, verify};
 pub use turn_diff::TurnDiff;

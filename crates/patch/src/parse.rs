@@ -1,7 +1,7 @@
 //! Reading the text of a patch.
 
 use crate::error::{HunkProblem, ParseError};
-use crate::patch::{Chunk, Hunk, Line, Patch};
+use crate::patch::{Hunk, Patch, PatchChunk, PatchLine};
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -18,7 +18,7 @@ const END_OF_FILE: &str = "*** End of File";
 pub fn parse(text: &str) -> Result<Patch, ParseError> {
     let lines: Vec<&str> = text.trim().lines().collect();
     let (body, first) = body(&lines).or_else(|error| unwrapped(&lines).ok_or(error))?;
-    let mut reader = Reader { lines: body, at: 0, first };
+    let mut reader = PatchReader { lines: body, at: 0, first };
     let mut hunks = Vec::new();
     while reader.peek().is_some() {
         hunks.push(reader.hunk()?);
@@ -54,14 +54,14 @@ fn unwrapped<'a, 't>(lines: &'a [&'t str]) -> Option<(&'a [&'t str], usize)> {
     }
 }
 
-struct Reader<'a, 't> {
+struct PatchReader<'a, 't> {
     lines: &'a [&'t str],
     at: usize,
     /// The number of the first line, as a person counts the lines of the whole text.
     first: usize,
 }
 
-impl<'t> Reader<'_, 't> {
+impl<'t> PatchReader<'_, 't> {
     fn peek(&self) -> Option<&'t str> {
         self.lines.get(self.at).copied()
     }
@@ -109,8 +109,8 @@ impl<'t> Reader<'_, 't> {
             match self.peek() {
                 None => break,
                 Some(line) if line.starts_with("***") => break,
-                Some(_) if chunks.is_empty() => chunks.push(self.chunk(Marker::Optional)?),
-                Some(_) => chunks.push(self.chunk(Marker::Required)?),
+                Some(_) if chunks.is_empty() => chunks.push(self.chunk(PatchMarker::Optional)?),
+                Some(_) => chunks.push(self.chunk(PatchMarker::Required)?),
             }
         }
         if chunks.is_empty() {
@@ -119,13 +119,13 @@ impl<'t> Reader<'_, 't> {
         Ok(Hunk::Update { path: path.to_owned(), move_to, chunks })
     }
 
-    fn chunk(&mut self, marker: Marker) -> Result<Chunk, ParseError> {
-        let mut chunk = Chunk::default();
+    fn chunk(&mut self, marker: PatchMarker) -> Result<PatchChunk, ParseError> {
+        let mut chunk = PatchChunk::default();
         match self.next_if(|line| line == "@@" || line.starts_with("@@ ")) {
             Some(line) => {
                 chunk.context = line.strip_prefix("@@ ").filter(|c| !c.trim().is_empty()).map(str::to_owned);
             }
-            None if marker == Marker::Required => {
+            None if marker == PatchMarker::Required => {
                 let line = self.peek().unwrap_or_default().to_owned();
                 return Err(self.problem(self.at, HunkProblem::NoChunkMarker(line)));
             }
@@ -157,18 +157,18 @@ impl<'t> Reader<'_, 't> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Marker {
+enum PatchMarker {
     Optional,
     Required,
 }
 
-fn chunk_line(line: &str) -> Option<Line> {
+fn chunk_line(line: &str) -> Option<PatchLine> {
     let rest = || line.get(1..).unwrap_or_default().to_owned();
     match line.as_bytes().first() {
-        None => Some(Line::Keep(String::new())),
-        Some(b' ') => Some(Line::Keep(rest())),
-        Some(b'-') => Some(Line::Old(rest())),
-        Some(b'+') => Some(Line::New(rest())),
+        None => Some(PatchLine::Keep(String::new())),
+        Some(b' ') => Some(PatchLine::Keep(rest())),
+        Some(b'-') => Some(PatchLine::Old(rest())),
+        Some(b'+') => Some(PatchLine::New(rest())),
         Some(_) => None,
     }
 }

@@ -6,12 +6,12 @@ pub struct Patch {
     pub hunks: Vec<Hunk>,
 }
 
-/// What happens to one file. Paths are as written, relative to a base chosen later, or absolute.
+/// The change to one file. Paths are as written, relative to a base chosen later, or absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hunk {
     Add { path: String, content: String },
     Delete { path: String },
-    Update { path: String, move_to: Option<String>, chunks: Vec<Chunk> },
+    Update { path: String, move_to: Option<String>, chunks: Vec<PatchChunk> },
 }
 
 impl Hunk {
@@ -26,23 +26,23 @@ impl Hunk {
 
 /// One run of lines to find and replace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Chunk {
+pub struct PatchChunk {
     /// A line that must come before the chunk, from `@@ line`.
     pub context: Option<String>,
-    pub lines: Vec<Line>,
+    pub lines: Vec<PatchLine>,
     /// The chunk must match the very end of the file.
     pub end_of_file: bool,
 }
 
 /// One line of a chunk, without its marker and line ending.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
+pub enum PatchLine {
     Keep(String),
     Old(String),
     New(String),
 }
 
-impl Line {
+impl PatchLine {
     /// The text that must be in the file, if this line asks for any.
     pub(crate) fn wanted(&self) -> Option<&str> {
         match self {

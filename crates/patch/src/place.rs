@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::boundary::{Boundary, folded, protects};
 use crate::error::CommitError;
-use crate::resolve::Resolved;
+use crate::resolve::ResolvedTarget;
 
 /// A directory that is trusted as it is, and the way from there, on which nothing is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TrustedPlace {
     pub(crate) root: PathBuf,
     pub(crate) beneath: PathBuf,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Area<'b> {
     spelled: Vec<PathBuf>,
     /// The same roots under their real names, for a working directory that is spelled another way.
     real: Vec<PathBuf>,
-    /// What is closed, under both names.
+    /// The closed paths, under both names.
     closed: Vec<PathBuf>,
 }
 
@@ -39,7 +39,7 @@ impl<'b> Area<'b> {
     }
 
     /// The place of a target, or why the boundary refuses it.
-    pub(crate) fn place(&self, at: &Resolved) -> Result<Place, CommitError> {
+    pub(crate) fn place(&self, at: &ResolvedTarget) -> Result<TrustedPlace, CommitError> {
         if *self.boundary == Boundary::Anywhere {
             return beneath(Path::new("/"), &at.real).ok_or_else(|| CommitError::Outside(at.path.clone()));
         }
@@ -57,12 +57,12 @@ impl<'b> Area<'b> {
         spelled.into_iter().chain(real).next().ok_or_else(|| CommitError::Outside(at.path.clone()))
     }
 
-    fn is_closed(&self, at: &Resolved) -> bool {
+    fn is_closed(&self, at: &ResolvedTarget) -> bool {
         self.closed.iter().any(|place| at.path.starts_with(place) || at.real.starts_with(place))
     }
 }
 
-impl Place {
+impl TrustedPlace {
     /// Whether some folder on the way is one that git takes its settings and hooks from, whatever its name: that of a
     /// bare repository, of a submodule, or one that a `.git` file leads to.
     fn is_in_git_folder(&self) -> bool {
@@ -76,13 +76,13 @@ impl Place {
 
 /// Every root that holds the path, the outermost first: what lies beneath that one may be changed by others, so
 /// an inner root is not to be trusted to be where it was.
-fn outermost_first(roots: &[PathBuf], path: &Path) -> Vec<Place> {
-    let mut places: Vec<Place> = roots.iter().filter_map(|root| beneath(root, path)).collect();
+fn outermost_first(roots: &[PathBuf], path: &Path) -> Vec<TrustedPlace> {
+    let mut places: Vec<TrustedPlace> = roots.iter().filter_map(|root| beneath(root, path)).collect();
     places.sort_by_key(|place| place.root.as_os_str().len());
     places
 }
 
-fn beneath(root: &Path, path: &Path) -> Option<Place> {
+fn beneath(root: &Path, path: &Path) -> Option<TrustedPlace> {
     let beneath = path.strip_prefix(root).ok()?.to_owned();
-    (!beneath.as_os_str().is_empty()).then(|| Place { root: root.to_owned(), beneath })
+    (!beneath.as_os_str().is_empty()).then(|| TrustedPlace { root: root.to_owned(), beneath })
 }

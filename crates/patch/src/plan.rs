@@ -10,26 +10,26 @@ use rustix::fs::Mode;
 
 use crate::applied::Applied;
 use crate::boundary::Boundary;
-use crate::change::{self, FileChange};
+use crate::change::{self, PlannedChange};
 use crate::edit::{Misfit, edited};
 use crate::error::{CommitError, PlanError, VerifyError};
 use crate::identity::{NotRegular, is_a_directory};
 use crate::kernel::{AS_DIRECTORY, Kernel};
 use crate::limits::{MAX_FILE_BYTES, MAX_QUOTED_BYTES, MAX_TOTAL_BYTES};
 use crate::names::shown_text;
-use crate::patch::{Chunk, Hunk, Patch};
+use crate::patch::{Hunk, Patch, PatchChunk};
 use crate::place::Area;
 use crate::plan_digest;
-use crate::read::{ReadError, read};
+use crate::read::{FileReadError, read};
 use crate::resolve::Resolver;
-use crate::slot::{Content, Slot};
+use crate::slot::{Content, TouchedFile};
 use crate::{commit, parse};
 
-/// What a patch will do, worked out against the disk as it was. What is checked here is what is committed.
+/// The effects of a patch, worked out against the disk as it was. Exactly the plan that is checked is committed.
 #[derive(Debug)]
-pub struct Plan {
+pub struct PatchPlan {
     /// By real path, so that two spellings of one file meet.
-    pub(crate) slots: BTreeMap<PathBuf, Slot>,
+    pub(crate) slots: BTreeMap<PathBuf, TouchedFile>,
     operations: Vec<(char, String)>,
     digest: [u8; 32],
 }
@@ -38,7 +38,7 @@ pub struct Plan {
 ///
 /// # Errors
 /// The text is no patch, or it does not fit the disk.
-pub fn verify(text: &str, base: &Path) -> Result<Plan, VerifyError> {
+pub fn verify(text: &str, base: &Path) -> Result<PatchPlan, VerifyError> {
     Ok(plan(&parse::parse(text)?, base)?)
 }
 
@@ -46,7 +46,7 @@ pub fn verify(text: &str, base: &Path) -> Result<Plan, VerifyError> {
 ///
 /// # Errors
 /// Says which file does not fit and why. Hunks see what the hunks before them will have done.
-pub fn plan(patch: &Patch, base: &Path) -> Result<Plan, PlanError> {
+pub fn plan(patch: &Patch, base: &Path) -> Result<PatchPlan, PlanError> {
     if patch.hunks.is_empty() {
         return Err(PlanError::Empty);
     }
@@ -56,10 +56,10 @@ pub fn plan(patch: &Patch, base: &Path) -> Result<Plan, PlanError> {
     }
     planner.check_nesting()?;
     let digest = plan_digest::digest(patch, &planner.slots);
-    Ok(Plan { slots: planner.slots, operations: planner.operations, digest })
+    Ok(PatchPlan { slots: planner.slots, operations: planner.operations, digest })
 }
 
-impl Plan {
+impl PatchPlan {
     /// Every file the patch touches, as an absolute path, destinations of moves included. A file that is reached
     /// through a symbolic link is named twice: as spelled, and where it really is.
     pub fn targets(&self) -> impl Iterator<Item = &Path> {
@@ -69,13 +69,13 @@ impl Plan {
         })
     }
 
-    /// What clients are shown: one change per file, in the order of their paths.
+    /// The changes for clients: one per file, in the order of their paths.
     #[must_use]
-    pub fn changes(&self) -> Vec<FileChange> {
+    pub fn changes(&self) -> Vec<PlannedChange> {
         change::changes(&self.slots)
     }
 
-    /// What the model is told once the plan has been committed.
+    /// The text for the model once the plan has been committed.
     #[must_use]
     pub fn summary(&self) -> String {
         let mut text = String::from("Success. Updated the following files:\n");
@@ -113,9 +113,9 @@ impl Plan {
     }
 }
 
-/// What a file is read for; decides how a failure is told.
+/// The reason a file is read; decides how a failure is worded.
 #[derive(Clone, Copy)]
-enum Purpose {
+enum ReadPurpose {
     Add,
     Delete,
     Update,
@@ -125,7 +125,7 @@ struct Planner {
     resolver: Resolver,
     kernel: Kernel,
     root: OwnedFd,
-    slots: BTreeMap<PathBuf, Slot>,
+    slots: BTreeMap<PathBuf, TouchedFile>,
     operations: Vec<(char, String)>,
     held: u64,
 }
@@ -143,7 +143,7 @@ impl Planner {
         match hunk {
             Hunk::Add { path, content } => {
                 self.hold(content.len())?;
-                let slot = self.slot(path, Purpose::Add)?;
+                let slot = self.slot(path, ReadPurpose::Add)?;
                 if content.len() as u64 > MAX_FILE_BYTES {
                     return Err(PlanError::TooLarge(slot.at.path.clone()));
                 }
@@ -152,8 +152,8 @@ impl Planner {
                 self.operations.push(('A', path.clone()));
             }
             Hunk::Delete { path } => {
-                let slot = self.slot(path, Purpose::Delete)?;
-                present(slot, Purpose::Delete)?;
+                let slot = self.slot(path, ReadPurpose::Delete)?;
+                present(slot, ReadPurpose::Delete)?;
                 slot.now = None;
                 self.operations.push(('D', path.clone()));
             }
@@ -165,9 +165,9 @@ impl Planner {
         Ok(())
     }
 
-    fn update(&mut self, path: &str, move_to: Option<&str>, chunks: &[Chunk]) -> Result<(), PlanError> {
-        let slot = self.slot(path, Purpose::Update)?;
-        let (text, content) = present(slot, Purpose::Update)?;
+    fn update(&mut self, path: &str, move_to: Option<&str>, chunks: &[PatchChunk]) -> Result<(), PlanError> {
+        let slot = self.slot(path, ReadPurpose::Update)?;
+        let (text, content) = present(slot, ReadPurpose::Update)?;
         let text = edited(text, chunks).map_err(|misfit| misfit_at(&slot.at.path, misfit))?;
         if text.len() as u64 > MAX_FILE_BYTES {
             return Err(PlanError::TooLarge(slot.at.path.clone()));
@@ -178,7 +178,7 @@ impl Planner {
         slot.now = Some(updated.clone());
         self.hold(bytes.len())?;
         let Some(destination) = move_to else { return Ok(()) };
-        let destination = self.slot(destination, Purpose::Add)?;
+        let destination = self.slot(destination, ReadPurpose::Add)?;
         // A file that is moved onto itself stays.
         if destination.at.real != source {
             destination.now = Some(updated);
@@ -190,7 +190,7 @@ impl Planner {
     }
 
     /// The slot of a path, read from disk when it is met for the first time.
-    fn slot(&mut self, written: &str, purpose: Purpose) -> Result<&mut Slot, PlanError> {
+    fn slot(&mut self, written: &str, purpose: ReadPurpose) -> Result<&mut TouchedFile, PlanError> {
         let at = self.resolver.resolve(written)?;
         let key = at.real.clone();
         if !self.slots.contains_key(&key) {
@@ -198,7 +198,7 @@ impl Planner {
             let found = read(&self.kernel, &self.root, beneath_root)
                 .map_err(|error| read_error(&at.path, purpose, error))?;
             self.hold(found.as_ref().map_or(0, |found| found.bytes.len()))?;
-            self.slots.insert(key.clone(), Slot::new(at, found));
+            self.slots.insert(key.clone(), TouchedFile::new(at, found));
         }
         self.slots.get_mut(&key).ok_or(PlanError::Empty)
     }
@@ -226,26 +226,26 @@ impl Planner {
 }
 
 /// The text a slot holds at this point of the patch.
-fn present(slot: &Slot, purpose: Purpose) -> Result<(&str, &Content), PlanError> {
-    let fail = |source: io::Error| read_error(&slot.at.path, purpose, ReadError::Io(source));
+fn present(slot: &TouchedFile, purpose: ReadPurpose) -> Result<(&str, &Content), PlanError> {
+    let fail = |source: io::Error| read_error(&slot.at.path, purpose, FileReadError::Io(source));
     let content = slot.now.as_ref().ok_or_else(|| fail(rustix::io::Errno::NOENT.into()))?;
     let text = str::from_utf8(&content.bytes).map_err(|_| fail(io::Error::other("it is not valid UTF-8")))?;
     Ok((text, content))
 }
 
-fn read_error(path: &Path, purpose: Purpose, error: ReadError) -> PlanError {
+fn read_error(path: &Path, purpose: ReadPurpose, error: FileReadError) -> PlanError {
     let path = path.to_owned();
     let source = match error {
-        ReadError::Io(source) => source,
-        ReadError::TooLarge => return PlanError::TooLarge(path),
-        ReadError::NotRegular(NotRegular::Symlink) => return PlanError::Symlink(path),
-        ReadError::NotRegular(NotRegular::Special(what)) => return PlanError::Special { path, what },
-        ReadError::NotRegular(NotRegular::Directory) => is_a_directory(),
+        FileReadError::Io(source) => source,
+        FileReadError::TooLarge => return PlanError::TooLarge(path),
+        FileReadError::NotRegular(NotRegular::Symlink) => return PlanError::Symlink(path),
+        FileReadError::NotRegular(NotRegular::Special(what)) => return PlanError::Special { path, what },
+        FileReadError::NotRegular(NotRegular::Directory) => is_a_directory(),
     };
     match purpose {
-        Purpose::Add => PlanError::Write { path, source },
-        Purpose::Delete => PlanError::ReadForDelete { path, source },
-        Purpose::Update => PlanError::ReadForUpdate { path, source },
+        ReadPurpose::Add => PlanError::Write { path, source },
+        ReadPurpose::Delete => PlanError::ReadForDelete { path, source },
+        ReadPurpose::Update => PlanError::ReadForUpdate { path, source },
     }
 }
 

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use ring::digest::{Context, SHA256, digest as hash};
 
-use crate::patch::{Hunk, Line, Patch};
-use crate::slot::Slot;
+use crate::patch::{Hunk, Patch, PatchLine};
+use crate::slot::TouchedFile;
 
 /// Every field is preceded by its length, so that no two plans read alike.
-struct Fields(Context);
+struct DigestFields(Context);
 
-impl Fields {
+impl DigestFields {
     fn add(&mut self, bytes: &[u8]) {
         self.0.update(&(bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
@@ -30,8 +30,8 @@ impl Fields {
 }
 
 /// SHA-256 over the patch, its absolute targets, and the identity and content of every file that was read.
-pub(crate) fn digest(patch: &Patch, slots: &BTreeMap<PathBuf, Slot>) -> [u8; 32] {
-    let mut fields = Fields(Context::new(&SHA256));
+pub(crate) fn digest(patch: &Patch, slots: &BTreeMap<PathBuf, TouchedFile>) -> [u8; 32] {
+    let mut fields = DigestFields(Context::new(&SHA256));
     for hunk in &patch.hunks {
         add_hunk(&mut fields, hunk);
     }
@@ -55,7 +55,7 @@ pub(crate) fn digest(patch: &Patch, slots: &BTreeMap<PathBuf, Slot>) -> [u8; 32]
     out
 }
 
-fn add_hunk(fields: &mut Fields, hunk: &Hunk) {
+fn add_hunk(fields: &mut DigestFields, hunk: &Hunk) {
     match hunk {
         Hunk::Add { path, content } => {
             fields.add(b"add");
@@ -75,9 +75,9 @@ fn add_hunk(fields: &mut Fields, hunk: &Hunk) {
                 fields.option(chunk.context.as_ref());
                 for line in &chunk.lines {
                     let (marker, text) = match line {
-                        Line::Keep(text) => (b" ", text),
-                        Line::Old(text) => (b"-", text),
-                        Line::New(text) => (b"+", text),
+                        PatchLine::Keep(text) => (b" ", text),
+                        PatchLine::Old(text) => (b"-", text),
+                        PatchLine::New(text) => (b"+", text),
                     };
                     fields.add(marker);
                     fields.add(text.as_bytes());

@@ -9,51 +9,55 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::identity::{Identity, NotRegular, Permissions, regular};
+use crate::identity::{FileIdentity, FilePermissions, NotRegular, regular};
 use crate::kernel::Kernel;
 use crate::limits::MAX_FILE_BYTES;
 
 /// A file as it was found.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct FoundFile {
     pub(crate) bytes: Arc<[u8]>,
-    pub(crate) identity: Identity,
-    pub(crate) permissions: Permissions,
+    pub(crate) identity: FileIdentity,
+    pub(crate) permissions: FilePermissions,
 }
 
 /// Why a file could not be read.
-pub(crate) enum ReadError {
+pub(crate) enum FileReadError {
     Io(io::Error),
     NotRegular(NotRegular),
     TooLarge,
 }
 
-impl From<Errno> for ReadError {
+impl From<Errno> for FileReadError {
     fn from(errno: Errno) -> Self {
         Self::Io(errno.into())
     }
 }
 
 /// Reads the file beneath a directory; none when there is none.
-pub(crate) fn read(kernel: &Kernel, root: impl AsFd, path: &Path) -> Result<Option<Found>, ReadError> {
+pub(crate) fn read(
+    kernel: &Kernel,
+    root: impl AsFd,
+    path: &Path,
+) -> Result<Option<FoundFile>, FileReadError> {
     // Looked at before it is opened for reading: opening a device can have effects.
     match look(kernel, root.as_fd(), path) {
         Ok(stat) => check(&stat)?,
         Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::LOOP) => return Err(ReadError::NotRegular(NotRegular::Symlink)),
+        Err(Errno::LOOP) => return Err(FileReadError::NotRegular(NotRegular::Symlink)),
         Err(errno) => return Err(errno.into()),
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = kernel.open_beneath(root.as_fd(), path, flags)?;
     let stat = rustix::fs::fstat(&fd)?;
     check(&stat)?;
-    let identity = Identity::of(&stat);
+    let identity = FileIdentity::of(&stat);
     let mut bytes = Vec::with_capacity(usize::try_from(identity.length()).unwrap_or_default());
-    File::from(fd).take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(ReadError::Io)?;
+    File::from(fd).take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(FileReadError::Io)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(ReadError::TooLarge);
+        return Err(FileReadError::TooLarge);
     }
-    Ok(Some(Found { bytes: bytes.into(), identity, permissions: Permissions::of(&stat) }))
+    Ok(Some(FoundFile { bytes: bytes.into(), identity, permissions: FilePermissions::of(&stat) }))
 }
 
 fn look(kernel: &Kernel, root: BorrowedFd<'_>, path: &Path) -> Result<Stat, Errno> {
@@ -63,15 +67,15 @@ fn look(kernel: &Kernel, root: BorrowedFd<'_>, path: &Path) -> Result<Stat, Errn
     rustix::fs::fstat(kernel.open_beneath(root, path, OFlags::PATH)?)
 }
 
-fn check(stat: &Stat) -> Result<(), ReadError> {
-    regular(stat).map_err(ReadError::NotRegular)?;
-    if Identity::of(stat).length() > MAX_FILE_BYTES { Err(ReadError::TooLarge) } else { Ok(()) }
+fn check(stat: &Stat) -> Result<(), FileReadError> {
+    regular(stat).map_err(FileReadError::NotRegular)?;
+    if FileIdentity::of(stat).length() > MAX_FILE_BYTES { Err(FileReadError::TooLarge) } else { Ok(()) }
 }
 
 /// The state of a name in a directory, links not followed; none when the name is free.
-pub(crate) fn state(dir: impl AsFd, name: impl rustix::path::Arg) -> Result<Option<Identity>, Errno> {
+pub(crate) fn state(dir: impl AsFd, name: impl rustix::path::Arg) -> Result<Option<FileIdentity>, Errno> {
     match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => Ok(Some(Identity::of(&stat))),
+        Ok(stat) => Ok(Some(FileIdentity::of(&stat))),
         Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(errno),
     }

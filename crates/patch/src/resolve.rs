@@ -12,7 +12,7 @@ use crate::names::shown_text;
 
 /// A target: how it is spelled, and where that leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedTarget {
     /// The written path joined to the base, `..` folded by spelling.
     pub(crate) path: PathBuf,
     /// The same place without any symbolic link among its directories.
@@ -40,7 +40,7 @@ impl Resolver {
         Ok(Self { base: folded, real_base, real_directories })
     }
 
-    pub(crate) fn resolve(&mut self, written: &str) -> Result<Resolved, PlanError> {
+    pub(crate) fn resolve(&mut self, written: &str) -> Result<ResolvedTarget, PlanError> {
         check_name(written)?;
         let bad = |why| PlanError::BadPath { shown: shown_text(written), why };
         let path = folded(&self.base.join(written)).ok_or_else(|| bad("cannot be used"))?;
@@ -57,7 +57,7 @@ impl Resolver {
             Err(_) => path.clone(),
         };
         let linked = real != expected;
-        Ok(Resolved { path, real, linked })
+        Ok(ResolvedTarget { path, real, linked })
     }
 
     /// Where a directory really is. What does not exist yet is taken as spelled.

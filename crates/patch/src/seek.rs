@@ -69,19 +69,25 @@ impl<'f> Haystack<'f> {
                 wanted.iter().map(|line| cut(strictness, line)).collect()
             };
             match self.compare_each(strictness, &wanted, from, last) {
-                Search::Found(at) => Some(at),
-                Search::Absent => None,
-                Search::TooLong(at) => self.look_up(strictness, &wanted, at, last),
+                SearchAnswer::Found(at) => Some(at),
+                SearchAnswer::Absent => None,
+                SearchAnswer::TooLong(at) => self.look_up(strictness, &wanted, at, last),
             }
         })
     }
 
-    fn compare_each(&self, strictness: Strictness, wanted: &[&str], from: usize, last: usize) -> Search {
+    fn compare_each(
+        &self,
+        strictness: Strictness,
+        wanted: &[&str],
+        from: usize,
+        last: usize,
+    ) -> SearchAnswer {
         let mut comparisons = self.comparisons.get();
-        let mut answer = Search::Absent;
+        let mut answer = SearchAnswer::Absent;
         for start in from..=last {
             if comparisons > COMPARISONS {
-                answer = Search::TooLong(start);
+                answer = SearchAnswer::TooLong(start);
                 break;
             }
             let same =
@@ -89,7 +95,7 @@ impl<'f> Haystack<'f> {
             let same = same.count();
             comparisons += same + 1;
             if same == wanted.len() {
-                answer = Search::Found(start);
+                answer = SearchAnswer::Found(start);
                 break;
             }
         }
@@ -120,7 +126,7 @@ impl<'f> Haystack<'f> {
             .find(|start| wanted.iter().enumerate().all(|(n, line)| self.key(strictness, start + n) == *line))
     }
 
-    /// What a line is compared by.
+    /// The text that a line is compared by.
     fn key(&self, strictness: Strictness, at: usize) -> &str {
         if strictness == Strictness::Folded {
             let fold_all = || self.lines.iter().map(|line| fold(line.text)).collect();
@@ -130,7 +136,7 @@ impl<'f> Haystack<'f> {
     }
 }
 
-enum Search {
+enum SearchAnswer {
     Found(usize),
     Absent,
     /// Nothing was found before this line, and the comparisons are used up.

@@ -3,30 +3,30 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::identity::Permissions;
-use crate::read::Found;
-use crate::resolve::Resolved;
+use crate::identity::FilePermissions;
+use crate::read::FoundFile;
+use crate::resolve::ResolvedTarget;
 
 /// A file the patch touches.
 #[derive(Debug)]
-pub(crate) struct Slot {
-    pub(crate) at: Resolved,
-    pub(crate) found: Option<Found>,
+pub(crate) struct TouchedFile {
+    pub(crate) at: ResolvedTarget,
+    pub(crate) found: Option<FoundFile>,
     pub(crate) now: Option<Content>,
 }
 
-/// What a file holds after some of the hunks.
+/// The content of a file after some of the hunks.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     pub(crate) bytes: Arc<[u8]>,
     /// None for a new file, which gets what the process's mask leaves.
-    pub(crate) permissions: Option<Permissions>,
+    pub(crate) permissions: Option<FilePermissions>,
     /// The real path of the file on disk that this one descends from by updates and moves.
     pub(crate) origin: Option<PathBuf>,
 }
 
-impl Slot {
-    pub(crate) fn new(at: Resolved, found: Option<Found>) -> Self {
+impl TouchedFile {
+    pub(crate) fn new(at: ResolvedTarget, found: Option<FoundFile>) -> Self {
         let now = found.as_ref().map(|found| Content {
             bytes: Arc::clone(&found.bytes),
             permissions: Some(found.permissions),

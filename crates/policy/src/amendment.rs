@@ -1,8 +1,8 @@
 //! Which rule a yes for good would leave behind.
 
-use crate::argv::Commands;
+use crate::argv::CommandList;
 use crate::content::{decided_elsewhere, runs_what_it_is_given};
-use crate::matrix::{Judged, Question};
+use crate::matrix::{CommandQuestion, Judged};
 use crate::rules::RuleDecision;
 use crate::safe::only_looks;
 use crate::why::Because;
@@ -11,8 +11,8 @@ use crate::why::Because;
 /// asked about. Nothing where a rule or a danger caused the question, where a command could not be read, or where a
 /// file that commands can write, or words yet to come, would decide what the rule allows.
 pub(crate) fn propose(
-    question: &Question<'_>,
-    commands: &Commands,
+    question: &CommandQuestion<'_>,
+    commands: &CommandList,
     judged: &[Judged],
 ) -> Option<Vec<String>> {
     let asked = |one: &&Judged| one.decision == RuleDecision::Prompt;
@@ -39,12 +39,12 @@ pub(crate) fn propose(
 }
 
 /// Whether a rule of these words would leave nothing to ask about.
-fn would_do(prefix: &[String], question: &Question<'_>, commands: &Commands) -> bool {
+fn would_do(prefix: &[String], question: &CommandQuestion<'_>, commands: &CommandList) -> bool {
     commands.list.iter().all(|words| words.starts_with(prefix) || is_settled(words, question, commands))
         && commands.list.iter().any(|words| words.starts_with(prefix))
 }
 
-fn is_settled(words: &[String], question: &Question<'_>, commands: &Commands) -> bool {
+fn is_settled(words: &[String], question: &CommandQuestion<'_>, commands: &CommandList) -> bool {
     only_looks(words, commands.expands, &|name| question.executables.trusted(name))
 }
 

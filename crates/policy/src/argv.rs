@@ -1,13 +1,13 @@
-//! What a command line runs: the commands inside `bash -lc "…"`, and the one line that shows it.
+//! The commands that a command line runs: those inside `bash -lc "…"`, and the one line that shows it.
 
 use crate::script::{Word, read_here_document, read_script};
 
 /// A shell in a shell in a shell is looked into; what is deeper stays a command like any other.
 const MAX_DEPTH: usize = 3;
 
-/// What a command line runs, as far as it can be read.
+/// The commands that a command line runs, as far as it can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Commands {
+pub struct CommandList {
     /// Each command's words, at least one. For a line that cannot be read, the line itself.
     pub list: Vec<Vec<String>>,
     /// Every word is known: no shell, or a plain script.
@@ -36,9 +36,9 @@ pub fn shell_script(argv: &[String]) -> Option<ShellScript<'_>> {
 }
 
 /// Looks into shells, also nested ones, as far as their scripts are plain.
-pub fn commands_of(argv: &[String]) -> Commands {
+pub fn commands_of(argv: &[String]) -> CommandList {
     let mut commands =
-        Commands { list: Vec::new(), plain: true, complex: false, expands: false, shells: Vec::new() };
+        CommandList { list: Vec::new(), plain: true, complex: false, expands: false, shells: Vec::new() };
     if !argv.is_empty() && !commands.look_into(argv, 0) {
         commands.list.push(argv.to_vec());
         commands.plain = shell_script(argv).is_none();
@@ -54,7 +54,7 @@ pub fn commands_of(argv: &[String]) -> Commands {
     commands
 }
 
-impl Commands {
+impl CommandList {
     /// Whether `argv` is a shell with a plain script; its commands are then in the list.
     fn look_into(&mut self, argv: &[String], depth: usize) -> bool {
         let Some(call) = shell_script(argv).filter(|_| depth < MAX_DEPTH) else { return false };

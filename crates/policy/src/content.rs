@@ -1,4 +1,4 @@
-//! What decides about what a command does: its own words, or files that commands can write.
+//! Whether a command's own words decide about its effects, or files that commands can write.
 
 use crate::argv::base_name;
 use crate::executables::Executables;
@@ -13,7 +13,7 @@ const INTERPRETERS: &str = "\
     runghc runhaskell sbcl scala sh sqlite3 swift tclsh tcsh toybox ts-node tsx vi view vim wish xonsh yash \
     zsh";
 
-/// What runs the words that it is given, or whatever stands in a queue, in another shell, machine or container.
+/// Programs that run the words they are given, or a queue's, in another shell, machine or container.
 const LAUNCHERS: &str = "\
     . ansible ansible-playbook at batch builtin bwrap chroot chrt command coproc crontab dbus-run-session \
     direnv doas docker docker-compose entr env eval exec fakeroot fd fdfind find firejail flock ionice \
@@ -21,7 +21,7 @@ const LAUNCHERS: &str = "\
     runuser scp screen script setpriv setsid sftp source ssh stdbuf strace su sudo systemd-run taskset time \
     timeout tmux trap unbuffer unshare vagrant watch xargs";
 
-/// What runs or obeys files of the project: build tools, package managers, test runners.
+/// Programs that run or obey files of the project: build tools, package managers, test runners.
 const PROJECT_TOOLS: &str = "\
     act ant artisan autoconf ava bazel bazelisk behave bmake buck buck2 bun bundle bunx cabal cargo \
     cargo-nextest cmake composer conda configure corepack ctest cypress dart deno devbox dotnet dune earthly \
@@ -31,7 +31,7 @@ const PROJECT_TOOLS: &str = "\
     pre-commit prettier pulumi py.test pytest rake rebar3 rollup rspec rustup sbt scons skaffold stack task \
     terraform tofu tox turbo uv uvx vite vitest volta webpack xcodebuild yarn zig";
 
-/// What carries a file's content to wherever it is told.
+/// Programs that copy a file's content to wherever they are told.
 const CARRIERS: &str = "\
     7z cp cpio dd dpkg install ln mv patch pax rpm sed sponge tar tee unzip";
 

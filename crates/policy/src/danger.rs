@@ -57,7 +57,7 @@ fn runs_rm(arguments: &[String]) -> bool {
     after.is_some_and(|words| with_inner(words).iter().any(|words| removes(words)))
 }
 
-/// What comes before `--`: everything after it is a file.
+/// The arguments before `--`: everything after it is a file.
 fn until_operands(arguments: &[String]) -> &[String] {
     let end = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
     &arguments[..end]

@@ -1,11 +1,14 @@
 //! Which file a program's name means, and whether the workspace could have put it there.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use crate::argv::base_name;
+use crate::git_folders::GitFolders;
+use crate::plain_file::read_plain;
 
 /// Folders whose programs are what their names say.
 pub const TRUSTED_FOLDERS: &[&str] = &["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];
@@ -98,7 +101,7 @@ impl Executables {
             return self.closed_executable(Path::new(program));
         }
         for folder in &self.search {
-            let way = Way::to(folder)?;
+            let way = PassedPaths::to(folder)?;
             if self.is_open(&way) {
                 return None;
             }
@@ -111,12 +114,12 @@ impl Executables {
     }
 
     fn closed_executable(&self, file: &Path) -> Option<PathBuf> {
-        let way = Way::to(file)?;
+        let way = PassedPaths::to(file)?;
         (is_executable(file) && !self.is_open(&way)).then_some(way.end)
     }
 
     /// Whether a command can write something on the way.
-    fn is_open(&self, way: &Way) -> bool {
+    fn is_open(&self, way: &PassedPaths) -> bool {
         way.passed.iter().any(|part| {
             self.writable.iter().any(|root| part.starts_with(root)) || changed_by_everybody_at_will(part)
         })
@@ -129,7 +132,7 @@ impl Executables {
         let extension = path.extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase);
         let may_run = found.permissions().mode() & 0o111 != 0
             || extension.is_some_and(|extension| RUNNABLE.contains(&extension.as_str()));
-        found.is_file() && may_run && Way::to(&path).is_none_or(|way| self.is_open(&way))
+        found.is_file() && may_run && PassedPaths::to(&path).is_none_or(|way| self.is_open(&way))
     }
 
     /// For a line that goes to these folders, as written.
@@ -156,10 +159,11 @@ impl Executables {
         let is_named = |place: &Path| place.components().any(|part| names::is_protected(part.as_os_str()));
         for place in folder.ancestors() {
             let has = |name: &str| fs::symlink_metadata(place.join(name)).is_ok();
-            if let Ok(found) = fs::symlink_metadata(place.join(".git")) {
-                let behind = fs::canonicalize(place.join(".git")).unwrap_or_default();
-                // What a `.git` file says is in reach of nobody, so where it leads was the user's choice.
-                return found.is_symlink() && is_writable(&behind) && !is_named(&behind);
+            if has(".git") {
+                // A folder of that name is protected. A file or a link may lead to one that is not.
+                let behind = GitFolders::of(place);
+                let is_open = |folder: &PathBuf| is_writable(folder) && !is_named(folder);
+                return behind.is_some_and(|behind| is_open(&behind.own) || is_open(&behind.common));
             }
             if has("HEAD") && (has("commondir") || (has("objects") && has("refs"))) {
                 return is_writable(place) && !is_named(place);
@@ -168,13 +172,27 @@ impl Executables {
         false
     }
 
-    /// Whether the repository around the folder takes its hooks from somewhere else than from its own, protected folder.
+    /// Whether the repository around the folder takes its hooks from somewhere else than from its own, protected
+    /// folder.
     pub(crate) fn hooks_are_open(&self) -> bool {
-        let repository = self.cwd.ancestors().map(|folder| folder.join(".git/config"));
-        let Some(config) = repository.into_iter().find(|file| file.is_file()) else { return false };
-        let is_short = fs::metadata(&config).is_ok_and(|found| found.len() <= MOST_SETTINGS);
-        let text = if is_short { fs::read(&config).unwrap_or_default() } else { return true };
-        String::from_utf8_lossy(&text).to_ascii_lowercase().contains("hookspath")
+        let Some(folders) = self.cwd.ancestors().find_map(GitFolders::of) else { return false };
+        folders.settings().into_iter().any(|config| match read_plain(&config, MOST_SETTINGS) {
+            Ok(text) => String::from_utf8_lossy(&text).to_ascii_lowercase().contains("hookspath"),
+            // A file that cannot be read may say anything, unless it is not there.
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        })
+    }
+
+    /// The folders of `PATH` that no command can put a program into, in their order. For programs that run without a
+    /// sandbox and find others by name.
+    pub fn closed_search(&self) -> OsString {
+        let is_closed = |folder: &&PathBuf| {
+            let way = PassedPaths::to(folder);
+            way.is_some_and(|way| !self.is_open(&way) && !changed_by_everybody(&way.end))
+        };
+        let closed = self.search.iter().filter(is_closed);
+        // A folder with a colon in its name came from no `PATH`.
+        std::env::join_paths(closed).unwrap_or_default()
     }
 
     /// The file a bare name or an absolute path means, if it lies in a trusted folder and only the system can
@@ -208,14 +226,14 @@ impl Executables {
     }
 }
 
-/// What is passed on the way to a file: every folder and every link, each by its real place.
-struct Way {
+/// Every folder and every link that is passed when a path is followed, each by its real place.
+struct PassedPaths {
     passed: Vec<PathBuf>,
     end: PathBuf,
 }
 
-impl Way {
-    /// What does not exist is passed as it is spelled. None for a relative path, and where links lead in a circle.
+impl PassedPaths {
+    /// Parts that do not exist are passed as spelled. None for a relative path, and where links lead in a circle.
     fn to(path: &Path) -> Option<Self> {
         if !path.is_absolute() {
             return None;

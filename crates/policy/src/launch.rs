@@ -199,7 +199,7 @@ pub(crate) fn commands_in(script: &str) -> Vec<Vec<String>> {
 /// Longer scripts are cut: nobody judges them by their words.
 const MAX_LOOSE: usize = 64 * 1024;
 
-/// What a script that cannot be read seems to run: quotes left out, parted wherever a command may begin.
+/// The commands that a script that cannot be read seems to run: quotes left out, parted wherever a command may begin.
 fn loose_commands(script: &str) -> Vec<Vec<String>> {
     let end = (0..=script.len().min(MAX_LOOSE)).rev().find(|at| script.is_char_boundary(*at));
     let script = script[..end.unwrap_or_default()].replace("\\\n", "");
@@ -219,7 +219,7 @@ fn loose_commands(script: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// What `find` runs for each file.
+/// The commands that `find` runs for each file.
 fn found_files(arguments: &[String]) -> Vec<Vec<String>> {
     let starts = arguments.iter().enumerate().filter(|(_, word)| FIND_RUNS.contains(&word.as_str()));
     let command = |(index, _): (usize, &String)| -> Vec<String> {

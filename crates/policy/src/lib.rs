@@ -11,10 +11,12 @@ mod executables;
 #[doc(hidden)]
 pub mod fuzzing;
 mod git;
+mod git_folders;
 mod launch;
 mod matrix;
 mod offers;
 mod patches;
+mod plain_file;
 mod quote;
 mod refusal;
 mod retry;
@@ -27,23 +29,23 @@ mod why;
 
 pub use actions::command_actions;
 pub use amendment::runs_anything;
-pub use argv::{Commands, ShellScript, commands_of, shell_script};
+pub use argv::{CommandList, ShellScript, commands_of, shell_script};
 pub use content::obeys_project;
 pub use danger::is_dangerous;
 pub use display::escape_for_display;
 pub use executables::{Executables, Program, TRUSTED_FOLDERS};
-pub use matrix::{Question, decide};
-pub use offers::{Offer, available_decisions};
+pub use matrix::{CommandQuestion, decide};
+pub use offers::{ApprovalOffer, available_decisions};
 pub use patches::decide_patch;
 pub use quote::shell_line;
 pub use refusal::refuse_escalation;
-pub use retry::{Attempt, looks_denied, may_retry_unsandboxed};
+pub use retry::{StoppedAttempt, looks_denied, may_retry_unsandboxed};
 pub use rules::{
     Evaluation, NetworkRule, NetworkRuleProtocol, PrefixRule, RuleDecision, RuleError, RuleFile, RuleMatch,
-    RuleSource, Rules, Unheld, Warning, append_allow_prefix, append_network_rule,
+    RuleSource, RuleWarning, Rules, Unheld, append_allow_prefix, append_network_rule,
 };
 pub use safe::is_known_safe;
-pub use script::{Script, Word, read_script};
-pub use session::{Call, SessionKey};
-pub use verdict::{Escalation, Verdict, Walls};
+pub use script::{PlainScript, Word, read_script};
+pub use session::{SessionCall, SessionKey};
+pub use verdict::{Escalation, PolicyVerdict, Walls};
 pub use why::{Because, Ground, Why};

@@ -3,19 +3,19 @@
 use protocol::{AskForApproval, SandboxPolicy};
 
 use crate::amendment;
-use crate::argv::{Commands, commands_of};
+use crate::argv::{CommandList, commands_of};
 use crate::danger::{destroys, seems_to_destroy};
 use crate::executables::Executables;
 use crate::quote::shell_line;
 use crate::refusal::refuse_escalation;
 use crate::rules::{RuleDecision, Rules};
 use crate::safe::{is_harmless_builtin, obeys_repository, only_looks};
-use crate::verdict::{Escalation, Verdict, Walls};
+use crate::verdict::{Escalation, PolicyVerdict, Walls};
 use crate::why::{Because, Ground, Why};
 
 /// A command and all that decides about it.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct CommandQuestion<'a> {
     pub argv: &'a [String],
     pub approval: &'a AskForApproval,
     pub sandbox: &'a SandboxPolicy,
@@ -41,9 +41,9 @@ impl Judged {
 }
 
 /// Decides about a command. Strictest wins, over all commands of the line and all rules.
-pub fn decide(question: &Question<'_>) -> Verdict {
+pub fn decide(question: &CommandQuestion<'_>) -> PolicyVerdict {
     if let Some(reason) = refuse_escalation(question.approval, question.escalation) {
-        return Verdict::Forbid { reason, why: Why::single(question.argv, Because::Escalation) };
+        return PolicyVerdict::Forbid { reason, why: Why::single(question.argv, Because::Escalation) };
     }
     let commands = commands_of(question.argv);
     let judged = question.judge(&commands);
@@ -51,7 +51,7 @@ pub fn decide(question: &Question<'_>) -> Verdict {
         None | Some(RuleDecision::Forbidden) => question.forbid(&judged, RuleDecision::Forbidden),
         Some(RuleDecision::Prompt) if question.may_ask(&judged) => {
             let asking = of_decision(&judged, RuleDecision::Prompt);
-            Verdict::Ask {
+            PolicyVerdict::Ask {
                 walls: match question.escalation {
                     Escalation::RequireEscalated => Walls::None,
                     Escalation::Default | Escalation::WithAdditional => Walls::AsPolicy,
@@ -62,13 +62,14 @@ pub fn decide(question: &Question<'_>) -> Verdict {
             }
         }
         Some(RuleDecision::Prompt) => question.forbid(&judged, RuleDecision::Prompt),
-        Some(RuleDecision::Allow) => {
-            Verdict::Run { walls: question.walls(&judged), why: of_decision(&judged, RuleDecision::Allow) }
-        }
+        Some(RuleDecision::Allow) => PolicyVerdict::Run {
+            walls: question.walls(&judged),
+            why: of_decision(&judged, RuleDecision::Allow),
+        },
     }
 }
 
-impl Question<'_> {
+impl CommandQuestion<'_> {
     pub(crate) fn trusts(&self, program: &str) -> bool {
         self.executables.trusted(program).is_some()
     }
@@ -78,7 +79,7 @@ impl Question<'_> {
     }
 
     /// Judges each command by the rules, and by the heuristics where no rule is about it.
-    fn judge(&self, commands: &Commands) -> Vec<Judged> {
+    fn judge(&self, commands: &CommandList) -> Vec<Judged> {
         let mut list: Vec<&[String]> = commands.list.iter().map(Vec::as_slice).collect();
         // A shell that is not the system's own may do anything with its script.
         if commands.shells.iter().any(|shell| !self.trusts(shell)) {
@@ -111,7 +112,7 @@ impl Question<'_> {
     fn judge_unmatched(
         &self,
         words: &[String],
-        commands: &Commands,
+        commands: &CommandList,
         allowed_beside: bool,
     ) -> (RuleDecision, Because) {
         use RuleDecision::{Allow, Forbidden, Prompt};
@@ -158,7 +159,7 @@ impl Question<'_> {
         }
     }
 
-    fn forbid(&self, judged: &[Judged], decision: RuleDecision) -> Verdict {
+    fn forbid(&self, judged: &[Judged], decision: RuleDecision) -> PolicyVerdict {
         let line = shell_line(self.argv);
         let why = of_decision(judged, decision);
         let reason = match (justification(judged, decision), decision) {
@@ -169,7 +170,7 @@ impl Question<'_> {
             }
             (None, _) => format!("`{line}` was rejected: it needs an approval, and none may be asked for"),
         };
-        Verdict::Forbid { reason, why }
+        PolicyVerdict::Forbid { reason, why }
     }
 
     /// The walls of what runs without a question. Only rules take them away, and only if they allow every command;

@@ -2,9 +2,9 @@
 
 use protocol::{CommandExecutionApprovalDecision as Decision, NetworkPolicyAmendment};
 
-/// What an approval request is about.
+/// The subject of an approval request.
 #[derive(Debug, Clone, Copy)]
-pub enum Offer<'a> {
+pub enum ApprovalOffer<'a> {
     /// A command, with the leading words that a yes for good would allow.
     Command { amendment: Option<&'a [String]> },
     /// A command with more permissions than the sandbox gives.
@@ -13,18 +13,18 @@ pub enum Offer<'a> {
     Network { amendment: Option<&'a NetworkPolicyAmendment> },
 }
 
-/// What `availableDecisions` lists. For the session, and no, are accepted even so.
-pub fn available_decisions(offer: Offer<'_>) -> Vec<Decision> {
+/// The decisions in `availableDecisions`. For the session, and no, are accepted even so.
+pub fn available_decisions(offer: ApprovalOffer<'_>) -> Vec<Decision> {
     let mut decisions = vec![Decision::Accept];
     match offer {
-        Offer::Command { amendment } => {
+        ApprovalOffer::Command { amendment } => {
             let amend = |words: &[String]| Decision::AcceptWithExecpolicyAmendment {
                 execpolicy_amendment: words.to_vec(),
             };
             decisions.extend(amendment.map(amend));
         }
-        Offer::AdditionalPermissions => {}
-        Offer::Network { amendment } => {
+        ApprovalOffer::AdditionalPermissions => {}
+        ApprovalOffer::Network { amendment } => {
             decisions.push(Decision::AcceptForSession);
             decisions.extend(amendment.map(|rule| Decision::ApplyNetworkPolicyAmendment {
                 network_policy_amendment: rule.clone(),

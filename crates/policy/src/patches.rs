@@ -3,18 +3,18 @@
 use protocol::{AskForApproval, SandboxPolicy};
 
 use crate::matrix::is_restricted;
-use crate::verdict::{Verdict, Walls};
+use crate::verdict::{PolicyVerdict, Walls};
 use crate::why::{Because, Why};
 
 /// Decides about a patch. `all_writable` says whether the sandbox lets every file of it be written; without a sandbox
 /// of ours, every file counts as such.
-pub fn decide_patch(approval: &AskForApproval, sandbox: &SandboxPolicy, all_writable: bool) -> Verdict {
+pub fn decide_patch(approval: &AskForApproval, sandbox: &SandboxPolicy, all_writable: bool) -> PolicyVerdict {
     let inside = all_writable || !is_restricted(sandbox);
     let why = Why::single(&[], if inside { Because::PatchInside } else { Because::PatchOutside });
-    let run = |why| Verdict::Run { walls: Walls::AsPolicy, why };
+    let run = |why| PolicyVerdict::Run { walls: Walls::AsPolicy, why };
     let ask = |why| {
         let walls = if inside { Walls::AsPolicy } else { Walls::None };
-        Verdict::Ask { walls, reason: None, amendment: None, why }
+        PolicyVerdict::Ask { walls, reason: None, amendment: None, why }
     };
     match approval {
         AskForApproval::Untrusted => ask(why),
@@ -22,7 +22,7 @@ pub fn decide_patch(approval: &AskForApproval, sandbox: &SandboxPolicy, all_writ
         AskForApproval::OnFailure => run(why),
         _ if inside => run(why),
         AskForApproval::OnRequest | AskForApproval::Granular { sandbox_approval: true, .. } => ask(why),
-        AskForApproval::Never | AskForApproval::Granular { .. } => Verdict::Forbid {
+        AskForApproval::Never | AskForApproval::Granular { .. } => PolicyVerdict::Forbid {
             reason:
                 "patch rejected: it writes outside of the writable area, and no approval may be asked for"
                     .to_owned(),

@@ -1,4 +1,4 @@
-//! What the model is told when it asks for what the approval policy does not let it ask for.
+//! The answers to a model that asks for something the approval policy does not let it ask for.
 
 use protocol::AskForApproval;
 

@@ -1,15 +1,15 @@
-//! What happens after the sandbox stopped something.
+//! Whether a command or a patch that the sandbox stopped may be tried again without one.
 
 use protocol::AskForApproval;
 
-/// What the sandbox stopped.
+/// The kind of attempt that the sandbox stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attempt {
+pub enum StoppedAttempt {
     Command,
     Patch,
 }
 
-/// What programs say when they are stopped, in small letters.
+/// Words that programs print when the sandbox stops them, in small letters.
 const DENIAL_WORDS: &[&str] = &[
     "operation not permitted",
     "permission denied",
@@ -24,10 +24,10 @@ const DENIAL_WORDS: &[&str] = &[
 const KILLED_BY_FILTER: i32 = 128 + 31;
 
 /// Whether it may be run again without a sandbox, after asking: a yes to a sandboxed attempt is no yes to this.
-pub fn may_retry_unsandboxed(approval: &AskForApproval, attempt: Attempt) -> bool {
+pub fn may_retry_unsandboxed(approval: &AskForApproval, attempt: StoppedAttempt) -> bool {
     match approval {
         AskForApproval::Untrusted | AskForApproval::OnFailure => true,
-        AskForApproval::OnRequest => attempt == Attempt::Patch,
+        AskForApproval::OnRequest => attempt == StoppedAttempt::Patch,
         AskForApproval::Never => false,
         AskForApproval::Granular { sandbox_approval, .. } => *sandbox_approval,
     }

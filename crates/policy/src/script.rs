@@ -45,37 +45,37 @@ pub struct Word {
 
 /// The commands of a plain script, in order. Each has at least one word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Script {
+pub struct PlainScript {
     pub commands: Vec<Vec<Word>>,
     /// At least two of them are joined by `|`.
     pub pipes: bool,
 }
 
 /// Reads a plain script. `None` for anything that is not certainly plain.
-pub fn read_script(text: &str) -> Option<Script> {
+pub fn read_script(text: &str) -> Option<PlainScript> {
     if text.len() > MAX_BYTES {
         return None;
     }
-    let mut reader = Reader::new(text);
-    let mut script = Script { commands: Vec::new(), pipes: false };
+    let mut reader = ScriptReader::new(text);
+    let mut script = PlainScript { commands: Vec::new(), pipes: false };
     let mut words = Vec::new();
     let mut awaits_command = false;
     loop {
         match reader.token(words.is_empty())? {
-            Token::Word(word) => words.push(word),
-            Token::Newline if words.is_empty() => {}
-            Token::Newline | Token::Semicolon => {
+            ScriptToken::Word(word) => words.push(word),
+            ScriptToken::Newline if words.is_empty() => {}
+            ScriptToken::Newline | ScriptToken::Semicolon => {
                 script.push(&mut words)?;
                 awaits_command = false;
             }
-            Token::And | Token::Or | Token::Pipe if words.is_empty() => return None,
-            joint @ (Token::And | Token::Or | Token::Pipe) => {
+            ScriptToken::And | ScriptToken::Or | ScriptToken::Pipe if words.is_empty() => return None,
+            joint @ (ScriptToken::And | ScriptToken::Or | ScriptToken::Pipe) => {
                 script.push(&mut words)?;
-                script.pipes |= joint == Token::Pipe;
+                script.pipes |= joint == ScriptToken::Pipe;
                 awaits_command = true;
             }
-            Token::HereDocument => return None,
-            Token::End => break,
+            ScriptToken::HereDocument => return None,
+            ScriptToken::End => break,
         }
     }
     if !words.is_empty() {
@@ -91,13 +91,13 @@ pub(crate) fn read_here_document(text: &str) -> Option<Vec<Word>> {
     if text.len() > MAX_BYTES {
         return None;
     }
-    let mut reader = Reader::new(text);
+    let mut reader = ScriptReader::new(text);
     let mut words = Vec::new();
     loop {
         match reader.token(words.is_empty())? {
-            Token::Word(word) => words.push(word),
-            Token::Newline if words.is_empty() => {}
-            Token::HereDocument if !words.is_empty() => break,
+            ScriptToken::Word(word) => words.push(word),
+            ScriptToken::Newline if words.is_empty() => {}
+            ScriptToken::HereDocument if !words.is_empty() => break,
             _ => return None,
         }
     }
@@ -120,7 +120,7 @@ pub(crate) fn read_here_document(text: &str) -> Option<Vec<Word>> {
     lines.all(|line| line.trim_matches([' ', '\t']).is_empty()).then_some(words)
 }
 
-impl Script {
+impl PlainScript {
     fn push(&mut self, words: &mut Vec<Word>) -> Option<()> {
         if words.is_empty() || self.commands.len() == MAX_COMMANDS {
             return None;
@@ -131,7 +131,7 @@ impl Script {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Token {
+enum ScriptToken {
     Word(Word),
     And,
     Or,
@@ -142,12 +142,12 @@ enum Token {
     End,
 }
 
-struct Reader {
+struct ScriptReader {
     chars: Vec<char>,
     at: usize,
 }
 
-impl Reader {
+impl ScriptReader {
     fn new(text: &str) -> Self {
         Self { chars: text.chars().collect(), at: 0 }
     }
@@ -179,22 +179,22 @@ impl Reader {
         }
     }
 
-    fn token(&mut self, begins_command: bool) -> Option<Token> {
+    fn token(&mut self, begins_command: bool) -> Option<ScriptToken> {
         self.skip_blanks();
-        let Some(first) = self.peek() else { return Some(Token::End) };
+        let Some(first) = self.peek() else { return Some(ScriptToken::End) };
         if !matches!(first, '\n' | ';' | '&' | '|' | '<') {
-            return self.word(begins_command).map(Token::Word);
+            return self.word(begins_command).map(ScriptToken::Word);
         }
         self.at += 1;
         match first {
-            '\n' => Some(Token::Newline),
+            '\n' => Some(ScriptToken::Newline),
             // `;;` and `;&` belong to `case`.
-            ';' => (!matches!(self.peek(), Some(';' | '&'))).then_some(Token::Semicolon),
-            '&' => self.take('&').then_some(Token::And),
-            '|' if self.take('|') => Some(Token::Or),
-            '|' => (self.peek() != Some('&')).then_some(Token::Pipe),
+            ';' => (!matches!(self.peek(), Some(';' | '&'))).then_some(ScriptToken::Semicolon),
+            '&' => self.take('&').then_some(ScriptToken::And),
+            '|' if self.take('|') => Some(ScriptToken::Or),
+            '|' => (self.peek() != Some('&')).then_some(ScriptToken::Pipe),
             // `<<<` is a here-string.
-            _ => (self.take('<') && self.peek() != Some('<')).then_some(Token::HereDocument),
+            _ => (self.take('<') && self.peek() != Some('<')).then_some(ScriptToken::HereDocument),
         }
     }
 
@@ -293,12 +293,13 @@ impl Draft {
     }
 }
 
-/// What may stand in a word outside quotes. Some shells and locales part words at other spaces than the plain ones.
+/// Whether a character may stand in a word outside quotes. Some shells and locales part words at other spaces than the
+/// plain ones.
 fn is_ordinary(c: char) -> bool {
     !c.is_control() && (c == ' ' || !c.is_whitespace())
 }
 
-/// What may stand inside quotes.
+/// Whether a character may stand inside quotes.
 fn is_text(c: char) -> bool {
     c == '\n' || c == '\t' || !c.is_control()
 }

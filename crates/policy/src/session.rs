@@ -17,13 +17,13 @@ pub struct SessionKey {
     /// The additional permissions, as text.
     additional: Option<String>,
     tty: bool,
-    /// What the command's environment has on top of the thread's, sorted.
+    /// The variables that the command has on top of the thread's environment, sorted.
     environment: Vec<(String, String)>,
 }
 
-/// What to make a key of.
+/// The call that a key is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct SessionCall<'a> {
     pub argv: &'a [String],
     pub cwd: &'a Path,
     pub escalation: Escalation,
@@ -42,7 +42,7 @@ enum Canonical {
 }
 
 impl SessionKey {
-    pub fn new(call: &Call<'_>, executables: &Executables) -> Self {
+    pub fn new(call: &SessionCall<'_>, executables: &Executables) -> Self {
         let commands = commands_of(call.argv);
         let script = shell_script(call.argv);
         let command = match (&*commands.list, script) {

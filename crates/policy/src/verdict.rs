@@ -1,10 +1,10 @@
-//! What the matrix answers.
+//! The answer of the matrix.
 
 use crate::why::Why;
 
-/// What to do with a command or a patch.
+/// The decision about a command or a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PolicyVerdict {
     /// Run it at once.
     Run { walls: Walls, why: Why },
     /// Ask first.
@@ -21,7 +21,7 @@ pub enum Verdict {
     Forbid { reason: String, why: Why },
 }
 
-impl Verdict {
+impl PolicyVerdict {
     pub fn why(&self) -> &Why {
         match self {
             Self::Run { why, .. } | Self::Ask { why, .. } | Self::Forbid { why, .. } => why,
@@ -29,7 +29,7 @@ impl Verdict {
     }
 }
 
-/// What a command runs in.
+/// The sandbox that a command runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Walls {
     /// A sandbox without writing and without network, whatever the policy would give.
@@ -40,7 +40,7 @@ pub enum Walls {
     None,
 }
 
-/// What the model asks for on top of the sandbox. What was granted before is not asked for again: such a command
+/// The rights the model asks for on top of the sandbox. Rights granted before are not asked for again: such a command
 /// comes with `Default`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Escalation {

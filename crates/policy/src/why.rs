@@ -12,7 +12,7 @@ pub struct Why {
     pub grounds: Vec<Ground>,
 }
 
-/// What was found about one command.
+/// The findings about one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ground {
     pub command: Vec<String>,

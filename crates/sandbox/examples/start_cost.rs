@@ -1,4 +1,4 @@
-//! What it costs to start the smallest command and to see it end, within each kind of walls:
+//! The cost of starting the smallest command and seeing it end, under each sandbox policy:
 //! `cargo run --release -p oarlock-sandbox --example start_cost [ROUNDS [KIND]]`.
 //!
 //! The kinds take turns, so that whatever else the machine does meanwhile falls on all of them.

@@ -8,19 +8,20 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::OffLimits;
+use crate::presence::existing;
 
 impl OffLimits {
-    /// What can neither be read nor written by a command of a thread that works in `cwd`. `named` are the roots that
-    /// its policy lists by name: whoever lists one means it, unless it is ours. What is not there, as most places are
-    /// not, matters only beneath a writable root, where the command could make it.
+    /// The paths that can neither be read nor written by a command of a thread that works in `cwd`. `named` are the
+    /// roots that its policy lists by name: whoever lists one means it, unless it is ours. What is not there, as most
+    /// places are not, matters only beneath a writable root, where the command could make it.
     pub(crate) fn hidden_from(&self, cwd: &Path, named: &[PathBuf], writable: &[PathBuf]) -> Vec<PathBuf> {
-        let matters = |place: &PathBuf| {
-            place.symlink_metadata().is_ok() || writable.iter().any(|root| place.starts_with(root))
-        };
-        let credentials: Vec<_> = self.credentials.iter().filter(|place| matters(place)).cloned().collect();
+        let is_reachable = |place: &PathBuf| writable.iter().any(|root| place.starts_with(root));
+        let credentials = self.credentials.iter().zip(existing(&self.credentials));
+        let credentials = credentials.filter(|(place, there)| *there || is_reachable(place));
+        let credentials: Vec<PathBuf> = credentials.map(|(place, _)| place.clone()).collect();
         let mut open = spellings(cwd);
         let mut hidden = self.sealed_except(&open);
-        hidden.retain(matters);
+        self.keep_uncovered(&mut hidden, |place| place.symlink_metadata().is_ok() || is_reachable(place));
         open.extend_from_slice(named);
         hidden.extend(except(&credentials, &open));
         self.outermost(hidden)
@@ -28,13 +29,14 @@ impl OffLimits {
 
     /// The part of it that is ours, which nothing opens but working inside it.
     pub fn sealed_in(&self, cwd: &Path) -> Vec<PathBuf> {
-        let mut hidden = self.sealed_except(&spellings(cwd));
-        hidden.retain(|place| place.symlink_metadata().is_ok());
-        self.outermost(hidden)
+        let now = self.now();
+        let mut hidden = now.sealed_except(&spellings(cwd));
+        now.keep_uncovered(&mut hidden, |place| place.symlink_metadata().is_ok());
+        now.outermost(hidden)
     }
 
-    /// Who works beneath a folder of ours has that branch of it, but nothing that is listed as ours by itself. Who works
-    /// in the folder itself has what is shown of it.
+    /// Who works beneath a folder of ours has that branch of it, but nothing that is listed as ours by itself. Who
+    /// works in the folder itself has what is shown of it.
     fn sealed_except(&self, open: &[PathBuf]) -> Vec<PathBuf> {
         let sealed: HashSet<&Path> = self.sealed.iter().map(PathBuf::as_path).collect();
         let is_inside = |place: &PathBuf| place.ancestors().skip(1).any(|above| sealed.contains(above));
@@ -59,11 +61,26 @@ impl OffLimits {
 
     /// Whether the path is ours, or beneath what is ours, and not among what is shown of it.
     pub fn is_sealed(&self, path: &Path) -> bool {
-        let real = real_place(path);
+        let (now, real) = (self.now(), real_place(path));
         let within = |places: &[PathBuf]| {
             places.iter().any(|place| path.starts_with(place) || real.starts_with(real_place(place)))
         };
-        within(&self.sealed) && !within(&self.shown)
+        within(&now.sealed) && !within(&now.shown)
+    }
+
+    /// Keeps what `is_wanted`. Not asked about what lies beneath a path that is kept: most of our own files do, and
+    /// asking means asking the kernel.
+    fn keep_uncovered(&self, paths: &mut Vec<PathBuf>, is_wanted: impl Fn(&PathBuf) -> bool) {
+        paths.sort();
+        let shown: HashSet<&Path> = self.shown.iter().map(PathBuf::as_path).collect();
+        let mut kept: HashSet<PathBuf> = HashSet::new();
+        paths.retain(|path| {
+            let is_kept = !is_covered(path, &shown, |above| kept.contains(above)) && is_wanted(path);
+            if is_kept {
+                kept.insert(path.clone());
+            }
+            is_kept
+        });
     }
 
     /// Without what lies beneath another hidden path, unless something between them is shown.
@@ -73,14 +90,17 @@ impl OffLimits {
         // There are hundreds of them, and this is done before every command.
         let hidden: HashSet<&Path> = paths.iter().map(PathBuf::as_path).collect();
         let shown: HashSet<&Path> = self.shown.iter().map(PathBuf::as_path).collect();
-        let length = |path: &Path| path.as_os_str().len();
-        let is_covered = |path: &PathBuf| {
-            let shown = path.ancestors().find(|above| shown.contains(above)).map_or(0, length);
-            let above = path.ancestors().skip(1).find(|above| hidden.contains(above)).map(length);
-            above.is_some_and(|above| above >= shown)
-        };
-        paths.iter().filter(|path| !is_covered(path)).cloned().collect()
+        let is_outer = |path: &&PathBuf| !is_covered(path, &shown, |above| hidden.contains(above));
+        paths.iter().filter(is_outer).cloned().collect()
     }
+}
+
+/// Whether a path lies beneath a hidden one, with nothing between them that is shown.
+fn is_covered(path: &Path, shown: &HashSet<&Path>, is_hidden: impl Fn(&Path) -> bool) -> bool {
+    let length = |path: &Path| path.as_os_str().len();
+    let shown = path.ancestors().find(|above| shown.contains(above)).map_or(0, length);
+    let above = path.ancestors().skip(1).find(|above| is_hidden(above)).map(length);
+    above.is_some_and(|above| above >= shown)
 }
 
 /// As it is written, and without links.
@@ -133,8 +153,8 @@ fn within(path: &Path, place: &Path) -> Option<PathBuf> {
 /// Where a place that is a link leads. Nearly none is one, and this is asked about all of them before every command, so
 /// that answers stand for a moment.
 fn link_end(place: &Path) -> Option<PathBuf> {
-    type Ends = HashMap<PathBuf, Option<PathBuf>>;
-    static KNOWN: Mutex<Option<(Instant, Ends)>> = Mutex::new(None);
+    type LinkEnds = HashMap<PathBuf, Option<PathBuf>>;
+    static KNOWN: Mutex<Option<(Instant, LinkEnds)>> = Mutex::new(None);
     const FRESH: Duration = Duration::from_secs(1);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if known.as_ref().is_none_or(|(since, _)| since.elapsed() > FRESH) {
@@ -209,7 +229,7 @@ mod tests {
         let beside = ["aws", "home/key", "home/rules", "made/key", "ssh"];
         check(&root, "home/ws/sub", &[], &beside);
         check(&root, "home", &[], &["aws", "home/key", "home/rules", "home/ws", "made/key", "ssh"]);
-        // What is listed as ours by itself is not opened by working in it.
+        // A path that is listed as ours by itself is not opened by working in it.
         check(&root, "home/key", &[], &["aws", "home/key", "home/rules", "home/ws", "made/key", "ssh"]);
         assert_eq!(limits(&root).opened_in(&root.join("home/ws")), [root.join("home")]);
         assert!(limits(&root).opened_in(&root).is_empty());

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What it was before it was raised.
+/// The limit before it was raised.
 static BEFORE: OnceLock<u64> = OnceLock::new();
 
 /// Lets this process open as many files as the system allows it. Commands keep the limit that was.
@@ -22,7 +22,7 @@ pub fn raise_open_files() -> io::Result<()> {
     Ok(())
 }
 
-/// What commands are to have, if that is not what this process has.
+/// The limit that commands are to have, if that is not this process's own.
 pub(crate) fn of_commands() -> Option<u64> {
     BEFORE.get().copied()
 }

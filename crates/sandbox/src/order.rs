@@ -1,5 +1,6 @@
-//! What is to be started and within which walls: the one message from the server to the helper process that starts it.
+//! The command to start and its sandbox: the one message from the server to the helper process that starts it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -27,18 +28,19 @@ pub struct Confinement {
     pub read: ReadAccess,
     /// Absolute. Everything else is read-only.
     pub writable: Vec<PathBuf>,
-    /// Where writable roots led when they were decided on, symbolic links resolved. One that leads elsewhere by the time
-    /// the command starts was turned by somebody, and the command is refused.
+    /// Where writable roots led when they were decided on, symbolic links resolved. One that leads elsewhere by the
+    /// time the command starts was turned by somebody, and the command is refused.
     #[serde(default)]
     pub resolved: Vec<(PathBuf, PathBuf)>,
     /// Names that are read-only beneath every writable root, whether or not they exist yet.
     pub protected: Vec<String>,
-    /// Existing absolute paths beneath the writable roots that are read-only, such as the `.git` of a nested repository.
+    /// Existing absolute paths beneath the writable roots that are read-only, such as the `.git` of a nested
+    /// repository.
     pub protected_paths: Vec<PathBuf>,
     /// Absolute paths that can neither be read nor written, wherever they lie, such as stored credentials.
     pub hidden: Vec<PathBuf>,
-    /// Those of the hidden paths whose name is held while there is nothing behind it, so that a command can neither make
-    /// it nor see it once it is made.
+    /// Those of the hidden paths whose name is held while there is nothing behind it, so that a command can neither
+    /// make it nor see it once it is made.
     #[serde(default)]
     pub reserved: Vec<PathBuf>,
     /// Absolute paths beneath hidden ones that can be read all the same.
@@ -54,14 +56,15 @@ pub struct Confinement {
     pub unix_sockets: Vec<PathBuf>,
 }
 
-/// What stays out of reach of every sandboxed command of a thread, whatever its policy says.
+/// The paths that stay out of reach of every sandboxed command of a thread, whatever its policy says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OffLimits {
     /// Our own state, keys, tokens and sockets. Nobody can grant these.
     pub sealed: Vec<PathBuf>,
     /// Places where people keep credentials. A granted permission to read one opens it.
     pub credentials: Arc<[PathBuf]>,
-    /// What commands read all the same of the above: skills, the outputs of their own thread, what the user allows.
+    /// The paths of the above that commands read all the same: skills, the outputs of their own thread, what the user
+    /// allows.
     pub shown: Vec<PathBuf>,
     /// Existing paths with protected names beneath the writable roots.
     pub protected: Vec<PathBuf>,
@@ -69,9 +72,59 @@ pub struct OffLimits {
     pub ports: Vec<u16>,
     /// Local sockets that the user lets commands connect to.
     pub unix_sockets: Vec<PathBuf>,
+    /// The sockets that this process has come to listen on since the rest was put together.
+    pub later: LaterListeners,
 }
 
+/// Listeners of this process, for all threads alike and also for those that were opened before: what is added here
+/// counts from the next command on.
+#[derive(Debug, Clone, Default)]
+pub struct LaterListeners(Arc<Mutex<Listeners>>);
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Listeners {
+    ports: Vec<u16>,
+    files: Vec<PathBuf>,
+}
+
+impl LaterListeners {
+    /// Ports that cannot be connected to, and files, such as sockets and tokens, that are ours.
+    pub fn add(&self, ports: impl IntoIterator<Item = u16>, files: impl IntoIterator<Item = PathBuf>) {
+        let mut known = self.lock();
+        known.ports.extend(ports);
+        known.files.extend(files);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Listeners> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PartialEq for LaterListeners {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || *self.lock() == other.lock().clone()
+    }
+}
+
+impl Eq for LaterListeners {}
+
 impl OffLimits {
+    /// Together with what was added later.
+    pub(crate) fn now(&self) -> Cow<'_, Self> {
+        let later = self.later.lock();
+        let ports: Vec<u16> = later.ports.iter().filter(|port| !self.ports.contains(port)).copied().collect();
+        let files: Vec<PathBuf> =
+            later.files.iter().filter(|file| !self.sealed.contains(file)).cloned().collect();
+        if ports.is_empty() && files.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        drop(later);
+        let mut now = self.clone();
+        now.ports.extend(ports);
+        now.sealed.extend(files);
+        Cow::Owned(now)
+    }
+
     /// Everything that cannot be read, before it is known where a command works and what its user granted.
     pub fn hidden(&self) -> Vec<PathBuf> {
         self.sealed.iter().chain(self.credentials.iter()).cloned().collect()
@@ -81,13 +134,18 @@ impl OffLimits {
     pub fn share_credentials(places: Vec<PathBuf>) -> Arc<[PathBuf]> {
         static LAST: Mutex<Option<Weak<[PathBuf]>>> = Mutex::new(None);
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(same) = last.as_ref().and_then(Weak::upgrade).filter(|known| **known == *places) {
+        if let Some(same) = last.as_ref().and_then(Weak::upgrade).filter(|known| is_same(known, &places)) {
             return same;
         }
         let places: Arc<[PathBuf]> = places.into();
         *last = Some(Arc::downgrade(&places));
         places
     }
+}
+
+/// As they are written, which is quicker than comparing them part by part.
+fn is_same(one: &[PathBuf], other: &[PathBuf]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.as_os_str() == other.as_os_str())
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -109,7 +167,7 @@ pub enum Strength {
     LandlockOnly,
 }
 
-/// What a command may use up.
+/// The memory and the processes that a command may use up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     pub processes: u64,

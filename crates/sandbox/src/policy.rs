@@ -17,32 +17,18 @@ impl Confinement {
         strength: Strength,
         off_limits: &OffLimits,
     ) -> Option<Self> {
-        let (access, network, writable) = match policy {
+        let (access, network) = match policy {
             SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => return None,
-            SandboxPolicy::ReadOnly { access, network_access } => (access, *network_access, Vec::new()),
-            SandboxPolicy::WorkspaceWrite {
-                network_access,
-                writable_roots,
-                read_only_access,
-                exclude_tmpdir_env_var,
-                exclude_slash_tmp,
-            } => {
-                let listed = writable_roots.iter().map(|root| PathBuf::from(root.as_str()));
-                let slash_tmp = (!exclude_slash_tmp).then(|| PathBuf::from("/tmp"));
-                let tmpdir = tmpdir.filter(|_| !exclude_tmpdir_env_var).map(Path::to_owned);
-                let roots = [cwd.to_owned()].into_iter().chain(listed).chain(slash_tmp).chain(tmpdir);
-                (read_only_access, *network_access, roots.filter(|root| root.is_absolute()).collect())
+            SandboxPolicy::ReadOnly { access, network_access } => (access, *network_access),
+            SandboxPolicy::WorkspaceWrite { network_access, read_only_access, .. } => {
+                (read_only_access, *network_access)
             }
         };
-        let hidden = off_limits.hidden_from(cwd, &named(policy), &writable);
-        let mut writable = without_repeats(writable);
+        let off_limits = off_limits.now();
+        let roots = roots(policy, cwd, tmpdir);
+        let hidden = off_limits.hidden_from(cwd, &named(policy), &roots);
         let opened = off_limits.opened_in(cwd);
-        let is_closed = |root: &PathBuf| {
-            hidden.iter().any(|hidden| root.starts_with(hidden))
-                || spellings(root).iter().any(|root| opened.iter().any(|ours| ours.starts_with(root)))
-        };
-        // What is listed and lies in what is hidden, or holds a folder of ours that is worked in, is not made writable.
-        writable.retain(|root| !is_closed(root));
+        let writable = open_roots(roots, &hidden, &opened);
         Some(Self {
             strength,
             read: read_access(access, cwd, &writable),
@@ -58,6 +44,33 @@ impl Confinement {
             closed_ports: off_limits.ports.clone(),
             unix_sockets: off_limits.unix_sockets.clone(),
         })
+    }
+
+    /// The writable roots of [`for_policy`](Self::for_policy) alone, which are asked for more often and cost less: what
+    /// is hidden matters only where a root lies in it. Empty for the policies that ask for no walls.
+    pub fn writable_under(
+        policy: &SandboxPolicy,
+        cwd: &Path,
+        tmpdir: Option<&Path>,
+        off_limits: &OffLimits,
+    ) -> Vec<PathBuf> {
+        let off_limits = off_limits.now();
+        let roots = roots(policy, cwd, tmpdir);
+        // Only a place above a root can close it.
+        let near = |places: &[PathBuf]| -> Vec<PathBuf> {
+            places.iter().filter(|place| roots.iter().any(|root| root.starts_with(place))).cloned().collect()
+        };
+        let (sealed, credentials) = (near(&off_limits.sealed), near(&off_limits.credentials));
+        let hidden = match sealed.is_empty() && credentials.is_empty() {
+            true => Vec::new(),
+            false => {
+                let shown = off_limits.shown.clone();
+                let near =
+                    OffLimits { sealed, credentials: credentials.into(), shown, ..OffLimits::default() };
+                near.hidden_from(cwd, &named(policy), &roots)
+            }
+        };
+        open_roots(roots, &hidden, &off_limits.opened_in(cwd))
     }
 
     /// Everything can be read, nothing written, and nobody reached.
@@ -109,6 +122,32 @@ fn read_access(access: &ReadOnlyAccess, cwd: &Path, writable: &[PathBuf]) -> Rea
     }
 }
 
+/// The roots that a policy makes writable, before anything is taken away.
+fn roots(policy: &SandboxPolicy, cwd: &Path, tmpdir: Option<&Path>) -> Vec<PathBuf> {
+    let SandboxPolicy::WorkspaceWrite { writable_roots, exclude_tmpdir_env_var, exclude_slash_tmp, .. } =
+        policy
+    else {
+        return Vec::new();
+    };
+    let listed = writable_roots.iter().map(|root| PathBuf::from(root.as_str()));
+    let slash_tmp = (!exclude_slash_tmp).then(|| PathBuf::from("/tmp"));
+    let tmpdir = tmpdir.filter(|_| !exclude_tmpdir_env_var).map(Path::to_owned);
+    let roots = [cwd.to_owned()].into_iter().chain(listed).chain(slash_tmp).chain(tmpdir);
+    roots.filter(|root| root.is_absolute()).collect()
+}
+
+/// Without what lies in a hidden place, or holds a folder of ours that is worked in.
+fn open_roots(roots: Vec<PathBuf>, hidden: &[PathBuf], opened: &[PathBuf]) -> Vec<PathBuf> {
+    let holds_ours = |root: &PathBuf| {
+        !opened.is_empty()
+            && spellings(root).iter().any(|root| opened.iter().any(|ours| ours.starts_with(root)))
+    };
+    let is_closed = |root: &PathBuf| hidden.iter().any(|hidden| root.starts_with(hidden)) || holds_ours(root);
+    let mut roots = without_repeats(roots);
+    roots.retain(|root| !is_closed(root));
+    roots
+}
+
 fn without_repeats(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut kept: Vec<PathBuf> = Vec::with_capacity(paths.len());
     for path in paths {
@@ -156,6 +195,27 @@ mod tests {
         assert_eq!(walls.protected, PROTECTED_NAMES);
         assert_eq!(walls.hidden, ["/etc", "/w/s"].map(PathBuf::from));
         assert!(!walls.network);
+    }
+
+    #[test]
+    fn the_roots_alone_are_the_same_as_with_the_rest() {
+        let mut closed = 0;
+        for (cwd, roots) in
+            [("/w", ["/etc/x", "/x"]), ("/w/s/t", ["/w", "/w/s/u"]), ("/etc", ["/", "/none/x"])]
+        {
+            let policy = json!({"type": "workspaceWrite", "writableRoots": roots});
+            let policy = serde_json::from_value(policy).unwrap();
+            let off_limits = OffLimits {
+                sealed: vec!["/w/s".into()],
+                credentials: vec!["/etc".into(), "/none".into()].into(),
+                ..OffLimits::default()
+            };
+            let (cwd, tmpdir) = (Path::new(cwd), Some(Path::new("/etc/t")));
+            let walls = Confinement::for_policy(&policy, cwd, tmpdir, Strength::Full, &off_limits).unwrap();
+            assert_eq!(Confinement::writable_under(&policy, cwd, tmpdir, &off_limits), walls.writable);
+            closed += 5 - walls.writable.len();
+        }
+        assert!(closed > 0, "no root lies in a hidden place");
     }
 
     #[test]

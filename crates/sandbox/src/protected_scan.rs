@@ -28,7 +28,7 @@ impl Default for ScanLimit {
     }
 }
 
-/// What a scan has found.
+/// The result of a scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Protected {
     /// Absolute and without links, in no order.

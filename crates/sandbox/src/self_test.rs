@@ -1,4 +1,4 @@
-//! Whether the walls stand on this machine, found out by really trying to get through them.
+//! Whether the sandbox works on this machine, found out by really trying to get out of it.
 
 use std::fs;
 use std::io::{self, Read};
@@ -10,42 +10,42 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 
 use crate::helper::launch::launch;
-use crate::helper::probe::{self, Attempt};
-use crate::helper::wire::Status;
+use crate::helper::probe::{self, EscapeAttempt};
+use crate::helper::wire::HelperStatus;
 use crate::helper::{cgroup, landlock};
 use crate::{Confinement, Limits, Order, Strength};
 
-/// One part of the walls.
+/// The result of one layer of the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Layer {
+pub struct LayerResult {
     pub name: String,
     pub ok: bool,
     pub detail: String,
 }
 
-/// What the self-test found.
+/// The result of the self-test.
 #[derive(Debug, Clone)]
-pub struct Report {
-    pub layers: Vec<Layer>,
-    /// What sandboxed commands can have, or why there is no full sandbox.
+pub struct SelfTestReport {
+    pub layers: Vec<LayerResult>,
+    /// The sandbox that commands can have, or why there is no full one.
     pub strength: Result<Strength, String>,
     /// Whether the weaker level could be asked for by name.
     pub landlock_only: bool,
 }
 
-/// The test of this machine's walls.
+/// The test of the sandbox on this machine.
 #[derive(Debug, Clone, Copy)]
 pub struct SelfTest;
 
 impl SelfTest {
     /// Tries once for each process; later calls give the same answer.
-    pub fn run() -> &'static Report {
-        static REPORT: OnceLock<Report> = OnceLock::new();
+    pub fn run() -> &'static SelfTestReport {
+        static REPORT: OnceLock<SelfTestReport> = OnceLock::new();
         REPORT.get_or_init(|| report(attempts()))
     }
 }
 
-fn report(attempts: Result<Vec<Attempt>, String>) -> Report {
+fn report(attempts: Result<Vec<EscapeAttempt>, String>) -> SelfTestReport {
     let landlock_only = landlock::is_enough_alone();
     let (mut layers, strength) = match attempts {
         Ok(attempts) => {
@@ -55,16 +55,17 @@ fn report(attempts: Result<Vec<Attempt>, String>) -> Report {
             } else {
                 Err(refusal(&format!("these walls do not hold here: {}", open.join(", ")), landlock_only))
             };
-            let layers = attempts.into_iter().map(|a| Layer { name: a.layer, ok: a.held, detail: a.detail });
+            let layers =
+                attempts.into_iter().map(|a| LayerResult { name: a.layer, ok: a.held, detail: a.detail });
             (layers.collect(), strength)
         }
         Err(why) => {
-            let layer = Layer { name: "start".to_owned(), ok: false, detail: why.clone() };
+            let layer = LayerResult { name: "start".to_owned(), ok: false, detail: why.clone() };
             (vec![layer], Err(refusal(&why, landlock_only)))
         }
     };
     layers.push(limits());
-    Report { layers, strength, landlock_only }
+    SelfTestReport { layers, strength, landlock_only }
 }
 
 fn refusal(why: &str, landlock_only: bool) -> String {
@@ -74,7 +75,7 @@ fn refusal(why: &str, landlock_only: bool) -> String {
 }
 
 /// Says what counts; it does not decide about the strength, as limits are no walls.
-fn limits() -> Layer {
+fn limits() -> LayerResult {
     cgroup::remove_leftovers();
     let group = cgroup::Group::make(&Limits { memory: Some(1 << 30), ..Limits::default() });
     let as_root = rustix::process::geteuid().is_root();
@@ -85,12 +86,16 @@ fn limits() -> Layer {
         (false, false) => "processes by user, memory not at all",
     };
     // The kernel does not count the processes of root.
-    Layer { name: "limits".to_owned(), ok: group.limits_processes() || !as_root, detail: detail.to_owned() }
+    LayerResult {
+        name: "limits".to_owned(),
+        ok: group.limits_processes() || !as_root,
+        detail: detail.to_owned(),
+    }
 }
 
 /// Lets the probe try from inside. An error when it could not even be started, which is how a missing layer shows.
-fn attempts() -> Result<Vec<Attempt>, String> {
-    let place = Place::make().map_err(|error| format!("no folder to try in: {error}"))?;
+fn attempts() -> Result<Vec<EscapeAttempt>, String> {
+    let place = SelfTestFolder::make().map_err(|error| format!("no folder to try in: {error}"))?;
     let order = Order {
         argv: vec![probe::SELF.to_owned(), probe::NAME.to_owned()],
         cwd: place.inside(),
@@ -112,23 +117,23 @@ fn attempts() -> Result<Vec<Attempt>, String> {
         let _ = output.read_to_string(&mut text);
     }
     match end {
-        Some(Status::Exited { code: 0 }) => {
+        Some(HelperStatus::Exited { code: 0 }) => {
             serde_json::from_str(&text).map_err(|_| "the probe gave no answer".to_owned())
         }
-        Some(Status::Failed(failure)) => Err(failure.message),
+        Some(HelperStatus::Failed(failure)) => Err(failure.message),
         end => Err(format!("the probe ended early: {end:?}")),
     }
 }
 
 /// A folder with a writable part and a file next to it.
-struct Place(PathBuf);
+struct SelfTestFolder(PathBuf);
 
-impl Place {
+impl SelfTestFolder {
     fn make() -> io::Result<Self> {
         // Other processes may have the same number in another namespace.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let name = format!("oarlock-self-test-{}-{now}", std::process::id());
-        // What is mounted anew inside, such as shared memory, is no place to try.
+        // A folder that is mounted anew inside, such as shared memory, is no place to try.
         let folders = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
         let mut made = folders.iter().filter(|folder| !folder.starts_with("/dev")).map(|folder| {
             let place = Self(folder.join(&name));
@@ -148,7 +153,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for SelfTestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -161,7 +166,7 @@ mod tests {
     #[test]
     fn the_walls_stand_on_this_machine() {
         let report = SelfTest::run();
-        let open: Vec<&Layer> =
+        let open: Vec<&LayerResult> =
             report.layers.iter().filter(|layer| !layer.ok && layer.name != "limits").collect();
         assert!(open.is_empty(), "{open:?}");
         assert_eq!(report.strength, Ok(Strength::Full));
@@ -170,7 +175,8 @@ mod tests {
 
     #[test]
     fn one_open_wall_is_named_and_refuses_all() {
-        let attempt = |layer: &str, held| Attempt { layer: layer.to_owned(), held, detail: String::new() };
+        let attempt =
+            |layer: &str, held| EscapeAttempt { layer: layer.to_owned(), held, detail: String::new() };
         let report = report(Ok(vec![attempt("files", true), attempt("network", false)]));
         assert!(report.strength.unwrap_err().contains("do not hold here: network"));
     }

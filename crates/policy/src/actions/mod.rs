@@ -1,4 +1,4 @@
-//! What a command seems to do, for display: reads a file, lists, searches, or something else. Nothing is decided by
+//! The actions of a command, for display: it reads a file, lists, searches, or something else. Nothing is decided by
 //! it, but whoever approves looks at it: a command that may also write or run something is never called reading.
 
 mod operands;

@@ -1,4 +1,4 @@
-//! What a single command does, by its program and operands.
+//! The action of a single command, by its program and operands.
 
 use protocol::CommandAction;
 

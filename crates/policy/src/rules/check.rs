@@ -46,9 +46,9 @@ pub struct Unheld {
 }
 
 impl Rules {
-    /// What the rules say about one command. A rule that allows something is about the file that would run: it does not
-    /// hold where commands could have put that file there. Stricter rules are about every file of the name, and about
-    /// what `sudo`, `env` and the like are told to run.
+    /// The answer of the rules about one command. A rule that allows something is about the file that would run: it
+    /// does not hold where commands could have put that file there. Stricter rules are about every file of the name,
+    /// and about what `sudo`, `env` and the like are told to run.
     pub fn check(&self, argv: &[String], executables: &Executables) -> Evaluation {
         let (mut found, mut unheld) = (Vec::new(), Vec::new());
         for rule in &self.prefixes {
@@ -70,7 +70,7 @@ impl Rules {
         Evaluation { unheld, ..Evaluation::of(found.into_iter().filter(keeps).collect()) }
     }
 
-    /// What the rules say about all commands of a line, inside shells too.
+    /// The answer of the rules about all commands of a line, inside shells too.
     pub fn check_line(&self, argv: &[String], executables: &Executables) -> Evaluation {
         let list = commands_of(argv).list;
         Evaluation::of(list.iter().flat_map(|words| self.check(words, executables).matches).collect())
@@ -114,7 +114,7 @@ impl PrefixRule {
         let program = argv.first()?;
         let by_name = !self.fits(argv);
         let is_vouched = match listed.get(base_name(program)) {
-            // What the user listed is what the name means.
+            // The name means one of the paths that the user listed.
             Some(paths) if !program.contains('/') => executables.vouches_for_one_of(program, paths),
             Some(_) => executables.vouches(program),
             None if by_name => executables.vouches_by_name(program),

@@ -1,12 +1,12 @@
-//! What the calls in a rule file define.
+//! The rules that the calls in a rule file define.
 
 use super::network::{NetworkRule, NetworkRuleProtocol, host_name};
-use super::parser::{Argument, Call, Value};
-use super::{Fault, Place, PrefixRule, RuleDecision, RuleSource, Rules, example};
+use super::parser::{Argument, RuleCall, Value};
+use super::{Fault, PrefixRule, RuleDecision, RuleSource, Rules, SourcePosition, example};
 use crate::argv::base_name;
 
 /// Turns a file's calls into rules. `file` is what explanations call it.
-pub(super) fn define(file: &str) -> impl Fn(Vec<Call>) -> Result<Rules, Fault> {
+pub(super) fn define(file: &str) -> impl Fn(Vec<RuleCall>) -> Result<Rules, Fault> {
     move |calls| {
         let mut rules = Rules::default();
         let mut examples = Vec::new();
@@ -29,8 +29,8 @@ pub(super) fn define(file: &str) -> impl Fn(Vec<Call>) -> Result<Rules, Fault> {
     }
 }
 
-fn prefix_rule(file: &str, call: &Call, rules: &mut Rules) -> Result<example::Examples, Fault> {
-    let given = Arguments::of(call, &["pattern", "decision", "match", "not_match", "justification"])?;
+fn prefix_rule(file: &str, call: &RuleCall, rules: &mut Rules) -> Result<example::Examples, Fault> {
+    let given = CallArguments::of(call, &["pattern", "decision", "match", "not_match", "justification"])?;
     let (pattern, place) = given.required("pattern")?;
     let decision = match given.text("decision")? {
         None => RuleDecision::Allow,
@@ -48,8 +48,8 @@ fn prefix_rule(file: &str, call: &Call, rules: &mut Rules) -> Result<example::Ex
     example::Examples::of(given.optional("match"), given.optional("not_match"))
 }
 
-fn network_rule(file: &str, call: &Call, rules: &mut Rules) -> Result<(), Fault> {
-    let given = Arguments::of(call, &["host", "protocol", "decision", "justification"])?;
+fn network_rule(file: &str, call: &RuleCall, rules: &mut Rules) -> Result<(), Fault> {
+    let given = CallArguments::of(call, &["host", "protocol", "decision", "justification"])?;
     let (host, host_place) = given.required_text("host")?;
     let (protocol, protocol_place) = given.required_text("protocol")?;
     let (decision, decision_place) = given.required_text("decision")?;
@@ -72,8 +72,8 @@ fn network_rule(file: &str, call: &Call, rules: &mut Rules) -> Result<(), Fault>
     Ok(())
 }
 
-fn host_executable(call: &Call, rules: &mut Rules) -> Result<(), Fault> {
-    let given = Arguments::of(call, &["name", "paths"])?;
+fn host_executable(call: &RuleCall, rules: &mut Rules) -> Result<(), Fault> {
+    let given = CallArguments::of(call, &["name", "paths"])?;
     let (name, name_place) = given.required_text("name")?;
     if name.is_empty() || name.contains('/') {
         return Err(Fault::at(name_place, "`name` is a program's name without a folder"));
@@ -88,7 +88,7 @@ fn host_executable(call: &Call, rules: &mut Rules) -> Result<(), Fault> {
     Ok(())
 }
 
-fn pattern_of(value: &Value, place: Place) -> Result<Vec<Vec<String>>, Fault> {
+fn pattern_of(value: &Value, place: SourcePosition) -> Result<Vec<Vec<String>>, Fault> {
     let Value::List(places) = value else {
         return Err(Fault::at(place, format!("`pattern` is a list, not {}", value.kind())));
     };
@@ -118,13 +118,13 @@ pub(super) fn texts(value: &Value) -> Option<Vec<String>> {
 }
 
 /// A call's arguments by name.
-struct Arguments<'a> {
-    call: Place,
+struct CallArguments<'a> {
+    call: SourcePosition,
     given: Vec<(&'a str, &'a Argument)>,
 }
 
-impl<'a> Arguments<'a> {
-    fn of(call: &'a Call, names: &[&'a str]) -> Result<Self, Fault> {
+impl<'a> CallArguments<'a> {
+    fn of(call: &'a RuleCall, names: &[&'a str]) -> Result<Self, Fault> {
         let mut given: Vec<(&str, &Argument)> = Vec::new();
         for (index, argument) in call.arguments.iter().enumerate() {
             let known = match &argument.name {
@@ -146,16 +146,16 @@ impl<'a> Arguments<'a> {
         Ok(Self { call: call.place, given })
     }
 
-    fn optional(&self, name: &str) -> Option<(&'a Value, Place)> {
+    fn optional(&self, name: &str) -> Option<(&'a Value, SourcePosition)> {
         let found = self.given.iter().find(|(known, _)| *known == name);
         found.map(|(_, argument)| (&argument.value, argument.place))
     }
 
-    fn required(&self, name: &str) -> Result<(&'a Value, Place), Fault> {
+    fn required(&self, name: &str) -> Result<(&'a Value, SourcePosition), Fault> {
         self.optional(name).ok_or_else(|| Fault::at(self.call, format!("`{name}` is missing")))
     }
 
-    fn text(&self, name: &str) -> Result<Option<(&'a str, Place)>, Fault> {
+    fn text(&self, name: &str) -> Result<Option<(&'a str, SourcePosition)>, Fault> {
         match self.optional(name) {
             None => Ok(None),
             Some((Value::Text(text), place)) => Ok(Some((text, place))),
@@ -165,7 +165,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    fn required_text(&self, name: &str) -> Result<(&'a str, Place), Fault> {
+    fn required_text(&self, name: &str) -> Result<(&'a str, SourcePosition), Fault> {
         self.text(name)?.ok_or_else(|| Fault::at(self.call, format!("`{name}` is missing")))
     }
 

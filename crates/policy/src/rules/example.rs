@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use super::definitions::texts;
 use super::parser::Value;
-use super::{Fault, Place, PrefixRule};
+use super::{Fault, PrefixRule, SourcePosition};
 use crate::quote::{shell_line, split_line};
 
 #[derive(Debug, Default)]
 pub(super) struct Examples {
-    matching: Vec<(Vec<String>, Place)>,
-    others: Vec<(Vec<String>, Place)>,
+    matching: Vec<(Vec<String>, SourcePosition)>,
+    others: Vec<(Vec<String>, SourcePosition)>,
 }
 
 impl Examples {
     pub(super) fn of(
-        matching: Option<(&Value, Place)>,
-        others: Option<(&Value, Place)>,
+        matching: Option<(&Value, SourcePosition)>,
+        others: Option<(&Value, SourcePosition)>,
     ) -> Result<Self, Fault> {
         Ok(Self { matching: commands("match", matching)?, others: commands("not_match", others)? })
     }
@@ -42,7 +42,10 @@ impl Examples {
 }
 
 /// Each example is a list of words or a line that a shell would split.
-fn commands(name: &str, given: Option<(&Value, Place)>) -> Result<Vec<(Vec<String>, Place)>, Fault> {
+fn commands(
+    name: &str,
+    given: Option<(&Value, SourcePosition)>,
+) -> Result<Vec<(Vec<String>, SourcePosition)>, Fault> {
     let Some((value, place)) = given else { return Ok(Vec::new()) };
     let Value::List(values) = value else {
         return Err(Fault::at(place, format!("`{name}` is a list of commands, not {}", value.kind())));

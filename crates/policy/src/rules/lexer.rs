@@ -1,10 +1,10 @@
 //! Rule files as tokens. Inside brackets, line ends mean nothing.
 
 use super::strings::read_string;
-use super::{Fault, Place};
+use super::{Fault, SourcePosition};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum RuleToken {
     Name(String),
     Text(String),
     Open(char),
@@ -17,7 +17,7 @@ pub(super) enum Token {
     End,
 }
 
-impl Token {
+impl RuleToken {
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Name(name) => format!("`{name}`"),
@@ -35,11 +35,11 @@ impl Token {
 /// Characters with their places.
 pub(super) struct Cursor<'a> {
     rest: std::str::Chars<'a>,
-    place: Place,
+    place: SourcePosition,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> SourcePosition {
         self.place
     }
 
@@ -54,7 +54,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn next(&mut self) -> Option<char> {
         let next = self.rest.next()?;
         if next == '\n' {
-            self.place = Place { line: self.place.line + 1, column: 1 };
+            self.place = SourcePosition { line: self.place.line + 1, column: 1 };
         } else {
             self.place.column += 1;
         }
@@ -72,8 +72,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Place)>, Fault> {
-    let mut cursor = Cursor { rest: text.chars(), place: Place { line: 1, column: 1 } };
+pub(super) fn tokens(text: &str) -> Result<Vec<(RuleToken, SourcePosition)>, Fault> {
+    let mut cursor = Cursor { rest: text.chars(), place: SourcePosition { line: 1, column: 1 } };
     let mut tokens = Vec::new();
     let mut depth = 0_usize;
     while let Some(next) = cursor.peek() {
@@ -99,20 +99,20 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Place)>, Fault> {
                 if depth > 0 && next == '\n' {
                     continue;
                 }
-                Token::StatementEnd
+                RuleToken::StatementEnd
             }
-            '"' | '\'' => Token::Text(read_string(&mut cursor, false)?),
+            '"' | '\'' => RuleToken::Text(read_string(&mut cursor, false)?),
             'r' if cursor.rest()[1..].starts_with(['"', '\'']) => {
                 cursor.next();
-                Token::Text(read_string(&mut cursor, true)?)
+                RuleToken::Text(read_string(&mut cursor, true)?)
             }
-            _ if is_name_start(next) => Token::Name(name(&mut cursor)),
+            _ if is_name_start(next) => RuleToken::Name(name(&mut cursor)),
             _ => punctuation(&mut cursor, &mut depth)?,
         };
         tokens.push((token, place));
     }
-    tokens.push((Token::StatementEnd, cursor.place()));
-    tokens.push((Token::End, cursor.place()));
+    tokens.push((RuleToken::StatementEnd, cursor.place()));
+    tokens.push((RuleToken::End, cursor.place()));
     Ok(tokens)
 }
 
@@ -122,20 +122,20 @@ fn skip_blanks(cursor: &mut Cursor<'_>) {
     }
 }
 
-fn punctuation(cursor: &mut Cursor<'_>, depth: &mut usize) -> Result<Token, Fault> {
+fn punctuation(cursor: &mut Cursor<'_>, depth: &mut usize) -> Result<RuleToken, Fault> {
     let place = cursor.place();
     match cursor.next() {
         Some(open @ ('(' | '[')) => {
             *depth += 1;
-            Ok(Token::Open(open))
+            Ok(RuleToken::Open(open))
         }
         Some(close @ (')' | ']')) => {
             *depth = depth.saturating_sub(1);
-            Ok(Token::Close(close))
+            Ok(RuleToken::Close(close))
         }
-        Some(',') => Ok(Token::Comma),
-        Some('=') if cursor.peek() != Some('=') => Ok(Token::Equals),
-        Some('+') if cursor.peek() != Some('=') => Ok(Token::Plus),
+        Some(',') => Ok(RuleToken::Comma),
+        Some('=') if cursor.peek() != Some('=') => Ok(RuleToken::Equals),
+        Some('+') if cursor.peek() != Some('=') => Ok(RuleToken::Plus),
         other => {
             let shown = other.map(|c| crate::escape_for_display(&c.to_string())).unwrap_or_default();
             Err(Fault::at(place, format!("`{shown}` has no place in a rule file")))

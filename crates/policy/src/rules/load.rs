@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{RuleDecision, Rules};
+use crate::plain_file::read_plain;
 
 /// Nobody writes rules by the megabyte.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -14,14 +16,14 @@ const OF_APPROVALS: &str = "default.rules";
 
 /// A rule file, or a folder of them, that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning {
+pub struct RuleWarning {
     pub file: PathBuf,
     pub message: String,
     /// Only what this file allows is left out, since the user has not reviewed it.
     pub is_unreviewed: bool,
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for RuleWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.is_unreviewed {
             true => f.write_str(&self.message),
@@ -43,7 +45,7 @@ pub struct RuleFile {
 impl Rules {
     /// Reads `rules/*.rules` of each folder, sorted by name, lowest precedence first. If one of them cannot be used,
     /// no rule allows anything: what its author meant to forbid is unknown. Rules that ask or forbid stay.
-    pub fn load(folders: &[PathBuf]) -> (Self, Vec<Warning>) {
+    pub fn load(folders: &[PathBuf]) -> (Self, Vec<RuleWarning>) {
         let mut rules = Self::default();
         let mut warnings = Vec::new();
         for folder in folders {
@@ -52,7 +54,9 @@ impl Rules {
                     for file in files {
                         match read(&file) {
                             Ok(found) => rules.merge(found),
-                            Err(message) => warnings.push(Warning { file, message, is_unreviewed: false }),
+                            Err(message) => {
+                                warnings.push(RuleWarning { file, message, is_unreviewed: false });
+                            }
                         }
                     }
                 }
@@ -67,7 +71,7 @@ impl Rules {
 
     /// As [`Rules::load`], with the rules of projects. What a file allows that was not reviewed does not count: a rule
     /// that allows a command takes the sandbox away.
-    pub fn load_all(folders: &[PathBuf], projects: &[RuleFile]) -> (Self, Vec<Warning>) {
+    pub fn load_all(folders: &[PathBuf], projects: &[RuleFile]) -> (Self, Vec<RuleWarning>) {
         let (mut rules, mut warnings) = Self::load(folders);
         for RuleFile { path, text, accept } in projects {
             let name = path.display().to_string();
@@ -89,7 +93,7 @@ impl Rules {
                 }
                 (Err(message), _) => (message, false),
             };
-            warnings.push(Warning { file: path.clone(), message, is_unreviewed });
+            warnings.push(RuleWarning { file: path.clone(), message, is_unreviewed });
         }
         if warnings.iter().any(|warning| !warning.is_unreviewed) {
             rules.allow_nothing();
@@ -106,8 +110,8 @@ impl Rules {
     }
 }
 
-fn rule_files(folder: &Path) -> Result<Vec<PathBuf>, Warning> {
-    let failed = |error: &std::io::Error| Warning {
+fn rule_files(folder: &Path) -> Result<Vec<PathBuf>, RuleWarning> {
+    let failed = |error: &std::io::Error| RuleWarning {
         file: folder.to_owned(),
         message: format!("{}: {error}", folder.display()),
         is_unreviewed: false,
@@ -130,12 +134,13 @@ fn rule_files(folder: &Path) -> Result<Vec<PathBuf>, Warning> {
 
 fn read(file: &Path) -> Result<Rules, String> {
     let name = file.display().to_string();
-    let failed = |error: std::io::Error| format!("{name}: {error}");
-    let metadata = fs::metadata(file).map_err(failed)?;
-    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
-        return Err(format!("{name}: not a file of at most {MAX_FILE_BYTES} bytes"));
-    }
-    let text = fs::read_to_string(file).map_err(failed)?;
+    let text = match read_plain(file, MAX_FILE_BYTES) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::Other | io::ErrorKind::FileTooLarge) => {
+            return Err(format!("{name}: not a file of at most {MAX_FILE_BYTES} bytes"));
+        }
+        read => read.map_err(|error| format!("{name}: {error}"))?,
+    };
+    let text = String::from_utf8(text).map_err(|error| format!("{name}: {error}"))?;
     let mut rules = Rules::parse(&name, &text).map_err(|error| error.to_string())?;
     let by_approval = file.file_name().is_some_and(|name| name == OF_APPROVALS);
     rules.prefixes.iter_mut().for_each(|rule| rule.by_approval = by_approval);

@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 
 pub use append::{append_allow_prefix, append_network_rule};
 pub use check::{Evaluation, RuleMatch, Unheld};
-pub use load::{RuleFile, Warning};
+pub use load::{RuleFile, RuleWarning};
 pub use network::{NetworkRule, NetworkRuleProtocol};
 
-/// What a rule says, from lenient to strict.
+/// The decision of a rule, from lenient to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleDecision {
@@ -160,20 +160,20 @@ impl PrefixRule {
 
 /// A place in a rule file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct SourcePosition {
     line: usize,
     column: usize,
 }
 
-/// What is wrong with a rule file, and where.
+/// An error in a rule file, and its position.
 #[derive(Debug)]
 struct Fault {
-    place: Place,
+    place: SourcePosition,
     message: String,
 }
 
 impl Fault {
-    fn at(place: Place, message: impl Into<String>) -> Self {
+    fn at(place: SourcePosition, message: impl Into<String>) -> Self {
         Self { place, message: message.into() }
     }
 }

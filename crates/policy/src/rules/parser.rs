@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::lexer::{Token, tokens};
-use super::{Fault, Place};
+use super::lexer::{RuleToken, tokens};
+use super::{Fault, SourcePosition};
 
 /// Deeper nesting means nothing in a rule.
 const MAX_DEPTH: usize = 16;
@@ -28,33 +28,33 @@ impl Value {
 
 /// A call with its arguments as written.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct RuleCall {
     pub(super) name: String,
-    pub(super) place: Place,
+    pub(super) place: SourcePosition,
     pub(super) arguments: Vec<Argument>,
 }
 
 #[derive(Debug)]
 pub(super) struct Argument {
     pub(super) name: Option<String>,
-    pub(super) place: Place,
+    pub(super) place: SourcePosition,
     pub(super) value: Value,
 }
 
-pub(super) fn parse(text: &str) -> Result<Vec<Call>, Fault> {
+pub(super) fn parse(text: &str) -> Result<Vec<RuleCall>, Fault> {
     let mut parser = Parser { tokens: tokens(text)?, at: 0, constants: HashMap::new() };
     let mut calls = Vec::new();
     loop {
         match parser.next() {
-            (Token::End, _) => return Ok(calls),
-            (Token::StatementEnd, _) => {}
-            (Token::Name(name), place) => match parser.next() {
-                (Token::Open('('), _) => {
+            (RuleToken::End, _) => return Ok(calls),
+            (RuleToken::StatementEnd, _) => {}
+            (RuleToken::Name(name), place) => match parser.next() {
+                (RuleToken::Open('('), _) => {
                     let arguments = parser.arguments()?;
                     parser.statement_end()?;
-                    calls.push(Call { name, place, arguments });
+                    calls.push(RuleCall { name, place, arguments });
                 }
-                (Token::Equals, _) => {
+                (RuleToken::Equals, _) => {
                     let value = parser.expression(0)?;
                     parser.statement_end()?;
                     parser.assign(name, place, value)?;
@@ -67,39 +67,39 @@ pub(super) fn parse(text: &str) -> Result<Vec<Call>, Fault> {
 }
 
 struct Parser {
-    tokens: Vec<(Token, Place)>,
+    tokens: Vec<(RuleToken, SourcePosition)>,
     at: usize,
     constants: HashMap<String, Value>,
 }
 
 impl Parser {
     /// The last token is the end of the file, which stays.
-    fn next(&mut self) -> (Token, Place) {
+    fn next(&mut self) -> (RuleToken, SourcePosition) {
         let token = self.tokens[self.at].clone();
         self.at = (self.at + 1).min(self.tokens.len() - 1);
         token
     }
 
-    fn peek(&self) -> &Token {
+    fn peek(&self) -> &RuleToken {
         &self.tokens[self.at].0
     }
 
-    fn peek_second(&self) -> Option<&Token> {
+    fn peek_second(&self) -> Option<&RuleToken> {
         self.tokens.get(self.at + 1).map(|(token, _)| token)
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> SourcePosition {
         self.tokens[self.at].1
     }
 
     fn statement_end(&mut self) -> Result<(), Fault> {
         match self.next() {
-            (Token::StatementEnd | Token::End, _) => Ok(()),
+            (RuleToken::StatementEnd | RuleToken::End, _) => Ok(()),
             (other, place) => Err(unexpected(&other, place, "the end of the line")),
         }
     }
 
-    fn assign(&mut self, name: String, place: Place, value: Value) -> Result<(), Fault> {
+    fn assign(&mut self, name: String, place: SourcePosition, value: Value) -> Result<(), Fault> {
         if self.constants.contains_key(&name) {
             return Err(Fault::at(place, format!("`{name}` has a value already")));
         }
@@ -110,13 +110,13 @@ impl Parser {
     fn arguments(&mut self) -> Result<Vec<Argument>, Fault> {
         let mut arguments: Vec<Argument> = Vec::new();
         loop {
-            if *self.peek() == Token::Close(')') {
+            if *self.peek() == RuleToken::Close(')') {
                 self.next();
                 return Ok(arguments);
             }
             let place = self.place();
             let name = match (self.peek().clone(), self.peek_second()) {
-                (Token::Name(name), Some(Token::Equals)) => {
+                (RuleToken::Name(name), Some(RuleToken::Equals)) => {
                     self.at += 2;
                     Some(name)
                 }
@@ -134,8 +134,8 @@ impl Parser {
     /// A comma, or the closing bracket, which stays.
     fn separator(&mut self, close: char) -> Result<(), Fault> {
         match self.peek() {
-            Token::Close(found) if *found == close => Ok(()),
-            Token::Comma => {
+            RuleToken::Close(found) if *found == close => Ok(()),
+            RuleToken::Comma => {
                 self.next();
                 Ok(())
             }
@@ -145,7 +145,7 @@ impl Parser {
 
     fn expression(&mut self, depth: usize) -> Result<Value, Fault> {
         let mut value = self.operand(depth)?;
-        while *self.peek() == Token::Plus {
+        while *self.peek() == RuleToken::Plus {
             let (_, place) = self.next();
             value = match (value, self.operand(depth)?) {
                 (Value::Text(first), Value::Text(second)) => Value::Text(first + &second),
@@ -167,27 +167,27 @@ impl Parser {
             return Err(Fault::at(self.place(), "this is nested too deeply"));
         }
         match self.next() {
-            (Token::Text(text), _) => Ok(Value::Text(text)),
-            (Token::Name(name), place) => match (name.as_str(), self.constants.get(&name)) {
+            (RuleToken::Text(text), _) => Ok(Value::Text(text)),
+            (RuleToken::Name(name), place) => match (name.as_str(), self.constants.get(&name)) {
                 ("None", _) => Ok(Value::None),
                 (_, Some(value)) => Ok(value.clone()),
                 _ => Err(Fault::at(place, format!("`{name}` has no value"))),
             },
-            (Token::Open('('), _) => {
+            (RuleToken::Open('('), _) => {
                 let value = self.expression(depth + 1)?;
                 match self.next() {
-                    (Token::Close(')'), _) => Ok(value),
+                    (RuleToken::Close(')'), _) => Ok(value),
                     (other, place) => Err(unexpected(&other, place, "`)`")),
                 }
             }
-            (Token::Open(_), _) => self.list(depth),
+            (RuleToken::Open(_), _) => self.list(depth),
             (other, place) => Err(unexpected(&other, place, "a string or a list")),
         }
     }
 
     fn list(&mut self, depth: usize) -> Result<Value, Fault> {
         let mut values = Vec::new();
-        while *self.peek() != Token::Close(']') {
+        while *self.peek() != RuleToken::Close(']') {
             values.push(self.expression(depth + 1)?);
             self.separator(']')?;
         }
@@ -196,6 +196,6 @@ impl Parser {
     }
 }
 
-fn unexpected(found: &Token, place: Place, wanted: &str) -> Fault {
+fn unexpected(found: &RuleToken, place: SourcePosition, wanted: &str) -> Fault {
     Fault::at(place, format!("expected {wanted}, found {}", found.describe()))
 }

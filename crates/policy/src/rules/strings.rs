@@ -35,7 +35,7 @@ pub(super) fn read_string(cursor: &mut Cursor<'_>, raw: bool) -> Result<String, 
     }
 }
 
-/// What follows a backslash. `None` for a line end, which is left out.
+/// The character for what follows a backslash. `None` for a line end, which is left out.
 fn escape(cursor: &mut Cursor<'_>) -> Result<Option<char>, String> {
     let Some(kind) = cursor.next() else { return Err("this string does not end".to_owned()) };
     let plain = match kind {

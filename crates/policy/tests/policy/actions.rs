@@ -1,4 +1,4 @@
-//! What commands seem to do, against what the reference said about them.
+//! The apparent actions of commands, compared with the reference's.
 
 use oarlock_policy::{command_actions, shell_line};
 use serde_json::Value;
@@ -22,7 +22,7 @@ fn scripts_are_shown_and_described_as_recorded() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What would only read or list, but for a part that does more: the reference shows the harmless part alone.
+/// Commands that would only read or list, but for a part that does more: the reference shows the harmless part alone.
 #[test]
 fn what_may_do_more_is_unknown() {
     for script in [

@@ -1,6 +1,6 @@
 //! Commands made to slip through: none of them runs outside of a sandbox without a question.
 
-use oarlock_policy::{Escalation, Verdict, Walls};
+use oarlock_policy::{Escalation, PolicyVerdict, Walls};
 use protocol::{AskForApproval, SandboxPolicy};
 
 use crate::support::{Machine, approvals, external, read_only, workspace_write};
@@ -431,7 +431,7 @@ fn untrusted_asks() {
         for script in ASKED {
             let argv = machine.shell(&expand(&machine, script));
             let verdict = machine.decide(&argv, &AskForApproval::Untrusted, &sandbox);
-            assert!(matches!(verdict, Verdict::Ask { .. }), "{script:?} {sandbox:?}: {verdict:?}");
+            assert!(matches!(verdict, PolicyVerdict::Ask { .. }), "{script:?} {sandbox:?}: {verdict:?}");
         }
     }
 }
@@ -454,7 +454,7 @@ fn many_or_deep_commands_are_all_judged() {
         deep_safe,
     ] {
         let verdict = machine.decide(&machine.shell(&script), &AskForApproval::Untrusted, &workspace_write());
-        assert!(matches!(verdict, Verdict::Ask { .. }), "{script:.60}: {verdict:?}");
+        assert!(matches!(verdict, PolicyVerdict::Ask { .. }), "{script:.60}: {verdict:?}");
     }
 }
 
@@ -467,13 +467,13 @@ fn git_never_runs_helpers_outside() {
         for sandbox in [read_only(), workspace_write()] {
             let verdict = machine.decide(&argv, &AskForApproval::Untrusted, &sandbox);
             assert!(
-                matches!(verdict, Verdict::Run { walls: Walls::ReadOnlyNoNetwork, .. }),
+                matches!(verdict, PolicyVerdict::Run { walls: Walls::ReadOnlyNoNetwork, .. }),
                 "{script}: {verdict:?}"
             );
         }
         for sandbox in [SandboxPolicy::DangerFullAccess, external()] {
             let verdict = machine.decide(&argv, &AskForApproval::Untrusted, &sandbox);
-            assert!(matches!(verdict, Verdict::Ask { .. }), "{script}: {verdict:?}");
+            assert!(matches!(verdict, PolicyVerdict::Ask { .. }), "{script}: {verdict:?}");
         }
     }
 }
@@ -491,7 +491,7 @@ fn nothing_runs_without_walls_on_its_own() {
                     [Escalation::Default, Escalation::RequireEscalated, Escalation::WithAdditional]
                 {
                     let verdict = machine.ask(&argv, &approval, &sandbox, escalation, None);
-                    let outside = matches!(verdict, Verdict::Run { walls: Walls::None, .. });
+                    let outside = matches!(verdict, PolicyVerdict::Run { walls: Walls::None, .. });
                     assert!(!outside, "{script:?} {approval:?} {sandbox:?} {escalation:?}");
                 }
             }
@@ -535,12 +535,15 @@ fn an_allowed_command_opens_no_door() {
         let argv = machine.shell(&expand(&machine, script));
         for approval in approvals() {
             let verdict = machine.decide(&argv, &approval, &workspace_write());
-            assert!(!matches!(verdict, Verdict::Run { walls: Walls::None, .. }), "{script:?} {approval:?}");
+            assert!(
+                !matches!(verdict, PolicyVerdict::Run { walls: Walls::None, .. }),
+                "{script:?} {approval:?}"
+            );
         }
     }
     let planted = words(&[machine.workspace().join("bash").to_str().unwrap(), "-lc", "make"]);
     let verdict = machine.decide(&planted, &AskForApproval::Never, &workspace_write());
-    assert!(matches!(verdict, Verdict::Run { walls: Walls::AsPolicy, .. }), "{verdict:?}");
+    assert!(matches!(verdict, PolicyVerdict::Run { walls: Walls::AsPolicy, .. }), "{verdict:?}");
 }
 
 /// The commands without a shell around them.
@@ -561,6 +564,6 @@ fn words_are_judged_like_scripts() {
         words(&["ls -l"]),
     ] {
         let verdict = machine.decide(&argv, &AskForApproval::Untrusted, &workspace_write());
-        assert!(matches!(verdict, Verdict::Ask { .. }), "{argv:?}: {verdict:?}");
+        assert!(matches!(verdict, PolicyVerdict::Ask { .. }), "{argv:?}: {verdict:?}");
     }
 }

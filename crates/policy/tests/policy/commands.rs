@@ -1,4 +1,4 @@
-//! What is found inside command lines.
+//! Commands found inside command lines.
 
 use oarlock_policy::{commands_of, shell_line};
 

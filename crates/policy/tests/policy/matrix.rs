@@ -1,8 +1,8 @@
 //! The matrix itself: every policy, every sandbox, every kind of command.
 
 use oarlock_policy::{
-    Attempt, Because, Escalation, Offer, Verdict, available_decisions, decide_patch, looks_denied,
-    may_retry_unsandboxed, refuse_escalation,
+    ApprovalOffer, Because, Escalation, PolicyVerdict, StoppedAttempt, available_decisions, decide_patch,
+    looks_denied, may_retry_unsandboxed, refuse_escalation,
 };
 use protocol::{AskForApproval, CommandExecutionApprovalDecision as Decision, SandboxPolicy};
 
@@ -189,7 +189,8 @@ fn a_verdict_names_its_grounds() {
         "# first\nprefix_rule(pattern=['curl'], decision='forbidden', justification='use the tool')",
     );
     let argv = machine.shell("ls && curl x\u{202e}");
-    let Verdict::Forbid { reason, why } = machine.decide(&argv, &AskForApproval::OnRequest, &read_only())
+    let PolicyVerdict::Forbid { reason, why } =
+        machine.decide(&argv, &AskForApproval::OnRequest, &read_only())
     else {
         panic!("curl is forbidden")
     };
@@ -211,17 +212,17 @@ fn a_rule_may_ask_in_its_own_words() {
         "prefix_rule(pattern=['git', 'push'], decision='prompt', justification='goes out')",
     );
     let verdict = machine.decide(&machine.shell("git push"), &AskForApproval::OnRequest, &read_only());
-    let Verdict::Ask { reason, amendment, .. } = verdict else { panic!("the rule asks") };
+    let PolicyVerdict::Ask { reason, amendment, .. } = verdict else { panic!("the rule asks") };
     assert_eq!((reason.as_deref(), amendment), (Some("goes out"), None));
 }
 
-/// What a yes for good would allow.
+/// The rule that a permanent approval would save.
 fn amendment(machine: &Machine, script: &str, wanted: Option<&[&str]>) -> Option<Vec<String>> {
     let wanted = wanted.map(words);
     let argv = machine.shell(script);
     match machine.ask(&argv, &AskForApproval::Untrusted, &read_only(), Escalation::Default, wanted.as_deref())
     {
-        Verdict::Ask { amendment, .. } => amendment,
+        PolicyVerdict::Ask { amendment, .. } => amendment,
         other => panic!("{script} is not asked about: {other:?}"),
     }
 }
@@ -240,7 +241,7 @@ fn an_amendment_allows_what_was_asked_about_and_not_everything() {
         ("git push", Some(&["git"]), Some(&["git", "push"])),
         ("git fetch", Some(&["git", "fetch"]), Some(&["git", "fetch"])),
         ("curl https://a.com", None, Some(&["curl", "https://a.com"])),
-        // What decides is a file that commands can write, or comes after the words.
+        // A file that commands can write decides, or something after the words.
         ("echo hi > x", None, None),
         ("npm run a", Some(&["npm", "run"]), None),
         ("npm run a && touch x", Some(&["npm", "run"]), None),
@@ -289,6 +290,10 @@ fn an_amendment_allows_what_was_asked_about_and_not_everything() {
     std::fs::create_dir(workspace.join(".git")).unwrap();
     std::fs::write(workspace.join(".git/config"), "[core]\n\thooksPath = .husky\n").unwrap();
     assert_eq!(amendment(&machine, "git push", None), None);
+    // The same settings behind a file, as in a working tree that belongs to another folder.
+    std::fs::rename(workspace.join(".git"), workspace.join("main.git")).unwrap();
+    std::fs::write(workspace.join(".git"), "gitdir: main.git\n").unwrap();
+    assert_eq!(amendment(&machine, "git push", None), None);
 }
 
 #[test]
@@ -328,8 +333,8 @@ fn retries() {
         (true, true),
     ];
     for (approval, (command, patch)) in approvals().iter().zip(allowed) {
-        assert_eq!(may_retry_unsandboxed(approval, Attempt::Command), command, "{approval:?}");
-        assert_eq!(may_retry_unsandboxed(approval, Attempt::Patch), patch, "{approval:?}");
+        assert_eq!(may_retry_unsandboxed(approval, StoppedAttempt::Command), command, "{approval:?}");
+        assert_eq!(may_retry_unsandboxed(approval, StoppedAttempt::Patch), patch, "{approval:?}");
     }
     for (code, output, denied) in [
         (0, "Permission denied", false),
@@ -352,13 +357,19 @@ fn what_a_client_is_offered() {
     let touch = words(&["touch", "x"]);
     let amend = Decision::AcceptWithExecpolicyAmendment { execpolicy_amendment: touch.clone() };
     assert_eq!(
-        available_decisions(Offer::Command { amendment: Some(&touch) }),
+        available_decisions(ApprovalOffer::Command { amendment: Some(&touch) }),
         [Decision::Accept, amend, Decision::Cancel]
     );
-    assert_eq!(available_decisions(Offer::Command { amendment: None }), [Decision::Accept, Decision::Cancel]);
-    assert_eq!(available_decisions(Offer::AdditionalPermissions), [Decision::Accept, Decision::Cancel]);
     assert_eq!(
-        available_decisions(Offer::Network { amendment: None }),
+        available_decisions(ApprovalOffer::Command { amendment: None }),
+        [Decision::Accept, Decision::Cancel]
+    );
+    assert_eq!(
+        available_decisions(ApprovalOffer::AdditionalPermissions),
+        [Decision::Accept, Decision::Cancel]
+    );
+    assert_eq!(
+        available_decisions(ApprovalOffer::Network { amendment: None }),
         [Decision::Accept, Decision::AcceptForSession, Decision::Cancel]
     );
 }
@@ -368,7 +379,7 @@ fn nothing_is_forbidden_without_a_word() {
     let machine = Machine::new();
     let verdict = machine.decide(&[], &granular(true, true), &read_only());
     assert_eq!(brief(&verdict), "forbid", "there is nothing to run");
-    let Verdict::Forbid { reason, .. } =
+    let PolicyVerdict::Forbid { reason, .. } =
         machine.decide(&machine.shell("rm -rf x"), &AskForApproval::Never, &read_only())
     else {
         panic!("a forced removal is forbidden")

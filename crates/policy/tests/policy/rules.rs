@@ -132,7 +132,7 @@ fn a_check_has_the_shape_of_the_reference() {
         check(&["/usr/bin/git", "push"])["matchedRules"][0]["prefixRuleMatch"]["resolvedProgram"],
         json!("/usr/bin/git")
     );
-    // What is stricter than to allow is about every file of the name.
+    // A rule that is stricter than `allow` holds for every file of the name.
     assert_eq!(check(&["/opt/git", "push"])["decision"], "prompt");
     assert_eq!(check(&["/opt/git", "log"]), json!({ "matchedRules": [] }));
     let line = rules.check_line(&words(&["bash", "-c", "ls && git push && git fetch"]), &anything());
@@ -283,6 +283,6 @@ fn what_is_approved_can_be_listed() {
         .iter()
         .map(|pattern| pattern.iter().map(|words| words.join("|")).collect::<Vec<_>>().join(" "))
         .collect();
-    // What a stricter rule is wholly about is never run unasked.
+    // A command that a stricter rule covers whole never runs unasked.
     assert_eq!(approved, ["git log|show", "make", "npm run|test"]);
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 
-use oarlock_policy::{Call, Escalation, SessionKey};
+use oarlock_policy::{Escalation, SessionCall, SessionKey};
 
 use crate::support::{Machine, plant};
 use crate::words;
@@ -12,7 +12,7 @@ use crate::words;
 fn the_same_command_is_the_same_however_it_is_written() {
     let machine = Machine::new();
     let (executables, cwd) = (machine.executables(), machine.workspace());
-    let call = |argv: &[String]| SessionKey::new(&Call { argv, ..plain(&cwd) }, &executables);
+    let call = |argv: &[String]| SessionKey::new(&SessionCall { argv, ..plain(&cwd) }, &executables);
     let bash = machine.bin().join("bash");
     let absolute = words(&[bash.to_str().unwrap(), "-lc", "touch x"]);
     let mut approvals = HashSet::new();
@@ -41,17 +41,17 @@ fn another_place_or_way_to_run_is_another_command() {
     let machine = Machine::new();
     let (executables, cwd) = (machine.executables(), machine.workspace());
     let argv = machine.shell("touch x");
-    let call = Call { argv: &argv, ..plain(&cwd) };
+    let call = SessionCall { argv: &argv, ..plain(&cwd) };
     let other_cwd = machine.bin();
     let environment = [("A".to_owned(), "1".to_owned())];
     let mut approvals = HashSet::new();
     approvals.insert(SessionKey::new(&call, &executables));
     for other in [
-        Call { cwd: &other_cwd, ..call },
-        Call { escalation: Escalation::RequireEscalated, ..call },
-        Call { additional: Some("{}"), ..call },
-        Call { tty: true, ..call },
-        Call { environment: &environment, ..call },
+        SessionCall { cwd: &other_cwd, ..call },
+        SessionCall { escalation: Escalation::RequireEscalated, ..call },
+        SessionCall { additional: Some("{}"), ..call },
+        SessionCall { tty: true, ..call },
+        SessionCall { environment: &environment, ..call },
     ] {
         assert!(!approvals.contains(&SessionKey::new(&other, &executables)), "{other:?}");
     }
@@ -63,7 +63,7 @@ fn another_file_under_the_same_name_is_another_command() {
     let (executables, cwd) = (machine.executables(), machine.workspace());
     for script in ["./tool x", "touch x && ./tool"] {
         let argv = machine.shell(script);
-        let call = Call { argv: &argv, ..plain(&cwd) };
+        let call = SessionCall { argv: &argv, ..plain(&cwd) };
         let before = SessionKey::new(&call, &executables);
         assert_eq!(before, SessionKey::new(&call, &executables));
         plant(&cwd.join("new"));
@@ -71,13 +71,20 @@ fn another_file_under_the_same_name_is_another_command() {
         assert_ne!(before, SessionKey::new(&call, &executables), "{script}");
     }
     let argv = machine.shell("touch x");
-    let call = Call { argv: &argv, ..plain(&cwd) };
+    let call = SessionCall { argv: &argv, ..plain(&cwd) };
     let before = SessionKey::new(&call, &executables);
     plant(&cwd.join("touch"));
     let planted_first = machine.executables_on(&[&cwd, &machine.bin()]);
     assert_ne!(before, SessionKey::new(&call, &planted_first));
 }
 
-fn plain(cwd: &std::path::Path) -> Call<'_> {
-    Call { argv: &[], cwd, escalation: Escalation::Default, additional: None, tty: false, environment: &[] }
+fn plain(cwd: &std::path::Path) -> SessionCall<'_> {
+    SessionCall {
+        argv: &[],
+        cwd,
+        escalation: Escalation::Default,
+        additional: None,
+        tty: false,
+        environment: &[],
+    }
 }

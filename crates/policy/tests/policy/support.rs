@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use oarlock_policy::{Escalation, Executables, Question, Rules, Verdict, decide};
+use oarlock_policy::{CommandQuestion, Escalation, Executables, PolicyVerdict, Rules, decide};
 use protocol::{AskForApproval, NetworkAccess, ReadOnlyAccess, SandboxPolicy};
 use tempfile::TempDir;
 
@@ -61,7 +61,7 @@ impl Machine {
         argv: &[String],
         approval: &AskForApproval,
         sandbox: &SandboxPolicy,
-    ) -> Verdict {
+    ) -> PolicyVerdict {
         self.ask(argv, approval, sandbox, Escalation::Default, None)
     }
 
@@ -72,9 +72,9 @@ impl Machine {
         sandbox: &SandboxPolicy,
         escalation: Escalation,
         prefix_rule: Option<&[String]>,
-    ) -> Verdict {
+    ) -> PolicyVerdict {
         let (rules, executables) = (&self.rules, &self.executables());
-        decide(&Question { argv, approval, sandbox, escalation, prefix_rule, rules, executables })
+        decide(&CommandQuestion { argv, approval, sandbox, escalation, prefix_rule, rules, executables })
     }
 
     /// A script for the machine's own shell.
@@ -129,10 +129,10 @@ pub(crate) fn external() -> SandboxPolicy {
 }
 
 /// A verdict in one word per part.
-pub(crate) fn brief(verdict: &Verdict) -> String {
+pub(crate) fn brief(verdict: &PolicyVerdict) -> String {
     match verdict {
-        Verdict::Run { walls, .. } => format!("run {walls:?}"),
-        Verdict::Ask { walls, .. } => format!("ask {walls:?}"),
-        Verdict::Forbid { .. } => "forbid".to_owned(),
+        PolicyVerdict::Run { walls, .. } => format!("run {walls:?}"),
+        PolicyVerdict::Ask { walls, .. } => format!("ask {walls:?}"),
+        PolicyVerdict::Forbid { .. } => "forbid".to_owned(),
     }
 }

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use oarlock_policy::{Because, Escalation, Executables, Question, Rules, Verdict, Walls, decide};
+use oarlock_policy::{
+    Because, CommandQuestion, Escalation, Executables, PolicyVerdict, Rules, Walls, decide,
+};
 use protocol::AskForApproval;
 
 use crate::support::{Machine, approvals, brief, plant, workspace_write};
@@ -14,9 +16,9 @@ fn machine() -> Machine {
     Machine::with_rules("prefix_rule(['git', 'fetch'])\nprefix_rule(['tool'])")
 }
 
-fn judged(machine: &Machine, executables: &Executables, script: &str) -> Verdict {
+fn judged(machine: &Machine, executables: &Executables, script: &str) -> PolicyVerdict {
     let argv = words(&["bash", "-c", script]);
-    decide(&Question {
+    decide(&CommandQuestion {
         argv: &argv,
         approval: &AskForApproval::Never,
         sandbox: &workspace_write(),
@@ -30,7 +32,7 @@ fn judged(machine: &Machine, executables: &Executables, script: &str) -> Verdict
 /// Whether `git fetch` leaves the sandbox by the rule when these folders are its `PATH`.
 fn leaves(machine: &Machine, path: &[&Path]) -> bool {
     let verdict = judged(machine, &machine.executables_on(path), "git fetch");
-    let outside = matches!(verdict, Verdict::Run { walls: Walls::None, .. });
+    let outside = matches!(verdict, PolicyVerdict::Run { walls: Walls::None, .. });
     assert!(outside || matches!(verdict.why().grounds[0].because, Because::Unheld(_)), "{verdict:?}");
     outside
 }
@@ -124,7 +126,7 @@ fn other_ways_to_say_the_name_do_not_leave_the_sandbox() {
         for approval in approvals() {
             let argv = machine.shell(script);
             let verdict = machine.decide(&argv, &approval, &workspace_write());
-            let outside = matches!(verdict, Verdict::Run { walls: Walls::None, .. });
+            let outside = matches!(verdict, PolicyVerdict::Run { walls: Walls::None, .. });
             assert!(!outside, "{script} {approval:?}: {verdict:?}");
         }
     }
@@ -157,6 +159,36 @@ fn a_repository_that_commands_made_does_not_take_git_outside() {
     }
 }
 
+/// A file `.git` counts as what it leads to, as commands could have made it where nothing kept them from it.
+#[test]
+fn a_file_that_leads_to_settings_a_command_can_write_takes_no_rule_out() {
+    let machine = machine();
+    let at = |name: &str| machine.workspace().join(name);
+    for folder in ["evil/deeper", "sub/deeper", "tree", ".git/worktrees/tree", "linked", "half", "own/.git"] {
+        fs::create_dir_all(at(folder)).unwrap();
+    }
+    for (file, text) in [
+        ("evil/config", "[core]\nfsmonitor = ./run\n"),
+        ("sub/.git", "gitdir: ../evil\n"),
+        ("tree/.git", "gitdir: ../.git/worktrees/tree\n"),
+        (".git/worktrees/tree/commondir", "../..\n"),
+        ("half/.git", "gitdir: ../own/.git\n"),
+        ("own/.git/commondir", "../../evil\n"),
+        ("linked/.git", "gitdir: ../nowhere\n"),
+    ] {
+        fs::write(at(file), text).unwrap();
+    }
+    for (script, expected) in [
+        ("cd tree && git fetch", "run None"),
+        ("cd linked && git fetch", "run None"),
+        ("cd sub && git fetch", "run AsPolicy"),
+        ("cd sub/deeper && git fetch", "run AsPolicy"),
+        ("cd half && git fetch", "run AsPolicy"),
+    ] {
+        assert_eq!(brief(&judged(&machine, &machine.executables(), script)), expected, "{script}");
+    }
+}
+
 #[test]
 fn a_path_in_a_rule_is_that_file_where_commands_cannot_write_it() {
     let plain = Machine::new();
@@ -169,7 +201,7 @@ fn a_path_in_a_rule_is_that_file_where_commands_cannot_write_it() {
     let verdict = |rules: &Rules, program: &str| {
         let executables = plain.executables();
         let argv = words(&[program]);
-        brief(&decide(&Question {
+        brief(&decide(&CommandQuestion {
             argv: &argv,
             approval: &AskForApproval::Never,
             sandbox: &workspace_write(),

@@ -28,17 +28,17 @@ const ARGUMENTS_AT: u32 = 16;
 /// So few rules are looked through one after the other.
 const FEW: usize = 3;
 
-/// What becomes of a call.
+/// The action of the filter on a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum FilterAction {
     Allow,
     Refuse,
     /// The supervisor is asked, and does the call itself or refuses it.
     Notify,
 }
 
-/// One step of a rule. What no step decides is allowed. Only the low half of an argument is compared, as the kernel
-/// takes these arguments to be 32 bits wide and ignores what else is in the register.
+/// One step of a rule. What no step decides is allowed. But for pointers, only the low half of an argument is compared,
+/// as the kernel takes these arguments to be 32 bits wide and ignores what else is in the register.
 #[derive(Debug, Clone)]
 pub(super) enum Check {
     /// With this value these checks decide; they end like a rule of their own.
@@ -50,23 +50,28 @@ pub(super) enum Check {
     Is {
         argument: u32,
         value: u32,
-        then: Verdict,
+        then: FilterAction,
     },
     IsNot {
         argument: u32,
         value: u32,
-        then: Verdict,
+        then: FilterAction,
     },
     AnyBit {
         argument: u32,
         bits: u32,
-        then: Verdict,
+        then: FilterAction,
     },
     Masked {
         argument: u32,
         mask: u32,
         value: u32,
-        then: Verdict,
+        then: FilterAction,
+    },
+    /// A pointer, of which both halves are compared.
+    IsSet {
+        argument: u32,
+        then: FilterAction,
     },
     Refuse,
     DoesNotExist,
@@ -114,9 +119,9 @@ fn rule(checks: &[Check]) -> BpfProgram {
 fn step(check: &Check) -> BpfProgram {
     let argument = |argument: u32| load(ARGUMENTS_AT + 8 * argument);
     let decide = |then| match then {
-        Verdict::Allow => give(libc::SECCOMP_RET_ALLOW),
-        Verdict::Refuse => give(error(libc::EPERM)),
-        Verdict::Notify => give(libc::SECCOMP_RET_USER_NOTIF),
+        FilterAction::Allow => give(libc::SECCOMP_RET_ALLOW),
+        FilterAction::Refuse => give(error(libc::EPERM)),
+        FilterAction::Notify => give(libc::SECCOMP_RET_USER_NOTIF),
     };
     match *check {
         Check::When { argument: at, value, ref checks } => {
@@ -137,9 +142,14 @@ fn step(check: &Check) -> BpfProgram {
             let masked = instruction(AND, 0, 0, mask);
             vec![argument(at), masked, test(IF_EQUAL, value, 0, 1), decide(then)]
         }
-        Check::Refuse => vec![decide(Verdict::Refuse)],
+        Check::IsSet { argument: at, then } => {
+            let high = load(ARGUMENTS_AT + 8 * at + 4);
+            let decided = || [test(IF_EQUAL, 0, 1, 0), decide(then)];
+            [vec![argument(at)], decided().to_vec(), vec![high], decided().to_vec()].concat()
+        }
+        Check::Refuse => vec![decide(FilterAction::Refuse)],
         Check::DoesNotExist => vec![give(error(libc::ENOSYS))],
-        Check::Notify => vec![decide(Verdict::Notify)],
+        Check::Notify => vec![decide(FilterAction::Notify)],
     }
 }
 
@@ -195,7 +205,8 @@ pub(super) mod tests {
                         MACHINE_AT => machine,
                         at => {
                             let whole = arguments.get((at as usize - 16) / 8).copied().unwrap_or(0);
-                            u32::try_from(whole & 0xffff_ffff).unwrap()
+                            let half = if at % 8 == 0 { whole & 0xffff_ffff } else { whole >> 32 };
+                            u32::try_from(half).unwrap()
                         }
                     }
                 }

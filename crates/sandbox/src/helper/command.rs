@@ -8,14 +8,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::failure::At;
-use super::landlock::{self, Part, Rules};
-use super::layers::{Layer, Request};
-use super::limits::Limits;
-use super::seccomp::Network;
+use super::landlock::{self, LandlockPart, LandlockRules};
+use super::layers::{HelperRequest, SandboxLayer};
+use super::limits::ProcessLimits;
+use super::seccomp::NetworkFilter;
 use super::supervise::Duties;
-use super::wire::{self, Failure, Stage};
+use super::wire::{self, StartFailure, StartStage};
 use super::{privileges, report, seccomp, supervise, sys};
-use crate::{Confinement, ReadAccess, Strength};
+use crate::{Confinement, Strength};
 
 /// Where programs are looked for when the environment does not say.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -23,9 +23,9 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Becomes the command. A failure goes into `report`, which closes by itself when the command begins. With a supervisor
 /// that is to make its connections, `handover` leads to it.
 pub(crate) fn become_command(
-    request: &Request,
-    rules: Option<&Rules>,
-    limits: Limits,
+    request: &HelperRequest,
+    rules: Option<&LandlockRules>,
+    limits: ProcessLimits,
     report: &mut File,
     handover: Option<&OwnedFd>,
 ) -> ! {
@@ -41,104 +41,104 @@ pub(crate) fn become_command(
 }
 
 fn prepare(
-    request: &Request,
-    rules: Option<&Rules>,
-    limits: Limits,
+    request: &HelperRequest,
+    rules: Option<&LandlockRules>,
+    limits: ProcessLimits,
     handover: Option<&OwnedFd>,
-) -> Result<(), Failure> {
+) -> Result<(), StartFailure> {
     let order = &request.order;
     sys::default_signals();
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL.unsigned_abs().into())
-        .at(Stage::Exec, "be told of a death")?;
-    rustix::process::setsid().at(Stage::Exec, "begin a session")?;
+        .at(StartStage::Exec, "be told of a death")?;
+    rustix::process::setsid().at(StartStage::Exec, "begin a session")?;
     if order.terminal {
-        rustix::process::ioctl_tiocsctty(rustix::stdio::stdin()).at(Stage::Exec, "take the terminal")?;
+        rustix::process::ioctl_tiocsctty(rustix::stdio::stdin()).at(StartStage::Exec, "take the terminal")?;
     }
     limits.apply()?;
-    rustix::process::chdir(&order.cwd).at(Stage::Directory, &format!("enter {}", order.cwd.display()))?;
+    rustix::process::chdir(&order.cwd)
+        .at(StartStage::Directory, &format!("enter {}", order.cwd.display()))?;
     let (Some(walls), Some(rules)) = (&order.confinement, rules) else { return Ok(()) };
     // Inside namespaces this has been done before the fork, but for what the supervisor needs.
     let privileged = walls.strength == Strength::LandlockOnly || handover.is_some();
-    if privileged && request.has(Layer::Privileges) {
+    if privileged && request.has(SandboxLayer::Privileges) {
         privileges::drop_all()?;
     }
-    sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(Stage::Privileges, "refuse new privileges")?;
+    sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(StartStage::Privileges, "refuse new privileges")?;
     let duties = Duties::of(request, walls);
-    if request.has(Layer::Landlock) {
-        // The supervisor has bound itself, and with it this process, to the rest.
-        landlock::enforce(rules, if duties.names { Part::Scope } else { Part::All })?;
+    if request.has(SandboxLayer::Landlock) {
+        // The supervisor has bound itself, and with it this process, to the other rules.
+        landlock::enforce(rules, if duties.names { LandlockPart::Supervised } else { LandlockPart::All })?;
     }
-    if request.has(Layer::Seccomp) {
+    if request.has(SandboxLayer::Seccomp) {
         let listener = seccomp::enforce(network(walls, duties.connections), duties.names)?;
         if let (Some(listener), Some(handover)) = (listener, handover) {
-            supervise::hand_over(&listener, handover).at(Stage::Seccomp, "hand over to the supervisor")?;
+            supervise::hand_over(&listener, handover)
+                .at(StartStage::Seccomp, "hand over to the supervisor")?;
         }
     }
     Ok(())
 }
 
 /// Without a process namespace nobody could tell who listens at a local socket.
-fn network(walls: &Confinement, supervised: bool) -> Network {
+fn network(walls: &Confinement, supervised: bool) -> NetworkFilter {
     match (walls.network, supervised) {
-        (false, _) => Network::None,
-        (true, true) => Network::Supervised,
-        (true, false) => Network::Unwatched { local_sockets: walls.strength == Strength::Full },
+        (false, _) => NetworkFilter::None,
+        (true, true) => NetworkFilter::Supervised,
+        (true, false) => NetworkFilter::Unwatched { local_sockets: walls.strength == Strength::Full },
     }
 }
 
 /// Puts files with pinned contents where the command line names them.
-fn place_pinned(count: u32) -> Result<(), Failure> {
+fn place_pinned(count: u32) -> Result<(), StartFailure> {
     for number in 0..count.cast_signed() {
-        let file = sys::inherited(wire::PINNED_FD + number).at(Stage::Order, "take over a pinned file")?;
+        let file =
+            sys::inherited(wire::PINNED_FD + number).at(StartStage::Order, "take over a pinned file")?;
         let placed = rustix::io::fcntl_dupfd_cloexec(&file, wire::PINNED_AT + number)
-            .at(Stage::Exec, "place a pinned file")?;
+            .at(StartStage::Exec, "place a pinned file")?;
         // The command's own children read it.
         rustix::io::fcntl_setfd(&placed, rustix::io::FdFlags::empty())
-            .at(Stage::Exec, "pass on a pinned file")?;
+            .at(StartStage::Exec, "pass on a pinned file")?;
         if std::os::fd::IntoRawFd::into_raw_fd(placed) != wire::PINNED_AT + number {
-            return Err(Failure::new(Stage::Exec, "the place of a pinned file is taken"));
+            return Err(StartFailure::new(StartStage::Exec, "the place of a pinned file is taken"));
         }
     }
     Ok(())
 }
 
-/// What Landlock is to allow, for paths as they are inside.
-pub(crate) fn landlock_rules<'a>(walls: &Confinement, writable: impl Iterator<Item = &'a Path>) -> Rules {
-    let readable = match (&walls.read, walls.strength) {
-        // The new root shows nothing else.
-        (_, Strength::Full) | (ReadAccess::Everything, _) => vec![PathBuf::from("/")],
-        (ReadAccess::Only(paths), Strength::LandlockOnly) => {
-            let own = ["/dev", "/proc"].iter().chain(super::mount::PLATFORM);
-            own.map(PathBuf::from).chain(paths.iter().cloned()).collect()
-        }
-        (ReadAccess::Exactly(paths), Strength::LandlockOnly) => paths.clone(),
-    };
-    let mut writable: Vec<PathBuf> = writable.map(Path::to_owned).collect();
-    if walls.strength == Strength::Full {
-        writable.push(PathBuf::from("/dev/shm"));
+/// The Landlock rules within a new root, which shows nothing but what may be read.
+pub(crate) fn landlock_rules<'a>(
+    walls: &Confinement,
+    writable: impl Iterator<Item = &'a Path>,
+) -> LandlockRules {
+    let writable = writable.chain([Path::new("/dev/shm")]).map(Path::to_owned).collect();
+    LandlockRules {
+        readable: vec![PathBuf::from("/")],
+        listable: Vec::new(),
+        writable,
+        network: walls.network,
     }
-    Rules { readable, writable, network: walls.network }
 }
 
-fn execute(request: &Request) -> Failure {
+fn execute(request: &HelperRequest) -> StartFailure {
     match try_execute(request) {
         Ok(failure) | Err(failure) => failure,
     }
 }
 
-fn try_execute(request: &Request) -> Result<Failure, Failure> {
+fn try_execute(request: &HelperRequest) -> Result<StartFailure, StartFailure> {
     let order = &request.order;
-    let text = |text: &str| CString::new(text).at(Stage::Exec, "pass on a text with a zero byte");
+    let text = |text: &str| CString::new(text).at(StartStage::Exec, "pass on a text with a zero byte");
     let argv: Vec<CString> = order.argv.iter().map(|word| text(word)).collect::<Result<_, _>>()?;
     let env: Vec<CString> =
         order.env.iter().map(|(name, value)| text(&format!("{name}={value}"))).collect::<Result<_, _>>()?;
     let Some(name) = order.argv.first() else {
-        return Err(Failure::new(Stage::Exec, "the command is empty"));
+        return Err(StartFailure::new(StartStage::Exec, "the command is empty"));
     };
     let path = order.env.get("PATH").map_or(DEFAULT_PATH, String::as_str);
     let mut error = io::Error::from_raw_os_error(libc::ENOENT);
     for candidate in candidates(name, path) {
-        let program = CString::new(candidate.as_os_str().as_bytes()).at(Stage::Exec, "name the program")?;
+        let program =
+            CString::new(candidate.as_os_str().as_bytes()).at(StartStage::Exec, "name the program")?;
         let tried = exec_or_shell(&program, &argv, &env);
         // One that may not be run does not keep a later one from being run, but it is the better explanation.
         match tried.raw_os_error() {
@@ -152,7 +152,7 @@ fn try_execute(request: &Request) -> Result<Failure, Failure> {
             }
         }
     }
-    Ok(Failure::new(Stage::Exec, format!("cannot run {name}: {error}")))
+    Ok(StartFailure::new(StartStage::Exec, format!("cannot run {name}: {error}")))
 }
 
 fn is_out_of_sight(program: &Path) -> bool {

@@ -2,21 +2,21 @@
 
 use std::fmt::Display;
 
-use super::wire::{Failure, Stage};
+use super::wire::{StartFailure, StartStage};
 
-impl Failure {
-    pub(crate) fn new(stage: Stage, message: impl Into<String>) -> Self {
+impl StartFailure {
+    pub(crate) fn new(stage: StartStage, message: impl Into<String>) -> Self {
         Self { stage, message: message.into() }
     }
 }
 
 /// Names the step that an error belongs to.
 pub(crate) trait At<T> {
-    fn at(self, stage: Stage, doing: &str) -> Result<T, Failure>;
+    fn at(self, stage: StartStage, doing: &str) -> Result<T, StartFailure>;
 }
 
 impl<T, E: Display> At<T> for Result<T, E> {
-    fn at(self, stage: Stage, doing: &str) -> Result<T, Failure> {
-        self.map_err(|error| Failure::new(stage, format!("cannot {doing}: {error}")))
+    fn at(self, stage: StartStage, doing: &str) -> Result<T, StartFailure> {
+        self.map_err(|error| StartFailure::new(stage, format!("cannot {doing}: {error}")))
     }
 }

@@ -56,13 +56,13 @@ fn hands_down(folder: &Path, controller: &str) -> bool {
         .is_ok_and(|text| text.split_whitespace().any(|known| known == controller))
 }
 
-struct Mount {
+struct CgroupMount {
     root: PathBuf,
     at: PathBuf,
 }
 
 /// The mount of a hierarchy, from one line of the table of mounts.
-fn mount_of(line: &str, controllers: &str) -> Option<Mount> {
+fn mount_of(line: &str, controllers: &str) -> Option<CgroupMount> {
     let (before, after) = line.split_once(" - ")?;
     let mut after = after.split(' ');
     let (kind, options) = (after.next()?, after.nth(1)?);
@@ -76,7 +76,7 @@ fn mount_of(line: &str, controllers: &str) -> Option<Mount> {
     };
     let mut before = before.split(' ').skip(3);
     let (root, at) = (before.next()?, before.next()?);
-    fits.then(|| Mount { root: root.into(), at: at.into() })
+    fits.then(|| CgroupMount { root: root.into(), at: at.into() })
 }
 
 #[cfg(test)]

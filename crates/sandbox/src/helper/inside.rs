@@ -12,29 +12,29 @@ use super::cgroup::Group;
 use super::command::{become_command, landlock_rules};
 use super::devices::Devices;
 use super::failure::At;
-use super::landlock::{self, Part};
-use super::layers::{Layer, Request};
-use super::limits::Limits;
+use super::landlock::{self, LandlockPart};
+use super::layers::{HelperRequest, SandboxLayer};
+use super::limits::ProcessLimits;
 use super::mount::NewRoot;
-use super::plan::Plan;
+use super::plan::MountPlan;
 use super::privileges::{self, HostProc, User};
-use super::supervise::{self, Duties, Granted, Supervisor};
+use super::supervise::{self, CallSupervisor, Duties, Granted};
 use super::sys::{self, Forked};
-use super::wire::{Failure, Stage};
+use super::wire::{StartFailure, StartStage};
 use super::{masks, report, wait as waiting};
 use crate::Confinement;
 
-/// What was decided outside.
+/// The decisions that were made outside.
 pub(super) struct Inside<'a> {
-    pub(super) request: &'a Request,
+    pub(super) request: &'a HelperRequest,
     pub(super) walls: &'a Confinement,
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a MountPlan,
     pub(super) group: &'a Group,
     /// Before the namespace made a stranger of it.
     pub(super) user: User,
     /// Where to wait until the helper has mapped users, if it does.
     pub(super) mapped: Option<&'a OwnedFd>,
-    pub(super) limits: Limits,
+    pub(super) limits: ProcessLimits,
     /// Local sockets outside that the command may connect to.
     pub(super) granted: Granted,
 }
@@ -49,11 +49,11 @@ pub(super) fn run(inside: Inside<'_>, report: OwnedFd, end: OwnedFd) -> ! {
             drop(report);
             // Whoever reads the command's output must see its end as soon as the command closes it.
             let _ = sys::close_range(0, 2);
-            let command = Command { pid: command, end: File::from(end) };
+            let command = CommandProcess { pid: command, end: File::from(end) };
             match handover.and_then(|handover| supervise::take_over(&handover)) {
                 Some(listener) => {
                     let mut command = command;
-                    Supervisor::new(listener, inside.walls, inside.granted)
+                    CallSupervisor::new(listener, inside.walls, inside.granted)
                         .run(move || command.reap(WaitOptions::NOHANG))
                 }
                 None => command.wait_for(),
@@ -66,22 +66,22 @@ pub(super) fn run(inside: Inside<'_>, report: OwnedFd, end: OwnedFd) -> ! {
     }
 }
 
-fn die_with_helper(report: &OwnedFd) -> Result<(), Failure> {
+fn die_with_helper(report: &OwnedFd) -> Result<(), StartFailure> {
     sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL.unsigned_abs().into())
-        .at(Stage::Namespaces, "be told of a death")?;
+        .at(StartStage::Namespaces, "be told of a death")?;
     // It may have died before that. Then nobody reads what is reported.
     if waiting::has_reader(report) { Ok(()) } else { sys::exit(1) }
 }
 
-fn build(inside: &Inside<'_>, report: &OwnedFd) -> Result<HostProc, Failure> {
+fn build(inside: &Inside<'_>, report: &OwnedFd) -> Result<HostProc, StartFailure> {
     let request = inside.request;
-    inside.group.join().at(Stage::Limits, "put the command into its cgroup")?;
+    inside.group.join().at(StartStage::Limits, "put the command into its cgroup")?;
     let proc = HostProc::open()?;
     inside.user.map_to_root(&proc, inside.mapped)?;
-    if request.has(Layer::Mounts) {
+    if request.has(SandboxLayer::Mounts) {
         mount(inside)?;
     }
-    if request.has(Layer::Privileges) {
+    if request.has(SandboxLayer::Privileges) {
         inside.user.step_down(&proc)?;
         // Forgotten by the kernel when the process becomes another user.
         die_with_helper(report)?;
@@ -89,13 +89,13 @@ fn build(inside: &Inside<'_>, report: &OwnedFd) -> Result<HostProc, Failure> {
     }
     // This process's memory and descriptors are not for the command to look at. Not earlier: a process that cannot be
     // looked at cannot write its own maps either.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Stage::Privileges, "be closed to others")?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).at(StartStage::Privileges, "be closed to others")?;
     Ok(proc)
 }
 
-fn mount(inside: &Inside<'_>) -> Result<(), Failure> {
+fn mount(inside: &Inside<'_>) -> Result<(), StartFailure> {
     let Inside { request, walls, plan, .. } = inside;
-    // What is made here is for a command that may be another user.
+    // Files made here are for a command that may be another user.
     let mask = umask(Mode::from_raw_mode(0o022));
     let devices = Devices::open(request.order.terminal)?;
     let proc = masks::fresh(request)?;
@@ -103,11 +103,11 @@ fn mount(inside: &Inside<'_>) -> Result<(), Failure> {
     root.apply(walls, plan)?;
     root.seal_run()?;
     devices.mount(&root)?;
-    root.put(&proc, std::path::Path::new("/proc")).at(Stage::Mounts, "put the new /proc in place")?;
-    if request.has(Layer::ProcMasks) {
+    root.put(&proc, std::path::Path::new("/proc")).at(StartStage::Mounts, "put the new /proc in place")?;
+    if request.has(SandboxLayer::ProcMasks) {
         masks::hide(&root)?;
     }
-    if request.has(Layer::HiddenPaths) {
+    if request.has(SandboxLayer::HiddenPaths) {
         root.hide(plan)?;
     }
     umask(mask);
@@ -119,21 +119,25 @@ fn duties(inside: &Inside<'_>) -> Duties {
 }
 
 /// Gives the command's process, and where it hands over what its supervisor is to listen to.
-fn start(inside: &Inside<'_>, proc: &HostProc, report: &mut File) -> Result<(i32, Option<OwnedFd>), Failure> {
+fn start(
+    inside: &Inside<'_>,
+    proc: &HostProc,
+    report: &mut File,
+) -> Result<(i32, Option<OwnedFd>), StartFailure> {
     let rules = landlock_rules(inside.walls, inside.plan.writable());
     let duties = duties(inside);
-    if duties.names && inside.request.has(Layer::Landlock) {
-        // What it does for the command, it does under the same rules.
-        sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(Stage::Privileges, "refuse new privileges")?;
-        landlock::enforce(&rules, Part::Access)?;
+    if duties.names && inside.request.has(SandboxLayer::Landlock) {
+        // The supervisor acts for the command, so it acts under the same rules.
+        sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(StartStage::Privileges, "refuse new privileges")?;
+        landlock::enforce(&rules, LandlockPart::Access)?;
     }
     let handover = if duties.any() {
-        Some(supervise::handover().at(Stage::Seccomp, "prepare the supervisor")?)
+        Some(supervise::handover().at(StartStage::Seccomp, "prepare the supervisor")?)
     } else {
         None
     };
     let (sender, receiver) = handover.unzip();
-    match sys::fork_with(0).at(Stage::Exec, "start a process")? {
+    match sys::fork_with(0).at(StartStage::Exec, "start a process")? {
         Forked::Child => {
             report::tell_pid(report, &proc.0);
             become_command(inside.request, Some(&rules), inside.limits, report, sender.as_ref())
@@ -143,12 +147,12 @@ fn start(inside: &Inside<'_>, proc: &HostProc, report: &mut File) -> Result<(i32
 }
 
 /// The command, and where its end is told.
-struct Command {
+struct CommandProcess {
     pid: i32,
     end: File,
 }
 
-impl Command {
+impl CommandProcess {
     fn wait_for(mut self) -> ! {
         loop {
             self.reap(WaitOptions::empty());

@@ -11,7 +11,7 @@ use rustix::fs::{FileType, fstat};
 
 use super::failure::At;
 use super::sys;
-use super::wire::{Failure, Stage};
+use super::wire::{StartFailure, StartStage};
 
 /// The first version that knows about truncating files, without which it is no wall by itself.
 const ENOUGH_ALONE: i32 = 3;
@@ -19,9 +19,11 @@ const ENOUGH_ALONE: i32 = 3;
 /// The first version that keeps signals and local sockets apart.
 const SCOPES: i32 = 6;
 
-/// What may be done where.
-pub(crate) struct Rules {
+/// The paths and the access that is allowed to each.
+pub(crate) struct LandlockRules {
     pub(crate) readable: Vec<PathBuf>,
+    /// Folders whose names may be listed, and those of all folders below.
+    pub(crate) listable: Vec<PathBuf>,
     pub(crate) writable: Vec<PathBuf>,
     pub(crate) network: bool,
 }
@@ -36,29 +38,42 @@ pub(crate) fn is_enough_alone() -> bool {
     version() >= ENOUGH_ALONE
 }
 
-/// What is enforced. The supervisor is bound to the same files as its command, but must stay out of its reach.
+/// The part of the rules that is enforced. The supervisor is bound to the same files as its command, but must stay out
+/// of its reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum LandlockPart {
     All,
     /// Files and network.
     Access,
-    /// Signals and local sockets without a file.
-    Scope,
+    /// Signals, local sockets without a file, and no new names: those are left to the supervisor.
+    Supervised,
+}
+
+/// The access that a command with a supervisor is refused everywhere. The supervisor makes these names from its own
+/// copy of the path, so the kernel refuses a path that was changed after the supervisor looked at it. Sockets are
+/// missing here: a command binds them itself.
+fn left_to_supervisor() -> BitFlags<AccessFs> {
+    AccessFs::MakeReg
+        | AccessFs::MakeDir
+        | AccessFs::MakeSym
+        | AccessFs::MakeFifo
+        | AccessFs::MakeChar
+        | AccessFs::MakeBlock
 }
 
 /// Binds this process and all it starts, to everything that the running kernel can enforce.
-pub(crate) fn enforce(rules: &Rules, part: Part) -> Result<(), Failure> {
+pub(crate) fn enforce(rules: &LandlockRules, part: LandlockPart) -> Result<(), StartFailure> {
     let version = version();
     let Some(abi) = known(version) else {
-        return Err(Failure::new(Stage::Landlock, "this kernel has no Landlock, or it is switched off"));
+        return Err(StartFailure::new(
+            StartStage::Landlock,
+            "this kernel has no Landlock, or it is switched off",
+        ));
     };
-    if part == Part::Scope && version < SCOPES {
-        return Ok(());
-    }
-    let status = restrict(rules, part, version, abi).at(Stage::Landlock, "set up Landlock")?;
+    let status = restrict(rules, part, version, abi).at(StartStage::Landlock, "set up Landlock")?;
     match status {
         RulesetStatus::FullyEnforced => Ok(()),
-        _ => Err(Failure::new(Stage::Landlock, "Landlock was not fully enforced")),
+        _ => Err(StartFailure::new(StartStage::Landlock, "Landlock was not fully enforced")),
     }
 }
 
@@ -76,13 +91,18 @@ fn known(version: i32) -> Option<ABI> {
     })
 }
 
-fn restrict(rules: &Rules, part: Part, version: i32, abi: ABI) -> Result<RulesetStatus, RulesetError> {
+fn restrict(
+    rules: &LandlockRules,
+    part: LandlockPart,
+    version: i32,
+    abi: ABI,
+) -> Result<RulesetStatus, RulesetError> {
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    if part != Part::Access && version >= SCOPES {
+    if part != LandlockPart::Access && version >= SCOPES {
         ruleset = ruleset.scope(Scope::from_all(abi))?;
     }
-    if part == Part::Scope {
-        return Ok(ruleset.create()?.restrict_self()?.ruleset);
+    if part == LandlockPart::Supervised {
+        return Ok(ruleset.handle_access(left_to_supervisor())?.create()?.restrict_self()?.ruleset);
     }
     ruleset = ruleset.handle_access(AccessFs::from_all(abi))?;
     if !rules.network && version >= 4 {
@@ -91,6 +111,9 @@ fn restrict(rules: &Rules, part: Part, version: i32, abi: ABI) -> Result<Ruleset
     let mut ruleset = ruleset.create()?;
     for path in &rules.readable {
         ruleset = allow(ruleset, path, AccessFs::from_read(abi), abi)?;
+    }
+    for path in &rules.listable {
+        ruleset = allow(ruleset, path, AccessFs::ReadDir.into(), abi)?;
     }
     for path in &rules.writable {
         ruleset = allow(ruleset, path, AccessFs::from_all(abi), abi)?;

@@ -8,18 +8,18 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::wire::{self, Status};
+use super::wire::{self, HelperStatus};
 
 /// A running helper. Dropping it kills everything.
 #[derive(Debug)]
-pub struct Launched {
+pub struct LaunchedHelper {
     pub child: Child,
     control: Option<OwnedFd>,
     status: BufReader<File>,
 }
 
 /// Starts a helper with an order as JSON.
-pub fn launch(order: &[u8], stdin: Stdio, stdout: Stdio, stderr: Stdio) -> io::Result<Launched> {
+pub fn launch(order: &[u8], stdin: Stdio, stdout: Stdio, stderr: Stdio) -> io::Result<LaunchedHelper> {
     let (order_end, mut writer) = pipe_pair()?;
     let (control_end, control) = pipe_pair()?;
     let (status, status_end) = pipe_pair()?;
@@ -35,22 +35,22 @@ pub fn launch(order: &[u8], stdin: Stdio, stdout: Stdio, stderr: Stdio) -> io::R
     drop((order_end, control_end, status_end));
     writer.write_all(order)?;
     drop(writer);
-    Ok(Launched { child, control: Some(OwnedFd::from(control)), status: BufReader::new(status) })
+    Ok(LaunchedHelper { child, control: Some(OwnedFd::from(control)), status: BufReader::new(status) })
 }
 
-impl Launched {
+impl LaunchedHelper {
     /// The next line about the command. `None` when there is nothing more to say.
-    pub fn next_status(&mut self) -> Option<Status> {
+    pub fn next_status(&mut self) -> Option<HelperStatus> {
         let mut line = String::new();
         self.status.read_line(&mut line).ok().filter(|length| *length > 0)?;
         serde_json::from_str(&line).ok()
     }
 
     /// How it ended, or why it never began.
-    pub fn end(&mut self) -> Option<Status> {
+    pub fn end(&mut self) -> Option<HelperStatus> {
         loop {
             match self.next_status()? {
-                Status::Started { .. } => {}
+                HelperStatus::Started { .. } => {}
                 end => return Some(end),
             }
         }
@@ -62,7 +62,7 @@ impl Launched {
     }
 }
 
-impl Drop for Launched {
+impl Drop for LaunchedHelper {
     fn drop(&mut self) {
         self.close_control();
         let _ = self.child.wait();

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::failure::At;
-use super::wire::{Failure, Stage};
+use super::wire::{StartFailure, StartStage};
 use crate::Order;
 
-/// One wall. A test leaves it out to prove that its attempts notice.
+/// One layer of the sandbox. A test leaves it out to prove that its attempts notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Layer {
+pub enum SandboxLayer {
     /// The new root with its read-only mounts.
     Mounts,
     ProcessNamespace,
@@ -31,32 +31,35 @@ pub enum Layer {
     Names,
 }
 
-/// What the helper reads: an order, and in test builds what to leave out.
+/// The message that the helper reads: an order, and in test builds the layers to leave out.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Request {
+pub(crate) struct HelperRequest {
     #[serde(flatten)]
     pub(crate) order: Order,
     /// The limit on open files that the server was started with, where it has another one now.
     #[serde(default)]
     pub(crate) open_files: Option<u64>,
     #[serde(default)]
-    without: Vec<Layer>,
+    without: Vec<SandboxLayer>,
     /// How many files with pinned contents the command gets.
     #[serde(default)]
     pub(crate) pinned: u32,
+    /// Whether a mapping of users follows them.
+    #[serde(default)]
+    pub(crate) mapping: bool,
 }
 
-impl Request {
-    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
-        let request: Self = serde_json::from_str(text).at(Stage::Order, "read the order")?;
+impl HelperRequest {
+    pub(crate) fn parse(text: &str) -> Result<Self, StartFailure> {
+        let request: Self = serde_json::from_str(text).at(StartStage::Order, "read the order")?;
         // A released build has no way to be weaker than asked.
         if !request.without.is_empty() && !cfg!(debug_assertions) {
-            return Err(Failure::new(Stage::Order, "leaving out a layer is for tests only"));
+            return Err(StartFailure::new(StartStage::Order, "leaving out a layer is for tests only"));
         }
         Ok(request)
     }
 
-    pub(crate) fn has(&self, layer: Layer) -> bool {
+    pub(crate) fn has(&self, layer: SandboxLayer) -> bool {
         !self.without.contains(&layer)
     }
 }

@@ -1,27 +1,27 @@
-//! What a command may use up, where no cgroup keeps count.
+//! The limits of a command where no cgroup keeps count.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use super::failure::At;
-use super::sys::{self, Resource};
-use super::wire::{Failure, Stage};
+use super::sys::{self, ResourceLimit};
+use super::wire::{StartFailure, StartStage};
 
 /// Limits of the process itself, inherited by all it starts.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Limits {
+pub(crate) struct ProcessLimits {
     pub(crate) processes: Option<u64>,
     pub(crate) memory: Option<u64>,
 }
 
-impl Limits {
-    pub(crate) fn apply(self) -> Result<(), Failure> {
-        sys::set_limit(Resource::Core, 0).at(Stage::Limits, "switch off core dumps")?;
+impl ProcessLimits {
+    pub(crate) fn apply(self) -> Result<(), StartFailure> {
+        sys::set_limit(ResourceLimit::Core, 0).at(StartStage::Limits, "switch off core dumps")?;
         if let Some(processes) = self.processes {
-            sys::set_limit(Resource::Processes, processes).at(Stage::Limits, "limit processes")?;
+            sys::set_limit(ResourceLimit::Processes, processes).at(StartStage::Limits, "limit processes")?;
         }
         if let Some(memory) = self.memory {
-            sys::set_limit(Resource::Memory, memory).at(Stage::Limits, "limit memory")?;
+            sys::set_limit(ResourceLimit::Memory, memory).at(StartStage::Limits, "limit memory")?;
         }
         Ok(())
     }

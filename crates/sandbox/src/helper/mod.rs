@@ -11,6 +11,7 @@ mod files;
 mod hierarchies;
 mod inside;
 pub(crate) mod landlock;
+mod landlock_alone;
 pub(crate) mod launch;
 pub(crate) mod layers;
 mod limits;
@@ -34,9 +35,10 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
 use failure::At;
+pub(crate) use files::own_files::shared_mapping;
 use files::{devices, masks, mount, own_files, placeholder, plan, roots};
-use layers::Request;
-use wire::{Failure, Stage, Status};
+use layers::HelperRequest;
+use wire::{HelperStatus, StartFailure, StartStage};
 
 type EnterFn = extern "C" fn(c_int, *const *const c_char, *const *const c_char);
 
@@ -46,7 +48,7 @@ type EnterFn = extern "C" fn(c_int, *const *const c_char, *const *const c_char);
 #[unsafe(link_section = ".init_array")]
 static ENTER: EnterFn = enter;
 
-/// What to execute to get a helper; its first argument is to be [`wire::NAME`].
+/// The program to execute to get a helper; its first argument is to be [`wire::NAME`].
 ///
 /// Asking for it is also what links the helper into the program.
 pub(crate) fn program() -> &'static str {
@@ -88,44 +90,55 @@ fn run() -> ! {
     // Everything that is said about the command goes here; without it there is nobody to tell.
     let Ok(status) = sys::inherited(wire::STATUS_FD) else { sys::exit(1) };
     let mut status = StatusPipe(File::from(status));
-    match prepare().and_then(|(request, control)| watch_over(&request, &control, &mut status)) {
+    match prepare().and_then(|(request, inherited)| watch_over(&request, inherited, &mut status)) {
         Ok(Some(end)) => status.tell(&end),
         // The one that watched has told it.
         Ok(None) => {}
-        Err(failure) => status.tell(&Status::Failed(failure)),
+        Err(failure) => status.tell(&HelperStatus::Failed(failure)),
     }
     sys::exit(0)
 }
 
-fn prepare() -> Result<(Request, OwnedFd), Failure> {
-    let control = sys::inherited(wire::CONTROL_FD).at(Stage::Order, "take over the control descriptor")?;
-    let order = sys::inherited(wire::ORDER_FD).at(Stage::Order, "take over the order")?;
+/// The descriptors that came from the server by number.
+struct Inherited {
+    control: OwnedFd,
+    /// See `own_files`. Only from a server that is root.
+    mapping: Option<OwnedFd>,
+}
+
+fn prepare() -> Result<(HelperRequest, Inherited), StartFailure> {
+    let control =
+        sys::inherited(wire::CONTROL_FD).at(StartStage::Order, "take over the control descriptor")?;
+    let order = sys::inherited(wire::ORDER_FD).at(StartStage::Order, "take over the order")?;
     let mut text = String::new();
-    File::from(order).read_to_string(&mut text).at(Stage::Order, "read the order")?;
-    let request = Request::parse(&text)?;
-    let first_unknown = wire::PINNED_FD.unsigned_abs() + request.pinned;
-    sys::close_range(first_unknown, u32::MAX).at(Stage::Order, "close inherited descriptors")?;
+    File::from(order).read_to_string(&mut text).at(StartStage::Order, "read the order")?;
+    let request = HelperRequest::parse(&text)?;
+    let after_pinned = wire::PINNED_FD + request.pinned.cast_signed();
+    let mapping = request.mapping.then(|| sys::inherited(after_pinned)).transpose();
+    let mapping = mapping.at(StartStage::Order, "take over the mapping of users")?;
+    let first_unknown = after_pinned.unsigned_abs() + u32::from(request.mapping);
+    sys::close_range(first_unknown, u32::MAX).at(StartStage::Order, "close inherited descriptors")?;
     if let Some(limit) = request.open_files {
-        crate::open_files::set(limit).at(Stage::Limits, "limit open files")?;
+        crate::open_files::set(limit).at(StartStage::Limits, "limit open files")?;
     }
     // When memory runs out, a command goes before the server. Not being able to say so is no reason not to run it.
     let _ = std::fs::write("/proc/self/oom_score_adj", "800");
     // The terminal of whoever started the server must not be able to signal the helper. Fails only for a leader,
     // which is as good.
     let _ = rustix::process::setsid();
-    Ok((request, control))
+    Ok((request, Inherited { control, mapping }))
 }
 
 fn watch_over(
-    request: &Request,
-    control: &OwnedFd,
+    request: &HelperRequest,
+    Inherited { control, mapping }: Inherited,
     status: &mut StatusPipe,
-) -> Result<Option<Status>, Failure> {
+) -> Result<Option<HelperStatus>, StartFailure> {
     match &request.order.confinement {
         Some(walls) if walls.strength == crate::Strength::Full => {
-            outside::run(request, walls, control, status).map(Some)
+            outside::run(request, walls, &control, mapping, status).map(Some)
         }
-        _ => pair::run(request, control, status),
+        _ => pair::run(request, &control, status),
     }
 }
 
@@ -133,7 +146,7 @@ fn watch_over(
 struct StatusPipe(File);
 
 impl StatusPipe {
-    fn tell(&mut self, status: &Status) {
+    fn tell(&mut self, status: &HelperStatus) {
         if let Ok(mut line) = serde_json::to_vec(status) {
             line.push(b'\n');
             // A server that is gone cannot be told, and needs not be.

@@ -11,16 +11,16 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use super::cgroup::Group;
 use super::failure::At;
 use super::inside::{self, Inside};
-use super::layers::{Layer, Request};
-use super::limits::Limits;
+use super::layers::{HelperRequest, SandboxLayer};
+use super::limits::ProcessLimits;
 use super::own_files::{self, OwnFiles};
 use super::placeholder::Patience;
-use super::plan::{Plan, Wanted};
+use super::plan::{MountPlan, WantedMounts};
 use super::privileges::{USER_FOR_ROOT, User};
-use super::report::{Report, Reports};
+use super::report::{Reports, StartReport};
 use super::supervise::Granted;
 use super::sys::{self, Forked};
-use super::wire::{Failure, Stage, Status};
+use super::wire::{HelperStatus, StartFailure, StartStage};
 use super::{StatusPipe, wait};
 use crate::Confinement;
 
@@ -28,25 +28,27 @@ use crate::Confinement;
 const LONGEST_END: Duration = Duration::from_secs(5);
 
 pub(super) fn run(
-    request: &Request,
+    request: &HelperRequest,
     walls: &Confinement,
     control: &OwnedFd,
+    mapping: Option<OwnedFd>,
     status: &mut StatusPipe,
-) -> Result<Status, Failure> {
-    let mounts = request.has(Layer::Mounts);
-    let wanted = Wanted {
-        protected: mounts && request.has(Layer::ProtectedNames),
-        hidden: mounts && request.has(Layer::HiddenPaths),
+) -> Result<HelperStatus, StartFailure> {
+    let mounts = request.has(SandboxLayer::Mounts);
+    let wanted = WantedMounts {
+        protected: mounts && request.has(SandboxLayer::ProtectedNames),
+        hidden: mounts && request.has(SandboxLayer::HiddenPaths),
     };
-    let mut plan = Plan::make(walls, &request.order.cwd, wanted, &Patience::new(control))?;
+    let mut plan = MountPlan::make(walls, &request.order.cwd, wanted, &Patience::new(control))?;
     // Dropped, and thereby taken away, when all is over.
     let placeholders = plan.take_placeholders();
     let mut group = Group::make(&request.order.limits);
     let (reports, report) = pipe()?;
     let (ended, end) = pipe()?;
     let mut user = User::current();
-    if mounts && user.is_root() && request.has(Layer::Privileges) && request.has(Layer::OwnUser) {
-        plan.own_files = OwnFiles::prepare(walls, &request.order.cwd, &plan)?;
+    if mounts && user.is_root() && request.has(SandboxLayer::Privileges) && request.has(SandboxLayer::OwnUser)
+    {
+        plan.own_files = OwnFiles::prepare(walls, &request.order.cwd, &plan, mapping)?;
         user.is_stranger = plan.own_files.is_some();
     }
     if wanted.hidden && user.is_root() {
@@ -55,7 +57,7 @@ pub(super) fn run(
     let sockets = if walls.network { walls.unix_sockets.as_slice() } else { &[] };
     let granted = Granted::open(sockets, &walls.writable, plan.own_files.as_ref());
     let (mapped, tell_mapped) = pipe()?;
-    let forked = group.fork(namespaces(request, walls)).at(Stage::Namespaces, "make namespaces")?;
+    let forked = group.fork(namespaces(request, walls)).at(StartStage::Namespaces, "make namespaces")?;
     let first = match forked {
         Forked::Child => {
             // A lock is held as long as any copy of its descriptor.
@@ -86,19 +88,19 @@ pub(super) fn run(
     outcome.map(|()| end_status(ended))
 }
 
-fn pipe() -> Result<(OwnedFd, OwnedFd), Failure> {
-    pipe_with(PipeFlags::CLOEXEC).at(Stage::Order, "make a pipe")
+fn pipe() -> Result<(OwnedFd, OwnedFd), StartFailure> {
+    pipe_with(PipeFlags::CLOEXEC).at(StartStage::Order, "make a pipe")
 }
 
-fn namespaces(request: &Request, walls: &Confinement) -> i32 {
+fn namespaces(request: &HelperRequest, walls: &Confinement) -> i32 {
     let mut flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWUTS | libc::CLONE_NEWCGROUP;
-    if request.has(Layer::ProcessNamespace) {
+    if request.has(SandboxLayer::ProcessNamespace) {
         flags |= libc::CLONE_NEWPID;
     }
-    if request.has(Layer::IpcNamespace) {
+    if request.has(SandboxLayer::IpcNamespace) {
         flags |= libc::CLONE_NEWIPC;
     }
-    if !walls.network && request.has(Layer::NetworkNamespace) {
+    if !walls.network && request.has(SandboxLayer::NetworkNamespace) {
         flags |= libc::CLONE_NEWNET;
     }
     flags
@@ -106,9 +108,12 @@ fn namespaces(request: &Request, walls: &Confinement) -> i32 {
 
 /// Inside a user namespace the kernel counts that namespace's processes alone, except those of root, where only a
 /// cgroup counts.
-fn limits(request: &Request, group: &Group) -> Limits {
+fn limits(request: &HelperRequest, group: &Group) -> ProcessLimits {
     let asked = &request.order.limits;
-    Limits { processes: Some(asked.processes), memory: asked.memory.filter(|_| !group.limits_memory()) }
+    ProcessLimits {
+        processes: Some(asked.processes),
+        memory: asked.memory.filter(|_| !group.limits_memory()),
+    }
 }
 
 /// Returns when the command has ended or is to be killed.
@@ -118,9 +123,9 @@ fn watch(
     ended: &OwnedFd,
     control: &OwnedFd,
     status: &mut StatusPipe,
-) -> Result<(), Failure> {
+) -> Result<(), StartFailure> {
     let signals = sys::signals_as_file(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP])
-        .at(Stage::Namespaces, "watch for signals")?;
+        .at(StartStage::Namespaces, "watch for signals")?;
     loop {
         let [stop, signalled, over, reported] =
             wait::readable([Some(control), Some(&signals), Some(ended), reports.pipe()], None);
@@ -139,11 +144,11 @@ fn watch(
     }
 }
 
-fn tell_start(reports: &mut Reports, first: i32, status: &mut StatusPipe) -> Result<(), Failure> {
+fn tell_start(reports: &mut Reports, first: i32, status: &mut StatusPipe) -> Result<(), StartFailure> {
     match reports.read() {
-        Some(Report::Failed(failure)) => Err(failure),
-        Some(Report::Started { pid }) => {
-            status.tell(&Status::Started { pid: pid.unwrap_or(first.unsigned_abs()) });
+        Some(StartReport::Failed(failure)) => Err(failure),
+        Some(StartReport::Started { pid }) => {
+            status.tell(&HelperStatus::Started { pid: pid.unwrap_or(first.unsigned_abs()) });
             Ok(())
         }
         None => Ok(()),
@@ -163,11 +168,11 @@ fn kill_and_reap(first: i32) {
     let _ = rustix::process::waitpid(Some(first), rustix::process::WaitOptions::NOHANG);
 }
 
-/// What the first process said about the command's end. Nothing, if it was killed before.
-fn end_status(ended: OwnedFd) -> Status {
+/// The status that the first process wrote at the command's end. Nothing, if it was killed before.
+fn end_status(ended: OwnedFd) -> HelperStatus {
     let mut raw = [0; 4];
     match File::from(ended).read_exact(&mut raw) {
         Ok(()) => wait::status(i32::from_ne_bytes(raw)),
-        Err(_) => Status::Signaled { signal: libc::SIGKILL },
+        Err(_) => HelperStatus::Signaled { signal: libc::SIGKILL },
     }
 }

@@ -11,22 +11,22 @@ use rustix::process::{
 };
 
 use super::failure::At;
-use super::layers::Request;
+use super::layers::HelperRequest;
 use super::sys::{self, Forked};
-use super::wire::{Failure, Stage, Status};
+use super::wire::{HelperStatus, StartFailure, StartStage};
 use super::{StatusPipe, sweep, wait, watch};
 
 /// `None` when the inner process has already told how it ended.
 pub(super) fn run(
-    request: &Request,
+    request: &HelperRequest,
     control: &OwnedFd,
     status: &mut StatusPipe,
-) -> Result<Option<Status>, Failure> {
+) -> Result<Option<HelperStatus>, StartFailure> {
     let helper = getpid();
-    set_child_subreaper(Some(helper)).at(Stage::Exec, "adopt orphans")?;
+    set_child_subreaper(Some(helper)).at(StartStage::Exec, "adopt orphans")?;
     let signals = sys::signals_as_file(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP])
-        .at(Stage::Exec, "watch for signals")?;
-    let inner = match sys::fork_with(0).at(Stage::Exec, "start a process")? {
+        .at(StartStage::Exec, "watch for signals")?;
+    let inner = match sys::fork_with(0).at(StartStage::Exec, "start a process")? {
         Forked::Child => {
             // Blocked since before the fork, so that it waits to be read.
             let _ = sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM.unsigned_abs().into());
@@ -34,7 +34,7 @@ pub(super) fn run(
                 sys::exit(1);
             }
             let end = watch::run(request, control, &signals, status);
-            status.tell(&end.unwrap_or_else(Status::Failed));
+            status.tell(&end.unwrap_or_else(HelperStatus::Failed));
             sys::exit(0)
         }
         Forked::Parent { child } => Pid::from_raw(child),
@@ -43,7 +43,7 @@ pub(super) fn run(
     let _ = sys::close_range(0, 2);
     let told = wait_for(inner, &signals);
     sweep::kill_descendants(&signals);
-    Ok((!told).then_some(Status::Signaled { signal: libc::SIGKILL }))
+    Ok((!told).then_some(HelperStatus::Signaled { signal: libc::SIGKILL }))
 }
 
 /// Whether it came to its own end. Meanwhile whatever the helper is told is passed on.

@@ -9,7 +9,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use super::failure::At;
 use super::supervise::calls;
 use super::sys;
-use super::wire::{Failure, Stage};
+use super::wire::{StartFailure, StartStage};
 
 /// Who the command believes to be when the server is root.
 pub(crate) const USER_FOR_ROOT: u32 = 1000;
@@ -36,12 +36,12 @@ impl User {
     /// Root of the new namespace while the walls are built: a terminal file system can be mounted by nobody else.
     ///
     /// Only somebody outside can map more than one user; then `mapped` is where the word comes that it is done.
-    pub(crate) fn map_to_root(self, proc: &HostProc, mapped: Option<&OwnedFd>) -> Result<(), Failure> {
+    pub(crate) fn map_to_root(self, proc: &HostProc, mapped: Option<&OwnedFd>) -> Result<(), StartFailure> {
         if let Some(mapped) = mapped {
             let told = rustix::io::retry_on_intr(|| rustix::io::read(mapped, &mut [0_u8; 1]));
             return match told {
                 Ok(1) => Ok(()),
-                _ => Err(Failure::new(Stage::Namespaces, "cannot map users: the helper gave up")),
+                _ => Err(StartFailure::new(StartStage::Namespaces, "cannot map users: the helper gave up")),
             };
         }
         proc.write_maps(&format!("0 {} 1", self.uid), &format!("0 {} 1", self.gid))
@@ -51,18 +51,18 @@ impl User {
     ///
     /// Files keep their owner: to the outside the command still is the user that the server runs as, unless that is
     /// root. All that was built belongs to the namespace around this one, out of reach even for its capabilities.
-    pub(crate) fn step_down(self, proc: &HostProc) -> Result<(), Failure> {
+    pub(crate) fn step_down(self, proc: &HostProc) -> Result<(), StartFailure> {
         if self.is_stranger {
             return step_down_as_stranger(proc);
         }
         let inside = |id| if id == 0 { USER_FOR_ROOT } else { id };
-        sys::unshare(libc::CLONE_NEWUSER).at(Stage::Namespaces, "make the inner user namespace")?;
+        sys::unshare(libc::CLONE_NEWUSER).at(StartStage::Namespaces, "make the inner user namespace")?;
         proc.write_maps(&format!("{} 0 1", inside(self.uid)), &format!("{} 0 1", inside(self.gid)))
     }
 }
 
-fn step_down_as_stranger(proc: &HostProc) -> Result<(), Failure> {
-    let stage = Stage::Namespaces;
+fn step_down_as_stranger(proc: &HostProc) -> Result<(), StartFailure> {
+    let stage = StartStage::Namespaces;
     // The capabilities of the namespace are kept until the one within is made, as without the change of user.
     sys::prctl(libc::PR_SET_SECUREBITS, libc::SECBIT_NO_SETUID_FIXUP.unsigned_abs().into())
         .at(stage, "keep capabilities")?;
@@ -78,14 +78,15 @@ fn step_down_as_stranger(proc: &HostProc) -> Result<(), Failure> {
 pub(crate) struct HostProc(pub(crate) OwnedFd);
 
 impl HostProc {
-    pub(crate) fn open() -> Result<Self, Failure> {
+    pub(crate) fn open() -> Result<Self, StartFailure> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        openat(CWD, "/proc", flags, Mode::empty()).map(Self).at(Stage::Namespaces, "open /proc")
+        openat(CWD, "/proc", flags, Mode::empty()).map(Self).at(StartStage::Namespaces, "open /proc")
     }
 
-    fn write_maps(&self, users: &str, groups: &str) -> Result<(), Failure> {
+    fn write_maps(&self, users: &str, groups: &str) -> Result<(), StartFailure> {
         for (name, text) in [("setgroups", "deny"), ("uid_map", users), ("gid_map", groups)] {
-            self.write(name, text).at(Stage::Namespaces, &format!("write {name} of a user namespace"))?;
+            self.write(name, text)
+                .at(StartStage::Namespaces, &format!("write {name} of a user namespace"))?;
         }
         Ok(())
     }
@@ -97,25 +98,25 @@ impl HostProc {
 }
 
 /// From here on, neither this process nor anything it executes has a capability or can gain one.
-pub(crate) fn drop_all() -> Result<(), Failure> {
+pub(crate) fn drop_all() -> Result<(), StartFailure> {
     refuse_new()?;
-    sys::clear_capabilities().at(Stage::Privileges, "drop capabilities")
+    sys::clear_capabilities().at(StartStage::Privileges, "drop capabilities")
 }
 
 /// The same for the supervisor of a command, which must be able to look into its processes.
-pub(crate) fn drop_for_supervisor() -> Result<(), Failure> {
+pub(crate) fn drop_for_supervisor() -> Result<(), StartFailure> {
     refuse_new()?;
-    calls::keep_looking_into_processes().at(Stage::Privileges, "drop capabilities")
+    calls::keep_looking_into_processes().at(StartStage::Privileges, "drop capabilities")
 }
 
 /// No capability can be gained from here on.
-fn refuse_new() -> Result<(), Failure> {
+fn refuse_new() -> Result<(), StartFailure> {
     const SECUREBITS: i32 = libc::SECBIT_NOROOT
         | libc::SECBIT_NOROOT_LOCKED
         | libc::SECBIT_NO_SETUID_FIXUP
         | libc::SECBIT_NO_SETUID_FIXUP_LOCKED
         | libc::SECBIT_KEEP_CAPS_LOCKED;
-    let stage = Stage::Privileges;
+    let stage = StartStage::Privileges;
     sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(stage, "refuse new privileges")?;
     sys::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL.unsigned_abs().into())
         .at(stage, "clear ambient capabilities")?;

@@ -17,7 +17,7 @@ pub(crate) const SELF: &str = "/proc/self/exe";
 
 /// One attempt, and how it was stopped, if it was.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Attempt {
+pub(crate) struct EscapeAttempt {
     pub(crate) layer: String,
     pub(crate) held: bool,
     pub(crate) detail: String,
@@ -40,11 +40,11 @@ pub(super) fn run() -> ! {
     sys::exit(0)
 }
 
-fn attempt(layer: &str, held: bool, detail: String) -> Attempt {
-    Attempt { layer: layer.to_owned(), held, detail }
+fn attempt(layer: &str, held: bool, detail: String) -> EscapeAttempt {
+    EscapeAttempt { layer: layer.to_owned(), held, detail }
 }
 
-fn stopped<T>(layer: &str, doing: &str, outcome: io::Result<T>) -> Attempt {
+fn stopped<T>(layer: &str, doing: &str, outcome: io::Result<T>) -> EscapeAttempt {
     match outcome {
         Ok(_) => attempt(layer, false, format!("{doing} succeeded")),
         Err(error) => attempt(layer, true, format!("{doing}: {error}")),
@@ -55,7 +55,7 @@ fn writable(path: impl AsRef<Path>) -> io::Result<fs::File> {
     fs::File::options().write(true).open(path)
 }
 
-fn files() -> Attempt {
+fn files() -> EscapeAttempt {
     // A wall that lets nothing be written at all would be no use either.
     match fs::write("inside", "x") {
         Ok(()) => stopped("files", "writing outside of the workspace", writable("../outside")),
@@ -64,12 +64,12 @@ fn files() -> Attempt {
 }
 
 /// In a namespace of its own, a process started second is number two.
-fn processes() -> Attempt {
+fn processes() -> EscapeAttempt {
     let own = std::process::id();
     attempt("processes", own < 10, format!("the command is process {own}"))
 }
 
-fn privileges() -> Attempt {
+fn privileges() -> EscapeAttempt {
     let user = rustix::process::geteuid();
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let lines = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
@@ -92,7 +92,7 @@ fn is_stranger() -> bool {
 }
 
 /// From version 6 on it keeps signals from whoever is outside, such as the first process in the namespace.
-fn landlock() -> Attempt {
+fn landlock() -> EscapeAttempt {
     let version = sys::landlock_version();
     if version < 6 {
         return attempt("landlock", version > 0, format!("version {version}"));

@@ -1,4 +1,4 @@
-//! What comes back from the process that becomes the command: its number, then nothing more when it has begun, or why
+//! The report of the process that becomes the command: its number, then nothing more when it has begun, or why
 //! it could not.
 
 use std::fs::File;
@@ -7,12 +7,12 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::readlinkat;
 
-use super::wire::Failure;
+use super::wire::StartFailure;
 
 /// How the start went.
-pub(super) enum Report {
+pub(super) enum StartReport {
     Started { pid: Option<u32> },
-    Failed(Failure),
+    Failed(StartFailure),
 }
 
 /// The reading end.
@@ -27,13 +27,13 @@ impl Reports {
         Self { pipe, text: Vec::new(), open: true }
     }
 
-    /// What to wait for, as long as there is something to come.
+    /// The pipe to wait for, as long as there is something to come.
     pub(super) fn pipe(&self) -> Option<&OwnedFd> {
         self.open.then_some(&self.pipe)
     }
 
     /// Reads what is there. Says how it went once the other end is closed, and then never again.
-    pub(super) fn read(&mut self) -> Option<Report> {
+    pub(super) fn read(&mut self) -> Option<StartReport> {
         let mut piece = [0; 1024];
         match rustix::io::read(&self.pipe, &mut piece) {
             Ok(0) | Err(_) => self.open = false,
@@ -47,8 +47,8 @@ impl Reports {
             None => (None, self.text.as_slice()),
         };
         Some(match serde_json::from_slice(failure) {
-            Ok(failure) => Report::Failed(failure),
-            Err(_) => Report::Started { pid: pid.and_then(|pid| pid.parse().ok()) },
+            Ok(failure) => StartReport::Failed(failure),
+            Err(_) => StartReport::Started { pid: pid.and_then(|pid| pid.parse().ok()) },
         })
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn tell_pid(report: &mut File, proc: &OwnedFd) {
     }
 }
 
-pub(super) fn tell_failure(report: &mut File, failure: &Failure) {
+pub(super) fn tell_failure(report: &mut File, failure: &StartFailure) {
     if let Ok(text) = serde_json::to_vec(failure) {
         let _ = report.write_all(&text);
     }

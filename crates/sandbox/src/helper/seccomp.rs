@@ -5,10 +5,10 @@ use std::os::fd::OwnedFd;
 
 use seccompiler::{BpfProgram, apply_filter};
 
-use super::bpf::{self, Check, Verdict};
+use super::bpf::{self, Check, FilterAction};
 use super::failure::At;
-use super::supervise::{calls, names};
-use super::wire::{Failure, Stage};
+use super::supervise::{calls, domains, names};
+use super::wire::{StartFailure, StartStage};
 
 /// Refused whatever the arguments.
 const REFUSED: &[i64] = &[
@@ -97,12 +97,16 @@ const NEW_TIME_NAMESPACE: i32 = 0x80;
 /// Requests that put words into a terminal's mouth, or load code to serve it.
 const TERMINAL_REQUESTS: [u32; 4] = [0x5412, 0x541c, 0x541d, 0x5423];
 
+/// Makes a folder, or a copy of one, under a name of its own: `BTRFS_IOC_SUBVOL_CREATE`, `BTRFS_IOC_SNAP_CREATE`, and
+/// the second version of both. Programs copy files by other requests.
+const SUBVOLUME_REQUESTS: [u32; 4] = [0x5000_940e, 0x5000_9401, 0x5000_9418, 0x5000_9417];
+
 /// In the flags of a new filter.
 const LISTENER: u32 = 8;
 
-/// What the filter leaves to others, or nobody.
+/// The network calls that the filter leaves to others, or refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Network {
+pub(crate) enum NetworkFilter {
     None,
     /// The supervisor makes every connection.
     Supervised,
@@ -113,49 +117,91 @@ pub(crate) enum Network {
 }
 
 /// Binds this process and all it starts. With a supervisor, gives what it is to listen to. `names`: it makes the
-/// command's folders and links.
-pub(crate) fn enforce(network: Network, names: bool) -> Result<Option<OwnedFd>, Failure> {
+/// command's new files, folders and links.
+pub(crate) fn enforce(network: NetworkFilter, names: bool) -> Result<Option<OwnedFd>, StartFailure> {
     const DOING: &str = "install the system call filter";
     // One filter, since each costs the kernel time at every start and at every call.
     let filter = filter(network, names);
-    if names || network == Network::Supervised {
-        calls::install(&filter).map(Some).at(Stage::Seccomp, DOING)
+    if names || network == NetworkFilter::Supervised {
+        calls::install(&filter).map(Some).at(StartStage::Seccomp, DOING)
     } else {
-        apply_filter(&filter).map(|()| None).at(Stage::Seccomp, DOING)
+        apply_filter(&filter).map(|()| None).at(StartStage::Seccomp, DOING)
     }
 }
 
-fn filter(network: Network, names: bool) -> BpfProgram {
+fn filter(network: NetworkFilter, names: bool) -> BpfProgram {
     let number = |call: i64| u32::try_from(call).unwrap_or(u32::MAX);
     let refused = REFUSED.iter().map(|call| (*call, vec![Check::Refuse]));
     // Its flags are in memory, where a filter cannot look. Told that it does not exist, C libraries use `clone`.
     let no_clone3 = (libc::SYS_clone3, vec![Check::DoesNotExist]);
-    let names = if names { names::CALLS } else { &[] };
-    let asked = names.iter().map(|call| (*call, vec![Check::Notify]));
+    let supervised = names || network == NetworkFilter::Supervised;
+    let asked = if names { names::CALLS } else { &[] }.iter().map(|call| (*call, vec![Check::Notify]));
+    let created = if names { creating() } else { Vec::new() };
+    let confining = if supervised { confining() } else { Vec::new() };
     let calls = refused.chain([no_clone3]).chain(by_argument(network)).chain(asked);
+    let calls = calls.chain(created).chain(confining);
     bpf::filter(calls.map(|(call, checks)| (number(call), checks)).collect())
 }
 
-fn by_argument(network: Network) -> Vec<(i64, Vec<Check>)> {
+/// The calls that make a plain file. The supervisor makes those that are new; opening others stays with the command.
+fn creating() -> Vec<(i64, Vec<Check>)> {
+    let creates = |argument| {
+        let bits = libc::O_CREAT.unsigned_abs();
+        vec![Check::AnyBit { argument, bits, then: FilterAction::Notify }]
+    };
+    vec![
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_open, creates(1)),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_creat, vec![Check::Notify]),
+        (libc::SYS_openat, creates(2)),
+        // Its flags are in memory.
+        (libc::SYS_openat2, vec![Check::Notify]),
+        // The mask is part of how a file is made.
+        (libc::SYS_umask, vec![Check::Notify]),
+    ]
+}
+
+/// A program that confines itself further: the supervisor is told, and nobody changes the mark by which it knows such
+/// programs.
+fn confining() -> Vec<(i64, Vec<Check>)> {
+    let marked = |checks| vec![Check::When { argument: 1, value: domains::MARK, checks }];
+    let sets = Check::IsSet { argument: 2, then: FilterAction::Refuse };
+    vec![
+        (libc::SYS_landlock_restrict_self, vec![Check::Notify]),
+        (libc::SYS_prlimit64, marked(vec![sets])),
+        (
+            libc::SYS_setrlimit,
+            vec![Check::Is { argument: 0, value: domains::MARK, then: FilterAction::Refuse }],
+        ),
+    ]
+}
+
+fn by_argument(network: NetworkFilter) -> Vec<(i64, Vec<Check>)> {
     let word = i32::unsigned_abs;
-    let clone = Check::AnyBit { argument: 0, bits: word(NAMESPACES), then: Verdict::Refuse };
-    let unshare =
-        Check::AnyBit { argument: 0, bits: word(NAMESPACES | NEW_TIME_NAMESPACE), then: Verdict::Refuse };
-    let requests = TERMINAL_REQUESTS.map(|value| Check::Is { argument: 1, value, then: Verdict::Refuse });
+    let clone = Check::AnyBit { argument: 0, bits: word(NAMESPACES), then: FilterAction::Refuse };
+    let unshare = Check::AnyBit {
+        argument: 0,
+        bits: word(NAMESPACES | NEW_TIME_NAMESPACE),
+        then: FilterAction::Refuse,
+    };
+    let requests = TERMINAL_REQUESTS.iter().chain(&SUBVOLUME_REQUESTS);
+    let requests =
+        requests.map(|value| Check::Is { argument: 1, value: *value, then: FilterAction::Refuse }).collect();
     // 0 is the ordinary one, and all ones only asks.
-    let usual = [0, u32::MAX].map(|value| Check::Is { argument: 0, value, then: Verdict::Allow });
+    let usual = [0, u32::MAX].map(|value| Check::Is { argument: 0, value, then: FilterAction::Allow });
     let mut calls = vec![
         (libc::SYS_clone, vec![clone]),
         (libc::SYS_unshare, vec![unshare]),
-        (libc::SYS_ioctl, requests.to_vec()),
+        (libc::SYS_ioctl, requests),
         // A later listener would be asked instead of the first. The kernel refuses a second one itself.
-        (libc::SYS_seccomp, vec![Check::AnyBit { argument: 1, bits: LISTENER, then: Verdict::Refuse }]),
+        (libc::SYS_seccomp, vec![Check::AnyBit { argument: 1, bits: LISTENER, then: FilterAction::Refuse }]),
         (libc::SYS_personality, [usual.as_slice(), &[Check::Refuse]].concat()),
     ];
     calls.extend(match network {
-        Network::None => offline(),
-        Network::Supervised => [online(true), supervised()].concat(),
-        Network::Unwatched { local_sockets } => online(local_sockets),
+        NetworkFilter::None => offline(),
+        NetworkFilter::Supervised => [online(true), supervised()].concat(),
+        NetworkFilter::Unwatched { local_sockets } => online(local_sockets),
     });
     calls
 }
@@ -172,7 +218,7 @@ fn offline() -> Vec<(i64, Vec<Check>)> {
 
 /// Local sockets and nothing else.
 fn pairs() -> Vec<Check> {
-    let other = Check::IsNot { argument: 0, value: libc::AF_UNIX.unsigned_abs(), then: Verdict::Refuse };
+    let other = Check::IsNot { argument: 0, value: libc::AF_UNIX.unsigned_abs(), then: FilterAction::Refuse };
     [vec![other], local_sockets()].concat()
 }
 
@@ -186,7 +232,7 @@ fn local_sockets() -> Vec<Check> {
         argument: 1,
         mask: KIND,
         value: kind.unsigned_abs(),
-        then: Verdict::Allow,
+        then: FilterAction::Allow,
     });
     connected.into_iter().chain([Check::Refuse]).collect()
 }
@@ -196,9 +242,12 @@ fn online(local: bool) -> Vec<(i64, Vec<Check>)> {
     const PACKET: u32 = 10;
     let when = |family: i32, checks| Check::When { argument: 0, value: family.unsigned_abs(), checks };
     // The kernel takes this kind for a family of its own.
-    let internet = vec![Check::Masked { argument: 1, mask: KIND, value: PACKET, then: Verdict::Refuse }];
-    let routes =
-        vec![Check::IsNot { argument: 2, value: libc::NETLINK_ROUTE.unsigned_abs(), then: Verdict::Refuse }];
+    let internet = vec![Check::Masked { argument: 1, mask: KIND, value: PACKET, then: FilterAction::Refuse }];
+    let routes = vec![Check::IsNot {
+        argument: 2,
+        value: libc::NETLINK_ROUTE.unsigned_abs(),
+        then: FilterAction::Refuse,
+    }];
     let socket = vec![
         when(libc::AF_UNIX, if local { local_sockets() } else { vec![Check::Refuse] }),
         when(libc::AF_INET, internet.clone()),
@@ -212,7 +261,7 @@ fn online(local: bool) -> Vec<(i64, Vec<Check>)> {
 /// The ways to reach somebody for the first time: one that the supervisor takes, and those that go past it.
 fn supervised() -> Vec<(i64, Vec<Check>)> {
     let no_connection = |argument| {
-        vec![Check::AnyBit { argument, bits: libc::MSG_FASTOPEN.unsigned_abs(), then: Verdict::Refuse }]
+        vec![Check::AnyBit { argument, bits: libc::MSG_FASTOPEN.unsigned_abs(), then: FilterAction::Refuse }]
     };
     vec![
         (libc::SYS_connect, vec![Check::Notify]),
@@ -227,18 +276,19 @@ mod tests {
     use super::super::bpf::tests::{Outcome, run};
     use super::*;
 
-    const NONE: Network = Network::None;
-    const WATCHED: Network = Network::Supervised;
-    const ALONE: Network = Network::Unwatched { local_sockets: false };
+    const NONE: NetworkFilter = NetworkFilter::None;
+    const WATCHED: NetworkFilter = NetworkFilter::Supervised;
+    const ALONE: NetworkFilter = NetworkFilter::Unwatched { local_sockets: false };
 
-    fn outcome(network: Network, call: i64, arguments: &[i32]) -> Outcome {
+    fn outcome(network: NetworkFilter, call: i64, arguments: &[i32]) -> Outcome {
         let arguments: Vec<u64> = arguments.iter().map(|word| u64::from(word.unsigned_abs())).collect();
         run(&filter(network, false), u32::try_from(call).unwrap(), &arguments)
     }
 
     #[test]
     fn what_is_listed_is_refused_and_nothing_else() {
-        const BY_ARGUMENT: [i64; 7] = [
+        const BY_ARGUMENT: [i64; 8] = [
+            libc::SYS_landlock_restrict_self,
             libc::SYS_clone,
             libc::SYS_clone3,
             libc::SYS_connect,
@@ -252,6 +302,52 @@ mod tests {
                 let expected = if REFUSED.contains(&call) { Outcome::Refused } else { Outcome::Allowed };
                 assert_eq!(outcome(network, call, &[0; 6]), expected, "{call}");
             }
+        }
+    }
+
+    #[test]
+    fn only_opening_that_may_create_is_asked_about() {
+        use Outcome::{Allowed, Notified};
+        let creates = u64::from((libc::O_CREAT | libc::O_WRONLY).unsigned_abs());
+        let reads = u64::from((libc::O_RDWR | libc::O_TRUNC | libc::O_TMPFILE).unsigned_abs());
+        for (call, arguments, expected) in [
+            (libc::SYS_openat, [0, 0, creates], Notified),
+            (libc::SYS_openat, [0, 0, reads], Allowed),
+            (libc::SYS_openat, [0, creates, 0], Allowed),
+            (libc::SYS_openat2, [0, 0, 0], Notified),
+            (libc::SYS_umask, [0, 0, 0], Notified),
+            #[cfg(target_arch = "x86_64")]
+            (libc::SYS_open, [0, creates, 0], Notified),
+            #[cfg(target_arch = "x86_64")]
+            (libc::SYS_open, [0, reads, 0], Allowed),
+            #[cfg(target_arch = "x86_64")]
+            (libc::SYS_creat, [0, 0, 0], Notified),
+        ] {
+            let outcome = |names| run(&filter(NONE, names), u32::try_from(call).unwrap(), &arguments);
+            assert_eq!((outcome(true), outcome(false)), (expected, Allowed), "{call} {arguments:?}");
+        }
+    }
+
+    #[test]
+    fn the_mark_of_a_confined_program_stays() {
+        use Outcome::{Allowed, Notified, Refused};
+        let mark = u64::from(domains::MARK);
+        for (call, arguments, expected) in [
+            (libc::SYS_landlock_restrict_self, [3, 0, 0], Notified),
+            (libc::SYS_prlimit64, [0, mark, 0], Allowed),
+            (libc::SYS_prlimit64, [0, mark, 0x7fff_1000], Refused),
+            (libc::SYS_prlimit64, [0, mark, 0x7fff_0000_0000], Refused),
+            (libc::SYS_prlimit64, [0, mark | 1 << 32, 1], Refused),
+            (libc::SYS_prlimit64, [0, 7, 0x7fff_1000], Allowed),
+            (libc::SYS_setrlimit, [mark, 1, 0], Refused),
+            (libc::SYS_setrlimit, [7, 1, 0], Allowed),
+            (libc::SYS_getrlimit, [mark, 1, 0], Allowed),
+        ] {
+            let call = u32::try_from(call).unwrap();
+            for (network, names) in [(NONE, true), (WATCHED, false)] {
+                assert_eq!(run(&filter(network, names), call, &arguments), expected, "{call} {arguments:?}");
+            }
+            assert_eq!(run(&filter(NONE, false), call, &arguments), Allowed);
         }
     }
 

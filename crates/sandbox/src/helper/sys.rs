@@ -24,8 +24,8 @@ pub(crate) enum Forked {
 #[expect(unsafe_code, reason = "a raw clone, as fork cannot make namespaces")]
 pub(crate) fn fork_with(flags: c_int) -> io::Result<Forked> {
     let flags = c_long::from(flags | libc::SIGCHLD);
-    // SAFETY: without a new stack and without CLONE_VM this is a fork, and the process has a single thread. All
-    // arguments but the flags are zero, so that their order, which differs between machines, does not matter.
+    // SAFETY: without a new stack and without CLONE_VM this is a fork. The process has a single thread, or the child does
+    // nothing but system calls. All arguments but the flags are zero, so that their order, which differs between machines, does not matter.
     let pid = checked(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) })?;
     Ok(if pid == 0 { Forked::Child } else { Forked::Parent { child: i32::try_from(pid).unwrap_or(-1) } })
 }
@@ -35,7 +35,7 @@ pub(crate) fn fork_with(flags: c_int) -> io::Result<Forked> {
 pub(crate) fn fork_into(flags: c_int, cgroup: impl AsFd) -> io::Result<Forked> {
     #[repr(C)]
     #[derive(Default)]
-    struct Arguments {
+    struct CloneArguments {
         flags: u64,
         pidfd: u64,
         child_tid: u64,
@@ -49,16 +49,17 @@ pub(crate) fn fork_into(flags: c_int, cgroup: impl AsFd) -> io::Result<Forked> {
         cgroup: u64,
     }
     const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
-    let arguments = Arguments {
+    let arguments = CloneArguments {
         flags: u64::from(flags.unsigned_abs()) | CLONE_INTO_CGROUP,
         exit_signal: u64::from(libc::SIGCHLD.unsigned_abs()),
         cgroup: u64::from(cgroup.as_fd().as_raw_fd().unsigned_abs()),
-        ..Arguments::default()
+        ..CloneArguments::default()
     };
     // SAFETY: without a new stack and without CLONE_VM this is a fork, and the process has a single thread. The
     // structure is whole, of the size given, and outlives the call.
-    let pid =
-        checked(unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<Arguments>()) })?;
+    let pid = checked(unsafe {
+        libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<CloneArguments>())
+    })?;
     Ok(if pid == 0 { Forked::Child } else { Forked::Parent { child: i32::try_from(pid).unwrap_or(-1) } })
 }
 
@@ -223,7 +224,7 @@ pub(crate) fn clear_capabilities() -> io::Result<()> {
 }
 
 #[expect(unsafe_code, reason = "setrlimit takes a C structure")]
-pub(crate) fn set_limit(resource: Resource, limit: u64) -> io::Result<()> {
+pub(crate) fn set_limit(resource: ResourceLimit, limit: u64) -> io::Result<()> {
     let mut set = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is whole and outlives the call.
     checked(unsafe { c_long::from(libc::getrlimit(resource as _, &raw mut set)) })?;
@@ -238,7 +239,7 @@ pub(crate) fn set_limit(resource: Resource, limit: u64) -> io::Result<()> {
 /// The limits that are set, with the numbers of the system.
 #[derive(Clone, Copy)]
 #[repr(i32)]
-pub(crate) enum Resource {
+pub(crate) enum ResourceLimit {
     Core = libc::RLIMIT_CORE as i32,
     Memory = libc::RLIMIT_AS as i32,
     Processes = libc::RLIMIT_NPROC as i32,

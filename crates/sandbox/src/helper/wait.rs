@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::wire::Status;
+use super::wire::HelperStatus;
 
 /// Blocks until at least one has something to read or has ended, or the time is over. What is not there is not ready.
 pub(super) fn readable<const N: usize>(files: [Option<&OwnedFd>; N], limit: Option<Duration>) -> [bool; N] {
@@ -31,10 +31,10 @@ pub(super) fn has_reader(pipe: &OwnedFd) -> bool {
 }
 
 /// From the number that `wait` gives.
-pub(super) fn status(raw: i32) -> Status {
+pub(super) fn status(raw: i32) -> HelperStatus {
     if libc::WIFSIGNALED(raw) {
-        Status::Signaled { signal: libc::WTERMSIG(raw) }
+        HelperStatus::Signaled { signal: libc::WTERMSIG(raw) }
     } else {
-        Status::Exited { code: libc::WEXITSTATUS(raw) }
+        HelperStatus::Exited { code: libc::WEXITSTATUS(raw) }
     }
 }

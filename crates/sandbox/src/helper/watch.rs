@@ -8,31 +8,31 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitOptions, getppid, set_child_subreaper, wait};
 
 use super::cgroup::Group;
-use super::command::{become_command, landlock_rules};
+use super::command::become_command;
 use super::failure::At;
-use super::layers::Request;
-use super::limits::{Limits, running_threads};
-use super::report::{self, Report, Reports};
+use super::layers::HelperRequest;
+use super::limits::{ProcessLimits, running_threads};
+use super::report::{self, Reports, StartReport};
 use super::sys::{self, Forked};
-use super::wire::{Failure, Stage, Status};
-use super::{StatusPipe, landlock, roots, sweep, wait as waiting};
+use super::wire::{HelperStatus, StartFailure, StartStage};
+use super::{StatusPipe, landlock, landlock_alone, roots, sweep, wait as waiting};
 
 /// `signals` has the end of children, and requests to end, all blocked.
 pub(super) fn run(
-    request: &Request,
+    request: &HelperRequest,
     control: &OwnedFd,
     signals: &OwnedFd,
     status: &mut StatusPipe,
-) -> Result<Status, Failure> {
+) -> Result<HelperStatus, StartFailure> {
     if request.order.confinement.is_some() && !landlock::is_enough_alone() {
         let message = format!("Landlock is too old to stand alone (version {})", landlock::version());
-        return Err(Failure::new(Stage::Landlock, message));
+        return Err(StartFailure::new(StartStage::Landlock, message));
     }
-    set_child_subreaper(Some(rustix::process::getpid())).at(Stage::Exec, "adopt orphans")?;
+    set_child_subreaper(Some(rustix::process::getpid())).at(StartStage::Exec, "adopt orphans")?;
     let mut group = Group::make(&request.order.limits);
-    let (reports, report) = pipe_with(PipeFlags::CLOEXEC).at(Stage::Exec, "make a pipe")?;
+    let (reports, report) = pipe_with(PipeFlags::CLOEXEC).at(StartStage::Exec, "make a pipe")?;
     let helper = rustix::process::getpid();
-    let command = match group.fork(0).at(Stage::Exec, "start a process")? {
+    let command = match group.fork(0).at(StartStage::Exec, "start a process")? {
         Forked::Child => start(request, &group, File::from(report), helper),
         Forked::Parent { child } => child,
     };
@@ -44,10 +44,10 @@ pub(super) fn run(
     end
 }
 
-fn start(request: &Request, group: &Group, mut report: File, helper: Pid) -> ! {
+fn start(request: &HelperRequest, group: &Group, mut report: File, helper: Pid) -> ! {
     let asked = &request.order.limits;
     let counted = group.limits_processes();
-    let limits = Limits {
+    let limits = ProcessLimits {
         // Without a cgroup the kernel counts all that this user runs.
         processes: (!counted).then(|| asked.processes.saturating_add(running_threads())),
         memory: asked.memory.filter(|_| !group.limits_memory()),
@@ -55,7 +55,7 @@ fn start(request: &Request, group: &Group, mut report: File, helper: Pid) -> ! {
     if let Ok(proc) = openat(CWD, "/proc", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
         report::tell_pid(&mut report, &proc);
     }
-    if let Err(failure) = group.join().at(Stage::Limits, "put the command into its cgroup") {
+    if let Err(failure) = group.join().at(StartStage::Limits, "put the command into its cgroup") {
         report::tell_failure(&mut report, &failure);
         sys::exit(127);
     }
@@ -64,10 +64,11 @@ fn start(request: &Request, group: &Group, mut report: File, helper: Pid) -> ! {
     if getppid() != Some(helper) {
         sys::exit(127);
     }
-    let rules = request.order.confinement.as_ref().map(|walls| {
-        let roots = roots::writable_roots(walls)?;
-        Ok(landlock_rules(walls, roots.iter().map(std::path::PathBuf::as_path)))
-    });
+    let rules = request
+        .order
+        .confinement
+        .as_ref()
+        .map(|walls| landlock_alone::rules(walls, &roots::writable_roots(walls)?));
     let rules = rules.transpose().unwrap_or_else(|failure| {
         report::tell_failure(&mut report, &failure);
         sys::exit(127)
@@ -82,15 +83,15 @@ fn until_end(
     control: &OwnedFd,
     signals: &OwnedFd,
     status: &mut StatusPipe,
-) -> Result<Status, Failure> {
+) -> Result<HelperStatus, StartFailure> {
     loop {
         let [stop, signalled, reported] =
             waiting::readable([Some(control), Some(signals), reports.pipe()], None);
         if reported {
             match reports.read() {
-                Some(Report::Failed(failure)) => return Err(failure),
-                Some(Report::Started { pid }) => {
-                    status.tell(&Status::Started { pid: pid.unwrap_or(command.unsigned_abs()) });
+                Some(StartReport::Failed(failure)) => return Err(failure),
+                Some(StartReport::Started { pid }) => {
+                    status.tell(&HelperStatus::Started { pid: pid.unwrap_or(command.unsigned_abs()) });
                 }
                 None => {}
             }
@@ -98,7 +99,7 @@ fn until_end(
             continue;
         }
         if stop {
-            return Ok(Status::Signaled { signal: libc::SIGKILL });
+            return Ok(HelperStatus::Signaled { signal: libc::SIGKILL });
         }
         if signalled {
             if let Some(end) = reap_until(command) {
@@ -106,7 +107,7 @@ fn until_end(
             }
             while let Some(signal) = sys::next_signal(signals) {
                 if signal != libc::SIGCHLD {
-                    return Ok(Status::Signaled { signal: libc::SIGKILL });
+                    return Ok(HelperStatus::Signaled { signal: libc::SIGKILL });
                 }
                 if let Some(end) = reap_until(command) {
                     return Ok(end);
@@ -117,7 +118,7 @@ fn until_end(
 }
 
 /// Takes leave of everything that has ended; says how the command did, if it was among them.
-fn reap_until(command: i32) -> Option<Status> {
+fn reap_until(command: i32) -> Option<HelperStatus> {
     while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
         if Some(pid) == Pid::from_raw(command) {
             return Some(waiting::status(status.as_raw()));

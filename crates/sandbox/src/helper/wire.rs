@@ -1,4 +1,4 @@
-//! What passes between the server and the helper process that starts one command: the fixed descriptors, the name the
+//! The messages between the server and the helper process that starts one command: fixed descriptors, the name the
 //! helper is called by, and the lines it writes about how the command fares.
 
 use std::fmt;
@@ -12,7 +12,7 @@ pub(crate) const NAME: &str = "oarlock-sandbox";
 pub(crate) const ORDER_FD: i32 = 3;
 /// Its end, or any byte, means: kill everything now. The end comes by itself when the server dies.
 pub(crate) const CONTROL_FD: i32 = 4;
-/// The helper writes one [`Status`] per line here.
+/// The helper writes one [`HelperStatus`] per line here.
 pub(crate) const STATUS_FD: i32 = 5;
 
 /// The first of the files with pinned contents, of which the request says how many there are.
@@ -26,13 +26,13 @@ pub(crate) const PINNED_AT: i32 = 200;
 /// itself was killed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum HelperStatus {
     /// The command runs: its `exec` has succeeded.
     Started {
         pid: u32,
     },
     /// The command never ran.
-    Failed(Failure),
+    Failed(StartFailure),
     Exited {
         code: i32,
     },
@@ -43,12 +43,12 @@ pub enum Status {
 
 /// Why a command could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
-    pub stage: Stage,
+pub struct StartFailure {
+    pub stage: StartStage,
     pub message: String,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for StartFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
@@ -57,7 +57,7 @@ impl fmt::Display for Failure {
 /// Which step failed. Only `Exec` and `Directory` are about the command; the others are about the walls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stage {
+pub enum StartStage {
     /// The order itself could not be read.
     Order,
     /// The pids or memory limit.

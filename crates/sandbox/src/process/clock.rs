@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 /// The time of one thread's commands. While anybody holds it, none passes by it.
 #[derive(Debug, Clone, Default)]
-pub struct Clock {
+pub struct CommandClock {
     /// How often each of them holds it. Whoever does not is not in here.
     holders: watch::Sender<BTreeMap<u64, u64>>,
 }
 
-impl Clock {
+impl CommandClock {
     /// Stops it for as long as this holder does not let go again. Answers how often it is held now.
     pub fn hold(&self, holder: u64) -> u64 {
         let mut now = 0;
@@ -83,7 +83,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn time_passes_only_while_nobody_holds_it() {
-        let clock = Clock::default();
+        let clock = CommandClock::default();
         let began = Instant::now();
         let holding = async {
             tokio::time::sleep(SECOND).await;
@@ -99,7 +99,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn work_goes_on_while_it_is_held() {
-        let clock = Clock::default();
+        let clock = CommandClock::default();
         clock.hold(1);
         let work = async {
             tokio::time::sleep(100 * SECOND).await;
@@ -111,7 +111,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_is_gone_holds_it_no_longer() {
-        let clock = Clock::default();
+        let clock = CommandClock::default();
         let began = Instant::now();
         assert_eq!((clock.hold(1), clock.hold(1)), (1, 2));
         let leaving = async {
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn only_what_was_not_let_go_of_is_given_back() {
-        let clock = Clock::default();
+        let clock = CommandClock::default();
         assert_eq!((clock.hold(1), clock.hold(1), clock.hold(2)), (1, 2, 3));
         // Its own first, and then what the others hold.
         assert_eq!((clock.release(2), clock.release(2)), (Some(2), Some(1)));

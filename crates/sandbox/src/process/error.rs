@@ -1,4 +1,4 @@
-//! What can go wrong with a command that is not the command's own doing.
+//! The errors of a command that are not the command's own doing.
 
 use std::io;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub enum SpawnError {
 
 /// Why something could not be written to a command.
 #[derive(Debug, thiserror::Error)]
-pub enum InputError {
+pub enum CommandInputError {
     /// It was started without an input.
     #[error("the command was started without an input")]
     NotOpen,

@@ -1,8 +1,8 @@
 //! How a command ended.
 
-use crate::helper::wire::Status;
+use crate::helper::wire::HelperStatus;
 
-/// What a shell adds to the number of the signal that ended a command.
+/// The number that a shell adds to that of the signal that ended a command.
 const SIGNAL_BASE: i32 = 128;
 
 /// How a command ended.
@@ -23,11 +23,11 @@ impl Exit {
     }
 
     /// `None` for what does not tell of an end.
-    pub(crate) fn from_status(status: &Status) -> Option<Self> {
+    pub(crate) fn from_status(status: &HelperStatus) -> Option<Self> {
         match *status {
-            Status::Exited { code } => Some(Self::with_code(code)),
-            Status::Signaled { signal } => Some(Self::by_signal(signal)),
-            Status::Started { .. } | Status::Failed(_) => None,
+            HelperStatus::Exited { code } => Some(Self::with_code(code)),
+            HelperStatus::Signaled { signal } => Some(Self::by_signal(signal)),
+            HelperStatus::Started { .. } | HelperStatus::Failed(_) => None,
         }
     }
 

@@ -55,9 +55,9 @@ pub(crate) async fn may_start() -> OwnedRwLockReadGuard<()> {
 
 /// The helper of a sandboxed command.
 #[derive(Debug)]
-pub(crate) struct Registered(i32);
+pub(crate) struct RegisteredHelper(i32);
 
-impl Registered {
+impl RegisteredHelper {
     pub(crate) fn new(helper: Pid) -> Self {
         let helper = helper.as_raw_nonzero().get();
         helpers().insert(helper);
@@ -65,7 +65,7 @@ impl Registered {
     }
 }
 
-impl Drop for Registered {
+impl Drop for RegisteredHelper {
     fn drop(&mut self) {
         helpers().remove(&self.0);
     }

@@ -10,26 +10,27 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::sync::watch;
 
 use super::control::Control;
-use super::error::{InputError, SpawnError};
+use super::error::{CommandInputError, SpawnError};
 use super::exit::Exit;
-use super::freeze::{self, Frozen, Registered};
-use super::input::Input;
+use super::freeze::{self, Frozen, RegisteredHelper};
+use super::input::CommandInput;
 use super::launch::{Descriptors, launch, order_file};
 use super::output::Output;
 use super::stdio::{self, Io, Ours};
-use super::supervise::{News, Start, Supervisor};
+use super::supervise::{HelperSupervisor, Start, SupervisorNews};
 use super::terminal::TerminalSize;
-use crate::helper::wire::{self, Failure, Stage};
+use crate::helper::shared_mapping;
+use crate::helper::wire::{self, StartFailure, StartStage};
 use crate::order::Order;
 
 /// Something to be dropped when nothing of a command is left, whether or not anybody waits for its end.
-pub type Guard = Arc<dyn Any + Send + Sync>;
+pub type CommandGuard = Arc<dyn Any + Send + Sync>;
 
-/// What comes with a command beside its order.
+/// The extras of a command beside its order.
 #[derive(Debug, Default)]
 pub struct Extras {
-    pub guard: Option<Guard>,
-    /// What the command finds under [`pinned_path`]: sealed files that nobody can change.
+    pub guard: Option<CommandGuard>,
+    /// The files that the command finds under [`pinned_path`]: sealed files that nobody can change.
     pub pinned: Vec<OwnedFd>,
     /// Dropped when the command has started, or has failed to.
     pub frozen: Option<Frozen>,
@@ -49,7 +50,7 @@ pub struct Process {
 #[derive(Debug)]
 struct Shared {
     pid: u32,
-    input: Input,
+    input: CommandInput,
     control: Control,
     end: watch::Receiver<Option<Exit>>,
 }
@@ -71,8 +72,9 @@ impl Process {
         let (their_control, our_control) = stdio::pipe()?;
         let (our_status, their_status) = stdio::pipe()?;
         let control = Control::new(our_control);
-        let order_file = order_file(&order, pinned.len())?;
         let is_sandboxed = order.confinement.is_some();
+        let mapping = if is_sandboxed { shared_mapping() } else { None };
+        let order_file = order_file(&order, pinned.len(), mapping.is_some())?;
         let starting = if is_sandboxed { Some(freeze::may_start().await) } else { None };
         let launched = launch(Descriptors {
             stdio,
@@ -80,12 +82,13 @@ impl Process {
             control: their_control,
             status: their_status,
             pinned,
+            mapping,
         })?;
-        let registered = is_sandboxed.then(|| Registered::new(launched.pid));
+        let registered = is_sandboxed.then(|| RegisteredHelper::new(launched.pid));
         drop(starting);
         let kept = (guard, registered);
-        let (supervisor, News { start, end }) =
-            Supervisor::new(launched, our_status, control.subscribe(), kept)?;
+        let (supervisor, SupervisorNews { start, end }) =
+            HelperSupervisor::new(launched, our_status, control.subscribe(), kept)?;
         tokio::spawn(supervisor.run());
         let start = start.await;
         drop(frozen);
@@ -109,29 +112,29 @@ impl Process {
     }
 
     /// Waits for room, and for writes that came before. Returns when the system has taken everything.
-    pub async fn write(&self, bytes: &[u8]) -> Result<(), InputError> {
+    pub async fn write(&self, bytes: &[u8]) -> Result<(), CommandInputError> {
         self.while_it_runs(self.shared.input.write(bytes)).await
     }
 
     /// Nothing more will be written; comes after writes that came before.
-    pub async fn close_stdin(&self) -> Result<(), InputError> {
+    pub async fn close_stdin(&self) -> Result<(), CommandInputError> {
         self.while_it_runs(self.shared.input.close()).await
     }
 
     /// Control-C: a key on a terminal, and without one the same signal to the same processes.
-    pub async fn interrupt(&self) -> Result<(), InputError> {
+    pub async fn interrupt(&self) -> Result<(), CommandInputError> {
         if let Some(press) = self.shared.input.press_interrupt() {
             return self.while_it_runs(press).await;
         }
         // The command leads a session and with it a group of its own, under its own number.
         let group = Pid::from_raw(self.pid().cast_signed()).filter(|_| self.exit().is_none());
-        match kill_process_group(group.ok_or(InputError::NotRead)?, Signal::INT) {
-            Err(Errno::SRCH) => Err(InputError::NotRead),
+        match kill_process_group(group.ok_or(CommandInputError::NotRead)?, Signal::INT) {
+            Err(Errno::SRCH) => Err(CommandInputError::NotRead),
             result => Ok(result.map_err(io::Error::from)?),
         }
     }
 
-    pub fn resize(&self, size: TerminalSize) -> Result<(), InputError> {
+    pub fn resize(&self, size: TerminalSize) -> Result<(), CommandInputError> {
         self.shared.input.resize(size)
     }
 
@@ -155,21 +158,21 @@ impl Process {
 
     async fn while_it_runs(
         &self,
-        action: impl Future<Output = Result<(), InputError>>,
-    ) -> Result<(), InputError> {
+        action: impl Future<Output = Result<(), CommandInputError>>,
+    ) -> Result<(), CommandInputError> {
         if self.exit().is_some() {
-            return Err(InputError::NotRead);
+            return Err(CommandInputError::NotRead);
         }
         tokio::select! {
             biased;
             // First: what a command has taken before it ended was taken.
             result = action => result,
-            _ = self.wait() => Err(InputError::NotRead),
+            _ = self.wait() => Err(CommandInputError::NotRead),
         }
     }
 }
 
-/// What no program can be given. Checked here so that the error can name the field.
+/// Refuses an order that no program can be given. Checked here so that the error can name the field.
 fn check(order: &Order) -> Result<(), SpawnError> {
     let invalid = |field, problem| Err(SpawnError::Invalid { field, problem });
     let has_nul = |text: &str| text.contains('\0');
@@ -194,22 +197,22 @@ fn check(order: &Order) -> Result<(), SpawnError> {
     Ok(())
 }
 
-fn spawn_error(order: &Order, Failure { stage, message }: Failure) -> SpawnError {
+fn spawn_error(order: &Order, StartFailure { stage, message }: StartFailure) -> SpawnError {
     let program = || order.argv.first().cloned().unwrap_or_default();
     match stage {
-        Stage::Directory => SpawnError::BadDirectory { path: order.cwd.clone(), message },
-        Stage::Exec => match system_error(&message) {
+        StartStage::Directory => SpawnError::BadDirectory { path: order.cwd.clone(), message },
+        StartStage::Exec => match system_error(&message) {
             Some(libc::ENOENT | libc::ENOTDIR) => SpawnError::NotFound { program: program() },
             Some(libc::EACCES | libc::EPERM) => SpawnError::Denied { program: program() },
             _ => SpawnError::NotRunnable { program: program(), message },
         },
-        Stage::Order
-        | Stage::Limits
-        | Stage::Namespaces
-        | Stage::Mounts
-        | Stage::Privileges
-        | Stage::Landlock
-        | Stage::Seccomp => SpawnError::Sandbox { message },
+        StartStage::Order
+        | StartStage::Limits
+        | StartStage::Namespaces
+        | StartStage::Mounts
+        | StartStage::Privileges
+        | StartStage::Landlock
+        | StartStage::Seccomp => SpawnError::Sandbox { message },
     }
 }
 

@@ -87,7 +87,7 @@ impl HeadTail {
         }
     }
 
-    /// What is not text becomes U+FFFD. A character that the gap cuts through counts as left out.
+    /// Bytes that are not text become U+FFFD. A character that the gap cuts through counts as left out.
     pub fn excerpt(&self) -> Excerpt {
         let (head, tail) = self.parts();
         let omitted_bytes = self.omitted_bytes();

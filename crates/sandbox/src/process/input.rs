@@ -1,44 +1,44 @@
-//! What is written to a command.
+//! The input that is written to a command.
 
 use std::io;
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
-use super::error::InputError;
-use super::stream::Stream;
+use super::error::CommandInputError;
+use super::stream::PipeStream;
 use super::terminal::{self, END_KEY, INTERRUPT_KEY, TerminalSize};
 
 #[derive(Debug)]
-pub(crate) enum Input {
+pub(crate) enum CommandInput {
     None,
     /// Whoever holds the lock writes, so that writes go in one after the other and the closing after them.
-    Pipe(Mutex<Option<Stream>>),
+    Pipe(Mutex<Option<PipeStream>>),
     Terminal {
-        terminal: Arc<Stream>,
+        terminal: Arc<PipeStream>,
         turn: Mutex<()>,
     },
 }
 
-impl Input {
+impl CommandInput {
     pub(crate) fn none() -> Self {
         Self::None
     }
 
-    pub(crate) fn pipe(stream: Stream) -> Self {
+    pub(crate) fn pipe(stream: PipeStream) -> Self {
         Self::Pipe(Mutex::new(Some(stream)))
     }
 
-    pub(crate) fn terminal(terminal: Arc<Stream>) -> Self {
+    pub(crate) fn terminal(terminal: Arc<PipeStream>) -> Self {
         Self::Terminal { terminal, turn: Mutex::new(()) }
     }
 
-    pub(crate) async fn write(&self, bytes: &[u8]) -> Result<(), InputError> {
+    pub(crate) async fn write(&self, bytes: &[u8]) -> Result<(), CommandInputError> {
         match self {
-            Self::None => Err(InputError::NotOpen),
+            Self::None => Err(CommandInputError::NotOpen),
             Self::Pipe(pipe) => {
                 let pipe = pipe.lock().await;
-                pipe.as_ref().ok_or(InputError::Closed)?.write_all(bytes).await.map_err(input_error)
+                pipe.as_ref().ok_or(CommandInputError::Closed)?.write_all(bytes).await.map_err(input_error)
             }
             Self::Terminal { terminal, turn } => {
                 let _turn = turn.lock().await;
@@ -48,35 +48,35 @@ impl Input {
     }
 
     /// A terminal cannot be closed for writing; its program is told by a key instead, as by a person.
-    pub(crate) async fn close(&self) -> Result<(), InputError> {
+    pub(crate) async fn close(&self) -> Result<(), CommandInputError> {
         match self {
-            Self::None => Err(InputError::NotOpen),
-            Self::Pipe(pipe) => pipe.lock().await.take().map(drop).ok_or(InputError::Closed),
+            Self::None => Err(CommandInputError::NotOpen),
+            Self::Pipe(pipe) => pipe.lock().await.take().map(drop).ok_or(CommandInputError::Closed),
             Self::Terminal { .. } => self.write(&[END_KEY]).await,
         }
     }
 
     /// `None` without a terminal. Does not wait for writes: a program that does not read is what one wants to
     /// interrupt.
-    pub(crate) fn press_interrupt(&self) -> Option<impl Future<Output = Result<(), InputError>>> {
+    pub(crate) fn press_interrupt(&self) -> Option<impl Future<Output = Result<(), CommandInputError>>> {
         let Self::Terminal { terminal, .. } = self else { return None };
         Some(async { terminal.write_all(&[INTERRUPT_KEY]).await.map_err(input_error) })
     }
 
-    pub(crate) fn resize(&self, size: TerminalSize) -> Result<(), InputError> {
+    pub(crate) fn resize(&self, size: TerminalSize) -> Result<(), CommandInputError> {
         match self {
             Self::Terminal { terminal, .. } => Ok(terminal::resize(terminal, size)?),
-            Self::None | Self::Pipe(_) => Err(InputError::NotATerminal),
+            Self::None | Self::Pipe(_) => Err(CommandInputError::NotATerminal),
         }
     }
 }
 
-fn input_error(error: io::Error) -> InputError {
+fn input_error(error: io::Error) -> CommandInputError {
     // A terminal that nothing has open any more answers with an I/O error.
     let gone = rustix::io::Errno::from_io_error(&error) == Some(rustix::io::Errno::IO);
     if gone || error.kind() == io::ErrorKind::BrokenPipe {
-        InputError::NotRead
+        CommandInputError::NotRead
     } else {
-        InputError::Io(error)
+        CommandInputError::Io(error)
     }
 }

@@ -15,7 +15,7 @@ use crate::helper::{self, wire};
 use crate::open_files;
 use crate::order::Order;
 
-/// What the helper finds as its descriptors, in their order from zero.
+/// The descriptors of the helper, in their order from zero.
 pub(crate) struct Descriptors {
     pub(crate) stdio: Theirs,
     pub(crate) order: OwnedFd,
@@ -23,30 +23,33 @@ pub(crate) struct Descriptors {
     pub(crate) status: OwnedFd,
     /// Files with pinned contents.
     pub(crate) pinned: Vec<OwnedFd>,
+    /// See `helper::shared_mapping`.
+    pub(crate) mapping: Option<&'static OwnedFd>,
 }
 
 /// A helper that is not reaped yet, so its number is its own.
 #[derive(Debug)]
-pub(crate) struct Launched {
+pub(crate) struct UnreapedHelper {
     pub(crate) pid: Pid,
     /// Becomes readable when it ends.
     pub(crate) pidfd: OwnedFd,
 }
 
-/// What the helper reads, see `Request`.
+/// The message that the helper reads, see `HelperRequest`.
 #[derive(Serialize)]
-struct Message<'a> {
+struct HelperMessage<'a> {
     #[serde(flatten)]
     order: &'a Order,
     open_files: Option<u64>,
     pinned: usize,
+    mapping: bool,
 }
 
 /// The order as a file that nobody can change any more, from its start.
-pub(crate) fn order_file(order: &Order, pinned: usize) -> io::Result<OwnedFd> {
+pub(crate) fn order_file(order: &Order, pinned: usize, mapping: bool) -> io::Result<OwnedFd> {
     let fd = memfd_create(wire::NAME, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut file = std::fs::File::from(fd);
-    let message = Message { order, open_files: open_files::of_commands(), pinned };
+    let message = HelperMessage { order, open_files: open_files::of_commands(), pinned, mapping };
     file.write_all(&serde_json::to_vec(&message)?)?;
     file.rewind()?;
     fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
@@ -55,8 +58,9 @@ pub(crate) fn order_file(order: &Order, pinned: usize) -> io::Result<OwnedFd> {
 
 /// Does not copy the memory of this process, so its cost does not grow with the server. The helper itself sees to
 /// signals that are ignored here, and to descriptors that others have left open.
-pub(crate) fn launch(descriptors: Descriptors) -> io::Result<Launched> {
-    let Descriptors { stdio: Theirs { stdin, stdout, stderr }, order, control, status, pinned } = descriptors;
+pub(crate) fn launch(descriptors: Descriptors) -> io::Result<UnreapedHelper> {
+    let Descriptors { stdio: Theirs { stdin, stdout, stderr }, order, control, status, pinned, mapping } =
+        descriptors;
     let mut wanted = vec![
         (stdin, libc::STDIN_FILENO),
         (stdout, libc::STDOUT_FILENO),
@@ -65,7 +69,8 @@ pub(crate) fn launch(descriptors: Descriptors) -> io::Result<Launched> {
         (control, wire::CONTROL_FD),
         (status, wire::STATUS_FD),
     ];
-    wanted.extend(pinned.into_iter().zip(wire::PINNED_FD..));
+    let mapping = mapping.map(OwnedFd::try_clone).transpose()?;
+    wanted.extend(pinned.into_iter().chain(mapping).zip(wire::PINNED_FD..));
     // Out of the way first: a server that was started without standard streams has low numbers of its own, and
     // putting one descriptor in its place must not close another that is still to be placed.
     let above = wanted.iter().map(|(_, place)| place + 1).max().unwrap_or_default();
@@ -77,7 +82,7 @@ pub(crate) fn launch(descriptors: Descriptors) -> io::Result<Launched> {
     }
     let pid = spawn(&actions)?;
     match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(pidfd) => Ok(Launched { pid, pidfd }),
+        Ok(pidfd) => Ok(UnreapedHelper { pid, pidfd }),
         Err(error) => {
             // It has done nothing yet, and nobody could follow it.
             let _ = kill_process(pid, Signal::KILL);
@@ -110,7 +115,7 @@ fn spawn(actions: &FileActions) -> io::Result<Pid> {
     Pid::from_raw(pid).ok_or_else(|| io::Error::other("the system gave no process id"))
 }
 
-/// What is done with descriptors between the fork and the exec. Boxed, since it may not move.
+/// The changes to descriptors between the fork and the exec. Boxed, since it may not move.
 struct FileActions(Box<MaybeUninit<libc::posix_spawn_file_actions_t>>);
 
 impl FileActions {

@@ -17,14 +17,14 @@ mod supervise;
 mod terminal;
 mod text_chunks;
 
-pub use clock::Clock;
-pub use error::{InputError, SpawnError};
+pub use clock::CommandClock;
+pub use error::{CommandInputError, SpawnError};
 pub use exit::Exit;
 pub use freeze::{Frozen, freeze_sandboxed};
-pub use handle::{Extras, Guard, Process, pinned_path};
+pub use handle::{CommandGuard, Extras, Process, pinned_path};
 pub use head_tail::{Excerpt, HeadTail};
 pub use output::{Chunk, DRAIN_LIMIT, Output, OutputStream};
-pub use run::{CAPTURE_BYTES, Finished, RunOptions, TIMEOUT_CODE, run, run_with};
+pub use run::{CAPTURE_BYTES, FinishedCommand, RunOptions, TIMEOUT_CODE, run, run_with};
 pub use stdio::Io;
 pub use terminal::TerminalSize;
 pub use text_chunks::Utf8Chunks;

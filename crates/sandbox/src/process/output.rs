@@ -1,4 +1,5 @@
-//! What a command writes, handed on as it comes. Nothing is read ahead, so a reader that stops makes the command wait.
+//! The output of a command, handed on as it comes. Nothing is read ahead, so a reader that stops makes the command
+//! wait.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::exit::Exit;
-use super::stream::Stream;
+use super::stream::PipeStream;
 
 /// How long after the end of a command to wait for whoever still has its output open.
 pub const DRAIN_LIMIT: Duration = Duration::from_secs(2);
@@ -40,7 +41,7 @@ pub struct Output {
     /// Set once the command has ended.
     deadline: Option<Instant>,
     buffer: Vec<u8>,
-    /// What was there at the deadline.
+    /// The output that was there at the deadline.
     leftover: VecDeque<Chunk>,
 }
 
@@ -66,7 +67,7 @@ impl Output {
                 return None;
             }
             match wait(&self.source, &mut self.end, self.deadline).await {
-                Event::Chunk(stream, Some(mut ready)) => match ready.read(&mut self.buffer) {
+                OutputEvent::Chunk(stream, Some(mut ready)) => match ready.read(&mut self.buffer) {
                     None => {}
                     Some(Ok(count)) if count > 0 => {
                         let bytes = Bytes::copy_from_slice(&self.buffer[..count]);
@@ -74,9 +75,9 @@ impl Output {
                     }
                     Some(_) => self.source.close(stream),
                 },
-                Event::Chunk(stream, None) => self.source.close(stream),
-                Event::Ended => self.deadline = Some(Instant::now() + self.drain_limit),
-                Event::TimeIsOver => self.take_leftover(),
+                OutputEvent::Chunk(stream, None) => self.source.close(stream),
+                OutputEvent::Ended => self.deadline = Some(Instant::now() + self.drain_limit),
+                OutputEvent::TimeIsOver => self.take_leftover(),
             }
         }
     }
@@ -100,7 +101,7 @@ impl Output {
     }
 }
 
-enum Event<'a> {
+enum OutputEvent<'a> {
     /// `None` when it cannot be read any more.
     Chunk(OutputStream, Option<super::stream::Readable<'a>>),
     Ended,
@@ -111,7 +112,7 @@ async fn wait<'a>(
     source: &'a Source,
     end: &mut watch::Receiver<Option<Exit>>,
     deadline: Option<Instant>,
-) -> Event<'a> {
+) -> OutputEvent<'a> {
     let readable = async |stream| match source.get(stream) {
         Some(source) => source.readable().await.ok(),
         None => std::future::pending().await,
@@ -123,30 +124,30 @@ async fn wait<'a>(
         }
     };
     tokio::select! {
-        ready = readable(OutputStream::Stdout) => Event::Chunk(OutputStream::Stdout, ready),
-        ready = readable(OutputStream::Stderr) => Event::Chunk(OutputStream::Stderr, ready),
-        _ = end.wait_for(Option::is_some), if deadline.is_none() => Event::Ended,
-        () = over => Event::TimeIsOver,
+        ready = readable(OutputStream::Stdout) => OutputEvent::Chunk(OutputStream::Stdout, ready),
+        ready = readable(OutputStream::Stderr) => OutputEvent::Chunk(OutputStream::Stderr, ready),
+        _ = end.wait_for(Option::is_some), if deadline.is_none() => OutputEvent::Ended,
+        () = over => OutputEvent::TimeIsOver,
     }
 }
 
 /// The ends the output comes from; each is given up at its own end.
 #[derive(Debug)]
 pub(crate) struct Source {
-    stdout: Option<Arc<Stream>>,
-    stderr: Option<Arc<Stream>>,
+    stdout: Option<Arc<PipeStream>>,
+    stderr: Option<Arc<PipeStream>>,
 }
 
 impl Source {
-    pub(crate) fn pipes(stdout: Stream, stderr: Stream) -> Self {
+    pub(crate) fn pipes(stdout: PipeStream, stderr: PipeStream) -> Self {
         Self { stdout: Some(Arc::new(stdout)), stderr: Some(Arc::new(stderr)) }
     }
 
-    pub(crate) fn terminal(terminal: Arc<Stream>) -> Self {
+    pub(crate) fn terminal(terminal: Arc<PipeStream>) -> Self {
         Self { stdout: Some(terminal), stderr: None }
     }
 
-    fn get(&self, stream: OutputStream) -> Option<&Stream> {
+    fn get(&self, stream: OutputStream) -> Option<&PipeStream> {
         match stream {
             OutputStream::Stdout => self.stdout.as_deref(),
             OutputStream::Stderr => self.stderr.as_deref(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::clock::Clock;
+use super::clock::CommandClock;
 use super::error::SpawnError;
 use super::exit::Exit;
 use super::handle::{Extras, Process};
@@ -13,7 +13,7 @@ use super::output::{Chunk, DRAIN_LIMIT, Output, OutputStream};
 use super::stdio::Io;
 use crate::order::Order;
 
-/// What is kept of output and errors together.
+/// The most bytes kept of output and errors together.
 pub const CAPTURE_BYTES: usize = 1024 * 1024;
 /// The exit code of a command that ran out of time.
 pub const TIMEOUT_CODE: i32 = 124;
@@ -22,8 +22,8 @@ pub const TIMEOUT_CODE: i32 = 124;
 pub struct RunOptions {
     /// `None`: as long as it takes.
     pub timeout: Option<Duration>,
-    /// What the timeout is measured by.
-    pub clock: Clock,
+    /// The clock that the timeout is measured by.
+    pub clock: CommandClock,
     /// For output and errors together.
     pub cap_bytes: usize,
     /// Written and then closed. `None`: nothing to read.
@@ -35,7 +35,7 @@ pub struct RunOptions {
 
 impl Default for RunOptions {
     fn default() -> Self {
-        let clock = Clock::default();
+        let clock = CommandClock::default();
         Self {
             timeout: None,
             clock,
@@ -49,7 +49,7 @@ impl Default for RunOptions {
 
 /// A command that has ended.
 #[derive(Debug, Clone)]
-pub struct Finished {
+pub struct FinishedCommand {
     /// With [`TIMEOUT_CODE`] when it ran out of time.
     pub exit: Exit,
     pub stdout: HeadTail,
@@ -59,7 +59,7 @@ pub struct Finished {
 }
 
 /// Runs a command to its end. Dropping the future kills it.
-pub async fn run(order: Order, options: RunOptions) -> Result<Finished, SpawnError> {
+pub async fn run(order: Order, options: RunOptions) -> Result<FinishedCommand, SpawnError> {
     run_with(order, options, |_| {}).await
 }
 
@@ -68,7 +68,7 @@ pub async fn run_with(
     order: Order,
     options: RunOptions,
     mut on_chunk: impl FnMut(&Chunk),
-) -> Result<Finished, SpawnError> {
+) -> Result<FinishedCommand, SpawnError> {
     let RunOptions { timeout, clock, cap_bytes, stdin, drain_limit, extras } = options;
     let began = Instant::now();
     let io = if stdin.is_some() { Io::Pipe } else { Io::Null };
@@ -96,7 +96,7 @@ pub async fn run_with(
     let exit = process.wait().await;
     let exit = if timed_out { Exit { code: TIMEOUT_CODE, ..exit } } else { exit };
     let (stdout, stderr) = capture.share();
-    Ok(Finished { exit, stdout, stderr, timed_out, duration: began.elapsed() })
+    Ok(FinishedCommand { exit, stdout, stderr, timed_out, duration: began.elapsed() })
 }
 
 struct Capture {

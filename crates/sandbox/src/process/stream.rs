@@ -8,11 +8,11 @@ use rustix::io::Errno;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct PipeStream {
     fd: AsyncFd<OwnedFd>,
 }
 
-impl Stream {
+impl PipeStream {
     /// Must be called on a runtime. The other end is another open file and keeps its own mode.
     pub(crate) fn new(fd: OwnedFd) -> io::Result<Self> {
         fcntl_setfl(&fd, fcntl_getfl(&fd)? | OFlags::NONBLOCK)?;
@@ -33,7 +33,7 @@ impl Stream {
         }
     }
 
-    /// What is there already. `WouldBlock` when there is nothing.
+    /// Reads bytes that are there already. `WouldBlock` when there is nothing.
     pub(crate) fn read_now(&self, buffer: &mut [u8]) -> io::Result<usize> {
         read_now(self.as_fd(), buffer)
     }
@@ -59,7 +59,7 @@ impl Readable<'_> {
     }
 }
 
-impl AsFd for Stream {
+impl AsFd for PipeStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -75,7 +75,7 @@ pub(crate) fn register(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 
 fn read_now(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     match rustix::io::retry_on_intr(|| rustix::io::read(fd, &mut *buffer)) {
-        // What a terminal says when the last program has closed it.
+        // The error of a terminal when the last program has closed it.
         Err(Errno::IO) => Ok(0),
         result => Ok(result?),
     }

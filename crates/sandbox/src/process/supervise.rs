@@ -10,11 +10,11 @@ use tokio::sync::{oneshot, watch};
 
 use super::control::WhenCut;
 use super::exit::Exit;
-use super::freeze::Registered;
-use super::handle::Guard;
-use super::launch::Launched;
-use super::stream::{Stream, register};
-use crate::helper::wire::{Failure, Status};
+use super::freeze::RegisteredHelper;
+use super::handle::CommandGuard;
+use super::launch::UnreapedHelper;
+use super::stream::{PipeStream, register};
+use crate::helper::wire::{HelperStatus, StartFailure};
 
 /// How long a helper gets to kill and reap everything. Far more than it needs, and more than it gives itself: it is
 /// killed after that, and then nobody looks after what it has started without walls.
@@ -28,43 +28,43 @@ pub(crate) enum Start {
     Running {
         pid: u32,
     },
-    Failed(Failure),
+    Failed(StartFailure),
     /// The helper ended without a word.
     Lost(Exit),
 }
 
-/// What somebody else has to be told by its being dropped.
-pub(crate) type Kept = (Option<Guard>, Option<Registered>);
+/// Values whose drop notifies others of the command's end.
+pub(crate) type KeptGuards = (Option<CommandGuard>, Option<RegisteredHelper>);
 
-pub(crate) struct Supervisor {
+pub(crate) struct HelperSupervisor {
     helper: Helper,
-    status: Stream,
+    status: PipeStream,
     when_cut: WhenCut,
     start: Option<oneshot::Sender<Start>>,
     end: watch::Sender<Option<Exit>>,
     /// Dropped when nothing of the command is left.
-    kept: Kept,
+    kept: KeptGuards,
 }
 
-/// What the supervisor will tell.
-pub(crate) struct News {
+/// The channels by which the supervisor reports the start and the end.
+pub(crate) struct SupervisorNews {
     pub(crate) start: oneshot::Receiver<Start>,
     pub(crate) end: watch::Receiver<Option<Exit>>,
 }
 
-impl Supervisor {
+impl HelperSupervisor {
     pub(crate) fn new(
-        launched: Launched,
+        launched: UnreapedHelper,
         status: OwnedFd,
         when_cut: WhenCut,
-        kept: Kept,
-    ) -> io::Result<(Self, News)> {
+        kept: KeptGuards,
+    ) -> io::Result<(Self, SupervisorNews)> {
         let (start, start_news) = oneshot::channel();
         let (end, end_news) = watch::channel(None);
         let helper = Helper { pid: launched.pid, pidfd: register(launched.pidfd)?, reaped: false };
-        let status = Stream::new(status)?;
+        let status = PipeStream::new(status)?;
         let supervisor = Self { helper, status, when_cut, start: Some(start), end, kept };
-        Ok((supervisor, News { start: start_news, end: end_news }))
+        Ok((supervisor, SupervisorNews { start: start_news, end: end_news }))
     }
 
     /// The helper tells of the end when everything the command has started is gone, and so is every trace of it. Only
@@ -112,7 +112,7 @@ fn tell(exit: Exit, start: &mut Option<oneshot::Sender<Start>>, end: &watch::Sen
 }
 
 /// Reads what the helper tells until it tells of the end, or falls silent.
-async fn follow(status: &Stream, start: &mut Option<oneshot::Sender<Start>>) -> Option<Exit> {
+async fn follow(status: &PipeStream, start: &mut Option<oneshot::Sender<Start>>) -> Option<Exit> {
     let mut lines = Vec::new();
     let mut buffer = [0; 4096];
     while lines.len() < MAX_STATUS_BYTES {
@@ -123,14 +123,14 @@ async fn follow(status: &Stream, start: &mut Option<oneshot::Sender<Start>>) -> 
         lines.extend_from_slice(&buffer[..count]);
         while let Some(end) = lines.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = lines.drain(..=end).collect();
-            let Ok(status) = serde_json::from_slice::<Status>(&line) else { continue };
+            let Ok(status) = serde_json::from_slice::<HelperStatus>(&line) else { continue };
             if let Some(exit) = Exit::from_status(&status) {
                 return Some(exit);
             }
             let news = match status {
-                Status::Started { pid } => Start::Running { pid },
-                Status::Failed(failure) => Start::Failed(failure),
-                Status::Exited { .. } | Status::Signaled { .. } => continue,
+                HelperStatus::Started { pid } => Start::Running { pid },
+                HelperStatus::Failed(failure) => Start::Failed(failure),
+                HelperStatus::Exited { .. } | HelperStatus::Signaled { .. } => continue,
             };
             if let Some(start) = start.take() {
                 let _ = start.send(news);

@@ -23,7 +23,7 @@ impl Utf8Chunks {
         Self { at_least: at_least.clamp(1, self.at_most), ..self }
     }
 
-    /// What is ready to go out.
+    /// Takes bytes and gives the texts that are ready to go out.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         if self.unfinished.is_empty() {
             self.decode(bytes);

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 
-use oarlock_sandbox::testing::Status;
+use oarlock_sandbox::testing::HelperStatus;
 use oarlock_sandbox::{Confinement, ReadAccess};
 
 use super::attempts::{Way, Workspace};
@@ -30,7 +30,7 @@ impl System {
     }
 }
 
-fn run(scene: &Scene, system: &System, walls: Confinement, script: &str) -> (Status, String) {
+fn run(scene: &Scene, system: &System, walls: Confinement, script: &str) -> (HelperStatus, String) {
     let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(walls));
     order.argv[2] = script.to_owned();
     order.env.insert("SYSTEM".to_owned(), system.path().display().to_string());
@@ -52,7 +52,7 @@ fn what_only_root_may_read_is_closed() {
             "echo x > /dev/stdout && echo x > /dev/stderr && echo x > /dev/null",
         ] {
             let (end, said) = run(&scene, &system, walls.clone(), script);
-            assert_eq!(end, Status::Exited { code: 0 }, "{script}: {said}");
+            assert_eq!(end, HelperStatus::Exited { code: 0 }, "{script}: {said}");
         }
     }
 }
@@ -88,7 +88,7 @@ fn what_is_the_users_own_is_as_before() {
              commit -q --allow-empty -m x",
         ] {
             let (end, said) = run(&scene, &system, walls.clone(), script);
-            assert_eq!(end, Status::Exited { code: 0 }, "{script}: {said}");
+            assert_eq!(end, HelperStatus::Exited { code: 0 }, "{script}: {said}");
         }
         for made in ["ws/d/e/made", "ws/folder/nested/made", "ws/d/repo/HEAD"] {
             let found = fs::metadata(scene.at(made)).unwrap();
@@ -120,5 +120,5 @@ fn a_linked_working_tree_can_be_used() {
     let mut order = scene.order(Way::Shell(Workspace::Bare, "git status && git log"), Some(walls));
     order.cwd = tree;
     let (end, said) = scene::run(&order, &[]);
-    assert_eq!(end, Status::Exited { code: 0 }, "{said}");
+    assert_eq!(end, HelperStatus::Exited { code: 0 }, "{said}");
 }

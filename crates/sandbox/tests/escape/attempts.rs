@@ -1,6 +1,6 @@
 //! Everything that is tried. To add an attempt, add a line: the command's success is the escape.
 
-/// What a command finds in its workspace.
+/// The files of a command's workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Workspace {
     /// None of the protected names is there.
@@ -105,7 +105,38 @@ pub(crate) const ATTEMPTS: &[(&str, Way)] = &[
         Shell(Bare, "mkdir sub && exec 7<sub && mkdir /proc/self/fd/7/.git"),
     ),
     ("a swapped name at depth", Call("names_swapped")),
-    // What is hidden.
+    // Plain files of these names.
+    ("a file .git at depth", Shell(Bare, "mkdir sub && echo 'gitdir: ../f' > sub/.git")),
+    ("a line more in .codex at depth", Shell(Bare, "mkdir sub && echo x >> sub/.codex")),
+    ("open .agents for both at depth", Shell(Bare, "mkdir sub && : <> sub/.agents")),
+    ("touch .oarlock at depth", Shell(Bare, "mkdir sub && touch sub/.oarlock && test -e sub/.oarlock")),
+    ("copy to .git at depth", Shell(Bare, "mkdir sub && echo x > f && cp f sub/.git")),
+    ("a file in capital letters at depth", Shell(Bare, "mkdir sub && echo x > sub/.GIT")),
+    (
+        "a file with invisible letters at depth",
+        Shell(Bare, "mkdir sub && echo x > \"sub/$(printf '.g\\342\\200\\214it')\""),
+    ),
+    ("a file with a dot at its end at depth", Shell(Bare, "mkdir sub && echo x > sub/.git.")),
+    ("a file by a link at depth", Shell(Bare, "mkdir sub && ln -s .git sub/l && echo x > sub/l")),
+    (
+        "a file by two links at depth",
+        Shell(Bare, "mkdir sub e && ln -s ../sub/l e/m && ln -s $WS/sub/.git sub/l && echo x > e/m"),
+    ),
+    (
+        "a file by the folder's descriptor at depth",
+        Shell(Bare, "mkdir sub && exec 7<sub && echo x > /proc/self/fd/7/.git"),
+    ),
+    (
+        "a file from an archive at depth",
+        Shell(Bare, "mkdir o && echo x > s && tar cf t s && tar xf t -C o --transform 's/^s/.git/'"),
+    ),
+    ("creat at depth", Call("files_creat")),
+    ("openat2 at depth", Call("files_openat2")),
+    ("openat2 with a root at depth", Call("files_openat2_root")),
+    ("a nameless file at depth", Call("files_nameless")),
+    ("a swapped file at depth", Call("files_swapped")),
+    ("a swapped link at depth", Call("files_swapped_link")),
+    // The hidden files.
     ("read a hidden file", Shell(Bare, "cat $SECRET/key")),
     ("list a hidden folder", Shell(Bare, "ls $SECRET/")),
     ("read a hidden file in the workspace", Shell(Bare, "cat $WS/hidden.txt")),

@@ -1,13 +1,13 @@
-//! However a command ends, nothing of it is left a second later, in every mode.
+//! However a command ends, nothing of it is left soon after, in every mode.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use oarlock_sandbox::testing::{Launched, Status, launch};
-use oarlock_sandbox::{Confinement, Order, Strength};
+use oarlock_sandbox::testing::{HelperStatus, LaunchedHelper, launch};
+use oarlock_sandbox::{Order, Strength};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::attempts::{Way, Workspace};
@@ -26,7 +26,10 @@ fn mark() -> String {
 
 /// Leaves a daemon in a session of its own, a child that ignores polite signals, and a grandchild of a dead parent.
 fn order(scene: &Scene, mode: Option<Strength>, mark: &str, then: &str) -> Order {
-    let walls = mode.map(|strength| Confinement { strength, ..scene.walls() });
+    let walls = mode.map(|strength| match strength {
+        Strength::Full => scene.walls(),
+        Strength::LandlockOnly => scene.weak_walls(),
+    });
     let mut order = scene.order(Way::Shell(Workspace::Bare, ""), walls);
     order.argv[2] = format!(
         "setsid sleep {mark} & (trap '' TERM HUP INT; sleep {mark}) & (sleep {mark} &) ; echo ready; {then}"
@@ -34,7 +37,7 @@ fn order(scene: &Scene, mode: Option<Strength>, mark: &str, then: &str) -> Order
     order
 }
 
-fn start(order: &Order) -> Launched {
+fn start(order: &Order) -> LaunchedHelper {
     let order = serde_json::to_vec(order).unwrap();
     let mut helper = launch(&order, Stdio::null(), Stdio::piped(), Stdio::piped()).unwrap();
     until_ready(&mut helper.child);
@@ -59,7 +62,7 @@ fn survivors(mark: &str) -> Vec<String> {
 
 /// There is nothing to wait for but their absence.
 fn assert_gone(mark: &str, what: &str) {
-    let deadline = Instant::now() + Duration::from_secs(1);
+    let deadline = Instant::now() + super::PATIENCE;
     loop {
         let left = survivors(mark);
         if left.is_empty() {
@@ -75,7 +78,7 @@ fn when_the_command_ends() {
     for mode in MODES {
         let (scene, mark) = (Scene::new(Workspace::Bare), mark());
         let mut helper = start(&order(&scene, mode, &mark, "exit 7"));
-        assert_eq!(helper.end(), Some(Status::Exited { code: 7 }), "{mode:?}");
+        assert_eq!(helper.end(), Some(HelperStatus::Exited { code: 7 }), "{mode:?}");
         assert_gone(&mark, &format!("{mode:?}"));
     }
 }
@@ -87,7 +90,7 @@ fn when_the_control_descriptor_closes() {
         let mut helper = start(&order(&scene, mode, &mark, "trap '' TERM; sleep 1000; sleep 1000"));
         assert!(survivors(&mark).len() >= 3, "{mode:?}");
         helper.close_control();
-        assert_eq!(helper.end(), Some(Status::Signaled { signal: libc::SIGKILL }), "{mode:?}");
+        assert_eq!(helper.end(), Some(HelperStatus::Signaled { signal: libc::SIGKILL }), "{mode:?}");
         assert_gone(&mark, &format!("{mode:?}"));
     }
 }
@@ -98,7 +101,7 @@ fn when_the_helper_is_told_to_end() {
         let (scene, mark) = (Scene::new(Workspace::Bare), mark());
         let mut helper = start(&order(&scene, mode, &mark, "sleep 1000"));
         signal(helper.child.id(), Signal::TERM);
-        assert_eq!(helper.end(), Some(Status::Signaled { signal: libc::SIGKILL }), "{mode:?}");
+        assert_eq!(helper.end(), Some(HelperStatus::Signaled { signal: libc::SIGKILL }), "{mode:?}");
         assert_gone(&mark, &format!("{mode:?}"));
     }
 }
@@ -122,7 +125,7 @@ fn when_the_process_between_is_killed() {
         let pid = helper.child.id();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
         signal(children.trim().parse().unwrap(), Signal::KILL);
-        assert_eq!(helper.end(), Some(Status::Signaled { signal: libc::SIGKILL }), "{mode:?}");
+        assert_eq!(helper.end(), Some(HelperStatus::Signaled { signal: libc::SIGKILL }), "{mode:?}");
         assert_gone(&mark, &format!("{mode:?}"));
     }
 }
@@ -163,7 +166,10 @@ fn server() {
 fn a_storm_of_forks_is_capped_and_ends() {
     for mode in MODES {
         let (scene, mark) = (Scene::new(Workspace::Bare), mark());
-        let walls = mode.map(|strength| Confinement { strength, ..scene.walls() });
+        let walls = mode.map(|strength| match strength {
+            Strength::Full => scene.walls(),
+            Strength::LandlockOnly => scene.weak_walls(),
+        });
         let mut order = scene.order(Way::Shell(Workspace::Bare, ""), walls);
         order.limits.processes = 40;
         // Each shell makes two more, until none can be made.

@@ -1,46 +1,55 @@
 //! Without a layer something gets out. Otherwise nobody would notice if it were missing.
 
-use oarlock_sandbox::testing::Layer;
+use oarlock_sandbox::testing::SandboxLayer;
 
 use super::attempts::{ATTEMPTS, Way};
 use super::{as_normal_user, escaped};
 
-/// What is left out, and attempts that must then succeed.
-const WITHOUT: &[(&[Layer], &[&str])] = &[
-    (&[Layer::Mounts], &["read a hidden file", "reach the host by /dev/shm"]),
-    (&[Layer::Mounts, Layer::Names], &["create .codex"]),
+/// A layer that is left out, and attempts that must then succeed.
+const WITHOUT: &[(&[SandboxLayer], &[&str])] = &[
+    (&[SandboxLayer::Mounts], &["read a hidden file", "reach the host by /dev/shm"]),
+    (&[SandboxLayer::Mounts, SandboxLayer::Names], &["create .codex"]),
     (
-        &[Layer::Mounts, Layer::Landlock, Layer::Names],
+        &[SandboxLayer::Mounts, SandboxLayer::Landlock, SandboxLayer::Names],
         &["create outside", "write through a link to a folder", "move out"],
     ),
-    (&[Layer::ProcessNamespace], &["see a process outside", "share the process namespace"]),
-    (&[Layer::NetworkNamespace], &["share the network namespace", "see the host's interfaces"]),
-    (&[Layer::NetworkNamespace, Layer::Seccomp], &["a service on the host by its path"]),
+    (&[SandboxLayer::ProcessNamespace], &["see a process outside", "share the process namespace"]),
+    (&[SandboxLayer::NetworkNamespace], &["share the network namespace", "see the host's interfaces"]),
+    (&[SandboxLayer::NetworkNamespace, SandboxLayer::Seccomp], &["a service on the host by its path"]),
     (
-        &[Layer::NetworkNamespace, Layer::Seccomp, Layer::Landlock],
+        &[SandboxLayer::NetworkNamespace, SandboxLayer::Seccomp, SandboxLayer::Landlock],
         &["a TCP connection to the host", "a service on the host by its abstract name"],
     ),
-    (&[Layer::IpcNamespace], &["share the ipc namespace"]),
-    (&[Layer::Landlock], &["signal the first process"]),
-    (&[Layer::Seccomp], &["bpf", "keyctl", "io_uring_setup", "a TCP socket", "a call of the 32-bit kind"]),
-    (&[Layer::Privileges], &["be root", "have capabilities", "read what rights forbid"]),
-    (&[Layer::ProtectedNames], &["write .git/config", "write behind the .git file"]),
-    (&[Layer::ProtectedNames, Layer::Names], &["create .codex"]),
-    (&[Layer::HiddenPaths], &["read a hidden file", "read a hidden file in the workspace"]),
+    (&[SandboxLayer::IpcNamespace], &["share the ipc namespace"]),
+    (&[SandboxLayer::Landlock], &["signal the first process"]),
+    (
+        &[SandboxLayer::Seccomp],
+        &["bpf", "keyctl", "io_uring_setup", "a TCP socket", "a call of the 32-bit kind"],
+    ),
+    (&[SandboxLayer::Privileges], &["be root", "have capabilities", "read what rights forbid"]),
+    (&[SandboxLayer::ProtectedNames], &["write .git/config", "write behind the .git file"]),
+    (&[SandboxLayer::ProtectedNames, SandboxLayer::Names], &["create .codex"]),
+    (&[SandboxLayer::HiddenPaths], &["read a hidden file", "read a hidden file in the workspace"]),
 ];
 
 /// Only root is somebody to the kernel's own files, and only as long as it is root.
-const WITHOUT_AS_ROOT: &[(&[Layer], &[&str])] = &[
-    (&[Layer::ProcessNamespace, Layer::Landlock, Layer::OwnUser], &["signal a process outside"]),
-    (&[Layer::ProcMasks, Layer::OwnUser], &["read the timer list"]),
-    (&[Layer::ProcMasks, Layer::Landlock, Layer::OwnUser], &["set core_pattern", "set memory overcommit"]),
-    (&[Layer::HiddenPaths, Layer::OwnUser], &["read what only root may read"]),
+const WITHOUT_AS_ROOT: &[(&[SandboxLayer], &[&str])] = &[
+    (
+        &[SandboxLayer::ProcessNamespace, SandboxLayer::Landlock, SandboxLayer::OwnUser],
+        &["signal a process outside"],
+    ),
+    (&[SandboxLayer::ProcMasks, SandboxLayer::OwnUser], &["read the timer list"]),
+    (
+        &[SandboxLayer::ProcMasks, SandboxLayer::Landlock, SandboxLayer::OwnUser],
+        &["set core_pattern", "set memory overcommit"],
+    ),
+    (&[SandboxLayer::HiddenPaths, SandboxLayer::OwnUser], &["read what only root may read"]),
 ];
 
-const WITHOUT_AS_USER: &[(&[Layer], &[&str])] =
-    &[(&[Layer::ProcessNamespace, Layer::Landlock], &["signal a process outside"])];
+const WITHOUT_AS_USER: &[(&[SandboxLayer], &[&str])] =
+    &[(&[SandboxLayer::ProcessNamespace, SandboxLayer::Landlock], &["signal a process outside"])];
 
-fn missed(table: &[(&[Layer], &[&str])]) -> Vec<String> {
+fn missed(table: &[(&[SandboxLayer], &[&str])]) -> Vec<String> {
     let mut missed = Vec::new();
     for (without, names) in table {
         let tried: Vec<(&str, Way)> =

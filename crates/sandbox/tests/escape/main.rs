@@ -4,7 +4,9 @@
 
 mod as_root;
 mod attempts;
+mod confined;
 mod endings;
+mod files_at_depth;
 mod layers;
 mod names;
 mod names_at_depth;
@@ -23,14 +25,17 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use attempts::{ATTEMPTS, Way, Workspace};
-use oarlock_sandbox::testing::{Layer, Status};
+use oarlock_sandbox::testing::{HelperStatus, SandboxLayer};
 use scene::Scene;
+
+/// Far more than anything here takes on a busy machine, and far less than what is waited for to no end.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Somebody without any rights.
 const NOBODY: u32 = 65534;
 
 /// Whether an attempt got out: it succeeded, or something is different afterwards.
-fn escapes(way: Way, without: &[Layer]) -> Option<String> {
+fn escapes(way: Way, without: &[SandboxLayer]) -> Option<String> {
     let workspace = match way {
         Way::Shell(workspace, _) => workspace,
         Way::Call(_) => Workspace::Bare,
@@ -39,14 +44,14 @@ fn escapes(way: Way, without: &[Layer]) -> Option<String> {
     let (end, said) = scene::run(&scene.order(way, Some(scene.walls())), without);
     let damage = scene.damage(workspace);
     match end {
-        Status::Exited { code: 0 } => Some(format!("succeeded {said} {damage:?}")),
-        Status::Failed(failure) => Some(format!("was never started: {failure:?}")),
+        HelperStatus::Exited { code: 0 } => Some(format!("succeeded {said} {damage:?}")),
+        HelperStatus::Failed(failure) => Some(format!("was never started: {failure:?}")),
         _ if !damage.is_empty() => Some(format!("left {damage:?}")),
         _ => None,
     }
 }
 
-fn escaped(names: &[(&str, Way)], without: &[Layer]) -> Vec<String> {
+fn escaped(names: &[(&str, Way)], without: &[SandboxLayer]) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut found = Vec::new();

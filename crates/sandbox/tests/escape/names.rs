@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use oarlock_sandbox::PROTECTED_NAMES;
-use oarlock_sandbox::testing::Status;
+use oarlock_sandbox::testing::HelperStatus;
 
 use super::attempts::{Way, Workspace};
 use super::scene::{self, Scene, go_on};
@@ -16,7 +16,7 @@ fn left(scene: &Scene) -> Vec<&'static str> {
 }
 
 /// A command that says when it runs, and then waits for its input to end.
-fn waiting(scene: &Scene, then: &str) -> oarlock_sandbox::testing::Launched {
+fn waiting(scene: &Scene, then: &str) -> oarlock_sandbox::testing::LaunchedHelper {
     let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.walls()));
     order.argv[2] = format!("echo ready; read line; {then}");
     scene::waiting(&order)
@@ -28,10 +28,10 @@ fn a_command_that_ends_first_does_not_open_the_name_for_another() {
     let mut long = waiting(&scene, TRY_ALL);
     for _ in 0..5 {
         let mut short = waiting(&scene, TRY_ALL);
-        assert_eq!(go_on(&mut short), Some(Status::Exited { code: 1 }));
+        assert_eq!(go_on(&mut short), Some(HelperStatus::Exited { code: 1 }));
         assert_eq!(left(&scene), PROTECTED_NAMES);
     }
-    assert_eq!(go_on(&mut long), Some(Status::Exited { code: 1 }));
+    assert_eq!(go_on(&mut long), Some(HelperStatus::Exited { code: 1 }));
     assert_eq!(left(&scene), Vec::<&str>::new());
 }
 
@@ -43,7 +43,7 @@ fn many_at_once_hold_and_leave_nothing() {
             scope.spawn(|| {
                 for _ in 0..8 {
                     let order = scene.order(Way::Shell(Workspace::Bare, TRY_ALL), Some(scene.walls()));
-                    assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 1 });
+                    assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 1 });
                 }
             });
         }
@@ -59,7 +59,7 @@ fn what_a_killed_helper_left_is_taken_away_by_the_next() {
     killed.child.wait().unwrap();
     assert_eq!(left(&scene), PROTECTED_NAMES);
     let order = scene.order(Way::Shell(Workspace::Bare, TRY_ALL), Some(scene.walls()));
-    assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 1 });
+    assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 1 });
     assert_eq!(left(&scene), Vec::<&str>::new());
 }
 
@@ -70,7 +70,7 @@ fn what_the_user_puts_there_meanwhile_stays() {
     let folder = scene.at("ws/.codex");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("config.toml"), "mine").unwrap();
-    assert_eq!(go_on(&mut helper), Some(Status::Exited { code: 0 }));
+    assert_eq!(go_on(&mut helper), Some(HelperStatus::Exited { code: 0 }));
     assert_eq!(left(&scene), [".codex"]);
     assert_eq!(fs::read_to_string(folder.join("config.toml")).unwrap(), "mine");
     assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o7777, 0o755);
@@ -82,7 +82,7 @@ fn an_empty_folder_of_the_users_is_not_a_stand_in() {
     fs::create_dir(scene.at("ws/.codex")).unwrap();
     fs::set_permissions(scene.at("ws/.codex"), fs::Permissions::from_mode(0o755)).unwrap();
     let order = scene.order(Way::Shell(Workspace::Bare, TRY_ALL), Some(scene.walls()));
-    assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 1 });
+    assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 1 });
     assert_eq!(left(&scene), [".codex"]);
 }
 
@@ -91,6 +91,6 @@ fn a_start_that_fails_leaves_nothing_either() {
     let scene = Scene::new(Workspace::Bare);
     let mut order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(scene.walls()));
     order.argv = vec!["no-such-program".to_owned()];
-    assert!(matches!(scene::run(&order, &[]).0, Status::Failed(_)));
+    assert!(matches!(scene::run(&order, &[]).0, HelperStatus::Failed(_)));
     assert_eq!(left(&scene), Vec::<&str>::new());
 }

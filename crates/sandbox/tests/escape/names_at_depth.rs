@@ -6,12 +6,12 @@ use std::ffi::CString;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use oarlock_sandbox::testing::{Layer, Status};
+use oarlock_sandbox::testing::{HelperStatus, SandboxLayer};
 
 use super::attempts::{ATTEMPTS, Way, Workspace};
 use super::scene::{self, Scene};
+use super::sockets_probe::while_swapping;
 
 /// Everything that makes or moves names, right and wrong, each with what it says about itself.
 const SCRIPT: &str = r#"
@@ -35,7 +35,7 @@ loop() { ln -s l2 l1; ln -s l1 l2; }; loop; t mkdir l1/x
 find . -mindepth 1 ! -name 'oarlock*' -printf '%P %y %m %n %l\n' | sort
 "#;
 
-fn listing(without: &[Layer]) -> String {
+fn listing(without: &[SandboxLayer]) -> String {
     let scene = Scene::new(Workspace::Bare);
     let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.walls()));
     order.argv[2] = SCRIPT.to_owned();
@@ -49,7 +49,7 @@ fn listing(without: &[Layer]) -> String {
 
 #[test]
 fn everything_else_is_as_without_a_supervisor() {
-    let (with, without) = (listing(&[]), listing(&[Layer::Names]));
+    let (with, without) = (listing(&[]), listing(&[SandboxLayer::Names]));
     for (found, expected) in with.lines().zip(without.lines()) {
         assert_eq!(found, expected);
     }
@@ -66,7 +66,7 @@ fn everything_else_is_the_same_for_a_normal_user() {
 fn what_happens_at_depth_needs_the_supervisor() {
     let at_depth: Vec<_> = ATTEMPTS.iter().filter(|(name, _)| name.ends_with("at depth")).copied().collect();
     assert!(at_depth.len() > 10);
-    let escaped = super::escaped(&at_depth, &[Layer::Names]);
+    let escaped = super::escaped(&at_depth, &[SandboxLayer::Names]);
     assert_eq!(escaped.len(), at_depth.len(), "{escaped:?}");
 }
 
@@ -74,7 +74,7 @@ fn what_happens_at_depth_needs_the_supervisor() {
 fn names_can_be_made_by_descriptors() {
     let scene = Scene::new(Workspace::Bare);
     let (end, said) = scene::run(&scene.order(Way::Call("names_work"), Some(scene.walls())), &[]);
-    assert_eq!(end, Status::Exited { code: 0 }, "{said}");
+    assert_eq!(end, HelperStatus::Exited { code: 0 }, "{said}");
     assert_eq!(std::fs::read_to_string(scene.at("ws/published")).unwrap(), "text");
 }
 
@@ -132,24 +132,18 @@ fn work() -> io::Result<()> {
 /// A name in memory that is now free to be made, now protected.
 fn swapped() -> io::Result<()> {
     std::fs::create_dir("deep")?;
-    let mut path = *b"deep/.code?\0";
+    let mut path = *b"deep/.codey\0";
     let at = path.as_mut_ptr() as usize + 10;
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
-                for letter in [b'x', b'y'] {
-                    // SAFETY: one byte of the path; that it changes at any moment is the attempt.
-                    unsafe { std::ptr::write_volatile(at as *mut u8, letter) };
-                }
-            }
-        });
-        for _ in 0..10_000 {
-            // SAFETY: the path ends with a zero.
-            unsafe { libc::mkdir(path.as_ptr().cast(), 0o755) };
-            let _ = std::fs::remove_dir("deep/.codey");
+    let swap = move || {
+        for letter in [b'x', b'y'] {
+            // SAFETY: one byte of the path; that it changes at any moment is the attempt.
+            unsafe { std::ptr::write_volatile(at as *mut u8, letter) };
         }
-        over.store(true, Ordering::Relaxed);
-    });
-    std::fs::metadata("deep/.codex").map(drop)
+    };
+    while_swapping(swap, || {
+        // SAFETY: the path ends with a zero.
+        unsafe { libc::mkdir(path.as_ptr().cast(), 0o755) };
+        let _ = std::fs::remove_dir("deep/.codey");
+        std::fs::exists("deep/.codex")
+    })
 }

@@ -1,11 +1,11 @@
-//! What is protected deeper down, where the server has found it.
+//! Protected names deeper down, where the server has found them.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use oarlock_sandbox::testing::Status;
+use oarlock_sandbox::testing::HelperStatus;
 use oarlock_sandbox::{Confinement, Order, PROTECTED_NAMES, ScanLimit, protected_below};
 
 use super::as_normal_user;
@@ -54,14 +54,14 @@ fn nested_names_are_read_only() {
         "ln a/b/repo/.git/config c && echo x > c",
     ] {
         let (end, said) = scene::run(&order(&scene, script), &[]);
-        assert!(matches!(end, Status::Exited { code } if code != 0), "{script}: {end:?} {said}");
+        assert!(matches!(end, HelperStatus::Exited { code } if code != 0), "{script}: {end:?} {said}");
     }
     for script in [
         "cat sub/.codex/config.toml a/b/repo/.git/config a/c/.codex/config.toml",
         "echo x > sub/f && echo x > a/b/repo/f && mkdir a/c/d && mv sub/f a/c/d/f && rm -r a/c/d",
     ] {
         let (end, said) = scene::run(&order(&scene, script), &[]);
-        assert_eq!(end, Status::Exited { code: 0 }, "{script}: {said}");
+        assert_eq!(end, HelperStatus::Exited { code: 0 }, "{script}: {said}");
     }
     as_normal_user("nested::nested_names_are_read_only");
 }
@@ -76,7 +76,7 @@ fn what_was_found_may_be_gone_or_a_link_by_now() {
     let more = ["ws/gone/.git", "ws/l/folder/.git", "ws/a/c/.git", "outside/folder/.git", "ws"];
     walls.protected_paths.extend(more.map(|path| scene.at(path)));
     walls.protected_paths.push(PathBuf::from("relative/.git"));
-    assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 0 });
+    assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 0 });
     as_normal_user("nested::what_was_found_may_be_gone_or_a_link_by_now");
 }
 
@@ -100,7 +100,7 @@ fn what_was_found_may_be_swapped_at_any_moment() {
         });
         for _ in 0..60 {
             let (end, said) = scene::run(&order(&scene, script), &[]);
-            assert_eq!(end, Status::Exited { code: 0 }, "{said}");
+            assert_eq!(end, HelperStatus::Exited { code: 0 }, "{said}");
         }
         done.store(true, Ordering::Relaxed);
     });
@@ -120,11 +120,11 @@ fn a_root_that_was_turned_after_the_decision_is_refused() {
         resolved: vec![(root.clone(), root.clone())],
         ..scene.walls()
     });
-    assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 0 });
+    assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 0 });
     fs::rename(&root, scene.at("ws/other")).unwrap();
     symlink(scene.at("outside"), &root).unwrap();
     match scene::run(&order, &[]).0 {
-        Status::Failed(failure) => assert!(failure.message.contains("leads to"), "{failure}"),
+        HelperStatus::Failed(failure) => assert!(failure.message.contains("leads to"), "{failure}"),
         other => panic!("{other:?}"),
     }
     assert_eq!(fs::read_to_string(scene.at("outside/file")).unwrap(), "original");

@@ -15,9 +15,14 @@ pub(crate) const VARIABLE: &str = "OARLOCK_PROBE";
 #[ignore = "runs inside the walls"]
 fn probe() {
     let Ok(name) = std::env::var(VARIABLE) else { return };
-    if name.starts_with("online_") || name.starts_with("names_") {
-        let online = name.starts_with("online_");
-        let attempt = if online { super::sockets_probe::attempt } else { super::names_at_depth::attempt };
+    let attempt = match name.split('_').next() {
+        Some("online") => Some(super::sockets_probe::attempt as fn(&str) -> io::Result<()>),
+        Some("names") => Some(super::names_at_depth::attempt as _),
+        Some("files") => Some(super::files_at_depth::attempt as _),
+        Some("confined") => Some(super::confined::attempt as _),
+        _ => None,
+    };
+    if let Some(attempt) = attempt {
         let outcome = attempt(&name);
         if let Err(error) = &outcome {
             eprintln!("{name}: {error}");

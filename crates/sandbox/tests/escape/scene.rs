@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
 
-use oarlock_sandbox::testing::{Launched, Layer, Status, launch};
+use oarlock_sandbox::testing::{HelperStatus, LaunchedHelper, SandboxLayer, launch};
 use oarlock_sandbox::{Confinement, Limits, Order, PROTECTED_NAMES, ReadAccess, Strength};
 use serde_json::{Value, json};
 
@@ -100,6 +100,12 @@ impl Scene {
         }
     }
 
+    /// Walls of Landlock alone, which cannot hide anything within a writable root.
+    pub(crate) fn weak_walls(&self) -> Confinement {
+        let hidden = vec![self.at("secret")];
+        Confinement { strength: Strength::LandlockOnly, hidden, ..self.walls() }
+    }
+
     pub(crate) fn order(&self, way: Way, confinement: Option<Confinement>) -> Order {
         let own = std::env::current_exe().expect("this program");
         let (argv, probed) = match way {
@@ -135,7 +141,7 @@ impl Scene {
         }
     }
 
-    /// What has changed that a command must not change.
+    /// Changes that a command must not make.
     pub(crate) fn damage(&self, workspace: Workspace) -> Vec<String> {
         let mut damage = Vec::new();
         let mut expect = |what: &str, holds: bool| {
@@ -181,14 +187,14 @@ impl Scene {
 }
 
 /// Starts a command without some of its layers.
-pub(crate) fn start(order: &Order, without: &[Layer], output: Stdio) -> Launched {
+pub(crate) fn start(order: &Order, without: &[SandboxLayer], output: Stdio) -> LaunchedHelper {
     let mut order: Value = serde_json::to_value(order).expect("an order");
     order["without"] = json!(without);
     launch(order.to_string().as_bytes(), Stdio::null(), output, Stdio::piped()).expect("a helper")
 }
 
 /// Runs a command to its end, and gives what it said on standard error as well.
-pub(crate) fn run(order: &Order, without: &[Layer]) -> (Status, String) {
+pub(crate) fn run(order: &Order, without: &[SandboxLayer]) -> (HelperStatus, String) {
     let mut helper = start(order, without, Stdio::piped());
     let mut said = String::new();
     helper.child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
@@ -196,7 +202,7 @@ pub(crate) fn run(order: &Order, without: &[Layer]) -> (Status, String) {
 }
 
 /// Starts a command that says `ready` and then reads a line.
-pub(crate) fn waiting(order: &Order) -> Launched {
+pub(crate) fn waiting(order: &Order) -> LaunchedHelper {
     let order = serde_json::to_vec(order).expect("an order");
     let mut helper = launch(&order, Stdio::piped(), Stdio::piped(), Stdio::piped()).expect("a helper");
     let mut line = String::new();
@@ -207,7 +213,7 @@ pub(crate) fn waiting(order: &Order) -> Launched {
 }
 
 /// Gives it that line, and waits for its end.
-pub(crate) fn go_on(helper: &mut Launched) -> Option<Status> {
+pub(crate) fn go_on(helper: &mut LaunchedHelper) -> Option<HelperStatus> {
     let _ = helper.child.stdin.take().expect("a pipe").write_all(b"go\n");
     helper.end()
 }

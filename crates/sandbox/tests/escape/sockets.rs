@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use oarlock_sandbox::testing::{Layer, Status};
-use oarlock_sandbox::{Confinement, Strength};
+use oarlock_sandbox::Confinement;
+use oarlock_sandbox::testing::{HelperStatus, SandboxLayer};
 
 use super::attempts::{Way, Workspace};
 use super::scene::{self, Scene};
 
-/// What must not be possible, by its name in `sockets_probe.rs`.
+/// Attempts that must fail, by their names in `sockets_probe.rs`.
 const ATTEMPTS: &[&str] = &[
     "online_local_path",
     "online_local_tmp",
@@ -42,7 +42,7 @@ const ATTEMPTS: &[&str] = &[
     "online_swapped_path",
 ];
 
-/// What must be, by its name in `sockets_work.rs`.
+/// Actions that must work, by their names in `sockets_work.rs`.
 const WORK: &[&str] = &[
     "online_work_local",
     "online_work_local_long",
@@ -66,9 +66,9 @@ const WORK: &[&str] = &[
 ];
 
 /// Without a layer, what gets through.
-const WITHOUT: &[(&[Layer], &[&str])] = &[
+const WITHOUT: &[(&[SandboxLayer], &[&str])] = &[
     (
-        &[Layer::Connections],
+        &[SandboxLayer::Connections],
         &[
             "online_local_path",
             "online_local_tmp",
@@ -92,9 +92,9 @@ const WITHOUT: &[(&[Layer], &[&str])] = &[
             "online_swapped_path",
         ],
     ),
-    (&[Layer::Connections, Layer::Landlock], &["online_abstract"]),
-    (&[Layer::ProcessNamespace], &["online_local_tmp"]),
-    (&[Layer::Seccomp], &["online_local_datagram", "online_local_raw", "online_second_listener"]),
+    (&[SandboxLayer::Connections, SandboxLayer::Landlock], &["online_abstract"]),
+    (&[SandboxLayer::ProcessNamespace], &["online_local_tmp"]),
+    (&[SandboxLayer::Seccomp], &["online_local_datagram", "online_local_raw", "online_second_listener"]),
 ];
 
 /// Services of the host.
@@ -162,7 +162,12 @@ fn walls(scene: &Scene) -> Confinement {
     walls
 }
 
-fn run(scene: &Scene, walls: Confinement, name: &'static str, without: &[Layer]) -> Result<(), String> {
+fn run(
+    scene: &Scene,
+    walls: Confinement,
+    name: &'static str,
+    without: &[SandboxLayer],
+) -> Result<(), String> {
     let mut order = scene.order(Way::Call(name), Some(walls));
     let outside = outside();
     let port = |listener: &TcpListener| listener.local_addr().unwrap().port().to_string();
@@ -179,7 +184,7 @@ fn run(scene: &Scene, walls: Confinement, name: &'static str, without: &[Layer])
         order.env.insert(name.to_owned(), value);
     }
     match scene::run(&order, without) {
-        (Status::Exited { code: 0 }, _) => Ok(()),
+        (HelperStatus::Exited { code: 0 }, _) => Ok(()),
         (end, said) => Err(format!("{name}: {end:?} {said}")),
     }
 }
@@ -219,13 +224,21 @@ fn what_is_inside_can_be_reached() {
         let scene = Scene::new(Workspace::Bare);
         let began = Instant::now();
         assert_eq!(run(&scene, walls(&scene), name, &[]), Ok(()));
-        assert!(began.elapsed() < Duration::from_secs(20), "{name} took {:?}", began.elapsed());
+        assert!(began.elapsed() < super::PATIENCE, "{name} took {:?}", began.elapsed());
     }
 }
 
 #[test]
 fn what_is_inside_can_be_reached_for_a_normal_user() {
     super::as_normal_user("sockets::what_is_inside_can_be_reached");
+}
+
+/// A program inside forbids itself to connect, and the supervisor does not connect for it.
+#[test]
+fn own_rules_hold_for_connections() {
+    let scene = Scene::new(Workspace::Bare);
+    assert_eq!(run(&scene, walls(&scene), "confined_connection", &[]), Ok(()));
+    super::as_normal_user("sockets::own_rules_hold_for_connections");
 }
 
 /// Also where it cannot be seen.
@@ -258,7 +271,8 @@ fn landlock_alone_has_no_local_sockets() {
         ("online_work_open_port", true),
     ] {
         let scene = Scene::new(Workspace::Bare);
-        let walls = Confinement { strength: Strength::LandlockOnly, ..walls(&scene) };
+        let writable = walls(&scene).writable;
+        let walls = Confinement { network: true, writable, ..scene.weak_walls() };
         let found = run(&scene, walls, name, &[]);
         assert_eq!(found.is_ok(), works, "{name} {found:?}");
     }

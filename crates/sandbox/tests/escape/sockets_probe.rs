@@ -160,11 +160,15 @@ fn second_listener() -> Outcome {
     .map(drop)
 }
 
-const TRIES: usize = 3000;
-const SWAPS: usize = 200;
+/// How many attempts must have had a swap in their midst: fewer prove nothing, and on a busy machine thousands can be made
+/// before the other thread first runs.
+const SWAPPED: usize = 500;
 
-/// Runs `swap` over and over, in another thread, while `attempts` are made, until there were enough of both.
-fn while_swapping(swap: impl Fn() + Sync, mut attempt: impl FnMut() -> io::Result<bool>) -> Outcome {
+/// Runs `swap` over and over, in another thread, while attempts are made, until enough were disturbed by a swap.
+pub(crate) fn while_swapping(
+    swap: impl Fn() + Sync,
+    mut attempt: impl FnMut() -> io::Result<bool>,
+) -> Outcome {
     let (over, swaps) = (AtomicBool::new(false), AtomicUsize::new(0));
     let escaped = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -173,10 +177,11 @@ fn while_swapping(swap: impl Fn() + Sync, mut attempt: impl FnMut() -> io::Resul
                 swaps.fetch_add(1, Ordering::Relaxed);
             }
         });
-        let (mut escaped, mut tries) = (Ok(false), 0);
-        while matches!(escaped, Ok(false)) && (tries < TRIES || swaps.load(Ordering::Relaxed) < SWAPS) {
+        let (mut escaped, mut swapped) = (Ok(false), 0);
+        while matches!(escaped, Ok(false)) && swapped < SWAPPED {
+            let before = swaps.load(Ordering::Relaxed);
             escaped = attempt();
-            tries += 1;
+            swapped += usize::from(swaps.load(Ordering::Relaxed) != before);
         }
         over.store(true, Ordering::Relaxed);
         escaped
@@ -246,6 +251,8 @@ fn swapped_path() -> Outcome {
     std::fs::hard_link("to-own", "way")?;
     let swap = || {
         for name in ["to-host", "to-own"] {
+            // Left over if both names were of one file, as a move then does nothing.
+            let _ = std::fs::remove_file("next");
             let _ = std::fs::hard_link(name, "next").and_then(|()| std::fs::rename("next", "way"));
         }
     };

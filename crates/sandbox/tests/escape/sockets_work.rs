@@ -1,4 +1,4 @@
-//! What must work with network on, done inside by this test program itself.
+//! Actions that must work with network on, done inside by this test program itself.
 #![expect(unsafe_code, reason = "raw system calls are what is tried")]
 
 use std::io::{self, Read};
@@ -121,7 +121,7 @@ fn packets() -> Outcome {
     connect(client.as_raw_fd(), &local_address(b"p.sock"))
 }
 
-/// What a program is told is what the kernel would say.
+/// A program gets the error that the kernel would give.
 fn errors() -> Outcome {
     let told = |outcome: Outcome, code: i32| {
         let found = outcome.map_err(|error| error.raw_os_error());
@@ -217,7 +217,7 @@ fn time_limit() -> Outcome {
     let (outcome, took) = timed(|| connect(stream.as_raw_fd(), &address));
     let code = outcome.map_err(|error| error.raw_os_error());
     expect(code == Err(Some(libc::EINPROGRESS)), &format!("{code:?}"))?;
-    expect(took < Duration::from_secs(3), &format!("{took:?}"))
+    expect(took < super::PATIENCE, &format!("{took:?}"))
 }
 
 fn signal() -> Outcome {
@@ -245,7 +245,7 @@ fn signal() -> Outcome {
     });
     let code = outcome.map_err(|error| error.raw_os_error());
     expect(code == Err(Some(libc::EINTR)), &format!("{code:?}"))?;
-    expect(took < Duration::from_secs(5), &format!("{took:?}"))
+    expect(took < super::PATIENCE, &format!("{took:?}"))
 }
 
 fn blackholed() -> io::Result<std::process::Child> {
@@ -262,7 +262,7 @@ fn killed() -> Outcome {
         work("online_work_tcp")?;
         child.kill()?;
         let (_, took) = timed(|| child.wait());
-        expect(took < Duration::from_secs(3), &format!("{took:?}"))?;
+        expect(took < super::PATIENCE, &format!("{took:?}"))?;
     }
     Ok(())
 }

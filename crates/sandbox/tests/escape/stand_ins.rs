@@ -5,9 +5,9 @@ use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use oarlock_sandbox::testing::Status;
+use oarlock_sandbox::testing::HelperStatus;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::attempts::{Way, Workspace};
@@ -45,7 +45,7 @@ fn a_link_in_place_of_a_stand_in_changes_nothing_outside() {
     let scene = Scene::new(Workspace::Bare);
     fs::set_permissions(scene.at("outside/file"), fs::Permissions::from_mode(0o600)).unwrap();
     fs::set_permissions(scene.at("outside/folder"), fs::Permissions::from_mode(0o700)).unwrap();
-    // What is made in such a folder has another mode than asked for, which a helper may want to mend.
+    // A file made in such a folder has another mode than asked for, which a helper may want to mend.
     fs::set_permissions(scene.at("ws"), fs::Permissions::from_mode(0o2755)).unwrap();
     for target in ["outside/file", "outside/folder"] {
         let (name, link) = (scene.at("ws/.codex"), scene.at("ws/link"));
@@ -91,7 +91,7 @@ fn a_link_on_the_way_to_a_root_lets_nothing_be_made_or_removed_outside() {
     as_normal_user("stand_ins::a_link_on_the_way_to_a_root_lets_nothing_be_made_or_removed_outside");
 }
 
-/// What looks like a stand-in, locked by somebody who never lets go.
+/// A file that looks like a stand-in, locked by somebody who never lets go.
 fn hostile(scene: &Scene, owner: Option<u32>) -> File {
     let path = scene.at("ws/.git");
     fs::create_dir(&path).unwrap();
@@ -111,8 +111,8 @@ fn a_locked_stand_in_stalls_nobody() {
         let _locked = hostile(&scene, owner);
         let began = Instant::now();
         let order = scene.order(Way::Shell(Workspace::Bare, "! mkdir .git/hooks"), Some(scene.walls()));
-        assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 0 }, "{owner:?}");
-        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 0 }, "{owner:?}");
+        assert!(began.elapsed() < super::PATIENCE, "{:?}", began.elapsed());
         // It is not ours to take away.
         assert!(scene.at("ws/.git").is_dir());
     }
@@ -131,7 +131,7 @@ fn what_belongs_to_somebody_else_is_not_locked() {
     order.argv[2] = "echo ready; read line".to_owned();
     let mut helper = scene::waiting(&order);
     theirs.try_lock().expect("nobody else has a lock");
-    assert_eq!(scene::go_on(&mut helper), Some(Status::Exited { code: 0 }));
+    assert_eq!(scene::go_on(&mut helper), Some(HelperStatus::Exited { code: 0 }));
     assert!(scene.at("ws/.git").is_dir());
 }
 
@@ -144,5 +144,5 @@ fn a_start_that_waits_is_ended_when_it_is_called_off() {
     let began = Instant::now();
     helper.close_control();
     assert!(helper.end().is_some());
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() < super::PATIENCE, "{:?}", began.elapsed());
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use oarlock_sandbox::testing::{Stage, Status};
+use oarlock_sandbox::testing::{HelperStatus, StartStage};
 use oarlock_sandbox::{Confinement, Order};
 
 use super::as_normal_user;
@@ -40,7 +40,7 @@ fn succeed(scene: &Scene, state: &str, scripts: &[&str]) -> Vec<String> {
     for script in scripts {
         let (end, said) = scene::run(&order(scene, scene.at(state), script), &[]);
         match end {
-            Status::Exited { code } if code != 0 => {}
+            HelperStatus::Exited { code } if code != 0 => {}
             end => found.push(format!("{script}: {end:?} {said}")),
         }
     }
@@ -88,11 +88,11 @@ fn around_a_writable_root_or_equal_to_it() {
         let walls = order.confinement.as_mut().unwrap();
         walls.writable = vec![root.clone()];
         order.cwd = scene.at("outside");
-        assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 0 }, "{root:?}");
+        assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 0 }, "{root:?}");
         order.cwd = root;
         match scene::run(&order, &[]).0 {
-            Status::Failed(failure) => {
-                assert_eq!(failure.stage, Stage::Directory);
+            HelperStatus::Failed(failure) => {
+                assert_eq!(failure.stage, StartStage::Directory);
                 assert!(failure.message.contains("hidden from sandboxed commands"), "{failure}");
             }
             other => panic!("{other:?}"),
@@ -153,7 +153,7 @@ fn made_while_a_command_runs() {
         let mut helper = scene::waiting(&order);
         make_state(&scene.at(state));
         let end = scene::go_on(&mut helper);
-        assert!(matches!(end, Some(Status::Exited { code }) if code != 0), "{state}: {end:?}");
+        assert!(matches!(end, Some(HelperStatus::Exited { code }) if code != 0), "{state}: {end:?}");
         assert_unchanged(&scene.at(state));
         let held = scene.at(if state == "ws/.state" { state } else { state.trim_end_matches("/.state") });
         assert_eq!(fs::metadata(held).unwrap().mode() & 0o7777, 0o700);
@@ -171,7 +171,7 @@ fn a_file_replaced_in_a_hidden_folder_stays_hidden() {
         fs::write(state.join("temporary"), "original").unwrap();
         fs::rename(state.join("temporary"), state.join(name)).unwrap();
     }
-    assert_eq!(scene::go_on(&mut helper), Some(Status::Exited { code: 1 }));
+    assert_eq!(scene::go_on(&mut helper), Some(HelperStatus::Exited { code: 1 }));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn parts_of_it_can_be_shown() {
         let walls = order.confinement.as_mut().unwrap();
         walls.shown = vec![state.join("skills"), state.join("outputs/this"), state.join("none")];
         let (end, said) = scene::run(&order, &[]);
-        assert_eq!(end, Status::Exited { code: expected }, "{script}: {said}");
+        assert_eq!(end, HelperStatus::Exited { code: expected }, "{script}: {said}");
     }
     assert_unchanged(&state);
     as_normal_user("state::parts_of_it_can_be_shown");
@@ -239,6 +239,6 @@ fn where_it_is_mounted_twice() {
         order.confinement.as_mut().unwrap().writable = vec![at.join("ws")];
         order.cwd.clone_from(&at);
         let (end, said) = scene::run(&order, &[]);
-        assert!(matches!(end, Status::Exited { code } if code != 0), "{script}: {end:?} {said}");
+        assert!(matches!(end, HelperStatus::Exited { code } if code != 0), "{script}: {end:?} {said}");
     }
 }

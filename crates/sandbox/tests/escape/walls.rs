@@ -1,11 +1,11 @@
-//! What still works inside, and what each policy allows.
+//! Actions that still work inside, and the permissions of each policy.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use oarlock_sandbox::testing::{Failure, Stage, Status};
+use oarlock_sandbox::testing::{HelperStatus, StartFailure, StartStage};
 use oarlock_sandbox::{Confinement, Limits, Order, ReadAccess, SelfTest, Strength};
 
 use super::attempts::{Way, Workspace};
@@ -16,7 +16,7 @@ fn check(scene: &Scene, walls: Option<Confinement>, script: &str) -> Result<(), 
     let mut order = scene.order(Way::Shell(Workspace::Bare, ""), walls);
     order.argv[2] = script.to_owned();
     match scene::run(&order, &[]) {
-        (Status::Exited { code: 0 }, _) => Ok(()),
+        (HelperStatus::Exited { code: 0 }, _) => Ok(()),
         (end, said) => Err(format!("{script}: {end:?} {said}")),
     }
 }
@@ -75,7 +75,9 @@ fn exact_reading_leaves_out_even_the_system() {
     let scene = Scene::new(Workspace::Bare);
     let walls = Confinement { read: ReadAccess::Exactly(vec![scene.at("ws")]), ..scene.walls() };
     let order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(walls));
-    assert!(matches!(scene::run(&order, &[]).0, Status::Failed(failure) if failure.stage == Stage::Exec));
+    assert!(
+        matches!(scene::run(&order, &[]).0, HelperStatus::Failed(failure) if failure.stage == StartStage::Exec)
+    );
 }
 
 #[test]
@@ -86,7 +88,7 @@ fn with_network_the_host_can_be_reached_and_odd_sockets_cannot() {
         [("connect_tcp", 0), ("socket_vsock", 1), ("socket_alg", 1), ("connect_abstract", 1)]
     {
         let end = scene::run(&scene.order(Way::Call(name), Some(walls.clone())), &[]).0;
-        assert_eq!(end, Status::Exited { code: expected }, "{name}");
+        assert_eq!(end, HelperStatus::Exited { code: expected }, "{name}");
     }
 }
 
@@ -97,15 +99,22 @@ fn a_root_that_is_a_link_is_resolved_first() {
     let walls = Confinement { writable: vec![scene.at("alias")], ..scene.walls() };
     let mut order = scene.order(Way::Shell(Workspace::Bare, "echo x > f && ! mkdir .codex/x"), Some(walls));
     order.cwd = scene.at("alias");
-    assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 0 });
+    assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 0 });
     assert!(scene.at("ws/f").exists());
 }
 
 #[test]
 fn landlock_alone_keeps_files_network_and_processes() {
     let scene = Scene::new(Workspace::Bare);
-    let walls = Confinement { strength: Strength::LandlockOnly, ..scene.walls() };
+    let walls = scene.weak_walls();
     for script in [
+        "! cat $SECRET/key",
+        "! true >> $SECRET/key",
+        "ln -s $SECRET/key l && ! cat l",
+        "! ln $SECRET/key h",
+        "ls / /usr/bin > /dev/null && cat /etc/passwd > /dev/null",
+        "cat $OUT/file",
+        "test $(id -u) != 0 || ! cat /etc/shadow",
         "echo x > f && mkdir d && mv f d/f",
         "! echo x > $OUT/new",
         "! echo x >> $OUT/file",
@@ -118,8 +127,42 @@ fn landlock_alone_keeps_files_network_and_processes() {
     }
     for name in ["connect_tcp", "bpf", "ptrace", "mount", "connect_local"] {
         let end = scene::run(&scene.order(Way::Call(name), Some(walls.clone())), &[]).0;
-        assert_eq!(end, Status::Exited { code: 1 }, "{name}");
+        assert_eq!(end, HelperStatus::Exited { code: 1 }, "{name}");
     }
+}
+
+#[test]
+fn what_landlock_alone_cannot_hold_is_refused() {
+    let scene = Scene::new(Workspace::Bare);
+    let weak = scene.weak_walls();
+    let refused = [
+        (Confinement { hidden: vec![scene.at("ws/hidden.txt")], ..weak.clone() }, "hidden.txt"),
+        (
+            Confinement {
+                hidden: vec![scene.at("ws/.state")],
+                reserved: vec![scene.at("ws/.state")],
+                ..weak.clone()
+            },
+            ".state",
+        ),
+        (Confinement { network: true, closed_ports: vec![4711], ..weak.clone() }, "4711"),
+    ];
+    for (walls, named) in refused {
+        let order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(walls));
+        let HelperStatus::Failed(failure) = scene::run(&order, &[]).0 else {
+            panic!("{named}: it was started")
+        };
+        assert!(failure.message.contains("Landlock alone cannot"), "{failure}");
+        assert!(failure.message.contains(named), "{failure}");
+    }
+    // The parts of a hidden folder that the user grants are readable.
+    let shown = Confinement { shown: vec![scene.at("secret/key")], ..weak };
+    assert_eq!(check(&scene, Some(shown), "cat $SECRET/key"), Ok(()));
+}
+
+#[test]
+fn what_landlock_alone_cannot_hold_is_refused_for_a_normal_user() {
+    super::as_normal_user("walls::what_landlock_alone_cannot_hold_is_refused");
 }
 
 #[test]
@@ -136,9 +179,9 @@ fn memory_is_limited() {
         let mut order = scene.order(Way::Shell(Workspace::Bare, "head -c 300M /dev/zero | tail"), walls);
         order.argv[2] =
             "head -c 300000000 /dev/zero | tail -c 300000000 | wc -c | grep -q 300000000".to_owned();
-        assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 0 });
+        assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 0 });
         order.limits.memory = Some(64 << 20);
-        assert_ne!(scene::run(&order, &[]).0, Status::Exited { code: 0 });
+        assert_ne!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 0 });
     }
 }
 
@@ -149,14 +192,14 @@ fn a_start_that_fails_says_which_step() {
         let mut order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(scene.walls()));
         change(&mut order);
         match scene::run(&order, &[]).0 {
-            Status::Failed(failure) => failure.stage,
+            HelperStatus::Failed(failure) => failure.stage,
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(stage(|order| order.argv = vec!["no-such-program".to_owned()]), Stage::Exec);
-    assert_eq!(stage(|order| order.argv = vec!["/etc/passwd".to_owned()]), Stage::Exec);
-    assert_eq!(stage(|order| order.argv.clear()), Stage::Exec);
-    assert_eq!(stage(|order| order.cwd = PathBuf::from("/no/such/folder")), Stage::Directory);
+    assert_eq!(stage(|order| order.argv = vec!["no-such-program".to_owned()]), StartStage::Exec);
+    assert_eq!(stage(|order| order.argv = vec!["/etc/passwd".to_owned()]), StartStage::Exec);
+    assert_eq!(stage(|order| order.argv.clear()), StartStage::Exec);
+    assert_eq!(stage(|order| order.cwd = PathBuf::from("/no/such/folder")), StartStage::Directory);
 }
 
 #[test]
@@ -167,7 +210,7 @@ fn a_script_without_a_first_line_is_run_by_the_shell() {
     fs::set_permissions(scene.at("ws/script"), fs::Permissions::from_mode(0o755)).unwrap();
     let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.walls()));
     order.argv = vec!["./script".to_owned()];
-    assert_eq!(scene::run(&order, &[]).0, Status::Exited { code: 5 });
+    assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 5 });
 }
 
 #[test]
@@ -185,7 +228,7 @@ fn where_a_layer_cannot_be_had_nothing_is_started() {
     order.argv[2] = "walls::behind_walls".to_owned();
     order.env.insert("TMPDIR".to_owned(), scene.at("ws").display().to_string());
     let (end, said) = scene::run(&order, &[]);
-    assert_eq!(end, Status::Exited { code: 0 }, "{said}");
+    assert_eq!(end, HelperStatus::Exited { code: 0 }, "{said}");
 }
 
 /// Not a test of its own: started behind walls.
@@ -193,7 +236,7 @@ fn where_a_layer_cannot_be_had_nothing_is_started() {
 #[ignore = "runs inside the walls"]
 fn behind_walls() {
     let failure = failure_of_true();
-    assert_eq!(failure.stage, Stage::Namespaces);
+    assert_eq!(failure.stage, StartStage::Namespaces);
     assert!(failure.message.contains("cannot make namespaces"), "{failure}");
     let refusal = SelfTest::run().strength.clone().unwrap_err();
     assert!(refusal.starts_with("sandboxed commands are refused: cannot make namespaces"), "{refusal}");
@@ -217,12 +260,12 @@ fn behind_a_mask() {
     // Many times: what goes wrong inside must be told every time.
     for _ in 0..20 {
         let failure = failure_of_true();
-        assert_eq!(failure.stage, Stage::Mounts);
+        assert_eq!(failure.stage, StartStage::Mounts);
         assert!(failure.message.starts_with("cannot mount a new /proc"), "{failure}");
     }
 }
 
-fn failure_of_true() -> Failure {
+fn failure_of_true() -> StartFailure {
     let order = Order {
         argv: vec!["true".to_owned()],
         cwd: PathBuf::from("/"),
@@ -232,7 +275,7 @@ fn failure_of_true() -> Failure {
         terminal: false,
     };
     match scene::run(&order, &[]).0 {
-        Status::Failed(failure) => failure,
+        HelperStatus::Failed(failure) => failure,
         other => panic!("{other:?}"),
     }
 }

@@ -1,6 +1,6 @@
 //! Starting, reading, writing, and how it ended.
 
-use oarlock_sandbox::{InputError, Io, OutputStream, SelfTest};
+use oarlock_sandbox::{CommandInputError, Io, OutputStream, SelfTest};
 
 use crate::support::{both, order, read_until, rest, result, shell, spawn};
 
@@ -79,7 +79,10 @@ async fn input_arrives_and_ends() {
         assert_eq!(read_until(&mut output, "one\n").await, "one\n");
         process.write(b"two").await.expect("it reads");
         process.close_stdin().await.expect("it is open");
-        assert!(matches!(process.write(b"three").await, Err(InputError::Closed | InputError::NotRead)));
+        assert!(matches!(
+            process.write(b"three").await,
+            Err(CommandInputError::Closed | CommandInputError::NotRead)
+        ));
         let result = rest(&process, output).await;
         assert_eq!((result.stdout.as_str(), result.exit.code), ("two", 0));
     }
@@ -107,15 +110,18 @@ async fn writing_to_a_command_that_does_not_read_ends_with_it() {
         process.wait().await
     };
     let (written, exit) = tokio::join!(write, kill);
-    assert!(matches!(written, Err(InputError::NotRead)), "{written:?}");
+    assert!(matches!(written, Err(CommandInputError::NotRead)), "{written:?}");
     assert_eq!(exit.signal, Some(9));
-    assert!(matches!(process.write(b"x").await, Err(InputError::NotRead)));
+    assert!(matches!(process.write(b"x").await, Err(CommandInputError::NotRead)));
 }
 
 #[tokio::test]
 async fn without_input_there_is_nothing_to_read() {
     let (process, output) = spawn(order(&["cat"]), Io::Null).await;
-    assert!(matches!(process.write(b"x").await, Err(InputError::NotOpen | InputError::NotRead)));
+    assert!(matches!(
+        process.write(b"x").await,
+        Err(CommandInputError::NotOpen | CommandInputError::NotRead)
+    ));
     let result = rest(&process, output).await;
     assert_eq!((result.stdout.as_str(), result.exit.code), ("", 0));
 }

@@ -1,4 +1,4 @@
-//! What `run` keeps.
+//! The output that `run` keeps.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ async fn input_that_nobody_reads_is_no_trouble() {
 
 #[tokio::test]
 async fn what_came_before_the_timeout_is_kept_and_shown() {
-    let options = RunOptions { timeout: Some(Duration::from_millis(300)), ..RunOptions::default() };
+    let options = RunOptions { timeout: Some(Duration::from_secs(3)), ..RunOptions::default() };
     let mut shown = Vec::new();
     let order = shell("echo before; sleep 1000; echo after");
     let finished =
@@ -62,7 +62,7 @@ async fn what_came_before_the_timeout_is_kept_and_shown() {
 
 #[tokio::test]
 async fn a_command_that_is_in_time_is_not_timed_out() {
-    let options = RunOptions { timeout: Some(Duration::from_secs(20)), ..RunOptions::default() };
+    let options = RunOptions { timeout: Some(Duration::from_secs(200)), ..RunOptions::default() };
     let finished = run(shell("exit 5"), options).await.expect("it starts");
     assert_eq!((finished.exit.code, finished.timed_out), (5, false));
 }

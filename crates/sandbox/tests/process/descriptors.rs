@@ -6,7 +6,7 @@ use oarlock_sandbox::Io;
 
 use crate::support::{alone, both, children, order, rest, result, shell, spawn, until};
 
-/// What `ls` shows, without the directory that it reads for that.
+/// The output of `ls`, without the directory that it reads for that.
 async fn open_in_a_command(order: oarlock_sandbox::Order) -> Vec<String> {
     let listing = result(order).await.stdout;
     let links = listing.lines().filter_map(|line| line.split_once(" -> "));

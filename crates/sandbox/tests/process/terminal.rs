@@ -1,6 +1,6 @@
 //! Commands on a terminal.
 
-use oarlock_sandbox::{InputError, Io, TerminalSize};
+use oarlock_sandbox::{CommandInputError, Io, TerminalSize};
 
 use crate::support::{both, order, read_until, rest, result, shell, spawn};
 
@@ -79,7 +79,7 @@ async fn control_c_can_be_caught() {
 #[tokio::test]
 async fn pipes_cannot_be_resized() {
     let (process, _output) = spawn(order(&["cat"]), Io::Pipe).await;
-    assert!(matches!(process.resize(SIZE), Err(InputError::NotATerminal)));
+    assert!(matches!(process.resize(SIZE), Err(CommandInputError::NotATerminal)));
 }
 
 #[tokio::test]

@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 /// One line of `/proc/self/mountinfo`.
 #[derive(Debug, PartialEq, Eq)]
-struct Mount {
+struct MountEntry {
     device: String,
-    /// What of the file system is mounted.
+    /// The part of the file system that is mounted.
     root: PathBuf,
     point: PathBuf,
 }
 
 /// All mounts of this process.
 #[derive(Debug, Default)]
-pub(crate) struct Mounts(Vec<Mount>);
+pub(crate) struct Mounts(Vec<MountEntry>);
 
 impl Mounts {
     pub(crate) fn read() -> Self {
@@ -25,7 +25,7 @@ impl Mounts {
     }
 
     fn parse(text: &[u8]) -> Self {
-        Self(text.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect())
+        Self(text.split(|byte| *byte == b'\n').filter_map(MountEntry::parse).collect())
     }
 
     /// Where else the same place, or a part of it, can be reached.
@@ -35,7 +35,7 @@ impl Mounts {
         let Some(own) = around.max_by_key(|mount| mount.point.as_os_str().len()) else { return Vec::new() };
         let inner = own.root.join(path.strip_prefix(&own.point).unwrap_or(Path::new("")));
         let same = self.0.iter().filter(|mount| mount.device == own.device);
-        let other = |mount: &Mount| match inner.strip_prefix(&mount.root) {
+        let other = |mount: &MountEntry| match inner.strip_prefix(&mount.root) {
             Ok(rest) => Some(mount.point.join(rest)),
             Err(_) => mount.root.starts_with(&inner).then(|| mount.point.clone()),
         };
@@ -48,7 +48,7 @@ impl Mounts {
     }
 }
 
-impl Mount {
+impl MountEntry {
     fn parse(line: &[u8]) -> Option<Self> {
         let mut fields = line.split(|byte| *byte == b' ').skip(2);
         let device = String::from_utf8_lossy(fields.next()?).into_owned();

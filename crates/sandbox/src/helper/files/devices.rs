@@ -11,7 +11,7 @@ use super::failure::At;
 use super::mount::NewRoot;
 use super::sys::{self, NOEXEC, NOSUID, RDONLY};
 use super::tree::{attach, clone_opened, new_mount, tmpfs};
-use super::wire::{Failure, Stage};
+use super::wire::{StartFailure, StartStage};
 
 const DEVICES: &[&str] = &["full", "null", "random", "tty", "urandom", "zero"];
 const LINKS: &[(&str, &str)] = &[
@@ -30,7 +30,7 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    pub(crate) fn open(terminal: bool) -> Result<Self, Failure> {
+    pub(crate) fn open(terminal: bool) -> Result<Self, StartFailure> {
         let open = |name| -> io::Result<OwnedFd> {
             let path = Path::new("/dev").join(name);
             let device =
@@ -42,14 +42,14 @@ impl Devices {
         };
         let devices = DEVICES
             .iter()
-            .map(|name| Ok((*name, open(*name).at(Stage::Mounts, &format!("take /dev/{name}"))?)));
+            .map(|name| Ok((*name, open(*name).at(StartStage::Mounts, &format!("take /dev/{name}"))?)));
         let terminal = terminal.then(own_terminal).flatten();
         Ok(Self { known: devices.collect::<Result<_, _>>()?, terminal })
     }
 
     /// Puts the new `/dev` into the new root.
-    pub(crate) fn mount(self, root: &NewRoot) -> Result<(), Failure> {
-        self.fill(root).at(Stage::Mounts, "make /dev")
+    pub(crate) fn mount(self, root: &NewRoot) -> Result<(), StartFailure> {
+        self.fill(root).at(StartStage::Mounts, "make /dev")
     }
 
     fn fill(self, root: &NewRoot) -> io::Result<()> {

@@ -10,14 +10,15 @@ use super::aliases::Mounts;
 use super::tree::open_old;
 use crate::Confinement;
 
-/// What only root may read, for the case that the command has root's rights to files or /etc as a root of its own.
+/// Files that only root may read, hidden for the case that the command has root's rights to files or /etc as a root of
+/// its own.
 const ONLY_ROOT: &[&str] = &["/etc/gshadow", "/etc/gshadow-", "/etc/shadow", "/etc/shadow-"];
 const HOST_KEYS: &str = "/etc/ssh";
 
 /// As many links as the kernel follows in one path.
 const MOST_LINKS: usize = 40;
 
-/// What is put over a place.
+/// The mount that is put over a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cover {
     /// Nothing: an empty folder or file.
@@ -30,7 +31,7 @@ pub(crate) enum Cover {
 
 /// Everything resolved: no path in here leads through a symbolic link.
 #[derive(Debug, Default)]
-pub(crate) struct Hidden {
+pub(crate) struct HiddenPaths {
     /// Parents come before what is inside them.
     covers: BTreeMap<PathBuf, Cover>,
     /// Symbolic links on the way to hidden places. Turned elsewhere, they would lead to a place that is not hidden.
@@ -39,11 +40,11 @@ pub(crate) struct Hidden {
     pub(crate) missing: Vec<PathBuf>,
 }
 
-impl Hidden {
+impl HiddenPaths {
     pub(crate) fn find(walls: &Confinement) -> Self {
         let mut hidden = Self::default();
         for path in &walls.hidden {
-            let way = Way::follow(path);
+            let way = FollowedPath::follow(path);
             hidden.links.extend(way.links);
             match way.missing.first() {
                 None => hidden.cover(way.end),
@@ -55,7 +56,7 @@ impl Hidden {
         }
         hidden.cover_other_ways();
         for path in &walls.shown {
-            let way = Way::follow(path);
+            let way = FollowedPath::follow(path);
             if way.missing.is_empty() && hidden.above(&way.end).is_some_and(|above| above != way.end) {
                 hidden.covers.insert(way.end, Cover::Shown);
             }
@@ -88,7 +89,7 @@ impl Hidden {
         nearest.filter(|(_, cover)| **cover != Cover::Shown).map(|(above, _)| above.as_path())
     }
 
-    /// What is to be done, in this order.
+    /// The covers to mount, in this order.
     pub(crate) fn covers(&self) -> impl Iterator<Item = (&Path, Cover)> {
         // Inside a folder that is covered, there is nothing left to cover.
         let is_needed = |path: &Path, cover: Cover| {
@@ -121,7 +122,7 @@ impl Hidden {
     }
 }
 
-/// What exists of it.
+/// Those of `ONLY_ROOT` that exist.
 pub(crate) fn only_root() -> impl Iterator<Item = PathBuf> {
     let is_key = |name: &OsString| {
         let name = name.to_string_lossy();
@@ -140,15 +141,15 @@ fn is_folder_name(missing: &[OsString]) -> bool {
 
 /// A path, followed as far as it goes.
 #[derive(Debug, Default)]
-struct Way {
-    /// What exists, without links.
+struct FollowedPath {
+    /// The part of the path that exists, without links.
     end: PathBuf,
     /// Where links were found on the way, without links before them.
     links: Vec<PathBuf>,
     missing: Vec<OsString>,
 }
 
-impl Way {
+impl FollowedPath {
     fn follow(path: &Path) -> Self {
         let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
         // Most paths have no links, which is one question to the kernel.
@@ -217,7 +218,7 @@ mod tests {
         fs::create_dir_all(at.join("data/state/skills")).unwrap();
         symlink("data", at.join("a")).unwrap();
         symlink(at.join("a/state"), at.join("b")).unwrap();
-        let hidden = Hidden::find(&walls(&[at.join("b")], &[at.join("b/skills")]));
+        let hidden = HiddenPaths::find(&walls(&[at.join("b")], &[at.join("b/skills")]));
         assert_eq!(hidden.links, [at.join("b"), at.join("a")]);
         let covers: Vec<_> = hidden.covers().collect();
         let (state, skills) = (at.join("data/state"), at.join("data/state/skills"));
@@ -232,7 +233,7 @@ mod tests {
         let at = tempfile::tempdir().unwrap();
         let at = at.path().canonicalize().unwrap();
         let paths = [at.join("a/b/c.json"), at.join(".state"), at.join("c.json")];
-        let hidden = Hidden::find(&walls(&paths, &[]));
+        let hidden = HiddenPaths::find(&walls(&paths, &[]));
         assert_eq!(hidden.missing, [at.join("a"), at.join(".state")]);
         assert_eq!(hidden.covers().count(), 0);
     }
@@ -242,8 +243,10 @@ mod tests {
         let at = tempfile::tempdir().unwrap();
         let at = at.path().canonicalize().unwrap();
         fs::create_dir_all(at.join("s/t/u/v")).unwrap();
-        let hidden =
-            Hidden::find(&walls(&[at.join("s"), at.join("s/t"), at.join("s/t/u/v")], &[at.join("s/t/u")]));
+        let hidden = HiddenPaths::find(&walls(
+            &[at.join("s"), at.join("s/t"), at.join("s/t/u/v")],
+            &[at.join("s/t/u")],
+        ));
         let covers: Vec<_> = hidden.covers().collect();
         let expected = [
             (at.join("s"), Cover::Partly),

@@ -7,13 +7,13 @@ use std::path::Path;
 use rustix::mount::MountAttrFlags;
 
 use super::failure::At;
-use super::layers::{Layer, Request};
+use super::layers::{HelperRequest, SandboxLayer};
 use super::mount::NewRoot;
 use super::sys;
 use super::tree::{clone_tree, new_mount};
-use super::wire::{Failure, Stage};
+use super::wire::{StartFailure, StartStage};
 
-/// What tells about the machine's memory and keys, or takes orders.
+/// Files of `/proc` that show the machine's memory and keys, or take orders.
 const HIDDEN: &[&str] = &[
     "/proc/acpi",
     "/proc/kcore",
@@ -31,14 +31,14 @@ const HIDDEN: &[&str] = &[
 ];
 
 /// Made before the old `/proc` is covered: the kernel grants a new one only to whoever can see a whole old one.
-pub(crate) fn fresh(request: &Request) -> Result<OwnedFd, Failure> {
-    if !request.has(Layer::ProcessNamespace) {
-        return old().at(Stage::Mounts, "keep /proc");
+pub(crate) fn fresh(request: &HelperRequest) -> Result<OwnedFd, StartFailure> {
+    if !request.has(SandboxLayer::ProcessNamespace) {
+        return old().at(StartStage::Mounts, "keep /proc");
     }
     let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    if request.has(Layer::ProcMasks) {
+    if request.has(SandboxLayer::ProcMasks) {
         attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
     }
     new_mount("proc", &[], attributes).map_err(|error| {
@@ -46,13 +46,13 @@ pub(crate) fn fresh(request: &Request) -> Result<OwnedFd, Failure> {
             io::ErrorKind::PermissionDenied => " (a container that hides parts of /proc does not allow it)",
             _ => "",
         };
-        Failure::new(Stage::Mounts, format!("cannot mount a new /proc: {error}{why}"))
+        StartFailure::new(StartStage::Mounts, format!("cannot mount a new /proc: {error}{why}"))
     })
 }
 
-pub(crate) fn hide(root: &NewRoot) -> Result<(), Failure> {
+pub(crate) fn hide(root: &NewRoot) -> Result<(), StartFailure> {
     for path in HIDDEN {
-        root.blank(Path::new(path)).at(Stage::Mounts, &format!("hide {path}"))?;
+        root.blank(Path::new(path)).at(StartStage::Mounts, &format!("hide {path}"))?;
     }
     Ok(())
 }

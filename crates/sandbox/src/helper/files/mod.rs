@@ -3,7 +3,7 @@
 mod aliases;
 pub(super) mod devices;
 mod git_dir;
-mod hidden;
+pub(super) mod hidden;
 pub(super) mod masks;
 pub(super) mod mount;
 pub(super) mod own_files;

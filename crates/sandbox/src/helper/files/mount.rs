@@ -12,19 +12,19 @@ use rustix::mount::{MountPropagationFlags, mount_change};
 
 use super::failure::At;
 use super::hidden::Cover;
-use super::plan::{Kind, Place, Plan};
+use super::plan::{MountKind, MountPlace, MountPlan};
 use super::sys::{self, NODEV, NOSUID, RDONLY};
 use super::tree::{
     attach, clone_opened, clone_tree, is_folder, is_missing, make_file, open_beneath, open_old, tmpfs,
     unless_missing,
 };
-use super::wire::{Failure, Stage};
+use super::wire::{StartFailure, StartStage};
 use crate::{Confinement, ReadAccess};
 
 /// Where the new root is put together. Every system has it, and nothing below it is mounted from the old one.
 const STAGE: &str = "/proc";
 
-/// What programs need to run at all.
+/// The paths that programs need to run at all.
 pub(crate) const PLATFORM: &[&str] = &[
     "/bin",
     "/etc",
@@ -39,7 +39,7 @@ pub(crate) const PLATFORM: &[&str] = &[
     "/usr",
 ];
 
-/// What programs need from `/run`. The rest of it is sockets of services, and secrets.
+/// The paths that programs need from `/run`. The rest of it is sockets of services, and secrets.
 const RUN: &[&str] = &[
     "/run/NetworkManager/resolv.conf",
     "/run/current-system",
@@ -58,26 +58,26 @@ pub(crate) struct NewRoot {
 
 impl NewRoot {
     /// Clones what may be read into a root of its own. Everything in it is read-only, and no device works there.
-    pub(crate) fn begin(walls: &Confinement, plan: &Plan) -> Result<Self, Failure> {
+    pub(crate) fn begin(walls: &Confinement, plan: &MountPlan) -> Result<Self, StartFailure> {
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-        mount_change("/", private).at(Stage::Mounts, "keep mounts private")?;
+        mount_change("/", private).at(StartStage::Mounts, "keep mounts private")?;
         let everything = match &walls.read {
             ReadAccess::Everything => {
                 let attributes = NOSUID | NODEV | if plan.root_is_writable() { 0 } else { RDONLY };
-                Some(clone_tree(Path::new("/"), attributes).at(Stage::Mounts, "copy the root")?)
+                Some(clone_tree(Path::new("/"), attributes).at(StartStage::Mounts, "copy the root")?)
             }
             ReadAccess::Only(_) | ReadAccess::Exactly(_) => None,
         };
-        begin_stage().at(Stage::Mounts, "set up a stage")?;
+        begin_stage().at(StartStage::Mounts, "set up a stage")?;
         let root = match everything {
             Some(tree) => tree,
-            None => tmpfs("0755").at(Stage::Mounts, "make an empty root")?,
+            None => tmpfs("0755").at(StartStage::Mounts, "make an empty root")?,
         };
-        let at = open_old(&stage("root")).at(Stage::Mounts, "open the stage")?;
-        attach(&root, &at).at(Stage::Mounts, "attach the new root")?;
+        let at = open_old(&stage("root")).at(StartStage::Mounts, "open the stage")?;
+        attach(&root, &at).at(StartStage::Mounts, "attach the new root")?;
         let new = Self { root, made: RefCell::default() };
         if walls.read != ReadAccess::Everything {
-            new.know_as_made(&new.root).at(Stage::Mounts, "look at the new root")?;
+            new.know_as_made(&new.root).at(StartStage::Mounts, "look at the new root")?;
         }
         match &walls.read {
             ReadAccess::Everything => {
@@ -94,11 +94,11 @@ impl NewRoot {
     }
 
     /// Mounts what is writable, and within it what is not.
-    pub(crate) fn apply(&self, walls: &Confinement, plan: &Plan) -> Result<(), Failure> {
+    pub(crate) fn apply(&self, walls: &Confinement, plan: &MountPlan) -> Result<(), StartFailure> {
         for (path, place) in plan.places.iter().filter(|(path, _)| *path != Path::new("/")) {
             let mounted = self.mount_place(path, *place, plan);
             if place.is_required {
-                mounted.at(Stage::Mounts, &format!("mount {}", path.display()))?;
+                mounted.at(StartStage::Mounts, &format!("mount {}", path.display()))?;
             }
         }
         if walls.read != ReadAccess::Everything {
@@ -106,12 +106,12 @@ impl NewRoot {
         }
         if plan.root_is_writable() {
             self.bind(Path::new("/sys"), RDONLY | NOSUID | NODEV)
-                .at(Stage::Mounts, "mount /sys read-only")?;
+                .at(StartStage::Mounts, "mount /sys read-only")?;
         }
         Ok(())
     }
 
-    pub(crate) fn hide(&self, plan: &Plan) -> Result<(), Failure> {
+    pub(crate) fn hide(&self, plan: &MountPlan) -> Result<(), StartFailure> {
         let mut partly = Vec::new();
         for (path, cover) in plan.hidden.covers() {
             match cover {
@@ -119,11 +119,11 @@ impl NewRoot {
                 Cover::Partly => self.empty(path).map(|empty| partly.extend(empty)),
                 Cover::Shown => self.show_again(path, plan),
             }
-            .at(Stage::Mounts, &format!("hide {}", path.display()))?;
+            .at(StartStage::Mounts, &format!("hide {}", path.display()))?;
         }
         for folder in partly {
             sys::mount_setattr(&folder, RDONLY | NOSUID | NODEV, false)
-                .at(Stage::Mounts, "seal a hidden folder")?;
+                .at(StartStage::Mounts, "seal a hidden folder")?;
         }
         Ok(())
     }
@@ -138,7 +138,7 @@ impl NewRoot {
     }
 
     /// Shows something of a folder that was covered. Where the folder itself is not to be seen, nor is this.
-    fn show_again(&self, path: &Path, plan: &Plan) -> io::Result<()> {
+    fn show_again(&self, path: &Path, plan: &MountPlan) -> io::Result<()> {
         let shown = match plan.own_files.as_ref().and_then(|own| own.tree(path)) {
             Some(tree) => self.put_own(tree, path),
             None => self.bind(path, RDONLY | NOSUID | NODEV),
@@ -163,10 +163,10 @@ impl NewRoot {
     }
 
     /// Makes the new root the only one.
-    pub(crate) fn enter(self, walls: &Confinement) -> Result<(), Failure> {
+    pub(crate) fn enter(self, walls: &Confinement) -> Result<(), StartFailure> {
         if walls.read != ReadAccess::Everything {
             sys::mount_setattr(&self.root, RDONLY | NOSUID | NODEV, false)
-                .at(Stage::Mounts, "seal the root")?;
+                .at(StartStage::Mounts, "seal the root")?;
         }
         let change = || -> io::Result<()> {
             // On top of the old one, to which no path leads from then on, not even one upwards: whoever arrives at it
@@ -178,26 +178,26 @@ impl NewRoot {
             rustix::process::chdir("/")?;
             Ok(())
         };
-        change().at(Stage::Mounts, "change the root")
+        change().at(StartStage::Mounts, "change the root")
     }
 
-    fn mount_place(&self, path: &Path, place: Place, plan: &Plan) -> io::Result<()> {
+    fn mount_place(&self, path: &Path, place: MountPlace, plan: &MountPlan) -> io::Result<()> {
         let own = plan.own_files.as_ref();
-        if let Some(tree) = own.and_then(|own| own.tree(path)).filter(|_| place.kind == Kind::Writable) {
+        if let Some(tree) = own.and_then(|own| own.tree(path)).filter(|_| place.kind == MountKind::Writable) {
             return self.put_own(tree, path);
         }
-        // What is inside a root is taken from there, with all that the mount of the root says.
-        let source = if place.kind == Kind::Writable { open_old(path)? } else { self.open(path)? };
+        // A place inside a root is taken from there, with all the settings of the root's mount.
+        let source = if place.kind == MountKind::Writable { open_old(path)? } else { self.open(path)? };
         let found = fstat(&source)?;
         let is_same = (found.st_dev, found.st_ino) == (place.device, place.inode);
         // Of what nobody asked for by name, another one is as good, if it gives nobody more.
-        if !is_same && (place.is_required || place.kind != Kind::ReadOnly) {
+        if !is_same && (place.is_required || place.kind != MountKind::ReadOnly) {
             return Err(io::Error::other("it was replaced while the command was being started"));
         }
         let attributes = match place.kind {
-            Kind::Blank => return self.blank(path),
-            Kind::Writable | Kind::Pinned => NOSUID | NODEV,
-            Kind::ReadOnly => NOSUID | NODEV | RDONLY,
+            MountKind::Blank => return self.blank(path),
+            MountKind::Writable | MountKind::Pinned => NOSUID | NODEV,
+            MountKind::ReadOnly => NOSUID | NODEV | RDONLY,
         };
         let tree = clone_opened(&source, attributes)?;
         let folder = is_folder(&source)?;
@@ -213,17 +213,17 @@ impl NewRoot {
     }
 
     /// Shows paths in a root that starts out empty.
-    fn show(&self, paths: &[PathBuf], plan: &Plan) -> Result<(), Failure> {
+    fn show(&self, paths: &[PathBuf], plan: &MountPlan) -> Result<(), StartFailure> {
         let mut ends: Vec<PathBuf> = paths.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
         ends.sort();
         for end in ends.iter().filter(|end| end.as_path() != Path::new("/")) {
-            self.show_one(end, plan).at(Stage::Mounts, &format!("show {}", end.display()))?;
+            self.show_one(end, plan).at(StartStage::Mounts, &format!("show {}", end.display()))?;
         }
         self.link_all(paths);
         Ok(())
     }
 
-    fn show_one(&self, path: &Path, plan: &Plan) -> io::Result<()> {
+    fn show_one(&self, path: &Path, plan: &MountPlan) -> io::Result<()> {
         let own = plan
             .own_files
             .as_ref()
@@ -241,11 +241,11 @@ impl NewRoot {
     }
 
     /// Puts the user's own folders over themselves, with the user as their owner.
-    fn show_own(&self, plan: &Plan) -> Result<(), Failure> {
+    fn show_own(&self, plan: &MountPlan) -> Result<(), StartFailure> {
         for (path, tree) in plan.own_files.iter().flat_map(|own| own.read_only(plan)) {
             self.open(path)
                 .and_then(|target| attach(tree, target))
-                .at(Stage::Mounts, &format!("show {}", path.display()))?;
+                .at(StartStage::Mounts, &format!("show {}", path.display()))?;
         }
         Ok(())
     }
@@ -266,7 +266,7 @@ impl NewRoot {
         }
     }
 
-    fn replace_run(&self) -> Result<(), Failure> {
+    fn replace_run(&self) -> Result<(), StartFailure> {
         let run = Path::new("/run");
         if !fs::symlink_metadata(run).is_ok_and(|found| found.is_dir()) {
             return Ok(());
@@ -283,11 +283,11 @@ impl NewRoot {
             }
             Ok(())
         };
-        replace().at(Stage::Mounts, "replace /run")
+        replace().at(StartStage::Mounts, "replace /run")
     }
 
     /// Closes `/run` for new names, once everything that belongs there is there.
-    pub(crate) fn seal_run(&self) -> Result<(), Failure> {
+    pub(crate) fn seal_run(&self) -> Result<(), StartFailure> {
         match self.open(Path::new("/run")) {
             Ok(run) => sys::mount_setattr(run, RDONLY | NOSUID | NODEV, false).or_else(|error| {
                 // Not a mount: an empty root that shows nothing of it.
@@ -295,7 +295,7 @@ impl NewRoot {
             }),
             Err(_) => Ok(()),
         }
-        .at(Stage::Mounts, "seal /run")
+        .at(StartStage::Mounts, "seal /run")
     }
 
     pub(crate) fn open(&self, path: &Path) -> io::Result<OwnedFd> {

@@ -1,4 +1,4 @@
-//! What is the user's own when the server runs as root.
+//! The files that are the user's own when the server runs as root.
 //!
 //! The command then is a user that nobody else is, so that files which only root may read are closed to it by their
 //! rights. The folders that the user works with are mounted so that root's files in them belong to that user: to the
@@ -9,17 +9,18 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::fs::{FileType, Gid, Stat, Uid, fchown, fstat, fstatfs};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::failure::At;
 use super::hidden::Cover;
-use super::plan::Plan;
+use super::plan::MountPlan;
 use super::sys::{self, Forked, NODEV, NOSUID, RDONLY};
 use super::tree::{clone_opened, open_old};
-use super::wire::{Failure, Stage};
+use super::wire::{StartFailure, StartStage};
 use crate::{Confinement, ReadAccess};
 
 /// Nobody on any system: above the ranges that containers use.
@@ -36,12 +37,20 @@ pub(crate) struct OwnFiles {
 impl OwnFiles {
     /// `None` where such mounts are not to be had: in most containers, and on file systems that cannot do it. Nothing
     /// that happens to a path meanwhile leads to that.
-    pub(crate) fn prepare(walls: &Confinement, cwd: &Path, plan: &Plan) -> Result<Option<Self>, Failure> {
-        let Some(mapping) = mapping().ok().filter(|_| !plan.root_is_writable()) else { return Ok(None) };
+    pub(crate) fn prepare(
+        walls: &Confinement,
+        cwd: &Path,
+        plan: &MountPlan,
+        mapping: Option<OwnedFd>,
+    ) -> Result<Option<Self>, StartFailure> {
+        if plan.root_is_writable() {
+            return Ok(None);
+        }
+        let Some(mapping) = mapping.or_else(|| make_mapping().ok()) else { return Ok(None) };
         let mut trees = BTreeMap::new();
         for path in plan.writable() {
             let tree = tree(path, NOSUID | NODEV, &mapping, plan);
-            match tree.at(Stage::Mounts, &format!("mount {}", path.display()))? {
+            match tree.at(StartStage::Mounts, &format!("mount {}", path.display()))? {
                 Some(tree) => trees.insert(path.to_owned(), tree),
                 None => return Ok(None),
             };
@@ -74,14 +83,17 @@ impl OwnFiles {
     }
 
     /// All that is not writable, parents first.
-    pub(crate) fn read_only<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = (&'a Path, &'a OwnedFd)> {
+    pub(crate) fn read_only<'a>(
+        &'a self,
+        plan: &'a MountPlan,
+    ) -> impl Iterator<Item = (&'a Path, &'a OwnedFd)> {
         let trees = self.trees.iter().map(|(path, tree)| (path.as_path(), tree));
         trees.filter(|(path, _)| !plan.writable().any(|root| root == *path) && !plan.hidden.is_shown(path))
     }
 }
 
 /// The folders that can be read as the user's own.
-fn read_only(walls: &Confinement, cwd: &Path, plan: &Plan) -> BTreeSet<PathBuf> {
+fn read_only(walls: &Confinement, cwd: &Path, plan: &MountPlan) -> BTreeSet<PathBuf> {
     let listed = match &walls.read {
         ReadAccess::Everything => &[],
         ReadAccess::Only(paths) | ReadAccess::Exactly(paths) => paths.as_slice(),
@@ -116,7 +128,7 @@ fn closed_above(path: &Path) -> Option<PathBuf> {
 }
 
 /// `None` when the file system cannot do it.
-fn tree(path: &Path, attributes: u64, mapping: &OwnedFd, plan: &Plan) -> io::Result<Option<OwnedFd>> {
+fn tree(path: &Path, attributes: u64, mapping: &OwnedFd, plan: &MountPlan) -> io::Result<Option<OwnedFd>> {
     let source = open_old(path)?;
     let found = fstat(&source)?;
     if let Some(place) = plan.places.get(path)
@@ -134,12 +146,24 @@ fn tree(path: &Path, attributes: u64, mapping: &OwnedFd, plan: &Plan) -> io::Res
     Ok(mapped.is_ok().then_some(tree))
 }
 
+/// The mapping that a server which is root hands to all its helpers, since making one takes a process.
+pub(crate) fn shared_mapping() -> Option<&'static OwnedFd> {
+    static MADE: OnceLock<OwnedFd> = OnceLock::new();
+    if MADE.get().is_none() && rustix::process::geteuid().is_root() {
+        // Where it cannot be made, each helper finds out why. Of two that are made at once, one is kept.
+        let _ = make_mapping().map(|made| MADE.set(made));
+    }
+    MADE.get()
+}
+
 /// A user namespace that says: what is root's on disk is the stranger's, and everybody else is who they are.
-fn mapping() -> io::Result<OwnedFd> {
+fn make_mapping() -> io::Result<OwnedFd> {
     let (end, keep) = pipe_with(PipeFlags::CLOEXEC)?;
     let child = match sys::fork_with(libc::CLONE_NEWUSER)? {
+        // Nothing but system calls: in a server other threads may hold any lock at this moment.
         Forked::Child => {
             sys::close_in_child(&keep);
+            // Ends by itself only if this server dies first.
             let _ = rustix::io::read(&end, &mut [0_u8; 1]);
             sys::exit(0)
         }
@@ -149,8 +173,13 @@ fn mapping() -> io::Result<OwnedFd> {
     let map = format!("0 {STRANGER} 1\n1 1 {}\n{above} {above} {}\n", STRANGER - 1, u32::MAX - above);
     let opened = write_maps(child, &map)
         .and_then(|()| File::open(format!("/proc/{child}/ns/user")).map(OwnedFd::from));
+    if let Some(child) = Pid::from_raw(child) {
+        // Killed, because closing the pipe need not end it: a child that another thread forks in between holds the pipe
+        // open, too, and two such children would wait for each other for good.
+        let _ = kill_process(child, Signal::KILL);
+        let _ = waitpid(Some(child), WaitOptions::empty());
+    }
     drop(keep);
-    let _ = Pid::from_raw(child).map(|child| waitpid(Some(child), WaitOptions::empty()));
     opened
 }
 
@@ -186,4 +215,31 @@ pub(crate) fn hand_over_streams(terminal: bool) {
 fn is_terminal(found: &Stat) -> bool {
     FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice
         && (136..144).contains(&libc::major(found.st_rdev))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Each child inherits the pipes of the others that are being made at that moment.
+    #[test]
+    fn mappings_made_at_once_do_not_wait_for_each_other() {
+        let (sender, receiver) = mpsc::channel();
+        for _ in 0..8 {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                for _ in 0..40 {
+                    let made = make_mapping();
+                    assert!(made.is_ok() || !rustix::process::geteuid().is_root(), "{made:?}");
+                }
+                sender.send(()).expect("received below");
+            });
+        }
+        for _ in 0..8 {
+            receiver.recv_timeout(Duration::from_secs(60)).expect("no child waits for another");
+        }
+    }
 }

@@ -32,7 +32,7 @@ const STICKY: u32 = 0o1000;
 const LONGEST_WAIT: Duration = Duration::from_millis(200);
 const BETWEEN_TRIES: Duration = Duration::from_millis(2);
 
-/// What a start may wait for: not for long, and not when the command is no longer wanted.
+/// How long a start may wait: not for long, and not when the command is no longer wanted.
 pub(crate) struct Patience<'a> {
     control: &'a OwnedFd,
     /// For all locks of one start together.
@@ -54,8 +54,8 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// What is behind a name.
-enum Adopted {
+/// Whatever already holds a name: a shared placeholder, a real file, or nothing any more.
+enum NameHolder {
     Shared(Placeholder),
     /// Somebody's own, or one that is not let go of: to be treated as any other file.
     Real,
@@ -68,7 +68,7 @@ enum Adopted {
 pub(crate) struct Placeholder {
     parent: Rc<OwnedFd>,
     name: OsString,
-    /// What stays when somebody has put something into it.
+    /// The permissions that stay when somebody has put something into it.
     rights: u32,
     /// Once removed, it stays open until the process ends: closing it is when the file system does its work, and
     /// nobody has to wait for that.
@@ -91,10 +91,10 @@ impl Placeholder {
             }
             // Another command may take the folder away between any two steps here.
             match Self::share(parent, name, rights, patience)? {
-                Adopted::Shared(placeholder) => return Ok(Some(placeholder)),
-                Adopted::Real => return Ok(None),
-                Adopted::Gone if patience.wait_until(deadline)? => {}
-                Adopted::Gone => return Err(io::Error::other("it comes and goes")),
+                NameHolder::Shared(placeholder) => return Ok(Some(placeholder)),
+                NameHolder::Real => return Ok(None),
+                NameHolder::Gone if patience.wait_until(deadline)? => {}
+                NameHolder::Gone => return Err(io::Error::other("it comes and goes")),
             }
         }
     }
@@ -107,8 +107,8 @@ impl Placeholder {
         patience: &Patience<'_>,
     ) -> io::Result<Option<Self>> {
         match Self::share(parent, name, rights, patience)? {
-            Adopted::Shared(placeholder) => Ok(Some(placeholder)),
-            Adopted::Real | Adopted::Gone => Ok(None),
+            NameHolder::Shared(placeholder) => Ok(Some(placeholder)),
+            NameHolder::Real | NameHolder::Gone => Ok(None),
         }
     }
 
@@ -117,42 +117,42 @@ impl Placeholder {
         name: &OsStr,
         rights: u32,
         patience: &Patience<'_>,
-    ) -> io::Result<Adopted> {
+    ) -> io::Result<NameHolder> {
         match statat(&**parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) if !is_marked(&found) => return Ok(Adopted::Real),
+            Ok(found) if !is_marked(&found) => return Ok(NameHolder::Real),
             Ok(_) => {}
-            Err(Errno::NOENT) => return Ok(Adopted::Gone),
+            Err(Errno::NOENT) => return Ok(NameHolder::Gone),
             Err(error) => return Err(error.into()),
         }
         let flags =
             OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let folder = match openat(&**parent, name, flags, Mode::empty()) {
             Ok(folder) => folder,
-            Err(Errno::NOENT) => return Ok(Adopted::Gone),
-            Err(_) => return Ok(Adopted::Real),
+            Err(Errno::NOENT) => return Ok(NameHolder::Gone),
+            Err(_) => return Ok(NameHolder::Real),
         };
         // Again, of what was really opened.
         if !is_marked(&fstat(&folder)?) || !is_empty(&folder)? {
-            return Ok(Adopted::Real);
+            return Ok(NameHolder::Real);
         }
         while flock(&folder, FlockOperation::NonBlockingLockShared).is_err() {
             // The last user holds it alone while it is being removed, and until its process has ended.
             if !is_at(parent, name, &folder) {
-                return Ok(Adopted::Gone);
+                return Ok(NameHolder::Gone);
             }
             if !patience.wait_until(patience.deadline)? {
-                return Ok(Adopted::Real);
+                return Ok(NameHolder::Real);
             }
         }
         // Before the lock was had, the last user may have removed it, or found that it is in use.
         if !is_at(parent, name, &folder) {
-            return Ok(Adopted::Gone);
+            return Ok(NameHolder::Gone);
         }
         if !is_marked(&fstat(&folder)?) {
-            return Ok(Adopted::Real);
+            return Ok(NameHolder::Real);
         }
         let folder = ManuallyDrop::new(File::from(folder));
-        Ok(Adopted::Shared(Self { parent: parent.clone(), name: name.to_owned(), rights, folder }))
+        Ok(NameHolder::Shared(Self { parent: parent.clone(), name: name.to_owned(), rights, folder }))
     }
 
     /// A forked process holds the lock as well, until it lets go.

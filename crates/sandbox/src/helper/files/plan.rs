@@ -13,21 +13,21 @@ use rustix::fs::{FileType, Stat, fstat, readlinkat};
 
 use super::failure::At;
 use super::git_dir;
-use super::hidden::{Hidden, only_root};
+use super::hidden::{HiddenPaths, only_root};
 use super::own_files::OwnFiles;
 use super::placeholder::{Patience, Placeholder};
 use super::roots::writable_roots;
 use super::tree::open_old;
-use super::wire::{Failure, Stage};
+use super::wire::{StartFailure, StartStage};
 use crate::Confinement;
 
-/// What the placeholders of protected names are for everybody else, and those of hidden ones.
+/// The permissions of placeholders for everybody else: of protected names, and of hidden ones.
 const PROTECTED_RIGHTS: u32 = 0o755;
 const HIDDEN_RIGHTS: u32 = 0o700;
 
 /// How a place is mounted over itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MountKind {
     Writable,
     /// Writable, and a mount only so that it cannot be renamed: something below it is a mount.
     Pinned,
@@ -38,8 +38,8 @@ pub(crate) enum Kind {
 
 /// A place as it was found, so that another one put there in the meantime is noticed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
-    pub(crate) kind: Kind,
+pub(crate) struct MountPlace {
+    pub(crate) kind: MountKind,
     pub(crate) device: u64,
     pub(crate) inode: u64,
     /// Without it the command is not started. What the server found by looking around may be gone by now.
@@ -48,10 +48,10 @@ pub(crate) struct Place {
 
 /// Everything resolved: no path in here leads through a symbolic link.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct MountPlan {
     /// Parents come before what is inside them.
-    pub(crate) places: BTreeMap<PathBuf, Place>,
-    pub(crate) hidden: Hidden,
+    pub(crate) places: BTreeMap<PathBuf, MountPlace>,
+    pub(crate) hidden: HiddenPaths,
     /// Outside of the roots, but of the same repository.
     pub(crate) git_folders: Vec<PathBuf>,
     /// Set when the server is root and the command is not to have its rights to files.
@@ -61,28 +61,29 @@ pub(crate) struct Plan {
 
 /// Which parts of a plan are wanted. Only tests leave any out.
 #[derive(Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedMounts {
     pub(crate) protected: bool,
     pub(crate) hidden: bool,
 }
 
-impl Plan {
+impl MountPlan {
     pub(crate) fn make(
         walls: &Confinement,
         cwd: &Path,
-        wanted: Wanted,
+        wanted: WantedMounts,
         patience: &Patience<'_>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, StartFailure> {
         let mut plan = Self::default();
         let mut roots = writable_roots(walls)?;
         if wanted.hidden {
-            plan.hidden = Hidden::find(walls);
+            plan.hidden = HiddenPaths::find(walls);
             plan.refuse_hidden_directory(cwd)?;
-            // What nobody may see is not opened by being inside a root, or by being one.
+            // A hidden path is not opened by being inside a root, or by being one.
             roots.retain(|root| plan.hidden.above(root).is_none());
         }
         for root in &roots {
-            plan.add(root, Kind::Writable).at(Stage::Mounts, &format!("look at {}", root.display()))?;
+            plan.add(root, MountKind::Writable)
+                .at(StartStage::Mounts, &format!("look at {}", root.display()))?;
         }
         if wanted.protected {
             for root in &roots {
@@ -96,12 +97,15 @@ impl Plan {
             plan.hold_hidden(patience)?;
             plan.hold_links(&roots)?;
         }
-        plan.pin(&roots).at(Stage::Mounts, "look at the folders between writable ones")?;
+        plan.pin(&roots).at(StartStage::Mounts, "look at the folders between writable ones")?;
         Ok(plan)
     }
 
     pub(crate) fn writable(&self) -> impl Iterator<Item = &Path> {
-        self.places.iter().filter(|(_, place)| place.kind == Kind::Writable).map(|(path, _)| path.as_path())
+        self.places
+            .iter()
+            .filter(|(_, place)| place.kind == MountKind::Writable)
+            .map(|(path, _)| path.as_path())
     }
 
     pub(crate) fn root_is_writable(&self) -> bool {
@@ -122,14 +126,14 @@ impl Plan {
         std::mem::take(&mut self.placeholders)
     }
 
-    fn refuse_hidden_directory(&self, cwd: &Path) -> Result<(), Failure> {
+    fn refuse_hidden_directory(&self, cwd: &Path) -> Result<(), StartFailure> {
         let end = fs::canonicalize(cwd).unwrap_or_else(|_| without_dots(cwd));
         match self.hidden.above(&end) {
             None => Ok(()),
             Some(hidden) => {
                 let (cwd, hidden) = (cwd.display(), hidden.display());
-                Err(Failure::new(
-                    Stage::Directory,
+                Err(StartFailure::new(
+                    StartStage::Directory,
                     format!(
                         "cannot enter {cwd}: it lies in {hidden}, which is hidden from sandboxed commands; work in \
                          another folder"
@@ -139,18 +143,19 @@ impl Plan {
         }
     }
 
-    fn add(&mut self, path: &Path, kind: Kind) -> io::Result<()> {
+    fn add(&mut self, path: &Path, kind: MountKind) -> io::Result<()> {
         self.add_found(path, kind, &look(path)?, true);
         Ok(())
     }
 
-    fn add_found(&mut self, path: &Path, kind: Kind, found: &Stat, is_required: bool) {
-        // What was asked for by name stays as asked.
+    fn add_found(&mut self, path: &Path, kind: MountKind, found: &Stat, is_required: bool) {
+        // A place that was asked for by name stays as asked.
         let known = self.places.get(path).copied();
-        if known.is_some_and(|place| place.kind == Kind::Writable || (place.is_required && !is_required)) {
+        if known.is_some_and(|place| place.kind == MountKind::Writable || (place.is_required && !is_required))
+        {
             return;
         }
-        let place = Place { kind, device: found.st_dev, inode: found.st_ino, is_required };
+        let place = MountPlace { kind, device: found.st_dev, inode: found.st_ino, is_required };
         self.places.insert(path.to_owned(), place);
     }
 
@@ -160,29 +165,29 @@ impl Plan {
         walls: &Confinement,
         roots: &[PathBuf],
         patience: &Patience<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StartFailure> {
         let looking = format!("look at {}", root.display());
-        let opened = Rc::new(open_old(root).at(Stage::Mounts, &looking)?);
-        let found = fstat(&*opened).at(Stage::Mounts, &looking)?;
+        let opened = Rc::new(open_old(root).at(StartStage::Mounts, &looking)?);
+        let found = fstat(&*opened).at(StartStage::Mounts, &looking)?;
         let as_planned = self.places.get(root).map(|place| (place.device, place.inode));
         if as_planned != Some((found.st_dev, found.st_ino)) {
             let message = format!("{} was replaced while the command was being started", root.display());
-            return Err(Failure::new(Stage::Mounts, message));
+            return Err(StartFailure::new(StartStage::Mounts, message));
         }
         if file_type(&found) != FileType::Directory {
             return Ok(());
         }
-        let root = Folder { path: root, opened: &opened };
+        let root = OpenFolder { path: root, opened: &opened };
         for name in &walls.protected {
             let protecting = format!("protect {}", root.path.join(name).display());
-            self.protect(&root, OsStr::new(name), roots, patience).at(Stage::Mounts, &protecting)?;
+            self.protect(&root, OsStr::new(name), roots, patience).at(StartStage::Mounts, &protecting)?;
         }
         Ok(())
     }
 
     fn protect(
         &mut self,
-        root: &Folder<'_>,
+        root: &OpenFolder<'_>,
         name: &OsStr,
         roots: &[PathBuf],
         patience: &Patience<'_>,
@@ -209,22 +214,22 @@ impl Plan {
                 // Another user's stand-in goes with that user's command. The name then stays free: no command may
                 // make it.
                 let is_ours = found.st_uid == rustix::process::geteuid().as_raw();
-                self.add_found(&path, Kind::ReadOnly, &found, is_ours);
+                self.add_found(&path, MountKind::ReadOnly, &found, is_ours);
                 Ok(())
             }
-            _ => self.add(&path, Kind::ReadOnly),
+            _ => self.add(&path, MountKind::ReadOnly),
         }
     }
 
     /// A name that is not there yet gets an empty folder to mount over, for as long as the command runs.
-    fn hold_free(&mut self, root: &Folder<'_>, name: &OsStr, patience: &Patience<'_>) -> io::Result<()> {
+    fn hold_free(&mut self, root: &OpenFolder<'_>, name: &OsStr, patience: &Patience<'_>) -> io::Result<()> {
         match Placeholder::hold(root.opened, name, PROTECTED_RIGHTS, patience) {
             Ok(placeholder) => self.placeholders.extend(placeholder),
             // Where the server cannot create it, the command, being the same user, cannot either.
             Err(error) if is_not_allowed(&error) => return Ok(()),
             Err(error) => return Err(error),
         }
-        self.add(&root.path.join(name), Kind::ReadOnly)
+        self.add(&root.path.join(name), MountKind::ReadOnly)
     }
 
     /// A symbolic link, or a file that names a folder: what it leads to is protected along with it.
@@ -243,7 +248,7 @@ impl Plan {
             }
             _ => Vec::new(),
         };
-        let mut kind = Kind::ReadOnly;
+        let mut kind = MountKind::ReadOnly;
         let parent = path.parent().unwrap_or(Path::new("/"));
         for target in targets {
             let target = without_dots(&parent.join(target));
@@ -258,16 +263,17 @@ impl Plan {
             // A way through further links, or to nothing, could be turned elsewhere by the command.
             match look(&target) {
                 Ok(end) if file_type(&end) != FileType::Symlink => {
-                    self.add_found(&target, Kind::ReadOnly, &end, is_required);
+                    self.add_found(&target, MountKind::ReadOnly, &end, is_required);
                 }
-                _ => kind = Kind::Blank,
+                _ => kind = MountKind::Blank,
             }
         }
         self.add_found(path, kind, found, is_required);
         Ok(())
     }
 
-    /// What the server found beneath a root a while ago. It may be gone, or something else; then it is not followed.
+    /// Protects a path that the server found beneath a root a while ago. It may be gone, or something else; then it is
+    /// not followed.
     fn protect_if_there(&mut self, path: &Path, roots: &[PathBuf]) {
         let is_inside = roots.iter().any(|root| path.starts_with(root) && path != root);
         if !is_inside || self.places.contains_key(path) || self.hidden.above(path).is_some() {
@@ -277,14 +283,14 @@ impl Plan {
         let _ = match file_type(&found) {
             FileType::Symlink | FileType::RegularFile => self.protect_pointer(path, &found, roots, false),
             _ => {
-                self.add_found(path, Kind::ReadOnly, &found, false);
+                self.add_found(path, MountKind::ReadOnly, &found, false);
                 Ok(())
             }
         };
     }
 
     /// Hidden names behind which nothing is yet get an empty folder to cover.
-    fn hold_hidden(&mut self, patience: &Patience<'_>) -> Result<(), Failure> {
+    fn hold_hidden(&mut self, patience: &Patience<'_>) -> Result<(), StartFailure> {
         for path in std::mem::take(&mut self.hidden.missing) {
             let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
             if self.hidden.above(&path).is_some() {
@@ -297,7 +303,7 @@ impl Plan {
                 // Nobody else can make it then: all that could is this same user.
                 Err(error) if is_not_allowed(&error) => continue,
                 Err(error) => {
-                    return Err(error).at(Stage::Mounts, &format!("keep {} hidden", path.display()));
+                    return Err(error).at(StartStage::Mounts, &format!("keep {} hidden", path.display()));
                 }
             }
             self.hidden.cover(path);
@@ -306,10 +312,11 @@ impl Plan {
     }
 
     /// A link on the way to something hidden stays what it is.
-    fn hold_links(&mut self, roots: &[PathBuf]) -> Result<(), Failure> {
+    fn hold_links(&mut self, roots: &[PathBuf]) -> Result<(), StartFailure> {
         for link in std::mem::take(&mut self.hidden.links) {
             if roots.iter().any(|root| link.starts_with(root)) && self.hidden.above(&link).is_none() {
-                self.add(&link, Kind::ReadOnly).at(Stage::Mounts, &format!("keep {}", link.display()))?;
+                self.add(&link, MountKind::ReadOnly)
+                    .at(StartStage::Mounts, &format!("keep {}", link.display()))?;
             }
         }
         Ok(())
@@ -327,7 +334,7 @@ impl Plan {
                     continue;
                 }
                 match look(above) {
-                    Ok(found) => self.add_found(above, Kind::Pinned, &found, is_required),
+                    Ok(found) => self.add_found(above, MountKind::Pinned, &found, is_required),
                     Err(error) if is_required => return Err(error),
                     Err(_) => {}
                 }
@@ -338,12 +345,12 @@ impl Plan {
 }
 
 /// A folder, and the way to it.
-struct Folder<'a> {
+struct OpenFolder<'a> {
     path: &'a Path,
     opened: &'a Rc<OwnedFd>,
 }
 
-/// What is behind a path without following any link, not even on the way.
+/// The metadata behind a path, without following any link, not even on the way.
 fn look(path: &Path) -> io::Result<Stat> {
     Ok(fstat(open_old(path)?)?)
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::wire::{Failure, Stage};
+use super::wire::{StartFailure, StartStage};
 use crate::Confinement;
 
 /// Never writable by being listed: the helper puts its own there.
@@ -12,7 +12,7 @@ const OWN: [&str; 3] = ["/dev", "/proc", "/sys"];
 /// The writable roots without symbolic links. Those that do not exist are left out.
 ///
 /// One that no longer leads where it led when it was decided on is an error: another command has turned it.
-pub(crate) fn writable_roots(walls: &Confinement) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn writable_roots(walls: &Confinement) -> Result<Vec<PathBuf>, StartFailure> {
     let mut resolved: Vec<(&PathBuf, PathBuf)> = Vec::with_capacity(walls.writable.len());
     for asked in &walls.writable {
         let Ok(end) = fs::canonicalize(asked) else { continue };
@@ -23,7 +23,7 @@ pub(crate) fn writable_roots(walls: &Confinement) -> Result<Vec<PathBuf>, Failur
                 "the writable folder {asked} led to {decided} when it was decided on and leads to {end} now; put it \
                  back, or start a new thread to work there"
             );
-            return Err(Failure::new(Stage::Mounts, message));
+            return Err(StartFailure::new(StartStage::Mounts, message));
         }
         resolved.push((asked, end));
     }

@@ -10,7 +10,7 @@ pub(super) enum Local<'a> {
     Name,
 }
 
-/// What a socket of the internet is to be connected to.
+/// The address that a socket of the internet is to be connected to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Remote {
     Host {

@@ -81,6 +81,75 @@ pub(super) fn answer(listener: &OwnedFd, id: u64, outcome: io::Result<()>) {
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) };
 }
 
+/// Lets the kernel do the call as it stands. Only for calls that are safe whatever they ask for by then.
+#[expect(unsafe_code, reason = "ioctl takes a C structure")]
+pub(super) fn go_on(listener: &OwnedFd, id: u64) {
+    const CONTINUE: u32 = 1;
+    let answer = libc::seccomp_notif_resp { id, val: 0, error: 0, flags: CONTINUE };
+    // SAFETY: the structure is whole and outlives the call.
+    unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer) };
+}
+
+/// Ends the call with a descriptor of this file, under the first number that is free there.
+#[expect(unsafe_code, reason = "ioctl takes a C structure")]
+pub(super) fn give(listener: &OwnedFd, id: u64, file: &OwnedFd, close_on_exec: bool) -> io::Result<()> {
+    const SEND: u32 = 2;
+    let flags = if close_on_exec { libc::O_CLOEXEC } else { 0 };
+    let place = libc::seccomp_notif_addfd {
+        id,
+        flags: SEND,
+        srcfd: file.as_raw_fd().unsigned_abs(),
+        newfd: 0,
+        newfd_flags: flags.unsigned_abs(),
+    };
+    // SAFETY: the structure is whole and outlives the call.
+    checked(i64::from(unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const place)
+    }))?;
+    Ok(())
+}
+
+/// The mark of a process: the limit that `domains::MARK` names. 0 is this process.
+#[expect(unsafe_code, reason = "prlimit takes a C structure")]
+pub(super) fn mark_of(process: i32) -> io::Result<u64> {
+    let mut found = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is whole and outlives the call; nothing is set.
+    checked(i64::from(unsafe {
+        libc::prlimit(process, libc::RLIMIT_LOCKS, std::ptr::null(), &raw mut found)
+    }))?;
+    Ok(found.rlim_max)
+}
+
+#[expect(unsafe_code, reason = "prlimit takes a C structure")]
+pub(super) fn set_mark(process: i32, mark: u64) -> io::Result<()> {
+    let value = libc::rlimit { rlim_cur: mark, rlim_max: mark };
+    // SAFETY: the structure is whole and outlives the call; the old value is not asked for.
+    checked(i64::from(unsafe {
+        libc::prlimit(process, libc::RLIMIT_LOCKS, &raw const value, std::ptr::null_mut())
+    }))?;
+    Ok(())
+}
+
+/// Binds this thread, and no other, to a set of Landlock rules.
+#[expect(unsafe_code, reason = "the crate for Landlock takes no set that somebody else made")]
+pub(super) fn restrict_thread(rules: &OwnedFd, flags: u32) -> io::Result<()> {
+    const ALL_THREADS: u32 = 1 << 3;
+    super::super::sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1)?;
+    let (rules, flags) = (rules.as_raw_fd(), flags & !ALL_THREADS);
+    // SAFETY: numbers only.
+    checked(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules, flags) })?;
+    Ok(())
+}
+
+/// Whether two descriptors of this process are of the same open file.
+#[expect(unsafe_code, reason = "kcmp has no safe wrapper")]
+pub(super) fn is_same_file(one: &OwnedFd, other: &OwnedFd) -> bool {
+    const FILES: i32 = 0;
+    let this = rustix::process::getpid().as_raw_nonzero().get();
+    // SAFETY: numbers only.
+    unsafe { libc::syscall(libc::SYS_kcmp, this, this, FILES, one.as_raw_fd(), other.as_raw_fd()) == 0 }
+}
+
 /// Puts a descriptor in the place of one that the waiting thread has.
 #[expect(unsafe_code, reason = "ioctl takes a C structure")]
 pub(super) fn replace(

@@ -11,6 +11,7 @@ use rustix::net::sockopt::{Timeout, socket_domain, socket_timeout};
 
 use super::address::{self, Remote};
 use super::calls::{self, Notification, low_half};
+use super::domains::Rights;
 use super::granted::Granted;
 use super::local::LocalAttempt;
 use super::target::Target;
@@ -18,8 +19,8 @@ use super::target::Target;
 /// The longest address that the kernel takes.
 const MAX_ADDRESS: usize = 128;
 
-/// What may not be connected to, and what may all the same.
-pub(super) struct Rules {
+/// The ports that may not be connected to, and the sockets that may all the same.
+pub(super) struct ConnectionRules {
     /// Ports of this machine.
     pub(super) closed_ports: Vec<u16>,
     /// Local sockets outside.
@@ -27,21 +28,21 @@ pub(super) struct Rules {
 }
 
 /// How far a connection has come. Errors are for the command.
-pub(super) enum Step {
+pub(super) enum ConnectionStep {
     Done,
-    Later(Attempt),
+    Later(ConnectionAttempt),
 }
 
 /// A connection in the making, for a command that waits for it.
-pub(super) enum Attempt {
+pub(super) enum ConnectionAttempt {
     /// The kernel works on it.
     Remote { socket: OwnedFd, address: Vec<u8> },
     /// The queue of the one that listens is full.
     Local(LocalAttempt),
 }
 
-impl Attempt {
-    /// What becomes ready when there is something to do. `None`: to be tried again after a while.
+impl ConnectionAttempt {
+    /// The descriptor that becomes ready when there is something to do. `None`: to be tried again after a while.
     pub(super) fn awaited(&self) -> Option<&OwnedFd> {
         match self {
             Self::Remote { socket, .. } => Some(socket),
@@ -58,7 +59,7 @@ impl Attempt {
         socket_timeout(socket, Timeout::Send).ok().flatten()
     }
 
-    /// What the kernel says when that time is over.
+    /// The error of the kernel when that time is over.
     pub(super) fn timed_out(&self) -> i32 {
         match self {
             Self::Remote { .. } => libc::EINPROGRESS,
@@ -67,9 +68,15 @@ impl Attempt {
     }
 }
 
-impl Rules {
+impl ConnectionRules {
     /// Takes up a call.
-    pub(super) fn begin(&self, listener: &OwnedFd, asked: &Notification, target: Target) -> io::Result<Step> {
+    pub(super) fn begin(
+        &self,
+        listener: &OwnedFd,
+        asked: &Notification,
+        target: Target,
+        rights: Rights<'_>,
+    ) -> io::Result<ConnectionStep> {
         let number = low_half(asked.arguments[0]);
         let length = usize::try_from(low_half(asked.arguments[2])).unwrap_or(usize::MAX);
         let socket = target.descriptor(number)?;
@@ -81,14 +88,14 @@ impl Rules {
             AddressFamily::UNIX => {
                 let attempt = LocalAttempt::new(&self.granted, target, number, socket, address)?;
                 still_waiting(listener, asked.id)?;
-                attempt.go_on(listener, asked.id, target)
+                attempt.go_on(listener, asked.id, target, rights)
             }
             family => {
                 still_waiting(listener, asked.id)?;
                 if [AddressFamily::INET, AddressFamily::INET6].contains(&family) {
                     self.check_port(&address)?;
                 }
-                go_on_remote(socket, address, false)
+                go_on_remote(socket, address, rights, false)
             }
         }
     }
@@ -100,11 +107,12 @@ impl Rules {
         listener: &OwnedFd,
         id: u64,
         target: Target,
-        attempt: Attempt,
-    ) -> io::Result<Step> {
+        rights: Rights<'_>,
+        attempt: ConnectionAttempt,
+    ) -> io::Result<ConnectionStep> {
         match attempt {
-            Attempt::Remote { socket, address } => go_on_remote(socket, address, true),
-            Attempt::Local(attempt) => attempt.go_on(listener, id, target),
+            ConnectionAttempt::Remote { socket, address } => go_on_remote(socket, address, rights, true),
+            ConnectionAttempt::Local(attempt) => attempt.go_on(listener, id, target, rights),
         }
     }
 
@@ -120,21 +128,26 @@ impl Rules {
     }
 }
 
-/// What was read of a thread that is gone may be another's.
+/// Whether the thread still waits: data read of a thread that is gone may be another's.
 pub(super) fn still_waiting(listener: &OwnedFd, id: u64) -> io::Result<()> {
     if calls::is_waiting(listener, id) { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EINTR)) }
 }
 
-fn go_on_remote(socket: OwnedFd, address: Vec<u8>, again: bool) -> io::Result<Step> {
-    let (waits, outcome) = connect_at_once(&socket, &address)?;
+fn go_on_remote(
+    socket: OwnedFd,
+    address: Vec<u8>,
+    rights: Rights<'_>,
+    again: bool,
+) -> io::Result<ConnectionStep> {
+    let (waits, outcome) = connect_at_once(&socket, &address, rights)?;
     match outcome {
-        Ok(()) => Ok(Step::Done),
+        Ok(()) => Ok(ConnectionStep::Done),
         Err(error) => match error.raw_os_error() {
             Some(libc::EINPROGRESS | libc::EALREADY) if waits => {
-                Ok(Step::Later(Attempt::Remote { socket, address }))
+                Ok(ConnectionStep::Later(ConnectionAttempt::Remote { socket, address }))
             }
             // Another thread of the command's has seen its end first.
-            Some(libc::EISCONN) if again => Ok(Step::Done),
+            Some(libc::EISCONN) if again => Ok(ConnectionStep::Done),
             _ => Err(error),
         },
     }
@@ -142,13 +155,17 @@ fn go_on_remote(socket: OwnedFd, address: Vec<u8>, again: bool) -> io::Result<St
 
 /// Connects without waiting, and says whether the command's socket is one that waits. Whether it does is a property of
 /// what the command has open, too; it is put back before the command goes on.
-pub(super) fn connect_at_once(socket: &OwnedFd, address: &[u8]) -> io::Result<(bool, io::Result<()>)> {
+pub(super) fn connect_at_once(
+    socket: &OwnedFd,
+    address: &[u8],
+    rights: Rights<'_>,
+) -> io::Result<(bool, io::Result<()>)> {
     let flags = fcntl_getfl(socket)?;
     let waits = !flags.contains(OFlags::NONBLOCK);
     if waits {
         fcntl_setfl(socket, flags | OFlags::NONBLOCK)?;
     }
-    let outcome = calls::connect(socket, address);
+    let outcome = rights.connect(socket, address);
     if waits {
         fcntl_setfl(socket, flags)?;
     }

@@ -25,7 +25,7 @@ struct Socket {
 pub(in super::super) struct Granted(Vec<Socket>);
 
 impl Granted {
-    /// What is not there, is no socket, or is reached by a link that a command can have made, is left out.
+    /// A path that is not there, is no socket, or is reached by a link that a command can have made, is left out.
     ///
     /// A command of a root server is another user, to whom a socket of root's is closed: `own` makes it theirs.
     pub(in super::super) fn open(paths: &[PathBuf], writable: &[PathBuf], own: Option<&OwnFiles>) -> Self {

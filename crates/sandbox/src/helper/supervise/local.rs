@@ -13,11 +13,12 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, getpeername, socket_wi
 
 use super::address::{self, Local};
 use super::calls;
-use super::connect::{Attempt, Step, connect_at_once};
+use super::connect::{ConnectionAttempt, ConnectionStep, connect_at_once};
+use super::domains::Rights;
 use super::granted::Granted;
 use super::target::Target;
 
-/// What the command's socket is to be connected to.
+/// A connection of the command's socket to a socket of this machine.
 pub(super) struct LocalAttempt {
     /// Under which the command has the socket.
     number: i32,
@@ -70,14 +71,22 @@ impl LocalAttempt {
         &self.socket
     }
 
-    pub(super) fn go_on(self, listener: &OwnedFd, id: u64, target: Target) -> io::Result<Step> {
+    pub(super) fn go_on(
+        self,
+        listener: &OwnedFd,
+        id: u64,
+        target: Target,
+        rights: Rights<'_>,
+    ) -> io::Result<ConnectionStep> {
         let refused = || io::Error::from_raw_os_error(libc::EACCES);
         let flags = fcntl_getfl(&self.socket)?;
         let waits = !flags.contains(OFlags::NONBLOCK);
         let own =
             socket_with(AddressFamily::UNIX, self.kind, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
-        match calls::connect(&own, &self.address) {
-            Err(error) if waits && is_full(&error) => return Ok(Step::Later(Attempt::Local(self))),
+        match rights.connect(&own, &self.address) {
+            Err(error) if waits && is_full(&error) => {
+                return Ok(ConnectionStep::Later(ConnectionAttempt::Local(self)));
+            }
             other => other?,
         }
         // Whoever listens outside of the namespace has no number in it.
@@ -85,27 +94,29 @@ impl LocalAttempt {
             return Err(refused());
         }
         if calls::is_bound(&self.socket) {
-            return self.connect_itself(waits);
+            return self.connect_itself(waits, rights);
         }
         self.copy_options(&own);
         fcntl_setfl(&own, fcntl_getfl(&own)? & !OFlags::NONBLOCK | flags & OFlags::NONBLOCK)?;
         calls::replace(listener, id, &own, self.number, target.closes_on_exec(self.number))?;
-        Ok(Step::Done)
+        Ok(ConnectionStep::Done)
     }
 
     /// A socket with a name of its own cannot be replaced by another. The file that was just tried has one listener for
     /// all time; a name without a file could by now have another.
-    fn connect_itself(self, waits: bool) -> io::Result<Step> {
+    fn connect_itself(self, waits: bool, rights: Rights<'_>) -> io::Result<ConnectionStep> {
         if self.file.is_none() {
             return Err(io::Error::from_raw_os_error(libc::EACCES));
         }
-        match connect_at_once(&self.socket, &self.address)?.1 {
-            Err(error) if waits && is_full(&error) => Ok(Step::Later(Attempt::Local(self))),
-            other => other.map(|()| Step::Done),
+        match connect_at_once(&self.socket, &self.address, rights)?.1 {
+            Err(error) if waits && is_full(&error) => {
+                Ok(ConnectionStep::Later(ConnectionAttempt::Local(self)))
+            }
+            other => other.map(|()| ConnectionStep::Done),
         }
     }
 
-    /// What commands set before they connect. What cannot be copied stays as it is.
+    /// Copies the options that commands set before they connect. Those that cannot be copied stay as they are.
     fn copy_options(&self, own: &OwnedFd) {
         let from = &self.socket;
         for timeout in [Timeout::Send, Timeout::Recv] {

@@ -1,16 +1,20 @@
-//! The supervisor of a command: the first process inside the namespaces makes its connections when there is network, and
-//! its folders, links and other names where it can write.
+//! The supervisor of a command: the first process inside the namespaces makes its connections when there is network,
+//! and its new files, folders, links and other names where it can write.
 //!
-//! The filter stops these calls and asks here. An answer of "go on" would be worth nothing, as another thread can change
-//! the address or the descriptor in the meantime. So the supervisor copies the address or the path, takes a descriptor of
-//! the same socket or folder, decides, and does with its copy what was asked. When it dies, so does everything in the namespace; a question that it
-//! cannot answer is refused.
+//! The filter stops these calls and asks here. An answer of "go on" would be worth nothing by itself, as another thread
+//! can change the address or the descriptor in the meantime. So the supervisor copies the address or the path, takes a
+//! descriptor of the same socket or folder, decides, and does with its copy what was asked. Files that exist are opened
+//! by the command itself (`create` says why that is safe). When the supervisor dies, so does everything in the
+//! namespace; a question that it cannot answer is refused.
 //!
-//! It has a single thread, and waits for nobody: connections that take time are kept in a list.
+//! One thread decides, and waits for nobody: connections that take time are kept in a list. It has more threads only for
+//! programs that confine themselves (`domains`).
 
 mod address;
 pub(super) mod calls;
 mod connect;
+mod create;
+pub(super) mod domains;
 mod granted;
 mod local;
 pub(super) mod names;
@@ -28,15 +32,17 @@ use rustix::net::{
 };
 
 use self::calls::Notification;
-use self::connect::{Attempt, Rules, Step};
+use self::connect::{ConnectionAttempt, ConnectionRules, ConnectionStep};
+use self::create::OpenOutcome;
+use self::domains::Domains;
 pub(super) use self::granted::Granted;
-use self::names::Guard;
+use self::names::NameGuard;
 use self::target::Target;
-use super::layers::{Layer, Request};
+use super::layers::{HelperRequest, SandboxLayer};
 use super::sys;
 use crate::{Confinement, Strength};
 
-/// What is left to the supervisor.
+/// The tasks that are left to the supervisor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Duties {
     pub(super) connections: bool,
@@ -44,14 +50,14 @@ pub(super) struct Duties {
 }
 
 impl Duties {
-    pub(super) fn of(request: &Request, walls: &Confinement) -> Self {
-        if walls.strength != Strength::Full || !request.has(Layer::Seccomp) {
+    pub(super) fn of(request: &HelperRequest, walls: &Confinement) -> Self {
+        if walls.strength != Strength::Full || !request.has(SandboxLayer::Seccomp) {
             return Self::default();
         }
         let names = !walls.writable.is_empty() && !walls.protected.is_empty();
         Self {
-            connections: walls.network && request.has(Layer::Connections),
-            names: names && request.has(Layer::Names),
+            connections: walls.network && request.has(SandboxLayer::Connections),
+            names: names && request.has(SandboxLayer::Names),
         }
     }
 
@@ -60,7 +66,7 @@ impl Duties {
     }
 }
 
-/// So many connections may take their time at once; each has a descriptor or two open here.
+/// The most connections that may take their time at once; each has a descriptor or two open here.
 const MAX_WAITING: usize = 256;
 /// How often it is looked whether somebody is gone, or out of time.
 const CHECK: Duration = Duration::from_millis(100);
@@ -94,29 +100,31 @@ pub(super) fn take_over(from: &OwnedFd) -> Option<OwnedFd> {
 }
 
 /// A call whose answer takes time.
-struct Waiting {
+struct WaitingCall {
     id: u64,
     target: Target,
     deadline: Option<Instant>,
-    attempt: Attempt,
+    attempt: ConnectionAttempt,
 }
 
-pub(super) struct Supervisor {
+pub(super) struct CallSupervisor {
     listener: OwnedFd,
     /// Until nobody is left who could ask.
     open: bool,
-    rules: Rules,
-    names: Guard,
-    waiting: Vec<Waiting>,
+    rules: ConnectionRules,
+    names: NameGuard,
+    domains: Domains,
+    waiting: Vec<WaitingCall>,
     checked: Instant,
 }
 
-impl Supervisor {
+impl CallSupervisor {
     pub(super) fn new(listener: OwnedFd, walls: &Confinement, granted: Granted) -> Self {
         calls::take_turns(&listener);
-        let rules = Rules { closed_ports: walls.closed_ports.clone(), granted };
-        let names = Guard { protects: !walls.protected.is_empty() };
-        Self { listener, open: true, rules, names, waiting: Vec::new(), checked: Instant::now() }
+        let rules = ConnectionRules { closed_ports: walls.closed_ports.clone(), granted };
+        let names = NameGuard { protects: !walls.protected.is_empty(), mask_changed: false };
+        let domains = Domains::new();
+        Self { listener, open: true, rules, names, domains, waiting: Vec::new(), checked: Instant::now() }
     }
 
     /// Answers for as long as this process lives. `reap` is called whenever a child may have ended.
@@ -164,21 +172,38 @@ impl Supervisor {
 
     fn begin(&mut self, asked: Notification) {
         let target = Target { thread: asked.thread };
-        if let Some(outcome) = self.names.answer(&self.listener, &asked, target) {
+        if asked.call == libc::SYS_landlock_restrict_self {
+            return match self.domains.confine(&self.listener, &asked, target) {
+                Ok(()) => calls::go_on(&self.listener, asked.id),
+                Err(error) => self.answer(asked.id, Err(error)),
+            };
+        }
+        if asked.call == libc::SYS_umask {
+            self.names.mask_changed = true;
+            return calls::go_on(&self.listener, asked.id);
+        }
+        let rights = match self.domains.rights_of(target) {
+            Ok(rights) => rights,
+            Err(error) => return self.answer(asked.id, Err(error)),
+        };
+        if let Some(outcome) = create::answer(self.names, &self.listener, &asked, target, rights) {
+            return self.answer_opening(asked.id, outcome);
+        }
+        if let Some(outcome) = self.names.answer(&self.listener, &asked, target, rights) {
             return self.answer(asked.id, outcome);
         }
         if asked.call != libc::SYS_connect {
             return self.answer(asked.id, Err(io::Error::from_raw_os_error(libc::ENOSYS)));
         }
-        match self.rules.begin(&self.listener, &asked, target) {
-            Ok(Step::Later(_)) if self.waiting.len() >= MAX_WAITING => {
+        match self.rules.begin(&self.listener, &asked, target, rights) {
+            Ok(ConnectionStep::Later(_)) if self.waiting.len() >= MAX_WAITING => {
                 self.answer(asked.id, Err(io::Error::from_raw_os_error(libc::EAGAIN)));
             }
-            Ok(Step::Later(attempt)) => {
+            Ok(ConnectionStep::Later(attempt)) => {
                 let deadline = attempt.limit().map(|limit| Instant::now() + limit);
-                self.waiting.push(Waiting { id: asked.id, target, deadline, attempt });
+                self.waiting.push(WaitingCall { id: asked.id, target, deadline, attempt });
             }
-            Ok(Step::Done) => self.answer(asked.id, Ok(())),
+            Ok(ConnectionStep::Done) => self.answer(asked.id, Ok(())),
             Err(error) => self.answer(asked.id, Err(error)),
         }
     }
@@ -206,24 +231,40 @@ impl Supervisor {
         }
     }
 
-    fn go_on(&mut self, waiting: Waiting, go_on: bool, check: bool) {
-        let Waiting { id, target, deadline, attempt } = waiting;
+    fn go_on(&mut self, waiting: WaitingCall, go_on: bool, check: bool) {
+        let WaitingCall { id, target, deadline, attempt } = waiting;
         let timed_out = attempt.timed_out();
         let step = if go_on {
-            self.rules.go_on(&self.listener, id, target, attempt)
+            let rights = self.domains.rights_of(target);
+            rights.and_then(|rights| self.rules.go_on(&self.listener, id, target, rights, attempt))
         } else {
-            Ok(Step::Later(attempt))
+            Ok(ConnectionStep::Later(attempt))
         };
         match step {
-            Ok(Step::Done) => self.answer(id, Ok(())),
+            Ok(ConnectionStep::Done) => self.answer(id, Ok(())),
             Err(error) => self.answer(id, Err(error)),
-            Ok(Step::Later(_)) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
+            Ok(ConnectionStep::Later(_)) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
                 self.answer(id, Err(io::Error::from_raw_os_error(timed_out)));
             }
-            Ok(Step::Later(_)) if check && target.is_signalled() => {
+            Ok(ConnectionStep::Later(_)) if check && target.is_signalled() => {
                 self.answer(id, Err(io::Error::from_raw_os_error(libc::EINTR)));
             }
-            Ok(Step::Later(attempt)) => self.waiting.push(Waiting { id, target, deadline, attempt }),
+            Ok(ConnectionStep::Later(attempt)) => {
+                self.waiting.push(WaitingCall { id, target, deadline, attempt });
+            }
+        }
+    }
+
+    fn answer_opening(&self, id: u64, outcome: io::Result<OpenOutcome>) {
+        match outcome {
+            Ok(OpenOutcome::ByKernel) => calls::go_on(&self.listener, id),
+            Ok(OpenOutcome::New(new)) => {
+                if let Err(error) = calls::give(&self.listener, id, &new.file, new.is_closed) {
+                    new.remove();
+                    self.answer(id, Err(error));
+                }
+            }
+            Err(error) => self.answer(id, Err(error)),
         }
     }
 
@@ -232,7 +273,7 @@ impl Supervisor {
     }
 }
 
-/// What need not be waited for any longer.
+/// The descriptors that need not be waited for any longer.
 #[derive(Default)]
 struct Ready {
     asked: bool,

@@ -15,9 +15,10 @@ use rustix::fs::{
 
 use super::calls::{self, Notification, low_half};
 use super::connect::still_waiting;
+use super::domains::Rights;
 use super::target::Target;
 
-/// The calls by which a name comes into being, other than as a plain file.
+/// The calls by which a name comes into being, other than as a plain file; see `create` for those.
 pub(in super::super) const CALLS: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_link,
@@ -39,26 +40,26 @@ pub(in super::super) const CALLS: &[i64] = &[
 
 /// A path in the command's memory, and the number of the folder it begins in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct PathArgument {
     folder: i32,
     path: u64,
 }
 
-/// What is to be done. Numbers are as the command gave them.
+/// The kind of name to make. Numbers are as the command gave them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Action {
     Folder { mode: u64 },
     Node { mode: u64, device: u64 },
     Link { text: u64 },
-    HardLink { from: Place, flags: i32 },
-    Rename { from: Place, flags: i32 },
+    HardLink { from: PathArgument, flags: i32 },
+    Rename { from: PathArgument, flags: i32 },
 }
 
 /// `None` for a call that is none of these.
-fn decode(call: i64, arguments: [u64; 6]) -> Option<(Action, Place)> {
+fn decode(call: i64, arguments: [u64; 6]) -> Option<(Action, PathArgument)> {
     let [a, b, c, d, e, _] = arguments;
-    let at = |folder: u64, path: u64| Place { folder: low_half(folder), path };
-    let here = |path: u64| Place { folder: libc::AT_FDCWD, path };
+    let at = |folder: u64, path: u64| PathArgument { folder: low_half(folder), path };
+    let here = |path: u64| PathArgument { folder: libc::AT_FDCWD, path };
     Some(match call {
         #[cfg(target_arch = "x86_64")]
         libc::SYS_mkdir => (Action::Folder { mode: b }, here(a)),
@@ -88,7 +89,7 @@ struct Name {
 }
 
 impl Name {
-    fn find(target: Target, place: Place) -> io::Result<Self> {
+    fn find(target: Target, place: PathArgument) -> io::Result<Self> {
         Self::of(target, place.folder, &calls::text_of(target.thread, place.path)?)
     }
 
@@ -112,7 +113,7 @@ impl Name {
 }
 
 /// The folder and the last name of a path. Without a slash before the name the folder is empty.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
     match path[..end].iter().rposition(|byte| *byte == b'/') {
         Some(slash) if path[..slash].iter().all(|byte| *byte == b'/') => (b"/", path),
@@ -122,50 +123,72 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Whether nothing new may have a protected name.
-pub(super) struct Guard {
-    pub(super) protects: bool,
+/// The last name of a path, without slashes.
+pub(super) fn last_name(path: &[u8]) -> Option<&[u8]> {
+    path.split(|byte| *byte == b'/').rfind(|part| !part.is_empty())
 }
 
-impl Guard {
-    fn forbids(&self, name: &Name) -> bool {
-        let last = name.name.split(|byte| *byte == b'/').rfind(|part| !part.is_empty());
-        self.protects && last.is_some_and(|last| names::is_protected(OsStr::from_bytes(last)))
+/// Whether nothing new may have a protected name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NameGuard {
+    pub(super) protects: bool,
+    /// Whether some process inside has changed its mask for new files. Until then it is the one that this process
+    /// began with, too, and need not be looked up, which costs more than all the rest.
+    pub(super) mask_changed: bool,
+}
+
+impl NameGuard {
+    pub(super) fn forbids(self, path: &[u8]) -> bool {
+        self.protects && last_name(path).is_some_and(|last| names::is_protected(OsStr::from_bytes(last)))
+    }
+
+    /// Makes what is created next as accessible as if the target did it.
+    pub(super) fn take_over_mask(self, target: Target) -> io::Result<()> {
+        if self.mask_changed { target.take_over_mask() } else { Ok(()) }
     }
 
     /// Does what was asked for, or says why not. `None` when the call is not about names.
     pub(super) fn answer(
-        &self,
+        self,
         listener: &OwnedFd,
         asked: &Notification,
         target: Target,
+        rights: Rights<'_>,
     ) -> Option<io::Result<()>> {
         let (action, to) = decode(asked.call, asked.arguments)?;
-        Some(self.act(listener, asked.id, target, action, to))
+        let wait = || still_waiting(listener, asked.id);
+        Some(self.act(target, rights, action, to, wait))
     }
 
-    fn act(&self, listener: &OwnedFd, id: u64, target: Target, action: Action, to: Place) -> io::Result<()> {
+    fn act(
+        self,
+        target: Target,
+        rights: Rights<'_>,
+        action: Action,
+        to: PathArgument,
+        wait: impl Fn() -> io::Result<()>,
+    ) -> io::Result<()> {
         let to = Name::find(target, to)?;
-        let wait = || still_waiting(listener, id);
         match action {
             Action::Folder { mode } => {
-                target.take_over_mask()?;
+                self.take_over_mask(target)?;
                 wait()?;
                 self.check_new(&to)?;
-                mkdirat(to.folder(), to.name(), mode_of(mode))?;
+                rights.run(move || mkdirat(to.folder(), to.name(), mode_of(mode)))??;
             }
             Action::Node { mode, device } => {
-                target.take_over_mask()?;
+                self.take_over_mask(target)?;
                 wait()?;
                 self.check_new(&to)?;
                 let device = makedev(device_part(device, 8, 0xfff), device_part(device, 0, 0xff));
-                mknodat(to.folder(), to.name(), kind_of(mode), mode_of(mode), device)?;
+                let (kind, mode) = (kind_of(mode), mode_of(mode));
+                rights.run(move || mknodat(to.folder(), to.name(), kind, mode, device))??;
             }
             Action::Link { text } => {
                 let text = calls::text_of(target.thread, text)?;
                 wait()?;
                 self.check_new(&to)?;
-                symlinkat(OsStr::from_bytes(&text), to.folder(), to.name())?;
+                rights.run(move || symlinkat(OsStr::from_bytes(&text), to.folder(), to.name()))??;
             }
             Action::HardLink { from, flags } => {
                 let flags = AtFlags::from_bits_retain(flags.unsigned_abs());
@@ -179,24 +202,30 @@ impl Guard {
                 };
                 wait()?;
                 self.check_new(&to)?;
-                linkat(from.folder(), from.name(), to.folder(), to.name(), flags)?;
+                let link = move || {
+                    let linked = linkat(from.folder(), from.name(), to.folder(), to.name(), flags);
+                    drop(own);
+                    linked
+                };
+                rights.run(link)??;
             }
             Action::Rename { from, flags } => {
                 let from = Name::find(target, from)?;
                 let flags = RenameFlags::from_bits_retain(flags.unsigned_abs());
                 wait()?;
-                let exchanged = flags.contains(RenameFlags::EXCHANGE) && self.forbids(&from);
-                if exchanged || self.forbids(&to) {
+                let exchanged = flags.contains(RenameFlags::EXCHANGE) && self.forbids(&from.name);
+                if exchanged || self.forbids(&to.name) {
                     return Err(io::Error::from_raw_os_error(libc::EACCES));
                 }
-                renameat_with(from.folder(), from.name(), to.folder(), to.name(), flags)?;
+                let rename = move || renameat_with(from.folder(), from.name(), to.folder(), to.name(), flags);
+                rights.run(rename)??;
             }
         }
         Ok(())
     }
 
-    fn check_new(&self, name: &Name) -> io::Result<()> {
-        let code = match self.forbids(name) {
+    fn check_new(self, name: &Name) -> io::Result<()> {
+        let code = match self.forbids(&name.name) {
             false => return Ok(()),
             true if name.exists() => libc::EEXIST,
             true => libc::EACCES,
@@ -251,8 +280,8 @@ mod tests {
 
     #[test]
     fn protected_names_are_recognised_in_any_form() {
-        let guard = Guard { protects: true };
-        let has = |name: &str| guard.forbids(&Name { folder: None, name: name.as_bytes().to_vec() });
+        let guard = NameGuard { protects: true, mask_changed: false };
+        let has = |name: &str| guard.forbids(name.as_bytes());
         for name in [".git", ".GIT", ".git/", "/.git//", ".g\u{200c}it", ".\u{feff}Codex", ".g\u{ad}it"] {
             assert!(has(name), "{name:?}");
         }
@@ -267,8 +296,8 @@ mod tests {
             assert!(decode(*call, [0; 6]).is_some(), "{call}");
         }
         assert_eq!(decode(libc::SYS_connect, [0; 6]), None);
-        let here = |path| Place { folder: libc::AT_FDCWD, path };
-        let at = |folder, path| Place { folder, path };
+        let here = |path| PathArgument { folder: libc::AT_FDCWD, path };
+        let at = |folder, path| PathArgument { folder, path };
         assert_eq!(
             decode(libc::SYS_linkat, [1, 2, 3, 4, 5, 6]),
             Some((Action::HardLink { from: at(1, 2), flags: 5 }, at(3, 4)))

@@ -1,4 +1,4 @@
-//! What the supervisor reads of a thread that waits for it. All of it may be another thread's by then, until
+//! The data that the supervisor reads of a thread that waits for it. All of it may be another thread's by then, until
 //! `calls::is_waiting` has said afterwards that it is not.
 
 use std::ffi::OsStr;
@@ -95,9 +95,9 @@ impl Target {
         Ok(openat2(at, OsStr::from_bytes(rest), flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?)
     }
 
-    /// Where a path begins, and what is left of it from there; `None` is the root. The way by one's own descriptors is a
-    /// usual one where the path itself would be too long.
-    fn base(self, from: i32, path: &[u8]) -> io::Result<(Option<OwnedFd>, &[u8])> {
+    /// Where a path begins, and what is left of it from there; `None` is the root. The way by one's own descriptors is
+    /// a usual one where the path itself would be too long.
+    pub(super) fn base(self, from: i32, path: &[u8]) -> io::Result<(Option<OwnedFd>, &[u8])> {
         if let Some(own) = own_files(path) {
             if let Some((number, rest)) = own.strip_prefix(b"fd/").and_then(split_number) {
                 return Ok((Some(self.descriptor(number)?), rest));
@@ -109,8 +109,12 @@ impl Target {
         if path.first() == Some(&b'/') {
             return Ok((None, path));
         }
-        let base = if from == libc::AT_FDCWD { self.working_folder()? } else { self.descriptor(from)? };
-        Ok((Some(base), path))
+        Ok((Some(self.folder(from)?), path))
+    }
+
+    /// The folder under this number, or the working folder.
+    pub(super) fn folder(self, from: i32) -> io::Result<OwnedFd> {
+        if from == libc::AT_FDCWD { self.working_folder() } else { self.descriptor(from) }
     }
 
     fn working_folder(self) -> io::Result<OwnedFd> {
@@ -127,7 +131,7 @@ impl Target {
     }
 }
 
-/// What is left of a path that begins with what the kernel shows of the thread itself.
+/// The rest of a path that begins with the thread's own folder of `/proc`.
 fn own_files(path: &[u8]) -> Option<&[u8]> {
     let own = [b"/proc/self/".as_slice(), b"/proc/thread-self/"];
     own.into_iter().find_map(|prefix| path.strip_prefix(prefix))

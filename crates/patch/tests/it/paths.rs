@@ -1,7 +1,5 @@
 //! Nothing is written where it may not be, however the path is spelled and whatever lies in the way.
 
-#![allow(clippy::expect_used, reason = "a test may panic")]
-
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::os::unix::net::UnixListener;
@@ -208,7 +206,7 @@ fn refused_cases() {
         (add(".."), "names a directory"),
         (add("sub/.."), "names a directory"),
         (add("/"), "names a directory"),
-        // What is there is no file.
+        // The path exists and is no file.
         (update("fifo"), "FIFO"),
         (add("fifo"), "FIFO"),
         (delete("fifo"), "FIFO"),

@@ -1,7 +1,5 @@
 //! A small fuzzer with a fixed seed: mutated patches never panic, hang, or reach outside.
 
-#![allow(clippy::expect_used, reason = "a test may panic")]
-
 use std::fs;
 use std::time::{Duration, Instant};
 

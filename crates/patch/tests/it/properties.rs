@@ -1,6 +1,4 @@
-//! What holds for every text and every edit.
-
-#![allow(clippy::expect_used, reason = "a test may panic")]
+//! Properties of every text and every edit.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -26,7 +24,7 @@ fn patch_line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// What becomes of one line of a file.
+/// The fate of one line of a file.
 #[derive(Debug, Clone, Copy)]
 enum Fate {
     Untouched,

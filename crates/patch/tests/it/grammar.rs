@@ -1,8 +1,6 @@
-//! What is a patch, and what a text that is none is told.
+//! The grammar of patches, and the errors for other texts.
 
-#![allow(clippy::expect_used, reason = "a test may panic")]
-
-use oarlock_patch::{Chunk, Hunk, Line, Patch, parse};
+use oarlock_patch::{Hunk, Patch, PatchChunk, PatchLine, parse};
 
 fn check(text: &str, expected: &[Hunk]) {
     assert_eq!(parse(text), Ok(Patch { hunks: expected.to_vec() }), "{text}");
@@ -21,17 +19,21 @@ fn add(path: &str, content: &str) -> Hunk {
     Hunk::Add { path: path.to_owned(), content: content.to_owned() }
 }
 
-fn update(path: &str, move_to: Option<&str>, chunks: Vec<Chunk>) -> Hunk {
+fn update(path: &str, move_to: Option<&str>, chunks: Vec<PatchChunk>) -> Hunk {
     Hunk::Update { path: path.to_owned(), move_to: move_to.map(str::to_owned), chunks }
 }
 
-fn chunk(context: Option<&str>, lines: &str, end_of_file: bool) -> Chunk {
+fn chunk(context: Option<&str>, lines: &str, end_of_file: bool) -> PatchChunk {
     let line = |line: &str| match line.split_at(line.len().min(1)) {
-        ("-", text) => Line::Old(text.to_owned()),
-        ("+", text) => Line::New(text.to_owned()),
-        (_, text) => Line::Keep(text.to_owned()),
+        ("-", text) => PatchLine::Old(text.to_owned()),
+        ("+", text) => PatchLine::New(text.to_owned()),
+        (_, text) => PatchLine::Keep(text.to_owned()),
     };
-    Chunk { context: context.map(str::to_owned), lines: lines.split('|').map(line).collect(), end_of_file }
+    PatchChunk {
+        context: context.map(str::to_owned),
+        lines: lines.split('|').map(line).collect(),
+        end_of_file,
+    }
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Where chunks land, and what is left in the file.
 
-#![allow(clippy::expect_used, reason = "a test may panic")]
-
 use std::fs;
 
 use oarlock_patch::{Boundary, verify};

@@ -1,12 +1,10 @@
-//! What a plan shows, and what a commit does to whole files.
-
-#![allow(clippy::expect_used, reason = "a test may panic")]
+//! Plans, and commits to whole files.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use oarlock_patch::{Applied, Boundary, CommitError, Plan, TurnDiff, shown, verify};
+use oarlock_patch::{Applied, Boundary, CommitError, PatchPlan, TurnDiff, shown, verify};
 
 struct Workspace {
     _held: tempfile::TempDir,
@@ -30,7 +28,7 @@ impl Workspace {
         self.root.join(name)
     }
 
-    fn plan(&self, hunks: &str) -> Result<Plan, String> {
+    fn plan(&self, hunks: &str) -> Result<PatchPlan, String> {
         let error = |error: oarlock_patch::VerifyError| self.short(&error.to_string());
         verify(&format!("*** Begin Patch\n{hunks}\n*** End Patch"), &self.root).map_err(error)
     }
@@ -66,7 +64,7 @@ impl Workspace {
     }
 
     fn changes(&self, hunks: &str) -> Vec<(String, String, String)> {
-        let kind = |change: &oarlock_patch::FileChange| match &change.kind {
+        let kind = |change: &oarlock_patch::PlannedChange| match &change.kind {
             oarlock_patch::ChangeKind::Add { .. } => "add".to_owned(),
             oarlock_patch::ChangeKind::Delete { .. } => "delete".to_owned(),
             oarlock_patch::ChangeKind::Update { move_path: None, .. } => "update".to_owned(),
@@ -75,7 +73,7 @@ impl Workspace {
             }
         };
         let plan = self.plan(hunks).expect("it fits");
-        let line = |change: oarlock_patch::FileChange| {
+        let line = |change: oarlock_patch::PlannedChange| {
             (self.short(&shown(&change.path)), kind(&change), self.short(&change.diff()))
         };
         plan.changes().into_iter().map(line).collect()

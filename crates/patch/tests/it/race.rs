@@ -1,7 +1,5 @@
 //! A directory that turns into a link and back while patches are applied never lets one out.
 
-#![allow(clippy::expect_used, reason = "a test may panic")]
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
