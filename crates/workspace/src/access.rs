@@ -1,4 +1,4 @@
-//! What a thread may read: readable roots and hidden paths, by path and by identity.
+//! The paths that a thread may read: readable roots and hidden paths, by path and by identity.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::Problem;
+use crate::ReadProblem;
 
 /// Describes processes, this one and the environment it was started with included.
 const PROCESSES: &str = "/proc";
@@ -22,75 +22,75 @@ pub struct Access {
     pub readable: Option<Vec<PathBuf>>,
     /// Not these, nor what is beneath them.
     pub hidden: Vec<PathBuf>,
-    /// What can be read all the same beneath hidden folders. The nearest of both above a file decides.
+    /// The paths beneath hidden folders that can be read all the same. The nearest of both above a file decides.
     pub shown: Vec<PathBuf>,
 }
 
 /// The limits with their links resolved, which happens once and only when something is opened. The default is none.
 #[derive(Debug, Default)]
-pub(crate) struct Limits {
+pub(crate) struct AccessLimits {
     access: Option<Access>,
-    resolved: OnceLock<Arc<Resolved>>,
+    resolved: OnceLock<Arc<ResolvedPaths>>,
 }
 
 /// The limits that were resolved last, and when. One request makes several readers with the same limits.
-static LAST: Mutex<Option<(Instant, Access, Arc<Resolved>)>> = Mutex::new(None);
+static LAST: Mutex<Option<(Instant, Access, Arc<ResolvedPaths>)>> = Mutex::new(None);
 
 /// How long they stand for others with the same paths. Links among hidden places are the user's own.
 const FRESH: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
-struct Resolved {
+struct ResolvedPaths {
     readable: Option<Vec<PathBuf>>,
-    /// What is hidden and what is shown, and whether it is hidden.
+    /// The hidden paths and the shown ones, and whether each is hidden.
     places: HashMap<PathBuf, bool>,
     /// Device and number of the hidden paths, which may have other names.
     hidden_ids: Vec<(u64, u64)>,
     hidden_files: OnceLock<HiddenFiles>,
 }
 
-/// Device and number of the files beneath hidden folders that have several names.
+/// Device and number of the files beneath hidden folders.
 #[derive(Debug)]
 struct HiddenFiles {
     ids: HashSet<(u64, u64)>,
     is_complete: bool,
 }
 
-impl Limits {
+impl AccessLimits {
     pub(crate) fn new(access: Access) -> Self {
         Self { access: Some(access), resolved: OnceLock::new() }
     }
 
-    fn resolved(&self) -> Option<&Resolved> {
+    fn resolved(&self) -> Option<&ResolvedPaths> {
         let access = self.access.as_ref()?;
-        Some(self.resolved.get_or_init(|| Resolved::shared(access)))
+        Some(self.resolved.get_or_init(|| ResolvedPaths::shared(access)))
     }
 
     /// Whether a path without links may be read, as far as its name shows.
-    pub(crate) fn check_path(&self, real: &Path) -> Result<(), Problem> {
+    pub(crate) fn check_path(&self, real: &Path) -> Result<(), ReadProblem> {
         let Some(limits) = self.resolved() else { return Ok(()) };
         if limits.hides(real) || real.starts_with(PROCESSES) {
-            return Err(Problem::Hidden);
+            return Err(ReadProblem::Hidden);
         }
         let within = |folders: &[PathBuf]| folders.iter().any(|folder| real.starts_with(folder));
         match limits.readable.as_deref() {
-            Some(roots) if !within(roots) => Err(Problem::NotReadable),
+            Some(roots) if !within(roots) => Err(ReadProblem::NotReadable),
             _ => Ok(()),
         }
     }
 
     /// Whether what is open is something hidden under another name. Where there is too much that is hidden to tell, a
     /// strict check takes any file with several names for hidden.
-    pub(crate) fn check_identity(&self, opened: &Metadata, is_strict: bool) -> Result<(), Problem> {
+    pub(crate) fn check_identity(&self, opened: &Metadata, is_strict: bool) -> Result<(), ReadProblem> {
         let Some(limits) = self.resolved() else { return Ok(()) };
         let id = (opened.dev(), opened.ino());
         let is_hidden = limits.hidden_ids.contains(&id)
             || opened.is_file() && opened.nlink() > 1 && limits.has_hidden_name(id, is_strict);
-        if is_hidden { Err(Problem::Hidden) } else { Ok(()) }
+        if is_hidden { Err(ReadProblem::Hidden) } else { Ok(()) }
     }
 }
 
-impl Resolved {
+impl ResolvedPaths {
     fn shared(access: &Access) -> Arc<Self> {
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, same, resolved)) = &*last
@@ -143,7 +143,8 @@ impl Resolved {
                 }
                 match entry.metadata() {
                     Ok(metadata) if metadata.is_dir() => queue.push(entry.path()),
-                    Ok(metadata) if metadata.nlink() > 1 && self.hides(&entry.path()) => {
+                    // Also those with one name: another may be made before this is asked again.
+                    Ok(metadata) if self.hides(&entry.path()) => {
                         found.ids.insert((metadata.dev(), metadata.ino()));
                     }
                     _ => {}

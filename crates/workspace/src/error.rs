@@ -10,12 +10,12 @@ use std::time::Duration;
 pub struct ReadError {
     /// As the caller gave it.
     pub path: PathBuf,
-    pub problem: Problem,
+    pub problem: ReadProblem,
 }
 
-/// What stands in the way, in words that read well behind a path.
+/// The reason why a path was not read, in words that read well behind the path.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum ReadProblem {
     #[error("it leads out of the project {}", .0.display())]
     OutsideProject(PathBuf),
     #[error("it is hidden from this thread")]
@@ -50,33 +50,36 @@ fn size(bytes: u64) -> String {
 }
 
 impl ReadError {
-    pub(crate) fn new(path: &Path, problem: impl Into<Problem>) -> Self {
+    pub(crate) fn new(path: &Path, problem: impl Into<ReadProblem>) -> Self {
         Self { path: path.to_owned(), problem: problem.into() }
     }
 
     /// Whether there is nothing at the path at all.
     pub fn is_missing(&self) -> bool {
-        let Problem::Io(error) = &self.problem else { return false };
+        let ReadProblem::Io(error) = &self.problem else { return false };
         matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
     }
 
     /// Whether reading is refused: to this thread, or because it leads out of the project.
     pub fn is_refused(&self) -> bool {
-        matches!(self.problem, Problem::OutsideProject(_) | Problem::Hidden | Problem::NotReadable)
+        matches!(
+            self.problem,
+            ReadProblem::OutsideProject(_) | ReadProblem::Hidden | ReadProblem::NotReadable
+        )
     }
 
     /// The reason alone, for where the path is named anyway.
     pub fn into_io(self) -> io::Error {
         let kind = match self.problem {
-            Problem::Io(error) => return error,
-            Problem::OutsideProject(_) | Problem::Hidden | Problem::NotReadable => {
+            ReadProblem::Io(error) => return error,
+            ReadProblem::OutsideProject(_) | ReadProblem::Hidden | ReadProblem::NotReadable => {
                 io::ErrorKind::PermissionDenied
             }
-            Problem::NotAFile | Problem::NotAFolder => io::ErrorKind::InvalidInput,
-            Problem::TooLarge(_) => io::ErrorKind::FileTooLarge,
-            Problem::Locked => io::ErrorKind::ResourceBusy,
-            Problem::TimedOut(_) | Problem::Stuck(_) => io::ErrorKind::TimedOut,
-            Problem::Replaced => io::ErrorKind::Other,
+            ReadProblem::NotAFile | ReadProblem::NotAFolder => io::ErrorKind::InvalidInput,
+            ReadProblem::TooLarge(_) => io::ErrorKind::FileTooLarge,
+            ReadProblem::Locked => io::ErrorKind::ResourceBusy,
+            ReadProblem::TimedOut(_) | ReadProblem::Stuck(_) => io::ErrorKind::TimedOut,
+            ReadProblem::Replaced => io::ErrorKind::Other,
         };
         io::Error::new(kind, self.problem)
     }

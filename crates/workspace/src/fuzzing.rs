@@ -5,14 +5,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
-use crate::{Access, Reader};
+use crate::{Access, FileVisitor, FileWalk, NameFilter, Reader};
 
-/// What no reading may bring to light.
+/// The text that no reading may bring to light.
 const SECRET: &str = "this must not be read";
 
-/// Builds the tree that the bytes describe beneath `folder`, which must be empty, and reads every path they name. Panics
-/// when something outside the project or something hidden was read. One line each: `f PATH TEXT` a file, `d PATH` a folder,
-/// `l PATH TARGET` a link, `h PATH TARGET` a hard link, `r PATH` a path to read, `s PATH` a folder to list.
+/// Builds the tree that the bytes describe beneath `folder`, which must be empty, and reads every path they name.
+/// Panics when something outside the project or something hidden was read. One line each: `f PATH TEXT` a file, `d
+/// PATH` a folder, `l PATH TARGET` a link, `h PATH TARGET` a hard link, `r PATH` a path to read, `s PATH` a folder to
+/// list, `w GLOB` a walk of all files that match.
 pub fn tree(bytes: &[u8], folder: &Path) {
     let (project, outside, hidden) =
         (folder.join("project"), folder.join("outside"), folder.join("project/hidden"));
@@ -54,6 +55,10 @@ fn act(what: &[u8], path: &[u8], rest: &[u8], project: &Path, reader: &Reader) {
             }
             Ok(())
         }
+        b"w" => {
+            walk(given, project, reader);
+            Ok(())
+        }
         b"s" => {
             if let Ok(listing) = reader.list(given, 100) {
                 assert!(listing.folder.starts_with(reader.root().unwrap_or(project)), "{:?}", listing.folder);
@@ -63,6 +68,36 @@ fn act(what: &[u8], path: &[u8], rest: &[u8], project: &Path, reader: &Reader) {
         }
         _ => Ok(()),
     };
+}
+
+fn walk(glob: &Path, project: &Path, reader: &Reader) {
+    let root = reader.root().unwrap_or(project);
+    let filter = glob.to_str().and_then(|glob| NameFilter::new(root, glob).ok());
+    let walk = FileWalk { reader, filter: filter.as_ref(), not_searched: &[] };
+    walk.run(root, &Looker { reader, root });
+}
+
+struct Looker<'a> {
+    reader: &'a Reader,
+    root: &'a Path,
+}
+
+impl FileVisitor for Looker<'_> {
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    fn visit(&self, files: &[PathBuf]) {
+        for path in files {
+            assert!(path.starts_with(self.root), "{path:?}");
+            let Ok(file) = fs::File::open(path) else { continue };
+            if self.reader.allows_opened(&file, path) {
+                assert_ne!(std::io::read_to_string(file).ok().as_deref(), Some(SECRET), "{path:?}");
+            }
+        }
+    }
+
+    fn pass_over(&self) {}
 }
 
 /// Where something is made: never outside the project, whatever its path says. Links on the way are not followed.
@@ -76,7 +111,8 @@ fn kept_inside(project: &Path, path: &Path) -> PathBuf {
             place.push(name);
         }
     }
-    // A file beneath the hidden folder would be one that may not be read, and one that is a link would be written through.
+    // A file beneath the hidden folder would be one that may not be read, and one that is a link would be written
+    // through.
     let is_taken = fs::symlink_metadata(&place).is_ok_and(|found| found.is_symlink());
     if is_taken || place.starts_with(project.join("hidden")) { project.to_owned() } else { place }
 }

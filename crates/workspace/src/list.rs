@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType};
 
-use crate::Problem;
+use crate::ReadProblem;
 use crate::open::io_error;
 
-/// What a folder holds, in no particular order.
+/// The entries of a folder, in no particular order.
 #[derive(Debug)]
 pub struct Listing {
     /// Without links.
@@ -23,12 +23,12 @@ pub struct Listing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub name: OsString,
-    pub kind: Kind,
+    pub kind: EntryKind,
 }
 
 /// Of an entry itself; links are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     File,
     Folder,
     Link,
@@ -36,7 +36,7 @@ pub enum Kind {
     Other,
 }
 
-impl From<FileType> for Kind {
+impl From<FileType> for EntryKind {
     fn from(kind: FileType) -> Self {
         match kind {
             FileType::RegularFile => Self::File,
@@ -47,19 +47,27 @@ impl From<FileType> for Kind {
     }
 }
 
-pub(crate) fn list(opened: OwnedFd, folder: PathBuf, max: usize) -> Result<Listing, Problem> {
+pub(crate) fn list(opened: OwnedFd, folder: PathBuf, max: usize) -> Result<Listing, ReadProblem> {
     let mut entries = Vec::new();
     let mut is_complete = true;
+    each_entry(opened, &mut |entry| {
+        is_complete = entries.len() < max;
+        if is_complete {
+            entries.push(entry);
+        }
+        is_complete
+    })?;
+    Ok(Listing { folder, entries, is_complete })
+}
+
+/// Hands over one entry after the other, until `take` says that it wants no more.
+pub(crate) fn each_entry(opened: OwnedFd, take: &mut dyn FnMut(Entry) -> bool) -> Result<(), ReadProblem> {
     let at = opened.try_clone()?;
     for entry in Dir::new(opened).map_err(io_error)? {
         let entry = entry.map_err(io_error)?;
         let name = entry.file_name().to_bytes();
         if name == b"." || name == b".." {
             continue;
-        }
-        if entries.len() == max {
-            is_complete = false;
-            break;
         }
         let name = OsString::from_vec(name.to_vec());
         let kind = match entry.file_type() {
@@ -69,7 +77,9 @@ pub(crate) fn list(opened: OwnedFd, folder: PathBuf, max: usize) -> Result<Listi
             }
             known => known,
         };
-        entries.push(Entry { name, kind: kind.into() });
+        if !take(Entry { name, kind: kind.into() }) {
+            break;
+        }
     }
-    Ok(Listing { folder, entries, is_complete })
+    Ok(())
 }

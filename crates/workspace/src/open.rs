@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags};
 use rustix::io::Errno;
 
-use crate::Problem;
+use crate::ReadProblem;
 
 /// A rename somewhere on the way makes the kernel ask to try again.
 const MAX_TRIES: usize = 16;
@@ -20,7 +20,7 @@ fn handle_flags() -> OFlags {
 }
 
 /// A handle for any path, links followed.
-pub(crate) fn anywhere(path: &Path) -> Result<File, Problem> {
+pub(crate) fn anywhere(path: &Path) -> Result<File, ReadProblem> {
     rustix::fs::openat(CWD, path, handle_flags(), Mode::empty()).map(File::from).map_err(io_error)
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    pub(crate) fn open(given: &Path) -> Result<Self, Problem> {
+    pub(crate) fn open(given: &Path) -> Result<Self, ReadProblem> {
         let path = std::fs::canonicalize(given)?;
         let flags = handle_flags() | OFlags::DIRECTORY | OFlags::NOFOLLOW;
         let handle = rustix::fs::openat(CWD, &path, flags, Mode::empty()).map_err(io_error)?;
@@ -43,8 +43,8 @@ impl Root {
     }
 
     /// A handle for a path beneath the folder. Links are followed as long as they stay beneath it.
-    pub(crate) fn beneath(&self, path: &Path) -> Result<File, Problem> {
-        let outside = || Problem::OutsideProject(self.path.clone());
+    pub(crate) fn beneath(&self, path: &Path) -> Result<File, ReadProblem> {
+        let outside = || ReadProblem::OutsideProject(self.path.clone());
         let relative = match path.strip_prefix(&self.path).or_else(|_| path.strip_prefix(&self.given)) {
             Ok(relative) => relative,
             Err(_) if path.is_absolute() => return Err(outside()),
@@ -59,7 +59,11 @@ impl Root {
     }
 
     /// The path with all links resolved first. Should one appear after that, opening fails.
-    fn beneath_resolved(&self, relative: &Path, outside: impl Fn() -> Problem) -> Result<File, Problem> {
+    fn beneath_resolved(
+        &self,
+        relative: &Path,
+        outside: impl Fn() -> ReadProblem,
+    ) -> Result<File, ReadProblem> {
         let real = std::fs::canonicalize(self.path.join(relative))?;
         let relative = real.strip_prefix(&self.path).map_err(|_| outside())?;
         let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
@@ -83,7 +87,7 @@ impl Root {
     }
 
     /// Where the kernel has no `openat2`: one name after another, none of them a link.
-    fn step_by_step(&self, relative: &Path) -> Result<File, Problem> {
+    fn step_by_step(&self, relative: &Path) -> Result<File, ReadProblem> {
         let mut at = self.handle.try_clone()?;
         for part in relative.components() {
             let flags = handle_flags() | OFlags::NOFOLLOW;
@@ -91,17 +95,17 @@ impl Root {
         }
         let found = File::from(at);
         match found.metadata()?.is_symlink() {
-            true => Err(Problem::OutsideProject(self.path.clone())),
+            true => Err(ReadProblem::OutsideProject(self.path.clone())),
             false => Ok(found),
         }
     }
 }
 
 /// Opens the regular file that a handle names. What the handle names cannot be replaced any more.
-pub(crate) fn regular(handle: &File, path: &Path) -> Result<File, Problem> {
+pub(crate) fn regular(handle: &File, path: &Path) -> Result<File, ReadProblem> {
     let named = handle.metadata()?;
     if !named.is_file() {
-        return Err(Problem::NotAFile);
+        return Err(ReadProblem::NotAFile);
     }
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let open =
@@ -113,20 +117,20 @@ pub(crate) fn regular(handle: &File, path: &Path) -> Result<File, Problem> {
     };
     let file = opened.map_err(|error| match error.kind() {
         // A lease or a lock of the file system; waiting for it could take as long as its owner likes.
-        io::ErrorKind::WouldBlock => Problem::Locked,
-        _ => Problem::Io(error),
+        io::ErrorKind::WouldBlock => ReadProblem::Locked,
+        _ => ReadProblem::Io(error),
     })?;
     let metadata = file.metadata()?;
     if (metadata.dev(), metadata.ino()) != (named.dev(), named.ino()) {
-        return Err(Problem::Replaced);
+        return Err(ReadProblem::Replaced);
     }
     Ok(file)
 }
 
 /// Opens the folder that a handle names for listing.
-pub(crate) fn folder(handle: &File) -> Result<OwnedFd, Problem> {
+pub(crate) fn folder(handle: &File) -> Result<OwnedFd, ReadProblem> {
     if !handle.metadata()?.is_dir() {
-        return Err(Problem::NotAFolder);
+        return Err(ReadProblem::NotAFolder);
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     rustix::fs::openat(handle, ".", flags, Mode::empty()).map_err(io_error)
@@ -152,6 +156,6 @@ fn link_of(handle: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
 }
 
-pub(crate) fn io_error(error: Errno) -> Problem {
-    Problem::Io(error.into())
+pub(crate) fn io_error(error: Errno) -> ReadProblem {
+    ReadProblem::Io(error.into())
 }

@@ -6,10 +6,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::access::Limits;
-use crate::list::{Listing, list};
+use crate::access::AccessLimits;
+use crate::list::{Entry, Listing, each_entry, list};
 use crate::open::{self, Root};
-use crate::{Access, Problem, ReadError};
+use crate::{Access, ReadError, ReadProblem};
 
 /// How often a file is opened again that somebody replaces by another one at that moment.
 const MAX_TRIES: usize = 4;
@@ -18,22 +18,22 @@ const MAX_TRIES: usize = 4;
 /// that is a regular file: it is for our own files and the user's.
 #[derive(Debug, Clone, Default)]
 pub struct Reader {
-    limits: Arc<Limits>,
+    limits: Arc<AccessLimits>,
     root: Option<Arc<Root>>,
 }
 
 /// A regular file, open for reading.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedFile {
     pub file: File,
     pub metadata: Metadata,
     /// Without links.
     pub path: PathBuf,
 }
 
-/// What is at a path, of any kind.
+/// A file, folder or anything else that was found at a path.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundPath {
     pub metadata: Metadata,
     /// Without links.
     pub path: PathBuf,
@@ -41,7 +41,7 @@ pub struct Found {
 
 impl Reader {
     pub fn new(access: Access) -> Self {
-        Self { limits: Arc::new(Limits::new(access)), root: None }
+        Self { limits: Arc::new(AccessLimits::new(access)), root: None }
     }
 
     /// The same limits, and only what is beneath a folder: no link leads out of it.
@@ -65,18 +65,26 @@ impl Reader {
         self.limits.check_identity(metadata, self.root.is_some()).is_err()
     }
 
+    /// Whether what was opened by name is a regular file that may be read. Something on the way may have become a link
+    /// since the name was looked at.
+    pub fn allows_opened(&self, file: &File, given: &Path) -> bool {
+        let Ok(metadata) = file.metadata() else { return false };
+        let is_plain = metadata.is_file() && metadata.nlink() > 0;
+        is_plain && self.allows(&open::real_path(file, given)) && !self.is_hidden(&metadata)
+    }
+
     /// Looks at what is there without opening it.
-    pub fn find(&self, path: &Path) -> Result<Found, ReadError> {
+    pub fn find(&self, path: &Path) -> Result<FoundPath, ReadError> {
         let (handle, found) = self.handle(path).map_err(|problem| ReadError::new(path, problem))?;
         drop(handle);
         Ok(found)
     }
 
     /// Opens a regular file. Never waits, whatever the path leads to.
-    pub fn open(&self, path: &Path) -> Result<Opened, ReadError> {
+    pub fn open(&self, path: &Path) -> Result<OpenedFile, ReadError> {
         let mut result = self.try_open(path);
         for _ in 1..MAX_TRIES {
-            if !matches!(result, Err(Problem::Replaced)) {
+            if !matches!(result, Err(ReadProblem::Replaced)) {
                 break;
             }
             result = self.try_open(path);
@@ -84,19 +92,19 @@ impl Reader {
         result.map_err(|problem| ReadError::new(path, problem))
     }
 
-    fn try_open(&self, path: &Path) -> Result<Opened, Problem> {
+    fn try_open(&self, path: &Path) -> Result<OpenedFile, ReadProblem> {
         let (handle, found) = self.handle(path)?;
         let file = open::regular(&handle, path)?;
         let metadata = file.metadata()?;
         // Its name is gone, so what it may be called cannot be checked.
         if metadata.nlink() == 0 {
-            return Err(Problem::Replaced);
+            return Err(ReadProblem::Replaced);
         }
-        Ok(Opened { file, metadata, path: found.path })
+        Ok(OpenedFile { file, metadata, path: found.path })
     }
 
     /// A handle that was checked against the limits.
-    fn handle(&self, path: &Path) -> Result<(File, Found), Problem> {
+    fn handle(&self, path: &Path) -> Result<(File, FoundPath), ReadProblem> {
         let handle = match &self.root {
             Some(root) => root.beneath(path)?,
             None => open::anywhere(path)?,
@@ -106,9 +114,9 @@ impl Reader {
         self.limits.check_path(&real)?;
         self.limits.check_identity(&metadata, self.root.is_some())?;
         if self.root.is_some() && open::is_of_processes(&handle) {
-            return Err(Problem::Hidden);
+            return Err(ReadProblem::Hidden);
         }
-        Ok((handle, Found { metadata, path: real }))
+        Ok((handle, FoundPath { metadata, path: real }))
     }
 
     /// The first `max` bytes of a regular file.
@@ -119,7 +127,7 @@ impl Reader {
     /// The whole of a regular file, or an error if it is larger than `max` bytes.
     pub fn read_whole(&self, path: &Path, max: u64) -> Result<Vec<u8>, ReadError> {
         let opened = self.open(path)?;
-        let too_large = || ReadError::new(path, Problem::TooLarge(max));
+        let too_large = || ReadError::new(path, ReadProblem::TooLarge(max));
         if opened.metadata.len() > max {
             return Err(too_large());
         }
@@ -143,6 +151,12 @@ impl Reader {
         listed.map_err(|problem| ReadError::new(folder, problem))
     }
 
+    /// Hands over the entries of a folder, however many there are, until `take` says that it wants no more.
+    pub fn each_entry(&self, folder: &Path, take: &mut dyn FnMut(Entry) -> bool) -> Result<(), ReadError> {
+        let walked = self.handle(folder).and_then(|(handle, _)| each_entry(open::folder(&handle)?, take));
+        walked.map_err(|problem| ReadError::new(folder, problem))
+    }
+
     /// Whether a folder has an entry of that plain name, be it a link that leads nowhere or something that is not read.
     pub fn has_entry(&self, folder: &Path, name: &str) -> bool {
         let is_plain = !name.is_empty() && !name.contains('/') && name != "..";
@@ -150,7 +164,7 @@ impl Reader {
     }
 }
 
-impl Opened {
+impl OpenedFile {
     /// At most `max` bytes from where the file stands.
     pub fn read_start(self, max: u64) -> std::io::Result<Vec<u8>> {
         let expected = usize::try_from(self.metadata.len().min(max)).unwrap_or_default();

@@ -1,13 +1,13 @@
 //! A time limit for reading: a file system that hangs must not hang the program.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::{Problem, ReadError};
+use crate::{ReadError, ReadProblem};
 
 /// How long reading what belongs to one folder may take.
 pub const READ_LIMIT: Duration = Duration::from_secs(10);
@@ -15,55 +15,95 @@ pub const READ_LIMIT: Duration = Duration::from_secs(10);
 /// Reads that have not returned keep a thread of the system each.
 const MAX_STUCK: usize = 32;
 
-/// What was being read by those that were given up and have not returned.
+/// The paths that were being read by those that were given up and have not returned.
 static STUCK: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn stuck() -> MutexGuard<'static, Vec<PathBuf>> {
     STUCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does work that reads beneath `path` on a thread made for it, and gives up on it after `limit`. As long as that thread has
-/// not returned, nobody waits for the same path again. The caller waits, so it must not be on a worker of an async runtime.
+/// Counts the steps of work that may take long without being stuck, such as copying a tree.
+#[derive(Debug, Default)]
+pub struct StepCount {
+    steps: AtomicU64,
+    is_given_up: AtomicBool,
+}
+
+impl StepCount {
+    /// One more step is done. An error once the caller has given up: nothing more may be changed then.
+    pub fn step(&self) -> std::io::Result<()> {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+        match self.is_given_up.load(Ordering::Relaxed) {
+            true => Err(std::io::Error::new(std::io::ErrorKind::TimedOut, "it was given up")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Does work that reads beneath `path` on a thread made for it, and gives up on it after `limit`. As long as that
+/// thread has not returned, nobody waits for the same path again. The caller waits, so it must not be on a worker of an
+/// async runtime.
 pub fn within<T: Send + 'static>(
     path: &Path,
     limit: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ReadError> {
-    let failed = |problem: Problem| ReadError::new(path, problem);
+    within_steps(path, limit, move |_| work())
+}
+
+/// As [`within`], with the limit for each step of the work and not for the whole of it.
+pub fn within_steps<T: Send + 'static>(
+    path: &Path,
+    limit: Duration,
+    work: impl FnOnce(&StepCount) -> T + Send + 'static,
+) -> Result<T, ReadError> {
+    let failed = |problem: ReadProblem| ReadError::new(path, problem);
     let (count, is_same) = {
         let stuck = stuck();
         (stuck.len(), stuck.iter().any(|other| other == path))
     };
     if is_same || count >= MAX_STUCK {
-        return Err(failed(Problem::Stuck(count)));
+        return Err(failed(ReadProblem::Stuck(count)));
     }
     let (sender, receiver) = mpsc::sync_channel(1);
-    let end = Arc::new(End { is_over: AtomicBool::new(false), path: path.to_owned() });
+    let end = Arc::new(WorkEnd { is_over: AtomicBool::new(false), path: path.to_owned() });
     let ended = EndsWhenDropped(end.clone());
+    let steps = Arc::new(StepCount::default());
+    let own_steps = steps.clone();
     let read = move || {
         let _ended = ended;
         // Nobody takes the result of work that was given up.
-        let _ = sender.send(work());
+        let _ = sender.send(work(&own_steps));
     };
     let started = thread::Builder::new().name("read".to_owned()).spawn(read);
     started.map_err(|error| failed(error.into()))?;
-    receiver.recv_timeout(limit).map_err(|error| match error {
-        RecvTimeoutError::Timeout => {
-            end.give_up();
-            failed(Problem::TimedOut(limit))
+    let mut done = 0;
+    loop {
+        match receiver.recv_timeout(limit) {
+            Ok(result) => return Ok(result),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(failed(std::io::Error::other("reading broke off").into()));
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                let before = std::mem::replace(&mut done, steps.steps.load(Ordering::Relaxed));
+                if before == done {
+                    steps.is_given_up.store(true, Ordering::Relaxed);
+                    end.give_up();
+                    return Err(failed(ReadProblem::TimedOut(limit)));
+                }
+            }
         }
-        RecvTimeoutError::Disconnected => failed(std::io::Error::other("reading broke off").into()),
-    })
+    }
 }
 
 /// Set by whoever is first: the work that ends, or the caller who waits no longer.
 #[derive(Debug)]
-struct End {
+struct WorkEnd {
     is_over: AtomicBool,
     path: PathBuf,
 }
 
-impl End {
+impl WorkEnd {
     fn is_first(&self) -> bool {
         !self.is_over.swap(true, Ordering::SeqCst)
     }
@@ -76,7 +116,7 @@ impl End {
     }
 }
 
-struct EndsWhenDropped(Arc<End>);
+struct EndsWhenDropped(Arc<WorkEnd>);
 
 impl Drop for EndsWhenDropped {
     fn drop(&mut self) {
@@ -87,6 +127,14 @@ impl Drop for EndsWhenDropped {
             stuck.swap_remove(at);
         }
     }
+}
+
+/// Reads something beneath a folder, and gives up on it after a while, which the log says.
+pub fn in_time<T: Send + 'static>(
+    folder: &Path,
+    read: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ReadError> {
+    within(folder, READ_LIMIT, read).inspect_err(|error| tracing::warn!(%error, "not read"))
 }
 
 #[cfg(test)]
@@ -109,5 +157,29 @@ mod tests {
         }
         assert_eq!(within(Path::new("/net/p"), READ_LIMIT, || 5).expect("done"), 5);
         assert!(within(Path::new("/"), READ_LIMIT, || panic!("on purpose")).is_err());
+    }
+
+    #[test]
+    fn work_that_goes_on_is_not_given_up() {
+        let steps = 8;
+        let work = move |count: &StepCount| {
+            for _ in 0..steps {
+                thread::sleep(Duration::from_millis(20));
+                count.step().expect("nobody gave up");
+            }
+            steps
+        };
+        assert_eq!(
+            within_steps(Path::new("/net/slow"), Duration::from_millis(60), work).expect("done"),
+            steps
+        );
+        let (ended, end) = mpsc::channel();
+        let hangs = move |count: &StepCount| {
+            thread::sleep(Duration::from_millis(80));
+            let _ = ended.send(count.step().is_err());
+        };
+        let error = within_steps(Path::new("/net/hangs"), Duration::from_millis(20), hangs);
+        assert!(error.is_err());
+        assert_eq!(end.recv(), Ok(true), "what was given up changes nothing more");
     }
 }

@@ -5,7 +5,7 @@ use oarlock_workspace::fuzzing;
 
 const ROUNDS: usize = 500;
 
-/// What lines are made of.
+/// Pieces of random lines.
 const PATHS: &[&str] = &[
     "a",
     "b",
@@ -31,9 +31,12 @@ const PATHS: &[&str] = &[
     "sub/c/secret",
     "\u{202e}",
     "a\0b",
+    "**",
+    ".gitignore",
+    "sub/.ignore",
 ];
 
-const WHAT: &[&str] = &["f", "d", "l", "l", "l", "h", "r", "r", "r", "s"];
+const WHAT: &[&str] = &["f", "d", "l", "l", "l", "h", "r", "r", "r", "s", "w"];
 
 /// Xorshift: no more than needed to be different each time and the same in each run.
 struct Random(u64);

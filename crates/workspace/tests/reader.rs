@@ -1,4 +1,4 @@
-//! What the reader opens and what it refuses, over real files.
+//! The reader's opens and refusals, over real files.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oarlock_workspace::{Access, Kind, Reader};
+use oarlock_workspace::{Access, EntryKind, Reader};
 use tempfile::TempDir;
 
 struct Place(TempDir);
@@ -122,7 +122,7 @@ fn what_is_hidden_is_not_read_under_any_name() {
         assert!(reader.read_whole(&place.path(path), 100).unwrap_err().is_refused(), "{path}");
     }
     assert!(reader.read_whole(Path::new("/proc/self/environ"), 100).is_err());
-    // What is shown within what is hidden is read.
+    // A granted file inside a hidden folder is read.
     let access = Access { shown: vec![place.path("project/state/key")], ..place.access() };
     assert!(Reader::new(access).read_whole(&place.path("project/state/key"), 100).is_ok());
 }
@@ -173,11 +173,15 @@ fn folders_are_listed_with_a_bound() {
     let place = Place::new();
     place.link("project/link", "sub");
     let listing = place.reader().list(Path::new("."), 10).unwrap();
-    let mut entries: Vec<(String, Kind)> =
+    let mut entries: Vec<(String, EntryKind)> =
         listing.entries.into_iter().map(|entry| (entry.name.into_string().unwrap(), entry.kind)).collect();
     entries.sort_by(|one, other| one.0.cmp(&other.0));
-    let expected =
-        [("a.txt", Kind::File), ("link", Kind::Link), ("state", Kind::Folder), ("sub", Kind::Folder)];
+    let expected = [
+        ("a.txt", EntryKind::File),
+        ("link", EntryKind::Link),
+        ("state", EntryKind::Folder),
+        ("sub", EntryKind::Folder),
+    ];
     assert_eq!(entries, expected.map(|(name, kind)| (name.to_owned(), kind)));
     assert!(listing.is_complete);
     let listing = place.reader().list(Path::new("."), 2).unwrap();

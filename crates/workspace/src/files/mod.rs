@@ -1,0 +1,35 @@
+//! Files as a client handles them: by absolute path, with the rights of this process. Nothing here waits for a pipe or
+//! opens a device, a file is replaced whole, and a tree is walked by descriptors, so that no link leads out of it.
+
+mod copy;
+mod error;
+mod facts;
+mod read;
+mod remove;
+mod staged;
+mod write;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+pub use copy::copy;
+pub use error::FileError;
+pub use facts::{DirectoryEntry, PathFacts, create_directory, path_facts, read_directory};
+pub use read::read_in_pieces;
+pub use remove::remove;
+pub use staged::is_temporary_name;
+pub use write::write_file;
+
+/// Folders in each other that a tree may have. Each keeps a descriptor open while the tree is copied or removed.
+const MAX_DEPTH: usize = 200;
+
+/// Opens a folder for listing and for looking up its entries. A link is refused.
+fn open_folder(parent: impl AsFd, name: &Path) -> Result<OwnedFd, FileError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(parent, name, flags, Mode::empty())?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,21 @@
+//! One match, as it is given to whoever searches.
+
+/// The kind of what was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MatchKind {
+    File,
+    Folder,
+}
+
+/// A file or folder that matches a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileMatch {
+    /// As the caller gave it.
+    pub root: String,
+    /// Relative to the root.
+    pub path: String,
+    pub kind: MatchKind,
+    pub score: u32,
+    /// Positions of the characters that match, ascending.
+    pub indices: Vec<u32>,
+}
