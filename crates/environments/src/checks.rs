@@ -1,4 +1,4 @@
-//! What an environment may be called, how it may be described, and which folders may be chosen in it.
+//! The checks of an environment's name, of its description, and of the folders that are chosen in it.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -16,7 +16,7 @@ const MAX_ID_BYTES: usize = 128;
 const DEFAULT_CONNECT: Duration = Duration::from_secs(30);
 const MAX_CONNECT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What can be said of a description without looking at those that are known. Gives how long it may take to connect.
+/// Checks a description by itself, without the environments that are known. Gives how long it may take to connect.
 pub(super) fn check_added(params: &EnvironmentAddParams) -> Result<Duration, EnvironmentError> {
     check_id(&params.environment_id)?;
     match &params.environment {
@@ -91,9 +91,9 @@ fn check_local_folder(field: &str, cwd: &str) -> Result<(), EnvironmentError> {
     Ok(())
 }
 
-/// What an id leads to, as far as a choice is concerned.
+/// The kind of environment behind an id, as far as a choice is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EnvironmentKind {
     Local,
     Command,
 }
@@ -101,7 +101,7 @@ pub(super) enum Kind {
 /// `kind_of` knows the environments there are; `known` lists them for whoever named another.
 pub(super) fn check_chosen(
     chosen: &[EnvironmentSelection],
-    kind_of: impl Fn(&EnvironmentId) -> Option<Kind>,
+    kind_of: impl Fn(&EnvironmentId) -> Option<EnvironmentKind>,
     known: impl Fn() -> String,
 ) -> Result<(), EnvironmentError> {
     if chosen.len() > MAX_CHOSEN {
@@ -115,8 +115,8 @@ pub(super) fn check_chosen(
                 let (id, field) = (id.clone(), field("environmentId"));
                 return Err(EnvironmentError::Unknown { field, id, known: known() });
             }
-            Some(Kind::Local) => check_local_folder(&field("cwd"), cwd)?,
-            Some(Kind::Command) => check_folder(&field("cwd"), cwd)?,
+            Some(EnvironmentKind::Local) => check_local_folder(&field("cwd"), cwd)?,
+            Some(EnvironmentKind::Command) => check_folder(&field("cwd"), cwd)?,
         }
         if !seen.insert(id) {
             return Err(EnvironmentError::Twice { at, id: id.clone() });
@@ -217,8 +217,8 @@ mod tests {
             })
             .collect();
         let kind_of = |id: &EnvironmentId| match id.as_str() {
-            "local" | "here" => Some(Kind::Local),
-            "box" => Some(Kind::Command),
+            "local" | "here" => Some(EnvironmentKind::Local),
+            "box" => Some(EnvironmentKind::Command),
             _ => None,
         };
         let checked = check_chosen(&list, kind_of, || "`local`, `box`".to_owned());

@@ -1,4 +1,4 @@
-//! What one thread has chosen: its clients hear when something of it comes or goes.
+//! The environments that one thread has chosen: its clients are notified when one of them comes or goes.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use protocol::{
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::table::{Seen, Watch};
+use super::table::{Seen, WatchTask};
 use super::{Chosen, Environments};
 
 /// How often what is chosen is looked at without a reason.
@@ -19,14 +19,14 @@ const INTERVAL: Duration = Duration::from_secs(30);
 
 /// Lives as long as somebody works with the selection.
 #[derive(Debug)]
-pub(super) struct Choice {
+pub(super) struct WatchedChoice {
     thread: ThreadId,
     chosen: Weak<[EnvironmentSelection]>,
     news: Arc<Notify>,
-    _watch: Watch,
+    _watch: WatchTask,
 }
 
-impl Choice {
+impl WatchedChoice {
     /// `told` is what the thread's clients know already.
     pub(super) fn follow(
         registry: &Arc<Environments>,
@@ -42,7 +42,7 @@ impl Choice {
             told,
         };
         let watch = tokio::spawn(follower.run(news.clone()));
-        Self { thread: thread.clone(), chosen: Arc::downgrade(chosen), news, _watch: Watch(watch) }
+        Self { thread: thread.clone(), chosen: Arc::downgrade(chosen), news, _watch: WatchTask(watch) }
     }
 
     pub(super) fn is_alive(&self) -> bool {

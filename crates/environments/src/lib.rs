@@ -9,12 +9,13 @@ mod probe;
 mod stored;
 mod table;
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use engine::{EnvironmentState, Step, StepEnvironment};
@@ -24,12 +25,12 @@ use protocol::{
 };
 
 use checks::check_added;
-use choice::Choice;
+use choice::WatchedChoice;
 pub use error::EnvironmentError;
-use place::Place;
+use place::EnvironmentPlace;
 use probe::Prober;
 pub use stored::stored_choice;
-use table::{Found, Known, Seen, Table, Watch, info_here, step_environment};
+use table::{FoundEnvironment, KnownEnvironment, Seen, Table, WatchTask, info_here, step_environment};
 
 /// The most that can be known at once.
 const MAX_KNOWN: usize = 256;
@@ -38,7 +39,7 @@ const PATIENCE_OF_CLIENTS: Duration = Duration::from_secs(2);
 /// How long the outcome of a call that failed is held back until it is known whether its place is gone.
 const PATIENCE_OF_CALLS: Duration = Duration::from_secs(10);
 
-/// What a thread has chosen, shared by whoever works with it. As long as one of them lives, its environments are
+/// The selection of a thread, shared by whoever works with it. As long as one of them lives, its environments are
 /// watched.
 pub type Chosen = Arc<[EnvironmentSelection]>;
 
@@ -82,7 +83,7 @@ impl Environments {
     ) -> Result<(), EnvironmentError> {
         let connect = check_added(&params)?;
         let EnvironmentAddParams { environment_id: id, environment, .. } = params;
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         if table.known.contains_key(&id) && table.is_chosen(&id) {
             return Err(EnvironmentError::InUse(id));
         }
@@ -90,7 +91,7 @@ impl Environments {
             return Err(EnvironmentError::TooMany(MAX_KNOWN));
         }
         let known = match environment {
-            EnvironmentSpec::Local { cwd } => Known::Local { cwd },
+            EnvironmentSpec::Local { cwd } => KnownEnvironment::Local { cwd },
             EnvironmentSpec::Command { argv, cwd, probe } => {
                 let prober = Prober {
                     argv: argv.clone().into(),
@@ -99,11 +100,11 @@ impl Environments {
                     env,
                 };
                 let spec = EnvironmentSpec::Command { argv, cwd, probe };
-                let place = Arc::new(Place::new(spec, prober, connect));
+                let place = Arc::new(EnvironmentPlace::new(spec, prober, connect));
                 let (registry, of) = (Arc::downgrade(self), id.clone());
                 let changed = move || wake(&registry, &of);
                 let watch = tokio::spawn(place.clone().keep_watch(changed));
-                Known::Command { place, _watch: Watch(watch) }
+                KnownEnvironment::Command { place, _watch: WatchTask(watch) }
             }
         };
         table.known.insert(id.clone(), known);
@@ -113,10 +114,10 @@ impl Environments {
     }
 
     pub fn info(&self, id: &EnvironmentId) -> Result<EnvironmentInfoResponse, EnvironmentError> {
-        let table = lock(&self.table);
+        let table = self.table.lock();
         let place = match table.find(id) {
-            Some(Found::Here(cwd)) => return Ok(info_here(id, cwd, &(self.shell)())),
-            Some(Found::Behind(place)) => place,
+            Some(FoundEnvironment::Here(cwd)) => return Ok(info_here(id, cwd, &(self.shell)())),
+            Some(FoundEnvironment::Behind(place)) => place,
             None => {
                 let (field, known) = ("environmentId".to_owned(), table.names());
                 return Err(EnvironmentError::Unknown { field, id: id.clone(), known });
@@ -129,11 +130,11 @@ impl Environments {
 
     /// As it is now; one that takes its time to answer is told as it was last seen.
     pub async fn status(&self, id: &EnvironmentId) -> EnvironmentStatusResponse {
-        let found = lock(&self.table).find(id);
+        let found = self.table.lock().find(id);
         let seen = match found {
             None => return EnvironmentStatusResponse { status: EnvironmentStatus::Unknown, error: None },
-            Some(Found::Here(cwd)) => Seen::of_folder(cwd.as_str()),
-            Some(Found::Behind(place)) => {
+            Some(FoundEnvironment::Here(cwd)) => Seen::of_folder(cwd.as_str()),
+            Some(FoundEnvironment::Behind(place)) => {
                 place.look_again(PATIENCE_OF_CLIENTS).await;
                 Seen::of_place(&place)
             }
@@ -148,7 +149,7 @@ impl Environments {
 
     /// Whether these can be chosen.
     pub fn check(&self, chosen: &[EnvironmentSelection]) -> Result<(), EnvironmentError> {
-        lock(&self.table).check(chosen)
+        self.table.lock().check(chosen)
     }
 
     /// Chooses for a thread. The same choice once more is no change.
@@ -158,16 +159,16 @@ impl Environments {
         chosen: Vec<EnvironmentSelection>,
     ) -> Result<Chosen, EnvironmentError> {
         let told = self.see_all(&chosen);
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         table.check(&chosen)?;
         Ok(self.remember(&mut table, thread, chosen, told))
     }
 
-    /// What a thread had chosen when it was stored. What is not known any more cannot be used until it is added again:
+    /// The selection a thread had when it was stored. Environments no longer known cannot be used until added again:
     /// work meant for another place never falls back on this machine.
     pub fn choose_again(self: &Arc<Self>, thread: &ThreadId, chosen: Vec<EnvironmentSelection>) -> Chosen {
         let told = self.see_all(&chosen);
-        self.remember(&mut lock(&self.table), thread, chosen, told)
+        self.remember(&mut self.table.lock(), thread, chosen, told)
     }
 
     fn remember(
@@ -177,13 +178,13 @@ impl Environments {
         chosen: Vec<EnvironmentSelection>,
         told: Vec<Seen>,
     ) -> Chosen {
-        table.choices.retain(Choice::is_alive);
+        table.choices.retain(WatchedChoice::is_alive);
         if let Some(same) = table.choices.iter().find_map(|choice| choice.same(thread, &chosen)) {
             return same;
         }
         let chosen: Chosen = chosen.into();
         if !chosen.is_empty() {
-            let choice = Choice::follow(self, thread, &chosen, told);
+            let choice = WatchedChoice::follow(self, thread, &chosen, told);
             // Something may have changed since it was looked at.
             choice.wake();
             table.choices.push(choice);
@@ -197,12 +198,17 @@ impl Environments {
         let Some(chosen) = chosen else {
             return Places { environments: Arc::new([StepEnvironment::here(cwd)]), shell: None };
         };
-        let found = lock(&self.table).find_all(chosen);
+        let found = self.table.lock().find_all(chosen);
         let seen = chosen.iter().zip(&found).map(|(one, found)| step_environment(one, found.as_ref()));
         let (environments, mut shells): (Vec<_>, Vec<_>) = seen.unzip();
-        if found.iter().any(|found| matches!(found, Some(Found::Here(_)))) {
+        if found.iter().any(|found| matches!(found, Some(FoundEnvironment::Here(_)))) {
             // A folder that came or went since is news.
-            lock(&self.table).choices.iter().filter(|choice| choice.is_of(chosen)).for_each(Choice::wake);
+            self.table
+                .lock()
+                .choices
+                .iter()
+                .filter(|choice| choice.is_of(chosen))
+                .for_each(WatchedChoice::wake);
         }
         let shell = governing_at(&environments).and_then(|at| shells[at].take());
         Places { environments: environments.into(), shell }
@@ -210,26 +216,26 @@ impl Environments {
 
     /// A call failed in this environment: perhaps because it is gone. Returns when that is known, or after a while.
     pub async fn doubt(&self, id: &EnvironmentId) {
-        let found = lock(&self.table).find(id);
-        if let Some(Found::Behind(place)) = found {
+        let found = self.table.lock().find(id);
+        if let Some(FoundEnvironment::Behind(place)) = found {
             place.look_again(PATIENCE_OF_CALLS).await;
         }
     }
 
     /// Folders are looked for without the lock: a file system may be slow.
     fn see_all(&self, chosen: &[EnvironmentSelection]) -> Vec<Seen> {
-        let found = lock(&self.table).find_all(chosen);
+        let found = self.table.lock().find_all(chosen);
         chosen.iter().zip(&found).map(|(one, found)| Seen::of(one, found.as_ref())).collect()
     }
 
     fn want_look(&self, chosen: &[EnvironmentSelection]) {
-        lock(&self.table).want_look(chosen);
+        self.table.lock().want_look(chosen);
     }
 }
 
 fn wake(registry: &Weak<Environments>, id: &EnvironmentId) {
     if let Some(registry) = registry.upgrade() {
-        lock(&registry.table).wake(id);
+        registry.table.lock().wake(id);
     }
 }
 
@@ -245,18 +251,14 @@ fn governing_at(environments: &[StepEnvironment]) -> Option<usize> {
         .or_else(|| (!environments.is_empty()).then_some(0))
 }
 
-/// What a child of this step's turn, or a review of it, may work in: what is attached. `None` when nobody has chosen
-/// anything, so that it works where its parent's thread does.
+/// The environments that a child of this step's turn, or a review of it, may work in: those attached. `None` when
+/// nobody has chosen anything, so that it works where its parent's thread does.
 pub fn attached_selections(step: &Step) -> Option<Vec<EnvironmentSelection>> {
     let is_chosen = step.environments.is_empty() || step.environments.iter().any(|one| one.is_chosen);
     let attached = step.environments.iter().filter(|one| one.state == EnvironmentState::Attached);
     let selection =
         |one: &StepEnvironment| EnvironmentSelection { environment_id: one.id.clone(), cwd: one.cwd.clone() };
     is_chosen.then(|| attached.map(selection).collect())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

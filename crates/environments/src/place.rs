@@ -16,9 +16,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Before an environment that was attached is asked a second time.
 const SECOND_THOUGHT: Duration = Duration::from_millis(200);
 
-/// What was last seen of an environment.
+/// The state of an environment when it was last looked at.
 #[derive(Debug, Clone)]
-pub(super) struct Sight {
+pub(super) struct SeenEnvironment {
     pub(super) state: EnvironmentState,
     /// Why it cannot be used.
     pub(super) error: Option<String>,
@@ -30,18 +30,18 @@ pub(super) struct Sight {
 }
 
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct EnvironmentPlace {
     pub(super) spec: EnvironmentSpec,
     prober: Prober,
     connect: Duration,
-    sight: watch::Sender<Sight>,
+    sight: watch::Sender<SeenEnvironment>,
     wanted: Notify,
 }
 
-impl Place {
+impl EnvironmentPlace {
     pub(super) fn new(spec: EnvironmentSpec, prober: Prober, connect: Duration) -> Self {
         let state = EnvironmentState::Starting;
-        let sight = Sight { state, error: None, shell: None, cwd: None, begun: 0, ended: 0 };
+        let sight = SeenEnvironment { state, error: None, shell: None, cwd: None, begun: 0, ended: 0 };
         Self { spec, prober, connect, sight: watch::channel(sight).0, wanted: Notify::new() }
     }
 
@@ -49,7 +49,7 @@ impl Place {
         self.prober.argv.clone()
     }
 
-    pub(super) fn sight(&self) -> Sight {
+    pub(super) fn sight(&self) -> SeenEnvironment {
         self.sight.borrow().clone()
     }
 
@@ -124,7 +124,7 @@ impl Place {
         self.sight.borrow().state != before
     }
 
-    /// What is there may be another thing than before.
+    /// Explores it again: another thing may be there than before.
     async fn attach(&self) {
         let found = self.prober.explore().await;
         self.end_look(|sight| {
@@ -139,7 +139,7 @@ impl Place {
         self.sight.send_modify(|sight| sight.begun += 1);
     }
 
-    fn end_look(&self, change: impl FnOnce(&mut Sight)) {
+    fn end_look(&self, change: impl FnOnce(&mut SeenEnvironment)) {
         self.sight.send_modify(|sight| {
             sight.ended = sight.begun;
             change(sight);
@@ -187,16 +187,16 @@ mod tests {
             self.holding("#!/bin/sh\nexec \"$@\"\n")
         }
 
-        fn place(&self, connect: Duration) -> Arc<Place> {
+        fn place(&self, connect: Duration) -> Arc<EnvironmentPlace> {
             let argv: Arc<[String]> = Arc::new([self.prefix.to_string_lossy().into_owned()]);
             let spec = EnvironmentSpec::Command { argv: argv.to_vec(), cwd: "/".to_owned(), probe: None };
             let env = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into();
             let prober = Prober { argv, probe: vec!["true".to_owned()], cwd: "/".to_owned(), env };
-            Arc::new(Place::new(spec, prober, connect))
+            Arc::new(EnvironmentPlace::new(spec, prober, connect))
         }
     }
 
-    async fn until(place: &Place, state: EnvironmentState) -> Sight {
+    async fn until(place: &EnvironmentPlace, state: EnvironmentState) -> SeenEnvironment {
         let mut sight = place.sight.subscribe();
         let seen = timeout(PATIENCE, sight.wait_for(|sight| sight.state == state)).await;
         seen.expect("in time").expect("it lives").clone()

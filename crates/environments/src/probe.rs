@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::EnvironmentShell;
-use sandbox::{Excerpt, Finished, HeadTail, Limits, Order, RunOptions};
+use sandbox::{Excerpt, FinishedCommand, HeadTail, Limits, Order, RunOptions};
 
 /// How long one command may take.
 const LIMIT: Duration = Duration::from_secs(10);
-/// What is kept of its output.
+/// The most bytes kept of its output.
 const CAP_BYTES: usize = 16 << 10;
-/// What is said of it, in characters.
+/// The longest reason that is given, in characters.
 const LONGEST_REASON: usize = 300;
 /// Programs that understand the scripts of a POSIX shell.
 const SHELLS: &[&str] = &["bash", "zsh", "sh", "dash", "ash", "ksh", "mksh"];
@@ -29,9 +29,9 @@ pub(super) struct Prober {
     pub(super) env: BTreeMap<String, String>,
 }
 
-/// What was found in an environment that answers.
+/// The shell and the folder of an environment that answers.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Found {
+pub(super) struct ProbeAnswer {
     pub(super) shell: Option<EnvironmentShell>,
     pub(super) cwd: Option<String>,
 }
@@ -54,20 +54,20 @@ impl Prober {
         Err(said.map_or_else(|| how.clone(), |said| format!("{how}: {said}")))
     }
 
-    /// What cannot be found out stays unknown: the environment can be used all the same.
-    pub(super) async fn explore(&self) -> Found {
+    /// Asks for the shell and the folder. Those not found out stay unknown: the environment can be used all the same.
+    pub(super) async fn explore(&self) -> ProbeAnswer {
         // As input and not as arguments: a prefix such as ssh makes one line of those and has it read once more.
         let script = script(&self.cwd).into_bytes();
         match self.run(&["sh".to_owned()], Some(script)).await {
-            Ok(ended) => Found::read(&ended.stdout.excerpt()),
+            Ok(ended) => ProbeAnswer::read(&ended.stdout.excerpt()),
             Err(reason) => {
                 tracing::debug!(%reason, "an environment could not be explored");
-                Found::default()
+                ProbeAnswer::default()
             }
         }
     }
 
-    async fn run(&self, words: &[String], stdin: Option<Vec<u8>>) -> Result<Finished, String> {
+    async fn run(&self, words: &[String], stdin: Option<Vec<u8>>) -> Result<FinishedCommand, String> {
         let order = Order {
             argv: self.argv.iter().chain(words).cloned().collect(),
             // The folder of the environment is not one of this machine.
@@ -95,7 +95,7 @@ fn script(cwd: &str) -> String {
     )
 }
 
-impl Found {
+impl ProbeAnswer {
     /// Other lines may stand before and between: whatever a login prints.
     fn read(output: &Excerpt) -> Self {
         let lines = || output.head.lines().chain(output.tail.lines());
@@ -163,17 +163,17 @@ mod tests {
         assert_eq!(found.cwd.as_deref(), Some(odd.as_str()));
         // No such folder there, and no shell that could be asked.
         assert_eq!(prober(&["env"], &["true"], "/nonexistent").explore().await.cwd, None);
-        assert_eq!(prober(&["false"], &["true"], "/").explore().await, Found::default());
+        assert_eq!(prober(&["false"], &["true"], "/").explore().await, ProbeAnswer::default());
     }
 
     #[test]
     fn only_shells_of_the_known_kind_are_taken() {
         let read = |head: &str| {
-            Found::read(&Excerpt { head: head.to_owned(), omitted_bytes: 0, tail: String::new() })
+            ProbeAnswer::read(&Excerpt { head: head.to_owned(), omitted_bytes: 0, tail: String::new() })
         };
         let found = read("Welcome!\noarlock-shell /usr/bin/fish\noarlock-shell /bin/sh\noarlock-folder /w\n");
         assert_eq!(found.shell.map(|shell| shell.path).as_deref(), Some("/bin/sh"));
         assert_eq!(found.cwd.as_deref(), Some("/w"));
-        assert_eq!(read("oarlock-shell \noarlock-folder \n"), Found::default());
+        assert_eq!(read("oarlock-shell \noarlock-folder \n"), ProbeAnswer::default());
     }
 }

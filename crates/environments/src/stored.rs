@@ -3,7 +3,7 @@
 use protocol::{EnvironmentId, EnvironmentSelection};
 use serde_json::Value;
 
-/// What the thread had chosen by the last of its turns; nothing when that worked on this machine without having chosen
+/// The selection of the thread's last turn; nothing when that worked on this machine without having chosen
 /// to.
 pub fn stored_choice(turn_context: Option<&Value>) -> Option<Vec<EnvironmentSelection>> {
     let context = turn_context?;

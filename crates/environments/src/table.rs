@@ -11,28 +11,28 @@ use protocol::{
 };
 use tokio::task::JoinHandle;
 
-use super::checks::{Kind, LOCAL, check_chosen};
-use super::choice::Choice;
+use super::checks::{EnvironmentKind, LOCAL, check_chosen};
+use super::choice::WatchedChoice;
 use super::error::EnvironmentError;
-use super::place::Place;
+use super::place::EnvironmentPlace;
 
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    pub(super) known: BTreeMap<EnvironmentId, Known>,
-    pub(super) choices: Vec<Choice>,
+    pub(super) known: BTreeMap<EnvironmentId, KnownEnvironment>,
+    pub(super) choices: Vec<WatchedChoice>,
 }
 
 #[derive(Debug)]
-pub(super) enum Known {
+pub(super) enum KnownEnvironment {
     Local { cwd: AbsolutePath },
-    Command { place: Arc<Place>, _watch: Watch },
+    Command { place: Arc<EnvironmentPlace>, _watch: WatchTask },
 }
 
 /// A task that ends with whoever wanted it.
 #[derive(Debug)]
-pub(super) struct Watch(pub(super) JoinHandle<()>);
+pub(super) struct WatchTask(pub(super) JoinHandle<()>);
 
-impl Drop for Watch {
+impl Drop for WatchTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -46,31 +46,31 @@ pub(super) struct Seen {
     pub(super) reason: Option<String>,
 }
 
-/// What an id leads to.
-pub(super) enum Found {
+/// The environment behind an id.
+pub(super) enum FoundEnvironment {
     Here(AbsolutePath),
-    Behind(Arc<Place>),
+    Behind(Arc<EnvironmentPlace>),
 }
 
 impl Table {
-    pub(super) fn find(&self, id: &EnvironmentId) -> Option<Found> {
+    pub(super) fn find(&self, id: &EnvironmentId) -> Option<FoundEnvironment> {
         match self.known.get(id) {
-            Some(Known::Local { cwd }) => Some(Found::Here(cwd.clone())),
-            Some(Known::Command { place, .. }) => Some(Found::Behind(place.clone())),
-            None if id.as_str() == LOCAL => own_folder().map(Found::Here),
+            Some(KnownEnvironment::Local { cwd }) => Some(FoundEnvironment::Here(cwd.clone())),
+            Some(KnownEnvironment::Command { place, .. }) => Some(FoundEnvironment::Behind(place.clone())),
+            None if id.as_str() == LOCAL => own_folder().map(FoundEnvironment::Here),
             None => None,
         }
     }
 
-    pub(super) fn find_all(&self, chosen: &[EnvironmentSelection]) -> Vec<Option<Found>> {
+    pub(super) fn find_all(&self, chosen: &[EnvironmentSelection]) -> Vec<Option<FoundEnvironment>> {
         chosen.iter().map(|one| self.find(&one.environment_id)).collect()
     }
 
     pub(super) fn check(&self, chosen: &[EnvironmentSelection]) -> Result<(), EnvironmentError> {
         let kind_of = |id: &EnvironmentId| match self.known.get(id) {
-            Some(Known::Local { .. }) => Some(Kind::Local),
-            Some(Known::Command { .. }) => Some(Kind::Command),
-            None => (id.as_str() == LOCAL).then_some(Kind::Local),
+            Some(KnownEnvironment::Local { .. }) => Some(EnvironmentKind::Local),
+            Some(KnownEnvironment::Command { .. }) => Some(EnvironmentKind::Command),
+            None => (id.as_str() == LOCAL).then_some(EnvironmentKind::Local),
         };
         check_chosen(chosen, kind_of, || self.names())
     }
@@ -85,12 +85,12 @@ impl Table {
     }
 
     pub(super) fn wake(&self, id: &EnvironmentId) {
-        self.choices.iter().filter(|choice| choice.includes(id)).for_each(Choice::wake);
+        self.choices.iter().filter(|choice| choice.includes(id)).for_each(WatchedChoice::wake);
     }
 
     pub(super) fn want_look(&self, chosen: &[EnvironmentSelection]) {
         for one in chosen {
-            if let Some(Known::Command { place, .. }) = self.known.get(&one.environment_id) {
+            if let Some(KnownEnvironment::Command { place, .. }) = self.known.get(&one.environment_id) {
                 place.want_look();
             }
         }
@@ -100,12 +100,12 @@ impl Table {
 /// With the name of its shell, when that is not this machine's.
 pub(super) fn step_environment(
     one: &EnvironmentSelection,
-    found: Option<&Found>,
+    found: Option<&FoundEnvironment>,
 ) -> (StepEnvironment, Option<String>) {
     let (id, cwd) = (one.environment_id.clone(), one.cwd.clone());
     let (reach, state, shell) = match found {
-        Some(Found::Here(_)) => (Reach::Local, Seen::of_folder(&cwd).state, None),
-        Some(Found::Behind(place)) => {
+        Some(FoundEnvironment::Here(_)) => (Reach::Local, Seen::of_folder(&cwd).state, None),
+        Some(FoundEnvironment::Behind(place)) => {
             let sight = place.sight();
             let shell = sight.shell.map_or_else(|| "sh".to_owned(), |shell| shell.name);
             (Reach::Command { argv: place.argv() }, sight.state, Some(shell))
@@ -119,10 +119,10 @@ pub(super) fn step_environment(
 }
 
 impl Seen {
-    pub(super) fn of(one: &EnvironmentSelection, found: Option<&Found>) -> Self {
+    pub(super) fn of(one: &EnvironmentSelection, found: Option<&FoundEnvironment>) -> Self {
         match found {
-            Some(Found::Here(_)) => Self::of_folder(&one.cwd),
-            Some(Found::Behind(place)) => Self::of_place(place),
+            Some(FoundEnvironment::Here(_)) => Self::of_folder(&one.cwd),
+            Some(FoundEnvironment::Behind(place)) => Self::of_place(place),
             None => Self::lost("no environment has this id any more; add it again".to_owned()),
         }
     }
@@ -134,7 +134,7 @@ impl Seen {
         Self::lost(format!("{cwd} is not a folder of this machine"))
     }
 
-    pub(super) fn of_place(place: &Place) -> Self {
+    pub(super) fn of_place(place: &EnvironmentPlace) -> Self {
         let sight = place.sight();
         Self { state: sight.state, reason: sight.error }
     }

@@ -1,0 +1,181 @@
+//! Which skills a message asks for.
+
+use std::path::{Path, PathBuf};
+
+use protocol::UserInput;
+
+use super::FILE;
+
+/// Names of variables that people write about; they mean no skill.
+const VARIABLES: &[&str] =
+    &["PATH", "HOME", "USER", "SHELL", "PWD", "TMPDIR", "TEMP", "TMP", "LANG", "TERM", "XDG_CONFIG_HOME"];
+
+/// How many paths of one message are looked up.
+const MAX_PATHS: usize = 64;
+
+/// One way to ask for a skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Mention {
+    /// By its place.
+    Path { name: String, path: PathBuf },
+    /// By its name alone, as it stands in a text.
+    Name(String),
+}
+
+/// Whether it is worth to look.
+pub fn may_mention(input: &[UserInput]) -> bool {
+    input.iter().any(|part| match part {
+        UserInput::Skill { .. } | UserInput::Mention { .. } => true,
+        UserInput::Text { text, .. } => text.contains('$'),
+        UserInput::Image { .. } | UserInput::LocalImage { .. } => false,
+    })
+}
+
+/// The client's choices come first, then the mentions in texts.
+pub(super) fn mentions(input: &[UserInput]) -> Vec<Mention> {
+    let mut found = Mentions::default();
+    for part in input {
+        match part {
+            UserInput::Skill { name, path } => found.path(name, skill_path(path)),
+            UserInput::Mention { name, path } if is_skill(path) => found.path(name, skill_path(path)),
+            _ => {}
+        }
+    }
+    for part in input {
+        if let UserInput::Text { text, .. } = part {
+            found.text(text);
+        }
+    }
+    found.all
+}
+
+#[derive(Default)]
+struct Mentions {
+    all: Vec<Mention>,
+    paths: usize,
+}
+
+impl Mentions {
+    fn path(&mut self, name: &str, path: &str) {
+        let mention = Mention::Path { name: name.to_owned(), path: PathBuf::from(path) };
+        if self.paths < MAX_PATHS && !self.all.contains(&mention) {
+            self.paths += 1;
+            self.all.push(mention);
+        }
+    }
+
+    /// `$name` and `[$name](path)`.
+    fn text(&mut self, text: &str) {
+        let mut rest = text;
+        let mut names = std::collections::HashSet::new();
+        while let Some(at) = rest.find('$') {
+            let is_linked = rest[..at].ends_with('[');
+            rest = &rest[at + 1..];
+            let name = &rest[..rest.find(|letter| !is_name(letter)).unwrap_or(rest.len())];
+            rest = &rest[name.len()..];
+            if name.is_empty() {
+                continue;
+            }
+            match link(rest).filter(|_| is_linked) {
+                Some((path, after)) => {
+                    rest = after;
+                    if is_skill(path) {
+                        self.path(name, skill_path(path));
+                    }
+                }
+                None if !is_variable(name) && names.insert(name) => {
+                    self.all.push(Mention::Name(name.to_owned()));
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+fn is_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | ':')
+}
+
+fn is_variable(name: &str) -> bool {
+    VARIABLES.iter().any(|variable| name.eq_ignore_ascii_case(variable))
+}
+
+/// The target of a link whose text just ended, and what comes after it.
+fn link(rest: &str) -> Option<(&str, &str)> {
+    let target = rest.strip_prefix(']')?.trim_start_matches(' ').strip_prefix('(')?;
+    let (path, after) = target.split_once(')')?;
+    let path = path.trim();
+    (!path.is_empty() && !path.contains('\n')).then_some((path, after))
+}
+
+/// Apps, plugins and web pages are other things.
+fn is_skill(path: &str) -> bool {
+    path.starts_with("skill://")
+        || (!path.contains("://") && Path::new(path).file_name() == Some(FILE.as_ref()))
+}
+
+fn skill_path(path: &str) -> &str {
+    path.strip_prefix("skill://").unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> UserInput {
+        UserInput::Text { text: text.to_owned(), text_elements: Vec::new() }
+    }
+
+    fn words(input: &[UserInput]) -> Vec<String> {
+        let word = |mention: &Mention| match mention {
+            Mention::Path { name, path } => format!("{name}@{}", path.display()),
+            Mention::Name(name) => name.clone(),
+        };
+        mentions(input).iter().map(word).collect()
+    }
+
+    #[test]
+    fn texts_name_skills() {
+        let cases: &[(&str, &[&str])] = &[
+            ("no skill", &[]),
+            ("$greet bob", &["greet"]),
+            ("use $a-b_c:d9, and $x.", &["a-b_c:d9", "x"]),
+            ("$a $a $b $a", &["a", "b"]),
+            ("$PATH $home ${HOME} $ $$x costs $5", &["x", "5"]),
+            ("[$greet](/s/greet/SKILL.md) now", &["greet@/s/greet/SKILL.md"]),
+            ("[$greet] (skill:///s/greet/SKILL.md)", &["greet@/s/greet/SKILL.md"]),
+            ("[$greet](skill://rel/any)", &["greet@rel/any"]),
+            ("[$cal](app://cal) [$p](plugin://p@m) [$w](https://w/SKILL.md)", &[]),
+            ("[$greet](/s/readme.md) $x", &["x"]),
+            ("[$greet](", &["greet"]),
+            ("[$greet]()", &["greet"]),
+            ("[see $greet](/s/greet/SKILL.md)", &["greet"]),
+            ("é$ü$é$a", &["a"]),
+        ];
+        for (said, expected) in cases {
+            assert_eq!(words(&[text(said)]), *expected, "{said}");
+        }
+    }
+
+    #[test]
+    fn what_the_client_chose_comes_first() {
+        let skill = |name: &str, path: &str| UserInput::Skill { name: name.into(), path: path.into() };
+        let mention = |name: &str, path: &str| UserInput::Mention { name: name.into(), path: path.into() };
+        let input = [
+            text("$late"),
+            skill("a", "/s/a/SKILL.md"),
+            mention("app", "app://x"),
+            mention("b", "skill:///s/b/SKILL.md"),
+            mention("c", "/s/c/SKILL.md"),
+            skill("a", "/s/a/SKILL.md"),
+        ];
+        assert_eq!(words(&input), ["a@/s/a/SKILL.md", "b@/s/b/SKILL.md", "c@/s/c/SKILL.md", "late"]);
+        assert!(may_mention(&input) && may_mention(&input[2..3]) && !may_mention(&[text("plain")]));
+    }
+
+    #[test]
+    fn a_flood_of_links_is_cut() {
+        let links: String = (0..1_000).map(|at| format!("[$a](/{at}/SKILL.md)")).collect();
+        assert_eq!(mentions(&[text(&links)]).len(), MAX_PATHS);
+    }
+}

@@ -1,0 +1,48 @@
+//! The skills that plugins bring along.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use config::{ResolvedConfig, SkillRules};
+use plugins::Manifest;
+use protocol::SkillSummary;
+use workspace::Access;
+
+use super::cache::Skills;
+use super::roots::{SkillProject, SkillRoot, roots_of};
+use super::scan::scan;
+
+impl Skills {
+    /// Plugins were installed or removed: every directory is read anew when it is next needed.
+    pub fn plugins_changed(&self) {
+        self.forget_all();
+    }
+
+    /// The skills of the plugin in this folder, installed or not. Nothing outside the folder is read, wherever links lead.
+    pub fn of_plugin(
+        &self,
+        config: &ResolvedConfig,
+        folder: &Path,
+        plugin: &str,
+        manifest: &Manifest,
+    ) -> Vec<SkillSummary> {
+        let project = Arc::new(SkillProject { root: folder.to_owned(), access: Access::default() });
+        let roots = roots_of(folder, manifest.name.as_deref().unwrap_or(plugin), manifest).into_iter();
+        let roots: Vec<_> = roots.map(|root| SkillRoot { project: Some(project.clone()), ..root }).collect();
+        let found = scan(&roots);
+        let (session, user) = (config.session_skill_rules(), config.skill_rules());
+        let is_on = |skill: &super::Skill| {
+            let verdict = |rules: &SkillRules| rules.verdict(&skill.path, &skill.name);
+            verdict(&session).or_else(|| verdict(&user)).unwrap_or(true)
+        };
+        let summary = |skill: &super::Skill| SkillSummary {
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            short_description: skill.short_description.clone(),
+            interface: skill.interface.clone(),
+            path: skill.path.to_string_lossy().into_owned(),
+            enabled: is_on(skill),
+        };
+        found.skills.iter().map(summary).collect()
+    }
+}
