@@ -1,9 +1,13 @@
 //! A provider made ready: its URL, the headers that never change, and what must not be shown of it.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
-use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use http::{Client, HeaderMap, HeaderName, HeaderValue, HttpRequest, Method, Proxy, Uri, header};
 use hyper::http::uri::{Authority, Parts, PathAndQuery, Scheme};
-use hyper::{Request, Uri};
+
+use wires::Wire;
 
 use crate::secret::{HIDDEN, Redactor};
 use crate::{ClientOptions, Provider, ProviderError, Secret};
@@ -12,17 +16,18 @@ use crate::{ClientOptions, Provider, ProviderError, Secret};
 pub(crate) struct Endpoint {
     pub(crate) name: String,
     /// Shows the query's values, so it must not be shown itself.
-    pub(crate) url: Hidden<Uri>,
+    pub(crate) url: Redacted<Uri>,
     /// For errors: without user name, password, and the values of the query.
     pub(crate) shown_url: String,
     pub(crate) headers: HeaderMap,
     pub(crate) redactor: Redactor,
+    wire: Wire,
 }
 
 /// Keeps a value out of `Debug` output.
-pub(crate) struct Hidden<T>(pub(crate) T);
+pub(crate) struct Redacted<T>(pub(crate) T);
 
-impl<T> std::fmt::Debug for Hidden<T> {
+impl<T> std::fmt::Debug for Redacted<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(HIDDEN)
     }
@@ -46,18 +51,25 @@ impl Endpoint {
         let url = base.url(&provider.query_params).ok_or_else(|| base_url(provider, "is not a URL"))?;
         Ok(Self {
             name: provider.name.clone(),
-            url: Hidden(url),
+            url: Redacted(url),
             shown_url: base.shown(&provider.query_params),
             headers: headers(provider, options, &base)?,
             redactor,
+            wire: provider.wire,
         })
     }
 
-    /// Whether the provider runs on this machine, which no proxy can reach for us.
+    /// Whether the provider runs on this machine.
     pub(crate) fn is_local(&self) -> bool {
         let host = self.url.0.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
         let address = host.parse::<std::net::IpAddr>();
         host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+    }
+
+    /// A pool of connections for it. Makes none yet.
+    pub(crate) fn client(options: &ClientOptions) -> Result<Client, ProviderError> {
+        let proxy = options.proxy.as_ref().map(|proxy| Proxy::new(proxy.reveal(), &options.no_proxy));
+        Ok(Client::new(proxy.transpose()?))
     }
 
     /// The URL with more at the end of its path.
@@ -69,18 +81,42 @@ impl Endpoint {
         Uri::from_parts(parts).ok()
     }
 
+    /// Where the list of models is.
+    pub(crate) fn models_path(&self) -> String {
+        let path = self.url.0.path();
+        let base = path.strip_suffix(self.wire.path()).unwrap_or(path);
+        // Its version is part of every path but of bases that leave it out, on the Responses wire.
+        format!("{base}/models")
+    }
+
+    /// Where a model is described. Its name may hold slashes, which do not divide the path.
+    pub(crate) fn model_path(&self, model: &str) -> String {
+        format!("{}/{}", self.models_path(), encoded(model))
+    }
+
+    /// The same server with another path.
+    pub(crate) fn url_at(&self, path: &str) -> Option<Uri> {
+        let mut parts = self.url.0.clone().into_parts();
+        let path = with_query(path, self.url.0.query().map(str::to_owned).into_iter());
+        parts.path_and_query = Some(path.parse().ok()?);
+        Uri::from_parts(parts).ok()
+    }
+
+    /// [`Self::url_at`] fit to be shown.
+    pub(crate) fn shown_at(&self, path: &str) -> String {
+        let url = &self.url.0;
+        let host = url.authority().map_or("", |authority| authority.as_str());
+        format!("{}://{host}{path}", url.scheme_str().unwrap_or("https"))
+    }
+
     pub(crate) fn is_encrypted(&self) -> bool {
         self.url.0.scheme() == Some(&Scheme::HTTPS)
     }
 
-    /// A request with everything but its body.
-    pub(crate) fn request<B>(&self, own: &HeaderMap, body: B) -> Request<B> {
-        let mut request = Request::new(body);
-        *request.method_mut() = hyper::Method::POST;
-        *request.uri_mut() = self.url.0.clone();
-        *request.headers_mut() = self.headers.clone();
-        request.headers_mut().extend(own.clone());
-        request
+    pub(crate) fn request(&self, own: &HeaderMap, body: Bytes) -> HttpRequest {
+        let mut headers = self.headers.clone();
+        headers.extend(own.clone());
+        HttpRequest { method: Method::POST, url: self.url.0.clone(), headers, body }
     }
 }
 
@@ -119,7 +155,8 @@ impl Base {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (name.to_owned(), Secret::from(value))
         });
-        Ok(Self { scheme, host, user_info, path: format!("{path}/responses"), query: query.collect() })
+        let path = format!("{}{}", versioned(path, provider.wire), provider.wire.path());
+        Ok(Self { scheme, host, user_info, path, query: query.collect() })
     }
 
     fn url(&self, more: &std::collections::BTreeMap<String, Secret>) -> Option<Uri> {
@@ -135,6 +172,21 @@ impl Base {
             self.query.iter().map(|(name, _)| name.clone()).chain(more.keys().map(|name| encoded(name)));
         let path = with_query(&self.path, names.map(|name| format!("{name}={HIDDEN}")));
         format!("{}://{}{path}", self.scheme, self.host)
+    }
+}
+
+/// The path up to the version, whether it was given with the version, without it, or with what the wire adds.
+fn versioned(path: &str, wire: Wire) -> Cow<'_, str> {
+    let path = path.strip_suffix(wire.path()).unwrap_or(path);
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let is_version =
+        last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    match wire {
+        // Bridges and proxies of this wire are used without a version as well.
+        Wire::Responses => Cow::Borrowed(path),
+        Wire::Chat if !path.is_empty() => Cow::Borrowed(path),
+        Wire::Messages if is_version => Cow::Borrowed(path),
+        Wire::Chat | Wire::Messages => Cow::Owned(format!("{path}/v1")),
     }
 }
 
@@ -178,24 +230,40 @@ fn headers(provider: &Provider, options: &ClientOptions, base: &Base) -> Result<
     headers.insert(header::USER_AGENT, identity("user agent", &options.user_agent)?);
     headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if let Some(credential) = credential(provider, base)? {
-        headers.insert(header::AUTHORIZATION, credential);
+    if provider.wire == Wire::Messages {
+        headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+    }
+    if let Some((name, credential)) = credential(provider, base)? {
+        headers.insert(name, credential);
     }
     Ok(headers)
 }
 
-/// A key before a token before what the URL says.
-fn credential(provider: &Provider, base: &Base) -> Result<Option<HeaderValue>, ProviderError> {
-    let keyed = [("the key", &provider.api_key), ("bearer_token", &provider.bearer_token)];
-    let bearer = keyed
-        .into_iter()
-        .find_map(|(field, secret)| Some((field, format!("Bearer {}", secret.as_ref()?.reveal()))));
-    let in_url = || Some(("base_url", format!("Basic {}", basic(base.user_info.as_ref()?))));
-    let Some((field, text)) = bearer.or_else(in_url) else { return Ok(None) };
-    let invalid = |_| ProviderError::Credential { provider: provider.id.clone(), field };
-    let mut value = HeaderValue::from_str(&text).map_err(invalid)?;
-    value.set_sensitive(true);
-    Ok(Some(value))
+/// Providers of the messages wire that take a key as a bearer token.
+const BEARER_ON_MESSAGES: &[&str] = &["fireworks", "bedrock"];
+
+/// A key before a token before what the URL says. Never two of them.
+fn credential(provider: &Provider, base: &Base) -> Result<Option<(HeaderName, HeaderValue)>, ProviderError> {
+    let invalid = |field| ProviderError::Credential { provider: provider.id.clone(), field };
+    let header = |name, field, text: &str| {
+        let mut value = HeaderValue::from_str(text).map_err(|_| invalid(field))?;
+        value.set_sensitive(true);
+        Ok(Some((name, value)))
+    };
+    if let Some(key) = &provider.api_key {
+        let is_bare = provider.wire == Wire::Messages && !BEARER_ON_MESSAGES.contains(&provider.id.as_str());
+        return match is_bare {
+            true => header(HeaderName::from_static("x-api-key"), "the key", key.reveal()),
+            false => header(header::AUTHORIZATION, "the key", &format!("Bearer {}", key.reveal())),
+        };
+    }
+    if let Some(token) = &provider.bearer_token {
+        return header(header::AUTHORIZATION, "bearer_token", &format!("Bearer {}", token.reveal()));
+    }
+    match &base.user_info {
+        Some(user_info) => header(header::AUTHORIZATION, "base_url", &format!("Basic {}", basic(user_info))),
+        None => Ok(None),
+    }
 }
 
 fn basic(user_info: &Secret) -> String {
@@ -229,6 +297,48 @@ mod tests {
             "https://host/v1/responses?key=a%20b&api%20version=2024%26x",
             "https://host/v1/responses?key=***&api%20version=***",
         );
+    }
+
+    #[test]
+    fn a_base_url_is_taken_with_or_without_its_version() {
+        let url = |wire, base_url| {
+            let endpoint = endpoint(base_url, |provider| provider.wire = wire).unwrap();
+            endpoint.url.0.to_string()
+        };
+        for base in ["https://host", "https://host/", "https://host/v1", "https://host/v1/chat/completions"] {
+            assert_eq!(url(Wire::Chat, base), "https://host/v1/chat/completions", "{base}");
+        }
+        assert_eq!(
+            url(Wire::Chat, "https://host/v1beta/openai"),
+            "https://host/v1beta/openai/chat/completions"
+        );
+        for base in
+            ["https://host/anthropic", "https://host/anthropic/v1/", "https://host/anthropic/v1/messages"]
+        {
+            assert_eq!(url(Wire::Messages, base), "https://host/anthropic/v1/messages", "{base}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_the_messages_wire_has_a_header_of_its_own() {
+        let headers = |id: &str, change: fn(&mut Provider)| {
+            let made = endpoint("https://host", |provider| {
+                (provider.wire, provider.id) = (Wire::Messages, id.to_owned());
+                change(provider);
+            });
+            made.unwrap().headers
+        };
+        let keyed = headers("anthropic", |provider| {
+            provider.api_key = Some("planted-key".into());
+            provider.bearer_token = Some("token".into());
+        });
+        assert_eq!(
+            (&keyed["x-api-key"], &keyed["anthropic-version"]),
+            (&"planted-key".parse().unwrap(), &"2023-06-01".parse().unwrap())
+        );
+        assert!(!keyed.contains_key(header::AUTHORIZATION) && keyed["x-api-key"].is_sensitive());
+        let bearer = headers("fireworks", |provider| provider.api_key = Some("key".into()));
+        assert!(bearer[header::AUTHORIZATION] == "Bearer key" && !bearer.contains_key("x-api-key"));
     }
 
     #[test]

@@ -1,18 +1,21 @@
-//! One event as every maker reads it, so that the offline model and a provider cannot differ.
+//! One event of the offline model, read as those of a provider are, so that the two cannot differ.
 
-use model::{ModelFailure, StreamEvent, parse_event};
+use model::{ModelFailure, StreamEvent};
+use wires::Decoder;
 
-pub(crate) const CLOSED_EARLY: &str = "stream closed before response.completed";
+/// `None`: nothing the turn needs.
+pub(crate) fn read_event(text: &str) -> Option<StreamEvent> {
+    let mut events = Vec::new();
+    Decoder::responses().push(text, &mut events);
+    events.pop()
+}
 
-/// `Ok(None)`: nothing the turn needs. Only the end of a response must be right; of the rest, what cannot be read is passed
-/// over, as providers add to it all the time.
-pub(crate) fn read_event(text: &str) -> Result<Option<StreamEvent>, ModelFailure> {
-    match parse_event(text) {
-        Ok(event) => Ok(event),
-        Err(bad) if bad.event == "response.completed" => Err(ModelFailure::stream(bad)),
-        Err(bad) => {
-            tracing::debug!(%bad, "passed over");
-            Ok(None)
-        }
+/// The failure of a stream that ended without its last event.
+pub(crate) fn closed_early() -> ModelFailure {
+    let mut events = Vec::new();
+    Decoder::responses().close(None, &mut events);
+    match events.pop() {
+        Some(StreamEvent::Failed(failure)) => failure,
+        _ => ModelFailure::stream("it ended"),
     }
 }

@@ -1,7 +1,7 @@
 //! The headers that belong to one request, and what the headers of its answer say.
 
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use model::{Metadata, Opened, Purpose, StreamEvent};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use model::{Metadata, Purpose, ResponseHead, StreamEvent};
 
 use crate::rate_limits;
 
@@ -9,6 +9,7 @@ const TURN_STATE: HeaderName = HeaderName::from_static("x-codex-turn-state");
 pub(crate) const SUBAGENT: HeaderName = HeaderName::from_static("x-openai-subagent");
 pub(crate) const COMPACT: &str = "compact";
 pub(crate) const REVIEW: &str = "review";
+pub(crate) const MEMORY: &str = "memory_consolidation";
 const CHILD: &str = "collab_spawn";
 
 /// Correlation for the provider. A value that no header can carry is left out rather than failing the request.
@@ -19,11 +20,19 @@ pub(crate) fn of_request(metadata: &Metadata) -> HeaderMap {
             headers.insert(name, value);
         }
     };
-    let (thread, turn) = (metadata.thread_id.as_str(), metadata.turn_id.as_str());
+    // Requests of reviewers and for memories have a history of their own, and so a session of their own.
+    let thread = match metadata.purpose {
+        Purpose::Review | Purpose::Memory => metadata.turn_id.as_str(),
+        Purpose::Turn | Purpose::Compaction => metadata.thread_id.as_str(),
+    };
+    let turn = metadata.turn_id.as_str();
     insert(HeaderName::from_static("session_id"), thread);
     insert(HeaderName::from_static("x-client-request-id"), thread);
-    let about = serde_json::json!({ "session_id": thread, "turn_id": turn, "sandbox": metadata.sandbox });
-    insert(HeaderName::from_static("x-codex-turn-metadata"), &about.to_string());
+    let mut about = serde_json::json!({ "session_id": thread, "turn_id": turn, "sandbox": metadata.sandbox });
+    if let Some(workspaces) = &metadata.workspaces {
+        about["workspaces"] = (**workspaces).clone();
+    }
+    insert(HeaderName::from_static("x-codex-turn-metadata"), &ascii(&about.to_string()));
     if let Some(state) = &metadata.turn_state {
         insert(TURN_STATE, state);
     }
@@ -32,14 +41,29 @@ pub(crate) fn of_request(metadata: &Metadata) -> HeaderMap {
         Purpose::Turn | Purpose::Compaction if metadata.agent_path.len() > 1 => insert(SUBAGENT, CHILD),
         Purpose::Turn | Purpose::Compaction => {}
         Purpose::Review => insert(SUBAGENT, REVIEW),
+        Purpose::Memory => insert(SUBAGENT, MEMORY),
     }
     headers
 }
 
-/// The events that come before those of the body: `Opened`, then the rate limits of further families.
+/// JSON that a header can carry: other letters than those of ASCII only stand in texts, where they can be escaped.
+fn ascii(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c.is_ascii() {
+            shown.push(c);
+        } else {
+            let mut units = [0; 2];
+            c.encode_utf16(&mut units).iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")));
+        }
+    }
+    shown
+}
+
+/// The events that come before those of the body: `ResponseHead`, then the rate limits of further families.
 pub(crate) fn opening_events(headers: &HeaderMap) -> Vec<StreamEvent> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::to_owned);
-    let opened = Opened {
+    let opened = ResponseHead {
         served_by: text("openai-model"),
         turn_state: text(TURN_STATE.as_str()),
         reasoning_included: headers.contains_key("x-reasoning-included"),
@@ -60,6 +84,15 @@ mod tests {
     }
 
     #[test]
+    fn a_repository_is_named_in_letters_that_a_header_can_carry() {
+        let workspaces = serde_json::json!({"/srv/jürgen/🦀": {"latest_git_commit_hash": "abc"}});
+        let about = Metadata { workspaces: Some(workspaces.clone().into()), ..metadata(Purpose::Turn, None) };
+        let header = of_request(&about)["x-codex-turn-metadata"].to_str().expect("ASCII").to_owned();
+        let read: serde_json::Value = serde_json::from_str(&header).expect("JSON");
+        assert_eq!(read["workspaces"], workspaces, "{header}");
+    }
+
+    #[test]
     fn a_request_names_its_thread_and_turn() {
         let headers = of_request(&metadata(Purpose::Turn, Some("state")));
         assert_eq!(headers["session_id"], "thread-1");
@@ -71,6 +104,7 @@ mod tests {
         assert_eq!(headers["x-codex-turn-state"], "state");
         assert_eq!(headers.len(), 4);
         assert_eq!(of_request(&metadata(Purpose::Review, None))[SUBAGENT], "review");
+        assert_eq!(of_request(&metadata(Purpose::Memory, None))[SUBAGENT], "memory_consolidation");
         let agent_path = ["root".to_owned(), "child".to_owned()].into();
         let child = Metadata { agent_path, ..metadata(Purpose::Turn, None) };
         assert_eq!(of_request(&child)[SUBAGENT], "collab_spawn");

@@ -1,24 +1,33 @@
 //! Owns how a model request reaches a model: over HTTP with its retries and its event stream, or by the offline model
 //! inside the binary. Must not know threads, tools, or configuration files.
 
-mod client;
+mod encoders;
 mod endpoint;
 mod event;
 mod headers;
+mod model_list;
+mod near_names;
 mod offline;
 mod options;
+mod output_limits;
 mod rate_limits;
 mod relay;
 mod retry;
 mod secret;
-mod sse;
 mod stream;
+mod translator;
 mod transport;
 mod unavailable;
 
-pub use offline::{Asked, Leftover, OfflineModel, Outcome, Reply, Responder, Script, ScriptError, serve};
+pub use model_list::{ListedModel, ModelLister};
+pub use offline::{
+    Leftover, ModelScript, OfflineModel, OfflineReply, OfflineRequest, OfflineResponder, Outcome,
+    ScriptError, serve,
+};
 pub use options::{ClientOptions, Provider, ProviderError};
 pub use relay::Relay;
 pub use secret::Secret;
+pub use translator::{RefusedTranslation, Translation, Translator};
 pub use transport::HttpTransport;
-pub use unavailable::UnavailableTransport;
+pub use unavailable::{UnavailableTransport, WAYS_OUT};
+pub use wires::{Capabilities, ResponsesWriter, Thinking, Wire};

@@ -1,8 +1,10 @@
-//! What the caller chooses. Reading files and environment variables is the caller's part.
+//! Options of the caller. Reading files and environment variables is the caller's part.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
+
+use wires::{Thinking, Wire};
 
 use crate::Secret;
 
@@ -12,8 +14,9 @@ pub struct Provider {
     pub id: String,
     /// For people.
     pub name: String,
-    /// Requests go to `{base_url}/responses`.
+    /// Ends where the version does; requests go to the path of the wire below it.
     pub base_url: String,
+    pub wire: Wire,
     /// The value of the variable that `env_key` names.
     pub api_key: Option<Secret>,
     /// Used where there is no key: a configured or stored token.
@@ -21,6 +24,12 @@ pub struct Provider {
     /// Sent with every request. Kept as secrets, because some providers take their key in one.
     pub http_headers: BTreeMap<String, Secret>,
     pub query_params: BTreeMap<String, Secret>,
+    /// Calls are looked for in the text, on the chat wire.
+    pub text_tool_calls: bool,
+    /// The most that one answer may have, in tokens.
+    pub max_output_tokens: Option<u32>,
+    /// How a model is asked to think, on the messages wire. `None` goes by its name.
+    pub thinking: Option<Thinking>,
     /// How often a request that got no answer, or a 5xx, is sent again. More than 100 counts as 100.
     pub request_max_retries: u32,
     /// The longest silence: before the answer begins, and between two events of it.
@@ -39,10 +48,14 @@ impl Provider {
             name: id.clone(),
             id,
             base_url: base_url.into(),
+            wire: Wire::Responses,
             api_key: None,
             bearer_token: None,
             http_headers: BTreeMap::new(),
             query_params: BTreeMap::new(),
+            text_tool_calls: false,
+            max_output_tokens: None,
+            thinking: None,
             request_max_retries: Self::REQUEST_MAX_RETRIES,
             stream_idle_timeout: Self::STREAM_IDLE_TIMEOUT,
         }
@@ -64,6 +77,7 @@ impl fmt::Debug for Provider {
             .field("id", &self.id)
             .field("name", &self.name)
             .field("base_url", &without_secrets(&self.base_url))
+            .field("wire", &self.wire)
             .field("api_key", &self.api_key)
             .field("bearer_token", &self.bearer_token)
             .field("http_headers", &self.http_headers)
@@ -83,7 +97,7 @@ fn without_secrets(url: &str) -> String {
     if scheme.is_empty() { format!("{host}{path}") } else { format!("{scheme}://{host}{path}") }
 }
 
-/// What is the same for every provider.
+/// Options that are the same for every provider.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
     /// Which program asks, as the header `originator`.
@@ -123,6 +137,6 @@ pub enum ProviderError {
     Credential { provider: String, field: &'static str },
     #[error("{field} has characters a header cannot carry; use plain ASCII text")]
     Identity { field: &'static str },
-    #[error("the proxy address is not usable; write it like http://host:port (SOCKS is not supported)")]
-    Proxy,
+    #[error(transparent)]
+    Proxy(#[from] http::BadProxy),
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use hyper::header::HeaderMap;
+use http::HeaderMap;
 use model::protocol::{CreditsSnapshot, RateLimitSnapshot, RateLimitWindow};
 
 /// The family every provider is expected to have.
@@ -82,7 +82,7 @@ fn truth(headers: &HeaderMap, name: &str) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::header::{HeaderName, HeaderValue};
+    use http::{HeaderName, HeaderValue};
 
     /// `name: value` per line.
     fn headers(text: &str) -> HeaderMap {

@@ -1,32 +1,27 @@
 //! Carries requests that somebody else wrote to one provider: with its credential, and otherwise as they are.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::header::{self, HeaderMap};
-use hyper::{Method, Request, Response};
-use hyper_util::client::proxy::matcher::Intercept;
+use http::{Client, HeaderMap, HttpRequest, HttpResponse, Method, header};
 
-use crate::client::{self, Client};
 use crate::endpoint::Endpoint;
 use crate::{ClientOptions, Provider, ProviderError};
 
 /// One provider, for a host that keeps its key. Never sends anything again: that is for whoever asked to decide.
 pub struct Relay {
     endpoint: Endpoint,
-    proxy: Option<Intercept>,
-    client: OnceLock<Result<Client, String>>,
+    client: Client,
 }
+
+/// Whoever asked decides how long to wait, and hangs up.
+const PATIENCE: Duration = Duration::from_secs(86_400);
 
 impl Relay {
     /// Of the provider, the URL and the credential are used.
     pub fn new(provider: &Provider, options: &ClientOptions) -> Result<Self, ProviderError> {
-        let endpoint = Endpoint::new(provider, options)?;
-        let proxy = client::proxy(&endpoint, options)?;
-        Ok(Self { endpoint, proxy, client: OnceLock::new() })
+        Ok(Self { endpoint: Endpoint::new(provider, options)?, client: Endpoint::client(options)? })
     }
 
     /// Posts to `{base_url}/responses{rest}` and answers once the headers are in, whatever the status. Dropping the
@@ -36,18 +31,14 @@ impl Relay {
         rest: &str,
         mut headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<Incoming>, String> {
-        let client = self.client.get_or_init(|| Client::new(&self.endpoint, self.proxy.as_ref()));
-        let client = client.as_ref().map_err(|problem| self.clean(problem.clone()))?;
+    ) -> Result<HttpResponse, String> {
         headers.remove(header::AUTHORIZATION);
         if let Some(credential) = self.endpoint.headers.get(header::AUTHORIZATION) {
             headers.insert(header::AUTHORIZATION, credential.clone());
         }
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.endpoint.url_below(rest).ok_or("the path cannot be part of a URL")?;
-        *request.headers_mut() = headers;
-        client.send(request).await.map_err(|problem| self.clean(problem))
+        let url = self.endpoint.url_below(rest).ok_or("the path cannot be part of a URL")?;
+        let request = HttpRequest { method: Method::POST, url, headers, body };
+        self.client.send(request, PATIENCE).await.map_err(|error| self.clean(error.to_string()))
     }
 
     /// Takes the secrets of this provider out of text that somebody else wrote.

@@ -12,7 +12,7 @@ const BASE: Duration = Duration::from_millis(200);
 pub(crate) fn is_worth_it(failure: &ModelFailure) -> bool {
     match failure.http_status {
         Some(status) => status >= 500,
-        None => failure.class == FailureClass::Connection,
+        None => failure.class == FailureClass::Connection && failure.is_retryable(),
     }
 }
 

@@ -4,70 +4,68 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use std::vec;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use hyper::Response;
-use hyper::body::{Body as _, Incoming};
+use http::{ResponseBody, SseReader};
 use model::{ModelFailure, StreamEvent};
 use tokio::time::{Instant, Sleep, sleep};
+use wires::Decoder;
 
-use crate::client::causes;
-use crate::event::{CLOSED_EARLY, read_event};
 use crate::headers;
-use crate::sse::SseReader;
-use crate::transport::Carrier;
+use crate::transport::{Accepted, Carrier};
 
-pub(crate) type Sending = Pin<Box<dyn Future<Output = Result<Response<Incoming>, ModelFailure>> + Send>>;
-type Event = Result<StreamEvent, ModelFailure>;
+pub(crate) type Sending = Pin<Box<dyn Future<Output = Result<Accepted, ModelFailure>> + Send>>;
+type EventResult = Result<StreamEvent, ModelFailure>;
 
 /// Sends, then reads. Nothing runs beside it: what is not polled is not read, so a slow consumer slows the provider, and
 /// dropping the stream closes the connection.
 pub(crate) struct ResponseStream {
-    state: State,
+    state: ResponseState,
     carrier: Arc<Carrier>,
 }
 
-enum State {
+enum ResponseState {
     Sending(Sending),
-    Reading(Reading),
+    Reading(Box<Reading>),
     Ended,
 }
 
 impl ResponseStream {
     pub(crate) fn new(sending: Sending, carrier: Arc<Carrier>) -> Self {
-        Self { state: State::Sending(sending), carrier }
+        Self { state: ResponseState::Sending(sending), carrier }
     }
 }
 
 impl Stream for ResponseStream {
-    type Item = Event;
+    type Item = EventResult;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<EventResult>> {
         let this = &mut *self;
         let event = loop {
             match &mut this.state {
-                State::Sending(sending) => match ready!(sending.as_mut().poll(context)) {
-                    Ok(response) => this.state = State::Reading(Reading::new(response, &this.carrier)),
+                ResponseState::Sending(sending) => match ready!(sending.as_mut().poll(context)) {
+                    Ok(accepted) => {
+                        this.state = ResponseState::Reading(Box::new(Reading::new(accepted, &this.carrier)));
+                    }
                     Err(failure) => break Err(failure),
                 },
-                State::Reading(reading) => break ready!(reading.poll_event(context, &this.carrier)),
-                State::Ended => return Poll::Ready(None),
+                ResponseState::Reading(reading) => break ready!(reading.poll_event(context, &this.carrier)),
+                ResponseState::Ended => return Poll::Ready(None),
             }
         };
         let event = cleaned(event, &this.carrier);
         // A failed response is told at once and not when the connection ends: nothing the provider may still send can
         // change the outcome, and a connection that stays open would only delay it.
         if event.as_ref().map_or(true, StreamEvent::is_terminal) {
-            this.state = State::Ended;
+            this.state = ResponseState::Ended;
         }
         Poll::Ready(Some(event))
     }
 }
 
-/// What a provider says about a failure may quote the key it was given.
-fn cleaned(event: Event, carrier: &Carrier) -> Event {
+/// Removes secrets: a provider's failure message may quote the key it was given.
+fn cleaned(event: EventResult, carrier: &Carrier) -> EventResult {
     let clean = |failure: ModelFailure| ModelFailure { message: carrier.clean(failure.message), ..failure };
     match event {
         Err(failure) => Err(clean(failure)),
@@ -77,57 +75,67 @@ fn cleaned(event: Event, carrier: &Carrier) -> Event {
 }
 
 struct Reading {
-    /// Made from the headers; come before anything of the body.
-    opening: vec::IntoIter<StreamEvent>,
-    body: Incoming,
+    /// Read and not given out yet, the next one last; at first what the headers say.
+    events: Vec<StreamEvent>,
+    decoder: Decoder,
+    body: ResponseBody,
     reader: SseReader,
-    silence: Silence,
+    silence: IdleTimer,
 }
 
 impl Reading {
-    fn new(response: Response<Incoming>, carrier: &Carrier) -> Self {
-        let (head, body) = response.into_parts();
+    fn new(accepted: Accepted, carrier: &Carrier) -> Self {
+        let Accepted { response, decoder } = accepted;
         Self {
-            opening: headers::opening_events(&head.headers).into_iter(),
-            body,
+            events: headers::opening_events(&response.headers).into_iter().rev().collect(),
+            decoder,
+            body: response.body,
             reader: SseReader::new(carrier.max_event_bytes),
-            silence: Silence::default(),
+            silence: IdleTimer::default(),
         }
     }
 
-    fn poll_event(&mut self, context: &mut Context<'_>, carrier: &Carrier) -> Poll<Event> {
-        if let Some(event) = self.opening.next() {
-            return Poll::Ready(Ok(event));
-        }
+    fn poll_event(&mut self, context: &mut Context<'_>, carrier: &Carrier) -> Poll<EventResult> {
         loop {
-            match self.reader.next_event() {
+            if let Some(event) = self.events.pop() {
+                return Poll::Ready(Ok(event));
+            }
+            let failure = match self.reader.next_event() {
                 Ok(Some(data)) => {
                     self.silence.end();
-                    if let Some(event) = read_event(&data.text()).transpose() {
-                        return Poll::Ready(event);
-                    }
+                    self.decoder.push(&data.text(), &mut self.events);
+                    self.events.reverse();
+                    continue;
                 }
                 Ok(None) => match self.poll_chunk(context) {
-                    Poll::Ready(Ok(chunk)) => self.reader.push(chunk),
-                    Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
+                    Poll::Ready(Ok(Some(chunk))) => {
+                        self.reader.push(chunk);
+                        continue;
+                    }
+                    Poll::Ready(Ok(None)) => None,
+                    Poll::Ready(Err(failure)) => Some(failure),
                     Poll::Pending => {
                         ready!(self.silence.poll(context, carrier.patience));
-                        return Poll::Ready(Err(ModelFailure::stream(
-                            "idle timeout waiting for the provider",
-                        )));
+                        Some(ModelFailure::stream("idle timeout waiting for the provider"))
                     }
                 },
-                Err(too_long) => return Poll::Ready(Err(ModelFailure::stream(too_long))),
+                Err(too_long) => Some(ModelFailure::stream(too_long)),
+            };
+            self.decoder.close(failure, &mut self.events);
+            self.events.reverse();
+            if let Some(StreamEvent::Failed(failure)) =
+                self.events.pop_if(|event| matches!(event, StreamEvent::Failed(_)))
+            {
+                return Poll::Ready(Err(failure));
             }
         }
     }
 
-    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Bytes, ModelFailure>> {
-        let chunk = match ready!(Pin::new(&mut self.body).poll_frame(context)) {
-            // Trailers say nothing to us.
-            Some(Ok(frame)) => Ok(frame.into_data().unwrap_or_default()),
-            Some(Err(error)) => Err(ModelFailure::stream(causes(&error))),
-            None => Err(ModelFailure::stream(CLOSED_EARLY)),
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, ModelFailure>> {
+        let chunk = match ready!(self.body.poll_chunk(context)) {
+            Some(Ok(chunk)) => Ok(Some(chunk)),
+            Some(Err(error)) => Err(ModelFailure::stream(error)),
+            None => Ok(None),
         };
         Poll::Ready(chunk)
     }
@@ -136,13 +144,13 @@ impl Reading {
 /// How long we have been waiting for an event. Starts with the wait, not with the event before: the time a consumer takes
 /// is not the provider's.
 #[derive(Default)]
-struct Silence {
+struct IdleTimer {
     /// Made once per stream and set again for each wait.
     timer: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
 }
 
-impl Silence {
+impl IdleTimer {
     fn end(&mut self) {
         self.is_waiting = false;
     }
@@ -165,13 +173,13 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_millis(100);
 
-    fn is_over(silence: &mut Silence) -> bool {
+    fn is_over(silence: &mut IdleTimer) -> bool {
         silence.poll(&mut Context::from_waker(Waker::noop()), PATIENCE).is_ready()
     }
 
     #[tokio::test(start_paused = true)]
     async fn only_the_time_we_wait_counts() {
-        let mut silence = Silence::default();
+        let mut silence = IdleTimer::default();
         assert!(!is_over(&mut silence));
         advance(PATIENCE * 9 / 10).await;
         assert!(!is_over(&mut silence));

@@ -1,19 +1,22 @@
 //! Carries requests to a provider over HTTP.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::Response;
-use hyper::body::Incoming;
-use hyper::header::HeaderMap;
-use hyper_util::client::proxy::matcher::Intercept;
-use model::{EventStream, FailureClass, ModelFailure, ModelTransport, PreparedRequest, Trace};
-use tokio::time::timeout;
+use http::{Client, HeaderMap, HttpResponse};
+use model::protocol::CodexErrorInfo;
+use model::{
+    EventStream, FailureClass, FailureVerdict, ModelFailure, ModelTransport, PreparedRequest, Trace,
+};
 
-use crate::client::{self, Client};
+use wires::{Capabilities, Decoder, EncodedRequest, HttpRefusal, Thinking, Wire};
+
+use crate::encoders::Encoders;
 use crate::endpoint::Endpoint;
+use crate::model_list;
+use crate::near_names::near_names;
+use crate::output_limits::OutputLimits;
 use crate::retry::{self, Backoff};
 use crate::stream::ResponseStream;
 use crate::{ClientOptions, Provider, ProviderError, headers, rate_limits};
@@ -27,12 +30,18 @@ pub struct HttpTransport {
 
 impl HttpTransport {
     pub fn new(provider: &Provider, options: &ClientOptions) -> Result<Self, ProviderError> {
-        let endpoint = Endpoint::new(provider, options)?;
-        let proxy = client::proxy(&endpoint, options)?;
         let carrier = Carrier {
-            endpoint,
-            proxy,
-            client: OnceLock::new(),
+            endpoint: Endpoint::new(provider, options)?,
+            client: Endpoint::client(options)?,
+            able: Capabilities {
+                text_tool_calls: provider.text_tool_calls,
+                max_output_tokens: provider.max_output_tokens,
+                thinking: provider.thinking,
+                ..Capabilities::of(&provider.id, provider.wire)
+            },
+            wire: provider.wire,
+            encoders: Encoders::new(provider.wire),
+            output_limits: OutputLimits::default(),
             backoff: Backoff::new(options.jitter_seed),
             max_retries: provider.retries(),
             patience: provider.patience(),
@@ -53,8 +62,11 @@ impl ModelTransport for HttpTransport {
 #[derive(Debug)]
 pub(crate) struct Carrier {
     endpoint: Endpoint,
-    proxy: Option<Intercept>,
-    client: OnceLock<Result<Client, String>>,
+    client: Client,
+    able: Capabilities,
+    wire: Wire,
+    encoders: Encoders,
+    output_limits: OutputLimits,
     backoff: Backoff,
     max_retries: u32,
     /// The longest silence.
@@ -66,25 +78,81 @@ pub(crate) struct Carrier {
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// Ids are short; anything longer is not meant for a person to pass on.
 const MAX_TRACE_BYTES: usize = 200;
+/// A turn that has failed already is not held up for long.
+const LIST_PATIENCE: Duration = Duration::from_secs(3);
+const SHOWN_MODELS: usize = 5;
 const ERROR_BODY_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Carrier {
     /// Answers once a provider has accepted the request.
-    async fn send(&self, request: &PreparedRequest) -> Result<Response<Incoming>, ModelFailure> {
-        let client = self.client().map_err(|problem| self.unreachable(&problem))?;
-        let own = headers::of_request(&request.metadata);
+    async fn send(&self, request: &PreparedRequest) -> Result<Accepted, ModelFailure> {
+        let able = self.able_for(&request.body.model).await;
+        let sent = self.send_as(request, &able).await;
+        match sent {
+            // A model that nobody knows may refuse to be asked to think.
+            Err(failure) if self.names_thinking(&failure) => {
+                let able = Capabilities { thinking: Some(Thinking::Never), ..able };
+                self.send_as(request, &able).await
+            }
+            Err(failure) if failure.codex_error_info() == CodexErrorInfo::ModelNotFound => {
+                Err(self.with_near_names(failure, &request.body.model).await)
+            }
+            sent => sent,
+        }
+    }
+
+    /// With the model's own limit, where the wire needs one and none is configured.
+    async fn able_for(&self, model: &str) -> Capabilities {
+        let mut able = self.able.clone();
+        if self.wire == Wire::Messages && able.max_output_tokens.is_none() {
+            able.max_output_tokens = self.output_limits.of(model, &self.endpoint, &self.client).await;
+        }
+        able
+    }
+
+    /// Says which models there are instead, if the server tells in time.
+    async fn with_near_names(&self, mut failure: ModelFailure, wanted: &str) -> ModelFailure {
+        let Ok(models) = model_list::list(&self.endpoint, &self.client, LIST_PATIENCE).await else {
+            return failure;
+        };
+        let near = near_names(wanted, models.iter().map(|model| model.id.as_str()));
+        let (words, names) = match near.is_empty() {
+            false => ("did you mean", near),
+            true => ("there are", models.iter().map(|model| model.id.as_str()).take(SHOWN_MODELS).collect()),
+        };
+        if !names.is_empty() {
+            let mark = if words == "there are" { "" } else { "?" };
+            failure.message = format!("{}; {words} {}{mark}", failure.message, names.join(", "));
+        }
+        failure
+    }
+
+    fn names_thinking(&self, failure: &ModelFailure) -> bool {
+        self.wire == Wire::Messages
+            && failure.http_status == Some(400)
+            && failure.class == FailureClass::InvalidRequest
+            && failure.message.contains("thinking")
+    }
+
+    async fn send_as(
+        &self,
+        request: &PreparedRequest,
+        able: &Capabilities,
+    ) -> Result<Accepted, ModelFailure> {
+        let own = match self.wire {
+            Wire::Responses => headers::of_request(&request.metadata),
+            // Correlation that says nothing to these providers is not for them.
+            Wire::Chat | Wire::Messages => HeaderMap::new(),
+        };
         // Written once: every attempt sends the same bytes, and none copies them.
-        let body = serde_json::to_vec(request.body.as_ref()).map(Bytes::from);
-        let body = body.map_err(|error| {
-            ModelFailure::new(
-                FailureClass::InvalidRequest,
-                format!("the request cannot be written as JSON: {error}"),
-            )
-        })?;
+        let encoded = self.encoders.encode(request, able);
+        let EncodedRequest { body, decoder } =
+            encoded.map_err(|error| ModelFailure::new(FailureClass::InvalidRequest, error.to_string()))?;
+        let body = Bytes::from(body);
         let mut retry = 0;
         loop {
-            let failure = match self.attempt(client, &own, &body).await {
-                Ok(response) => return Ok(response),
+            let failure = match self.attempt(&own, &body, &request.body.model).await {
+                Ok(response) => return Ok(Accepted { response, decoder }),
                 Err(failure) => failure,
             };
             let status = failure.http_status;
@@ -105,28 +173,34 @@ impl Carrier {
         }
     }
 
-    fn client(&self) -> Result<&Client, String> {
-        let client = self.client.get_or_init(|| Client::new(&self.endpoint, self.proxy.as_ref()));
-        client.as_ref().map_err(Clone::clone)
-    }
-
     async fn attempt(
         &self,
-        client: &Client,
         own: &HeaderMap,
         body: &Bytes,
-    ) -> Result<Response<Incoming>, ModelFailure> {
-        let request = self.endpoint.request(own, Full::new(body.clone()));
-        let response = match timeout(self.patience, client.send(request)).await {
-            Ok(response) => response.map_err(|problem| self.unreachable(&problem))?,
-            Err(_) => return Err(self.unreachable("timed out waiting for an answer")),
-        };
-        if response.status().is_success() {
-            return Ok(response);
+        model: &str,
+    ) -> Result<HttpResponse, ModelFailure> {
+        let request = self.endpoint.request(own, body.clone());
+        let answer = self.client.send(request, self.patience).await;
+        let answer = answer.map_err(|error| self.unreachable(&error.to_string()))?;
+        if answer.status.is_success() && !is_page(&answer.headers) {
+            return Ok(answer);
         }
-        let status = response.status().as_u16();
-        let (trace, limits) = (self.trace(response.headers()), rate_limits::main(response.headers()));
-        let body = self.clean(error_body(response.into_body()).await);
+        let status = answer.status.as_u16();
+        let (trace, limits) = (self.trace(&answer.headers), rate_limits::main(&answer.headers));
+        let retry_after_ms = retry_after_ms(&answer.headers);
+        // Late or not, what is there is shown.
+        let body = answer.body.read_some(MAX_ERROR_BYTES, ERROR_BODY_PATIENCE).await;
+        let body = self.clean(String::from_utf8_lossy(&body).into_owned());
+        if self.wire != Wire::Responses || answer.status.is_success() {
+            return Err(wires::http_failure(HttpRefusal {
+                status,
+                body: &body,
+                retry_after_ms,
+                request_id: trace.request_id.as_deref(),
+                url: &self.endpoint.shown_url,
+                model,
+            }));
+        }
         let mut failure = ModelFailure::from_http(status, &body, &self.endpoint.shown_url).traced(&trace);
         if failure.class == FailureClass::UsageLimit {
             failure.rate_limits = Some(Box::new(limits));
@@ -141,15 +215,22 @@ impl Carrier {
         };
         Trace {
             cf_ray: text("cf-ray"),
-            request_id: text("x-request-id").or_else(|| text("x-oai-request-id")),
+            request_id: ["x-request-id", "x-oai-request-id", "request-id"].into_iter().find_map(text),
             authorization_error: text("x-openai-authorization-error"),
         }
     }
 
     fn unreachable(&self, problem: &str) -> ModelFailure {
         let Endpoint { name, shown_url, .. } = &self.endpoint;
-        let message = format!("cannot reach the model provider {name}: {problem}, url: {shown_url}");
-        ModelFailure::new(FailureClass::Connection, self.clean(message))
+        let advice = advice(&self.able.provider);
+        let message = format!("cannot reach the model provider {name}: {problem}, url: {shown_url}{advice}");
+        let mut failure = ModelFailure::new(FailureClass::Connection, self.clean(message));
+        if !advice.is_empty() {
+            // Nothing starts by itself: whoever has to start it is told at once.
+            let info = CodexErrorInfo::HttpConnectionFailed { http_status_code: None };
+            failure.verdict = Some(FailureVerdict { info, may_retry: false });
+        }
+        failure
     }
 
     /// Takes the secrets of this provider out of text that somebody else wrote.
@@ -158,16 +239,32 @@ impl Carrier {
     }
 }
 
-/// As much of an error answer as came in time.
-async fn error_body(body: Incoming) -> String {
-    let mut body = Limited::new(body, MAX_ERROR_BYTES);
-    let mut bytes = Vec::new();
-    let read = async {
-        while let Some(Ok(frame)) = body.frame().await {
-            bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
-        }
-    };
-    // Late or not, what is there is shown.
-    let _ = timeout(ERROR_BODY_PATIENCE, read).await;
-    String::from_utf8_lossy(&bytes).into_owned()
+/// A response that began, and what reads it.
+pub(crate) struct Accepted {
+    pub(crate) response: HttpResponse,
+    pub(crate) decoder: Decoder,
+}
+
+/// A page for people answers where no API is.
+fn is_page(headers: &HeaderMap) -> bool {
+    let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"))
+}
+
+/// `retry-after` in seconds, or its finer sister.
+fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
+    let milliseconds = number("retry-after-ms").or_else(|| Some(number("retry-after")? * 1_000.0))?;
+    (milliseconds.is_finite() && milliseconds >= 0.0).then_some(milliseconds as u64)
+}
+
+/// Servers of this machine have to be started.
+fn advice(provider: &str) -> &'static str {
+    match provider {
+        "ollama" => "; is `ollama serve` running?",
+        "lmstudio" => "; is the server of LM Studio started (`lms server start`)?",
+        "llamacpp" => "; is `llama-server` running?",
+        "vllm" => "; is `vllm serve` running?",
+        _ => "",
+    }
 }

@@ -26,7 +26,17 @@ impl UnavailableTransport {
         }
         Self { failure: ModelFailure::new(FailureClass::NotConfigured, message) }
     }
+
+    /// Nothing is configured, and the environment offers nothing: lists the ways out.
+    pub fn nothing_chosen() -> Self {
+        Self { failure: ModelFailure::new(FailureClass::NotConfigured, WAYS_OUT) }
+    }
 }
+
+/// The ways to get a model when there is none.
+pub const WAYS_OUT: &str = "No model is configured. Set the key of a provider (OPENAI_API_KEY, ANTHROPIC_API_KEY, \
+    GEMINI_API_KEY, …), or start a server on this machine (`ollama serve`, `llama-server`, `vllm serve`, LM Studio), or \
+    set model_provider in config.toml, or try the offline model with `--provider offline`.";
 
 impl ModelTransport for UnavailableTransport {
     fn open(&self, _: PreparedRequest) -> EventStream {

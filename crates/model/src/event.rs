@@ -9,11 +9,11 @@ use serde_json::value::RawValue;
 
 use crate::ModelFailure;
 
-/// What the turn needs to know of one event.
+/// One event, as far as the turn needs it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamEvent {
     /// The provider accepted the request. Comes first, made by the transport from the response headers.
-    Opened(Opened),
+    Opened(ResponseHead),
     ItemAdded(Box<ResponseItem>),
     ItemDone(Box<ResponseItem>),
     TextDelta {
@@ -31,6 +31,10 @@ pub enum StreamEvent {
         delta: String,
     },
     RateLimits(Box<RateLimitSnapshot>),
+    /// The picture of the item that comes next was saved there. Made by the runtime, never by a provider.
+    ImageSaved {
+        path: String,
+    },
     /// The provider names the model that answers.
     ServedBy(String),
     /// Terminal.
@@ -49,9 +53,9 @@ impl StreamEvent {
     }
 }
 
-/// What the response headers said.
+/// The values of the response headers.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Opened {
+pub struct ResponseHead {
     pub served_by: Option<String>,
     pub turn_state: Option<String>,
     /// The provider's token counts include earlier reasoning.
@@ -167,6 +171,8 @@ fn completed(raw: Option<&RawValue>) -> Option<StreamEvent> {
         cached_input_tokens: usage.input_tokens_details.map_or(0, |details| details.cached_tokens),
         output_tokens: usage.output_tokens,
         reasoning_output_tokens: usage.output_tokens_details.map_or(0, |details| details.reasoning_tokens),
+        cache_write_input_tokens: None,
+        is_estimated: false,
     });
     Some(StreamEvent::Completed { response_id: response.id, usage })
 }

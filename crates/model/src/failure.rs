@@ -1,4 +1,4 @@
-//! What can go wrong with a model request, and what follows from it.
+//! Failures of a model request, and their consequences.
 
 use protocol::{CodexErrorInfo, RateLimitSnapshot, TokenUsageBreakdown};
 use serde::Deserialize;
@@ -15,23 +15,23 @@ pub struct ModelFailure {
     /// How long the provider asked to wait, in milliseconds.
     pub retry_after_ms: Option<u64>,
     /// Set where whoever carried the request knows better than the class.
-    pub verdict: Option<Verdict>,
-    /// What it cost all the same, where that is known.
+    pub verdict: Option<FailureVerdict>,
+    /// The tokens it used all the same, where that is known.
     pub spent: Option<TokenUsageBreakdown>,
     /// Where the account stands, when that is why.
     pub rate_limits: Option<Box<RateLimitSnapshot>>,
 }
 
-/// What the carrier of a request says about its failure.
+/// The classification of a failure by the carrier of the request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
+pub struct FailureVerdict {
     /// How clients are told.
     pub info: CodexErrorInfo,
     /// Whether the same request may be sent again.
     pub may_retry: bool,
 }
 
-/// What an HTTP answer says about itself; whoever runs the provider can find the request by it.
+/// The identity of an HTTP answer; whoever runs the provider can find the request by it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
     pub cf_ray: Option<String>,
@@ -161,7 +161,7 @@ impl ModelFailure {
             (400, ..) => Self::new(FailureClass::InvalidRequest, shortened(body)),
             (429, Some("usage_limit_reached"), _) => Self::new(
                 FailureClass::UsageLimit,
-                "The usage limit of this account is reached; try again later.",
+                format!("The usage limit of this account is reached; try again {}.", error.when_reset()),
             ),
             (429, Some("usage_not_included"), _) => Self::plan_lacks_usage(),
             (429, ..) => Self::new(
@@ -240,6 +240,15 @@ struct ErrorFields {
     #[serde(rename = "type")]
     kind: Option<String>,
     code: Option<String>,
+    /// In seconds since 1970.
+    resets_at: Option<i64>,
+}
+
+impl ErrorFields {
+    fn when_reset(&self) -> String {
+        let at = self.resets_at.and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+        at.map_or_else(|| "later".to_owned(), |at| format!("after {}", at.strftime("%Y-%m-%d %H:%M UTC")))
+    }
 }
 
 /// `429 Too Many Requests`; the number alone for a status without a name.
@@ -343,6 +352,11 @@ mod tests {
         assert_eq!(ModelFailure::from_http(503, "<html>", "").class, FailureClass::UnexpectedStatus);
         let spent = r#"{"error":{"type":"usage_limit_reached"}}"#;
         assert_eq!(ModelFailure::from_http(429, spent, "").class, FailureClass::UsageLimit);
+        for (resets_at, when) in [("null", "later"), ("4102444800", "after 2100-01-01 00:00 UTC")] {
+            let spent = format!(r#"{{"error":{{"type":"usage_limit_reached","resets_at":{resets_at}}}}}"#);
+            let said = ModelFailure::from_http(429, &spent, "").message;
+            assert_eq!(said, format!("The usage limit of this account is reached; try again {when}."));
+        }
     }
 
     #[track_caller]

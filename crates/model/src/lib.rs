@@ -5,12 +5,14 @@ mod event;
 mod failure;
 mod request;
 mod transport;
+mod weight;
 
-pub use event::{BadEvent, Opened, StreamEvent, parse_event};
-pub use failure::{FailureClass, ModelFailure, Trace, Verdict, status_text};
+pub use event::{BadEvent, ResponseHead, StreamEvent, parse_event};
+pub use failure::{FailureClass, FailureVerdict, ModelFailure, Trace, status_text};
 /// The wire types that requests and events are made of, for makers that know the model crate alone.
 pub use protocol;
 pub use request::{
     Metadata, OutputFormat, PreparedRequest, Purpose, Reasoning, RequestBody, TextOptions, ToolChoice,
 };
 pub use transport::{EventStream, ModelTransport};
+pub use weight::{event_bytes, json_bytes};

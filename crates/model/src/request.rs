@@ -19,9 +19,9 @@ pub struct Metadata {
     pub thread_id: ThreadId,
     pub turn_id: TurnId,
     pub purpose: Purpose,
-    /// What holds the tools of this turn: `none`, `external` or the mechanism.
+    /// The sandbox of this turn's tools: `none`, `external` or the mechanism.
     pub sandbox: &'static str,
-    /// What the provider returned earlier in the same turn, to be echoed.
+    /// The state that the provider returned earlier in the same turn, to be echoed.
     pub turn_state: Option<String>,
     /// Which request of the turn this is, from 0, counted for each purpose alone. A retry has the same number.
     pub segment: u32,
@@ -31,6 +31,8 @@ pub struct Metadata {
     pub agent_path: Arc<[String]>,
     /// Over the tools that are offered and who approves them.
     pub tool_set_digest: Arc<str>,
+    /// The git repositories that the turn works in, by their roots.
+    pub workspaces: Option<Arc<Value>>,
 }
 
 impl Metadata {
@@ -46,6 +48,7 @@ impl Metadata {
             attempt: 1,
             agent_path: Arc::new(["root".to_owned()]),
             tool_set_digest: Arc::from(""),
+            workspaces: None,
         }
     }
 }
@@ -56,6 +59,8 @@ pub enum Purpose {
     Turn,
     Compaction,
     Review,
+    /// Making memories, beside whatever turn runs.
+    Memory,
 }
 
 /// The body of `POST /responses`. Fields are sent in this order.

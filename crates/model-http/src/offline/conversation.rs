@@ -1,14 +1,14 @@
-//! What a request says: the words of the user that count, and what tools have answered since.
+//! The conversation of a request: the user's words that count, and the tools' answers since.
 
 use model::RequestBody;
 use model::protocol::{ContentItem, FunctionCallOutputBody, FunctionCallOutputContentItem, ResponseItem};
 
-/// What the offline model takes from the input.
+/// The part of the input that the offline model uses.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
     /// Every real message of the user, oldest first. The last one is being answered.
     pub(super) requests: Vec<String>,
-    /// What tools answered since the last request, in the order of the calls.
+    /// The tools' answers since the last request, in the order of the calls.
     pub(super) results: Vec<String>,
     /// The names of all tools called in the whole conversation.
     pub(super) called: Vec<String>,

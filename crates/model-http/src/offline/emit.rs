@@ -14,9 +14,9 @@ pub(super) struct Emitter<'a> {
     output_characters: usize,
 }
 
-/// What a response has used. Plausible rather than exact: four characters are about one token.
+/// The token usage of a response. Plausible rather than exact: four characters are about one token.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Usage {
+pub(super) struct EmittedUsage {
     pub(super) input: u64,
     pub(super) output: u64,
 }
@@ -60,14 +60,20 @@ impl<'a> Emitter<'a> {
     }
 
     /// A call of a function, with its arguments as JSON text. Without a call id it gets one of its own.
-    pub(super) fn function_call(&mut self, name: &str, arguments: &str, call_id: Option<&str>) {
+    pub(super) fn function_call(
+        &mut self,
+        (namespace, name): (Option<&str>, &str),
+        arguments: &str,
+        call_id: Option<&str>,
+    ) {
         let (id, index) = (self.id("fc"), self.output.len());
         let call_id = call_id.map_or_else(|| self.id("call"), str::to_owned);
         let item = |status: &str, arguments: &str| {
-            json!({
+            let item = json!({
                 "type": "function_call", "id": id, "call_id": call_id,
                 "name": name, "arguments": arguments, "status": status,
-            })
+            });
+            namespace.map_or(item.clone(), |namespace| with(item, json!({ "namespace": namespace })))
         };
         let place = |more: Value| with(json!({ "item_id": id, "output_index": index }), more);
         self.emit(
@@ -105,16 +111,16 @@ impl<'a> Emitter<'a> {
     }
 
     /// All events, with the end of the response.
-    pub(super) fn completed(mut self, usage: Option<Usage>) -> Vec<String> {
+    pub(super) fn completed(mut self, usage: Option<EmittedUsage>) -> Vec<String> {
         let usage = usage.unwrap_or_else(|| self.estimate());
         let response = self.response("completed", Some(usage));
         self.emit("response.completed", json!({ "response": response }));
         self.events
     }
 
-    fn estimate(&self) -> Usage {
+    fn estimate(&self) -> EmittedUsage {
         let tokens = |characters: usize| characters.div_ceil(CHARACTERS_PER_TOKEN) as u64;
-        Usage { input: tokens(self.fingerprint.length), output: tokens(self.output_characters) }
+        EmittedUsage { input: tokens(self.fingerprint.length), output: tokens(self.output_characters) }
     }
 
     fn done(&mut self, item: Value, characters: usize) {
@@ -129,8 +135,8 @@ impl<'a> Emitter<'a> {
         self.events.push(with(head, fields).to_string());
     }
 
-    fn response(&self, status: &str, usage: Option<Usage>) -> Value {
-        let usage = usage.map(|Usage { input, output }| {
+    fn response(&self, status: &str, usage: Option<EmittedUsage>) -> Value {
+        let usage = usage.map(|EmittedUsage { input, output }| {
             json!({
                 "input_tokens": input,
                 "input_tokens_details": { "cached_tokens": 0 },

@@ -4,11 +4,11 @@ use model::{EventStream, ModelTransport, OutputFormat, PreparedRequest, Purpose,
 
 use super::conversation::{Conversation, SUMMARY_HEAD};
 use super::emit::Emitter;
-use super::reply::{Asked, Reply, ReplyStream, Responder};
+use super::reply::{OfflineReply, OfflineRequest, OfflineResponder, ReplyStream};
 use super::schema;
 use super::task::tasks;
-use super::toolbox::{ToolCall, Toolbox};
-use super::work::{self, Next};
+use super::toolbox::{OfflineToolCall, Toolbox};
+use super::work::{self, NextAction};
 
 /// A model of fixed rules, named `offline`. Deterministic: the same request has the same answer, byte for byte.
 ///
@@ -28,26 +28,26 @@ impl ModelTransport for OfflineModel {
     }
 }
 
-impl Responder for OfflineModel {
-    fn respond(&self, request: Asked<'_>) -> Reply {
+impl OfflineResponder for OfflineModel {
+    fn respond(&self, request: OfflineRequest<'_>) -> OfflineReply {
         let mut emitter = Emitter::new(request.body);
         match decide(request) {
             Say::Message(text) => emitter.message(&text),
-            Say::Call(ToolCall::Function { name, arguments }) => {
-                emitter.function_call(&name, &arguments, None);
+            Say::Call(OfflineToolCall::Function { name, arguments }) => {
+                emitter.function_call((None, &name), &arguments, None);
             }
-            Say::Call(ToolCall::Custom { name, input }) => emitter.custom_call(&name, &input, None),
+            Say::Call(OfflineToolCall::Custom { name, input }) => emitter.custom_call(&name, &input, None),
         }
-        Reply::events(emitter.completed(None))
+        OfflineReply::events(emitter.completed(None))
     }
 }
 
 enum Say {
     Message(String),
-    Call(ToolCall),
+    Call(OfflineToolCall),
 }
 
-fn decide(Asked { body, purpose }: Asked<'_>) -> Say {
+fn decide(OfflineRequest { body, purpose }: OfflineRequest<'_>) -> Say {
     let conversation = Conversation::read(body);
     if purpose == Purpose::Compaction || asks_for_summary(body, &conversation) {
         return Say::Message(summary(&conversation));
@@ -56,9 +56,9 @@ fn decide(Asked { body, purpose }: Asked<'_>) -> Say {
     let wanted = tasks(conversation.request());
     let text = match work::next(&wanted, &tools, &conversation.results) {
         _ if conversation.is_compacted => COMPACTED.to_owned(),
-        Next::Call(call) => return Say::Call(call),
-        Next::Report(_) if purpose == Purpose::Review => REVIEW.to_owned(),
-        Next::Report(notes) => work::report(&notes, conversation.cwd.as_deref()),
+        NextAction::Call(call) => return Say::Call(call),
+        NextAction::Report(_) if purpose == Purpose::Review => REVIEW.to_owned(),
+        NextAction::Report(notes) => work::report(&notes, conversation.cwd.as_deref()),
     };
     match body.text.as_ref().and_then(|text| text.format.as_ref()) {
         Some(OutputFormat::JsonSchema { schema, .. }) => Say::Message(schema::smallest(schema).to_string()),

@@ -1,4 +1,4 @@
-//! What an embedded model is asked and what it answers, whether in the process or over HTTP.
+//! Requests to an embedded model and its replies, whether in the process or over HTTP.
 
 use std::fmt;
 use std::pin::Pin;
@@ -7,26 +7,26 @@ use std::time::Duration;
 use std::vec;
 
 use futures_core::Stream;
-use model::{ModelFailure, Opened, PreparedRequest, Purpose, RequestBody, StreamEvent};
+use model::{ModelFailure, PreparedRequest, Purpose, RequestBody, ResponseHead, StreamEvent};
 use tokio::time::{Sleep, sleep};
 
-use crate::event::{CLOSED_EARLY, read_event};
+use crate::event::{closed_early, read_event};
 
 /// Answers requests. Both forms of the offline model do; a test may bring its own.
-pub trait Responder: fmt::Debug + Send + Sync {
-    fn respond(&self, request: Asked<'_>) -> Reply;
+pub trait OfflineResponder: fmt::Debug + Send + Sync {
+    fn respond(&self, request: OfflineRequest<'_>) -> OfflineReply;
 }
 
 /// One request.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct OfflineRequest<'a> {
     pub body: &'a RequestBody,
     pub purpose: Purpose,
 }
 
 /// One answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct OfflineReply {
     /// How long to wait before any of it.
     pub delay: Duration,
     pub outcome: Outcome,
@@ -44,7 +44,7 @@ pub enum Outcome {
     Refused { status: u16, body: String },
 }
 
-impl Reply {
+impl OfflineReply {
     pub fn events(events: Vec<String>) -> Self {
         Self { delay: Duration::ZERO, outcome: Outcome::Events { events, stays_open: false } }
     }
@@ -56,55 +56,55 @@ impl Reply {
 
 /// A reply as the stream of one attempt. The model is asked when the stream is first polled.
 pub(super) struct ReplyStream<R> {
-    state: State<R>,
+    state: ReplyState<R>,
 }
 
-enum State<R> {
+enum ReplyState<R> {
     Asking(R, PreparedRequest),
     Waiting(Pin<Box<Sleep>>, Outcome),
     Playing { events: vec::IntoIter<String>, stays_open: bool },
     Ended,
 }
 
-impl<R: Responder> ReplyStream<R> {
+impl<R: OfflineResponder> ReplyStream<R> {
     pub(super) fn new(responder: R, request: PreparedRequest) -> Self {
-        Self { state: State::Asking(responder, request) }
+        Self { state: ReplyState::Asking(responder, request) }
     }
 }
 
-impl<R: Responder + Unpin> Stream for ReplyStream<R> {
+impl<R: OfflineResponder + Unpin> Stream for ReplyStream<R> {
     type Item = Result<StreamEvent, ModelFailure>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let event = loop {
             match &mut self.state {
-                State::Asking(responder, request) => {
-                    let asked = Asked { body: &request.body, purpose: request.metadata.purpose };
-                    let Reply { delay, outcome } = responder.respond(asked);
+                ReplyState::Asking(responder, request) => {
+                    let asked = OfflineRequest { body: &request.body, purpose: request.metadata.purpose };
+                    let OfflineReply { delay, outcome } = responder.respond(asked);
                     if delay.is_zero() {
                         break self.begin(outcome);
                     }
-                    self.state = State::Waiting(Box::pin(sleep(delay)), outcome);
+                    self.state = ReplyState::Waiting(Box::pin(sleep(delay)), outcome);
                 }
-                State::Waiting(timer, outcome) => {
+                ReplyState::Waiting(timer, outcome) => {
                     ready!(timer.as_mut().poll(context));
                     let outcome = outcome.clone();
                     break self.begin(outcome);
                 }
-                State::Playing { events, stays_open } => match events.next() {
-                    Some(text) => match read_event(&text).transpose() {
-                        Some(event) => break event,
+                ReplyState::Playing { events, stays_open } => match events.next() {
+                    Some(text) => match read_event(&text) {
+                        Some(event) => break Ok(event),
                         None => continue,
                     },
                     // Nobody will wake us, which is the point.
                     None if *stays_open => return Poll::Pending,
-                    None => break Err(ModelFailure::stream(CLOSED_EARLY)),
+                    None => break Err(closed_early()),
                 },
-                State::Ended => return Poll::Ready(None),
+                ReplyState::Ended => return Poll::Ready(None),
             }
         };
         if event.as_ref().map_or(true, StreamEvent::is_terminal) {
-            self.state = State::Ended;
+            self.state = ReplyState::Ended;
         }
         Poll::Ready(Some(event))
     }
@@ -114,8 +114,8 @@ impl<R> ReplyStream<R> {
     fn begin(&mut self, outcome: Outcome) -> Result<StreamEvent, ModelFailure> {
         match outcome {
             Outcome::Events { events, stays_open } => {
-                self.state = State::Playing { events: events.into_iter(), stays_open };
-                Ok(StreamEvent::Opened(Opened::default()))
+                self.state = ReplyState::Playing { events: events.into_iter(), stays_open };
+                Ok(StreamEvent::Opened(ResponseHead::default()))
             }
             Outcome::Refused { status, body } => Err(ModelFailure::from_http(status, &body, "offline")),
         }

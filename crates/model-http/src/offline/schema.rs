@@ -119,7 +119,7 @@ fn kind(schema: &Value) -> &str {
     named.unwrap_or_else(implied)
 }
 
-/// What a number must keep to.
+/// The bounds of a number.
 struct Bounds {
     least: f64,
     most: f64,

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use model::{EventStream, ModelTransport, PreparedRequest, RequestBody};
 use serde_json::Value;
 
-use super::reply::{Asked, Reply, ReplyStream, Responder};
-use super::script_step::Step;
+use super::reply::{OfflineReply, OfflineRequest, OfflineResponder, ReplyStream};
+use super::script_step::ScriptStep;
 
 /// Answers request after request from a list of steps. Clones share the list.
 ///
@@ -23,16 +23,16 @@ use super::script_step::Step;
 /// ]
 /// ~~~
 /// A request that does not fit its step, or comes after the last one, is refused with status 400 and a sentence that says
-/// why, and [`Script::finish`] reports it. Over HTTP, remember that the client retries a status of 500 and more, and that every
+/// why, and [`ModelScript::finish`] reports it. Over HTTP, remember that the client retries a status of 500 and more, and that every
 /// retry takes a step.
 #[derive(Debug, Clone)]
-pub struct Script {
-    state: Arc<Mutex<State>>,
+pub struct ModelScript {
+    state: Arc<Mutex<ScriptState>>,
 }
 
 #[derive(Debug)]
-struct State {
-    steps: VecDeque<Step>,
+struct ScriptState {
+    steps: VecDeque<ScriptStep>,
     total: usize,
     requests: Vec<RequestBody>,
     problems: Vec<String>,
@@ -70,21 +70,21 @@ impl fmt::Display for Leftover {
 
 impl std::error::Error for Leftover {}
 
-impl Script {
+impl ModelScript {
     pub fn from_json(text: &str) -> Result<Self, ScriptError> {
         let steps: Vec<Value> =
             serde_json::from_str(text).map_err(|error| ScriptError::NotAList(error.to_string()))?;
         let steps = steps.into_iter().zip(1..).map(|(step, number)| {
             let bad = |problem: String| ScriptError::BadStep { number, problem };
-            let step: Step =
+            let step: ScriptStep =
                 serde_json::from_value(step).map_err(|error| bad(format!("cannot be read: {error}")))?;
             match step.complaint() {
                 Some(problem) => Err(bad(problem.to_owned())),
                 None => Ok(step),
             }
         });
-        let steps: VecDeque<Step> = steps.collect::<Result<_, _>>()?;
-        let state = State { total: steps.len(), steps, requests: Vec::new(), problems: Vec::new() };
+        let steps: VecDeque<ScriptStep> = steps.collect::<Result<_, _>>()?;
+        let state = ScriptState { total: steps.len(), steps, requests: Vec::new(), problems: Vec::new() };
         Ok(Self { state: Arc::new(Mutex::new(state)) })
     }
 
@@ -103,14 +103,14 @@ impl Script {
         self.with(|state| state.requests.clone())
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut ScriptState) -> T) -> T {
         // A state is whole between any two statements, so a panic elsewhere leaves nothing half done.
         work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl State {
-    fn answer(&mut self, body: &RequestBody) -> Reply {
+impl ScriptState {
+    fn answer(&mut self, body: &RequestBody) -> OfflineReply {
         let Some(step) = self.steps.pop_front() else {
             return self.refuse(format!("the script has {} steps and all are used", self.total));
         };
@@ -124,19 +124,19 @@ impl State {
         }
     }
 
-    fn refuse(&mut self, problem: String) -> Reply {
+    fn refuse(&mut self, problem: String) -> OfflineReply {
         self.problems.push(problem.clone());
-        Reply::refused(400, problem)
+        OfflineReply::refused(400, problem)
     }
 }
 
-impl Responder for Script {
-    fn respond(&self, request: Asked<'_>) -> Reply {
+impl OfflineResponder for ModelScript {
+    fn respond(&self, request: OfflineRequest<'_>) -> OfflineReply {
         self.with(|state| state.answer(request.body))
     }
 }
 
-impl ModelTransport for Script {
+impl ModelTransport for ModelScript {
     fn open(&self, request: PreparedRequest) -> EventStream {
         Box::pin(ReplyStream::new(self.clone(), request))
     }

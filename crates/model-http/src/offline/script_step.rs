@@ -7,13 +7,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::conversation::Conversation;
-use super::emit::{Emitter, Usage};
-use super::reply::{Outcome, Reply};
+use super::emit::{EmittedUsage, Emitter};
+use super::reply::{OfflineReply, Outcome};
 
 /// As it is written. Exactly one kind of answer: `events`, `fail`, or `text` and calls.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Step {
+pub(super) struct ScriptStep {
     #[serde(default)]
     expect: Expect,
     /// Raw events, sent as they are.
@@ -25,10 +25,10 @@ pub(super) struct Step {
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
-    call: Option<Call>,
+    call: Option<ScriptedCall>,
     /// Several calls in one response.
     #[serde(default)]
-    calls: Vec<Call>,
+    calls: Vec<ScriptedCall>,
     /// Instead of an estimate.
     #[serde(default)]
     usage: Option<Tokens>,
@@ -72,8 +72,11 @@ impl Default for FailBody {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Call {
+struct ScriptedCall {
     name: String,
+    /// The group of the tool.
+    #[serde(default)]
+    namespace: Option<String>,
     #[serde(default)]
     call_id: Option<String>,
     /// An object, or text that is sent as it is.
@@ -91,8 +94,8 @@ struct Tokens {
     output_tokens: u64,
 }
 
-impl Step {
-    /// What is wrong with the step itself.
+impl ScriptStep {
+    /// The problem with the step itself, if there is one.
     pub(super) fn complaint(&self) -> Option<&'static str> {
         let says = self.text.is_some() || self.call.is_some() || !self.calls.is_empty();
         let kinds = [self.events.is_some(), self.fail.is_some(), says].into_iter().filter(|is| *is).count();
@@ -144,7 +147,7 @@ impl Step {
             })
     }
 
-    pub(super) fn reply(&self, body: &RequestBody) -> Reply {
+    pub(super) fn reply(&self, body: &RequestBody) -> OfflineReply {
         let outcome = match (&self.events, &self.fail) {
             (Some(events), _) => Outcome::Events {
                 events: events.iter().map(Value::to_string).collect(),
@@ -159,7 +162,7 @@ impl Step {
             }
             (None, None) => Outcome::Events { events: self.said(body), stays_open: self.hang },
         };
-        Reply { delay: Duration::from_millis(self.delay_ms), outcome }
+        OfflineReply { delay: Duration::from_millis(self.delay_ms), outcome }
     }
 
     fn said(&self, body: &RequestBody) -> Vec<String> {
@@ -167,7 +170,8 @@ impl Step {
         if let Some(text) = &self.text {
             emitter.message(text);
         }
-        for Call { name, call_id, arguments, input } in self.call.iter().chain(&self.calls) {
+        for ScriptedCall { name, namespace, call_id, arguments, input } in self.call.iter().chain(&self.calls)
+        {
             let arguments = match arguments {
                 Some(Value::String(text)) => text.clone(),
                 Some(value) => value.to_string(),
@@ -175,11 +179,15 @@ impl Step {
             };
             match input {
                 Some(input) => emitter.custom_call(name, input, call_id.as_deref()),
-                None => emitter.function_call(name, &arguments, call_id.as_deref()),
+                None => {
+                    let tool = (namespace.as_deref(), name.as_str());
+                    emitter.function_call(tool, &arguments, call_id.as_deref());
+                }
             }
         }
-        let usage =
-            self.usage.map(|tokens| Usage { input: tokens.input_tokens, output: tokens.output_tokens });
+        let usage = self
+            .usage
+            .map(|tokens| EmittedUsage { input: tokens.input_tokens, output: tokens.output_tokens });
         if self.hang { emitter.unfinished() } else { emitter.completed(usage) }
     }
 }

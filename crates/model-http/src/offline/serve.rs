@@ -23,20 +23,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Sleep, sleep};
 
-use super::wire::{self, WireRequest};
-use super::{Asked, OfflineModel, Outcome, Reply, Responder};
-use crate::headers::{COMPACT, REVIEW, SUBAGENT};
+use super::wire::{self, ForeignRequest};
+use super::{OfflineModel, OfflineReply, OfflineRequest, OfflineResponder, Outcome};
+use crate::headers::{COMPACT, MEMORY, REVIEW, SUBAGENT};
 
 const MAX_CONNECTIONS: usize = 256;
 const MAX_BODY_BYTES: usize = 64 << 20;
 const HEADER_PATIENCE: Duration = Duration::from_secs(30);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-type Answer = Response<BoxBody<Bytes, Infallible>>;
+type HttpAnswer = Response<BoxBody<Bytes, Infallible>>;
 
 /// Serves `POST /v1/responses` (or `/responses`) as server-sent events and `GET /v1/models`, to whoever reaches the
 /// listener. Runs until the future is dropped, which ends all connections.
-pub async fn serve(listener: TcpListener, model: Arc<dyn Responder>) -> io::Result<()> {
+pub async fn serve(listener: TcpListener, model: Arc<dyn OfflineResponder>) -> io::Result<()> {
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -54,7 +54,7 @@ pub async fn serve(listener: TcpListener, model: Arc<dyn Responder>) -> io::Resu
     }
 }
 
-async fn connection(stream: TcpStream, model: Arc<dyn Responder>) {
+async fn connection(stream: TcpStream, model: Arc<dyn OfflineResponder>) {
     let service = service_fn(move |request| {
         let model = Arc::clone(&model);
         async move { Ok::<_, Infallible>(answer(request, model.as_ref()).await) }
@@ -65,7 +65,7 @@ async fn connection(stream: TcpStream, model: Arc<dyn Responder>) {
     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn answer(request: Request<Incoming>, model: &dyn Responder) -> Answer {
+async fn answer(request: Request<Incoming>, model: &dyn OfflineResponder) -> HttpAnswer {
     let path = request.uri().path();
     match (path.strip_prefix("/v1").unwrap_or(path), request.method()) {
         ("/responses", &Method::POST) => respond(request, model).await,
@@ -76,16 +76,17 @@ async fn answer(request: Request<Incoming>, model: &dyn Responder) -> Answer {
     }
 }
 
-async fn respond(request: Request<Incoming>, model: &dyn Responder) -> Answer {
+async fn respond(request: Request<Incoming>, model: &dyn OfflineResponder) -> HttpAnswer {
     let (head, body) = request.into_parts();
     let Ok(body) = Limited::new(body, MAX_BODY_BYTES).collect().await else {
         return error(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 64 MiB, or broke off");
     };
-    let WireRequest { body, stream } = match wire::read(&body.to_bytes()) {
+    let ForeignRequest { body, stream } = match wire::read(&body.to_bytes()) {
         Ok(request) => request,
         Err(problem) => return error(StatusCode::BAD_REQUEST, &problem),
     };
-    let Reply { delay, outcome } = model.respond(Asked { body: &body, purpose: purpose(&head.headers) });
+    let OfflineReply { delay, outcome } =
+        model.respond(OfflineRequest { body: &body, purpose: purpose(&head.headers) });
     match outcome {
         Outcome::Events { events, stays_open } if stream => {
             let timer = (!delay.is_zero()).then(|| Box::pin(sleep(delay)));
@@ -105,17 +106,18 @@ async fn respond(request: Request<Incoming>, model: &dyn Responder) -> Answer {
     }
 }
 
-/// As clients mark it that ask for a summary or a review.
+/// As clients mark it that ask for a summary, a review or memories.
 fn purpose(headers: &HeaderMap) -> Purpose {
     match headers.get(SUBAGENT).and_then(|value| value.to_str().ok()) {
         Some(COMPACT) => Purpose::Compaction,
         Some(REVIEW) => Purpose::Review,
+        Some(MEMORY) => Purpose::Memory,
         _ => Purpose::Turn,
     }
 }
 
 /// For a client that does not stream: the response its last event carries.
-fn whole(events: &[String]) -> Answer {
+fn whole(events: &[String]) -> HttpAnswer {
     let last = events.last().and_then(|event| serde_json::from_str::<Value>(event).ok());
     match last.as_ref().and_then(|event| event.get("response")) {
         Some(response) => with_type(StatusCode::OK, "application/json", full(response.to_string())),
@@ -123,18 +125,18 @@ fn whole(events: &[String]) -> Answer {
     }
 }
 
-fn models() -> Answer {
+fn models() -> HttpAnswer {
     let model = json!({ "id": OfflineModel::NAME, "object": "model", "created": 0, "owned_by": "oarlock" });
     json_answer(StatusCode::OK, &json!({ "object": "list", "data": [model] }))
 }
 
-fn not_allowed(allowed: &'static str) -> Answer {
+fn not_allowed(allowed: &'static str) -> HttpAnswer {
     let mut answer = error(StatusCode::METHOD_NOT_ALLOWED, &format!("use {allowed}"));
     answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     answer
 }
 
-fn error(status: StatusCode, message: &str) -> Answer {
+fn error(status: StatusCode, message: &str) -> HttpAnswer {
     let code = status.canonical_reason().unwrap_or_default().to_ascii_lowercase().replace(' ', "_");
     json_answer(
         status,
@@ -142,7 +144,7 @@ fn error(status: StatusCode, message: &str) -> Answer {
     )
 }
 
-fn json_answer(status: StatusCode, value: &Value) -> Answer {
+fn json_answer(status: StatusCode, value: &Value) -> HttpAnswer {
     with_type(status, "application/json", full(value.to_string()))
 }
 
@@ -150,7 +152,7 @@ fn full(text: String) -> BoxBody<Bytes, Infallible> {
     Full::new(Bytes::from(text)).boxed()
 }
 
-fn with_type(status: StatusCode, kind: &'static str, body: BoxBody<Bytes, Infallible>) -> Answer {
+fn with_type(status: StatusCode, kind: &'static str, body: BoxBody<Bytes, Infallible>) -> HttpAnswer {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));

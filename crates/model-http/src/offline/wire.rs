@@ -11,13 +11,13 @@ use super::OfflineModel;
 
 /// A request, and whether its sender wants a stream.
 #[derive(Debug)]
-pub(super) struct WireRequest {
-    pub(super) body: RequestBody,
-    pub(super) stream: bool,
+pub(crate) struct ForeignRequest {
+    pub(crate) body: RequestBody,
+    pub(crate) stream: bool,
 }
 
 #[derive(Deserialize)]
-struct Fields {
+struct RequestFields {
     model: Option<String>,
     instructions: Option<String>,
     input: Option<Value>,
@@ -27,8 +27,8 @@ struct Fields {
     prompt_cache_key: Option<String>,
 }
 
-pub(super) fn read(bytes: &[u8]) -> Result<WireRequest, String> {
-    let fields: Fields =
+pub(crate) fn read(bytes: &[u8]) -> Result<ForeignRequest, String> {
+    let fields: RequestFields =
         serde_json::from_slice(bytes).map_err(|error| format!("the body is no request: {error}"))?;
     let input = match fields.input {
         None | Some(Value::Null) => return Err("`input` is missing".to_owned()),
@@ -56,7 +56,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<WireRequest, String> {
         // A format other than a schema asks for nothing special.
         text: fields.text.and_then(|text| serde_json::from_value(text).ok()),
     };
-    Ok(WireRequest { body, stream: fields.stream.unwrap_or(false) })
+    Ok(ForeignRequest { body, stream: fields.stream.unwrap_or(false) })
 }
 
 /// A message may leave out its type and give its content as text.

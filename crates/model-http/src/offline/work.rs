@@ -1,18 +1,18 @@
 //! Works through tasks, one tool call per response: from what has been answered so far follows what to do next.
 
 use super::output::{CommandOutput, quoted, without_line_numbers};
-use super::task::Task;
-use super::toolbox::{Missing, ToolCall, Toolbox};
+use super::task::OfflineTask;
+use super::toolbox::{OfflineToolCall, Toolbox, UnavailableReason};
 
-/// What to do now.
+/// The next thing to do.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    Call(ToolCall),
+pub(super) enum NextAction {
+    Call(OfflineToolCall),
     /// Everything is done; what to tell about each task.
     Report(Vec<Note>),
 }
 
-/// What came of one task.
+/// The outcome of one task.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Note {
     Said(String),
@@ -33,53 +33,68 @@ pub(super) enum Note {
 }
 
 /// Where a task is.
-enum Progress {
-    Needs(ToolCall),
+enum TaskProgress {
+    Needs(OfflineToolCall),
     /// It took this many answers.
     Finished(usize, Note),
 }
 
 /// `results` are the answers of tools to all calls made for these tasks, in order.
-pub(super) fn next(tasks: &[Task], tools: &Toolbox<'_>, results: &[String]) -> Next {
+pub(super) fn next(tasks: &[OfflineTask], tools: &Toolbox<'_>, results: &[String]) -> NextAction {
     let mut left = results;
     let mut notes = Vec::new();
     for (at, task) in tasks.iter().enumerate() {
         match advance(task, &tasks[..at], tools, left) {
-            Progress::Needs(call) => return Next::Call(call),
-            Progress::Finished(used, note) => {
+            TaskProgress::Needs(call) => return NextAction::Call(call),
+            TaskProgress::Finished(used, note) => {
                 left = &left[used..];
                 notes.push(note);
             }
         }
     }
-    Next::Report(notes)
+    NextAction::Report(notes)
 }
 
-fn advance(task: &Task, earlier: &[Task], tools: &Toolbox<'_>, results: &[String]) -> Progress {
+fn advance(
+    task: &OfflineTask,
+    earlier: &[OfflineTask],
+    tools: &Toolbox<'_>,
+    results: &[String],
+) -> TaskProgress {
     match task {
-        Task::List { path } => one_call(tools.list(path), results, format!("list the files in `{path}`")),
-        Task::Read { path } => read(path, tools, results),
-        Task::View { path } => one_call(tools.view(path), results, format!("look at `{path}`")),
-        Task::Search { text, path } => search(text, path.as_deref(), tools, results),
-        Task::Run { command } => run(command, tools, results),
-        Task::Create { path, text } => {
+        OfflineTask::List { path } => {
+            one_call(tools.list(path), results, format!("list the files in `{path}`"))
+        }
+        OfflineTask::Read { path } => read(path, tools, results),
+        OfflineTask::View { path } => one_call(tools.view(path), results, format!("look at `{path}`")),
+        OfflineTask::Search { text, path } => search(text, path.as_deref(), tools, results),
+        OfflineTask::Run { command } => run(command, tools, results),
+        OfflineTask::Create { path, text } => {
             one_call(tools.create(path, text), results, format!("create `{path}`"))
         }
-        Task::Replace { old, new, path } => replace(old, new, path, tools, results),
-        Task::Plan { steps } => one_call(tools.plan(steps), results, format!("plan {} steps", steps.len())),
-        Task::FinishPlan => finish_plan(earlier, tools, results),
-        Task::SumUp => Progress::Finished(0, Note::SumUp),
-        Task::Call { tool, input } => one_call(tools.named(tool, input), results, format!("call `{tool}`")),
-        Task::Say { text } => Progress::Finished(0, Note::Said(text.clone())),
-        Task::Unknown { text } => Progress::Finished(0, Note::Unknown(text.clone())),
+        OfflineTask::Replace { old, new, path } => replace(old, new, path, tools, results),
+        OfflineTask::Plan { steps } => {
+            one_call(tools.plan(steps), results, format!("plan {} steps", steps.len()))
+        }
+        OfflineTask::FinishPlan => finish_plan(earlier, tools, results),
+        OfflineTask::SumUp => TaskProgress::Finished(0, Note::SumUp),
+        OfflineTask::Call { tool, input } => {
+            one_call(tools.named(tool, input), results, format!("call `{tool}`"))
+        }
+        OfflineTask::Say { text } => TaskProgress::Finished(0, Note::Said(text.clone())),
+        OfflineTask::Unknown { text } => TaskProgress::Finished(0, Note::Unknown(text.clone())),
     }
 }
 
-fn one_call(call: Result<ToolCall, Missing>, results: &[String], what: String) -> Progress {
+fn one_call(
+    call: Result<OfflineToolCall, UnavailableReason>,
+    results: &[String],
+    what: String,
+) -> TaskProgress {
     match (call, results) {
-        (Err(missing), _) => Progress::Finished(0, Note::NotDone(missing)),
-        (Ok(call), []) => Progress::Needs(call),
-        (Ok(_), [answer, ..]) => Progress::Finished(1, outcome(what, answer)),
+        (Err(missing), _) => TaskProgress::Finished(0, Note::NotDone(missing)),
+        (Ok(call), []) => TaskProgress::Needs(call),
+        (Ok(_), [answer, ..]) => TaskProgress::Finished(1, outcome(what, answer)),
     }
 }
 
@@ -92,10 +107,10 @@ fn outcome(what: String, answer: &str) -> Note {
     }
 }
 
-fn read(path: &str, tools: &Toolbox<'_>, results: &[String]) -> Progress {
+fn read(path: &str, tools: &Toolbox<'_>, results: &[String]) -> TaskProgress {
     match one_call(tools.read(path), results, format!("read `{path}`")) {
-        Progress::Finished(used, Note::Done { what, answer }) => {
-            Progress::Finished(used, Note::Done { what, answer: as_in_the_file(&answer, tools) })
+        TaskProgress::Finished(used, Note::Done { what, answer }) => {
+            TaskProgress::Finished(used, Note::Done { what, answer: as_in_the_file(&answer, tools) })
         }
         other => other,
     }
@@ -107,14 +122,14 @@ fn as_in_the_file(shown: &str, tools: &Toolbox<'_>) -> String {
 }
 
 /// To find nothing is no failure, though the shell's search ends with 1 then.
-fn search(text: &str, path: Option<&str>, tools: &Toolbox<'_>, results: &[String]) -> Progress {
+fn search(text: &str, path: Option<&str>, tools: &Toolbox<'_>, results: &[String]) -> TaskProgress {
     let what = format!("search for `{text}`");
     let found_nothing = results.first().is_some_and(|answer| {
         let CommandOutput { text, exit_code, .. } = CommandOutput::read(answer);
         exit_code == Some(1) && text.trim().is_empty()
     });
     match one_call(tools.search(text, path), results, what.clone()) {
-        Progress::Finished(used, _) if found_nothing => Progress::Finished(
+        TaskProgress::Finished(used, _) if found_nothing => TaskProgress::Finished(
             used,
             Note::Done { what: format!("{what} (found nothing)"), answer: String::new() },
         ),
@@ -123,36 +138,36 @@ fn search(text: &str, path: Option<&str>, tools: &Toolbox<'_>, results: &[String
 }
 
 /// The last plan of the same request, with every step done.
-fn finish_plan(earlier: &[Task], tools: &Toolbox<'_>, results: &[String]) -> Progress {
+fn finish_plan(earlier: &[OfflineTask], tools: &Toolbox<'_>, results: &[String]) -> TaskProgress {
     let plan = earlier.iter().rev().find_map(|task| match task {
-        Task::Plan { steps } => Some(steps),
+        OfflineTask::Plan { steps } => Some(steps),
         _ => None,
     });
     match plan {
         Some(steps) => one_call(tools.finished_plan(steps), results, "finish the plan".to_owned()),
-        None => Progress::Finished(0, Note::NotDone("I cannot finish a plan: there is none.".to_owned())),
+        None => TaskProgress::Finished(0, Note::NotDone("I cannot finish a plan: there is none.".to_owned())),
     }
 }
 
 /// A command that takes longer is asked again a few times, then reported as still running.
 const MAX_POLLS: usize = 5;
 
-fn run(command: &str, tools: &Toolbox<'_>, results: &[String]) -> Progress {
+fn run(command: &str, tools: &Toolbox<'_>, results: &[String]) -> TaskProgress {
     let call = match tools.run(command) {
         Ok(call) => call,
-        Err(missing) => return Progress::Finished(0, Note::NotDone(missing)),
+        Err(missing) => return TaskProgress::Finished(0, Note::NotDone(missing)),
     };
     let mut answer = String::new();
     for used in 0..=MAX_POLLS {
         let Some(result) = results.get(used) else {
-            return Progress::Needs(call);
+            return TaskProgress::Needs(call);
         };
         let output = CommandOutput::read(result);
         answer.push_str(&output.text);
         let poll = output.session_id.and_then(|session_id| tools.poll(session_id));
         if let Some(poll) = poll.filter(|_| used < MAX_POLLS) {
             if results.len() == used + 1 {
-                return Progress::Needs(poll);
+                return TaskProgress::Needs(poll);
             }
             continue;
         }
@@ -161,15 +176,18 @@ fn run(command: &str, tools: &Toolbox<'_>, results: &[String]) -> Progress {
             (None, Some(session_id)) => format!(" (still running as session {session_id})"),
             (None, None) => String::new(),
         };
-        return Progress::Finished(used + 1, Note::Done { what: format!("run `{command}`{ending}"), answer });
+        return TaskProgress::Finished(
+            used + 1,
+            Note::Done { what: format!("run `{command}`{ending}"), answer },
+        );
     }
-    Progress::Needs(call)
+    TaskProgress::Needs(call)
 }
 
 /// Reads the file, then patches the lines that hold the text.
-fn replace(old: &str, new: &str, path: &str, tools: &Toolbox<'_>, results: &[String]) -> Progress {
+fn replace(old: &str, new: &str, path: &str, tools: &Toolbox<'_>, results: &[String]) -> TaskProgress {
     let what = format!("replace `{old}` with `{new}` in `{path}`");
-    let not_done = |used, why: String| Progress::Finished(used, Note::NotDone(why));
+    let not_done = |used, why: String| TaskProgress::Finished(used, Note::NotDone(why));
     if old.contains('\n') {
         return not_done(0, "I can only replace text within one line.".to_owned());
     }
@@ -180,7 +198,7 @@ fn replace(old: &str, new: &str, path: &str, tools: &Toolbox<'_>, results: &[Str
         Ok(read) => read,
         Err(missing) => return not_done(0, missing),
     };
-    let Some(file) = results.first() else { return Progress::Needs(read) };
+    let Some(file) = results.first() else { return TaskProgress::Needs(read) };
     let file = as_in_the_file(&CommandOutput::read(file).text, tools);
     let lines = file.lines().filter(|line| line.contains(old)).map(|line| (line, line.replace(old, new)));
     let lines = Vec::from_iter(lines);
@@ -188,8 +206,8 @@ fn replace(old: &str, new: &str, path: &str, tools: &Toolbox<'_>, results: &[Str
         return not_done(1, format!("I did not find `{old}` in what I was shown of `{path}`."));
     }
     match (results.get(1), tools.change(path, &lines)) {
-        (Some(answer), _) => Progress::Finished(2, outcome(what, answer)),
-        (None, Some(patch)) => Progress::Needs(patch),
+        (Some(answer), _) => TaskProgress::Finished(2, outcome(what, answer)),
+        (None, Some(patch)) => TaskProgress::Needs(patch),
         (None, None) => not_done(1, format!("I cannot change `{path}`: apply_patch is no longer offered.")),
     }
 }
@@ -248,7 +266,7 @@ fn steps(count: usize) -> String {
     if count == 1 { "1 step".to_owned() } else { format!("{count} steps") }
 }
 
-/// What is said to a sentence no rule fits.
+/// The reply to a sentence no rule fits.
 fn help() -> String {
     format!(
         "{HEAD} I am the small built-in model for tests and demos, not a language model, and I have no rule for that.\n\

@@ -91,7 +91,7 @@ async fn a_failed_response_ends_the_stream_at_once() {
 
 #[tokio::test]
 async fn only_the_end_must_be_well_formed() {
-    let bad = "Stream: stream disconnected before completion: stream event `response.completed` has no `response.id`";
+    let bad = "failed Stream: stream disconnected before completion: stream event `response.completed` has no `response.id`";
     check(
         vec![Answer::stream(&[
             json!({"type": "response.output_text.delta"}),
@@ -244,11 +244,9 @@ async fn a_provider_that_never_answers_is_given_up() {
     let found = events(&transport(&provider), request("hi")).await;
     let failure = found[0].as_ref().unwrap_err();
     assert_eq!(failure.class, FailureClass::Connection);
-    let url = format!("url: {}/responses", server.base_url());
-    assert_eq!(
-        failure.message,
-        format!("cannot reach the model provider test: timed out waiting for an answer, {url}")
-    );
+    let (url, host) = (format!("url: {}/responses", server.base_url()), server.address);
+    let problem = format!("timed out waiting for {host}: no answer came in time");
+    assert_eq!(failure.message, format!("cannot reach the model provider test: {problem}, {url}"));
 }
 
 #[tokio::test]

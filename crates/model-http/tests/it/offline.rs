@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::protocol::ResponseItem;
 use model::{ModelTransport, OutputFormat, PreparedRequest, Purpose, StreamEvent, TextOptions};
-use oarlock_model_http::{Asked, OfflineModel, Outcome, Responder};
+use oarlock_model_http::{OfflineModel, OfflineRequest, OfflineResponder, Outcome};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -26,7 +26,7 @@ fn tools(names: &[&str]) -> Vec<Value> {
     names.iter().map(tool).collect()
 }
 
-/// What the model said in one response: a call as `name input`, or a message.
+/// The model's answer in one response: a call as `name input`, or a message.
 enum Said {
     Call(String, Value),
     Message(String),
@@ -381,7 +381,7 @@ async fn only_the_last_real_words_of_the_user_count() {
 #[tokio::test]
 async fn the_same_request_has_the_same_bytes() {
     let answer = |request: &PreparedRequest| {
-        OfflineModel.respond(Asked { body: &request.body, purpose: Purpose::Turn }).outcome
+        OfflineModel.respond(OfflineRequest { body: &request.body, purpose: Purpose::Turn }).outcome
     };
     let request = prepared(vec![user_message("run ls")], tools(USUAL));
     assert_eq!(answer(&request), answer(&request.clone()));
@@ -517,7 +517,7 @@ fn no_words_break_it() {
         let text: String =
             (0..random(14)).map(|_| WORDS[random(WORDS.len())].to_owned() + [" ", ""][random(2)]).collect();
         let request = prepared(vec![user_message(&text)], tools(USUAL));
-        let reply = OfflineModel.respond(Asked { body: &request.body, purpose: Purpose::Turn });
+        let reply = OfflineModel.respond(OfflineRequest { body: &request.body, purpose: Purpose::Turn });
         let Outcome::Events { events, .. } = reply.outcome else { panic!("{text}") };
         assert!(events.last().unwrap().contains("response.completed"), "{text}");
     }

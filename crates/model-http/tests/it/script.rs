@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use model::{FailureClass, ModelTransport, StreamEvent};
-use oarlock_model_http::Script;
+use oarlock_model_http::ModelScript;
 use serde_json::json;
 
 use crate::support::*;
 
-fn script(steps: serde_json::Value) -> Script {
-    Script::from_json(&steps.to_string()).unwrap()
+fn script(steps: serde_json::Value) -> ModelScript {
+    ModelScript::from_json(&steps.to_string()).unwrap()
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ fn a_bad_script_is_refused_with_the_step() {
         (r#"[{"fail":{"status":500},"hang":true}]"#, "step 1 of the script fails and hangs"),
         (r#"[{"call":{"name":"a","arguments":{},"input":""}}]"#, "step 1 of the script has a call with both"),
     ] {
-        let error = Script::from_json(text).unwrap_err().to_string();
+        let error = ModelScript::from_json(text).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{text}: {error}");
     }
 }

@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use model::{FailureClass, StreamEvent};
-use oarlock_model_http::{OfflineModel, Provider, Responder, Script, serve};
+use oarlock_model_http::{ModelScript, OfflineModel, OfflineResponder, Provider, serve};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::*;
 
-async fn start(model: Arc<dyn Responder>) -> SocketAddr {
+async fn start(model: Arc<dyn OfflineResponder>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(serve(listener, model));
@@ -39,7 +39,7 @@ async fn over_http_it_says_the_same_as_in_the_process() {
 
 #[tokio::test]
 async fn a_script_over_http() {
-    let script = Script::from_json(
+    let script = ModelScript::from_json(
         &json!([
             { "fail": { "status": 503, "body": "busy" } },
             { "text": "hello", "delayMs": 20 },

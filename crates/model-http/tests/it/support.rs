@@ -71,7 +71,7 @@ pub(crate) fn lines(events: &[Result<StreamEvent, ModelFailure>]) -> Vec<String>
     events.iter().map(line).collect()
 }
 
-/// What to write to one request, and what to do with its connection then.
+/// The bytes to answer one request with, and the fate of its connection then.
 #[derive(Clone)]
 pub(crate) struct Answer {
     pub(crate) pieces: Vec<Vec<u8>>,

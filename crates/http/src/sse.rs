@@ -8,7 +8,7 @@ use bytes::{Buf, Bytes, BytesMut};
 /// Holds what is known of the event under way. Each byte is looked at once; the data of an event that came in one chunk is a
 /// part of that chunk, not a copy.
 #[derive(Debug)]
-pub(crate) struct SseReader {
+pub struct SseReader {
     /// Not yet looked at.
     chunk: Bytes,
     /// The beginning of a line whose end has not come yet.
@@ -31,23 +31,23 @@ enum Data {
 /// An event, or a line, holds more than the reader may keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event is larger than {max_bytes} bytes")]
-pub(crate) struct TooLong {
+pub struct TooLong {
     max_bytes: usize,
 }
 
 /// The data of one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct EventData(Bytes);
+pub struct EventData(Bytes);
 
 impl EventData {
-    /// What is not UTF-8 is replaced, as browsers do.
-    pub(crate) fn text(&self) -> Cow<'_, str> {
+    /// Bytes that are not UTF-8 are replaced, as browsers do.
+    pub fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }
 }
 
 impl SseReader {
-    pub(crate) fn new(max_bytes: usize) -> Self {
+    pub fn new(max_bytes: usize) -> Self {
         Self {
             chunk: Bytes::new(),
             line: BytesMut::new(),
@@ -59,13 +59,13 @@ impl SseReader {
     }
 
     /// Gives the reader more to read, once [`Self::next_event`] has nothing left.
-    pub(crate) fn push(&mut self, chunk: Bytes) {
+    pub fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.chunk.is_empty(), "the chunk before is not read yet");
         self.chunk = chunk;
     }
 
     /// `Ok(None)`: the next chunk is needed.
-    pub(crate) fn next_event(&mut self) -> Result<Option<EventData>, TooLong> {
+    pub fn next_event(&mut self) -> Result<Option<EventData>, TooLong> {
         while let Some(line) = self.next_line()? {
             if line.is_empty() {
                 if let Some(event) = self.data.take() {

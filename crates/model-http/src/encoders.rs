@@ -1,0 +1,110 @@
+//! The encoders of conversations that spoke lately, each with the bytes of its history.
+
+use std::sync::{Mutex, PoisonError};
+
+use model::PreparedRequest;
+use wires::{Capabilities, EncodedRequest, Encoder, Unsupported, Wire};
+
+/// Limits of the encoders kept beside that of the conversation that speaks.
+const MOST_CONVERSATIONS: usize = 32;
+const MOST_BYTES: usize = 32 << 20;
+
+/// By the `prompt_cache_key`, which a reviewer does not share with the thread it reviews: its requests begin with another
+/// history, and the bytes of the thread's are kept meanwhile. The last to speak comes last.
+#[derive(Debug)]
+pub(crate) struct Encoders {
+    wire: Wire,
+    kept: Mutex<Vec<(String, Encoder)>>,
+}
+
+impl Encoders {
+    pub(crate) fn new(wire: Wire) -> Self {
+        Self { wire, kept: Mutex::new(Vec::new()) }
+    }
+
+    pub(crate) fn encode(
+        &self,
+        request: &PreparedRequest,
+        able: &Capabilities,
+    ) -> Result<EncodedRequest, Unsupported> {
+        let key = &request.body.prompt_cache_key;
+        // Two requests of one conversation at once are rare; the second writes its history anew.
+        let mut encoder = self.take(key).unwrap_or_else(|| Encoder::new(self.wire));
+        let encoded = encoder.encode(&request.body, able);
+        self.keep(key.clone(), encoder);
+        encoded
+    }
+
+    fn take(&self, key: &str) -> Option<Encoder> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.iter().position(|(known, _)| known == key)?;
+        Some(kept.remove(at).1)
+    }
+
+    fn keep(&self, key: String, encoder: Encoder) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(known, _)| *known != key);
+        kept.push((key, encoder));
+        let bytes = |kept: &[(String, Encoder)]| kept.iter().map(|(_, one)| one.kept_bytes()).sum::<usize>();
+        while kept.len() > 1 && (kept.len() > MOST_CONVERSATIONS || bytes(&kept) > MOST_BYTES) {
+            kept.remove(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use model::protocol::{ContentItem, ResponseItem, ThreadId, TurnId};
+    use model::{Metadata, RequestBody, ToolChoice};
+
+    use super::*;
+
+    fn said(text: &str) -> Arc<ResponseItem> {
+        Arc::new(ResponseItem::Message {
+            id: None,
+            role: "user".to_owned(),
+            content: vec![ContentItem::InputText { text: text.to_owned() }],
+            end_turn: None,
+            phase: None,
+        })
+    }
+
+    fn request(key: &str, input: Vec<Arc<ResponseItem>>) -> PreparedRequest {
+        let body = RequestBody {
+            model: "m".to_owned(),
+            instructions: String::new(),
+            input,
+            tools: Vec::new(),
+            tool_choice: ToolChoice::Auto,
+            parallel_tool_calls: false,
+            reasoning: None,
+            store: false,
+            stream: true,
+            include: Vec::new(),
+            service_tier: None,
+            prompt_cache_key: key.to_owned(),
+            text: None,
+        };
+        let metadata = Metadata::first(ThreadId::from("thread"), TurnId::from("turn"));
+        PreparedRequest { body: Arc::new(body), metadata }
+    }
+
+    #[test]
+    fn a_review_leaves_the_bytes_of_its_thread_where_they_are() {
+        for wire in [Wire::Responses, Wire::Chat, Wire::Messages] {
+            let (encoders, able) = (Encoders::new(wire), Capabilities::of("p", wire));
+            let history = vec![said("one"), said("two")];
+            let first = encoders.encode(&request("thread", history.clone()), &able).expect("encodes");
+            let kept = encoders.take("thread").expect("kept");
+            let bytes = kept.kept_bytes();
+            encoders.keep("thread".to_owned(), kept);
+            // Of the same thread, by its id.
+            encoders.encode(&request("review", vec![said("judge")]), &able).expect("encodes");
+            assert_eq!(encoders.take("thread").expect("still kept").kept_bytes(), bytes);
+            let again = encoders.encode(&request("thread", history), &able).expect("encodes");
+            assert_eq!(first.body, again.body);
+        }
+    }
+}

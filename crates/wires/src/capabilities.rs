@@ -1,0 +1,123 @@
+//! Capabilities of providers and their differences on the same wire: rows of data.
+
+use crate::Wire;
+
+/// Shapes a request. The defaults are what most servers of the wire accept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capabilities {
+    /// The provider's id. Reasoning goes back only to the provider and the model that made it.
+    pub provider: String,
+    pub images: bool,
+    /// `parallel_tool_calls` may be sent.
+    pub parallel_calls: bool,
+    /// Answers can be held to a JSON schema.
+    pub json_schema: bool,
+    /// `stream_options.include_usage` may be sent.
+    pub asks_for_usage: bool,
+    /// A system message may come after others.
+    pub later_system: bool,
+    /// `reasoning_effort` may be sent, on the chat wire.
+    pub reasoning_effort: bool,
+    pub call_ids: CallIds,
+    /// How reasoning goes back, on the chat wire.
+    pub reasoning: ReasoningReturn,
+    /// The most the model may write. Needed by the messages wire; `None` takes the model family's.
+    pub max_output_tokens: Option<u32>,
+    /// `None` takes the model family's.
+    pub thinking: Option<Thinking>,
+    /// Prompt caching marks may be sent, on the messages wire.
+    pub cache_marks: bool,
+    /// Calls are looked for in the text, as `<tool_call>`, on the chat wire.
+    pub text_tool_calls: bool,
+}
+
+/// The ids of calls that a provider accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallIds {
+    /// Letters, digits, `_` and `-`, at most 64.
+    Words,
+    /// Exactly nine letters and digits.
+    NineAlphanumerics,
+}
+
+/// Which field of an assistant message carries earlier reasoning back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReasoningReturn {
+    Never,
+    /// `reasoning_content`, on every assistant message with calls, even when empty.
+    ReasoningContent,
+    /// `reasoning_details`, as it came.
+    ReasoningDetails,
+    /// `tool_calls[].extra_content`, as it came.
+    ExtraContent,
+    /// `content` as an array with `thinking` chunks.
+    ThinkingChunks,
+}
+
+/// How a Claude model is asked to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thinking {
+    /// Not at all: the model cannot.
+    Never,
+    /// `enabled` with a budget of tokens.
+    Budget,
+    /// `adaptive` with an effort.
+    Adaptive,
+}
+
+type Quirk = fn(&mut Capabilities);
+
+/// Providers that differ from the defaults of their wire.
+const QUIRKS: &[(&str, Quirk)] = &[
+    ("openai", |able| {
+        // Newer models refuse an effort beside tools on this wire.
+        able.reasoning_effort = false;
+        able.later_system = true;
+    }),
+    ("azure", |able| {
+        able.reasoning_effort = false;
+        able.later_system = true;
+    }),
+    ("gemini", |able| able.reasoning = ReasoningReturn::ExtraContent),
+    ("mistral", |able| {
+        able.call_ids = CallIds::NineAlphanumerics;
+        able.reasoning = ReasoningReturn::ThinkingChunks;
+        // Its last chunk has the usage anyway, and unknown fields are refused.
+        able.asks_for_usage = false;
+        able.reasoning_effort = false;
+    }),
+    ("deepseek", |able| {
+        able.reasoning = ReasoningReturn::ReasoningContent;
+        able.json_schema = false;
+        able.images = false;
+        able.parallel_calls = false;
+        able.reasoning_effort = false;
+    }),
+    ("openrouter", |able| able.reasoning = ReasoningReturn::ReasoningDetails),
+    ("ollama", |able| able.parallel_calls = false),
+    ("llamacpp", |able| able.reasoning_effort = false),
+];
+
+impl Capabilities {
+    pub fn of(provider: &str, wire: Wire) -> Self {
+        let mut able = Self {
+            provider: provider.to_owned(),
+            images: true,
+            parallel_calls: true,
+            json_schema: true,
+            asks_for_usage: true,
+            later_system: false,
+            reasoning_effort: wire == Wire::Chat,
+            call_ids: CallIds::Words,
+            reasoning: ReasoningReturn::Never,
+            max_output_tokens: None,
+            thinking: None,
+            cache_marks: true,
+            text_tool_calls: false,
+        };
+        if let Some((_, quirk)) = QUIRKS.iter().find(|(name, _)| *name == provider) {
+            quirk(&mut able);
+        }
+        able
+    }
+}

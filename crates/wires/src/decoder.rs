@@ -1,0 +1,109 @@
+//! Reads the events of a stream, whichever wire they came by.
+
+use std::collections::HashSet;
+
+use model::protocol::ResponseItem;
+use model::{ModelFailure, RequestBody, StreamEvent};
+
+use crate::answer_check::AnswerCheck;
+use crate::{chat, messages, responses};
+
+/// The most one response may hold, so that a server cannot fill our memory.
+pub(crate) const MAX_RESPONSE_BYTES: usize = 64 << 20;
+/// More calls than any model makes in one response.
+pub(crate) const MAX_CALLS: usize = 256;
+
+/// Turns the data of stream events into Responses events: one terminal event, exactly once, whatever the server does.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    wire: WireDecoder,
+    /// Set where an answer has to match a schema that the wire does not enforce.
+    answer: Option<Box<AnswerCheck>>,
+}
+
+#[derive(Debug, Clone)]
+enum WireDecoder {
+    Responses { is_over: bool },
+    Chat(Box<chat::ChatDecoder>),
+    Messages(Box<messages::MessagesDecoder>),
+}
+
+impl Decoder {
+    /// Reads the Responses wire, which needs to know nothing of the request.
+    pub fn responses() -> Self {
+        Self { wire: WireDecoder::Responses { is_over: false }, answer: None }
+    }
+
+    pub(crate) fn chat(decoder: chat::ChatDecoder, request: &RequestBody) -> Self {
+        Self { wire: WireDecoder::Chat(Box::new(decoder)), answer: AnswerCheck::of(request) }
+    }
+
+    pub(crate) fn messages(decoder: messages::MessagesDecoder, request: &RequestBody) -> Self {
+        Self { wire: WireDecoder::Messages(Box::new(decoder)), answer: AnswerCheck::of(request) }
+    }
+
+    /// The data of one event in, the events it means out. Nothing follows a terminal one.
+    pub fn push(&mut self, data: &str, out: &mut Vec<StreamEvent>) {
+        let before = out.len();
+        match &mut self.wire {
+            WireDecoder::Responses { is_over } => {
+                if *is_over {
+                    return;
+                }
+                if let Some(event) = responses::decode(data) {
+                    *is_over = event.is_terminal();
+                    out.push(event);
+                }
+            }
+            WireDecoder::Chat(decoder) => decoder.push(data, out),
+            WireDecoder::Messages(decoder) => decoder.push(data, out),
+        }
+        self.check_answer(&mut out[before..]);
+    }
+
+    /// No more events come. A response that was finished before counts, whatever became of its connection; any other
+    /// failed, for the given reason if there is one.
+    pub fn close(&mut self, reason: Option<ModelFailure>, out: &mut Vec<StreamEvent>) {
+        let before = out.len();
+        match &mut self.wire {
+            WireDecoder::Responses { is_over } => {
+                if !std::mem::replace(is_over, true) {
+                    let failure = reason.unwrap_or_else(|| ModelFailure::stream(responses::CLOSED_EARLY));
+                    out.push(StreamEvent::Failed(failure));
+                }
+            }
+            WireDecoder::Chat(decoder) => decoder.close(reason, out),
+            WireDecoder::Messages(decoder) => decoder.close(reason, out),
+        }
+        self.check_answer(&mut out[before..]);
+    }
+
+    fn check_answer(&mut self, events: &mut [StreamEvent]) {
+        if let Some(answer) = &mut self.answer {
+            answer.follow(events);
+        }
+    }
+}
+
+/// The ids that calls of this request have already.
+pub(crate) fn taken_ids(request: &RequestBody) -> HashSet<&str> {
+    request.input.iter().filter_map(|item| call_id_of(item)).collect()
+}
+
+fn call_id_of(item: &ResponseItem) -> Option<&str> {
+    match item {
+        ResponseItem::FunctionCall { call_id, .. } | ResponseItem::CustomToolCall { call_id, .. } => {
+            Some(call_id)
+        }
+        ResponseItem::LocalShellCall { call_id, .. } => call_id.as_deref(),
+        _ => None,
+    }
+}
+
+/// Servers that count their calls from 0 in every answer would otherwise make two calls look like one.
+pub(crate) fn unique_id(id: String, is_taken: impl Fn(&str) -> bool) -> String {
+    if !is_taken(&id) {
+        return id;
+    }
+    (2_u32..).map(|n| format!("{id}_{n}")).find(|id| !is_taken(id)).unwrap_or(id)
+}

@@ -1,0 +1,78 @@
+//! Writes requests, whichever wire they go by.
+
+use std::sync::Arc;
+
+use model::RequestBody;
+
+use crate::{Capabilities, Decoder, Unsupported, Wire, chat, messages, responses};
+
+/// Writes the requests of one thread. Each item of its history is written once and its bytes are kept, so the cost of a
+/// request does not grow with the thread.
+#[derive(Debug)]
+pub struct Encoder(WireEncoder);
+
+#[derive(Debug)]
+enum WireEncoder {
+    Responses(responses::ResponsesEncoder),
+    Chat(chat::ChatEncoder),
+    Messages(messages::MessagesEncoder),
+}
+
+/// A request ready to be sent.
+#[derive(Debug)]
+pub struct EncodedRequest {
+    pub body: Vec<u8>,
+    /// Reads the answer. Each attempt needs a clone of its own.
+    pub decoder: Decoder,
+}
+
+impl Encoder {
+    pub fn new(wire: Wire) -> Self {
+        Self(match wire {
+            Wire::Responses => WireEncoder::Responses(responses::ResponsesEncoder::default()),
+            Wire::Chat => WireEncoder::Chat(chat::ChatEncoder::default()),
+            Wire::Messages => WireEncoder::Messages(messages::MessagesEncoder::default()),
+        })
+    }
+
+    /// Kept for the next request.
+    pub fn kept_bytes(&self) -> usize {
+        match &self.0 {
+            WireEncoder::Responses(encoder) => encoder.kept_bytes(),
+            WireEncoder::Chat(encoder) => encoder.kept_bytes(),
+            WireEncoder::Messages(encoder) => encoder.kept_bytes(),
+        }
+    }
+
+    pub fn encode(
+        &mut self,
+        request: &Arc<RequestBody>,
+        able: &Capabilities,
+    ) -> Result<EncodedRequest, Unsupported> {
+        let wire = self.wire().name();
+        let unsupported = |feature| Unsupported { provider: able.provider.clone(), wire, feature };
+        match &mut self.0 {
+            WireEncoder::Responses(encoder) => {
+                let body = encoder.encode(request).map_err(|error| unsupported(error.to_string()))?;
+                Ok(EncodedRequest { body, decoder: Decoder::responses() })
+            }
+            WireEncoder::Chat(encoder) => {
+                let (body, targets) = encoder.encode(request, able).map_err(unsupported)?;
+                let decoder = chat::ChatDecoder::new(able, Arc::clone(request), targets);
+                Ok(EncodedRequest { body, decoder: Decoder::chat(decoder, request) })
+            }
+            WireEncoder::Messages(encoder) => {
+                let (body, decoder) = encoder.encode(request, able).map_err(unsupported)?;
+                Ok(EncodedRequest { body, decoder: Decoder::messages(decoder, request) })
+            }
+        }
+    }
+
+    fn wire(&self) -> Wire {
+        match &self.0 {
+            WireEncoder::Responses(_) => Wire::Responses,
+            WireEncoder::Chat(_) => Wire::Chat,
+            WireEncoder::Messages(_) => Wire::Messages,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Items of the history as the pieces that Chat and Messages are made of.
+
+use model::protocol::{
+    ContentItem, FunctionCallOutputBody, FunctionCallOutputContentItem, LocalShellAction, ResponseItem,
+};
+use serde_json::{Value, json};
+
+use crate::ids;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum HistoryPiece {
+    User(Vec<ContentPart>),
+    Developer(String),
+    Assistant(String),
+    /// The `encrypted_content` of a reasoning item.
+    Reasoning(String),
+    Call(HistoryCall),
+    Output {
+        call_id: String,
+        parts: Vec<ContentPart>,
+        /// The call came to nothing.
+        has_failed: bool,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ContentPart {
+    Text(String),
+    Image(String),
+}
+
+/// A call as the engine knows it, under the name it has on the wire.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct HistoryCall {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// JSON as text.
+    pub(crate) arguments: String,
+}
+
+/// Stands for an output that is not there: every call needs one.
+pub(crate) const NO_OUTPUT: &str = "The call was not finished; it has no output.";
+
+/// `Ok(None)`: nothing that a model of another wire can use. The error names what cannot be expressed.
+pub(crate) fn piece(item: &ResponseItem) -> Result<Option<HistoryPiece>, &'static str> {
+    let piece = match item {
+        ResponseItem::Message { role, content, .. } => message(role, content),
+        ResponseItem::Reasoning { encrypted_content, .. } => {
+            return Ok(encrypted_content.clone().map(HistoryPiece::Reasoning));
+        }
+        ResponseItem::FunctionCall { name, namespace, arguments, call_id, .. } => {
+            call(call_id, &ids::tool_name(namespace.as_deref(), name), arguments.clone())
+        }
+        ResponseItem::CustomToolCall { call_id, name, input, .. } => {
+            call(call_id, &ids::tool_name(None, name), json!({ "input": input }).to_string())
+        }
+        ResponseItem::LocalShellCall { id, call_id, action, .. } => {
+            let LocalShellAction::Exec { command, timeout_ms, working_directory, .. } = action;
+            let mut arguments = json!({ "command": command });
+            if let Some(timeout) = timeout_ms {
+                arguments["timeout_ms"] = json!(timeout);
+            }
+            if let Some(folder) = working_directory {
+                arguments["working_directory"] = json!(folder);
+            }
+            let id = call_id.as_ref().or(id.as_ref());
+            call(id.map_or("local_shell", String::as_str), "local_shell", arguments.to_string())
+        }
+        ResponseItem::ToolSearchCall { call_id: Some(id), arguments, .. } => {
+            call(id, "tool_search", arguments.to_string())
+        }
+        ResponseItem::ToolSearchOutput { call_id: Some(id), tools, .. } => {
+            let found = serde_json::to_string(tools).unwrap_or_default();
+            HistoryPiece::Output {
+                call_id: id.clone(),
+                parts: vec![ContentPart::Text(found)],
+                has_failed: false,
+            }
+        }
+        ResponseItem::FunctionCallOutput { call_id, output }
+        | ResponseItem::CustomToolCallOutput { call_id, output, .. } => {
+            let parts = output_parts(output);
+            let has_failed = matches!(&parts[..], [ContentPart::Text(text)] if says_failure(text));
+            HistoryPiece::Output { call_id: call_id.clone(), parts, has_failed }
+        }
+        ResponseItem::Compaction { .. } => return Err("a summary that only its own provider can read"),
+        // The provider ran these itself; the text that follows says what came of them.
+        ResponseItem::WebSearchCall { .. }
+        | ResponseItem::ImageGenerationCall { .. }
+        | ResponseItem::ToolSearchCall { .. }
+        | ResponseItem::ToolSearchOutput { .. }
+        | ResponseItem::GhostSnapshot { .. }
+        | ResponseItem::Other => return Ok(None),
+    };
+    Ok(Some(piece))
+}
+
+/// The text of a developer message at the beginning of a request.
+pub(crate) fn developer_text(item: &ResponseItem) -> Option<String> {
+    match item {
+        ResponseItem::Message { role, content, .. } if is_developer(role) => Some(joined(content)),
+        _ => None,
+    }
+}
+
+fn is_developer(role: &str) -> bool {
+    role == "developer" || role == "system"
+}
+
+fn message(role: &str, content: &[ContentItem]) -> HistoryPiece {
+    if is_developer(role) {
+        return HistoryPiece::Developer(joined(content));
+    }
+    if role == "assistant" {
+        return HistoryPiece::Assistant(joined(content));
+    }
+    let part = |item: &ContentItem| match item {
+        ContentItem::InputText { text } | ContentItem::OutputText { text } => ContentPart::Text(text.clone()),
+        ContentItem::InputImage { image_url } => ContentPart::Image(image_url.clone()),
+    };
+    HistoryPiece::User(content.iter().map(part).collect())
+}
+
+fn joined(content: &[ContentItem]) -> String {
+    let text = |item: &ContentItem| match item {
+        ContentItem::InputText { text } | ContentItem::OutputText { text } => Some(text.clone()),
+        ContentItem::InputImage { .. } => None,
+    };
+    Vec::from_iter(content.iter().filter_map(text)).join("\n\n")
+}
+
+fn call(id: &str, name: &str, arguments: String) -> HistoryPiece {
+    HistoryPiece::Call(HistoryCall { id: id.to_owned(), name: name.to_owned(), arguments })
+}
+
+fn output_parts(output: &FunctionCallOutputBody) -> Vec<ContentPart> {
+    let part = |item: &FunctionCallOutputContentItem| match item {
+        FunctionCallOutputContentItem::InputText { text } => ContentPart::Text(text.clone()),
+        FunctionCallOutputContentItem::InputImage { image_url, .. } => ContentPart::Image(image_url.clone()),
+    };
+    match output {
+        FunctionCallOutputBody::Text(text) => vec![ContentPart::Text(text.clone())],
+        FunctionCallOutputBody::Content(items) => items.iter().map(part).collect(),
+    }
+}
+
+/// Whether an output says that its call did not run to an end. What a command answers, whatever its exit code, is a
+/// result.
+fn says_failure(text: &str) -> bool {
+    ["aborted by user", "unsupported call: ", "failed to parse function arguments: "]
+        .iter()
+        .any(|words| text.starts_with(words))
+}
+
+/// The arguments as the object that they have to be. What is no object is kept under a name of its own.
+pub(crate) fn arguments_object(text: &str) -> Value {
+    if text.trim().is_empty() {
+        return json!({});
+    }
+    match serde_json::from_str::<Value>(text) {
+        Ok(value @ Value::Object(_)) => value,
+        _ => json!({ "arguments": text }),
+    }
+}
+
+/// A developer message where there is no role for it.
+pub(crate) fn in_tags(text: &str) -> String {
+    format!("<developer_message>\n{text}\n</developer_message>")
+}

@@ -1,0 +1,92 @@
+//! The Responses wire: what the engine speaks, with the bytes of earlier items kept.
+
+use std::sync::{Arc, Weak};
+
+use model::protocol::ResponseItem;
+use model::{ModelFailure, RequestBody, StreamEvent, parse_event};
+
+use crate::{blob, json};
+
+/// The items written so far, comma by comma.
+#[derive(Debug, Default)]
+pub(crate) struct ResponsesEncoder {
+    seen: Vec<Weak<ResponseItem>>,
+    bytes: Vec<u8>,
+}
+
+impl ResponsesEncoder {
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The fields in the order of [`RequestBody`], byte for byte as it would be written whole.
+    pub(crate) fn encode(&mut self, request: &RequestBody) -> Result<Vec<u8>, serde_json::Error> {
+        self.follow(&request.input);
+        let frame = serde_json::to_vec(&without_input(request))?;
+        // `model` and `instructions` come before `input`, whose place is found by writing them again.
+        let mut head = Vec::with_capacity(frame.len() + self.bytes.len());
+        head.push(b'{');
+        json::field(&mut head, "model", &request.model);
+        json::field(&mut head, "instructions", &request.instructions);
+        json::key(&mut head, "input");
+        head.push(b'[');
+        let behind = head.len();
+        head.extend_from_slice(&self.bytes);
+        head.extend_from_slice(&frame[behind..]);
+        Ok(head)
+    }
+
+    fn follow(&mut self, input: &[Arc<ResponseItem>]) {
+        let continues = self.seen.len() <= input.len()
+            && self.seen.iter().zip(input).all(|(seen, item)| seen.as_ptr() == Arc::as_ptr(item));
+        if !continues {
+            *self = Self::default();
+        }
+        for item in input.iter().skip(self.seen.len()) {
+            self.seen.push(Arc::downgrade(item));
+            if is_foreign(item) {
+                continue;
+            }
+            if !self.bytes.is_empty() {
+                self.bytes.push(b',');
+            }
+            json::write(&mut self.bytes, item.as_ref());
+        }
+    }
+}
+
+/// Reasoning that another wire made says nothing to a provider of this one, which would refuse it.
+fn is_foreign(item: &ResponseItem) -> bool {
+    matches!(item, ResponseItem::Reasoning { encrypted_content: Some(text), .. } if blob::is_ours(text))
+}
+
+/// Everything but the history.
+fn without_input(request: &RequestBody) -> RequestBody {
+    RequestBody {
+        model: request.model.clone(),
+        instructions: request.instructions.clone(),
+        input: Vec::new(),
+        tools: request.tools.clone(),
+        tool_choice: request.tool_choice,
+        parallel_tool_calls: request.parallel_tool_calls,
+        reasoning: request.reasoning.clone(),
+        store: request.store,
+        stream: request.stream,
+        include: request.include.clone(),
+        service_tier: request.service_tier.clone(),
+        prompt_cache_key: request.prompt_cache_key.clone(),
+        text: request.text.clone(),
+    }
+}
+
+pub(crate) const CLOSED_EARLY: &str = "stream closed before response.completed";
+
+/// Only the end of a response must be right; of the rest, what cannot be read is passed over, as providers add to it all
+/// the time.
+pub(crate) fn decode(text: &str) -> Option<StreamEvent> {
+    match parse_event(text) {
+        Ok(event) => event,
+        Err(bad) if bad.event == "response.completed" => Some(StreamEvent::Failed(ModelFailure::stream(bad))),
+        Err(_) => None,
+    }
+}
