@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use oarlock_journal::{Batch, Committer, JournalError, Writer, WriterOptions};
+use oarlock_journal::{Committer, JournalError, JournalWriter, RecordBatch, WriterOptions};
 use protocol::{ContentItem, ResponseItem, RolloutRecord};
 
 const APPENDS: usize = 2_000;
@@ -72,11 +72,11 @@ fn journal(
     let mut writers = Vec::new();
     for file in 0..files {
         let path = folder.join(format!("{committers}-{threads}-{files}-{file}.jsonl"));
-        writers.push(Writer::create(
+        writers.push(JournalWriter::create(
             &path,
             &path.with_extension("lock"),
             &options,
-            &Batch::one(0, &item())?,
+            &RecordBatch::one(0, &item())?,
         )?);
     }
     let began = Instant::now();
@@ -87,7 +87,7 @@ fn journal(
                 let record = item();
                 let timed = |_| {
                     let began = Instant::now();
-                    writer.append_durable(&Batch::one(0, &record)?)?;
+                    writer.append_durable(&RecordBatch::one(0, &record)?)?;
                     Ok(began.elapsed())
                 };
                 (0..APPENDS / threads).map(timed).collect()

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use oarlock_journal::{Batch, JournalError, ListQuery, Store, StoreOptions};
+use oarlock_journal::{JournalError, ListQuery, RecordBatch, Store, StoreOptions};
 use protocol::{ItemId, RolloutRecord, SessionMeta, SortDirection, ThreadId, ThreadItem, TurnId, UserInput};
 
 fn main() -> Result<(), JournalError> {
@@ -11,7 +11,7 @@ fn main() -> Result<(), JournalError> {
     let store = Store::open(&root, StoreOptions::default())?;
     for number in 0..threads {
         let thread = ThreadId::new(format!("00000000-0000-4000-8000-{number:012x}"));
-        let mut first = Batch::at(number * 60_000);
+        let mut first = RecordBatch::at(number * 60_000);
         first.push(&meta(&thread, number))?;
         first.push(&words(number))?;
         store.create(&thread, first)?.close()?;

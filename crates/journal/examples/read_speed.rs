@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use oarlock_journal::{Batch, JournalError, ReadOptions, Store, StoreOptions, read_history_file};
+use oarlock_journal::{JournalError, ReadOptions, RecordBatch, Store, StoreOptions, read_history_file};
 use protocol::{
     ContentItem, FunctionCallOutputBody, ItemId, ResponseItem, RolloutRecord, SessionMeta, ThreadId,
     ThreadItem, TurnId, TurnStatus,
@@ -13,11 +13,11 @@ fn main() -> Result<(), JournalError> {
     let root = std::env::temp_dir().join(format!("read-speed-{}", std::process::id()));
     let store = Store::open(&root, StoreOptions::default())?;
     let thread = ThreadId::new("00000000-0000-4000-8000-000000000001");
-    let journal = store.create(&thread, Batch::one(0, &meta(&thread))?)?;
+    let journal = store.create(&thread, RecordBatch::one(0, &meta(&thread))?)?;
     let mut turns = 0;
     loop {
         let turn = TurnId::new(format!("turn-{turns}"));
-        let mut batch = Batch::at(turns);
+        let mut batch = RecordBatch::at(turns);
         for record in records(&turn, turns) {
             batch.push(&record)?;
         }

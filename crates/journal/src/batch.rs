@@ -1,29 +1,29 @@
-//! What is appended together: records of one moment, already written as JSON, waiting for their places.
+//! Records that are appended together: of one moment, already encoded as JSON, without their sequence numbers yet.
 
 use protocol::RolloutRecord;
 
 use crate::error::JournalError;
 use crate::facts::Fact;
-use crate::line::{self, Body};
+use crate::line::{self, LineBody};
 use crate::record::{self, Foreign, MAX_DEPTH, Record, SCHEMA};
 use crate::time;
 
 /// Records that are acknowledged or refused together. A crash before either may leave the first few of them.
 #[derive(Debug, Clone)]
-pub struct Batch {
+pub struct RecordBatch {
     at_ms: i64,
-    parts: Vec<Part>,
+    parts: Vec<EncodedRecord>,
     facts: Vec<Fact>,
 }
 
 #[derive(Debug, Clone)]
-struct Part {
+struct EncodedRecord {
     kind: String,
     schema: u32,
     payload: Vec<u8>,
 }
 
-impl Batch {
+impl RecordBatch {
     /// An empty batch of this moment, in milliseconds since 1970.
     pub fn at(at_ms: i64) -> Self {
         Self { at_ms, parts: Vec::new(), facts: Vec::new() }
@@ -47,7 +47,11 @@ impl Batch {
         let mut payload = Vec::with_capacity(members.len() + 1);
         payload.push(b'{');
         payload.extend_from_slice(members);
-        self.parts.push(Part { kind: kind.to_owned(), schema: SCHEMA, payload: on_one_line(payload) });
+        self.parts.push(EncodedRecord {
+            kind: kind.to_owned(),
+            schema: SCHEMA,
+            payload: on_one_line(payload),
+        });
         self.facts.push(Fact::of(record));
         Ok(())
     }
@@ -57,7 +61,7 @@ impl Batch {
         let payload = foreign.payload.get().as_bytes().to_vec();
         let kind = serde_json::to_string(&foreign.kind)?;
         let kind = kind[1..kind.len() - 1].to_owned();
-        self.parts.push(Part { kind, schema: foreign.schema, payload: on_one_line(payload) });
+        self.parts.push(EncodedRecord { kind, schema: foreign.schema, payload: on_one_line(payload) });
         self.facts.push(Fact::Activity);
         Ok(())
     }
@@ -81,7 +85,7 @@ impl Batch {
         self.parts.is_empty()
     }
 
-    /// What the batch changes of what is known about its thread.
+    /// The changes that the batch makes to its thread's summary.
     pub(crate) fn take_facts(&mut self) -> Vec<Fact> {
         std::mem::take(&mut self.facts)
     }
@@ -92,7 +96,7 @@ impl Batch {
         let mut seq = first;
         for part in &self.parts {
             let start = out.len();
-            let body = Body { at: &at, kind: &part.kind, schema: part.schema, payload: &part.payload };
+            let body = LineBody { at: &at, kind: &part.kind, schema: part.schema, payload: &part.payload };
             line::encode(out, seq, body);
             let bytes = out.len() - start;
             if bytes > limit {
@@ -143,26 +147,29 @@ mod tests {
     fn whatever_is_accepted_can_be_read_again() {
         // The record's own object is the first level.
         let record = nested(MAX_DEPTH - 1);
-        let batch = Batch::one(0, &record).unwrap();
+        let batch = RecordBatch::one(0, &record).unwrap();
         let mut out = Vec::new();
         batch.encode(&mut out, 1, 10_000).unwrap();
         let (entry, strange) = Envelope::parse(out.trim_ascii_end()).unwrap().open();
         assert_eq!((entry.record, strange), (record.into(), None));
-        assert!(matches!(Batch::one(0, &nested(MAX_DEPTH)), Err(JournalError::TooDeep { depth: 128, .. })));
+        assert!(matches!(
+            RecordBatch::one(0, &nested(MAX_DEPTH)),
+            Err(JournalError::TooDeep { depth: 128, .. })
+        ));
     }
 
     #[test]
     fn a_record_over_the_limit_is_refused() {
         let text = "x".repeat(500);
         let item = ResponseItem::Compaction { encrypted_content: text };
-        let batch = Batch::one(0, &RolloutRecord::ResponseItem { turn_id: None, item }).unwrap();
+        let batch = RecordBatch::one(0, &RolloutRecord::ResponseItem { turn_id: None, item }).unwrap();
         assert!(matches!(batch.encode(&mut Vec::new(), 1, 500), Err(JournalError::TooLarge { .. })));
     }
 
     #[test]
     fn foreign_json_over_several_lines_stays_on_one() {
         let payload = serde_json::value::RawValue::from_string("{\n\t\"a\": 1\r\n}".to_owned()).unwrap();
-        let mut batch = Batch::at(0);
+        let mut batch = RecordBatch::at(0);
         batch.push_foreign(&Foreign { kind: "odd \"kind\"".to_owned(), schema: 4, payload }).unwrap();
         let mut out = Vec::new();
         batch.encode(&mut out, 1, 10_000).unwrap();

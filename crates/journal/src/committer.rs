@@ -23,19 +23,19 @@ pub struct Committer {
 }
 
 struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<CommitterState>,
     most: usize,
     threads: OnceLock<Vec<JoinHandle<()>>>,
 }
 
 #[derive(Default)]
-struct Shared {
-    queue: Mutex<Queue>,
+struct CommitterState {
+    queue: Mutex<CommitQueue>,
     wake: Condvar,
 }
 
 #[derive(Default)]
-struct Queue {
+struct CommitQueue {
     waiting: VecDeque<Arc<dyn Commit>>,
     is_closing: bool,
 }
@@ -71,7 +71,7 @@ impl fmt::Debug for Committer {
     }
 }
 
-impl Shared {
+impl CommitterState {
     fn push(&self, journal: Arc<dyn Commit>) {
         lock(&self.queue).waiting.push_back(journal);
         self.wake.notify_one();

@@ -1,4 +1,4 @@
-//! What is wrong with a journal, said so that a person can find the place.
+//! Damage in a journal, described so that a person can find the place.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ pub struct Damage {
     pub line: u64,
     /// In bytes from the start of the file.
     pub offset: u64,
-    pub what: What,
+    pub what: DamageKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum DamageKind {
     /// Not shaped like a record; `salvaged` sound records were found inside it.
     Malformed {
         salvaged: usize,
@@ -65,22 +65,26 @@ impl fmt::Display for Damage {
             count => format!("{count} sound records inside it kept"),
         };
         match &self.what {
-            What::Malformed { salvaged } => write!(f, "not a record, {}", inside(*salvaged)),
-            What::NotUtf8 { salvaged } => write!(f, "invalid UTF-8, {}", inside(*salvaged)),
-            What::BadChecksum { salvaged } => write!(f, "checksum does not match, {}", inside(*salvaged)),
-            What::TooLong { bytes } => write!(f, "{bytes} bytes without a line break, skipped"),
-            What::TornTail { bytes } => write!(f, "unfinished last line, {bytes} bytes cut"),
-            What::Duplicate { first, last, differing: false } => {
+            DamageKind::Malformed { salvaged } => write!(f, "not a record, {}", inside(*salvaged)),
+            DamageKind::NotUtf8 { salvaged } => write!(f, "invalid UTF-8, {}", inside(*salvaged)),
+            DamageKind::BadChecksum { salvaged } => {
+                write!(f, "checksum does not match, {}", inside(*salvaged))
+            }
+            DamageKind::TooLong { bytes } => write!(f, "{bytes} bytes without a line break, skipped"),
+            DamageKind::TornTail { bytes } => write!(f, "unfinished last line, {bytes} bytes cut"),
+            DamageKind::Duplicate { first, last, differing: false } => {
                 write!(f, "records {first}..={last} repeated, skipped")
             }
-            What::Duplicate { first, last, differing: true } => {
+            DamageKind::Duplicate { first, last, differing: true } => {
                 write!(f, "records {first}..={last} there a second time with other content, skipped")
             }
-            What::OutOfOrder { first, last } => {
+            DamageKind::OutOfOrder { first, last } => {
                 write!(f, "records {first}..={last} out of order, put in place")
             }
-            What::Missing { first, last } => write!(f, "records {first}..={last} are missing"),
-            What::Undecodable { seq, reason } => write!(f, "record {seq} kept but not understood: {reason}"),
+            DamageKind::Missing { first, last } => write!(f, "records {first}..={last} are missing"),
+            DamageKind::Undecodable { seq, reason } => {
+                write!(f, "record {seq} kept but not understood: {reason}")
+            }
         }
     }
 }
@@ -109,11 +113,12 @@ impl DamageReport {
 
     /// Whether anything is wrong besides an unfinished last line, which every crash may leave.
     pub fn is_beyond_tail(&self) -> bool {
-        let tails = self.named.iter().filter(|damage| matches!(damage.what, What::TornTail { .. })).count();
+        let tails =
+            self.named.iter().filter(|damage| matches!(damage.what, DamageKind::TornTail { .. })).count();
         self.total > tails as u64
     }
 
-    pub(crate) fn add(&mut self, line: u64, offset: u64, what: What) {
+    pub(crate) fn add(&mut self, line: u64, offset: u64, what: DamageKind) {
         if let Some(last) = self.named.last_mut()
             && last.what.absorb(&what)
         {
@@ -126,18 +131,20 @@ impl DamageReport {
     }
 }
 
-impl What {
+impl DamageKind {
     /// Neighbours with the same fault are one place: a moved block of a thousand records is one thing to say.
-    fn absorb(&mut self, next: &What) -> bool {
+    fn absorb(&mut self, next: &DamageKind) -> bool {
         match (self, next) {
             (
-                What::Duplicate { last, differing: mine, .. },
-                What::Duplicate { first, last: end, differing: theirs },
+                DamageKind::Duplicate { last, differing: mine, .. },
+                DamageKind::Duplicate { first, last: end, differing: theirs },
             ) if *last + 1 == *first && mine == theirs => {
                 *last = *end;
                 true
             }
-            (What::OutOfOrder { last, .. }, What::OutOfOrder { first, last: end }) if *last + 1 == *first => {
+            (DamageKind::OutOfOrder { last, .. }, DamageKind::OutOfOrder { first, last: end })
+                if *last + 1 == *first =>
+            {
                 *last = *end;
                 true
             }

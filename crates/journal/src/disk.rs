@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 /// Every call a writer makes that the disk can refuse. The methods do the real thing; a test overrides them.
-pub trait Disk: Debug + Send + Sync {
+pub trait JournalDisk: Debug + Send + Sync {
     /// A new file for this user alone. Fails when anything is there already.
     fn create(&self, path: &Path) -> io::Result<File> {
         options().create_new(true).open(path)
@@ -60,7 +60,7 @@ pub trait Disk: Debug + Send + Sync {
     }
 }
 
-/// What a writer wants to know about its open file.
+/// The facts about its open file that a writer needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     pub len: u64,
@@ -75,7 +75,7 @@ pub struct Stat {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
 
-impl Disk for RealDisk {}
+impl JournalDisk for RealDisk {}
 
 fn options() -> OpenOptions {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -86,7 +86,7 @@ fn options() -> OpenOptions {
 
 /// Makes a folder and those above it that are missing, each durable before the next. A link in the place of one of
 /// them is refused.
-pub(crate) fn make_dirs(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+pub(crate) fn make_dirs(disk: &dyn JournalDisk, path: &Path) -> io::Result<()> {
     if is_real_dir(path)? {
         return Ok(());
     }
@@ -110,7 +110,7 @@ fn is_real_dir(path: &Path) -> io::Result<bool> {
 }
 
 /// Writes everything, going on after a short write.
-pub(crate) fn write_all(disk: &dyn Disk, file: &File, mut bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_all(disk: &dyn JournalDisk, file: &File, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match disk.write(file, bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

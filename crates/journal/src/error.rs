@@ -1,4 +1,4 @@
-//! What can go wrong, in words that say what to do about it.
+//! Errors, in words that say what to do about them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,11 @@ pub enum JournalError {
     Unreadable { path: PathBuf },
     #[error("{} has lost its first record, which says what thread it is. Restore it from a backup.", path.display())]
     Headless { path: PathBuf },
+    #[error(
+        "{} has {bytes} bytes, and rollouts of up to {limit} are read. Go on with it in the program that wrote it.",
+        path.display()
+    )]
+    RolloutTooLarge { path: PathBuf, bytes: u64, limit: u64 },
     #[error("a record of {bytes} bytes is larger than the limit of {limit}. Make it smaller.")]
     TooLarge { bytes: usize, limit: usize },
     #[error("a record nests {depth} levels deep, and readers stop at {limit}. Make it flatter.")]

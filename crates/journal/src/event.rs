@@ -1,4 +1,4 @@
-//! What a store tells while it works, for a person to see.
+//! Events of a store, for a person to see.
 
 use std::fmt;
 use std::path::PathBuf;

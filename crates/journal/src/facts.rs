@@ -1,4 +1,4 @@
-//! What is known about a thread without its turns. The same fold runs over a file that is read and over records that
+//! The summary of a thread, without its turns. The same fold runs over a file that is read and over records that
 //! are appended, so the index cannot drift from the journals.
 
 use protocol::{
@@ -15,7 +15,7 @@ const IMAGE_PREVIEW: &str = "[Image]";
 /// Longer first messages are previewed by their beginning.
 const MAX_PREVIEW: usize = 10_000;
 
-/// What a list shows of a thread. Unset is what no sound record says.
+/// The facts that a list shows about a thread. A field that no sound record sets is unset.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Summary {
     pub thread_id: Option<ThreadId>,
@@ -41,7 +41,7 @@ pub struct Summary {
     pub tokens: Option<i64>,
 }
 
-/// What one record changes of a [`Summary`].
+/// The change that one record makes to a [`Summary`].
 #[derive(Debug, Clone)]
 pub(crate) enum Fact {
     Identity(Box<Summary>),
@@ -199,7 +199,7 @@ fn field<T: for<'de> Deserialize<'de>>(context: &Value, name: &str) -> Option<T>
     T::deserialize(context.get(name)?).ok()
 }
 
-/// What the user typed, without what an editor put before it.
+/// The user's text, without the context that an editor put before it.
 fn preview(content: &[UserInput]) -> String {
     let mut text = String::new();
     let mut has_image = false;

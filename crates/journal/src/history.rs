@@ -4,12 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use protocol::{ResponseItem, RolloutRecord, SessionMeta, ThreadId, ThreadTokenUsage, Turn, TurnId};
+use protocol::{
+    ResponseItem, RolloutRecord, SessionMeta, ThreadGoal, ThreadId, ThreadTokenUsage, Turn, TurnId,
+};
 use serde_json::Value;
 
 use crate::facts::{Fact, Summary};
 use crate::operations::OpenOperation;
-use crate::record::{Entry, Record};
+use crate::record::{JournalEntry, Record};
 use crate::turn_builder::TurnBuilder;
 
 /// More items than this get their room as they come.
@@ -17,17 +19,19 @@ const MAX_EXPECTED: usize = 50_000;
 
 /// A thread as its journal tells it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct History {
-    /// What the model is to see: compaction replaces what was before it, a rolled-back turn is gone.
+pub struct ThreadHistory {
+    /// The items for the model: compaction replaces those before it, and rolled-back turns are left out.
     pub model: Vec<ResponseItem>,
-    /// What clients see. A turn that never ended is interrupted.
+    /// The turns that clients see. A turn that never ended is interrupted.
     pub turns: Vec<Turn>,
     pub summary: Summary,
     pub meta: Option<SessionMeta>,
     pub token_usage: Option<ThreadTokenUsage>,
+    /// The thread's goal.
+    pub goal: Option<ThreadGoal>,
     /// The settings of the last turn that is not rolled back.
     pub turn_context: Option<Value>,
-    /// What the host fixed for the thread, as a turn last noted it: no rollback takes that back.
+    /// The host's settings for the thread, as a turn last recorded them: a rollback does not undo them.
     pub host: Option<Value>,
     /// Those the model was told of and still sees: compaction takes along what it was told before.
     pub told_context: Option<Value>,
@@ -37,16 +41,17 @@ pub struct History {
     pub unfinished_turn: Option<TurnId>,
 }
 
-/// Takes records in order and becomes a [`History`].
+/// Takes records in order and becomes a [`ThreadHistory`].
 #[derive(Debug, Default)]
 pub struct HistoryBuilder {
     summary: Summary,
     meta: Option<SessionMeta>,
     token_usage: Option<ThreadTokenUsage>,
+    goal: Option<ThreadGoal>,
     host: Option<Value>,
-    /// What happened, cut at the turns. The first has no turn: what came before all of them.
+    /// The records, split by turn. The first segment has no turn: it holds the records before all turns.
     segments: Vec<Segment>,
-    /// What the model was told, in the order of the records.
+    /// The items for the model, in the order of the records.
     items: Vec<ResponseItem>,
     places: HashMap<TurnId, usize>,
     rolled_back: HashSet<TurnId>,
@@ -79,10 +84,10 @@ impl HistoryBuilder {
         self.items.reserve_exact((records / 2).min(MAX_EXPECTED));
     }
 
-    pub fn add(&mut self, entry: Entry) {
+    pub fn add(&mut self, entry: JournalEntry) {
         let fact = match &entry.record {
             Record::Known(record) => Fact::of(record),
-            // What this release cannot read still happened.
+            // A record that this release cannot read still counts as activity.
             Record::Foreign(_) => Fact::Activity,
         };
         self.summary.apply(fact, entry.at_ms);
@@ -115,13 +120,14 @@ impl HistoryBuilder {
                 let turn = self.segments.last().and_then(|segment| segment.turn.as_ref());
                 OpenOperation::fold(&mut self.operations, turn.map(TurnBuilder::id), operation);
             }
-            RolloutRecord::Metadata { .. } => {}
+            RolloutRecord::Metadata { change } => self.goal = change.goal.apply(self.goal.take()),
         }
     }
 
-    pub fn finish(self) -> History {
-        let Self { summary, meta, token_usage, host, segments, items, operations, .. } = self;
-        let mut history = History { summary, meta, token_usage, host, operations, ..History::default() };
+    pub fn finish(self) -> ThreadHistory {
+        let Self { summary, meta, token_usage, goal, host, segments, items, operations, .. } = self;
+        let mut history =
+            ThreadHistory { summary, meta, token_usage, goal, host, operations, ..ThreadHistory::default() };
         // Exactly the room that is needed: for a long thread, growing by doubling would cost as much again.
         history.turns.reserve_exact(segments.iter().filter(|segment| segment.turn.is_some()).count());
         let mut since_replacement = Vec::new();

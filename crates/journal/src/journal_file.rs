@@ -6,13 +6,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{Disk, Stat, write_all};
+use crate::disk::{JournalDisk, Stat, write_all};
 use crate::error::JournalError;
-use crate::scan::{self, Limits, Scan};
+use crate::scan::{self, JournalScan, ScanLimits};
 
 #[derive(Debug)]
 pub(crate) struct JournalFile {
-    disk: Arc<dyn Disk>,
+    disk: Arc<dyn JournalDisk>,
     path: PathBuf,
     max_line: usize,
     file: Option<File>,
@@ -33,7 +33,7 @@ pub(crate) struct Mark {
 impl JournalFile {
     /// A new file that holds these lines from the first moment it can be seen.
     pub(crate) fn create(
-        disk: Arc<dyn Disk>,
+        disk: Arc<dyn JournalDisk>,
         path: &Path,
         max_line: usize,
         lines: &[u8],
@@ -51,7 +51,7 @@ impl JournalFile {
     }
 
     fn write_new(
-        disk: &dyn Disk,
+        disk: &dyn JournalDisk,
         temporary: &Path,
         path: &Path,
         lines: &[u8],
@@ -72,10 +72,10 @@ impl JournalFile {
 
     /// An existing file, its unfinished last line cut.
     pub(crate) fn open(
-        disk: Arc<dyn Disk>,
+        disk: Arc<dyn JournalDisk>,
         path: &Path,
         max_line: usize,
-    ) -> Result<(Self, Scan), JournalError> {
+    ) -> Result<(Self, JournalScan), JournalError> {
         let file = disk.open(path).map_err(|error| JournalError::storage("open", path, error))?;
         let inode = (0, 0);
         let durable = Mark::default();
@@ -97,7 +97,7 @@ impl JournalFile {
     }
 
     /// Makes the end of the file a place to append at.
-    fn repair(&self, file: &File, scan: &mut Scan) -> Result<(), JournalError> {
+    fn repair(&self, file: &File, scan: &mut JournalScan) -> Result<(), JournalError> {
         let storage = |error| JournalError::storage("repair", &self.path, error);
         if scan.torn > 0 {
             self.disk.truncate(file, scan.end).map_err(storage)?;
@@ -128,7 +128,7 @@ impl JournalFile {
     /// Brings lines to the disk. After a failure the file is as it was, or is made so before the next lines.
     pub(crate) fn append(&mut self, lines: &[u8], last_seq: u64) -> Result<(), JournalError> {
         if self.is_suspect {
-            // What was changed by others is not ours to cut.
+            // A file that another process changed must not be truncated.
             self.recover().inspect_err(|error| self.is_suspect = error.is_passing())?;
         }
         let Some(file) = self.file.take() else {
@@ -200,8 +200,8 @@ impl JournalFile {
         Ok(())
     }
 
-    fn scan(&self, file: &File, up_to: u64) -> Result<Scan, JournalError> {
-        let limits = Limits { max_line: self.max_line, up_to };
+    fn scan(&self, file: &File, up_to: u64) -> Result<JournalScan, JournalError> {
+        let limits = ScanLimits { max_line: self.max_line, up_to };
         scan::scan(file, limits).map_err(|error| JournalError::storage("read", &self.path, error))
     }
 

@@ -7,7 +7,11 @@ use std::path::{Path, PathBuf};
 
 use protocol::ThreadId;
 
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
+
 use crate::error::JournalError;
+use crate::reference::ReferenceHome;
 use crate::time;
 
 /// A thread id that is known to be a UUID, and so safe in a path.
@@ -16,14 +20,10 @@ pub(crate) struct ThreadKey(String);
 
 impl ThreadKey {
     pub(crate) fn parse(id: &str) -> Result<Self, JournalError> {
-        let is_uuid = id.len() == 36
-            && id.bytes().enumerate().all(|(at, byte)| match at {
-                8 | 13 | 18 | 23 => byte == b'-',
-                _ => byte.is_ascii_hexdigit(),
-            });
-        match is_uuid {
-            true => Ok(Self(id.to_ascii_lowercase())),
-            false => Err(JournalError::InvalidThreadId(id.chars().take(100).collect())),
+        // Of this length is only the form with hyphens.
+        match Uuid::try_parse(id).ok().filter(|_| id.len() == Hyphenated::LENGTH) {
+            Some(uuid) => Ok(Self(uuid.to_string())),
+            None => Err(JournalError::InvalidThreadId(id.chars().take(100).collect())),
         }
     }
 
@@ -43,33 +43,54 @@ impl ThreadKey {
     }
 }
 
+/// Who wrote a file, and so how it is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum JournalFormat {
+    #[default]
+    Own,
+    /// A rollout of the reference, which keeps the names of threads elsewhere.
+    Reference { name: Option<String> },
+}
+
 /// A journal on the disk.
 #[derive(Debug, Clone)]
-pub(crate) struct Stored {
+pub(crate) struct StoredJournal {
     pub(crate) key: ThreadKey,
     pub(crate) path: PathBuf,
     pub(crate) is_archived: bool,
     pub(crate) length: u64,
     /// When the file was last written to.
     pub(crate) written_at_ms: i64,
+    pub(crate) format: JournalFormat,
 }
 
-impl Stored {
+impl StoredJournal {
     pub(crate) fn of(key: ThreadKey, path: PathBuf, is_archived: bool, metadata: &fs::Metadata) -> Self {
         let written_at_ms =
             metadata.mtime().saturating_mul(1_000).saturating_add(metadata.mtime_nsec() / 1_000_000);
-        Self { key, path, is_archived, length: metadata.len(), written_at_ms }
+        let (length, format) = (metadata.len(), JournalFormat::Own);
+        Self { key, path, is_archived, length, written_at_ms, format }
     }
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Layout {
+pub(crate) struct StoreLayout {
     root: PathBuf,
+    reference: Option<ReferenceHome>,
 }
 
-impl Layout {
+impl StoreLayout {
     pub(crate) fn new(root: PathBuf) -> Self {
-        Self { root }
+        Self { root, reference: None }
+    }
+
+    /// With the rollouts in the home of the reference beside our own journals.
+    pub(crate) fn with_reference(self, home: Option<PathBuf>) -> Self {
+        Self { reference: home.map(ReferenceHome::new), ..self }
+    }
+
+    pub(crate) fn reference(&self) -> Option<&ReferenceHome> {
+        self.reference.as_ref()
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -106,35 +127,49 @@ impl Layout {
         self.threads().join(format!("{year:04}/{month:02}/{day:02}")).join(file_name(key))
     }
 
+    /// Whether a path is that of a journal of ours. The home of the reference may be this very folder.
+    pub(crate) fn is_own(&self, path: &Path) -> bool {
+        path.starts_with(self.threads()) || path.starts_with(self.archive())
+    }
+
     pub(crate) fn is_archived(&self, path: &Path) -> bool {
         path.starts_with(self.archive())
     }
 
     /// The place of a journal that lies where its id says, and not in the archive too.
-    pub(crate) fn place_told_by_id(&self, key: &ThreadKey) -> Option<PathBuf> {
+    pub(crate) fn path_from_id(&self, key: &ThreadKey) -> Option<PathBuf> {
         let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
         let path = key.made_at_ms().map(|at_ms| self.active(key, at_ms))?;
         (is_there(&path) && !is_there(&self.archived(key))).then_some(path)
     }
 
-    /// Looks for a journal on the disk alone.
+    /// A journal in the archive, or where its id says.
+    pub(crate) fn find_quickly(&self, key: &ThreadKey) -> Option<PathBuf> {
+        let by_id = key.made_at_ms().map(|at_ms| self.active(key, at_ms));
+        let quick = [Some(self.archived(key)), by_id].into_iter().flatten();
+        quick.into_iter().find(|path| fs::symlink_metadata(path).is_ok())
+    }
+
+    /// Looks for a journal of our own on the disk alone.
     pub(crate) fn find(&self, key: &ThreadKey) -> Option<PathBuf> {
         let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
-        let by_id = key.made_at_ms().map(|at_ms| self.active(key, at_ms));
-        let quick = [Some(self.archived(key)), by_id];
-        quick.into_iter().flatten().find(is_there).or_else(|| {
+        self.find_quickly(key).or_else(|| {
             let days = self.days();
             days.into_iter().rev().map(|day| day.join(file_name(key))).find(is_there)
         })
     }
 
-    /// Every journal there is, oldest day first and the archive last. A folder that cannot be read is passed over.
-    pub(crate) fn walk(&self) -> Vec<Stored> {
+    /// Every journal there is, oldest day first and the archive last; then the rollouts of the reference, so that of two
+    /// copies our own counts. A folder that cannot be read is passed over.
+    pub(crate) fn walk(&self) -> Vec<StoredJournal> {
         let mut stored = Vec::new();
         for day in self.days() {
             collect(&day, false, &mut stored);
         }
         collect(&self.archive(), true, &mut stored);
+        if let Some(reference) = &self.reference {
+            reference.walk(&mut stored);
+        }
         stored
     }
 
@@ -172,7 +207,7 @@ fn subfolders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn collect(folder: &Path, is_archived: bool, stored: &mut Vec<Stored>) {
+fn collect(folder: &Path, is_archived: bool, stored: &mut Vec<StoredJournal>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let from = stored.len();
     for entry in entries.flatten() {
@@ -182,7 +217,7 @@ fn collect(folder: &Path, is_archived: bool, stored: &mut Vec<Stored>) {
         let Ok(key) = ThreadKey::parse(stem) else { continue };
         let Ok(metadata) = entry.metadata() else { continue };
         if is_journal && metadata.is_file() {
-            stored.push(Stored::of(key, path, is_archived, &metadata));
+            stored.push(StoredJournal::of(key, path, is_archived, &metadata));
         }
     }
     stored[from..].sort_by(|a, b| a.key.cmp(&b.key));
@@ -211,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_day_is_a_folder() {
-        let layout = Layout::new(PathBuf::from("/s"));
+        let layout = StoreLayout::new(PathBuf::from("/s"));
         let key = ThreadKey::parse("00000000-0000-4000-8000-000000000000").unwrap();
         assert_eq!(
             layout.active(&key, 1_794_773_391_123),

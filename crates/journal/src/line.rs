@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::record::{self, Entry, SCHEMA, Strange};
+use crate::record::{self, JournalEntry, SCHEMA, Strange};
 use crate::time;
 
 const HEAD: &[u8] = b"{\"seq\":";
@@ -17,7 +17,7 @@ pub(crate) const SEAL_LEN: usize = CRC.len() + 8 + END.len();
 
 /// Everything a line says, before it has a place.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Body<'a> {
+pub(crate) struct LineBody<'a> {
     pub(crate) at: &'a str,
     pub(crate) kind: &'a str,
     pub(crate) schema: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Body<'a> {
 }
 
 /// Appends one line with its newline.
-pub(crate) fn encode(out: &mut Vec<u8>, seq: u64, body: Body<'_>) {
+pub(crate) fn encode(out: &mut Vec<u8>, seq: u64, body: LineBody<'_>) {
     let start = out.len();
     out.extend_from_slice(HEAD);
     out.extend_from_slice(seq.to_string().as_bytes());
@@ -52,7 +52,7 @@ pub(crate) struct Sound {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum LineFault {
     /// Not shaped like a line of a journal.
     Shape,
     Checksum,
@@ -60,13 +60,13 @@ pub(crate) enum Fault {
 }
 
 /// Checks a line, given without its newline.
-pub(crate) fn check(line: &[u8]) -> Result<Sound, Fault> {
+pub(crate) fn check(line: &[u8]) -> Result<Sound, LineFault> {
     let fault = match seal(line) {
-        None => Fault::Shape,
-        Some(crc) if crc32c::crc32c(&line[..line.len() - SEAL_LEN]) != crc => Fault::Checksum,
-        Some(crc) => return seq(line).map(|seq| Sound { seq, crc }).ok_or(Fault::Shape),
+        None => LineFault::Shape,
+        Some(crc) if crc32c::crc32c(&line[..line.len() - SEAL_LEN]) != crc => LineFault::Checksum,
+        Some(crc) => return seq(line).map(|seq| Sound { seq, crc }).ok_or(LineFault::Shape),
     };
-    Err(if std::str::from_utf8(line).is_err() { Fault::Utf8 } else { fault })
+    Err(if std::str::from_utf8(line).is_err() { LineFault::Utf8 } else { fault })
 }
 
 /// The checksum a line claims to have.
@@ -162,9 +162,9 @@ impl<'a> Envelope<'a> {
     }
 
     #[inline]
-    pub(crate) fn open(&self) -> (Entry, Option<Strange>) {
+    pub(crate) fn open(&self) -> (JournalEntry, Option<Strange>) {
         let (record, strange) = record::decode(&self.kind, self.schema, self.payload);
-        (Entry { seq: self.seq, at_ms: self.at_ms(), record }, strange)
+        (JournalEntry { seq: self.seq, at_ms: self.at_ms(), record }, strange)
     }
 }
 
@@ -174,7 +174,7 @@ fn plain(text: &str) -> Option<(&str, &str)> {
     Some((&text[..end], text[end..].strip_prefix('"')?))
 }
 
-/// What is before the first such byte, which is ASCII, and what is behind it.
+/// The text before and after the first such byte, which is ASCII.
 fn up_to(text: &str, end: u8) -> Option<(&str, &str)> {
     let at = text.bytes().position(|byte| byte == end)?;
     Some((&text[..at], &text[at + 1..]))
@@ -187,7 +187,7 @@ mod tests {
 
     fn line(seq: u64, kind: &str, schema: u32, payload: &str) -> Vec<u8> {
         let mut out = Vec::new();
-        let body = Body { at: "2026-11-15T20:09:51.123Z", kind, schema, payload: payload.as_bytes() };
+        let body = LineBody { at: "2026-11-15T20:09:51.123Z", kind, schema, payload: payload.as_bytes() };
         encode(&mut out, seq, body);
         assert_eq!(out.pop(), Some(b'\n'));
         out

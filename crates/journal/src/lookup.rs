@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use protocol::ThreadId;
 
 use crate::error::JournalError;
-use crate::layout::{Layout, Stored, ThreadKey};
+use crate::layout::{StoreLayout, StoredJournal, ThreadKey};
 use crate::reader::ReadOptions;
 use crate::row::ThreadRow;
 use crate::store::{ReadThread, read_history_file};
@@ -15,7 +15,7 @@ use crate::store::{ReadThread, read_history_file};
 /// Reads a thread of the state folder `root`; also one that another process writes, as far as its lines are whole.
 pub fn look_up(root: &Path, thread_id: &ThreadId) -> Result<ReadThread, JournalError> {
     let key = ThreadKey::parse(thread_id.as_str())?;
-    let layout = Layout::new(root.to_owned());
+    let layout = StoreLayout::new(root.to_owned());
     match layout.find(&key) {
         Some(path) => read(&layout, &key, &path),
         None => Err(JournalError::NotFound(key.as_str().to_owned())),
@@ -24,9 +24,10 @@ pub fn look_up(root: &Path, thread_id: &ThreadId) -> Result<ReadThread, JournalE
 
 /// The thread written to last among those that fit. The archive does not count, and neither does what cannot be read.
 pub fn look_up_last(root: &Path, fits: impl Fn(&ThreadRow) -> bool) -> Option<ReadThread> {
-    let layout = Layout::new(root.to_owned());
-    let written = |stored: &Stored| fs::symlink_metadata(&stored.path).and_then(|found| found.modified());
-    let mut stored: Vec<(SystemTime, Stored)> = layout
+    let layout = StoreLayout::new(root.to_owned());
+    let written =
+        |stored: &StoredJournal| fs::symlink_metadata(&stored.path).and_then(|found| found.modified());
+    let mut stored: Vec<(SystemTime, StoredJournal)> = layout
         .walk()
         .into_iter()
         .filter(|stored| !stored.is_archived)
@@ -34,11 +35,11 @@ pub fn look_up_last(root: &Path, fits: impl Fn(&ThreadRow) -> bool) -> Option<Re
         .collect();
     // Ids begin with the time they were made at, so they decide between equals.
     stored.sort_by(|(at, one), (other_at, other)| (other_at, &other.key).cmp(&(at, &one.key)));
-    let read = |(_, stored): (_, Stored)| read(&layout, &stored.key, &stored.path).ok();
+    let read = |(_, stored): (_, StoredJournal)| read(&layout, &stored.key, &stored.path).ok();
     stored.into_iter().filter_map(read).find(|read| fits(&read.row))
 }
 
-fn read(layout: &Layout, key: &ThreadKey, path: &Path) -> Result<ReadThread, JournalError> {
+fn read(layout: &StoreLayout, key: &ThreadKey, path: &Path) -> Result<ReadThread, JournalError> {
     let (history, read) = read_history_file(path, &ReadOptions::default())?;
     if read.records == 0 {
         return Err(JournalError::Unreadable { path: path.to_owned() });
@@ -62,7 +63,7 @@ mod tests {
     use protocol::{RolloutRecord, SessionMeta};
 
     use super::*;
-    use crate::{Batch, Store, StoreOptions};
+    use crate::{RecordBatch, Store, StoreOptions};
 
     const IDS: [&str; 3] = [
         "019a8b3c-0000-7000-8000-000000000001",
@@ -79,7 +80,7 @@ mod tests {
         .expect("an identity");
         let first = RolloutRecord::SessionMeta { meta: Box::new(meta) };
         let journal =
-            store.create(&ThreadId::new(id), Batch::one(1, &first).expect("a batch")).expect("made");
+            store.create(&ThreadId::new(id), RecordBatch::one(1, &first).expect("a batch")).expect("made");
         let path = journal.path().to_owned();
         drop(journal);
         let at = SystemTime::now() - Duration::from_secs(age);

@@ -1,8 +1,8 @@
-//! What waits for the disk: lines in their order, and who wants to know when they are there. No I/O happens here.
+//! Lines that wait for the disk, in order, and the listeners to notify when they are durable. No I/O happens here.
 
 use std::fmt;
 
-use crate::batch::Batch;
+use crate::batch::RecordBatch;
 use crate::error::JournalError;
 use crate::journal_file::Mark;
 
@@ -20,16 +20,16 @@ pub struct Appended {
 }
 
 /// Who wants to know when a batch is durable.
-pub(crate) enum Listener {
+pub(crate) enum DurableListener {
     /// A caller who waits, and is told of a failure too.
     Waits(Box<dyn FnOnce(Result<Appended, JournalError>) + Send>),
     /// A bystander who does not count as having been told of one.
     Notes(Box<dyn FnOnce(Appended) + Send>),
 }
 
-impl Listener {
+impl DurableListener {
     /// A panic in what a caller asked us to call must not end the thread that serves everyone.
-    pub(crate) fn tell(self, result: Result<Appended, JournalError>) {
+    pub(crate) fn notify(self, result: Result<Appended, JournalError>) {
         let call = std::panic::AssertUnwindSafe(|| match (self, result) {
             (Self::Waits(done), result) => done(result),
             (Self::Notes(note), Ok(appended)) => note(appended),
@@ -41,9 +41,9 @@ impl Listener {
     }
 }
 
-pub(crate) struct Queue {
+pub(crate) struct AppendQueue {
     lines: Vec<u8>,
-    listeners: Vec<(Appended, Listener)>,
+    listeners: Vec<(Appended, DurableListener)>,
     /// Handed to the committer and not back yet.
     is_under_way: bool,
     /// Where the file will end once everything appended is written.
@@ -55,24 +55,24 @@ pub(crate) struct Queue {
     broken: Option<JournalError>,
 }
 
-/// What is taken from the queue to be written in one go.
+/// Lines taken from the queue to be written at once.
 #[derive(Default)]
 pub(crate) struct Load {
     pub(crate) lines: Vec<u8>,
-    listeners: Vec<(Appended, Listener)>,
+    listeners: Vec<(Appended, DurableListener)>,
     pub(crate) end: Mark,
 }
 
 impl Load {
     /// Tells everyone the same, in the order of appending.
-    pub(crate) fn tell(self, result: &Result<(), JournalError>) {
+    pub(crate) fn notify(self, result: &Result<(), JournalError>) {
         for (appended, listener) in self.listeners {
-            listener.tell(result.clone().map(|()| appended));
+            listener.notify(result.clone().map(|()| appended));
         }
     }
 }
 
-impl Queue {
+impl AppendQueue {
     pub(crate) fn new(durable: Mark) -> Self {
         Self {
             lines: Vec::new(),
@@ -94,7 +94,7 @@ impl Queue {
     }
 
     /// Gives a batch its place behind all others.
-    pub(crate) fn add(&mut self, batch: &Batch, max_line: usize) -> Result<Appended, JournalError> {
+    pub(crate) fn add(&mut self, batch: &RecordBatch, max_line: usize) -> Result<Appended, JournalError> {
         if let Some(error) = self.untold.take() {
             return Err(error);
         }
@@ -115,7 +115,11 @@ impl Queue {
     }
 
     /// Gives the listener back when there is nothing it could wait for.
-    pub(crate) fn listen(&mut self, appended: Appended, listener: Listener) -> Option<Listener> {
+    pub(crate) fn listen(
+        &mut self,
+        appended: Appended,
+        listener: DurableListener,
+    ) -> Option<DurableListener> {
         if self.lines.is_empty() && !self.is_under_way {
             return Some(listener);
         }
@@ -123,7 +127,7 @@ impl Queue {
         None
     }
 
-    /// Whether the queue is to be handed to the committer: once, and not again before [`Queue::rest`].
+    /// Whether the queue is to be handed to the committer: once, and not again before [`AppendQueue::rest`].
     pub(crate) fn set_out(&mut self) -> bool {
         let has_work = !self.lines.is_empty() || !self.listeners.is_empty();
         has_work && !std::mem::replace(&mut self.is_under_way, true)
@@ -150,7 +154,7 @@ impl Queue {
         load.listeners.append(&mut self.listeners);
         self.lines.clear();
         let mut waiting =
-            load.listeners.iter().filter(|(_, listener)| matches!(listener, Listener::Waits(_)));
+            load.listeners.iter().filter(|(_, listener)| matches!(listener, DurableListener::Waits(_)));
         let told = waiting.next_back().map_or(self.durable.seq, |(appended, _)| appended.last);
         if told < self.end.seq {
             self.untold = Some(error.clone());
@@ -172,9 +176,9 @@ impl Queue {
     }
 }
 
-impl fmt::Debug for Queue {
+impl fmt::Debug for AppendQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue")
+        f.debug_struct("AppendQueue")
             .field("end", &self.end)
             .field("durable", &self.durable)
             .finish_non_exhaustive()

@@ -5,17 +5,17 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use crate::damage::{DamageReport, What};
+use crate::damage::{DamageKind, DamageReport};
 use crate::error::JournalError;
 use crate::heap;
 use crate::line::Envelope;
-use crate::record::{Entry, Strange};
-use crate::scan::{self, BUFFER, Limits, LineRef, Scan};
+use crate::record::{JournalEntry, Strange};
+use crate::scan::{self, BUFFER, JournalScan, LineRef, ScanLimits};
 
 /// Longer lines are skipped when read and refused when written.
 pub(crate) const MAX_LINE: usize = 100_000_000;
 
-/// So many bytes of a file need about as much memory once they are decoded as is made room for at a time.
+/// Bytes of a file that, once decoded, need about as much memory as is reserved at a time.
 const BYTES_PER_ROOM: u64 = 32 * 1024;
 
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ impl Default for ReadOptions {
 /// Everything a journal holds.
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
     pub damage: DamageReport,
     pub next_seq: u64,
 }
@@ -49,7 +49,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Contents, JournalError
     Ok(contents)
 }
 
-/// What is said about a journal once all its records were seen.
+/// The summary of a journal after all its records were read.
 #[derive(Debug, Clone, Default)]
 pub struct ReadSummary {
     pub damage: DamageReport,
@@ -63,10 +63,10 @@ pub struct ReadSummary {
 pub fn read_each(
     path: &Path,
     options: &ReadOptions,
-    mut each: impl FnMut(Entry),
+    mut each: impl FnMut(JournalEntry),
 ) -> Result<ReadSummary, JournalError> {
     let file = open_to_read(path)?;
-    let limits = Limits { max_line: options.max_line, up_to: options.up_to.unwrap_or(u64::MAX) };
+    let limits = ScanLimits { max_line: options.max_line, up_to: options.up_to.unwrap_or(u64::MAX) };
     let scan = scan::scan(&file, limits).map_err(|error| JournalError::storage("read", path, error))?;
     read_scanned(path, &file, scan, &|_| true, &mut each)
 }
@@ -75,12 +75,12 @@ pub fn read_each(
 pub(crate) fn read_scanned(
     path: &Path,
     file: &File,
-    scan: Scan,
+    scan: JournalScan,
     wanted: &dyn Fn(&Envelope<'_>) -> bool,
-    each: &mut dyn FnMut(Entry),
+    each: &mut dyn FnMut(JournalEntry),
 ) -> Result<ReadSummary, JournalError> {
-    let Scan { lines, mut damage, next_seq, length, .. } = scan;
-    let mut input = Places { input: BufReader::with_capacity(BUFFER, file), at: None };
+    let JournalScan { lines, mut damage, next_seq, length, .. } = scan;
+    let mut input = BufferedFile { input: BufReader::with_capacity(BUFFER, file), at: None };
     let mut buffer = Vec::new();
     let records = lines.len() as u64;
     let mut next_room = 0;
@@ -104,19 +104,19 @@ pub(crate) fn read_scanned(
             }
             Ok(Err(error)) => error.to_string(),
         };
-        let what = What::Undecodable { seq: line.seq, reason };
+        let what = DamageKind::Undecodable { seq: line.seq, reason };
         damage.add(u64::from(line.line), line.offset, what);
     }
     Ok(ReadSummary { damage, next_seq, records, length })
 }
 
 /// Reads pieces of a file, without a system call or a copy where the next piece is in the buffer.
-struct Places<'a> {
+struct BufferedFile<'a> {
     input: BufReader<&'a File>,
     at: Option<u64>,
 }
 
-impl Places<'_> {
+impl BufferedFile<'_> {
     fn read<'b>(&'b mut self, line: LineRef, aside: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
         // Unknown again should this fail.
         match self.at.take() {

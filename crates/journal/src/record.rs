@@ -1,10 +1,8 @@
 //! Records as they are kept: those this release knows, and those of a newer one, which pass through untouched.
 
-use protocol::{ResponseItem, RolloutItem, RolloutRecord};
+use protocol::{Frequent, ResponseItem, RolloutItem, RolloutRecord, TagFirst};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-
-use crate::tag_first::{Frequent, TagFirst};
 
 /// The format of each kind of record that this release writes and understands.
 pub(crate) const SCHEMA: u32 = 1;
@@ -14,7 +12,7 @@ pub(crate) const MAX_DEPTH: usize = 127;
 
 /// One record with its place and time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct JournalEntry {
     pub seq: u64,
     pub at_ms: i64,
     pub record: Record,
@@ -48,7 +46,7 @@ impl From<RolloutRecord> for Record {
     }
 }
 
-impl Entry {
+impl JournalEntry {
     /// The record as it travels to a host; a foreign one has no such form and comes back as it is.
     pub fn into_item(self) -> Result<RolloutItem, Foreign> {
         match self.record {

@@ -55,11 +55,11 @@ fn places(bytes: &[u8], pattern: &[u8]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::line::{Body, encode};
+    use crate::line::{LineBody, encode};
 
     fn lines() -> Vec<Vec<u8>> {
         let payloads = [&br#"{"numTurns":1}"#[..], br#"{"a":{"seq":2,"crc":"00000000"}}"#, br#"{"b":1}"#];
-        let body = |payload| Body { at: "", kind: "rolledBack", schema: 1, payload };
+        let body = |payload| LineBody { at: "", kind: "rolledBack", schema: 1, payload };
         (1..)
             .zip(payloads)
             .map(|(seq, payload)| {

@@ -6,9 +6,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-use crate::damage::{DamageReport, What};
+use crate::damage::{DamageKind, DamageReport};
 use crate::holes;
-use crate::line::{self, Fault, Sound};
+use crate::line::{self, LineFault, Sound};
 use crate::salvage;
 
 /// So much of a file is read at once. More would cost more memory to touch than it saves in calls.
@@ -29,13 +29,13 @@ pub(crate) struct LineRef {
 
 /// How much of a file to look at.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct ScanLimits {
     pub(crate) max_line: usize,
     pub(crate) up_to: u64,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Scan {
+pub(crate) struct JournalScan {
     /// In the order of their numbers, each number once.
     pub(crate) lines: Vec<LineRef>,
     pub(crate) damage: DamageReport,
@@ -52,12 +52,12 @@ pub(crate) struct Scan {
 }
 
 /// Looks at a whole file. Fails only when it cannot be read.
-pub(crate) fn scan(file: &File, limits: Limits) -> io::Result<Scan> {
+pub(crate) fn scan(file: &File, limits: ScanLimits) -> io::Result<JournalScan> {
     let length = file.metadata()?.len().min(limits.up_to);
     let written = holes::written(file, length);
     // Room for as many lines as there may well be. What is not used of it costs nothing, and growing does.
     let likely = written.iter().map(|piece| piece.end - piece.start).sum::<u64>() / SHORT_LINE;
-    let mut scanner = Scanner::default();
+    let mut scanner = JournalScanner::default();
     scanner.scan.lines.reserve(usize::try_from(likely).unwrap_or_default());
     for piece in &written {
         scanner.hole_up_to(piece.start);
@@ -73,8 +73,8 @@ pub(crate) fn scan(file: &File, limits: Limits) -> io::Result<Scan> {
 }
 
 #[derive(Default)]
-struct Scanner {
-    scan: Scan,
+struct JournalScanner {
+    scan: JournalScan,
     line: u64,
     offset: u64,
     last_seq: u64,
@@ -84,7 +84,7 @@ struct Scanner {
     seen: Option<HashMap<u64, u32>>,
 }
 
-impl Scanner {
+impl JournalScanner {
     /// Looks at a part of the file that was written. A line that ends in a hole has lost the rest.
     fn piece(&mut self, file: &File, piece: Range<u64>, max_line: usize, is_last: bool) -> io::Result<()> {
         let mut file = file;
@@ -119,7 +119,7 @@ impl Scanner {
 
     /// Bytes in which no record is looked for.
     fn lost(&mut self, bytes: u64) {
-        self.scan.damage.add(self.line, self.offset, What::TooLong { bytes });
+        self.scan.damage.add(self.line, self.offset, DamageKind::TooLong { bytes });
         self.bad_since += 1;
         self.offset += bytes;
         self.scan.end = self.offset;
@@ -139,7 +139,7 @@ impl Scanner {
         if bytes == 0 {
             return;
         }
-        self.scan.damage.add(self.line + 1, self.offset, What::TornTail { bytes });
+        self.scan.damage.add(self.line + 1, self.offset, DamageKind::TornTail { bytes });
         self.scan.torn += bytes;
         self.offset = length;
     }
@@ -184,7 +184,7 @@ impl Scanner {
         };
         let bytes = (line.len() - kept) as u64;
         if bytes > 0 {
-            self.scan.damage.add(self.line, self.offset + kept as u64, What::TornTail { bytes });
+            self.scan.damage.add(self.line, self.offset + kept as u64, DamageKind::TornTail { bytes });
         }
         self.scan.torn = bytes;
         self.scan.lacks_newline = kept > 0;
@@ -192,13 +192,13 @@ impl Scanner {
         self.offset += line.len() as u64;
     }
 
-    fn inside(&mut self, line: &[u8], fault: Fault) {
+    fn inside(&mut self, line: &[u8], fault: LineFault) {
         let inside = salvage::sound_inside(line);
         let salvaged = inside.len();
         let what = match fault {
-            Fault::Shape => What::Malformed { salvaged },
-            Fault::Checksum => What::BadChecksum { salvaged },
-            Fault::Utf8 => What::NotUtf8 { salvaged },
+            LineFault::Shape => DamageKind::Malformed { salvaged },
+            LineFault::Checksum => DamageKind::BadChecksum { salvaged },
+            LineFault::Utf8 => DamageKind::NotUtf8 { salvaged },
         };
         self.scan.damage.add(self.line, self.offset, what);
         for (range, sound) in inside {
@@ -230,15 +230,15 @@ impl Scanner {
         let seen = self.seen.get_or_insert_with(|| lines.iter().map(|line| (line.seq, line.crc)).collect());
         let (first, last) = (sound.seq, sound.seq);
         let what = match seen.get(&sound.seq) {
-            Some(&crc) => What::Duplicate { first, last, differing: crc != sound.crc },
-            None => What::OutOfOrder { first, last },
+            Some(&crc) => DamageKind::Duplicate { first, last, differing: crc != sound.crc },
+            None => DamageKind::OutOfOrder { first, last },
         };
-        let is_new = matches!(what, What::OutOfOrder { .. });
+        let is_new = matches!(what, DamageKind::OutOfOrder { .. });
         self.scan.damage.add(self.line, offset, what);
         is_new
     }
 
-    fn finish(self) -> Scan {
+    fn finish(self) -> JournalScan {
         let Self { mut scan, offset, last_seq, bad_since, seen, .. } = self;
         if seen.is_some() {
             scan.lines.sort_by_key(|line| line.seq);
@@ -246,7 +246,7 @@ impl Scanner {
         let mut expected = 1;
         for found in &scan.lines {
             if found.seq > expected {
-                let what = What::Missing { first: expected, last: found.seq - 1 };
+                let what = DamageKind::Missing { first: expected, last: found.seq - 1 };
                 scan.damage.add(u64::from(found.line), found.offset, what);
             }
             expected = found.seq.saturating_add(1);

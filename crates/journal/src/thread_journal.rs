@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use protocol::ThreadId;
 
-use crate::batch::Batch;
+use crate::batch::RecordBatch;
 use crate::committer::lock;
 use crate::error::JournalError;
 use crate::facts::Fact;
@@ -13,27 +13,27 @@ use crate::index::{Index, SharedRow};
 use crate::layout::ThreadKey;
 use crate::queue::Appended;
 use crate::row::ThreadRow;
-use crate::writer::Writer;
+use crate::writer::JournalWriter;
 
 /// Appends to one thread. No other process can, for as long as this lives.
 #[derive(Debug)]
 pub struct ThreadJournal {
-    writer: Writer,
-    listing: Arc<Listing>,
+    writer: JournalWriter,
+    listing: Arc<ListedThread>,
 }
 
 #[derive(Debug)]
-struct Listing {
+struct ListedThread {
     key: ThreadKey,
     row: SharedRow,
     index: Arc<Index>,
 }
 
 impl ThreadJournal {
-    pub(crate) fn new(writer: Writer, key: ThreadKey, row: ThreadRow, index: Arc<Index>) -> Self {
+    pub(crate) fn new(writer: JournalWriter, key: ThreadKey, row: ThreadRow, index: Arc<Index>) -> Self {
         let row = Arc::new(Mutex::new(row));
         index.opened(&key, &row);
-        Self { writer, listing: Arc::new(Listing { key, row, index }) }
+        Self { writer, listing: Arc::new(ListedThread { key, row, index }) }
     }
 
     pub fn thread_id(&self) -> ThreadId {
@@ -49,13 +49,13 @@ impl ThreadJournal {
         self.writer.next_seq()
     }
 
-    /// What is known of the thread, all durable.
+    /// The row of the thread; everything in it is durable.
     pub fn row(&self) -> ThreadRow {
         lock(&self.listing.row).clone()
     }
 
     /// Appends without waiting. Should the disk refuse, the next call says so.
-    pub fn append(&self, mut batch: Batch) -> Result<Appended, JournalError> {
+    pub fn append(&self, mut batch: RecordBatch) -> Result<Appended, JournalError> {
         let note = self.note(&mut batch);
         self.writer.append_noting(&batch, note)
     }
@@ -64,7 +64,7 @@ impl ThreadJournal {
     /// the order of appending, and must not block. After an error, none of the batch is in the journal.
     pub fn append_then(
         &self,
-        mut batch: Batch,
+        mut batch: RecordBatch,
         done: impl FnOnce(Result<Appended, JournalError>) + Send + 'static,
     ) {
         let note = self.note(&mut batch);
@@ -78,7 +78,7 @@ impl ThreadJournal {
     }
 
     /// Appends and waits. Not for use on a thread that serves others.
-    pub fn append_durable(&self, batch: Batch) -> Result<Appended, JournalError> {
+    pub fn append_durable(&self, batch: RecordBatch) -> Result<Appended, JournalError> {
         let (told, wait) = mpsc::sync_channel(1);
         self.append_then(batch, move |result| {
             let _ = told.send(result);
@@ -99,8 +99,8 @@ impl ThreadJournal {
         result
     }
 
-    /// What becomes known of the thread once the batch is durable.
-    fn note(&self, batch: &mut Batch) -> impl FnOnce(Appended) + Send + 'static {
+    /// Returns a callback that updates the row once the batch is durable.
+    fn note(&self, batch: &mut RecordBatch) -> impl FnOnce(Appended) + Send + 'static {
         let listing = self.listing.clone();
         let (facts, at_ms): (Vec<Fact>, i64) = (batch.take_facts(), batch.at_ms());
         move |appended| {
@@ -115,13 +115,13 @@ impl ThreadJournal {
     }
 }
 
-impl Listing {
+impl ListedThread {
     fn close(&self) {
         self.index.closed(&self.key, &self.row);
     }
 }
 
-impl Drop for Listing {
+impl Drop for ListedThread {
     fn drop(&mut self) {
         self.close();
     }

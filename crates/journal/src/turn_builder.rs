@@ -13,7 +13,7 @@ pub(crate) struct TurnBuilder {
     id: TurnId,
     room: Room,
     started_at_ms: Option<i64>,
-    end: Option<Box<End>>,
+    end: Option<Box<RecordedEnd>>,
 }
 
 /// Where the items of a turn are gathered.
@@ -28,7 +28,7 @@ pub(crate) struct Room {
 const FEW: usize = 32;
 
 #[derive(Debug)]
-struct End {
+struct RecordedEnd {
     status: TurnStatus,
     error: Option<TurnError>,
     at_ms: i64,
@@ -63,7 +63,7 @@ impl TurnBuilder {
     }
 
     pub(crate) fn end(&mut self, status: TurnStatus, error: Option<TurnError>, at_ms: i64) {
-        self.end = Some(Box::new(End { status, error, at_ms }));
+        self.end = Some(Box::new(RecordedEnd { status, error, at_ms }));
     }
 
     /// An item recorded again replaces its former self and keeps its place.
@@ -82,8 +82,10 @@ impl TurnBuilder {
         };
         let completed_at = end.as_ref().map(|end| end.at_ms.div_euclid(1_000));
         let (status, error) = match end.map(|end| *end) {
-            Some(End { status: TurnStatus::InProgress, error, .. }) => (TurnStatus::Interrupted, error),
-            Some(End { status, error, .. }) => (status, error),
+            Some(RecordedEnd { status: TurnStatus::InProgress, error, .. }) => {
+                (TurnStatus::Interrupted, error)
+            }
+            Some(RecordedEnd { status, error, .. }) => (status, error),
             None => (TurnStatus::Interrupted, None),
         };
         let started_at = started_at_ms.map(|at_ms| at_ms.div_euclid(1_000));
@@ -93,7 +95,7 @@ impl TurnBuilder {
 
 impl Room {
     fn upsert(&mut self, item: ThreadItem) {
-        if let Some(at) = self.place_of(item.id()) {
+        if let Some(at) = self.place_of(&item) {
             self.items[at] = item;
             return;
         }
@@ -105,24 +107,34 @@ impl Room {
     }
 
     /// None for an item that is new; its place is noted as the next.
-    fn place_of(&mut self, id: &ItemId) -> Option<usize> {
+    fn place_of(&mut self, item: &ThreadItem) -> Option<usize> {
         let Self { items, places } = self;
-        let look = || items.iter().position(|item| item.id() == id);
+        let look = || items.iter().position(|known| is_same(known, item));
         if items.len() < FEW {
             return look();
         }
         if places.is_empty() {
-            places.extend(items.iter().map(|item| hash(item.id())).zip(0..));
+            places.extend(items.iter().map(hash).zip(0..));
         }
-        let at = *places.entry(hash(id)).or_insert(items.len());
-        // Two ids of one hash: the second has no entry of its own.
-        if items.get(at)?.id() == id { Some(at) } else { look() }
+        let at = *places.entry(hash(item)).or_insert(items.len());
+        // Two items of one hash: the second has no entry of its own.
+        if is_same(items.get(at)?, item) { Some(at) } else { look() }
     }
 }
 
-fn hash(id: &ItemId) -> u64 {
+/// The beginning and the end of a review share the id of their turn, and are two items. Any other id is of one item,
+/// whatever becomes of it.
+fn key(item: &ThreadItem) -> (&ItemId, bool) {
+    (item.id(), matches!(item, ThreadItem::ExitedReviewMode { .. }))
+}
+
+fn is_same(known: &ThreadItem, item: &ThreadItem) -> bool {
+    key(known) == key(item)
+}
+
+fn hash(item: &ThreadItem) -> u64 {
     let mut hasher = DefaultHasher::new();
-    id.hash(&mut hasher);
+    key(item).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -152,6 +164,8 @@ fn settle(item: &mut ThreadItem) {
 
 #[cfg(test)]
 mod tests {
+    use protocol::ItemId;
+
     use super::*;
 
     fn message(id: usize, text: &str) -> ThreadItem {

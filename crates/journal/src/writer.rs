@@ -5,21 +5,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 
-use crate::batch::Batch;
+use crate::batch::RecordBatch;
 use crate::committer::{Commit, Committer, lock};
 use crate::damage::DamageReport;
-use crate::disk::{Disk, RealDisk};
+use crate::disk::{JournalDisk, RealDisk};
 use crate::error::JournalError;
 use crate::journal_file::JournalFile;
 use crate::lock::JournalLock;
-use crate::queue::{Appended, Listener, Queue};
+use crate::queue::{AppendQueue, Appended, DurableListener};
 use crate::reader::MAX_LINE;
-use crate::scan::Scan;
+use crate::scan::JournalScan;
 
 #[derive(Debug, Clone)]
 pub struct WriterOptions {
     pub committer: Committer,
-    pub disk: Arc<dyn Disk>,
+    pub disk: Arc<dyn JournalDisk>,
     /// Larger records are refused.
     pub max_line: usize,
 }
@@ -30,7 +30,7 @@ impl Default for WriterOptions {
     }
 }
 
-/// What opening found and repaired.
+/// The damage that opening found and repaired.
 #[derive(Debug, Clone)]
 pub struct Recovery {
     pub damage: DamageReport,
@@ -40,43 +40,54 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    pub(crate) fn of(scan: &Scan) -> Self {
+    pub(crate) fn of(scan: &JournalScan) -> Self {
         Self { damage: scan.damage.clone(), cut: scan.torn, next_seq: scan.next_seq }
     }
 }
 
 /// The one writer of one journal. Dropped, it finishes what was appended and lets go of the lock.
 #[derive(Debug)]
-pub struct Writer {
-    shared: Arc<Shared>,
+pub struct JournalWriter {
+    shared: Arc<WriterState>,
     committer: Committer,
     max_line: usize,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct WriterState {
     path: PathBuf,
-    queue: Mutex<Queue>,
+    queue: Mutex<AppendQueue>,
     file: Mutex<JournalFile>,
     /// Let go of after the file, which may still have an end to cut.
     lock: Mutex<Option<JournalLock>>,
 }
 
-impl Writer {
+impl JournalWriter {
     /// Makes a new journal that begins with these records. `lock` is the file that keeps other writers out.
     pub fn create(
         path: &Path,
         lock: &Path,
         options: &WriterOptions,
-        first: &Batch,
+        first: &RecordBatch,
+    ) -> Result<Self, JournalError> {
+        let mut lines = Vec::new();
+        let next = first.encode(&mut lines, 1, options.max_line)?;
+        Self::create_encoded(path, lock, options, &lines, next)
+    }
+
+    /// Makes a new journal of these lines: whole, or not there at all. `next` is the number after the last of them.
+    pub(crate) fn create_encoded(
+        path: &Path,
+        lock: &Path,
+        options: &WriterOptions,
+        lines: &[u8],
+        next: u64,
     ) -> Result<Self, JournalError> {
         let lock = JournalLock::acquire(lock, path)?;
         if fs::symlink_metadata(path).is_ok() {
             return Err(JournalError::AlreadyExists { path: path.to_owned() });
         }
-        let mut lines = Vec::new();
-        let next = first.encode(&mut lines, 1, options.max_line)?;
-        let file = JournalFile::create(options.disk.clone(), path, options.max_line, &lines, next - 1)?;
+        let file = JournalFile::create(options.disk.clone(), path, options.max_line, lines, next - 1)?;
         Ok(Self::start(path, lock, options, file))
     }
 
@@ -91,16 +102,16 @@ impl Writer {
         path: &Path,
         lock: &Path,
         options: &WriterOptions,
-    ) -> Result<(Self, Scan), JournalError> {
+    ) -> Result<(Self, JournalScan), JournalError> {
         let lock = JournalLock::acquire(lock, path)?;
         let (file, scan) = JournalFile::open(options.disk.clone(), path, options.max_line)?;
         Ok((Self::start(path, lock, options, file), scan))
     }
 
     fn start(path: &Path, lock: JournalLock, options: &WriterOptions, file: JournalFile) -> Self {
-        let shared = Shared {
+        let shared = WriterState {
             path: path.to_owned(),
-            queue: Mutex::new(Queue::new(file.durable())),
+            queue: Mutex::new(AppendQueue::new(file.durable())),
             file: Mutex::new(file),
             lock: Mutex::new(Some(lock)),
         };
@@ -123,17 +134,17 @@ impl Writer {
     }
 
     /// Appends without waiting. Should the disk refuse, the next call on this writer says so.
-    pub fn append(&self, batch: &Batch) -> Result<Appended, JournalError> {
+    pub fn append(&self, batch: &RecordBatch) -> Result<Appended, JournalError> {
         self.enqueue(batch, None).map_err(|(error, _)| error)
     }
 
-    /// As [`Writer::append`], with word of durability to someone who would not act on a failure.
+    /// As [`JournalWriter::append`], with word of durability to someone who would not act on a failure.
     pub(crate) fn append_noting(
         &self,
-        batch: &Batch,
+        batch: &RecordBatch,
         note: impl FnOnce(Appended) + Send + 'static,
     ) -> Result<Appended, JournalError> {
-        self.enqueue(batch, Some(Listener::Notes(Box::new(note)))).map_err(|(error, _)| error)
+        self.enqueue(batch, Some(DurableListener::Notes(Box::new(note)))).map_err(|(error, _)| error)
     }
 
     /// Appends and calls `done` once the batch is durable, or cannot be. The call comes from a journal thread, in
@@ -141,16 +152,18 @@ impl Writer {
     /// disk keeps refusing until the writer is gone.
     pub fn append_then(
         &self,
-        batch: &Batch,
+        batch: &RecordBatch,
         done: impl FnOnce(Result<Appended, JournalError>) + Send + 'static,
     ) {
-        if let Err((error, Some(listener))) = self.enqueue(batch, Some(Listener::Waits(Box::new(done)))) {
-            listener.tell(Err(error));
+        if let Err((error, Some(listener))) =
+            self.enqueue(batch, Some(DurableListener::Waits(Box::new(done))))
+        {
+            listener.notify(Err(error));
         }
     }
 
     /// Appends and waits. Not for use on a thread that serves others.
-    pub fn append_durable(&self, batch: &Batch) -> Result<Appended, JournalError> {
+    pub fn append_durable(&self, batch: &RecordBatch) -> Result<Appended, JournalError> {
         let (told, wait) = mpsc::sync_channel(1);
         self.append_then(batch, move |result| {
             let _ = told.send(result);
@@ -160,7 +173,7 @@ impl Writer {
 
     /// Waits until everything appended so far is durable.
     pub fn flush(&self) -> Result<(), JournalError> {
-        self.append_durable(&Batch::at(0)).map(|_| ())
+        self.append_durable(&RecordBatch::at(0)).map(|_| ())
     }
 
     /// Finishes what was appended and lets go of the lock before it returns.
@@ -176,9 +189,9 @@ impl Writer {
     /// Gives the listener back when the batch is refused.
     fn enqueue(
         &self,
-        batch: &Batch,
-        listener: Option<Listener>,
-    ) -> Result<Appended, (JournalError, Option<Listener>)> {
+        batch: &RecordBatch,
+        listener: Option<DurableListener>,
+    ) -> Result<Appended, (JournalError, Option<DurableListener>)> {
         let mut queue = lock(&self.shared.queue);
         let appended = match queue.add(batch, self.max_line) {
             Ok(appended) => appended,
@@ -191,26 +204,26 @@ impl Writer {
             self.committer.submit(self.shared.clone());
         }
         if let Some(listener) = at_once {
-            listener.tell(Ok(appended));
+            listener.notify(Ok(appended));
         }
         Ok(appended)
     }
 }
 
-impl Commit for Shared {
+impl Commit for WriterState {
     fn commit(&self) -> bool {
         let mut file = lock(&self.file);
         let mut load = lock(&self.queue).take();
         let result = if load.lines.is_empty() { Ok(()) } else { file.append(&load.lines, load.end.seq) };
         lock(&self.queue).settle(&mut load, &result);
         drop(file);
-        load.tell(&result);
+        load.notify(&result);
         // Only now may this journal queue up again, so that listeners are told in the order of appending.
         lock(&self.queue).rest()
     }
 }
 
-impl Shared {
+impl WriterState {
     fn closed(&self) -> JournalError {
         JournalError::Closed { path: self.path.clone() }
     }

@@ -103,7 +103,7 @@ fn to_json<T: Serialize>(value: Option<&T>) -> Option<String> {
     serde_json::to_string(value?).ok()
 }
 
-/// What an index of a newer release says in a way of its own is unset until its journal is read.
+/// A value in a newer release's format is unset until the journal is read.
 fn from_json<T: DeserializeOwned>(text: Option<String>) -> Option<T> {
     serde_json::from_str(&text?).ok()
 }

@@ -4,35 +4,42 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 
 use super::columns;
-use super::refresh::{self, Known, Plan};
-use super::schema::{self, Opened};
-use super::unread::{Order, Unread};
+use super::refresh::{self, IndexedJournal, RefreshPlan};
+use super::schema::{self, OpenedDatabase};
+use super::unread::{UnreadJournals, UnreadOrder};
 use crate::event::{Observer, RebuildReason, StoreEvent};
 use crate::facts::Summary;
-use crate::layout::{Layout, Stored, ThreadKey};
+use crate::layout::{JournalFormat, StoreLayout, StoredJournal, ThreadKey};
+use crate::reference::HomeSignature;
 use crate::row::ThreadRow;
 
-/// So many journals are read between two commits and two reports of progress.
+/// How old what is known of the reference's rollouts may get before they are looked at again.
+const REFERENCE_AGE: Duration = Duration::from_secs(10);
+
+/// Journals that are read between two commits and two reports of progress.
 const AT_ONCE: usize = 50;
 
 pub(super) struct Database {
     connection: Connection,
-    layout: Layout,
+    layout: StoreLayout,
     observer: Observer,
     /// Why the table is empty or behind, until it has been compared with the disk.
     stale: Option<RebuildReason>,
-    /// What the comparison found, until all of it was read.
-    unread: Option<Unread>,
+    /// The journals that the comparison found and that are not read yet.
+    unread: Option<UnreadJournals>,
     is_in_memory: bool,
+    /// How the home of the reference looked when it was last compared.
+    reference: Option<(HomeSignature, Instant)>,
 }
 
 impl Database {
     /// Falls back to memory where the disk does not let us, which only a lack of memory can prevent.
-    pub(super) fn open(layout: &Layout, observer: &Observer) -> rusqlite::Result<Self> {
+    pub(super) fn open(layout: &StoreLayout, observer: &Observer) -> rusqlite::Result<Self> {
         match schema::open(&layout.index()) {
             Ok(opened) => Ok(Self::of(opened, layout, observer)),
             Err(error) => Self::in_memory(&error, layout, observer),
@@ -40,13 +47,21 @@ impl Database {
     }
 
     /// Another process may have died without writing what it knew, so even a full table is compared once.
-    fn of(Opened { connection, reason }: Opened, layout: &Layout, observer: &Observer) -> Self {
+    fn of(
+        OpenedDatabase { connection, reason }: OpenedDatabase,
+        layout: &StoreLayout,
+        observer: &Observer,
+    ) -> Self {
         let stale = Some(reason.unwrap_or(RebuildReason::Behind));
         let (layout, observer) = (layout.clone(), observer.clone());
-        Self { connection, layout, observer, stale, unread: None, is_in_memory: false }
+        Self { connection, layout, observer, stale, unread: None, is_in_memory: false, reference: None }
     }
 
-    fn in_memory(error: &rusqlite::Error, layout: &Layout, observer: &Observer) -> rusqlite::Result<Self> {
+    fn in_memory(
+        error: &rusqlite::Error,
+        layout: &StoreLayout,
+        observer: &Observer,
+    ) -> rusqlite::Result<Self> {
         observer(&StoreEvent::IndexInMemory { reason: error.to_string() });
         Ok(Self { is_in_memory: true, ..Self::of(schema::open_in_memory()?, layout, observer) })
     }
@@ -113,6 +128,26 @@ impl Database {
         self.unread = None;
     }
 
+    /// Compares again if the reference has added, archived or named a thread since. Nothing tells us when it does.
+    pub(super) fn look_at_reference(&mut self) {
+        let Some(home) = self.layout.reference().filter(|home| home.exists()) else { return };
+        let signature = home.signature();
+        if self.reference.as_ref().is_none_or(|(seen, _)| *seen != signature) {
+            self.reference = Some((signature, Instant::now()));
+            self.distrust();
+        }
+    }
+
+    /// Whether rollouts of the reference may have grown since they were last looked at. The next comparison tells.
+    pub(super) fn distrust_reference(&mut self) -> bool {
+        match &mut self.reference {
+            Some((_, at)) if at.elapsed() >= REFERENCE_AGE => *at = Instant::now(),
+            _ => return false,
+        }
+        self.distrust();
+        true
+    }
+
     /// Whether all journals were compared with the table and read.
     pub(super) fn is_complete(&self) -> bool {
         self.stale.is_none()
@@ -124,7 +159,7 @@ impl Database {
     }
 
     /// Says which journals are read first, and up to which time they may hold threads that the table does not.
-    pub(super) fn arrange(&mut self, order: Order) -> Option<i64> {
+    pub(super) fn arrange(&mut self, order: UnreadOrder) -> Option<i64> {
         let unread = self.unread.as_mut()?;
         unread.arrange(order);
         unread.latest()
@@ -138,7 +173,7 @@ impl Database {
         let live_ids: HashSet<String> = live.iter().map(|row| row.thread_id.to_string()).collect();
         let mut plan = refresh::plan(self.layout.walk(), &known, &live_ids);
         self.put_right(&plan)?;
-        // What changes in them from now on is noted, also if they are closed before the rest is read.
+        // From now on their changes are recorded, also if they are closed before the rest is read.
         self.save(live)?;
         let journals = std::mem::take(&mut plan.read);
         if journals.is_empty() {
@@ -146,7 +181,7 @@ impl Database {
             return Ok(());
         }
         (self.observer)(&StoreEvent::IndexRebuilding { reason, threads: journals.len() });
-        self.unread = Some(Unread::new(journals));
+        self.unread = Some(UnreadJournals::new(journals));
         Ok(())
     }
 
@@ -168,11 +203,15 @@ impl Database {
     }
 
     /// Says how many of the journals are damaged.
-    fn read(&mut self, journals: &[Stored]) -> rusqlite::Result<usize> {
+    fn read(&mut self, journals: &[StoredJournal]) -> rusqlite::Result<usize> {
         let mut rows = Vec::with_capacity(journals.len());
         for journal in journals {
             // Deleted since the comparison, or moved by one who has noted that.
             if fs::symlink_metadata(&journal.path).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+                continue;
+            }
+            // Copied into a journal of our own since the comparison.
+            if journal.format != JournalFormat::Own && self.layout.find_quickly(&journal.key).is_some() {
                 continue;
             }
             let before = self.row(&journal.key)?;
@@ -182,9 +221,9 @@ impl Database {
         Ok(rows.iter().filter(|row| row.is_damaged).count())
     }
 
-    fn put_right(&mut self, plan: &Plan) -> rusqlite::Result<()> {
+    fn put_right(&mut self, plan: &RefreshPlan) -> rusqlite::Result<()> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for Stored { key, path, is_archived, .. } in &plan.moved {
+        for StoredJournal { key, path, is_archived, .. } in &plan.moved {
             let path = path.strip_prefix(self.layout.root()).unwrap_or(path);
             transaction.execute(
                 "UPDATE threads SET path = ?, archived = ? WHERE id = ?",
@@ -201,25 +240,29 @@ impl Database {
         transaction.commit()
     }
 
-    fn known(&self) -> rusqlite::Result<HashMap<String, Known>> {
-        let mut statement = self.connection.prepare_cached("SELECT path, length, id FROM threads")?;
-        let rows = statement.query_map([], |row| Ok((row.get(2)?, known_of(self.layout.root(), row)?)))?;
+    fn known(&self) -> rusqlite::Result<HashMap<String, IndexedJournal>> {
+        let mut statement = self.connection.prepare_cached("SELECT path, length, name, id FROM threads")?;
+        let rows = statement.query_map([], |row| Ok((row.get(3)?, known_of(self.layout.root(), row)?)))?;
         rows.collect()
     }
 }
 
-fn known_one(connection: &Connection, root: &Path, row: &ThreadRow) -> rusqlite::Result<Option<Known>> {
-    let mut statement = connection.prepare_cached("SELECT path, length FROM threads WHERE id = ?")?;
+fn known_one(
+    connection: &Connection,
+    root: &Path,
+    row: &ThreadRow,
+) -> rusqlite::Result<Option<IndexedJournal>> {
+    let mut statement = connection.prepare_cached("SELECT path, length, name FROM threads WHERE id = ?")?;
     statement.query_row([row.thread_id.as_str()], |row| known_of(root, row)).optional()
 }
 
-fn known_of(root: &Path, row: &Row<'_>) -> rusqlite::Result<Known> {
+fn known_of(root: &Path, row: &Row<'_>) -> rusqlite::Result<IndexedJournal> {
     let path = root.join(row.get::<_, String>(0)?);
-    Ok(Known { path, length: row.get::<_, i64>(1)?.cast_unsigned() })
+    Ok(IndexedJournal { path, length: row.get::<_, i64>(1)?.cast_unsigned(), name: row.get(2)? })
 }
 
 /// The row of a journal as it is on the disk.
-pub(super) fn row_of(journal: &Stored, before: Option<&Summary>, observer: &Observer) -> ThreadRow {
+pub(super) fn row_of(journal: &StoredJournal, before: Option<&Summary>, observer: &Observer) -> ThreadRow {
     let (row, read) = refresh::row_of(journal, before);
     let path = journal.path.clone();
     match read {

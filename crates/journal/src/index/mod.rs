@@ -13,14 +13,14 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-pub use query::{ListQuery, Page};
+pub use query::{ListQuery, ThreadPage};
 
 use self::database::Database;
-use self::query::Cursor;
+use self::query::PageCursor;
 use crate::committer::lock;
 use crate::error::JournalError;
 use crate::event::Observer;
-use crate::layout::{Layout, Stored, ThreadKey};
+use crate::layout::{StoreLayout, StoredJournal, ThreadKey};
 use crate::row::ThreadRow;
 
 /// How long a changed row may wait for others to be written with it.
@@ -33,22 +33,22 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub(crate) type SharedRow = Arc<Mutex<ThreadRow>>;
 
 pub(crate) struct Index {
-    shared: Arc<Shared>,
+    shared: Arc<IndexState>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Shared {
-    layout: Layout,
+struct IndexState {
+    layout: StoreLayout,
     observer: Observer,
     /// Opened when it is first needed: a process that lists nothing starts sooner.
     database: Mutex<Option<Database>>,
-    pending: Mutex<Pending>,
+    pending: Mutex<PendingRows>,
     wake: Condvar,
     list_wait: Duration,
 }
 
 #[derive(Default)]
-struct Pending {
+struct PendingRows {
     /// Changed and not yet written.
     dirty: HashMap<String, SharedRow>,
     /// Journals open in this process.
@@ -59,8 +59,8 @@ struct Pending {
 }
 
 impl Index {
-    pub(crate) fn new(layout: Layout, observer: Observer, list_wait: Duration) -> Self {
-        let shared = Arc::new(Shared {
+    pub(crate) fn new(layout: StoreLayout, observer: Observer, list_wait: Duration) -> Self {
+        let shared = Arc::new(IndexState {
             layout,
             observer,
             database: Mutex::default(),
@@ -101,7 +101,7 @@ impl Index {
         }
     }
 
-    pub(crate) fn list(&self, query: &ListQuery) -> Result<Page, JournalError> {
+    pub(crate) fn list(&self, query: &ListQuery) -> Result<ThreadPage, JournalError> {
         let cursor = query.cursor()?;
         loop {
             // Others get their turn between two attempts.
@@ -118,11 +118,12 @@ impl Index {
     fn try_list(
         &self,
         query: &ListQuery,
-        cursor: Option<&Cursor>,
+        cursor: Option<&PageCursor>,
         database: &mut Database,
-    ) -> rusqlite::Result<Option<Page>> {
+    ) -> rusqlite::Result<Option<ThreadPage>> {
         let began = Instant::now();
         self.shared.flush(database);
+        database.look_at_reference();
         database.compare(&self.shared.live_rows())?;
         database.arrange(query.order());
         while !database.is_complete() {
@@ -143,13 +144,18 @@ impl Index {
         }
         let latest = database.arrange(query.order());
         let (connection, root) = (database.connection(), database.root());
-        match latest {
+        let page = match latest {
             Some(latest) => query.run_early(latest, connection, root, cursor),
             None => query.run(connection, root, cursor).map(Some),
+        };
+        if database.is_complete() && database.distrust_reference() {
+            lock(&self.shared.pending).is_behind = true;
+            self.shared.wake.notify_one();
         }
+        page
     }
 
-    /// What is known of one thread.
+    /// The row of one thread.
     pub(crate) fn row(&self, key: &ThreadKey) -> Result<Option<ThreadRow>, JournalError> {
         let changed = {
             let pending = lock(&self.shared.pending);
@@ -162,7 +168,7 @@ impl Index {
     }
 
     /// Reads one journal anew and remembers what it says.
-    pub(crate) fn reread(&self, journal: &Stored) -> ThreadRow {
+    pub(crate) fn reread(&self, journal: &StoredJournal) -> ThreadRow {
         let before = self.row(&journal.key).ok().flatten().map(|row| row.summary);
         let row = database::row_of(journal, before.as_ref(), &self.shared.observer);
         self.note(&journal.key, &Arc::new(Mutex::new(row.clone())));
@@ -187,7 +193,7 @@ impl Index {
     }
 }
 
-impl Shared {
+impl IndexState {
     /// Writes changed rows a moment after they change, several at a time.
     fn run(&self) {
         let mut pending = lock(&self.pending);
@@ -204,7 +210,7 @@ impl Shared {
                 pending = self.wake.wait(pending).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            let not_closing = |pending: &mut Pending| !pending.is_closing;
+            let not_closing = |pending: &mut PendingRows| !pending.is_closing;
             let waited = self.wake.wait_timeout_while(pending, GATHER, not_closing);
             drop(waited.unwrap_or_else(PoisonError::into_inner));
             self.flush_now();

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use super::columns::{COLUMNS, load};
-use super::unread::Order;
+use super::unread::UnreadOrder;
 use crate::error::JournalError;
 use crate::layout::ThreadKey;
 use crate::row::{INTERACTIVE, ThreadRow, words_of};
@@ -16,7 +16,7 @@ use crate::time;
 const DEFAULT_LIMIT: usize = 25;
 const MAX_LIMIT: usize = 100;
 
-/// What a list is to show. The default is the first page of everything a person started.
+/// A query for a list of threads. The default is the first page of all threads that a person started.
 #[derive(Debug, Clone)]
 pub struct ListQuery {
     /// From the page before.
@@ -56,7 +56,7 @@ impl Default for ListQuery {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Page {
+pub struct ThreadPage {
     pub threads: Vec<ThreadRow>,
     /// Unset on the last page.
     pub next_cursor: Option<String>,
@@ -64,12 +64,12 @@ pub struct Page {
 
 /// The last thread of a page. Milliseconds and the id place it among threads of the same second and millisecond.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Cursor {
+pub(super) struct PageCursor {
     at_ms: i64,
     key: ThreadKey,
 }
 
-impl Cursor {
+impl PageCursor {
     pub(super) fn parse(text: &str) -> Result<Self, JournalError> {
         let parts = text.split_once('|');
         let cursor = parts
@@ -80,21 +80,21 @@ impl Cursor {
 
 impl ListQuery {
     /// Refuses a cursor that no page ends with.
-    pub(super) fn cursor(&self) -> Result<Option<Cursor>, JournalError> {
-        self.cursor.as_deref().map(Cursor::parse).transpose()
+    pub(super) fn cursor(&self) -> Result<Option<PageCursor>, JournalError> {
+        self.cursor.as_deref().map(PageCursor::parse).transpose()
     }
 
     pub(super) fn run(
         &self,
         connection: &Connection,
         root: &Path,
-        cursor: Option<&Cursor>,
-    ) -> rusqlite::Result<Page> {
+        cursor: Option<&PageCursor>,
+    ) -> rusqlite::Result<ThreadPage> {
         self.run_above(None, connection, root, cursor)
     }
 
-    pub(super) fn order(&self) -> Order {
-        Order { sort_key: self.sort_key, archived: self.archived }
+    pub(super) fn order(&self) -> UnreadOrder {
+        UnreadOrder { sort_key: self.sort_key, archived: self.archived }
     }
 
     /// A page while journals made or changed up to `latest` are still to be read: what no such thread comes before.
@@ -104,8 +104,8 @@ impl ListQuery {
         latest: i64,
         connection: &Connection,
         root: &Path,
-        cursor: Option<&Cursor>,
-    ) -> rusqlite::Result<Option<Page>> {
+        cursor: Option<&PageCursor>,
+    ) -> rusqlite::Result<Option<ThreadPage>> {
         if self.direction == SortDirection::Asc {
             return Ok(None);
         }
@@ -123,8 +123,8 @@ impl ListQuery {
         latest: Option<i64>,
         connection: &Connection,
         root: &Path,
-        cursor: Option<&Cursor>,
-    ) -> rusqlite::Result<Page> {
+        cursor: Option<&PageCursor>,
+    ) -> rusqlite::Result<ThreadPage> {
         let limit = self.limit.clamp(1, MAX_LIMIT);
         let (sql, values) = self.sql(latest, cursor, limit + 1);
         let mut statement = connection.prepare_cached(&sql)?;
@@ -133,21 +133,25 @@ impl ListQuery {
         let is_last = threads.len() <= limit;
         threads.truncate(limit);
         let next_cursor = threads.last().filter(|_| !is_last).map(|row| self.cursor_after(row));
-        Ok(Page { threads, next_cursor })
+        Ok(ThreadPage { threads, next_cursor })
     }
 
     fn cursor_after(&self, row: &ThreadRow) -> String {
         let at_ms = match self.sort_key {
             ThreadSortKey::CreatedAt => row.summary.created_at_ms,
-            ThreadSortKey::UpdatedAt => row.summary.updated_at_ms,
+            ThreadSortKey::UpdatedAt | ThreadSortKey::RecencyAt | ThreadSortKey::SectionPosition => {
+                row.summary.updated_at_ms
+            }
         };
         format!("{}|{}", time::format_ms(at_ms), row.thread_id)
     }
 
-    fn sql(&self, latest: Option<i64>, cursor: Option<&Cursor>, limit: usize) -> (String, Vec<Value>) {
+    fn sql(&self, latest: Option<i64>, cursor: Option<&PageCursor>, limit: usize) -> (String, Vec<Value>) {
         let by = match self.sort_key {
             ThreadSortKey::CreatedAt => "created_at_ms",
-            ThreadSortKey::UpdatedAt => "updated_at_ms",
+            ThreadSortKey::UpdatedAt | ThreadSortKey::RecencyAt | ThreadSortKey::SectionPosition => {
+                "updated_at_ms"
+            }
         };
         let (order, beyond) = match self.direction {
             SortDirection::Asc => ("ASC", ">"),
@@ -173,7 +177,7 @@ impl ListQuery {
             filter.require(&format!("{by} > ?"));
             filter.values.push(Value::Integer(latest));
         }
-        if let Some(Cursor { at_ms, key }) = cursor {
+        if let Some(PageCursor { at_ms, key }) = cursor {
             filter.require(&format!("({by}, id) {beyond} (?, ?)"));
             filter.values.extend([Value::Integer(*at_ms), Value::Text(key.as_str().to_owned())]);
         }
@@ -208,7 +212,7 @@ impl Filter {
         }
     }
 
-    /// What a damaged journal no longer says is no reason to hide it.
+    /// A thread whose damaged journal lacks the value is still listed.
     fn any_or_unknown(&mut self, column: &str, allowed: Vec<&str>) {
         if !allowed.is_empty() {
             self.require(&format!("({column} IS NULL OR {column} IN ({}))", marks(allowed.len())));

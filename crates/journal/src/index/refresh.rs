@@ -8,24 +8,27 @@ use std::path::PathBuf;
 use crate::damage::DamageReport;
 use crate::error::JournalError;
 use crate::facts::{Fact, Summary};
-use crate::layout::Stored;
+use crate::layout::{JournalFormat, StoredJournal};
 use crate::reader::{self, MAX_LINE};
 use crate::record::Record;
+use crate::reference;
 use crate::row::ThreadRow;
-use crate::scan::{self, Limits};
+use crate::scan::{self, ScanLimits};
 
 /// So much of a journal is read for the list. Who made a thread and what it is about is at the beginning; of a longer one
 /// the file says when it was last written to, and a new name is only found once the thread is opened.
 const MAX_LISTED: u64 = 512 * 1024 * 1024;
 
-/// What the table says about where a journal is and how much of it was read.
+/// The indexed path of a journal, and how much of it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct IndexedJournal {
     pub(super) path: PathBuf,
     pub(super) length: u64,
+    /// As the table has it. A rollout of the reference gets another one without being written to.
+    pub(super) name: Option<String>,
 }
 
-impl Known {
+impl IndexedJournal {
     /// Whether the table knows more than this row: it was read or noted before another process wrote to the journal
     /// or moved it. Journals only grow, save for an end that was never acknowledged, so the file itself is asked.
     pub(super) fn is_ahead_of(&self, row: &ThreadRow) -> bool {
@@ -37,17 +40,27 @@ impl Known {
     }
 }
 
+impl IndexedJournal {
+    fn lacks_name_of(&self, journal: &StoredJournal) -> bool {
+        matches!(&journal.format, JournalFormat::Reference { name } if *name != self.name)
+    }
+}
+
 #[derive(Debug, Default)]
-pub(super) struct Plan {
-    pub(super) read: Vec<Stored>,
+pub(super) struct RefreshPlan {
+    pub(super) read: Vec<StoredJournal>,
     /// The same file in another place: archived or brought back while nobody watched.
-    pub(super) moved: Vec<Stored>,
+    pub(super) moved: Vec<StoredJournal>,
     pub(super) gone: Vec<String>,
 }
 
 /// Compares the disk with the table. Journals open in this process are left out: their rows are kept as they change.
-pub(super) fn plan(stored: Vec<Stored>, known: &HashMap<String, Known>, live: &HashSet<String>) -> Plan {
-    let mut plan = Plan::default();
+pub(super) fn plan(
+    stored: Vec<StoredJournal>,
+    known: &HashMap<String, IndexedJournal>,
+    live: &HashSet<String>,
+) -> RefreshPlan {
+    let mut plan = RefreshPlan::default();
     let mut there = HashSet::new();
     for journal in stored {
         let id = journal.key.as_str();
@@ -56,7 +69,9 @@ pub(super) fn plan(stored: Vec<Stored>, known: &HashMap<String, Known>, live: &H
             continue;
         }
         match known.get(id) {
-            Some(known) if known.length != journal.length => plan.read.push(journal),
+            Some(known) if known.length != journal.length || known.lacks_name_of(&journal) => {
+                plan.read.push(journal);
+            }
             Some(known) if known.path != journal.path => plan.moved.push(journal),
             Some(_) => {}
             None => plan.read.push(journal),
@@ -69,10 +84,15 @@ pub(super) fn plan(stored: Vec<Stored>, known: &HashMap<String, Known>, live: &H
 
 /// A journal as its row, with what is wrong with it. Never fails: what cannot be read is listed as damaged.
 pub(super) fn row_of(
-    journal: &Stored,
+    journal: &StoredJournal,
     before: Option<&Summary>,
 ) -> (ThreadRow, Result<DamageReport, JournalError>) {
     let mut summary = Summary::of_thread(Some(journal.key.thread_id()));
+    if let JournalFormat::Reference { name } = &journal.format {
+        let read = reference::summarize(journal, &mut summary).map(|()| DamageReport::default());
+        summary.name.clone_from(name);
+        return (row_of_summary(journal, summary, false), read);
+    }
     let read = summarize(journal, &mut summary);
     if let Some(before) = before {
         summary.fill_from(before);
@@ -85,23 +105,26 @@ pub(super) fn row_of(
         Ok(damage) => damage.is_beyond_tail() || !summary.is_identified(),
         Err(_) => true,
     };
-    let row = ThreadRow {
+    (row_of_summary(journal, summary, is_damaged), read)
+}
+
+fn row_of_summary(journal: &StoredJournal, summary: Summary, is_damaged: bool) -> ThreadRow {
+    ThreadRow {
         thread_id: journal.key.thread_id(),
         path: journal.path.clone(),
         is_archived: journal.is_archived,
         is_damaged,
         length: journal.length,
         summary,
-    };
-    (row, read)
+    }
 }
 
 /// Reads only the few records that say something about the thread as a whole.
-fn summarize(journal: &Stored, summary: &mut Summary) -> Result<DamageReport, JournalError> {
+fn summarize(journal: &StoredJournal, summary: &mut Summary) -> Result<DamageReport, JournalError> {
     let path = &journal.path;
     let file = reader::open_to_read(path)?;
     let up_to = journal.length.min(MAX_LISTED);
-    let limits = Limits { max_line: MAX_LINE, up_to };
+    let limits = ScanLimits { max_line: MAX_LINE, up_to };
     let scan = scan::scan(&file, limits).map_err(|error| JournalError::storage("read", path, error))?;
     if scan.lines.is_empty() {
         return Err(JournalError::Unreadable { path: path.clone() });
@@ -119,7 +142,7 @@ fn summarize(journal: &Stored, summary: &mut Summary) -> Result<DamageReport, Jo
         }
         !is_plain
     };
-    let mut each = |entry: crate::record::Entry| {
+    let mut each = |entry: crate::record::JournalEntry| {
         let fact = match &entry.record {
             Record::Known(record) => Fact::of(record),
             Record::Foreign(_) => Fact::Activity,
@@ -158,7 +181,14 @@ mod tests {
         fs::write(&moved, [b'x'; 20]).expect("a file");
         let row = |path: &PathBuf, length| {
             let key = crate::layout::ThreadKey::parse("00000000-0000-4000-8000-000000000001").expect("an id");
-            let journal = Stored { key, path: path.clone(), is_archived: false, length, written_at_ms: 0 };
+            let journal = StoredJournal {
+                key,
+                path: path.clone(),
+                is_archived: false,
+                length,
+                written_at_ms: 0,
+                format: JournalFormat::Own,
+            };
             row_of(&journal, None).0
         };
         for (known, known_length, new, new_length, expected) in [
@@ -175,7 +205,7 @@ mod tests {
             (&moved, 20, &here, 20, false),
             (&gone, 20, &gone, 10, false),
         ] {
-            let known = Known { path: known.clone(), length: known_length };
+            let known = IndexedJournal { path: known.clone(), length: known_length, name: None };
             assert_eq!(known.is_ahead_of(&row(new, new_length)), expected, "{known:?}, {new:?} {new_length}");
         }
     }

@@ -52,43 +52,43 @@ const TABLES: &str = "
 
 /// A database with its tables, and why they are empty if they are.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedDatabase {
     pub(super) connection: Connection,
     pub(super) reason: Option<RebuildReason>,
 }
 
 /// Opens the index, setting aside what is not one.
-pub(super) fn open(path: &Path) -> rusqlite::Result<Opened> {
+pub(super) fn open(path: &Path) -> rusqlite::Result<OpenedDatabase> {
     // The last connection to close leaves no write-ahead log behind; one that is there tells of a crash.
     let was_open = fs::metadata(beside(path, "-wal")).is_ok_and(|metadata| metadata.len() > 0);
     open_or_set_aside(path, was_open.then_some("quick_check"))
 }
 
 /// Opens an index that was found to be corrupt in use.
-pub(super) fn open_again(path: &Path) -> rusqlite::Result<Opened> {
+pub(super) fn open_again(path: &Path) -> rusqlite::Result<OpenedDatabase> {
     open_or_set_aside(path, Some("integrity_check"))
 }
 
-fn open_or_set_aside(path: &Path, check: Option<&str>) -> rusqlite::Result<Opened> {
+fn open_or_set_aside(path: &Path, check: Option<&str>) -> rusqlite::Result<OpenedDatabase> {
     // Two processes that find the same corrupt file must not set aside each other's new one.
     let _guard = guard(path);
     match open_sound(path, check) {
         Err(error) if is_corrupt(&error) => {
             let kept_as = set_aside(path);
             let opened = open_sound(path, None)?;
-            Ok(Opened { reason: Some(RebuildReason::Corrupt { kept_as }), ..opened })
+            Ok(OpenedDatabase { reason: Some(RebuildReason::Corrupt { kept_as }), ..opened })
         }
         result => result,
     }
 }
 
-pub(super) fn open_in_memory() -> rusqlite::Result<Opened> {
+pub(super) fn open_in_memory() -> rusqlite::Result<OpenedDatabase> {
     let connection = Connection::open_in_memory()?;
     connection.execute_batch(TABLES)?;
-    Ok(Opened { connection, reason: Some(RebuildReason::Missing) })
+    Ok(OpenedDatabase { connection, reason: Some(RebuildReason::Missing) })
 }
 
-fn open_sound(path: &Path, check: Option<&str>) -> rusqlite::Result<Opened> {
+fn open_sound(path: &Path, check: Option<&str>) -> rusqlite::Result<OpenedDatabase> {
     // It quotes what users said, so it is made for this user alone; what SQLite puts beside it is made alike. One
     // that is there is not opened: closing it again would drop every lock this process holds on it.
     let _ = private().create_new(true).open(path);
@@ -102,7 +102,7 @@ fn open_sound(path: &Path, check: Option<&str>) -> rusqlite::Result<Opened> {
         verify(&connection, check)?;
     }
     let reason = prepare(&mut connection)?;
-    Ok(Opened { connection, reason })
+    Ok(OpenedDatabase { connection, reason })
 }
 
 fn verify(connection: &Connection, check: &str) -> rusqlite::Result<()> {

@@ -2,7 +2,7 @@
 
 use protocol::ThreadSortKey;
 
-use crate::layout::Stored;
+use crate::layout::{JournalFormat, StoredJournal};
 use crate::time;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -11,25 +11,25 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 const SLACK_MS: i64 = 1_000;
 
 #[derive(Debug)]
-pub(super) struct Unread {
+pub(super) struct UnreadJournals {
     pub(super) total: usize,
     pub(super) done: usize,
     pub(super) damaged: usize,
     /// Each with the latest time it can be listed at. The next to be read is the last.
-    journals: Vec<(i64, Stored)>,
-    order: Order,
+    journals: Vec<(i64, StoredJournal)>,
+    order: UnreadOrder,
 }
 
 /// Which journals are read first: those of the archive or the others, and the latest by one of their times.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Order {
+pub(super) struct UnreadOrder {
     pub(super) sort_key: ThreadSortKey,
     pub(super) archived: bool,
 }
 
-impl Unread {
-    pub(super) fn new(journals: Vec<Stored>) -> Self {
-        let order = Order { sort_key: ThreadSortKey::CreatedAt, archived: false };
+impl UnreadJournals {
+    pub(super) fn new(journals: Vec<StoredJournal>) -> Self {
+        let order = UnreadOrder { sort_key: ThreadSortKey::CreatedAt, archived: false };
         let total = journals.len();
         let journals = journals.into_iter().map(|journal| (0, journal)).collect();
         let mut unread = Self { total, done: 0, damaged: 0, journals, order };
@@ -37,7 +37,7 @@ impl Unread {
         unread
     }
 
-    pub(super) fn arrange(&mut self, order: Order) {
+    pub(super) fn arrange(&mut self, order: UnreadOrder) {
         if self.order != order {
             self.order = order;
             self.sort();
@@ -45,11 +45,13 @@ impl Unread {
     }
 
     fn sort(&mut self) {
-        let Order { sort_key, archived } = self.order;
+        let UnreadOrder { sort_key, archived } = self.order;
         for (latest, journal) in &mut self.journals {
             *latest = match sort_key {
                 ThreadSortKey::CreatedAt => latest_creation(journal),
-                ThreadSortKey::UpdatedAt => journal.written_at_ms.saturating_add(SLACK_MS),
+                ThreadSortKey::UpdatedAt | ThreadSortKey::RecencyAt | ThreadSortKey::SectionPosition => {
+                    journal.written_at_ms.saturating_add(SLACK_MS)
+                }
             };
         }
         // Ids begin with the time they were made at, so they decide between equals.
@@ -63,9 +65,10 @@ impl Unread {
         self.journals.is_empty()
     }
 
-    pub(super) fn take(&mut self, count: usize) -> Vec<Stored> {
+    pub(super) fn take(&mut self, count: usize) -> Vec<StoredJournal> {
         let from = self.journals.len().saturating_sub(count);
-        let taken: Vec<Stored> = self.journals.drain(from..).rev().map(|(_, journal)| journal).collect();
+        let taken: Vec<StoredJournal> =
+            self.journals.drain(from..).rev().map(|(_, journal)| journal).collect();
         self.done += taken.len();
         taken
     }
@@ -78,8 +81,12 @@ impl Unread {
 }
 
 /// The id of a thread and the day its journal lies in both tell when it was made. Where they disagree, the day counts.
-fn latest_creation(journal: &Stored) -> i64 {
+fn latest_creation(journal: &StoredJournal) -> i64 {
     let made_at = journal.key.made_at_ms();
+    if journal.format != JournalFormat::Own {
+        // The reference's days are in its local time.
+        return made_at.map_or(i64::MAX, |made_at| made_at.saturating_add(SLACK_MS));
+    }
     match (made_at, end_of_day(journal)) {
         (Some(made_at), Some(end)) if (0..DAY_MS).contains(&(end - made_at)) => made_at + SLACK_MS,
         (_, Some(end)) => end.saturating_add(SLACK_MS),
@@ -88,7 +95,7 @@ fn latest_creation(journal: &Stored) -> i64 {
     }
 }
 
-fn end_of_day(journal: &Stored) -> Option<i64> {
+fn end_of_day(journal: &StoredJournal) -> Option<i64> {
     if journal.is_archived {
         return None;
     }

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use protocol::{RolloutRecord, ThreadId, ThreadMetadataChange};
 
 use super::{Store, make_folder};
-use crate::batch::Batch;
+use crate::batch::RecordBatch;
 use crate::error::JournalError;
 use crate::layout::ThreadKey;
 use crate::lock::JournalLock;
 use crate::row::ThreadRow;
 use crate::thread_journal::ThreadJournal;
-use crate::writer::Writer;
+use crate::writer::JournalWriter;
 
 impl Store {
     /// Changes what is known about a thread that is not open: into its journal first, into the index second.
@@ -23,14 +23,15 @@ impl Store {
         at_ms: i64,
     ) -> Result<ThreadRow, JournalError> {
         let key = ThreadKey::parse(thread_id.as_str())?;
+        self.adopt_before_edit(thread_id)?;
         let mut row = self.summary(thread_id)?;
-        let writer = Writer::open(&row.path, &self.layout.lock(&key), &self.writer)?.0;
+        let writer = JournalWriter::open(&row.path, &self.layout.lock(&key), &self.writer)?.0;
         if writer.durable_length() != row.length {
             // Another process wrote before the lock was ours, or an unfinished line was cut.
             row = self.summary(thread_id)?;
         }
         let journal = ThreadJournal::new(writer, key, row, self.index.clone());
-        journal.append_durable(Batch::one(at_ms, &RolloutRecord::Metadata { change })?)?;
+        journal.append_durable(RecordBatch::one(at_ms, &RolloutRecord::Metadata { change })?)?;
         let row = journal.row();
         journal.close()?;
         Ok(row)
@@ -39,6 +40,10 @@ impl Store {
     /// Moves a thread that is not open to the archive. Where it lies is what says that it is archived.
     pub fn archive(&self, thread_id: &ThreadId) -> Result<ThreadRow, JournalError> {
         let key = ThreadKey::parse(thread_id.as_str())?;
+        if self.summary(thread_id)?.is_archived {
+            return Err(JournalError::NotFound(key.as_str().to_owned()));
+        }
+        self.adopt_before_edit(thread_id)?;
         let row = self.summary(thread_id)?;
         if row.is_archived {
             return Err(JournalError::NotFound(key.as_str().to_owned()));

@@ -1,5 +1,6 @@
 //! All threads of one state folder: making, finding, reading and archiving their journals.
 
+mod adopt;
 mod edits;
 
 use std::fs::{self, DirBuilder};
@@ -11,19 +12,19 @@ use std::time::Duration;
 
 use protocol::ThreadId;
 
-use crate::batch::Batch;
+use crate::batch::RecordBatch;
 use crate::damage::DamageReport;
-use crate::disk::{Disk, make_dirs};
+use crate::disk::{JournalDisk, make_dirs};
 use crate::error::JournalError;
 use crate::event::Observer;
 use crate::facts::Summary;
-use crate::history::{History, HistoryBuilder};
-use crate::index::{Index, ListQuery, Page};
-use crate::layout::{Layout, Stored, ThreadKey};
+use crate::history::{HistoryBuilder, ThreadHistory};
+use crate::index::{Index, ListQuery, ThreadPage};
+use crate::layout::{StoreLayout, StoredJournal, ThreadKey};
 use crate::reader::{self, ReadOptions, ReadSummary};
 use crate::row::ThreadRow;
 use crate::thread_journal::ThreadJournal;
-use crate::writer::{Recovery, Writer, WriterOptions};
+use crate::writer::{JournalWriter, Recovery, WriterOptions};
 
 /// Long enough for a thousand journals or two, and short enough for a person who waits.
 const LIST_WAIT: Duration = Duration::from_millis(300);
@@ -35,19 +36,26 @@ pub struct StoreOptions {
     pub observer: Observer,
     /// How long a list waits for the index to read journals it does not know. The rest is read in the background.
     pub list_wait: Duration,
+    /// The home of the reference, whose threads are listed and read beside our own.
+    pub reference: Option<PathBuf>,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
         let observer = |event: &crate::StoreEvent| tracing::info!("{event}");
-        Self { writer: WriterOptions::default(), observer: Arc::new(observer), list_wait: LIST_WAIT }
+        Self {
+            writer: WriterOptions::default(),
+            observer: Arc::new(observer),
+            list_wait: LIST_WAIT,
+            reference: None,
+        }
     }
 }
 
 /// One state folder.
 #[derive(Debug)]
 pub struct Store {
-    layout: Layout,
+    layout: StoreLayout,
     writer: WriterOptions,
     index: Arc<Index>,
 }
@@ -56,7 +64,7 @@ pub struct Store {
 #[derive(Debug)]
 pub struct Resumed {
     pub journal: ThreadJournal,
-    pub history: History,
+    pub history: ThreadHistory,
     pub recovery: Recovery,
 }
 
@@ -64,7 +72,7 @@ pub struct Resumed {
 #[derive(Debug)]
 pub struct ReadThread {
     pub row: ThreadRow,
-    pub history: History,
+    pub history: ThreadHistory,
     pub damage: DamageReport,
 }
 
@@ -74,7 +82,8 @@ impl Store {
         let storage = |error| JournalError::storage("create", root, error);
         DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(storage)?;
         // Links above are the user's own; below, none is followed.
-        let layout = Layout::new(fs::canonicalize(root).map_err(storage)?);
+        let layout = StoreLayout::new(fs::canonicalize(root).map_err(storage)?);
+        let layout = layout.with_reference(options.reference);
         for folder in [layout.threads(), layout.archive(), layout.locks()] {
             make_folder(&*options.writer.disk, &folder)?;
         }
@@ -85,7 +94,7 @@ impl Store {
     /// A store that makes no folder and can be on a disk that is missing or read-only, for threads that keep nothing here.
     /// Whatever is written to it fails, and says why.
     pub fn detached(root: &Path, options: StoreOptions) -> Self {
-        let layout = Layout::new(fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()));
+        let layout = StoreLayout::new(fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()));
         let index = Arc::new(Index::new(layout.clone(), options.observer, options.list_wait));
         Self { layout, writer: options.writer, index }
     }
@@ -110,7 +119,11 @@ impl Store {
     }
 
     /// Makes the journal of a new thread. It begins with `first`, which holds the thread's identity.
-    pub fn create(&self, thread_id: &ThreadId, mut first: Batch) -> Result<ThreadJournal, JournalError> {
+    pub fn create(
+        &self,
+        thread_id: &ThreadId,
+        mut first: RecordBatch,
+    ) -> Result<ThreadJournal, JournalError> {
         let key = ThreadKey::parse(thread_id.as_str())?;
         if let Some(path) = self.layout.find(&key) {
             return Err(JournalError::AlreadyExists { path });
@@ -123,7 +136,7 @@ impl Store {
         if let Some(folder) = path.parent() {
             make_folder(&*self.writer.disk, folder)?;
         }
-        let writer = Writer::create(&path, &self.layout.lock(&key), &self.writer, &first)?;
+        let writer = JournalWriter::create(&path, &self.layout.lock(&key), &self.writer, &first)?;
         let row = self.row(&key, path, writer.durable_length(), &summary, &DamageReport::default());
         Ok(ThreadJournal::new(writer, key, row, self.index.clone()))
     }
@@ -132,7 +145,7 @@ impl Store {
     pub fn resume(&self, thread_id: &ThreadId) -> Result<Resumed, JournalError> {
         let key = ThreadKey::parse(thread_id.as_str())?;
         let path = self.path_of(&key)?;
-        let (writer, scan) = Writer::open_scanned(&path, &self.layout.lock(&key), &self.writer)?;
+        let (writer, scan) = JournalWriter::open_scanned(&path, &self.layout.lock(&key), &self.writer)?;
         let mut recovery = Recovery::of(&scan);
         let file = reader::open_to_read(&path)?;
         let mut builder = HistoryBuilder::new(Some(key.thread_id()));
@@ -156,7 +169,13 @@ impl Store {
     /// Reads a thread without opening it; also one that is being written, up to what is durable.
     pub fn read(&self, thread_id: &ThreadId) -> Result<ReadThread, JournalError> {
         let key = ThreadKey::parse(thread_id.as_str())?;
-        let path = self.path_of(&key)?;
+        let path = match self.path_of(&key) {
+            Err(not_found @ JournalError::NotFound(_)) => {
+                let read = self.read_reference(thread_id)?;
+                return read.map(|(read, _)| read).ok_or(not_found);
+            }
+            path => path?,
+        };
         let live = self.index.live(&key);
         let options =
             ReadOptions { up_to: live.as_ref().map(|row| row.length), max_line: self.writer.max_line };
@@ -178,10 +197,15 @@ impl Store {
         Ok(ReadThread { row, history, damage: read.damage })
     }
 
-    /// What is known of a thread without reading all of its journal.
+    /// The row of a thread, without reading all of its journal.
     pub fn summary(&self, thread_id: &ThreadId) -> Result<ThreadRow, JournalError> {
         let key = ThreadKey::parse(thread_id.as_str())?;
-        let path = self.path_of(&key)?;
+        let path = match self.path_of(&key) {
+            Err(not_found @ JournalError::NotFound(_)) => {
+                return self.reference_row(&key).ok_or(not_found);
+            }
+            path => path?,
+        };
         let metadata = fs::symlink_metadata(&path);
         let metadata = metadata.map_err(|error| JournalError::storage("look at", &path, error))?;
         if let Some(row) = self.index.live(&key) {
@@ -191,13 +215,13 @@ impl Store {
             Some(row) if row.path == path && row.length == metadata.len() => Ok(row),
             _ => {
                 let is_archived = self.layout.is_archived(&path);
-                Ok(self.index.reread(&Stored::of(key, path, is_archived, &metadata)))
+                Ok(self.index.reread(&StoredJournal::of(key, path, is_archived, &metadata)))
             }
         }
     }
 
     /// Until the index is complete a page can be shorter than asked for, with a cursor to go on from.
-    pub fn list(&self, query: &ListQuery) -> Result<Page, JournalError> {
+    pub fn list(&self, query: &ListQuery) -> Result<ThreadPage, JournalError> {
         self.index.list(query)
     }
 
@@ -211,7 +235,7 @@ impl Store {
         self.index.delete()
     }
 
-    /// What the index says, if it says anything: threads are there without it too.
+    /// The indexed row, if there is one: threads exist without an index too.
     fn known(&self, key: &ThreadKey) -> Option<ThreadRow> {
         let row = self.index.row(key);
         row.inspect_err(|error| tracing::warn!(%error, "the thread index does not answer")).ok()?
@@ -220,12 +244,11 @@ impl Store {
     /// Most ids tell where their journal is. The index, which may first have to be opened, is asked about the others,
     /// and believed only if the file is there.
     fn path_of(&self, key: &ThreadKey) -> Result<PathBuf, JournalError> {
-        if let Some(path) = self.layout.place_told_by_id(key) {
+        if let Some(path) = self.layout.path_from_id(key) {
             return Ok(path);
         }
         let known = self.known(key).map(|row| row.path);
-        let is_there =
-            |path: &PathBuf| path.starts_with(self.layout.root()) && fs::symlink_metadata(path).is_ok();
+        let is_there = |path: &PathBuf| self.layout.is_own(path) && fs::symlink_metadata(path).is_ok();
         known
             .filter(is_there)
             .or_else(|| self.layout.find(key))
@@ -252,7 +275,10 @@ impl Store {
 }
 
 /// The history in any journal file, wherever it is.
-pub fn read_history_file(path: &Path, options: &ReadOptions) -> Result<(History, ReadSummary), JournalError> {
+pub fn read_history_file(
+    path: &Path,
+    options: &ReadOptions,
+) -> Result<(ThreadHistory, ReadSummary), JournalError> {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     match ThreadKey::parse(stem) {
         Ok(key) => read_history(path, &key, options),
@@ -264,7 +290,7 @@ fn read_history(
     path: &Path,
     key: &ThreadKey,
     options: &ReadOptions,
-) -> Result<(History, ReadSummary), JournalError> {
+) -> Result<(ThreadHistory, ReadSummary), JournalError> {
     build(path, HistoryBuilder::new(Some(key.thread_id())), options)
 }
 
@@ -272,12 +298,12 @@ fn build(
     path: &Path,
     mut builder: HistoryBuilder,
     options: &ReadOptions,
-) -> Result<(History, ReadSummary), JournalError> {
+) -> Result<(ThreadHistory, ReadSummary), JournalError> {
     let read = reader::read_each(path, options, |entry| builder.add(entry))?;
     Ok((builder.finish(), read))
 }
 
-fn make_folder(disk: &dyn Disk, path: &Path) -> Result<(), JournalError> {
+fn make_folder(disk: &dyn JournalDisk, path: &Path) -> Result<(), JournalError> {
     make_dirs(disk, path).map_err(|error| JournalError::storage("create", path, error))
 }
 

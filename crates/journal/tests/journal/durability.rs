@@ -1,4 +1,4 @@
-//! What is acknowledged is on the disk: under many writers at once, and when the process is killed.
+//! Acknowledged records are on the disk: under many writers at once, and when the process is killed.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-use oarlock_journal::{Appended, Committer, Disk, ReadOptions, Writer, WriterOptions, read};
+use oarlock_journal::{Appended, Committer, JournalDisk, JournalWriter, ReadOptions, WriterOptions, read};
 
 use crate::support::{Chance, batch, folder, meta, options, places, rounds, thread_id, told};
 
@@ -15,7 +15,7 @@ struct CountingDisk {
     syncs: AtomicUsize,
 }
 
-impl Disk for CountingDisk {
+impl JournalDisk for CountingDisk {
     fn sync(&self, file: &std::fs::File) -> std::io::Result<()> {
         self.syncs.fetch_add(1, Ordering::SeqCst);
         file.sync_data()
@@ -38,12 +38,12 @@ fn an_acknowledged_record_is_in_the_file_whoever_else_is_writing() {
     let disk = Arc::new(CountingDisk::default());
     let committer = Committer::with_threads(2);
     let options = WriterOptions { committer, disk: disk.clone(), ..WriterOptions::default() };
-    let writers: Vec<(PathBuf, Writer)> = (0..3)
+    let writers: Vec<(PathBuf, JournalWriter)> = (0..3)
         .map(|number| {
             let path = folder.path().join(format!("{number}.jsonl"));
             let lock = folder.path().join(format!("{number}.lock"));
             let first = batch(&[meta(&thread_id(number))]);
-            (path.clone(), Writer::create(&path, &lock, &options, &first).unwrap())
+            (path.clone(), JournalWriter::create(&path, &lock, &options, &first).unwrap())
         })
         .collect();
     std::thread::scope(|scope| {
@@ -74,7 +74,7 @@ fn an_acknowledged_record_is_in_the_file_whoever_else_is_writing() {
 fn listeners_are_told_in_order_and_a_panicking_one_harms_nobody() {
     let folder = folder();
     let (path, lock) = places(folder.path());
-    let writer = Writer::create(&path, &lock, &options(), &batch(&[meta(&thread_id(1))])).unwrap();
+    let writer = JournalWriter::create(&path, &lock, &options(), &batch(&[meta(&thread_id(1))])).unwrap();
     let (tell, told_seqs) = mpsc::channel();
     for number in 0..200 {
         let tell = tell.clone();
@@ -94,8 +94,8 @@ fn a_dropped_writer_finishes_what_was_appended() {
     let (path, lock) = places(folder.path());
     for round in 1..50 {
         let writer = match round {
-            1 => Writer::create(&path, &lock, &options(), &batch(&[meta(&thread_id(1))])).unwrap(),
-            _ => Writer::open(&path, &lock, &options()).unwrap().0,
+            1 => JournalWriter::create(&path, &lock, &options(), &batch(&[meta(&thread_id(1))])).unwrap(),
+            _ => JournalWriter::open(&path, &lock, &options()).unwrap().0,
         };
         assert_eq!(writer.append(&batch(&[told("t", "x")])).unwrap().first, round + 1);
     }
@@ -106,7 +106,7 @@ fn a_dropped_writer_finishes_what_was_appended() {
 fn child_appends_until_killed() {
     let Ok(folder) = std::env::var("JOURNAL_TEST_APPEND") else { return };
     let (path, lock) = places(Path::new(&folder));
-    let writer = Writer::open(&path, &lock, &options()).unwrap().0;
+    let writer = JournalWriter::open(&path, &lock, &options()).unwrap().0;
     loop {
         let size = usize::try_from(writer.next_seq()).unwrap() * 37 % 5_000;
         writer.append(&batch(&[told("t", &"y".repeat(size))])).unwrap();
@@ -123,7 +123,7 @@ fn a_killed_process_loses_nothing_it_acknowledged() {
         let folder = folder();
         let (path, lock) = places(folder.path());
         let first = batch(&[meta(&thread_id(1))]);
-        Writer::create(&path, &lock, &options(), &first).unwrap().close().unwrap();
+        JournalWriter::create(&path, &lock, &options(), &first).unwrap().close().unwrap();
         let mut acknowledged = 1;
         for kill in 0..15 {
             acknowledged = kill_after(1 + chance.below(60), folder.path()).unwrap_or(acknowledged);

@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use oarlock_journal::{Committer, JournalError, ReadOptions, Record, Writer, WriterOptions, read};
+use oarlock_journal::{Committer, JournalError, JournalWriter, ReadOptions, Record, WriterOptions, read};
 use protocol::{ContentItem, ResponseItem, RolloutRecord};
 use serde_json::{Value, json};
 
 use crate::support::{Fault, FaultyDisk, batch, folder, meta, places, thread_id, told};
 
-/// What became of each record, by its text.
+/// The outcome of each record, by its text.
 #[derive(Debug, Default)]
 struct Outcome {
     acknowledged: Vec<String>,
@@ -103,17 +103,17 @@ fn fails_and_recovers(first: usize, fault: Fault, committer: &Committer) -> bool
     has_failed
 }
 
-fn open(path: &Path, lock: &Path, options: &WriterOptions) -> Option<Writer> {
+fn open(path: &Path, lock: &Path, options: &WriterOptions) -> Option<JournalWriter> {
     if path.exists() {
-        return Writer::open(path, lock, options).ok().map(|(writer, _)| writer);
+        return JournalWriter::open(path, lock, options).ok().map(|(writer, _)| writer);
     }
-    Writer::create(path, lock, options, &batch(&[meta(&thread_id(1))])).ok()
+    JournalWriter::create(path, lock, options, &batch(&[meta(&thread_id(1))])).ok()
 }
 
 fn check((path, lock): (&Path, &Path), options: &WriterOptions, outcome: &Outcome, at: &str) {
     // Twice, because recovery that is itself cut short must change nothing.
     for _ in 0..2 {
-        Writer::open(path, lock, options).unwrap().0.close().unwrap();
+        JournalWriter::open(path, lock, options).unwrap().0.close().unwrap();
     }
     let contents = read(path, &ReadOptions::default()).unwrap();
     assert!(contents.damage.is_empty(), "{at}: {:?}", contents.damage);
@@ -151,7 +151,7 @@ fn a_full_disk_says_so_and_writing_resumes_when_there_is_room() {
     // Past the nine calls of creation and the first append, eight calls fail.
     let disk = Arc::new(FaultyDisk::new(10, Fault { errno: ENOSPC, is_partial: true, calls: 8 }));
     let options = WriterOptions { disk, ..WriterOptions::default() };
-    let writer = Writer::create(&path, &lock, &options, &batch(&[meta(&thread_id(1))])).unwrap();
+    let writer = JournalWriter::create(&path, &lock, &options, &batch(&[meta(&thread_id(1))])).unwrap();
     let append = |text: &str| writer.append_durable(&batch(&[told("t", text)]));
     assert_eq!(append("first").unwrap().last, 2);
     let mut errors = Vec::new();
@@ -172,7 +172,7 @@ fn a_loss_nobody_waited_for_is_told_to_whoever_comes_next() {
     let (path, lock) = places(folder.path());
     let disk = Arc::new(FaultyDisk::new(6, Fault { errno: EIO, is_partial: false, calls: 2 }));
     let options = WriterOptions { disk, ..WriterOptions::default() };
-    let writer = Writer::create(&path, &lock, &options, &batch(&[meta(&thread_id(1))])).unwrap();
+    let writer = JournalWriter::create(&path, &lock, &options, &batch(&[meta(&thread_id(1))])).unwrap();
     writer.append(&batch(&[told("t", "lost")])).unwrap();
     let next = writer.append_durable(&batch(&[told("t", "next")]));
     assert!(matches!(next, Err(JournalError::Storage { .. })), "{next:?}");
@@ -184,7 +184,7 @@ fn a_file_deleted_underneath_is_not_made_again_without_its_head() {
     let folder = folder();
     let (path, lock) = places(folder.path());
     let options = WriterOptions::default();
-    let writer = Writer::create(&path, &lock, &options, &batch(&[meta(&thread_id(1))])).unwrap();
+    let writer = JournalWriter::create(&path, &lock, &options, &batch(&[meta(&thread_id(1))])).unwrap();
     std::fs::remove_file(&path).unwrap();
     for _ in 0..2 {
         let result = writer.append_durable(&batch(&[told("t", "x")]));
@@ -199,14 +199,14 @@ fn a_file_changed_by_someone_else_is_not_written_on() {
         let folder = folder();
         let (path, lock) = places(folder.path());
         let options = WriterOptions::default();
-        let writer = Writer::create(&path, &lock, &options, &batch(&[meta(&thread_id(1))])).unwrap();
+        let writer = JournalWriter::create(&path, &lock, &options, &batch(&[meta(&thread_id(1))])).unwrap();
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         let length = file.metadata().unwrap().len().checked_add_signed(what).unwrap();
         file.set_len(length).unwrap();
         let result = writer.append_durable(&batch(&[told("t", "x")]));
         assert!(matches!(result, Err(JournalError::Changed { .. })), "{change}: {result:?}");
         drop(writer);
-        let (writer, _) = Writer::open(&path, &lock, &options).unwrap();
+        let (writer, _) = JournalWriter::open(&path, &lock, &options).unwrap();
         writer.append_durable(&batch(&[told("t", "y")])).unwrap();
     }
 }
@@ -217,13 +217,16 @@ fn links_and_pipes_in_the_place_of_a_journal_are_refused() {
     let (path, lock) = places(folder.path());
     let options = WriterOptions::default();
     let elsewhere = folder.path().join("elsewhere.jsonl");
-    Writer::create(&elsewhere, &lock, &options, &batch(&[meta(&thread_id(1))])).unwrap().close().unwrap();
+    JournalWriter::create(&elsewhere, &lock, &options, &batch(&[meta(&thread_id(1))]))
+        .unwrap()
+        .close()
+        .unwrap();
     std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
-    assert!(matches!(Writer::open(&path, &lock, &options), Err(JournalError::Storage { .. })));
+    assert!(matches!(JournalWriter::open(&path, &lock, &options), Err(JournalError::Storage { .. })));
     assert!(matches!(read(&path, &ReadOptions::default()), Err(JournalError::Storage { .. })));
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
-    assert!(Writer::open(&path, &lock, &options).is_err());
+    assert!(JournalWriter::open(&path, &lock, &options).is_err());
     assert!(matches!(read(&path, &ReadOptions::default()), Err(JournalError::NotAFile { .. })));
 }
 
@@ -232,7 +235,7 @@ fn a_record_over_the_limit_is_refused_and_costs_nothing() {
     let folder = folder();
     let (path, lock) = places(folder.path());
     let options = WriterOptions { max_line: 2_000, ..WriterOptions::default() };
-    let writer = Writer::create(&path, &lock, &options, &batch(&[meta(&thread_id(1))])).unwrap();
+    let writer = JournalWriter::create(&path, &lock, &options, &batch(&[meta(&thread_id(1))])).unwrap();
     let large: Value = told("t", &"x".repeat(2_000));
     let result = writer.append_durable(&batch(&[told("t", "small"), large]));
     assert!(matches!(result, Err(JournalError::TooLarge { .. })), "{result:?}");

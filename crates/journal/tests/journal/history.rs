@@ -1,22 +1,22 @@
 //! Records in, history out: what the model sees, what clients see, and what is known of the thread.
 
-use oarlock_journal::{Entry, History, HistoryBuilder};
+use oarlock_journal::{HistoryBuilder, JournalEntry, ThreadHistory};
 use protocol::{ContentItem, ResponseItem};
 use serde_json::{Value, json};
 
 use crate::support::{NOW, ended, meta, meta_with, record, started, thread_id, told, user};
 
-fn history(records: &[Value]) -> History {
+fn history(records: &[Value]) -> ThreadHistory {
     let mut builder = HistoryBuilder::new(Some(thread_id(1)));
     for (seq, json) in (1..).zip(records) {
         let at_ms = NOW + i64::try_from(seq).unwrap();
-        builder.add(Entry { seq, at_ms, record: record(json.clone()).into() });
+        builder.add(JournalEntry { seq, at_ms, record: record(json.clone()).into() });
     }
     builder.finish()
 }
 
-/// What the model sees, as one line of texts.
-fn model(history: &History) -> String {
+/// The model's view, as one line of texts.
+fn model(history: &ThreadHistory) -> String {
     let text = |item: &ResponseItem| match item {
         ResponseItem::Message { content, .. } => match &content[..] {
             [ContentItem::OutputText { text }] => text.clone(),
@@ -27,8 +27,8 @@ fn model(history: &History) -> String {
     history.model.iter().map(text).collect::<Vec<_>>().join(" ")
 }
 
-/// What clients see: each turn with its status and items.
-fn turns(history: &History) -> String {
+/// The clients' view: each turn with its status and items.
+fn turns(history: &ThreadHistory) -> String {
     let turns = history.turns.iter().map(|turn| {
         let status = serde_json::to_value(turn.status).unwrap();
         let items = turn.items.iter().map(|item| {
@@ -230,7 +230,7 @@ fn operations_that_a_restart_must_take_up() {
     // Nothing of a turn that has ended is decided any more.
     let ended = [&records[..], &[ended("b", "completed")]].concat();
     assert_eq!(open(&ended), kept(&[("waits", 1), ("unknown", 2)]));
-    // What was asked for in a turn that was taken back is not asked for any more.
+    // A request of a turn that was rolled back no longer counts.
     let records = [&records[..], &[rolled_back(1)]].concat();
     assert!(!open(&records).iter().any(|(id, _)| id == "later"));
     // A turn that is taken up again may yet need what finished in it.

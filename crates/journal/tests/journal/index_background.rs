@@ -16,6 +16,9 @@ use crate::support::{Events, NOW, batch_at, folder, meta_with, options, thread_i
 const THREADS: u64 = 3_000;
 const APART_MS: u64 = 5_000;
 
+/// Far more than any wait here takes.
+const LONG: Duration = Duration::from_secs(60);
+
 /// With its time in it, as new threads have.
 fn timed_id(number: u64) -> ThreadId {
     let at_ms = created_at(number).cast_unsigned();
@@ -62,7 +65,12 @@ fn held() -> Held {
         StoreEvent::IndexRebuilt { .. } => drop(done.send(())),
         _ => {}
     };
-    let options = StoreOptions { writer: options(), observer: Arc::new(observer), list_wait: Duration::ZERO };
+    let options = StoreOptions {
+        writer: options(),
+        observer: Arc::new(observer),
+        list_wait: Duration::ZERO,
+        ..StoreOptions::default()
+    };
     Held { options, go_on, complete }
 }
 
@@ -70,7 +78,7 @@ fn number(id: &ThreadId) -> u64 {
     u64::from_str_radix(&id.as_str()[24..], 16).unwrap()
 }
 
-/// What is on this page and all that follow.
+/// The threads on this page and all that follow.
 fn all_pages(store: &Store, mut query: ListQuery) -> Vec<u64> {
     let mut seen = Vec::new();
     loop {
@@ -102,7 +110,7 @@ fn the_first_page_comes_before_the_index_is_complete_and_the_others_miss_and_rep
         drop(go_on);
         seen.extend(all_pages(&store, ListQuery { cursor: first.next_cursor, ..query.clone() }));
         assert_eq!(seen, *expected, "{sort_key:?}: pages read while the index was made");
-        complete.recv().unwrap();
+        complete.recv_timeout(LONG).unwrap();
         assert_eq!(all_pages(&store, query), *expected, "{sort_key:?}: pages of the whole index");
         drop(store);
         fs::remove_file(folder.path().join("index.sqlite")).unwrap();
@@ -143,7 +151,7 @@ fn ids_without_a_time_are_listed_at_once_too_and_changes_meanwhile_are_kept() {
         store.archive(&thread_id(number)).unwrap();
     }
     // Nobody lists meanwhile: the background does it.
-    complete.recv().unwrap();
+    complete.recv_timeout(LONG).unwrap();
     let shown = all_pages(&store, ListQuery::default());
     assert_eq!(shown.len(), 497);
     assert_eq!(shown.iter().collect::<HashSet<_>>().len(), 497);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use oarlock_journal::{JournalError, ReadOptions, Writer, read};
+use oarlock_journal::{JournalError, JournalWriter, ReadOptions, read};
 
 use crate::support::{batch, folder, meta, options, places, rounds, thread_id, told};
 
@@ -19,7 +19,7 @@ fn child_does_as_told() {
     println!("\nready");
     for command in std::io::stdin().lines() {
         let said = match command.unwrap().as_str() {
-            "open" => match Writer::open(&path, &lock, &options) {
+            "open" => match JournalWriter::open(&path, &lock, &options) {
                 Ok((writer, _)) => {
                     let id = std::process::id();
                     for line in 0..3 {
@@ -81,7 +81,7 @@ impl Drop for Process {
 
 fn make(folder: &Path) {
     let (path, lock) = places(folder);
-    Writer::create(&path, &lock, &options(), &batch(&[meta(&thread_id(1))])).unwrap().close().unwrap();
+    JournalWriter::create(&path, &lock, &options(), &batch(&[meta(&thread_id(1))])).unwrap().close().unwrap();
 }
 
 #[test]
@@ -128,13 +128,13 @@ fn a_killed_holder_is_followed_at_once() {
         let mut process = Process::start(folder.path());
         process.tell("open");
         assert_eq!(process.hear(), "opened");
-        let error = Writer::open(&path, &lock, &options()).unwrap_err();
+        let error = JournalWriter::open(&path, &lock, &options()).unwrap_err();
         let JournalError::Locked { holder, .. } = &error else { panic!("{error}") };
         assert_eq!(holder.pid, Some(process.child.id()));
         assert!(error.to_string().contains(&format!("process {}", process.child.id())), "{error}");
         process.child.kill().unwrap();
         let began = Instant::now();
-        let (writer, _) = Writer::open(&path, &lock, &options()).unwrap();
+        let (writer, _) = JournalWriter::open(&path, &lock, &options()).unwrap();
         assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
         writer.close().unwrap();
     }
@@ -145,12 +145,12 @@ fn a_second_writer_in_this_process_is_refused_too() {
     let folder = folder();
     make(folder.path());
     let (path, lock) = places(folder.path());
-    let (writer, _) = Writer::open(&path, &lock, &options()).unwrap();
-    let error = Writer::open(&path, &lock, &options()).unwrap_err();
+    let (writer, _) = JournalWriter::open(&path, &lock, &options()).unwrap();
+    let error = JournalWriter::open(&path, &lock, &options()).unwrap_err();
     assert!(matches!(&error, JournalError::Locked { holder, .. } if holder.pid == Some(std::process::id())));
     writer.close().unwrap();
     assert!(!lock.exists(), "a closed journal leaves no lock behind");
-    Writer::open(&path, &lock, &options()).unwrap();
+    JournalWriter::open(&path, &lock, &options()).unwrap();
 }
 
 #[test]
@@ -160,6 +160,6 @@ fn a_stale_lock_file_is_no_obstacle() {
     let (path, lock) = places(folder.path());
     for left_behind in ["", "nonsense", "{\"pid\":1}"] {
         std::fs::write(&lock, left_behind).unwrap();
-        Writer::open(&path, &lock, &options()).unwrap().0.close().unwrap();
+        JournalWriter::open(&path, &lock, &options()).unwrap().0.close().unwrap();
     }
 }

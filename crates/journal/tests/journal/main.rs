@@ -10,6 +10,7 @@ mod history;
 mod index;
 mod index_background;
 mod locks;
+mod reference;
 mod sparse;
 mod store;
 mod support;

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use oarlock_journal::{ListQuery, Store, StoreOptions, What};
+use oarlock_journal::{DamageKind, ListQuery, Store, StoreOptions};
 
 use crate::support::{batch, folder, meta, options, thread_id, told, user};
 
@@ -58,7 +58,7 @@ fn a_hole_at_the_end_costs_nothing_and_is_cut_off() {
     let read = quickly("reading", || store.read(&thread_id(1)).unwrap());
     // The rest of the last block, and the hole.
     let cut = read.damage.named().iter().map(|place| match place.what {
-        What::TornTail { bytes } => bytes,
+        DamageKind::TornTail { bytes } => bytes,
         _ => panic!("{place}"),
     });
     assert_eq!(cut.sum::<u64>(), FAR - length);
@@ -85,9 +85,9 @@ fn a_hole_in_the_middle_costs_nothing_and_what_is_behind_it_counts() {
     let read = quickly("reading", || store.read(&thread_id(1)).unwrap());
     let sound = whole.split(|byte| *byte == b'\n').count() - 2;
     let missing =
-        read.damage.named().iter().filter(|place| matches!(place.what, What::Missing { .. })).count();
+        read.damage.named().iter().filter(|place| matches!(place.what, DamageKind::Missing { .. })).count();
     assert_eq!(missing, 1, "one record was cut: {:?}", read.damage.named());
-    let skipped = |what: &What| matches!(what, What::TooLong { bytes } if *bytes > FAR / 2);
+    let skipped = |what: &DamageKind| matches!(what, DamageKind::TooLong { bytes } if *bytes > FAR / 2);
     assert!(read.damage.named().iter().any(|place| skipped(&place.what)), "{:?}", read.damage.named());
     assert_eq!(
         quickly("opening", || store.resume(&thread_id(1)).unwrap()).recovery.next_seq as usize,

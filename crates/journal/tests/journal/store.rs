@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use oarlock_journal::{Batch, JournalError, ListQuery, Store, ThreadJournal};
+use oarlock_journal::{JournalError, ListQuery, RecordBatch, Store, ThreadJournal};
 use protocol::{ThreadId, ThreadMetadataChange, TriState, TurnStatus};
 use serde_json::json;
 
@@ -128,7 +128,7 @@ fn failed_turns_and_tool_items_are_there_after_resume() {
     assert_eq!(serde_json::to_value(&resumed.history.turns[1].items).unwrap()[0]["status"], "failed");
     assert!(resumed.recovery.damage.is_empty());
     assert_eq!(resumed.journal.next_seq(), 11);
-    // What is read beside an open journal is what is durable of it.
+    // A read beside an open journal shows its durable part.
     resumed.journal.append_durable(batch(&[ended("c", "completed")])).unwrap();
     let read = store.read(&thread_id(1)).unwrap();
     assert_eq!(read.history.turns[2].status, TurnStatus::Completed);
@@ -186,7 +186,7 @@ fn ids_that_are_not_uuids_never_reach_the_disk() {
     let store = open(folder.path());
     for id in ["../../../etc/passwd", "", "x", "00000000-0000-4000-8000-00000000000/"] {
         let id = ThreadId::new(id);
-        assert!(matches!(store.create(&id, Batch::at(NOW)), Err(JournalError::InvalidThreadId(_))));
+        assert!(matches!(store.create(&id, RecordBatch::at(NOW)), Err(JournalError::InvalidThreadId(_))));
         assert!(matches!(store.resume(&id), Err(JournalError::InvalidThreadId(_))));
         assert!(matches!(store.archive(&id), Err(JournalError::InvalidThreadId(_))));
     }

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use oarlock_journal::{Batch, Committer, Disk, RealDisk, Stat, StoreEvent, StoreOptions, WriterOptions};
+use oarlock_journal::{
+    Committer, JournalDisk, RealDisk, RecordBatch, Stat, StoreEvent, StoreOptions, WriterOptions,
+};
 use protocol::{RolloutRecord, ThreadId};
 use serde_json::{Value, json};
 
@@ -19,12 +21,12 @@ pub(crate) fn record(json: Value) -> RolloutRecord {
     serde_json::from_value(json).unwrap()
 }
 
-pub(crate) fn batch(records: &[Value]) -> Batch {
+pub(crate) fn batch(records: &[Value]) -> RecordBatch {
     batch_at(NOW, records)
 }
 
-pub(crate) fn batch_at(at_ms: i64, records: &[Value]) -> Batch {
-    let mut batch = Batch::at(at_ms);
+pub(crate) fn batch_at(at_ms: i64, records: &[Value]) -> RecordBatch {
+    let mut batch = RecordBatch::at(at_ms);
     for json in records {
         batch.push(&record(json.clone())).unwrap();
     }
@@ -124,7 +126,7 @@ pub(crate) struct Fault {
     pub(crate) errno: i32,
     /// Writes do half of their work before they fail.
     pub(crate) is_partial: bool,
-    /// So many calls in a row fail.
+    /// The number of calls in a row that fail.
     pub(crate) calls: usize,
 }
 
@@ -172,7 +174,7 @@ impl FaultyDisk {
     }
 }
 
-impl Disk for FaultyDisk {
+impl JournalDisk for FaultyDisk {
     fn create(&self, path: &Path) -> io::Result<File> {
         self.call()?;
         let file = RealDisk.create(path)?;
