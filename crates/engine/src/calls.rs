@@ -1,9 +1,12 @@
 //! The tool calls of a response.
 
 use protocol::{FunctionCallOutputBody, LocalShellAction, ResponseItem};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Proposal;
+
+/// The tool that answers searches which the provider has its own form for.
+pub const TOOL_SEARCH: &str = "tool_search";
 
 /// A call to be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,16 +17,18 @@ pub struct ToolCall {
     pub payload: ToolPayload,
 }
 
-/// What the model gave the tool.
+/// The arguments that the model gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolPayload {
     /// JSON, not yet parsed: what is wrong with it is for the model to read.
     Function { arguments: String },
     /// Free text.
     Custom { input: String },
+    /// The provider's own way to search for tools, with JSON as for a function.
+    Search { arguments: String },
 }
 
-/// A call with what became of it.
+/// A call and its state.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenCall {
     pub(crate) call: ToolCall,
@@ -31,8 +36,8 @@ pub(crate) struct OpenCall {
     pub(crate) runner: Runner,
     /// May run beside others that may too.
     pub(crate) parallel: bool,
-    /// What it is about to do, or does.
-    pub(crate) doing: Option<Box<Doing>>,
+    /// The proposal that is being decided or carried out.
+    pub(crate) active: Option<Box<ActiveProposal>>,
     pub(crate) output: Option<FunctionCallOutputBody>,
 }
 
@@ -48,19 +53,33 @@ pub(crate) enum Runner {
     Nobody,
 }
 
-/// The proposal at hand.
+/// The latest proposal of a call, and how far it has come.
 #[derive(Debug, Clone)]
-pub(crate) struct Doing {
+pub(crate) struct ActiveProposal {
     pub(crate) proposal: Proposal,
-    pub(crate) stage: Stage,
+    pub(crate) stage: ProposalStage,
     /// From 1. More when an outcome was lost and it was decided to try again.
     pub(crate) attempt: u32,
     /// Clients saw the item begin and not yet end.
     pub(crate) item_open: bool,
+    /// A question that came up while it runs. It is no operation: it ends with the call.
+    pub(crate) beside: Option<Box<Proposal>>,
+    /// Set while the automatic reviewer decides instead of a client.
+    pub(crate) assessment: Option<Box<Assessment>>,
+}
+
+/// A request to the automatic reviewer that is not answered yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Assessment {
+    pub(crate) attempt: u64,
+    /// The answer as far as it has come.
+    pub(crate) text: String,
+    /// The judged action, for clients.
+    pub(crate) action: Value,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum ProposalStage {
     /// A client was asked.
     Asked,
     /// In the record as begun.
@@ -75,10 +94,16 @@ impl OpenCall {
         match self.call.payload {
             ToolPayload::Function { .. } => ResponseItem::FunctionCallOutput { call_id, output },
             ToolPayload::Custom { .. } => ResponseItem::CustomToolCallOutput { call_id, name: None, output },
+            ToolPayload::Search { .. } => ResponseItem::ToolSearchOutput {
+                call_id: Some(call_id),
+                status: "completed".to_owned(),
+                execution: "client".to_owned(),
+                tools: found_tools(&output),
+            },
         }
     }
 
-    /// What the model reads of a call that was stopped.
+    /// The output of a call that was stopped.
     pub(crate) fn stopped_after(&self, now_ms: i64, by: StoppedBy) -> FunctionCallOutputBody {
         let seconds = ((now_ms - self.began_ms).max(100)) as f64 / 1_000.0;
         let cause = match by {
@@ -126,6 +151,16 @@ pub(crate) fn call_in(item: &ResponseItem) -> Option<ToolCall> {
             namespace: None,
             payload: ToolPayload::Function { arguments: local_shell_arguments(action) },
         }),
+        ResponseItem::ToolSearchCall { call_id: Some(call_id), execution, arguments, .. }
+            if execution == "client" =>
+        {
+            Some(ToolCall {
+                call_id: call_id.clone(),
+                name: TOOL_SEARCH.to_owned(),
+                namespace: None,
+                payload: ToolPayload::Search { arguments: arguments.to_string() },
+            })
+        }
         ResponseItem::CustomToolCall { call_id, name, input, .. } => Some(ToolCall {
             call_id: call_id.clone(),
             name: name.clone(),
@@ -136,16 +171,26 @@ pub(crate) fn call_in(item: &ResponseItem) -> Option<ToolCall> {
     }
 }
 
+/// The tools in the output of a search. One that failed found none.
+fn found_tools(output: &FunctionCallOutputBody) -> Vec<Value> {
+    match output {
+        FunctionCallOutputBody::Text(text) => serde_json::from_str(text).unwrap_or_default(),
+        FunctionCallOutputBody::Content(_) => Vec::new(),
+    }
+}
+
 /// The provider's own way to ask for a command, in the words of the `shell` tool.
 fn local_shell_arguments(action: &LocalShellAction) -> String {
     let LocalShellAction::Exec { command, timeout_ms, working_directory, .. } = action;
     json!({ "command": command, "timeout_ms": timeout_ms, "workdir": working_directory }).to_string()
 }
 
-/// What the model reads of a call to a tool it was not offered.
+/// The output of a call to a tool that was not offered.
 pub(crate) fn unsupported(call: &ToolCall) -> FunctionCallOutputBody {
     FunctionCallOutputBody::Text(match call.payload {
-        ToolPayload::Function { .. } => format!("unsupported call: {}", call.name),
+        ToolPayload::Function { .. } | ToolPayload::Search { .. } => {
+            format!("unsupported call: {}", call.name)
+        }
         ToolPayload::Custom { .. } => format!("unsupported custom tool call: {}", call.name),
     })
 }

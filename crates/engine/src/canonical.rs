@@ -1,5 +1,6 @@
 //! Canonical JSON (RFC 8785), so that both sides of the wire make one digest of one value.
 
+use data_encoding::HEXLOWER;
 use ring::digest::{Context, SHA256};
 use serde_json::{Map, Number, Value};
 
@@ -9,14 +10,7 @@ pub fn digest_of(value: &Value) -> String {
     let mut buffer = String::new();
     write(value, &mut buffer, &mut |part| digest.update(part.as_bytes()));
     digest.update(buffer.as_bytes());
-    let mut text = String::with_capacity(71);
-    text.push_str("sha256:");
-    for byte in digest.finish().as_ref() {
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
-        }
-    }
-    text
+    format!("sha256:{}", HEXLOWER.encode(digest.finish().as_ref()))
 }
 
 /// How much text is collected before it is handed on.
@@ -250,7 +244,7 @@ mod tests {
         let long = format!("[\"{}\",{}]", "x".repeat(3 * PART), "1,".repeat(PART) + "2");
         let whole = canonical(&long);
         let expected = ring::digest::digest(&SHA256, whole.as_bytes());
-        let hex: String = expected.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = HEXLOWER.encode(expected.as_ref());
         let value = serde_json::from_str(&long).expect("JSON");
         assert_eq!(digest_of(&value), format!("sha256:{hex}"));
     }

@@ -1,85 +1,246 @@
-//! From what a client answered, or somebody decided before a restart, to what is done; and how the record keeps it.
+//! Decisions about proposals. One type, `OperationDecision`, goes from a client's answer through the record to the tool,
+//! so that what is carried out after a restart is exactly what was decided.
 
 use protocol::{
     CommandExecutionApprovalDecision as CommandDecision, DecisionScope, DynamicToolCallOutputContentItem,
-    FileChangeApprovalDecision as PatchDecision, OperationDecision, PermissionsRequestApprovalResponse,
-    ToolApprovalDecision as GateDecision,
+    FileChangeApprovalDecision as PatchDecision, McpServerElicitationRequestResponse, OperationDecision,
+    PermissionsRequestApprovalResponse, ToolApprovalDecision as GateDecision, ToolRequestUserInputResponse,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::doing::Ended;
 use crate::grants::intersection;
-use crate::{Question, Reply, Verdict};
+use crate::{Question, Reply};
 
-/// What a decision comes to.
-pub(crate) enum Outcome {
-    Go {
-        session: bool,
-        amendment: Option<Vec<String>>,
-    },
-    /// Another command, which passes policy and sandbox first.
-    Instead(Vec<String>),
-    /// Another patch, which is looked at and decided about first.
-    Patch(String),
-    /// The same tool with other arguments.
-    With(Value),
-    /// Nothing is done, and this is the result.
-    Respond(Vec<DynamicToolCallOutputContentItem>, bool),
-    Tell(Verdict),
-    No(Ended),
-    /// No, and the turn ends.
-    Stop,
+/// Sent to the tool whose proposal was decided. On an approval the operation is in the record as started.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProposalDecision {
+    pub decision: OperationDecision,
+    /// A client approved this very proposal, now or for the session. Else the policy did.
+    pub by_client: bool,
 }
 
-/// A reply of another kind than the question, or one this release cannot carry out, is a no.
-pub(crate) fn weigh(question: &Question, reply: Reply) -> Outcome {
-    let go = |session| Outcome::Go { session, amendment: None };
-    match (question, reply) {
-        (Question::Command(asked), Reply::Command(decision)) => match decision {
-            CommandDecision::Accept => go(false),
-            CommandDecision::AcceptForSession => go(true),
-            // Only what this very question offered becomes a rule; any other rule is a yes for once.
-            CommandDecision::AcceptWithExecpolicyAmendment { execpolicy_amendment } => Outcome::Go {
-                session: false,
-                amendment: Some(execpolicy_amendment).filter(|prefix| {
-                    !prefix.is_empty() && Some(prefix) == asked.proposed_execpolicy_amendment.as_ref()
-                }),
-            },
-            CommandDecision::AcceptWithCommandOverride { command } if !command.is_empty() => {
-                Outcome::Instead(command)
-            }
-            CommandDecision::AcceptWithArguments { arguments } => {
-                command_in(&arguments).map_or(Outcome::No(Ended::Declined), Outcome::Instead)
-            }
-            CommandDecision::Respond { content_items, success } => Outcome::Respond(content_items, success),
-            CommandDecision::Cancel => Outcome::Stop,
-            _ => Outcome::No(Ended::Declined),
-        },
-        (Question::FileChange(_), Reply::FileChange(decision)) => match decision {
-            PatchDecision::Accept => go(false),
-            PatchDecision::AcceptForSession => go(true),
-            PatchDecision::Respond { content_items, success } => Outcome::Respond(content_items, success),
-            PatchDecision::Cancel => Outcome::Stop,
-            PatchDecision::AcceptWithArguments { arguments } => {
-                patch_in(&arguments).map_or(Outcome::No(Ended::Declined), Outcome::Patch)
-            }
-            PatchDecision::Decline => Outcome::No(Ended::Declined),
-        },
-        (Question::Permissions(asked), Reply::Permissions(given)) => {
-            let PermissionsRequestApprovalResponse { permissions, scope } = given;
-            let permissions = intersection(&asked.permissions, &permissions);
-            Outcome::Tell(Verdict::Permissions(PermissionsRequestApprovalResponse { permissions, scope }))
+impl ProposalDecision {
+    /// The tool may do what it proposed.
+    pub const fn approved(by_client: bool) -> Self {
+        let decision = OperationDecision::Approve { scope: None, execpolicy_amendment: None };
+        Self { decision, by_client }
+    }
+
+    /// The tool must not do it. Clients have been notified.
+    pub const fn declined() -> Self {
+        Self { decision: declined(false), by_client: false }
+    }
+
+    /// As a client grants permissions.
+    pub fn granted(permissions: &PermissionsRequestApprovalResponse) -> Self {
+        Self { decision: respond_with(permissions), by_client: true }
+    }
+
+    /// As a client answers questions.
+    pub fn answered(answers: &ToolRequestUserInputResponse) -> Self {
+        Self { decision: respond_with(answers), by_client: true }
+    }
+
+    /// As a client answers a question of an MCP server, or about one.
+    pub fn elicited(answer: &McpServerElicitationRequestResponse) -> Self {
+        Self { decision: respond_with(answer), by_client: true }
+    }
+
+    pub fn is_approved(&self) -> bool {
+        matches!(self.decision, OperationDecision::Approve { .. })
+    }
+
+    /// The patch to propose instead. Whoever sent it has agreed to it; policy and sandbox have not.
+    pub fn other_patch(&self) -> Option<String> {
+        match &self.decision {
+            OperationDecision::Replace { arguments: Some(arguments), .. } => patch_in(arguments),
+            _ => None,
         }
-        (Question::UserInput(_), Reply::UserInput(answers)) => Outcome::Tell(Verdict::UserInput(answers)),
-        (Question::Tool(_), Reply::Tool(decision)) => match decision {
-            GateDecision::Accept => go(false),
-            GateDecision::AcceptForSession => go(true),
-            GateDecision::AcceptWithArguments { arguments } => Outcome::With(arguments),
-            GateDecision::Respond { content_items, success } => Outcome::Respond(content_items, success),
-            GateDecision::Decline => Outcome::No(Ended::Declined),
-            GateDecision::Cancel => Outcome::Stop,
+    }
+
+    /// The permissions in a client's answer.
+    pub fn permissions(&self) -> Option<PermissionsRequestApprovalResponse> {
+        response_in(&self.decision)
+    }
+
+    /// The answers of a client.
+    pub fn answers(&self) -> Option<ToolRequestUserInputResponse> {
+        response_in(&self.decision)
+    }
+
+    /// The user's answer to a question of an MCP server, or about one. Nothing has begun by it.
+    pub fn elicitation(&self) -> Option<McpServerElicitationRequestResponse> {
+        response_in(&self.decision)
+    }
+}
+
+/// The decision in a client's answer, as far as the question allows it. An answer of another kind than the question, or
+/// one this release cannot carry out, declines.
+pub(crate) fn decision_in(question: &Question, reply: Reply) -> OperationDecision {
+    let decision = match (question, reply) {
+        (Question::Command(_), Reply::Command(decision)) => of_command(decision),
+        (Question::FileChange(_), Reply::FileChange(decision)) => of_patch(decision),
+        (Question::Tool(_), Reply::Tool(decision)) => of_gate(decision),
+        (Question::Permissions(_), Reply::Permissions(given)) => respond_with(&given),
+        (Question::UserInput(_), Reply::UserInput(answers)) => respond_with(&answers),
+        (Question::Elicitation(_), Reply::Elicitation(answer)) => respond_with(&answer),
+        _ => declined(false),
+    };
+    checked(Some(question), decision)
+}
+
+fn approved(scope: DecisionScope) -> OperationDecision {
+    OperationDecision::Approve { scope: Some(scope), execpolicy_amendment: None }
+}
+
+const fn declined(end_turn: bool) -> OperationDecision {
+    OperationDecision::Reject { message: None, end_turn }
+}
+
+fn of_command(decision: CommandDecision) -> OperationDecision {
+    match decision {
+        CommandDecision::Accept => approved(DecisionScope::Call),
+        CommandDecision::AcceptForSession => approved(DecisionScope::Session),
+        CommandDecision::AcceptWithExecpolicyAmendment { execpolicy_amendment } => {
+            let (scope, execpolicy_amendment) = (Some(DecisionScope::Call), Some(execpolicy_amendment));
+            OperationDecision::Approve { scope, execpolicy_amendment }
+        }
+        CommandDecision::AcceptWithCommandOverride { command } => {
+            OperationDecision::Replace { command: Some(command), arguments: None }
+        }
+        CommandDecision::AcceptWithArguments { arguments } => {
+            OperationDecision::Replace { command: None, arguments: Some(arguments) }
+        }
+        CommandDecision::Respond { content_items, success } => {
+            OperationDecision::Respond { content_items, success }
+        }
+        CommandDecision::Cancel => declined(true),
+        // A deferral leaves the question open, so that none comes as far as this.
+        CommandDecision::Decline
+        | CommandDecision::Defer
+        | CommandDecision::ApplyNetworkPolicyAmendment { .. } => declined(false),
+    }
+}
+
+fn of_patch(decision: PatchDecision) -> OperationDecision {
+    match decision {
+        PatchDecision::Accept => approved(DecisionScope::Call),
+        PatchDecision::AcceptForSession => approved(DecisionScope::Session),
+        PatchDecision::AcceptWithArguments { arguments } => {
+            OperationDecision::Replace { command: None, arguments: Some(arguments) }
+        }
+        PatchDecision::Respond { content_items, success } => {
+            OperationDecision::Respond { content_items, success }
+        }
+        PatchDecision::Cancel => declined(true),
+        PatchDecision::Decline | PatchDecision::Defer => declined(false),
+    }
+}
+
+fn of_gate(decision: GateDecision) -> OperationDecision {
+    match decision {
+        GateDecision::Accept => approved(DecisionScope::Call),
+        GateDecision::AcceptForSession => approved(DecisionScope::Session),
+        GateDecision::AcceptWithArguments { arguments } => {
+            OperationDecision::Replace { command: None, arguments: Some(arguments) }
+        }
+        GateDecision::Respond { content_items, success } => {
+            OperationDecision::Respond { content_items, success }
+        }
+        GateDecision::Cancel => declined(true),
+        GateDecision::Decline | GateDecision::Defer => declined(false),
+    }
+}
+
+/// A decision as it may be carried out for this question, whether a client just made it or the record had it. Only the
+/// rule that the question offered is saved and only permissions that it asked for are granted; a replacement that is not
+/// one for this question declines.
+pub(crate) fn checked(question: Option<&Question>, decision: OperationDecision) -> OperationDecision {
+    match (question, decision) {
+        (question, OperationDecision::Approve { scope, execpolicy_amendment }) => match question {
+            Some(Question::Permissions(_) | Question::UserInput(_) | Question::Elicitation(_)) => {
+                declined(false)
+            }
+            question => {
+                let offered = match question {
+                    Some(Question::Command(asked)) => asked.proposed_execpolicy_amendment.as_ref(),
+                    _ => None,
+                };
+                let is_offered = |prefix: &Vec<String>| !prefix.is_empty() && Some(prefix) == offered;
+                let execpolicy_amendment = execpolicy_amendment.filter(is_offered);
+                OperationDecision::Approve { scope, execpolicy_amendment }
+            }
         },
-        _ => Outcome::No(Ended::Declined),
+        (_, OperationDecision::Retry) => {
+            OperationDecision::Approve { scope: None, execpolicy_amendment: None }
+        }
+        (question, OperationDecision::Replace { command, arguments }) => {
+            replacement(question, command, arguments).unwrap_or(declined(false))
+        }
+        (Some(Question::Permissions(asked)), respond @ OperationDecision::Respond { .. }) => {
+            match response_in::<PermissionsRequestApprovalResponse>(&respond) {
+                Some(PermissionsRequestApprovalResponse { permissions, scope }) => {
+                    let permissions = intersection(&asked.permissions, &permissions);
+                    respond_with(&PermissionsRequestApprovalResponse { permissions, scope })
+                }
+                None => respond,
+            }
+        }
+        (_, decision @ (OperationDecision::Respond { .. } | OperationDecision::Reject { .. })) => decision,
+    }
+}
+
+fn replacement(
+    question: Option<&Question>,
+    command: Option<Vec<String>>,
+    arguments: Option<Value>,
+) -> Option<OperationDecision> {
+    let (command, arguments) = match question {
+        // Hosts may name a command by the arguments of the tool.
+        Some(Question::Command(_)) | None => {
+            let command = command.or_else(|| arguments.as_ref().and_then(command_in));
+            (Some(command.filter(|words| !words.is_empty())?), None)
+        }
+        Some(Question::FileChange(_)) => (None, Some(json!({ "input": patch_in(arguments.as_ref()?)? }))),
+        Some(Question::Tool(_)) => (None, Some(arguments?)),
+        Some(
+            Question::Permissions(_)
+            | Question::UserInput(_)
+            | Question::Elicitation(_)
+            | Question::DynamicTool(_),
+        ) => return None,
+    };
+    Some(OperationDecision::Replace { command, arguments })
+}
+
+/// Whether the response is for the tool, which knows how to show it to the model. Any other is the output of the call.
+pub(crate) fn is_for_tool(question: Option<&Question>, decision: &OperationDecision) -> bool {
+    match question {
+        Some(Question::Permissions(_)) => {
+            response_in::<PermissionsRequestApprovalResponse>(decision).is_some()
+        }
+        Some(Question::UserInput(_)) => response_in::<ToolRequestUserInputResponse>(decision).is_some(),
+        Some(Question::Elicitation(_)) => {
+            response_in::<McpServerElicitationRequestResponse>(decision).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// A typed response as the record keeps it: JSON in one text.
+fn respond_with(response: &impl Serialize) -> OperationDecision {
+    let text = serde_json::to_string(response).unwrap_or_default();
+    let content_items = vec![DynamicToolCallOutputContentItem::InputText { text }];
+    OperationDecision::Respond { content_items, success: true }
+}
+
+pub(crate) fn response_in<T: DeserializeOwned>(decision: &OperationDecision) -> Option<T> {
+    let OperationDecision::Respond { content_items, .. } = decision else { return None };
+    match content_items.as_slice() {
+        [DynamicToolCallOutputContentItem::InputText { text }] => serde_json::from_str(text).ok(),
+        _ => None,
     }
 }
 
@@ -95,73 +256,7 @@ fn patch_in(arguments: &Value) -> Option<String> {
     arguments.get("input")?.as_str().filter(|input| !input.is_empty()).map(str::to_owned)
 }
 
-/// As the record keeps it: enough to carry it out without asking again.
-pub(crate) fn decision_of(outcome: &Outcome) -> OperationDecision {
-    let scope = |session: bool| Some(if session { DecisionScope::Session } else { DecisionScope::Call });
-    match outcome {
-        Outcome::Go { session, .. } => OperationDecision::Approve { scope: scope(*session) },
-        Outcome::Instead(command) => {
-            OperationDecision::Replace { command: Some(command.clone()), arguments: None }
-        }
-        Outcome::Patch(input) => {
-            OperationDecision::Replace { command: None, arguments: Some(json!({ "input": input })) }
-        }
-        Outcome::With(arguments) => {
-            OperationDecision::Replace { command: None, arguments: Some(arguments.clone()) }
-        }
-        Outcome::Respond(content_items, success) => {
-            OperationDecision::Respond { content_items: content_items.clone(), success: *success }
-        }
-        Outcome::Tell(Verdict::Permissions(given)) => words_of(serde_json::to_string(given)),
-        Outcome::Tell(Verdict::UserInput(answers)) => words_of(serde_json::to_string(answers)),
-        Outcome::Tell(_) => OperationDecision::Approve { scope: None },
-        Outcome::No(_) => OperationDecision::Reject { message: None, end_turn: false },
-        Outcome::Stop => OperationDecision::Reject { message: None, end_turn: true },
-    }
-}
-
-fn words_of(json: serde_json::Result<String>) -> OperationDecision {
-    let text = json.unwrap_or_default();
-    let content_items = vec![DynamicToolCallOutputContentItem::InputText { text }];
-    OperationDecision::Respond { content_items, success: true }
-}
-
-/// What was decided before a restart.
-pub(crate) fn decided_before(decision: OperationDecision, question: Option<&Question>) -> Outcome {
-    match (decision, question) {
-        (OperationDecision::Approve { scope }, _) => {
-            Outcome::Go { session: scope == Some(DecisionScope::Session), amendment: None }
-        }
-        (OperationDecision::Retry, _) => Outcome::Go { session: false, amendment: None },
-        (OperationDecision::Reject { end_turn: true, .. }, _) => Outcome::Stop,
-        (OperationDecision::Reject { .. }, _) => Outcome::No(Ended::Declined),
-        (OperationDecision::Replace { command: Some(command), .. }, _) => Outcome::Instead(command),
-        (OperationDecision::Replace { arguments: Some(arguments), .. }, question) => match question {
-            Some(Question::FileChange(_)) => {
-                patch_in(&arguments).map_or(Outcome::No(Ended::Declined), Outcome::Patch)
-            }
-            Some(Question::Command(_)) => {
-                command_in(&arguments).map_or(Outcome::No(Ended::Declined), Outcome::Instead)
-            }
-            _ => Outcome::With(arguments),
-        },
-        (OperationDecision::Replace { .. }, _) => Outcome::No(Ended::Declined),
-        (OperationDecision::Respond { content_items, success }, question) => {
-            let words = match content_items.as_slice() {
-                [DynamicToolCallOutputContentItem::InputText { text }] => text.as_str(),
-                _ => "",
-            };
-            let told = match question {
-                Some(Question::Permissions(_)) => serde_json::from_str(words).ok().map(Verdict::Permissions),
-                Some(Question::UserInput(_)) => serde_json::from_str(words).ok().map(Verdict::UserInput),
-                _ => None,
-            };
-            told.map_or(Outcome::Respond(content_items, success), Outcome::Tell)
-        }
-    }
-}
-
-/// What a host that agreed on it may answer beyond what every client may, shown as it might look.
+/// Adds the decisions that only a host with `operations` may answer, each with example values.
 pub(crate) fn offer_to_host(decisions: &mut Vec<CommandDecision>, arguments: &Value) {
     let mut more = Vec::new();
     if let Some(command) = command_in(arguments) {
@@ -191,7 +286,7 @@ pub(crate) fn reason_and_decisions(question: &Question, for_host: bool) -> (Opti
             (asked.reason.clone(), words(&all))
         }
         Question::Permissions(asked) => (asked.reason.clone(), words(&["respond"])),
-        Question::UserInput(_) => (None, words(&["respond"])),
+        Question::UserInput(_) | Question::Elicitation(_) => (None, words(&["respond"])),
         Question::Tool(asked) => (
             asked.reason.clone(),
             words(&["accept", "acceptForSession", "acceptWithArguments", "respond", "decline", "cancel"]),

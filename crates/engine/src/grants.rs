@@ -8,7 +8,7 @@ use protocol::{
 pub(crate) const NOTHING: GrantedPermissionProfile =
     GrantedPermissionProfile { network: None, file_system: None };
 
-/// What was both asked for and given.
+/// Permissions that were both asked for and granted.
 pub(crate) fn intersection(
     asked: &RequestPermissionProfile,
     given: &GrantedPermissionProfile,

@@ -1,18 +1,31 @@
-//! What the model has seen so far.
+//! The items that the model has seen so far.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use protocol::{FunctionCallOutputBody, ResponseItem};
+use protocol::{ContentItem, FunctionCallOutputBody, ResponseItem};
 use serde_json::Value;
 
 use crate::calls::{ToolCall, call_in};
 use crate::context::looks_contextual;
 
 /// The items of a thread in order, shared with the requests made from them.
-#[derive(Debug, Clone, PartialEq, Default)]
+///
+/// Encoders keep the bytes of an item by its address, so an item is the same allocation in every request.
+#[derive(Debug, Clone, Default)]
 pub struct History {
     items: Vec<Arc<ResponseItem>>,
+    /// Each item as requests send it, at the same index.
+    sendable: Vec<Arc<ResponseItem>>,
+    /// Outputs of calls that nobody answered, by the index of the call.
+    missing: HashMap<usize, Arc<ResponseItem>>,
+}
+
+/// The rest is made from the items.
+impl PartialEq for History {
+    fn eq(&self, other: &Self) -> bool {
+        self.items == other.items
+    }
 }
 
 /// The output of a call nobody answered.
@@ -29,6 +42,20 @@ impl History {
         &self.items
     }
 
+    /// The last words of the model since the user spoke.
+    pub(crate) fn last_assistant_text(&self) -> Option<String> {
+        self.of_turn().iter().rev().find_map(|item| match &**item {
+            ResponseItem::Message { role, content, .. } if role == "assistant" => {
+                let texts = content.iter().filter_map(|part| match part {
+                    ContentItem::OutputText { text, .. } => Some(text.as_str()),
+                    _ => None,
+                });
+                Some(texts.collect())
+            }
+            _ => None,
+        })
+    }
+
     /// Whether this is something a request may repeat.
     pub(crate) fn keeps(item: &ResponseItem) -> bool {
         match item {
@@ -41,7 +68,9 @@ impl History {
     pub(crate) fn push(&mut self, mut item: ResponseItem) {
         if Self::keeps(&item) {
             forget_id(&mut item);
-            self.items.push(Arc::new(item));
+            let item = Arc::new(item);
+            self.sendable.push(sendable(&item));
+            self.items.push(item);
         }
     }
 
@@ -80,25 +109,24 @@ impl History {
 
     /// The items as a request sends them: every call has an output, every output a call, and nothing that only the
     /// record needs.
-    pub fn prompt(&self) -> Vec<Arc<ResponseItem>> {
+    pub fn prompt(&mut self) -> Vec<Arc<ResponseItem>> {
         let outputs: HashSet<&str> = self.items.iter().filter_map(|item| output_of(item)).collect();
         let mut called: HashSet<&str> = HashSet::new();
         let mut prompt = Vec::with_capacity(self.items.len());
-        for item in &self.items {
+        for (index, (item, sendable)) in self.items.iter().zip(&self.sendable).enumerate() {
             if matches!(**item, ResponseItem::GhostSnapshot { .. }) {
                 continue;
             }
-            if let Some(call_id) = output_of(item) {
-                if called.contains(call_id) {
-                    prompt.push(Arc::clone(item));
-                }
+            if output_of(item).is_some_and(|call_id| !called.contains(call_id)) {
                 continue;
             }
-            prompt.push(sendable(item));
+            prompt.push(Arc::clone(sendable));
             if let Some(call_id) = call_of(item) {
                 called.insert(call_id);
                 if !outputs.contains(call_id) {
-                    prompt.extend(missing_output(item, call_id).map(Arc::new));
+                    let missing = self.missing.entry(index);
+                    prompt
+                        .push(Arc::clone(missing.or_insert_with(|| Arc::new(missing_output(item, call_id)))));
                 }
             }
         }
@@ -106,7 +134,7 @@ impl History {
     }
 }
 
-/// What a model wrote, calls included.
+/// Items that a model writes, calls included.
 pub(crate) fn is_generated(item: &ResponseItem) -> bool {
     match item {
         ResponseItem::Message { role, .. } => role == "assistant",
@@ -134,7 +162,7 @@ fn forget_id(item: &mut ResponseItem) {
     }
 }
 
-/// What only the record needs to know of a message is not sent.
+/// Removes the id of a message, which only the record needs.
 fn sendable(item: &Arc<ResponseItem>) -> Arc<ResponseItem> {
     match &**item {
         ResponseItem::Message { id: Some(_), role, content, end_turn, phase } => {
@@ -166,19 +194,19 @@ fn output_of(item: &ResponseItem) -> Option<&str> {
     }
 }
 
-fn missing_output(call: &ResponseItem, call_id: &str) -> Option<ResponseItem> {
+fn missing_output(call: &ResponseItem, call_id: &str) -> ResponseItem {
     let (call_id, output) = (call_id.to_owned(), FunctionCallOutputBody::Text(ABORTED.to_owned()));
     match call {
         ResponseItem::CustomToolCall { .. } => {
-            Some(ResponseItem::CustomToolCallOutput { call_id, name: None, output })
+            ResponseItem::CustomToolCallOutput { call_id, name: None, output }
         }
-        ResponseItem::ToolSearchCall { execution, .. } => Some(ResponseItem::ToolSearchOutput {
+        ResponseItem::ToolSearchCall { execution, .. } => ResponseItem::ToolSearchOutput {
             call_id: Some(call_id),
             status: "completed".to_owned(),
             execution: execution.clone(),
             tools: Vec::<Value>::new(),
-        }),
-        _ => Some(ResponseItem::FunctionCallOutput { call_id, output }),
+        },
+        _ => ResponseItem::FunctionCallOutput { call_id, output },
     }
 }
 
@@ -211,7 +239,7 @@ mod tests {
 
     #[test]
     fn calls_and_outputs_are_paired() {
-        let history = History::new(vec![output("lost", "x"), call("a"), call("b"), output("b", "done")]);
+        let mut history = History::new(vec![output("lost", "x"), call("a"), call("b"), output("b", "done")]);
         let prompt: Vec<ResponseItem> = history.prompt().iter().map(|item| (**item).clone()).collect();
         let plain = |call_id: &str| {
             let mut call = call(call_id);
@@ -219,6 +247,25 @@ mod tests {
             call
         };
         assert_eq!(prompt, vec![plain("a"), output("a", "aborted"), plain("b"), output("b", "done")]);
+    }
+
+    #[test]
+    fn every_request_shares_the_items_of_the_one_before() {
+        let said = ResponseItem::Message {
+            id: Some("item-1".into()),
+            role: "user".into(),
+            content: vec![ContentItem::InputText { text: "go".into() }],
+            end_turn: None,
+            phase: None,
+        };
+        // A message with an id, and a call whose output is made up, are the items that a request changes.
+        let mut history = History::new(vec![said, call("a"), call("b"), output("b", "done")]);
+        let first = history.prompt();
+        history.push(output("c", "lost"));
+        history.push(call("d"));
+        let second = history.prompt();
+        assert_eq!((first.len(), second.len()), (5, 7));
+        assert!(first.iter().zip(&second).all(|(first, second)| Arc::ptr_eq(first, second)));
     }
 
     #[test]

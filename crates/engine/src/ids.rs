@@ -2,7 +2,7 @@
 
 use protocol::ItemId;
 
-/// What a pure function may not make by itself.
+/// Time and randomness of one input, which a pure function cannot make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// Unix milliseconds.
@@ -13,12 +13,12 @@ pub struct Stamp {
 
 /// A small generator over one stamp's entropy: two of SplitMix64 side by side, so that an id has all of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Ids {
+pub(crate) struct IdGenerator {
     high: u64,
     low: u64,
 }
 
-impl Ids {
+impl IdGenerator {
     pub(crate) fn new(stamp: Stamp) -> Self {
         Self { high: (stamp.entropy >> 64) as u64, low: stamp.entropy as u64 }
     }
@@ -32,16 +32,8 @@ impl Ids {
     /// A random (version 4) UUID.
     pub(crate) fn item(&mut self) -> ItemId {
         let (high, low) = self.next();
-        let high = (high & !0xf000) | 0x4000;
-        let low = (low & !(0b11 << 62)) | (0b10 << 62);
-        ItemId::new(format!(
-            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            high >> 32,
-            (high >> 16) & 0xffff,
-            high & 0xffff,
-            low >> 48,
-            low & 0xffff_ffff_ffff
-        ))
+        let bits = u128::from(high) << 64 | u128::from(low);
+        ItemId::new(uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid().to_string())
     }
 
     /// Between 0.9 and 1.1.
@@ -67,10 +59,12 @@ mod tests {
     #[test]
     fn ids_are_uuids_and_follow_from_the_entropy() {
         let stamp = Stamp { now_ms: 0, entropy: 7 };
-        let (mut one, mut two) = (Ids::new(stamp), Ids::new(stamp));
+        let (mut one, mut two) = (IdGenerator::new(stamp), IdGenerator::new(stamp));
         let id = one.item();
         assert_eq!(id, two.item());
         assert_ne!(id, one.item());
+        // Journals hold these ids: they must not change.
+        assert_eq!(id.as_str(), "e220a839-7b1d-4daf-a3cb-e1e459320dd7");
         let parts: Vec<&str> = id.as_str().split('-').collect();
         assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12]);
         assert!(parts[2].starts_with('4') && "89ab".contains(&parts[3][..1]), "{id}");
@@ -78,14 +72,14 @@ mod tests {
 
     #[test]
     fn every_bit_of_the_entropy_counts() {
-        let id = |entropy| Ids::new(Stamp { now_ms: 0, entropy }).item();
+        let id = |entropy| IdGenerator::new(Stamp { now_ms: 0, entropy }).item();
         let ids: std::collections::BTreeSet<_> = (0..128).map(|bit| id(1 << bit)).chain([id(0)]).collect();
         assert_eq!(ids.len(), 129);
     }
 
     #[test]
     fn jitter_stays_in_its_band() {
-        let mut ids = Ids::new(Stamp { now_ms: 0, entropy: 1 });
+        let mut ids = IdGenerator::new(Stamp { now_ms: 0, entropy: 1 });
         assert!((0..1_000).map(|_| ids.jitter()).all(|jitter| (0.9..=1.1).contains(&jitter)));
     }
 }

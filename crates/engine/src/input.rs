@@ -1,27 +1,51 @@
-//! What can happen to a thread.
+//! Inputs of a thread.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use model::{ModelFailure, StreamEvent};
 use protocol::{
     AdditionalContextEntry, ContentItem, DynamicToolCallOutputContentItem, DynamicToolCallResponse,
-    FunctionCallOutputBody, ItemId, NonSteerableTurnKind, OperationId, ResponseItem, ServerNotification,
-    ThreadItem, TurnId, UserInput,
+    FunctionCallOutputBody, ItemId, OperationId, ResponseItem, ServerNotification, ThreadGoal,
+    ThreadGoalStatus, ThreadItem, TurnId, UserInput,
 };
 use serde_json::Value;
 
-use crate::{Earlier, Proposal, Reply, Step};
+use crate::{Earlier, HookVerdict, Proposal, Reply, ReviewOrder, Step, ToolCall};
 
-/// What the user said: as clients show it, and as the model gets it (images already read).
+/// The user's words: as clients show them, and as the model gets them (images already read).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UserText {
+    /// The id of the message, where whoever sent it chose one.
+    pub id: Option<ItemId>,
     pub shown: Vec<UserInput>,
     pub content: Vec<ContentItem>,
     /// Skills it asks for, which the model reads after it.
     pub skills: Vec<SkillText>,
+    /// A message from outside that comes with it, or instead of it.
+    pub outside: Option<OutsideMessage>,
     /// The whole of what the client wants the model to know beside it. Only what is new or changed is told.
     pub additional: BTreeMap<String, AdditionalContextEntry>,
+}
+
+impl UserText {
+    /// Words that were typed, and nothing else.
+    pub fn typed(text: &str) -> Self {
+        Self {
+            shown: vec![UserInput::Text { text: text.to_owned(), text_elements: Vec::new() }],
+            content: vec![ContentItem::InputText { text: text.to_owned() }],
+            ..Self::default()
+        }
+    }
+}
+
+/// A message from outside, which the model gets as the output of a tool: it says nothing in the user's name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutsideMessage {
+    /// The tool that brings it.
+    pub name: String,
+    pub namespace: Option<String>,
+    pub output: FunctionCallOutputBody,
 }
 
 /// A skill, read.
@@ -55,14 +79,52 @@ pub enum Input {
     Steer(UserText),
     /// Stop the running turn, because somebody wants it to stop.
     Interrupt,
-    /// Stop the running turn, because the process stops. Nobody asked for that, and the model is told so.
-    CutOff,
-    /// Put the running turn away, to be taken up again with `Resume`.
-    Suspend,
+    /// A running tool makes a call, to be answered with `Effect::AnswerNested`.
+    NestedCall {
+        turn_id: TurnId,
+        /// The call of the tool that makes it.
+        parent: String,
+        call: ToolCall,
+    },
+    /// Stop the running turn, because another is to begin. A goal stays active.
+    MakeWay,
+    /// The process stops, which nobody asked for. The running turn is suspended if everything in it waits for a client, or
+    /// if its host will resume it. Any other is stopped, and the model is told why.
+    Close {
+        /// Nothing goes on without the host, and the record has what it needs to resume the turn.
+        waits_for_host: bool,
+    },
+    /// Suspend the running turn, to be continued with `Resume`: now, or once everything in it waits for a client.
+    Suspend {
+        when_pending: bool,
+    },
     /// Begin a turn that replaces the history by a summary.
     Compact {
         turn_id: TurnId,
         step: Arc<Step>,
+    },
+    /// Begin a turn in which a reviewer with a history of its own looks at changes.
+    Review {
+        turn_id: TurnId,
+        order: ReviewOrder,
+        step: Arc<Step>,
+    },
+    /// Set the thread's goal. Work on an active one begins at once where no turn runs.
+    SetGoal {
+        goal: Box<ThreadGoal>,
+        /// Of the turn that begins, if one does. Unset: none may begin now.
+        begin: Option<(TurnId, Arc<Step>)>,
+    },
+    /// Remove the thread's goal.
+    ClearGoal,
+    /// Begin a turn for the thread's goal, if it is active and no turn runs.
+    PursueGoal {
+        turn_id: TurnId,
+        step: Arc<Step>,
+    },
+    /// The time of `Effect::Deadline` is over.
+    DeadlinePassed {
+        attempt: u64,
     },
     /// Drop the last turns from the history. Only between turns.
     Rollback {
@@ -71,7 +133,7 @@ pub enum Input {
         turn_id: TurnId,
         step: Arc<Step>,
     },
-    /// What the record says after a rollback.
+    /// The history in the record after a rollback.
     ReadBack {
         history: Vec<ResponseItem>,
         context: Option<Value>,
@@ -88,7 +150,7 @@ pub enum Input {
         call_id: String,
         notification: Box<ServerNotification>,
     },
-    /// What a running tool wants to do next. It waits for `Effect::Decide`.
+    /// A running tool proposes its next effect. It waits for `Effect::Decide`.
     Proposed {
         /// The turn its call was made in.
         turn_id: TurnId,
@@ -103,6 +165,11 @@ pub enum Input {
     ToolFinished {
         call_id: String,
         outcome: ToolOutcome,
+    },
+    /// Hooks of `Effect::RunHooks` have all ended.
+    HooksFinished {
+        id: String,
+        verdict: HookVerdict,
     },
     /// The end of an item that may have outlived its turn.
     ItemEnded {
@@ -129,16 +196,25 @@ pub enum Input {
     StepCaptured(Arc<Step>),
     /// The time asked for by `Effect::Wake` has come.
     Woken,
-    /// What was recorded could not be made durable; nothing after it counts.
-    StorageFailed {
-        message: String,
-    },
+    /// A record could not be made durable. No effect after it was performed, but for those that stop something.
+    StorageFailed(Box<StorageFailure>),
 }
 
-/// What became of a child agent.
+/// A record could not be made durable: the state clients and host are in.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StorageFailure {
+    pub message: String,
+    /// Items whose beginning clients were not notified of. They are not notified of their end either.
+    pub unseen: HashSet<ItemId>,
+    /// Set where a host keeps the record and its connection is gone: the operations that it has as started. No other
+    /// has begun, and the turn waits for the host.
+    pub started_at_host: Option<HashSet<OperationId>>,
+}
+
+/// The end of a child agent, or its halt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChildEnd {
-    /// What tools call it by.
+    /// The name that tools know it by.
     pub id: String,
     /// The turn it ended with, by which the record knows what it has told. Unset for one that has no turns here.
     pub turn_id: Option<TurnId>,
@@ -156,7 +232,7 @@ pub struct OperationEnd {
     pub output: Vec<DynamicToolCallOutputContentItem>,
 }
 
-/// What a tool gave back.
+/// The result of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutcome {
     pub output: FunctionCallOutputBody,
@@ -164,12 +240,16 @@ pub struct ToolOutcome {
     pub item: Option<Box<ThreadItem>>,
     /// Whether it did what it was asked to.
     pub success: bool,
-    /// What the turn has changed in files so far, when this call changed some.
+    /// The diff of the turn so far, when this call changed files.
     pub diff: Option<String>,
-    /// What the model is warned of beside the output.
+    /// A warning for the model beside the output.
     pub note: Option<String>,
+    /// Context from hooks for the model, beside the output.
+    pub contexts: Vec<String>,
     /// The operation goes on elsewhere; its end comes as `Input::ChildEnded`.
     pub goes_on: bool,
+    /// How the thread's goal stands now, where the model said so.
+    pub goal: Option<ThreadGoalStatus>,
 }
 
 impl ToolOutcome {
@@ -181,7 +261,9 @@ impl ToolOutcome {
             success: true,
             diff: None,
             note: None,
+            contexts: Vec::new(),
             goes_on: false,
+            goal: None,
         }
     }
 
@@ -189,21 +271,4 @@ impl ToolOutcome {
     pub fn failure(text: impl Into<String>) -> Self {
         Self { success: false, ..Self::text(text) }
     }
-}
-
-/// Why an input was not accepted. Nothing changed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    #[error("input must not be empty")]
-    EmptyInput,
-    #[error("no active turn to steer")]
-    NoActiveTurn,
-    #[error("cannot steer a {} turn", match .0 { NonSteerableTurnKind::Review => "review", NonSteerableTurnKind::Compact => "compact" })]
-    NotSteerable(NonSteerableTurnKind),
-    #[error("a turn is already running")]
-    TurnRunning,
-    #[error("Cannot rollback while a turn is in progress.")]
-    RollbackWhileRunning,
-    #[error("numTurns must be >= 1")]
-    NothingToRollBack,
 }

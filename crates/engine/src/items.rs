@@ -5,16 +5,19 @@ use protocol::{
     ResponsesApiWebSearchAction, ThreadItem, WebSearchAction,
 };
 
+use crate::citation;
+
 /// The item as clients see it, if they do. `fresh` names it where the model did not.
 pub(crate) fn shown(item: &ResponseItem, fresh: impl FnOnce() -> ItemId) -> Option<ThreadItem> {
     let named = |id: &Option<String>| id.clone().map(ItemId::new);
     match item {
         ResponseItem::Message { id, role, content, phase, .. } if role == "assistant" => {
+            let (text, memory_citation) = citation::split(&text_of(content));
             Some(ThreadItem::AgentMessage {
                 id: named(id).unwrap_or_else(fresh),
-                text: without_citations(&text_of(content)),
+                text,
                 phase: *phase,
-                memory_citation: None,
+                memory_citation,
             })
         }
         ResponseItem::Reasoning { id, summary, content, .. } => Some(ThreadItem::Reasoning {
@@ -61,6 +64,14 @@ pub(crate) fn announced(item: &ThreadItem) -> ThreadItem {
         },
         other => other,
     }
+}
+
+/// A picture with the file it was saved to.
+pub(crate) fn saved_at(mut item: ThreadItem, path: Option<&str>) -> ThreadItem {
+    if let ThreadItem::ImageGeneration { saved_path, .. } = &mut item {
+        *saved_path = path.map(str::to_owned);
+    }
+    item
 }
 
 pub(crate) fn text_of(content: &[ContentItem]) -> String {
@@ -112,33 +123,11 @@ fn searched(query: Option<&str>, queries: &[String]) -> String {
     }
 }
 
-const CITATION_START: &str = "<oai-mem-citation>";
-const CITATION_END: &str = "</oai-mem-citation>";
-
-/// Citation markup is for the program, not for the reader.
-pub(crate) fn without_citations(text: &str) -> String {
-    let mut rest = text;
-    let mut kept = String::new();
-    while let Some(start) = rest.find(CITATION_START) {
-        kept.push_str(&rest[..start]);
-        rest = rest[start..].find(CITATION_END).map_or("", |end| &rest[start + end + CITATION_END.len()..]);
-    }
-    kept.push_str(rest);
-    kept
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn citations_are_taken_out() {
-        assert_eq!(without_citations("a<oai-mem-citation>x</oai-mem-citation>b"), "ab");
-        assert_eq!(without_citations("a<oai-mem-citation>never closed"), "a");
-        assert_eq!(without_citations("plain"), "plain");
-    }
 
     #[track_caller]
     fn check_search(action: serde_json::Value, expected: &str) {

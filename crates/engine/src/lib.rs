@@ -3,55 +3,56 @@
 
 mod calls;
 mod canonical;
+mod citation;
 mod compaction;
 mod context;
 mod decision;
 mod digest;
-mod doing;
-mod earlier;
 mod effect;
+mod goal;
 mod grants;
 mod history;
+mod hooks;
 mod ids;
 mod input;
 mod items;
-mod operation;
 mod plan_text;
 mod proposal;
+mod refusal;
 mod request;
-mod sampling;
+mod review;
 mod status;
 mod step;
 mod thread;
 mod tokens;
 mod truncate;
 mod turn;
-mod turn_calls;
-mod turn_compaction;
-mod turn_proposals;
-mod turn_resume;
-mod turn_shell;
-mod turn_stream;
-mod turn_suspend;
-mod work;
 
-pub use calls::{ToolCall, ToolPayload};
+pub use calls::{TOOL_SEARCH, ToolCall, ToolPayload};
 pub use canonical::digest_of;
 pub use compaction::SUMMARY_PREFIX;
 pub use context::{FragmentText, describe, fragments_of, subagent_notification, turn_aborted};
-pub use earlier::{Earlier, EarlierState};
+pub use decision::ProposalDecision;
 pub use effect::Effect;
+pub use goal::GoalChange;
 pub use history::{History, is_user_turn};
+pub use hooks::{HookDecision, HookOccasion, HookPoints, HookVerdict};
 pub use ids::Stamp;
-pub use input::{ChildEnd, Input, OperationEnd, Refusal, SkillText, ToolOutcome, UserText};
-pub use operation::operation_of;
-pub use proposal::{Proposal, Question, Reply, Verdict};
+pub use input::{
+    ChildEnd, Input, OperationEnd, OutsideMessage, SkillText, StorageFailure, ToolOutcome, UserText,
+};
+pub use proposal::{Proposal, Question, Reply};
+pub use refusal::Refusal;
+pub use review::ReviewOrder;
 pub use step::{
-    EnvironmentState, Gate, ModelInfo, Reach, SkillLine, Step, StepEnvironment, SubagentLine, ToolKind,
-    ToolSpec, Truncation, effective_cwd,
+    DirectCalls, EnvironmentState, Gate, ModelInfo, Reach, SkillLine, Step, StepEnvironment, SubagentLine,
+    ToolKind, ToolNamespace, ToolSpec, Truncation, effective_cwd,
 };
 pub use thread::{Thread, ThreadSeed};
-pub use tokens::approximate_tokens;
+pub use tokens::{TokenPrice, approximate_tokens};
 pub use truncate::truncate_middle;
-pub use turn_resume::UNKNOWN_OUTCOME;
-pub use turn_shell::{NO_EXIT, SHELL_ABORTED, USER_SHELL, user_shell_result};
+pub use turn::earlier::{Earlier, EarlierState};
+pub use turn::operation::operation_of;
+pub use turn::resume::UNKNOWN_OUTCOME;
+pub use turn::said::said_with;
+pub use turn::shell::{NO_EXIT, SHELL_ABORTED, USER_SHELL, user_shell_result};

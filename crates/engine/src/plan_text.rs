@@ -6,7 +6,7 @@ const CLOSE: &str = "</proposed_plan>";
 
 /// A stretch of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum PlanPiece {
     Message(String),
     /// A plan begins, in place of an earlier one.
     Opened,
@@ -25,7 +25,7 @@ pub(crate) struct PlanSplitter {
 
 impl PlanSplitter {
     /// Takes more text and gives what can be told for certain.
-    pub(crate) fn push(&mut self, text: &str) -> Vec<Piece> {
+    pub(crate) fn push(&mut self, text: &str) -> Vec<PlanPiece> {
         let mut pieces = Vec::new();
         for part in text.split_inclusive('\n') {
             let ends = part.ends_with('\n');
@@ -41,7 +41,7 @@ impl PlanSplitter {
     }
 
     /// The end, which also ends the last line.
-    pub(crate) fn finish(&mut self) -> Vec<Piece> {
+    pub(crate) fn finish(&mut self) -> Vec<PlanPiece> {
         let mut pieces = Vec::new();
         match !self.mid_line && self.held.trim() == self.tag() {
             true => self.turn(&mut pieces),
@@ -51,11 +51,11 @@ impl PlanSplitter {
     }
 
     /// At a tag.
-    fn turn(&mut self, pieces: &mut Vec<Piece>) {
+    fn turn(&mut self, pieces: &mut Vec<PlanPiece>) {
         self.held.clear();
         self.in_plan = !self.in_plan;
         if self.in_plan {
-            pieces.push(Piece::Opened);
+            pieces.push(PlanPiece::Opened);
         }
     }
 
@@ -64,13 +64,15 @@ impl PlanSplitter {
         if self.in_plan { CLOSE } else { OPEN }
     }
 
-    fn give(&mut self, pieces: &mut Vec<Piece>) {
+    fn give(&mut self, pieces: &mut Vec<PlanPiece>) {
         let text = std::mem::take(&mut self.held);
         match (pieces.last_mut(), self.in_plan) {
             _ if text.is_empty() => {}
-            (Some(Piece::Plan(last)), true) | (Some(Piece::Message(last)), false) => last.push_str(&text),
-            (_, true) => pieces.push(Piece::Plan(text)),
-            (_, false) => pieces.push(Piece::Message(text)),
+            (Some(PlanPiece::Plan(last)), true) | (Some(PlanPiece::Message(last)), false) => {
+                last.push_str(&text);
+            }
+            (_, true) => pieces.push(PlanPiece::Plan(text)),
+            (_, false) => pieces.push(PlanPiece::Message(text)),
         }
     }
 }
@@ -83,9 +85,9 @@ pub(crate) fn split(text: &str) -> (String, Option<String>) {
     let (mut message, mut plan) = (String::new(), None);
     for piece in pieces {
         match piece {
-            Piece::Message(text) => message.push_str(&text),
-            Piece::Opened => plan = Some(String::new()),
-            Piece::Plan(text) => plan.get_or_insert_with(String::new).push_str(&text),
+            PlanPiece::Message(text) => message.push_str(&text),
+            PlanPiece::Opened => plan = Some(String::new()),
+            PlanPiece::Plan(text) => plan.get_or_insert_with(String::new).push_str(&text),
         }
     }
     (message, plan)
@@ -139,9 +141,9 @@ mod tests {
                 let (mut message, mut plan) = (String::new(), String::new());
                 for piece in pieces {
                     match piece {
-                        Piece::Message(text) => message.push_str(&text),
-                        Piece::Opened => plan.clear(),
-                        Piece::Plan(text) => plan.push_str(&text),
+                        PlanPiece::Message(text) => message.push_str(&text),
+                        PlanPiece::Opened => plan.clear(),
+                        PlanPiece::Plan(text) => plan.push_str(&text),
                     }
                 }
                 assert_eq!((message, Some(plan)), whole, "{at} {second}");

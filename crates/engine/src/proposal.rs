@@ -1,14 +1,15 @@
-//! What a running tool wants to do, shown and decided before it is done.
+//! Proposals of running tools: shown and decided before they are carried out.
 
 use protocol::{
     CommandExecutionApprovalDecision, CommandExecutionRequestApprovalParams, DynamicToolCallParams,
-    FileChangeApprovalDecision, FileChangeRequestApprovalParams, OperationType,
-    PermissionsRequestApprovalParams, PermissionsRequestApprovalResponse, ThreadItem, ToolApprovalDecision,
-    ToolEffects, ToolRequestApprovalParams, ToolRequestUserInputParams, ToolRequestUserInputResponse,
+    FileChangeApprovalDecision, FileChangeRequestApprovalParams, McpServerElicitationRequestParams,
+    McpServerElicitationRequestResponse, OperationType, PermissionsRequestApprovalParams,
+    PermissionsRequestApprovalResponse, ThreadItem, ToolApprovalDecision, ToolEffects,
+    ToolRequestApprovalParams, ToolRequestUserInputParams, ToolRequestUserInputResponse,
 };
 use serde_json::Value;
 
-/// One thing a call wants to do. Nothing of it happens before the verdict.
+/// One thing a call wants to do. Nothing of it happens before the decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
     /// From 0 within the call: what is tried again is decided again.
@@ -19,17 +20,17 @@ pub struct Proposal {
     pub item: Option<Box<ThreadItem>>,
     /// The item's end is told by `Input::ItemEnded`, possibly after the turn.
     pub outlives: bool,
-    /// What is going to happen, for the record.
+    /// Arguments of the operation, for the record.
     pub arguments: Value,
     /// Over everything that decides what happens, so that a yes is a yes to exactly this.
     pub digest: String,
-    /// What to ask. Unset: the policy already said yes.
+    /// The question to ask a client. Unset: the policy already approved.
     pub question: Option<Box<Question>>,
     /// Who agreed to all of these for the session is not asked again.
     pub session_keys: Vec<String>,
 }
 
-/// What is asked of a client. The engine fills in whose question it is.
+/// A question for a client. The engine fills in thread, turn and item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Question {
     DynamicTool(DynamicToolCallParams),
@@ -37,42 +38,21 @@ pub enum Question {
     FileChange(FileChangeRequestApprovalParams),
     Permissions(PermissionsRequestApprovalParams),
     UserInput(ToolRequestUserInputParams),
+    /// Of an MCP server, or about a call of one of its tools.
+    Elicitation(McpServerElicitationRequestParams),
     /// Whether a tool that has no question of its own may be called.
     Tool(ToolRequestApprovalParams),
 }
 
-/// What a client answered to a question of that kind.
+/// A client's answer to the question of the same kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
     Command(CommandExecutionApprovalDecision),
     FileChange(FileChangeApprovalDecision),
     Permissions(PermissionsRequestApprovalResponse),
     UserInput(ToolRequestUserInputResponse),
+    Elicitation(McpServerElicitationRequestResponse),
     Tool(ToolApprovalDecision),
-}
-
-/// What the tool hears.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
-    /// Do it now. It is in the record as begun.
-    Run {
-        /// A client said yes to this very proposal, now or for the session.
-        agreed: bool,
-        /// Commands that begin with these words are allowed from now on.
-        amendment: Option<Vec<String>>,
-    },
-    /// Propose this command instead. Whoever asked for it has agreed to it; policy and sandbox have not.
-    Instead {
-        command: Vec<String>,
-    },
-    /// Propose this patch instead. As with a command, only whoever asked for it has agreed to it.
-    Patch {
-        input: String,
-    },
-    Permissions(PermissionsRequestApprovalResponse),
-    UserInput(ToolRequestUserInputResponse),
-    /// Do not. Clients have been told.
-    Declined,
 }
 
 impl Question {

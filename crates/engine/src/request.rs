@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::Step;
 
-/// What differs between the requests of a turn.
-pub(crate) struct Ask<'a> {
+/// The parts in which the requests of a turn differ.
+pub(crate) struct RequestParts<'a> {
     pub(crate) thread_id: &'a ThreadId,
     pub(crate) turn_id: &'a TurnId,
     pub(crate) step: &'a Step,
@@ -23,7 +23,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) attempt: u32,
 }
 
-pub(crate) fn prepare(ask: &Ask<'_>, input: Vec<Arc<ResponseItem>>) -> PreparedRequest {
+pub(crate) fn prepare(ask: &RequestParts<'_>, input: Vec<Arc<ResponseItem>>) -> PreparedRequest {
     let step = ask.step;
     let with_tools = ask.purpose != Purpose::Compaction;
     let reasoning = step.model.supports_reasoning_summaries.then(|| Reasoning {
@@ -35,11 +35,7 @@ pub(crate) fn prepare(ask: &Ask<'_>, input: Vec<Arc<ResponseItem>>) -> PreparedR
         model: step.model.slug.clone(),
         instructions: step.base_instructions.to_string(),
         input,
-        tools: if with_tools {
-            step.tools.iter().filter_map(|tool| tool.json.clone()).collect()
-        } else {
-            vec![]
-        },
+        tools: if with_tools { step.tools_json() } else { vec![] },
         tool_choice: ToolChoice::Auto,
         parallel_tool_calls: with_tools && step.model.supports_parallel_tool_calls,
         reasoning,
@@ -47,7 +43,11 @@ pub(crate) fn prepare(ask: &Ask<'_>, input: Vec<Arc<ResponseItem>>) -> PreparedR
         stream: true,
         include,
         service_tier: step.service_tier.clone(),
-        prompt_cache_key: ask.thread_id.to_string(),
+        // A reviewer's requests begin with another history than the thread's.
+        prompt_cache_key: match ask.purpose {
+            Purpose::Review | Purpose::Memory => ask.turn_id.to_string(),
+            Purpose::Turn | Purpose::Compaction => ask.thread_id.to_string(),
+        },
         text: text_options(step, ask.output_schema),
     };
     PreparedRequest {
@@ -62,6 +62,7 @@ pub(crate) fn prepare(ask: &Ask<'_>, input: Vec<Arc<ResponseItem>>) -> PreparedR
             attempt: ask.attempt,
             agent_path: ask.agent_path.clone(),
             tool_set_digest: step.tool_set_digest.clone(),
+            workspaces: step.repository.clone(),
         },
     }
 }

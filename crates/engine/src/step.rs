@@ -8,7 +8,10 @@ use protocol::{
     ReasoningSummary, SandboxPolicy, ToolEffects, Verbosity,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::calls::TOOL_SEARCH;
+use crate::{HookPoints, ToolCall};
 
 /// Captured by the driver before a model request; never changed afterwards.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,17 +26,21 @@ pub struct Step {
     pub developer_instructions: Option<Arc<str>>,
     /// How to ask for a summary, instead of the built-in way.
     pub compact_prompt: Option<Arc<str>>,
-    /// What the AGENTS.md files say, joined.
+    /// Notes from earlier threads, and how to cite them.
+    pub memories: Option<Arc<str>>,
+    /// Text of the AGENTS.md files, joined.
     pub project_instructions: Option<Arc<str>>,
     pub collaboration_mode: Option<CollaborationMode>,
     pub personality: Option<Personality>,
     /// The base instructions already speak in this personality.
     pub personality_is_baked: bool,
-    /// What the model can draw on when a task calls for it.
+    /// Skills that are offered.
     pub skills: Arc<[SkillLine]>,
     /// Child agents that are open.
     pub subagents: Arc<[SubagentLine]>,
     pub approval_policy: AskForApproval,
+    /// The automatic reviewer decides about commands and patches that need approval.
+    pub reviews_approvals: bool,
     pub sandbox: SandboxPolicy,
     /// Beginnings of commands that rules allow. Each place holds the words that may stand there.
     pub approved_prefixes: Arc<[Vec<Vec<String>>]>,
@@ -46,10 +53,22 @@ pub struct Step {
     pub current_date: String,
     pub timezone: String,
     pub tools: Vec<ToolSpec>,
+    /// A source of tools is still starting: a turn that begins with this step captures another before its first
+    /// request.
+    pub is_preliminary: bool,
     /// Over the tools and who approves them, so that a host can prove what was offered.
     pub tool_set_digest: Arc<str>,
     /// Tools the model can look for; not yet advertised, so not callable.
     pub deferred: Vec<ToolSpec>,
+    /// Set when the model has to call most tools through scripts.
+    pub direct: Option<DirectCalls>,
+    /// Recorded with the context under this name, and not shown to the model: settings of the thread that whoever opens
+    /// it next must find again.
+    pub recorded_with: Option<(&'static str, Arc<Value>)>,
+    /// Where a turn waits for hooks.
+    pub hooks: HookPoints,
+    /// The git repository around the folder, by its root, as the provider is told of it. The model does not see it.
+    pub repository: Option<Arc<Value>>,
 }
 
 impl Step {
@@ -65,6 +84,7 @@ impl Step {
             base_instructions: Arc::from(""),
             developer_instructions: None,
             compact_prompt: None,
+            memories: None,
             project_instructions: None,
             collaboration_mode: None,
             personality: None,
@@ -72,6 +92,7 @@ impl Step {
             skills: Arc::new([]),
             subagents: Arc::new([]),
             approval_policy: AskForApproval::Never,
+            reviews_approvals: false,
             sandbox: SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false },
             approved_prefixes: Arc::new([]),
             cwd: cwd.to_owned(),
@@ -80,16 +101,25 @@ impl Step {
             current_date: "1970-01-01".to_owned(),
             timezone: "Etc/UTC".to_owned(),
             tools: Vec::new(),
+            is_preliminary: false,
             tool_set_digest: Arc::from(""),
             deferred: Vec::new(),
+            direct: None,
+            recorded_with: None,
+            hooks: HookPoints::default(),
+            repository: None,
         }
     }
 
-    /// Offers the deferred tools that were looked for and found.
+    /// Offers the deferred tools that were looked for and found. A search in the provider's own form has told the model
+    /// of them already, so that the list at the beginning of the request stays as it was.
     pub fn reveal(&mut self, found: &[String]) {
+        let is_told = self.tool(TOOL_SEARCH).is_some_and(|tool| tool.json.is_some());
         for name in found {
-            if let Some(at) = self.deferred.iter().position(|tool| tool.name == *name) {
-                self.tools.push(self.deferred.remove(at));
+            if let Some(at) = self.deferred.iter().position(|tool| tool.full_name() == *name) {
+                let tool = self.deferred.remove(at);
+                let json = tool.json.clone().filter(|_| !is_told);
+                self.tools.push(ToolSpec { json, ..tool });
             }
         }
     }
@@ -99,8 +129,51 @@ impl Step {
         self.environments.iter().find(|environment| environment.state == EnvironmentState::Attached)
     }
 
+    /// A tool that is in no group.
     pub fn tool(&self, name: &str) -> Option<&ToolSpec> {
-        self.tools.iter().find(|tool| tool.name == name)
+        self.tools.iter().find(|tool| tool.name == name && tool.namespace.is_none())
+    }
+
+    /// The tool of a call.
+    pub fn called(&self, call: &ToolCall) -> Option<&ToolSpec> {
+        let namespace = |tool: &&ToolSpec| {
+            tool.namespace.as_ref().map(|namespace| namespace.name.as_str()) == call.namespace.as_deref()
+        };
+        self.tools.iter().filter(namespace).find(|tool| tool.name == call.name)
+    }
+
+    /// Why the model may not make a call itself, if that is so.
+    pub(crate) fn refuses(&self, tool: &ToolSpec) -> Option<&'static str> {
+        let direct = self.direct.as_ref().filter(|direct| !direct.has(tool) && tool.kind != ToolKind::Hosted);
+        direct.map(|direct| direct.refusal)
+    }
+
+    /// The tools as they stand in a request. Those of a group are together, where its first one is.
+    pub fn tools_json(&self) -> Vec<Arc<Value>> {
+        let mut entries: Vec<Arc<Value>> = Vec::new();
+        let mut told: Vec<&str> = Vec::new();
+        let hides = |tool: &&ToolSpec| {
+            self.direct.as_ref().is_none_or(|direct| !direct.hides_others || direct.has(tool))
+        };
+        for tool in self.tools.iter().filter(hides) {
+            let (Some(json), namespace) = (&tool.json, tool.namespace.as_deref()) else { continue };
+            let Some(ToolNamespace { name, description }) = namespace else {
+                entries.push(json.clone());
+                continue;
+            };
+            if told.contains(&name.as_str()) {
+                continue;
+            }
+            told.push(name);
+            let is_inside =
+                |other: &&ToolSpec| other.namespace.as_deref().is_some_and(|group| group.name == *name);
+            let inner: Vec<_> =
+                self.tools.iter().filter(is_inside).filter_map(|tool| tool.json.as_deref()).collect();
+            let group =
+                json!({"type": "namespace", "name": name, "description": description, "tools": inner});
+            entries.push(Arc::new(group));
+        }
+        entries
     }
 }
 
@@ -168,7 +241,7 @@ pub struct SkillLine {
 /// A child agent as its parent is told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SubagentLine {
-    /// What tools call it by.
+    /// The name that tools know it by.
     pub id: String,
     pub nickname: Option<String>,
 }
@@ -177,14 +250,49 @@ pub struct SubagentLine {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     pub name: String,
+    /// The group it is offered in and called with.
+    pub namespace: Option<Arc<ToolNamespace>>,
     pub kind: ToolKind,
     /// As it stands in the request. Unset for another name of a tool, which answers without being advertised.
     pub json: Option<Arc<Value>>,
     /// May run beside others that may too.
     pub parallel: bool,
     pub gate: Gate,
-    /// What may happen when a call is made again.
+    /// Effects of making a call again.
     pub effects: ToolEffects,
+}
+
+impl ToolSpec {
+    /// The name that nothing else in the thread has.
+    pub fn full_name(&self) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("{}::{}", namespace.name, self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
+/// The tools that a model may call itself, while it reaches all others from within a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DirectCalls {
+    pub names: &'static [&'static str],
+    /// The others are not in the list of the request.
+    pub hides_others: bool,
+    /// The output of a call of another tool.
+    pub refusal: &'static str,
+}
+
+impl DirectCalls {
+    fn has(&self, tool: &ToolSpec) -> bool {
+        tool.namespace.is_none() && self.names.contains(&tool.name.as_str())
+    }
+}
+
+/// A group of tools, as the model is told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolNamespace {
+    pub name: String,
+    pub description: String,
 }
 
 /// Who decides about the calls of a tool that asks nothing itself.
@@ -210,7 +318,7 @@ pub enum ToolKind {
     Hosted,
 }
 
-/// What the turn needs to know of a model.
+/// Facts of a model that a turn needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelInfo {
     pub slug: String,
@@ -223,10 +331,12 @@ pub struct ModelInfo {
     pub truncation: Truncation,
     /// How often a broken stream is tried again.
     pub stream_max_retries: u32,
+    /// The price of its tokens, where that is configured.
+    pub price: Option<crate::TokenPrice>,
 }
 
 impl ModelInfo {
-    /// What is assumed of a model that is in no catalogue.
+    /// Assumptions about a model that is in no catalogue.
     pub fn unknown(slug: &str) -> Self {
         Self {
             slug: slug.to_owned(),
@@ -237,6 +347,7 @@ impl ModelInfo {
             supports_parallel_tool_calls: false,
             truncation: Truncation::Bytes(10_000),
             stream_max_retries: 5,
+            price: None,
         }
     }
 

@@ -4,26 +4,30 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use protocol::{
-    NonSteerableTurnKind, ResponseItem, RolloutRecord, ThreadId, ThreadStatus, ThreadTokenUsage, TurnId,
+    NonSteerableTurnKind, ResponseItem, RolloutRecord, ThreadGoal, ThreadId, ThreadStatus, ThreadTokenUsage,
+    TurnId, TurnStatus,
 };
 use serde_json::Value;
 
 use crate::context::{AdditionalStore, Baseline, subagent_notification};
+use crate::effect::stops_first;
+use crate::goal::Pursuit;
 use crate::grants::NOTHING;
 use crate::history::History;
 use crate::ids::Stamp;
 use crate::status::Facts;
-use crate::turn::{Kind, Turn};
-use crate::turn_proposals::refuse_late;
-use crate::work::{Core, Work};
-use crate::{ChildEnd, Effect, Input, OperationEnd, Refusal};
+use crate::turn::proposals::refuse_late;
+use crate::turn::work::{Core, Transition};
+use crate::turn::{Turn, TurnKind};
+use crate::{ChildEnd, Effect, Input, OperationEnd, Refusal, Step};
 
-/// What a thread is made from, new or stored.
+/// The data a thread is made from, new or stored.
 #[derive(Debug, Clone)]
 pub struct ThreadSeed {
     pub id: ThreadId,
     pub history: Vec<ResponseItem>,
     pub usage: Option<ThreadTokenUsage>,
+    pub goal: Option<Box<ThreadGoal>>,
     /// The context of the last `turnContext` record.
     pub context: Option<Value>,
     /// That record is another thread's: the first turn notes the context in this one's own.
@@ -40,12 +44,13 @@ pub struct ThreadSeed {
 }
 
 impl ThreadSeed {
-    /// The same thread without its past.
-    pub fn without_past(&self) -> Self {
+    /// The same thread without its history.
+    pub fn without_history(&self) -> Self {
         Self {
             id: self.id.clone(),
             history: Vec::new(),
             usage: None,
+            goal: None,
             context: None,
             context_is_borrowed: false,
             raw_events: self.raw_events,
@@ -62,6 +67,7 @@ impl ThreadSeed {
             id,
             history: Vec::new(),
             usage: None,
+            goal: None,
             context: None,
             context_is_borrowed: false,
             raw_events: false,
@@ -89,7 +95,10 @@ impl Thread {
                 agent_path: seed.agent_path,
                 history: History::new(seed.history),
                 usage: seed.usage,
+                pursuit: seed.goal.map(|goal| Pursuit::new(*goal)),
+                aside: None,
                 rate_limits: None,
+                turn_cost: None,
                 baseline,
                 baseline_is_borrowed: seed.context_is_borrowed,
                 additional: AdditionalStore::default(),
@@ -112,7 +121,7 @@ impl Thread {
     pub fn history(&self) -> &[Arc<ResponseItem>] {
         self.core.history.items()
     }
-    /// What another thread needs to begin with what this one knows.
+    /// The history and the context that a fork begins with.
     pub fn remembered(&self) -> (Vec<ResponseItem>, Option<Value>) {
         let history = self.core.history.items().iter().map(|item| (**item).clone()).collect();
         let context = self.core.baseline.as_ref();
@@ -124,22 +133,26 @@ impl Thread {
     pub fn status(&self) -> ThreadStatus {
         self.core.facts.status()
     }
+    pub fn goal(&self) -> Option<&ThreadGoal> {
+        self.core.pursuit.as_ref().map(|pursuit| &pursuit.goal)
+    }
+    /// The running turn is a review: its steps are made for a reviewer.
+    pub fn is_reviewing(&self) -> bool {
+        self.turn.as_ref().is_some_and(|turn| turn.kind == TurnKind::Review)
+    }
     /// Everything that goes on waits for a client.
     pub fn is_pending(&self) -> bool {
         self.turn.as_ref().is_some_and(Turn::is_pending)
-    }
-    /// A turn runs that somebody can take up again once it was put away.
-    pub fn can_be_put_away(&self) -> bool {
-        self.turn.as_ref().is_some_and(|turn| turn.kind == Kind::Regular)
     }
     pub fn active_turn(&self) -> Option<&TurnId> {
         self.turn.as_ref().map(|turn| &turn.id)
     }
 
-    /// What follows from one input. A refusal changes nothing.
+    /// The effects of one input. A refusal changes nothing.
     pub fn on(&mut self, stamp: Stamp, input: Input) -> Result<Vec<Effect>, Refusal> {
         self.accepts(&input)?;
-        let mut work = Work::new(&mut self.core, stamp);
+        let was_running = self.turn.is_some();
+        let mut work = Transition::new(&mut self.core, stamp);
         self.turn = match (self.turn.take(), input) {
             // An item may outlive the turn it began in.
             (turn, Input::ItemEnded { turn_id, item }) => {
@@ -161,6 +174,13 @@ impl Thread {
                 Turn::resume(&mut work, turn_id, said, earlier, step)
             }
             (None, Input::Compact { turn_id, step }) => Turn::compact(&mut work, turn_id, step),
+            (None, Input::Review { turn_id, order, step }) => Turn::review(&mut work, turn_id, order, step),
+            (turn, Input::SetGoal { goal, begin }) => set_goal(&mut work, turn, *goal, begin),
+            (turn, Input::ClearGoal) => {
+                work.clear_goal();
+                turn
+            }
+            (None, Input::PursueGoal { turn_id, step }) => Turn::pursue(&mut work, turn_id, step),
             (None, Input::Rollback { num_turns, turn_id, step }) => {
                 // The record counts turns; only it can say what is left of them.
                 work.record(RolloutRecord::RolledBack { num_turns });
@@ -181,30 +201,48 @@ impl Thread {
                 refuse_late(&mut work, &turn_id, call_id, *proposal);
                 None
             }
-            // Late news of a turn that is over is normal life, not a bug.
-            (None, _) => None,
-            (Some(turn), Input::Suspend) => {
-                turn.suspend(&mut work);
+            (None, Input::StorageFailed(failure)) if failure.started_at_host.is_some() => {
+                // The turn was about to end, and will be again once it is resumed.
+                work.emit_status();
+                work.effects.push(Effect::Suspended);
                 None
             }
+            // Late news of a turn that is over is normal life, not a bug.
+            (None, _) => None,
             (Some(turn), input) => turn.on(&mut work, input),
         };
-        Ok(work.effects)
+        if let Some(turn) = self.turn.take_if(|turn| turn.suspends_when_pending && turn.is_pending()) {
+            turn.suspend(&mut work);
+        }
+        work.run_goal_clock(self.turn.is_some());
+        let is_over = was_running && self.turn.is_none();
+        let mut effects = if is_over { stops_first(work.effects) } else { work.effects };
+        // Also after a turn that was not for the goal: a person's words may have been an answer to what held it up.
+        let goes_on = is_over && effects.contains(&Effect::Finish(TurnStatus::Completed));
+        if goes_on && self.core.pursuit.as_ref().is_some_and(Pursuit::is_active) {
+            effects.push(Effect::PursueGoal);
+        }
+        Ok(effects)
     }
 
     fn accepts(&self, input: &Input) -> Result<(), Refusal> {
         let running = self.turn.as_ref();
         match input {
-            Input::Start { text, .. } | Input::Steer(text) if text.shown.is_empty() => {
+            Input::Start { text, .. } | Input::Steer(text)
+                if text.shown.is_empty() && text.outside.is_none() =>
+            {
                 Err(Refusal::EmptyInput)
             }
-            Input::Start { .. } | Input::Resume { .. } | Input::Compact { .. } if running.is_some() => {
+            Input::Start { .. } | Input::Resume { .. } | Input::Compact { .. } | Input::Review { .. }
+                if running.is_some() =>
+            {
                 Err(Refusal::TurnRunning)
             }
             Input::Steer(_) => match running.map(|turn| turn.kind) {
                 None => Err(Refusal::NoActiveTurn),
-                Some(Kind::Compact) => Err(Refusal::NotSteerable(NonSteerableTurnKind::Compact)),
-                Some(Kind::Regular | Kind::Shell) => Ok(()),
+                Some(TurnKind::Compact) => Err(Refusal::NotSteerable(NonSteerableTurnKind::Compact)),
+                Some(TurnKind::Review) => Err(Refusal::NotSteerable(NonSteerableTurnKind::Review)),
+                Some(TurnKind::Regular | TurnKind::Shell) => Ok(()),
             },
             Input::Rollback { .. } if running.is_some() => Err(Refusal::RollbackWhileRunning),
             Input::Rollback { num_turns: 0, .. } => Err(Refusal::NothingToRollBack),
@@ -213,9 +251,9 @@ impl Thread {
     }
 }
 
-/// What it was asked for is over in the record; the model reads of it with the next request, which a turn that runs
-/// makes for it.
-fn child_ended(work: &mut Work<'_>, turn: Option<Turn>, end: ChildEnd) -> Option<Turn> {
+/// Records the child's operation as finished and queues a notification for the model. A running turn makes another
+/// request for it.
+fn child_ended(work: &mut Transition<'_>, turn: Option<Turn>, end: ChildEnd) -> Option<Turn> {
     let ChildEnd { id, turn_id, status, operation } = end;
     if let Some(OperationEnd { operation_id, success, output }) = operation {
         work.record_finished(operation_id, 1, success, output);
@@ -228,5 +266,19 @@ fn child_ended(work: &mut Work<'_>, turn: Option<Turn>, end: ChildEnd) -> Option
             None
         }
         (turn, None) => turn,
+    }
+}
+
+/// Work on an active goal begins where no turn runs; a turn that runs becomes part of it.
+fn set_goal(
+    work: &mut Transition<'_>,
+    turn: Option<Turn>,
+    goal: ThreadGoal,
+    begin: Option<(TurnId, Arc<Step>)>,
+) -> Option<Turn> {
+    work.set_goal(turn.as_ref().map(|turn| &turn.id), goal);
+    match (turn, begin) {
+        (None, Some((turn_id, step))) => Turn::pursue(work, turn_id, step),
+        (turn, _) => turn,
     }
 }

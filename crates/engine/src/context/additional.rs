@@ -1,4 +1,4 @@
-//! What a client wants the model to know beside what the user said.
+//! Context that a client adds beside the user's words.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ fn message(key: &str, entry: &AdditionalContextEntry) -> ResponseItem {
     let value = truncate_middle(&entry.value, MOST);
     match entry.kind {
         AdditionalContextKind::Untrusted => alone(&External { key, value }),
-        AdditionalContextKind::Application => alone(&Application { key, value }),
+        AdditionalContextKind::Application => alone(&ApplicationContext { key, value }),
     }
 }
 
@@ -53,12 +53,12 @@ impl Fragment for External<'_> {
 }
 
 /// From the application itself.
-struct Application<'a> {
+struct ApplicationContext<'a> {
     key: &'a str,
     value: String,
 }
 
-impl Fragment for Application<'_> {
+impl Fragment for ApplicationContext<'_> {
     const NAME: &'static str = "additional context (application)";
     const ROLE: Role = Role::Developer;
 

@@ -25,7 +25,7 @@ impl Role {
 
 /// One piece of context. Rendering is the start marker, the body and the end marker, with nothing between.
 pub(crate) trait Fragment {
-    /// What people call it.
+    /// Its name for people.
     const NAME: &'static str;
     const ROLE: Role;
     const START: &'static str = "";
@@ -41,7 +41,7 @@ pub(crate) trait Fragment {
 /// A fragment made from what a step holds: how it is taken from there, what of it is kept in the record, and how a
 /// change is told stand together.
 pub(crate) trait StepFragment<'a>: Fragment + Sized {
-    /// What later steps are compared with.
+    /// The state later steps are compared with.
     type State: PartialEq + Serialize + DeserializeOwned;
 
     fn state(step: &Step) -> Self::State;
@@ -58,7 +58,7 @@ pub(crate) trait StepFragment<'a>: Fragment + Sized {
 /// A fragment as it was put before the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FragmentText {
-    /// What people call it.
+    /// Its name for people.
     pub name: &'static str,
     /// `developer` or `user`.
     pub role: &'static str,

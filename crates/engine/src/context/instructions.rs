@@ -1,4 +1,4 @@
-//! What developers and the AGENTS.md files say.
+//! The instructions of developers and AGENTS.md files.
 
 use super::neutral::{contained, value};
 use super::{Fragment, Role, StepFragment};
@@ -17,7 +17,19 @@ impl Fragment for DeveloperInstructions<'_> {
     }
 }
 
-/// What the AGENTS.md files say.
+/// Notes from earlier threads. A thread is told once, when it begins.
+pub(crate) struct MemoryGuidance<'a>(pub(crate) &'a str);
+
+impl Fragment for MemoryGuidance<'_> {
+    const NAME: &'static str = "memories";
+    const ROLE: Role = Role::Developer;
+
+    fn body(&self) -> String {
+        contained(self.0)
+    }
+}
+
+/// The text of the AGENTS.md files.
 pub(crate) struct ProjectInstructions<'a> {
     cwd: &'a str,
     text: &'a str,

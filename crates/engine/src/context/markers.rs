@@ -3,36 +3,40 @@
 use protocol::{ContentItem, ResponseItem};
 
 use super::{
-    CollaborationText, Environment, Fragment, FragmentText, ModelSwitch, Permissions, PersonalityText,
-    ProjectInstructions, Role, SavedPrefix, SkillBody, SkillList, SubagentNotification, SubagentRoster,
-    TurnAborted, UserShellCommand, Warning,
+    CollaborationText, Environment, Fragment, FragmentText, GoalBudgetSpent, GoalContext, HookPrompt,
+    ModelSwitch, PermissionInstructions, PersonalityText, ProjectInstructions, ReviewOutcome, Role,
+    RuntimeWarning, SavedImage, SavedPrefix, SkillBody, SkillList, SubagentNotification, SubagentRoster,
+    TurnAborted, UserShellCommand,
 };
 use crate::compaction::SUMMARY_PREFIX;
 use crate::history::is_user_turn;
 
 /// How a fragment is known: what it is called, and what it begins and ends with.
-type Marker = (&'static str, &'static str, &'static str);
+type FragmentMarker = (&'static str, &'static str, &'static str);
 
-const fn marker<F: Fragment>() -> Marker {
+const fn marker<F: Fragment>() -> FragmentMarker {
     (F::NAME, F::START, F::END)
 }
 
 /// Every contextual-user fragment there is or was.
-const CONTEXTUAL_USER: &[Marker] = &[
+const CONTEXTUAL_USER: &[FragmentMarker] = &[
     marker::<ProjectInstructions<'_>>(),
     marker::<Environment<'_>>(),
     marker::<SkillBody<'_>>(),
     marker::<UserShellCommand<'_>>(),
     marker::<TurnAborted>(),
-    marker::<Warning<'_>>(),
+    marker::<RuntimeWarning<'_>>(),
+    marker::<GoalContext<'_>>(),
+    marker::<GoalBudgetSpent<'_>>(),
+    marker::<ReviewOutcome<'_>>(),
     ("summary", SUMMARY_PREFIX, ""),
     ("sub-agent notification", "<subagent_notification>", "</subagent_notification>"),
-    ("hook prompt", "<hook_prompt", "</hook_prompt>"),
+    marker::<HookPrompt<'_>>(),
 ];
 
 /// Developer fragments that have markers. Their role tells them from a person's words, so these only name them.
-const DEVELOPER: &[Marker] = &[
-    marker::<Permissions<'_>>(),
+const DEVELOPER: &[FragmentMarker] = &[
+    marker::<PermissionInstructions<'_>>(),
     marker::<CollaborationText<'_>>(),
     marker::<ModelSwitch<'_>>(),
     marker::<PersonalityText>(),
@@ -40,10 +44,11 @@ const DEVELOPER: &[Marker] = &[
     marker::<SubagentRoster<'_>>(),
     marker::<SubagentNotification<'_>>(),
     (SavedPrefix::NAME, "Approved command prefix saved:", ""),
+    (SavedImage::NAME, "The image was saved to", ""),
 ];
 
-fn known(markers: &[Marker], text: &str) -> Option<&'static str> {
-    let marked = |(_, start, end): &&Marker| begins(text, start) && ends(text, end);
+fn known(markers: &[FragmentMarker], text: &str) -> Option<&'static str> {
+    let marked = |(_, start, end): &&FragmentMarker| begins(text, start) && ends(text, end);
     markers.iter().find(marked).map(|(name, ..)| *name)
 }
 

@@ -1,9 +1,10 @@
-//! What the model sees that is neither the user's words nor its own: typed fragments, put together by two builders.
+//! Text for the model that is neither the user's words nor its own: typed fragments, put together by two builders.
 //! No other code makes such messages.
 
 mod additional;
 mod environment;
 mod fragment;
+mod hooks;
 mod instructions;
 mod markers;
 mod modes;
@@ -12,6 +13,7 @@ mod permissions;
 mod records;
 mod skills;
 mod subagents;
+mod tasks;
 
 use protocol::{ContentItem, ItemId, ReasoningEffort, ResponseItem, TurnId};
 use serde::{Deserialize, Serialize};
@@ -23,18 +25,20 @@ pub(crate) use additional::AdditionalStore;
 pub(crate) use environment::Environment;
 pub use fragment::FragmentText;
 pub(crate) use fragment::{Envelopes, Fragment, Role, StepFragment, alone};
-pub(crate) use instructions::{DeveloperInstructions, ProjectInstructions};
+pub(crate) use hooks::{HookContext, HookPrompt, hook_prompt};
+pub(crate) use instructions::{DeveloperInstructions, MemoryGuidance, ProjectInstructions};
 pub use markers::fragments_of;
 pub(crate) use markers::looks_contextual;
 pub(crate) use modes::{CollaborationText, ModelSwitch, PersonalityText};
-pub(crate) use permissions::Permissions;
-pub(crate) use records::{SavedPrefix, TurnAborted, UserShellCommand, Warning};
+pub(crate) use permissions::PermissionInstructions;
+pub(crate) use records::{RuntimeWarning, SavedImage, SavedPrefix, TurnAborted, UserShellCommand};
 pub(crate) use skills::{SkillBody, SkillList};
 pub(crate) use subagents::{SubagentNotification, SubagentRoster};
+pub(crate) use tasks::{GoalBudgetSpent, GoalContext, ReviewOutcome};
 
 type State<'a, F> = <F as StepFragment<'a>>::State;
 
-/// What context was last made from; stored with each turn, so that a later request tells only what changed.
+/// The state that context was last made from; stored with each turn, so that a later request tells only what changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Baseline {
@@ -43,7 +47,7 @@ pub(crate) struct Baseline {
     #[serde(flatten)]
     model: State<'static, ModelSwitch<'static>>,
     #[serde(flatten, deserialize_with = "protocol::from_members")]
-    permissions: State<'static, Permissions<'static>>,
+    permissions: State<'static, PermissionInstructions<'static>>,
     collaboration_mode: State<'static, CollaborationText<'static>>,
     #[serde(default)]
     personality: State<'static, PersonalityText>,
@@ -60,7 +64,7 @@ impl Baseline {
         Self {
             effort: step.effort,
             model: ModelSwitch::state(step),
-            permissions: Permissions::state(step),
+            permissions: PermissionInstructions::state(step),
             collaboration_mode: CollaborationText::state(step),
             personality: PersonalityText::state(step),
             environment: Environment::state(step),
@@ -78,8 +82,9 @@ impl Baseline {
 /// Everything a model that knows nothing yet needs.
 pub(crate) fn initial(step: &Step) -> Envelopes {
     let mut envelopes = Envelopes::default();
-    envelopes.full::<Permissions<'_>>(step);
+    envelopes.full::<PermissionInstructions<'_>>(step);
     envelopes.push(step.developer_instructions.as_deref().map(DeveloperInstructions));
+    envelopes.push(step.memories.as_deref().map(MemoryGuidance));
     envelopes.full::<CollaborationText<'_>>(step);
     envelopes.full::<PersonalityText>(step);
     envelopes.full::<SkillList<'_>>(step);
@@ -89,11 +94,11 @@ pub(crate) fn initial(step: &Step) -> Envelopes {
     envelopes
 }
 
-/// What changed since the baseline.
+/// Changes since the baseline.
 pub(crate) fn update(before: &Baseline, step: &Step) -> Envelopes {
     let mut envelopes = Envelopes::default();
     envelopes.changed::<ModelSwitch<'_>>(&before.model, step);
-    envelopes.changed::<Permissions<'_>>(&before.permissions, step);
+    envelopes.changed::<PermissionInstructions<'_>>(&before.permissions, step);
     envelopes.changed::<CollaborationText<'_>>(&before.collaboration_mode, step);
     // Another model is told how to sound with its instructions.
     if before.model == ModelSwitch::state(step) {
@@ -105,7 +110,7 @@ pub(crate) fn update(before: &Baseline, step: &Step) -> Envelopes {
     envelopes
 }
 
-/// What the next request tells the model of its surroundings, after what it was told with `before`.
+/// The fragments of the next request, given those of `before`.
 pub fn describe(before: Option<&Value>, step: &Step) -> Vec<FragmentText> {
     let before = before.and_then(|before| Baseline::deserialize(before).ok());
     let envelopes = match &before {
@@ -132,6 +137,11 @@ pub fn turn_aborted() -> ResponseItem {
 /// As [`turn_aborted`], when the process went away under the turn.
 pub(crate) fn turn_cut_off() -> ResponseItem {
     alone(&TurnAborted { by_user: false })
+}
+
+/// A message of the model that did not come from its own stream.
+pub(crate) fn agent_message(text: String) -> ResponseItem {
+    fragment::message("assistant", vec![ContentItem::OutputText { text }])
 }
 
 /// A message in the user's own name. One that could be taken for context carries the id of the item it is shown as, by

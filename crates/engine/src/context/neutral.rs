@@ -15,13 +15,16 @@ const TAGS: &[&str] = &[
     "subagent_notification",
     "subagents",
     "hook_prompt",
+    "goal_context",
+    "goal_budget",
+    "user_action",
     "collaboration_mode",
     "model_switch",
     "personality_spec",
     "permissions",
 ];
 
-/// What the tags of additional context begin with.
+/// Prefix of the tags of additional context.
 const EXTERNAL: &str = "external_";
 
 /// Text of any length: everything stays as it is, except that no tag of a fragment is one.

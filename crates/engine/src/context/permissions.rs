@@ -1,4 +1,4 @@
-//! What the model may do, and when it is asked about first.
+//! The model's permissions, and when somebody is asked first.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ const MOST_PREFIXES: usize = 100;
 /// How many characters their list has at most.
 const MOST_PREFIX_CHARS: usize = 5_000;
 
-pub(crate) struct Permissions<'a> {
+pub(crate) struct PermissionInstructions<'a> {
     step: &'a Step,
 }
 
@@ -53,7 +53,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-impl<'a> StepFragment<'a> for Permissions<'a> {
+impl<'a> StepFragment<'a> for PermissionInstructions<'a> {
     type State = State;
 
     fn state(step: &Step) -> State {
@@ -136,7 +136,7 @@ fn list(words: &[String]) -> String {
     words.iter().map(|word| Value::from(word.as_str()).to_string()).collect::<Vec<_>>().join(", ")
 }
 
-impl Permissions<'_> {
+impl PermissionInstructions<'_> {
     fn sandbox(&self) -> String {
         let network = |on: bool| if on { "enabled" } else { "restricted" };
         match &self.step.sandbox {
@@ -204,7 +204,7 @@ impl Permissions<'_> {
         text.to_owned()
     }
 
-    /// What the tool comes to under the policy, where it is offered.
+    /// The effect of the tool under the policy, where it is offered.
     fn asking(&self) -> Option<&'static str> {
         can_request_permissions(self.step).then_some(match self.step.approval_policy {
             AskForApproval::Never | AskForApproval::Granular { request_permissions: false, .. } => {
@@ -233,7 +233,7 @@ fn granular(kinds: &[(bool, &str)]) -> String {
     )
 }
 
-impl Fragment for Permissions<'_> {
+impl Fragment for PermissionInstructions<'_> {
     const NAME: &'static str = "permissions";
     const ROLE: Role = Role::Developer;
     const START: &'static str = "<permissions instructions>";

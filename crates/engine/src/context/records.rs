@@ -50,9 +50,9 @@ impl Fragment for UserShellCommand<'_> {
 }
 
 /// Something the runtime noticed that the model should mind.
-pub(crate) struct Warning<'a>(pub(crate) &'a str);
+pub(crate) struct RuntimeWarning<'a>(pub(crate) &'a str);
 
-impl Fragment for Warning<'_> {
+impl Fragment for RuntimeWarning<'_> {
     const NAME: &'static str = "warning";
     const ROLE: Role = Role::ContextualUser;
     const START: &'static str = "<runtime_warning>";
@@ -60,6 +60,22 @@ impl Fragment for Warning<'_> {
 
     fn body(&self) -> String {
         format!("Warning: {}", contained(self.0))
+    }
+}
+
+/// A picture that the provider made was saved as a file.
+pub(crate) struct SavedImage<'a>(pub(crate) &'a str);
+
+impl Fragment for SavedImage<'_> {
+    const NAME: &'static str = "saved image";
+    const ROLE: Role = Role::Developer;
+
+    fn body(&self) -> String {
+        format!(
+            "The image was saved to {}. Copy it from there if it is to be part of the project, and name the file when \
+             you speak of it.",
+            self.0
+        )
     }
 }
 

@@ -57,7 +57,7 @@ impl<'a> StepFragment<'a> for SkillList<'a> {
     }
 }
 
-/// What a skill says that the user asked for.
+/// The text of a skill that the user asked for.
 pub(crate) struct SkillBody<'a>(pub(crate) &'a SkillText);
 
 impl Fragment for SkillBody<'_> {

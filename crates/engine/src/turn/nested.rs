@@ -1,0 +1,69 @@
+//! Calls that a running tool makes, such as those of a script. They are decided, recorded and shown like calls of the
+//! model. Their outputs go to the tool that made them, and not into the history.
+
+use protocol::FunctionCallOutputBody;
+
+use crate::Effect;
+use crate::calls::{OpenCall, Runner, StoppedBy, ToolCall, unsupported};
+use crate::truncate::truncate_output;
+use crate::turn::Turn;
+use crate::turn::work::Transition;
+use crate::{ToolKind, Truncation};
+
+/// How many calls of scripts are open at a time.
+const MOST_NESTED: usize = 16;
+/// The most of one output that a script is given.
+const LONGEST_OUTPUT: Truncation = Truncation::Bytes(1 << 20);
+
+/// A call and the call it was made from.
+#[derive(Debug, Clone)]
+pub(crate) struct NestedCall {
+    pub(crate) parent: String,
+    pub(crate) open: OpenCall,
+}
+
+impl Turn {
+    pub(crate) fn on_nested_call(&mut self, work: &mut Transition<'_>, parent: &str, call: ToolCall) {
+        let text = |text: &str| Some(FunctionCallOutputBody::Text(text.to_owned()));
+        let is_known = self.call_of(&call.call_id).is_some();
+        let refusal = if self.open_call(parent, Runner::Tool).is_none() || is_known {
+            text("the call it was made from is over")
+        } else if self.nested.len() >= MOST_NESTED {
+            text("too many calls at once: wait for some of them to end")
+        } else {
+            match self.step.called(&call) {
+                Some(tool) if tool.kind != ToolKind::Hosted => None,
+                _ => Some(unsupported(&call)),
+            }
+        };
+        let (began_ms, runner) = (work.stamp.now_ms, Runner::Nobody);
+        let mut open = match refusal {
+            Some(_) => OpenCall { call, began_ms, runner, parallel: true, active: None, output: refusal },
+            // A tool that runs again after a restart makes its calls again. What they did is not done twice.
+            None => self.resume_call(work, call),
+        };
+        if open.output.is_none() {
+            self.start_call(work, &mut open);
+        }
+        self.nested.push(NestedCall { parent: parent.to_owned(), open });
+        self.answer_nested(work);
+    }
+
+    /// Gives the tools that made them the outputs of the calls that are over.
+    pub(crate) fn answer_nested(&mut self, work: &mut Transition<'_>) {
+        for nested in self.nested.extract_if(.., |nested| nested.open.output.is_some()) {
+            let OpenCall { call, output: Some(output), .. } = nested.open else { continue };
+            let output = truncate_output(output, LONGEST_OUTPUT);
+            work.effects.push(Effect::AnswerNested { call_id: call.call_id, output });
+        }
+    }
+
+    /// Ends the calls that were made from a call, or all there are.
+    pub(crate) fn stop_nested(&mut self, work: &mut Transition<'_>, parent: Option<&str>, by: StoppedBy) {
+        let is_meant = |nested: &mut NestedCall| parent.is_none_or(|parent| nested.parent == parent);
+        let stopped: Vec<_> = self.nested.extract_if(.., is_meant).collect();
+        for NestedCall { open, .. } in stopped {
+            self.stop_running(work, &open, by);
+        }
+    }
+}

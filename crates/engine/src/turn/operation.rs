@@ -1,0 +1,115 @@
+//! The life of an operation as the record tells it.
+
+use protocol::{
+    DynamicToolCallOutputContentItem, ItemId, OperationDecision, OperationId, OperationRecord, OperationType,
+    RolloutRecord, ThreadId, ToolEffects, TurnId,
+};
+use serde_json::Value;
+
+use crate::turn::work::Transition;
+
+/// The same for the same call, before and after a restart.
+pub(crate) fn operation_id(
+    work: &Transition<'_>,
+    turn_id: &TurnId,
+    call_id: &str,
+    number: u32,
+) -> OperationId {
+    let id = operation_of(&work.core.id, turn_id, call_id);
+    match number {
+        0 => id,
+        number => OperationId::new(format!("{id}:{number}")),
+    }
+}
+
+/// The first thing a call does.
+pub fn operation_of(thread_id: &ThreadId, turn_id: &TurnId, call_id: &str) -> OperationId {
+    OperationId::new(format!("{thread_id}:{turn_id}:{call_id}"))
+}
+
+/// Fields of a `proposed` record.
+pub(crate) struct Proposed<'a> {
+    pub(crate) operation_id: OperationId,
+    pub(crate) call_id: &'a str,
+    pub(crate) kind: OperationType,
+    pub(crate) tool: &'a str,
+    pub(crate) arguments: &'a Value,
+    pub(crate) digest: &'a str,
+    pub(crate) effects: ToolEffects,
+    pub(crate) decisions: Vec<String>,
+    pub(crate) reason: Option<String>,
+    pub(crate) tool_set_digest: &'a str,
+}
+
+impl Transition<'_> {
+    pub(crate) fn record_operation(&mut self, operation: OperationRecord) {
+        self.record(RolloutRecord::Operation { operation });
+    }
+
+    pub(crate) fn propose(&mut self, proposed: Proposed<'_>) {
+        let digest = proposed.tool_set_digest;
+        self.record_operation(OperationRecord::Proposed {
+            operation_id: proposed.operation_id,
+            kind: proposed.kind,
+            tool: proposed.tool.to_owned(),
+            namespace: None,
+            item_id: ItemId::new(proposed.call_id),
+            agent_path: self.core.agent_path.to_vec(),
+            arguments: proposed.arguments.clone(),
+            arguments_digest: proposed.digest.to_owned(),
+            effects: proposed.effects,
+            available_decisions: proposed.decisions,
+            reason: proposed.reason,
+            tool_set_digest: (!digest.is_empty()).then(|| digest.to_owned()),
+            agent_digest: None,
+            created_at_ms: self.stamp.now_ms,
+        });
+    }
+
+    pub(crate) fn record_decision(
+        &mut self,
+        operation_id: OperationId,
+        decision: OperationDecision,
+        digest: &str,
+    ) {
+        self.record_operation(OperationRecord::Decided {
+            operation_id,
+            decision,
+            attempt: None,
+            by: None,
+            arguments_digest: digest.to_owned(),
+            decided_at_ms: self.stamp.now_ms,
+        });
+    }
+
+    pub(crate) fn record_begun(&mut self, operation_id: OperationId, attempt: u32) {
+        let executor = "runtime".to_owned();
+        self.record_operation(OperationRecord::Started {
+            operation_id,
+            attempt,
+            executor,
+            epoch: self.core.epoch,
+        });
+    }
+
+    pub(crate) fn record_finished(
+        &mut self,
+        operation_id: OperationId,
+        attempt: u32,
+        success: bool,
+        output: Vec<DynamicToolCallOutputContentItem>,
+    ) {
+        let output_digest = None;
+        self.record_operation(OperationRecord::Finished {
+            operation_id,
+            attempt,
+            success,
+            output,
+            output_digest,
+        });
+    }
+
+    pub(crate) fn record_withdrawn(&mut self, operation_id: OperationId, reason: &str) {
+        self.record_operation(OperationRecord::Withdrawn { operation_id, reason: Some(reason.to_owned()) });
+    }
+}

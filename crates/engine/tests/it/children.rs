@@ -1,0 +1,370 @@
+//! The ends of child agents, as their parent hears of them: between turns, in the middle of one, and once only.
+
+use std::sync::Arc;
+
+use model::{FailureClass, ModelFailure};
+use oarlock_engine::{
+    ChildEnd, Effect, Input, OperationEnd, Stamp, ToolOutcome, fragments_of, operation_of,
+    subagent_notification,
+};
+use protocol::{
+    DynamicToolCallOutputContentItem, OperationId, ResponseItem, RolloutRecord, ThreadId, TurnId,
+};
+use serde_json::{Value, json};
+
+use crate::support::{Fixture, call, completed, done, message, proposal, said, storage_failed};
+
+const NEWS: &str = "record responseItem developer: <subagent_notification>";
+const TOLD: &str = "developer: <subagent_notification>";
+
+fn ended(id: &str, status: Value) -> Input {
+    Input::ChildEnded(Box::new(ChildEnd {
+        id: id.into(),
+        turn_id: None,
+        status: Some(status),
+        operation: None,
+    }))
+}
+
+fn with_operation(status: Option<Value>, operation_id: &str) -> Input {
+    let output = vec![DynamicToolCallOutputContentItem::InputText { text: "found it".into() }];
+    let operation = OperationEnd { operation_id: OperationId::new(operation_id), success: true, output };
+    let (id, turn_id, operation) = ("host:x".into(), None, Some(operation));
+    Input::ChildEnded(Box::new(ChildEnd { id, turn_id, status, operation }))
+}
+
+#[track_caller]
+fn check(fixture: &mut Fixture, expected: &[&str]) {
+    assert_eq!(fixture.take(), expected);
+}
+
+/// A turn whose model has called a tool that runs, with the response over.
+fn called() -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.start("u1", "hi");
+    fixture.model(done(call("c1", "update_plan", "{}"))).model(completed(5)).take();
+    fixture
+}
+
+fn finish_tool(fixture: &mut Fixture, outcome: ToolOutcome) {
+    fixture.put(Input::ToolFinished { call_id: "c1".into(), outcome });
+}
+
+/// A thread between turns, with a child away that the turn before began.
+fn with_child_away() -> Fixture {
+    let mut fixture = called();
+    let proposal = proposal("c1", 0, false);
+    fixture.put(Input::Proposed { turn_id: TurnId::new("u1"), call_id: "c1".into(), proposal });
+    finish_tool(&mut fixture, ToolOutcome { goes_on: true, ..ToolOutcome::text("started") });
+    fixture
+}
+
+fn end_turn(fixture: &mut Fixture) {
+    fixture.captured().model(done(message("m", "bye"))).model(completed(9));
+    fixture.assert_all_closed();
+    fixture.take();
+}
+
+#[test]
+fn between_turns_it_is_one_record_and_no_turn() {
+    let mut fixture = Fixture::new();
+    fixture.put(ended("a1", json!({ "completed": "found it" })));
+    check(&mut fixture, &[NEWS]);
+    assert_eq!(fixture.thread.active_turn(), None);
+    let [item] = fixture.thread.history() else { panic!("{:?}", fixture.thread.history()) };
+    assert_eq!(**item, subagent_notification("a1", None, &json!({ "completed": "found it" })));
+    let fragments = fragments_of(item);
+    let told: Vec<_> = fragments.iter().map(|told| (told.role, told.name)).collect();
+    assert_eq!(told, [("developer", "sub-agent notification")]);
+    let body = fragments[0].text.lines().nth(1).expect("a line of JSON");
+    let body: Value = serde_json::from_str(body).expect("JSON");
+    assert_eq!(body, json!({ "agent_path": "a1", "status": { "completed": "found it" } }));
+    fixture.start("u1", "hi");
+    let count = fixture.prompt().iter().filter(|line| *line == TOLD).count();
+    assert_eq!((count, fixture.completed_turns()), (1, 0));
+}
+
+#[test]
+fn in_a_turn_it_is_told_after_the_outputs_and_before_the_next_request() {
+    let mut fixture = called();
+    fixture.put(ended("a1", json!("shutdown"))).put(ended("a2", json!({ "errored": "bad" })));
+    check(&mut fixture, &[]);
+    finish_tool(&mut fixture, ToolOutcome::text("ok"));
+    check(&mut fixture, &["record responseItem output \"c1\": \"ok\"", "capture"]);
+    fixture.captured();
+    check(&mut fixture, &[NEWS, NEWS, "request 2"]);
+    assert_eq!(fixture.prompt()[3..], ["function_call \"c1\"", "output \"c1\": \"ok\"", TOLD, TOLD]);
+    // Told once: the model may end the turn now.
+    fixture.model(done(message("m", "bye"))).model(completed(9));
+    assert!(fixture.take().contains(&"finish Completed".to_owned()));
+}
+
+#[test]
+fn a_turn_that_would_have_ended_makes_one_more_request() {
+    let mut fixture = Fixture::new();
+    fixture.start("u1", "hi");
+    fixture.model(done(message("m", "waiting"))).take();
+    fixture.put(ended("a1", json!({ "completed": null })));
+    check(&mut fixture, &[]);
+    fixture.model(completed(5));
+    check(&mut fixture, &["record tokenUsage", "thread/tokenUsage/updated", "capture"]);
+    fixture.captured();
+    check(&mut fixture, &[NEWS, "request 2"]);
+    fixture.model(done(message("n", "bye"))).model(completed(9));
+    assert!(fixture.take().contains(&"finish Completed".to_owned()));
+    assert_eq!(fixture.completed_turns(), 1);
+    fixture.assert_all_closed();
+}
+
+#[test]
+fn words_of_the_user_follow_what_happened_before_them() {
+    let mut fixture = called();
+    fixture.put(Input::Steer(said("more"))).put(ended("a1", json!("shutdown")));
+    finish_tool(&mut fixture, ToolOutcome::text("ok"));
+    fixture.captured();
+    let prompt = fixture.prompt();
+    assert_eq!(prompt[prompt.len() - 2..], [TOLD, "user: more"]);
+}
+
+#[test]
+fn a_turn_that_stops_keeps_what_it_heard() {
+    for (stop, last) in [
+        (Input::Interrupt, "record responseItem user: <turn_aborted>"),
+        (storage_failed("full"), "finish Failed"),
+    ] {
+        let mut fixture = called();
+        fixture.put(ended("a1", json!("shutdown"))).put(stop);
+        let trace = fixture.take();
+        assert_eq!(trace.iter().filter(|line| *line == NEWS).count(), 1, "{trace:?}");
+        let at = |wanted: &str| trace.iter().position(|line| line == wanted).expect(wanted);
+        assert!(at(NEWS) < at(last), "{trace:?}");
+        fixture.assert_all_closed();
+        assert!(fixture.thread.history().contains(&Arc::new(subagent_notification(
+            "a1",
+            None,
+            &json!("shutdown")
+        ))));
+    }
+}
+
+#[test]
+fn a_request_that_fails_for_good_leaves_the_news_for_the_next_turn() {
+    let mut fixture = Fixture::new();
+    fixture.start("u1", "hi");
+    fixture.put(ended("a1", json!("shutdown"))).take();
+    fixture.breaks(ModelFailure::new(FailureClass::Quota, "used up"));
+    let trace = fixture.take();
+    assert!(trace.contains(&NEWS.to_owned()) && trace.contains(&"finish Failed".to_owned()), "{trace:?}");
+    fixture.start("u2", "again");
+    assert_eq!(fixture.prompt().iter().filter(|line| *line == TOLD).count(), 1);
+}
+
+#[test]
+fn a_request_that_is_made_again_stays_what_it_was_and_the_next_one_tells() {
+    let mut fixture = Fixture::new();
+    fixture.start("u1", "hi");
+    let asked = fixture.last_request.clone();
+    fixture.put(ended("a1", json!("shutdown")));
+    fixture.breaks(ModelFailure::stream("gone")).put(Input::Woken);
+    assert_eq!((fixture.attempt, &fixture.last_request), (2, &asked));
+    fixture.model(done(message("m", "hello"))).model(completed(9)).captured();
+    let prompt = fixture.prompt();
+    assert_eq!(prompt[prompt.len() - 2..], ["assistant: hello", TOLD]);
+    fixture.model(done(message("n", "bye"))).model(completed(9));
+    assert_eq!(fixture.completed_turns(), 1);
+}
+
+#[test]
+fn a_compaction_the_user_asked_for_does_not_swallow_it() {
+    let mut fixture = Fixture::new();
+    let step = Arc::new(fixture.step.clone());
+    fixture.start("u1", "hi").model(done(message("m", "hello"))).model(completed(5));
+    fixture.put(Input::Compact { turn_id: TurnId::new("u2"), step }).take();
+    fixture.put(ended("a1", json!("shutdown")));
+    check(&mut fixture, &[]);
+    fixture.model(done(message("n", "summary"))).model(completed(9));
+    let trace = fixture.take();
+    assert!(trace.contains(&"finish Completed".to_owned()), "no request is made for it: {trace:?}");
+    let last = fixture.thread.history().last().expect("a history");
+    assert_eq!(**last, subagent_notification("a1", None, &json!("shutdown")));
+    fixture.start("u3", "again");
+    assert_eq!(fixture.prompt().iter().filter(|line| *line == TOLD).count(), 1);
+}
+
+#[test]
+fn room_made_in_the_middle_of_a_turn_does_not_swallow_it() {
+    let mut fixture = Fixture::new();
+    fixture.step.model.auto_compact_token_limit = Some(100);
+    fixture.start("u1", "hi").model(done(call("c1", "update_plan", "{}"))).model(completed(200));
+    finish_tool(&mut fixture, ToolOutcome::text("ok"));
+    fixture.put(ended("a1", json!("shutdown"))).take();
+    fixture.model(done(message("s", "summary"))).model(completed(20)).captured();
+    assert_eq!(fixture.prompt().last().map(String::as_str), Some(TOLD));
+    fixture.model(done(message("m", "bye"))).model(completed(30));
+    assert_eq!(fixture.completed_turns(), 1);
+}
+
+#[test]
+fn a_command_of_the_users_alone_is_no_reason_to_ask_the_model() {
+    let mut fixture = Fixture::new();
+    let step = Arc::new(fixture.step.clone());
+    let turn_id = TurnId::new("u1");
+    fixture.put(Input::UserShell { turn_id, call_id: "s".into(), command: "ls".into(), step });
+    fixture.put(ended("a1", json!("shutdown"))).take();
+    fixture.put(Input::ToolFinished { call_id: "s".into(), outcome: ToolOutcome::text("a.txt") });
+    let trace = fixture.take();
+    assert!(trace.contains(&NEWS.to_owned()) && trace.contains(&"finish Completed".to_owned()), "{trace:?}");
+    assert!(!trace.iter().any(|line| line.starts_with("request") || line == "capture"), "{trace:?}");
+    let history: Vec<_> = fixture.thread.history().iter().flat_map(|item| fragments_of(item)).collect();
+    let names: Vec<_> = history.iter().map(|told| told.name).collect();
+    assert_eq!(names, ["sub-agent notification", "user shell command"]);
+}
+
+#[test]
+fn a_turn_whose_model_is_done_goes_on_when_the_command_beside_it_is() {
+    let mut fixture = Fixture::new();
+    let step = Arc::new(fixture.step.clone());
+    fixture.start("u1", "hi");
+    let turn_id = TurnId::new("u1");
+    fixture.put(Input::UserShell { turn_id, call_id: "s".into(), command: "sleep 9".into(), step });
+    fixture.model(done(message("m", "bye"))).model(completed(5)).take();
+    fixture.put(ended("a1", json!("shutdown")));
+    check(&mut fixture, &[]);
+    fixture.put(Input::ToolFinished { call_id: "s".into(), outcome: ToolOutcome::text("") });
+    assert_eq!(fixture.take().last().map(String::as_str), Some("capture"));
+    fixture.captured();
+    assert!(fixture.prompt().contains(&TOLD.to_owned()), "{:?}", fixture.prompt());
+    fixture.model(done(message("n", "bye"))).model(completed(9));
+    assert_eq!(fixture.completed_turns(), 1);
+}
+
+/// Two ends in the same words are told apart by the record, and by nobody else.
+#[test]
+fn the_record_alone_knows_which_turn_of_the_child_it_was() {
+    for is_running in [false, true] {
+        let mut fixture = Fixture::new();
+        if is_running {
+            fixture.start("u1", "hi");
+        }
+        let (id, turn_id, status) = ("a1".into(), Some(TurnId::new("t1")), Some(json!({ "completed": "x" })));
+        let end = ChildEnd { id, turn_id, status, operation: None };
+        let stamp = Stamp { now_ms: 1, entropy: 1 };
+        let mut effects = fixture.thread.on(stamp, Input::ChildEnded(Box::new(end))).expect("taken");
+        if is_running {
+            effects = fixture.thread.on(stamp, Input::Interrupt).expect("taken");
+        }
+        let told = effects.iter().find_map(|effect| match effect {
+            Effect::Record(record) => match &**record {
+                RolloutRecord::ResponseItem { item: ResponseItem::Message { id: Some(id), .. }, .. } => {
+                    Some(id)
+                }
+                _ => None,
+            },
+            _ => None,
+        });
+        assert_eq!(told.map(String::as_str), Some("t1"));
+        let known = subagent_notification("a1", None, &json!({ "completed": "x" }));
+        assert!(fixture.thread.history().contains(&Arc::new(known)));
+    }
+}
+
+#[test]
+fn what_the_model_knows_already_is_not_told() {
+    let nothing = || ChildEnd { id: "a1".into(), turn_id: None, status: None, operation: None };
+    let mut fixture = Fixture::new();
+    fixture.put(Input::ChildEnded(Box::new(nothing())));
+    check(&mut fixture, &[]);
+    fixture.start("u1", "hi").take();
+    fixture.put(Input::ChildEnded(Box::new(nothing())));
+    fixture.model(done(message("m", "bye"))).model(completed(5));
+    let trace = fixture.take();
+    assert!(trace.contains(&"finish Completed".to_owned()) && !trace.contains(&NEWS.to_owned()), "{trace:?}");
+}
+
+#[test]
+fn an_operation_that_goes_on_outlives_its_call_and_its_turn() {
+    let mut fixture = with_child_away();
+    let trace = fixture.take();
+    assert!(trace.contains(&"record operation started".to_owned()), "{trace:?}");
+    assert!(trace.contains(&"record responseItem output \"c1\": \"started\"".to_owned()), "{trace:?}");
+    assert!(!trace.iter().any(|line| line.contains("finished")), "{trace:?}");
+    let id = operation_of(&ThreadId::new("t"), &TurnId::new("u1"), "c1");
+    assert_eq!((fixture.away(), id.as_str()), (Some("t:u1:c1"), "t:u1:c1"));
+    end_turn(&mut fixture);
+    assert_eq!(fixture.away(), Some("t:u1:c1"));
+}
+
+#[test]
+fn the_end_of_one_away_is_recorded_once_and_before_the_model_is_told() {
+    let mut fixture = with_child_away();
+    end_turn(&mut fixture);
+    fixture.put(with_operation(Some(json!({ "completed": "found it" })), "t:u1:c1"));
+    check(&mut fixture, &["record operation finished", NEWS]);
+    assert_eq!(fixture.away(), None);
+    fixture.start("u2", "and?");
+    assert!(fixture.take().iter().all(|line| !line.contains("operation")));
+}
+
+#[test]
+fn one_that_ends_in_its_own_turn_is_in_the_record_at_once() {
+    let mut fixture = with_child_away();
+    fixture.take();
+    fixture.put(with_operation(Some(json!({ "completed": null })), "t:u1:c1"));
+    check(&mut fixture, &["record operation finished"]);
+    fixture.captured();
+    check(&mut fixture, &[NEWS, "request 2"]);
+    fixture.model(done(message("m", "bye"))).model(completed(9));
+    assert!(fixture.take().iter().all(|line| !line.contains("operation")));
+}
+
+#[test]
+fn one_that_was_closed_ends_in_the_record_alone() {
+    for in_turn in [false, true] {
+        let mut fixture = with_child_away();
+        end_turn(&mut fixture);
+        if in_turn {
+            fixture.start("u2", "close it").take();
+        }
+        let before = fixture.thread.history().len();
+        fixture.put(with_operation(None, "t:u1:c1"));
+        check(&mut fixture, &["record operation finished"]);
+        assert_eq!(fixture.thread.history().len(), before);
+    }
+}
+
+#[test]
+fn a_stop_leaves_what_goes_on_elsewhere_alone() {
+    let mut fixture = with_child_away();
+    fixture.take();
+    fixture.put(Input::Interrupt);
+    assert!(fixture.take().iter().all(|line| !line.contains("operation")));
+    assert_eq!(fixture.away(), Some("t:u1:c1"));
+}
+
+#[test]
+fn another_thread_can_begin_with_what_this_one_knows() {
+    let mut fixture = called();
+    fixture.put(ended("a1", json!("shutdown")));
+    finish_tool(&mut fixture, ToolOutcome::text("ok"));
+    fixture.captured();
+    let (history, context) = fixture.thread.remembered();
+    assert_eq!(json!(history), json!(fixture.thread.history()));
+    let seed = oarlock_engine::ThreadSeed {
+        history,
+        context,
+        context_is_borrowed: true,
+        ..oarlock_engine::ThreadSeed::new(ThreadId::new("child"))
+    };
+    let mut child = Fixture::new();
+    child.thread = oarlock_engine::Thread::new(seed);
+    child.start("u1", "your task");
+    // The environment of both is known, so it is not sent again.
+    let mut expected = fixture.prompt();
+    expected.push("user: your task".to_owned());
+    assert_eq!(child.prompt(), expected);
+    // That it is known is in the child's own record, once.
+    let notes = |child: &mut Fixture| child.take().iter().filter(|line| line.contains("turnContext")).count();
+    assert_eq!(notes(&mut child), 1);
+    child.model(done(message("m", "bye"))).model(completed(5)).start("u2", "more");
+    assert_eq!(notes(&mut child), 0);
+}
