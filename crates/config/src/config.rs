@@ -10,17 +10,16 @@ use protocol::{
     ReasoningSummary, SandboxMode, SandboxPolicy, ServiceTier, Verbosity, WebSearchMode, WebSearchToolConfig,
 };
 use sandbox::OffLimits;
-use serde::Deserialize;
 use toml::Table;
 
 use crate::{
-    ConfigWarning, Deprecation, Env, Features, Home, Layer, ProviderConfig, Requirements, Review, RuleFile,
-    ShellEnvironmentPolicy, Trust,
+    Deprecation, Env, Features, HistoryPersistence, Home, HookFile, Prices, ProviderConfig, ProviderReason,
+    Requirements, Review, RuleFile, SettingWarning, SettingsLayer, ShellEnvironmentPolicy, Trust,
 };
 
-/// What all layers, the profile, the overrides of the request and the requirements come to.
+/// The configuration that results from all layers, the profile, the overrides of the request and the requirements.
 #[derive(Clone)]
-pub struct Config {
+pub struct ResolvedConfig {
     pub home: Home,
     /// The folder the project layers were looked up for.
     pub cwd: Option<PathBuf>,
@@ -29,16 +28,20 @@ pub struct Config {
     pub model: ModelOptions,
     /// The provider in use.
     pub provider: ProviderConfig,
+    /// Why it is the one in use.
+    pub provider_reason: ProviderReason,
+    pub prices: Prices,
     /// Every provider by id, the built-in ones included.
     pub providers: BTreeMap<String, ProviderConfig>,
-    pub permissions: Permissions,
-    pub instructions: Instructions,
+    pub permissions: PermissionOptions,
+    pub instructions: InstructionTexts,
     pub project_docs: ProjectDocs,
     pub tools: ToolOptions,
     pub agents: AgentOptions,
+    pub memories: MemoryOptions,
     pub features: Features,
     pub login: Login,
-    pub history: History,
+    pub history: HistoryOptions,
     pub paths: Paths,
     /// The program to run after each turn, with its first arguments.
     pub notify: Option<Vec<String>>,
@@ -49,15 +52,17 @@ pub struct Config {
     /// Whether feedback may be sent.
     pub feedback_enabled: bool,
     pub requirements: Requirements,
-    /// What is wrong without stopping the work.
-    pub warnings: Vec<ConfigWarning>,
-    /// What should be written in another way by now.
+    /// Problems that do not stop the work.
+    pub warnings: Vec<SettingWarning>,
+    /// Settings in use that have a newer form.
     pub deprecations: Vec<Deprecation>,
     /// Lowest precedence first, disabled ones included.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<SettingsLayer>,
     /// The rules of projects that the user trusts.
     pub project_rules: Vec<RuleFile>,
-    /// What project layers ask for that the user would have to review first.
+    /// Where hooks are written, lowest layer first. Empty while their feature is off.
+    pub hooks: Vec<HookFile>,
+    /// Settings of project layers that the user must review before they count.
     pub reviews: Vec<Review>,
     /// The enabled layers merged, without profile and overrides. Holds the keys no field here stands for, such as
     /// `mcp_servers`.
@@ -68,8 +73,8 @@ pub struct Config {
     pub(crate) env: Env,
 }
 
-impl Config {
-    /// What web search does under another sandbox than the configured one: without a sandbox it is live, if allowed.
+impl ResolvedConfig {
+    /// The web search mode under another sandbox than the configured one: without a sandbox it is live, if allowed.
     pub fn web_search_under(&self, sandbox: &SandboxPolicy) -> WebSearchMode {
         match (sandbox, self.tools.configured_web_search) {
             (SandboxPolicy::DangerFullAccess, WebSearchMode::Cached | WebSearchMode::Live) => {
@@ -82,7 +87,7 @@ impl Config {
     /// The folders of ours, the user's and the machine's whose `rules/*.rules` count, lowest precedence first. Those of
     /// projects are in `project_rules`.
     pub fn rule_folders(&self) -> Vec<PathBuf> {
-        let is_project = |layer: &&Layer| matches!(layer.source, ConfigLayerSource::Project { .. });
+        let is_project = |layer: &&SettingsLayer| matches!(layer.source, ConfigLayerSource::Project { .. });
         let enabled = self.layers.iter().filter(|layer| layer.is_enabled() && !is_project(layer));
         let of_layers = enabled.filter_map(|layer| layer.folder.clone());
         let mut folders: Vec<PathBuf> = of_layers.chain([self.home.state().to_owned()]).collect();
@@ -91,12 +96,12 @@ impl Config {
         folders
     }
 
-    /// What settings of projects are not used until the user reviews them.
-    pub fn review_warnings(&self) -> impl Iterator<Item = ConfigWarning> + '_ {
+    /// Warnings about project settings that are not used until the user reviews them.
+    pub fn review_warnings(&self) -> impl Iterator<Item = SettingWarning> + '_ {
         self.reviews.iter().filter_map(|review| review.warning(&self.home))
     }
 
-    /// What to tell the user when flags are on that are not finished, unless that is switched off.
+    /// A warning when unfinished features are on, unless that warning is switched off.
     pub fn unfinished_features_warning(&self) -> Option<String> {
         let unfinished = self.features.unfinished();
         (!unfinished.is_empty() && !self.suppress_unfinished).then(|| {
@@ -110,7 +115,7 @@ impl Config {
     }
 }
 
-impl fmt::Debug for Config {
+impl fmt::Debug for ResolvedConfig {
     /// Without the tables, which may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
@@ -152,15 +157,15 @@ pub struct ModelOptions {
     pub catalog_json: Option<PathBuf>,
 }
 
-/// What may be done, and who is asked.
+/// Sandbox and approvals.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Permissions {
+pub struct PermissionOptions {
     pub approval_policy: AskForApproval,
     pub approvals_reviewer: ApprovalsReviewer,
     pub sandbox_mode: SandboxMode,
     /// The mode with its details filled in.
     pub sandbox_policy: SandboxPolicy,
-    /// What the user decided about the project, if anything.
+    /// The user's decision about the project, if there is one.
     pub trust: Option<Trust>,
     /// Whether the model may ask for a login shell.
     pub allow_login_shell: bool,
@@ -169,7 +174,7 @@ pub struct Permissions {
 
 /// Texts for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Instructions {
+pub struct InstructionTexts {
     /// Replaces the built-in instructions.
     pub base: Option<String>,
     /// Goes to the model in a developer message of its own.
@@ -187,7 +192,7 @@ pub struct ProjectDocs {
     pub max_bytes: usize,
     /// File names to try after AGENTS.md.
     pub fallback_filenames: Vec<String>,
-    /// What marks the root of a project. Empty: the working directory is the root.
+    /// File names that mark the root of a project. Empty: the working directory is the root.
     pub root_markers: Vec<String>,
     /// The root of the project of `cwd`.
     pub project_root: Option<PathBuf>,
@@ -196,7 +201,7 @@ pub struct ProjectDocs {
 /// Settings of built-in tools.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOptions {
-    /// The mode under the configured sandbox. For another sandbox ask [`Config::web_search_under`].
+    /// The mode under the configured sandbox. For another sandbox ask [`ResolvedConfig::web_search_under`].
     pub web_search: WebSearchMode,
     pub web_search_options: Option<WebSearchToolConfig>,
     /// Whether the model may look at image files. None leaves it to the model's abilities.
@@ -207,10 +212,50 @@ pub struct ToolOptions {
     pub(crate) configured_web_search: WebSearchMode,
 }
 
+/// How memories are made and used. They are off unless the feature `memories` is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryOptions {
+    /// Threads leave notes.
+    pub generate: bool,
+    /// Threads are told of memories.
+    pub is_used: bool,
+    /// Threads with results of MCP servers or web searches leave none.
+    pub none_with_foreign_results: bool,
+    /// How many threads are looked at when a thread begins.
+    pub max_threads_per_start: usize,
+    pub max_age_days: i64,
+    /// How long a thread must have been left alone.
+    pub min_idle_hours: i64,
+    /// Of how many threads the notes are joined.
+    pub max_raw_memories: usize,
+    /// Notes that nobody has used for so long no longer count.
+    pub max_unused_days: i64,
+    /// The thread's own model where these are unset.
+    pub extract_model: Option<String>,
+    pub consolidation_model: Option<String>,
+}
+
+impl Default for MemoryOptions {
+    fn default() -> Self {
+        Self {
+            generate: true,
+            is_used: true,
+            none_with_foreign_results: false,
+            max_threads_per_start: 16,
+            max_age_days: 30,
+            min_idle_hours: 6,
+            max_raw_memories: 256,
+            max_unused_days: 30,
+            extract_model: None,
+            consolidation_model: None,
+        }
+    }
+}
+
 /// Bounds on sub-agents, and the kinds of them that the user describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentOptions {
-    /// So many may be open at a time below one root.
+    /// How many agents may be open at a time below one root.
     pub max_threads: usize,
     /// 1 for children that have no children.
     pub max_depth: usize,
@@ -225,7 +270,7 @@ pub struct AgentRole {
     pub description: Option<String>,
     /// Configuration that its agents have on top of their parent's.
     pub config_file: Option<PathBuf>,
-    /// What its agents are called. Empty: as others are.
+    /// Nicknames for its agents. Empty: the same as for other agents.
     pub nicknames: Vec<String>,
     /// The root of the project that `config_file` is part of, if it is.
     pub project: Option<PathBuf>,
@@ -245,18 +290,9 @@ pub struct Login {
     pub chatgpt_base_url: String,
 }
 
-/// Whether `history.jsonl` is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HistoryPersistence {
-    #[default]
-    SaveAll,
-    None,
-}
-
 /// The prompts of all threads in one file, for clients that offer them again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct History {
+pub struct HistoryOptions {
     pub persistence: HistoryPersistence,
     /// Old lines are dropped when the file grows beyond it.
     pub max_bytes: Option<u64>,

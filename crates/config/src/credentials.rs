@@ -1,4 +1,4 @@
-//! The stored API key: one small file that only its owner can read.
+//! The stored login, an API key or the tokens of a ChatGPT account: one small file that only its owner can read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ConfigError, Home, Secret};
+use crate::home::create_private;
+use crate::{ConfigError, Home, SecretText};
 
 /// The store. Every call reads or replaces the file, so several processes can share it.
 #[derive(Debug, Clone)]
@@ -16,9 +17,32 @@ pub struct Credentials {
     file: PathBuf,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Stored {
+#[derive(Default, Serialize, Deserialize)]
+struct StoredCredentials {
     api_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chatgpt: Option<StoredTokens>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredTokens {
+    id_token: String,
+    access_token: String,
+    refresh_token: String,
+    #[serde(default)]
+    refreshed_at_ms: i64,
+}
+
+/// The tokens of a ChatGPT account. Shown nowhere.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatgptTokens {
+    /// Says who the owner is.
+    pub id_token: SecretText,
+    pub access_token: SecretText,
+    /// Gives fresh ones in place of the others.
+    pub refresh_token: SecretText,
+    /// When the issuer gave them.
+    pub refreshed_at_ms: i64,
 }
 
 impl Credentials {
@@ -31,24 +55,53 @@ impl Credentials {
     }
 
     /// The stored key. No file, a file that cannot be understood and a blank key all mean: not logged in.
-    pub fn load(&self) -> Result<Option<Secret>, ConfigError> {
+    pub fn load(&self) -> Result<Option<SecretText>, ConfigError> {
+        let key = self.read()?.and_then(|stored| stored.api_key);
+        Ok(key.filter(|key| !key.trim().is_empty()).map(SecretText::new))
+    }
+
+    /// The stored tokens of a ChatGPT account.
+    pub fn load_tokens(&self) -> Result<Option<ChatgptTokens>, ConfigError> {
+        let stored = self.read()?.and_then(|stored| stored.chatgpt);
+        Ok(stored.map(|stored| ChatgptTokens {
+            id_token: SecretText::new(stored.id_token),
+            access_token: SecretText::new(stored.access_token),
+            refresh_token: SecretText::new(stored.refresh_token),
+            refreshed_at_ms: stored.refreshed_at_ms,
+        }))
+    }
+
+    fn read(&self) -> Result<Option<StoredCredentials>, ConfigError> {
         let text = match fs::read(&self.file) {
             Ok(text) => text,
             Err(error) if is_missing(&error) => return Ok(None),
             Err(error) => return Err(ConfigError::read(&self.file, error)),
         };
-        let stored: Option<Stored> = serde_json::from_slice(&text).ok();
-        Ok(stored.and_then(|stored| stored.api_key).filter(|key| !key.trim().is_empty()).map(Secret::new))
+        Ok(serde_json::from_slice(&text).ok())
     }
 
     /// Replaces whatever was stored. Readers see the old file or the new one, never half of one.
-    pub fn save_api_key(&self, key: &Secret) -> Result<(), ConfigError> {
-        self.home.create_state()?;
-        let stored = Stored { api_key: Some(key.reveal().to_owned()) };
-        let mut text = serde_json::to_vec_pretty(&stored)
+    pub fn save_api_key(&self, key: &SecretText) -> Result<(), ConfigError> {
+        self.save(&StoredCredentials { api_key: Some(key.reveal().to_owned()), chatgpt: None })
+    }
+
+    /// Replaces whatever was stored.
+    pub fn save_tokens(&self, tokens: &ChatgptTokens) -> Result<(), ConfigError> {
+        let text = |secret: &SecretText| secret.reveal().to_owned();
+        let chatgpt = StoredTokens {
+            id_token: text(&tokens.id_token),
+            access_token: text(&tokens.access_token),
+            refresh_token: text(&tokens.refresh_token),
+            refreshed_at_ms: tokens.refreshed_at_ms,
+        };
+        self.save(&StoredCredentials { api_key: None, chatgpt: Some(chatgpt) })
+    }
+
+    fn save(&self, stored: &StoredCredentials) -> Result<(), ConfigError> {
+        let mut text = serde_json::to_vec_pretty(stored)
             .map_err(|error| ConfigError::write(&self.file, io::Error::from(error)))?;
         text.push(b'\n');
-        replace(&self.file, &text).map_err(|error| ConfigError::write(&self.file, error))
+        write_secret_file(&self.home, &self.file, &text)
     }
 
     /// Forgets the key. True when there was a file to remove.
@@ -59,6 +112,14 @@ impl Credentials {
             Err(error) => Err(ConfigError::write(&self.file, error)),
         }
     }
+}
+
+/// Replaces a file of the state folder as a whole. It and the folders made for it are their owner's alone.
+pub fn write_secret_file(home: &Home, file: &Path, text: &[u8]) -> Result<(), ConfigError> {
+    home.create_state()?;
+    let folder = file.parent().unwrap_or(home.state());
+    create_private(folder).map_err(|error| ConfigError::write(folder, error))?;
+    replace(file, text).map_err(|error| ConfigError::write(file, error))
 }
 
 fn is_missing(error: &io::Error) -> bool {

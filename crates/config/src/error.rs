@@ -1,4 +1,4 @@
-//! What can go wrong, in words that read well behind `failed to load configuration: `.
+//! Errors, in words that read well behind `failed to load configuration: `.
 
 use std::io;
 use std::ops::Range;
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use protocol::{TextPosition, TextRange};
+use workspace::ReadError;
 
-use crate::ConfigWarning;
-use crate::typed::Misfit;
+use crate::SettingWarning;
 
 /// Cheap to clone.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -43,7 +43,7 @@ pub enum ConfigError {
         instructions.as_deref().map(|text| format!(" {text}")).unwrap_or_default()
     )]
     MissingEnv { variable: String, provider: String, instructions: Option<String> },
-    /// What the administrator's requirements forbid.
+    /// A value that the administrator's requirements forbid.
     #[error("{field} may not be `{candidate}`: {} allows only {allowed}", file.display())]
     NotAllowed { field: &'static str, candidate: String, allowed: String, file: PathBuf },
     #[error("{variable} names {}, which {problem}", path.display())]
@@ -57,7 +57,13 @@ impl ConfigError {
         Self::Read { path: path.to_owned(), source: Arc::new(source) }
     }
 
-    pub(crate) fn write(path: &Path, source: io::Error) -> Self {
+    /// A bounded read that failed.
+    pub(crate) fn unreadable(error: ReadError) -> Self {
+        let path = error.path.clone();
+        Self::read(&path, error.into_io())
+    }
+
+    pub fn write(path: &Path, source: io::Error) -> Self {
         Self::Write { path: path.to_owned(), source: Arc::new(source) }
     }
 
@@ -70,12 +76,8 @@ impl ConfigError {
         Self::invalid(path, text, error.span().unwrap_or(0..0), one_line(error.message()))
     }
 
-    /// A value that does not fit, with its place in the text of its file.
-    pub(crate) fn misfit(path: &Path, text: &str, misfit: &Misfit) -> Self {
-        Self::invalid(path, text, misfit.span(text), misfit.message.clone())
-    }
-
-    fn invalid(path: &Path, text: &str, span: Range<usize>, message: String) -> Self {
+    /// A value at `span` of the text of its file.
+    pub(crate) fn invalid(path: &Path, text: &str, span: Range<usize>, message: String) -> Self {
         // A range ends with its last character.
         let inside = text.get(span.clone()).and_then(|part| part.char_indices().next_back());
         let last = inside.map_or(span.end, |(at, _)| span.start + at);
@@ -84,13 +86,13 @@ impl ConfigError {
     }
 
     /// The error as a warning, for where work goes on without the bad file.
-    pub fn to_warning(&self, summary: impl Into<String>) -> ConfigWarning {
+    pub fn to_warning(&self, summary: impl Into<String>) -> SettingWarning {
         let (path, range) = match self {
             Self::Invalid { path, range, .. } => (Some(path.clone()), Some(range.clone())),
             Self::Read { path, .. } | Self::BlankFile { path, .. } => (Some(path.clone()), None),
             _ => (None, None),
         };
-        ConfigWarning { summary: summary.into(), details: Some(self.to_string()), path, range }
+        SettingWarning { summary: summary.into(), details: Some(self.to_string()), path, range }
     }
 }
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{Config, Env, Home, LoadRequest, Loader, LoaderOptions};
+use crate::{Env, Home, LoadRequest, Loader, LoaderOptions, ResolvedConfig};
 
-/// What the user's own settings say; a project must not get beyond it.
+/// The user's own settings; a project must not loosen them.
 const OWN: &str = "sandbox_mode = \"read-only\"\napproval_policy = \"untrusted\"\n";
 
 /// Takes any bytes as `.codex/config.toml`, and what follows a byte 1 as a rule file, of a project in `folder`, which must
@@ -42,7 +42,7 @@ pub fn project(bytes: &[u8], folder: &Path) {
     }
 }
 
-fn check(config: &Config, is_trusted: bool) {
+fn check(config: &ResolvedConfig, is_trusted: bool) {
     use protocol::{AskForApproval, SandboxMode};
     let permissions = &config.permissions;
     assert_eq!(permissions.sandbox_mode, SandboxMode::ReadOnly, "{:?}", config.warnings);

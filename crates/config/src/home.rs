@@ -20,10 +20,10 @@ impl Home {
     /// `OARLOCK_HOME` (made when it is missing), else `CODEX_HOME` (which must exist, and where our own files stay in
     /// the subfolder `oarlock`), else `~/.oarlock`.
     pub fn find(env: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, ConfigError> {
-        Self::find_or(env, Missing::IsMade)
+        Self::find_or(env, IfMissing::IsMade)
     }
 
-    fn find_or(env: &dyn Fn(&str) -> Option<OsString>, missing: Missing) -> Result<Self, ConfigError> {
+    fn find_or(env: &dyn Fn(&str) -> Option<OsString>, missing: IfMissing) -> Result<Self, ConfigError> {
         let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(path) = set(Self::OWN_VARIABLE) {
             let refuse = |problem: String| ConfigError::Home {
@@ -31,11 +31,11 @@ impl Home {
                 path: path.clone(),
                 problem,
             };
-            if missing == Missing::IsMade {
+            if missing == IfMissing::IsMade {
                 create_private(&path).map_err(|error| refuse(format!("cannot be made: {error}")))?;
             }
             let folder = match path.canonicalize() {
-                Err(error) if missing == Missing::Stays && error.kind() == ErrorKind::NotFound => {
+                Err(error) if missing == IfMissing::Stays && error.kind() == ErrorKind::NotFound => {
                     absolute(&path)
                 }
                 Ok(found) if !found.is_dir() => return Err(refuse("is not a directory".to_owned())),
@@ -66,7 +66,7 @@ impl Home {
 
     /// As [`Home::from_env`], for whoever only looks: what is missing is not made.
     pub fn look_from_env() -> Result<Self, ConfigError> {
-        Self::find_or(&variable, Missing::Stays)
+        Self::find_or(&variable, IfMissing::Stays)
     }
 
     /// One folder for both. It need not exist.
@@ -107,9 +107,9 @@ impl Home {
     }
 }
 
-/// What becomes of a folder that is named and not there.
+/// How to treat a named folder that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
+enum IfMissing {
     IsMade,
     Stays,
 }
@@ -122,7 +122,7 @@ fn variable(name: &str) -> Option<OsString> {
 }
 
 /// Mode 0700 for every folder that is new, whatever the umask.
-pub fn create_private(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -13,10 +13,6 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use toml::Table;
 
-use crate::Trust;
-use crate::config::HistoryPersistence;
-use crate::shell_environment::Inherit;
-
 /// The top level.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -61,6 +57,7 @@ pub(crate) struct Keys {
     pub(crate) profile: Option<String>,
     pub(crate) profiles: BTreeMap<String, ProfileKeys>,
     pub(crate) model_providers: BTreeMap<String, ProviderKeys>,
+    pub(crate) prices: crate::Prices,
     pub(crate) history: Option<HistoryKeys>,
     pub(crate) sqlite_home: Option<PathBuf>,
     pub(crate) log_dir: Option<PathBuf>,
@@ -71,6 +68,7 @@ pub(crate) struct Keys {
     pub(crate) tools: Option<ToolKeys>,
     pub(crate) background_terminal_max_timeout: Option<u64>,
     pub(crate) agents: Option<AgentKeys>,
+    pub(crate) memories: Option<MemoryKeys>,
     pub(crate) mcp_servers: Table,
     pub(crate) forced_login_method: Option<ForcedLoginMethod>,
     pub(crate) forced_chatgpt_workspace_id: Option<String>,
@@ -137,26 +135,53 @@ pub(crate) struct ProviderKeys {
     pub(crate) requires_openai_auth: bool,
     #[serde(default)]
     pub(crate) supports_websockets: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) text_tool_calls: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) thinking: Option<ThinkingMode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) auth: Option<AuthKeys>,
 }
 
-/// Only the Responses API is spoken.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+/// `[model_providers.<id>.auth]`: a command that prints the token of requests.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AuthKeys {
+    pub(crate) command: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) args: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) timeout_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) refresh_interval_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cwd: Option<PathBuf>,
+}
+
+/// The wire of the provider.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum WireApi {
+pub enum WireApi {
     #[default]
     Responses,
+    /// OpenAI-compatible chat completions.
+    Chat,
+    /// Anthropic's Messages.
+    Messages,
 }
 
-impl<'de> Deserialize<'de> for WireApi {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match String::deserialize(deserializer)?.as_str() {
-            "responses" => Ok(Self::Responses),
-            "chat" => Err(D::Error::custom(
-                "wire_api = \"chat\" is no longer supported; set wire_api = \"responses\"",
-            )),
-            other => Err(D::Error::unknown_variant(other, &["responses"])),
-        }
-    }
+/// How a model is asked to think, on the messages wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThinkingMode {
+    /// Not at all.
+    Never,
+    /// With a budget of tokens, as models up to 4.5 take it.
+    Budget,
+    /// As much as the model sees fit.
+    Adaptive,
 }
 
 /// `[sandbox]`. A key that is misspelt would leave a place open, so it is refused.
@@ -166,6 +191,20 @@ pub(crate) struct SandboxKeys {
     pub(crate) deny_read: Vec<PathBuf>,
     pub(crate) allow_read: Vec<PathBuf>,
     pub(crate) unix_sockets: Vec<PathBuf>,
+}
+
+/// Which variables of the server commands start from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Inherit {
+    /// Every variable of the server.
+    #[default]
+    All,
+    /// Those programs commonly need: the core ones, and what says where tools are and how to talk to the user.
+    Common,
+    /// Only those a shell cannot do without.
+    Core,
+    None,
 }
 
 /// `[shell_environment_policy]`. Serialised for `config/read`, which shows every key.
@@ -180,6 +219,14 @@ pub(crate) struct ShellEnvironmentKeys {
     pub(crate) experimental_use_profile: Option<bool>,
 }
 
+/// The user's decision about a project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Trust {
+    Trusted,
+    Untrusted,
+}
+
 /// One `[projects."<path>"]`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
@@ -189,12 +236,37 @@ pub(crate) struct ProjectKeys {
     pub(crate) reviewed: BTreeMap<String, String>,
 }
 
+/// Whether `history.jsonl` is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HistoryPersistence {
+    #[default]
+    SaveAll,
+    None,
+}
+
 /// `[history]`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct HistoryKeys {
     pub(crate) persistence: Option<HistoryPersistence>,
     pub(crate) max_bytes: Option<u64>,
+}
+
+/// `[memories]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct MemoryKeys {
+    pub(crate) generate_memories: Option<bool>,
+    pub(crate) use_memories: Option<bool>,
+    pub(crate) no_memories_if_mcp_or_web_search: Option<bool>,
+    pub(crate) max_rollouts_per_startup: Option<i64>,
+    pub(crate) max_rollout_age_days: Option<i64>,
+    pub(crate) min_rollout_idle_hours: Option<i64>,
+    pub(crate) max_raw_memories_for_consolidation: Option<i64>,
+    pub(crate) max_unused_days: Option<i64>,
+    pub(crate) extract_model: Option<String>,
+    pub(crate) consolidation_model: Option<String>,
 }
 
 /// `[tools]`.

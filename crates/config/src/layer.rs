@@ -9,16 +9,15 @@ use workspace::Reader;
 
 use crate::ConfigError;
 use crate::keys::Keys;
-use crate::paths::{Base, resolve_paths};
-use crate::project::read_error;
-use crate::typed::{Misfit, typed};
+use crate::paths::{PathBase, resolve_paths};
+use crate::typed::{TypeMismatch, typed};
 
 /// The largest settings file of the user or the machine.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The values of one source, before any merging. Paths in it are absolute already.
 #[derive(Clone)]
-pub struct Layer {
+pub struct SettingsLayer {
     pub source: ConfigLayerSource,
     /// Where the skills, rules, agents and hooks of this layer are. None for session flags.
     pub folder: Option<PathBuf>,
@@ -29,20 +28,20 @@ pub struct Layer {
     file: Option<(PathBuf, String)>,
 }
 
-impl Layer {
+impl SettingsLayer {
     pub(crate) fn new(source: ConfigLayerSource, folder: Option<PathBuf>) -> Self {
         Self { source, folder, table: Table::new(), disabled_reason: None, file: None }
     }
 
     /// Reads the file into the layer; a file that is missing leaves it empty. Tells whether there was one.
-    pub(crate) fn read(&mut self, path: &Path, base: Base<'_>) -> Result<bool, ConfigError> {
+    pub(crate) fn read(&mut self, path: &Path, base: PathBase<'_>) -> Result<bool, ConfigError> {
         let Some(text) = read_optional(path)? else { return Ok(false) };
         self.parse(path, text, base)?;
         Ok(true)
     }
 
     /// Takes the text of a file that was read already.
-    pub(crate) fn parse(&mut self, path: &Path, text: String, base: Base<'_>) -> Result<(), ConfigError> {
+    pub(crate) fn parse(&mut self, path: &Path, text: String, base: PathBase<'_>) -> Result<(), ConfigError> {
         self.table = toml::from_str(&text).map_err(|error| ConfigError::in_file(path, &text, &error))?;
         resolve_paths(&mut self.table, base);
         self.file = Some((path.to_owned(), text));
@@ -57,7 +56,7 @@ impl Layer {
         self.file.as_ref().map(|(path, _)| path.as_path())
     }
 
-    /// What the file says, as long as the configuration is made.
+    /// The text of the file, kept while the configuration is resolved.
     pub(crate) fn text(&self) -> Option<&str> {
         self.file.as_ref().map(|(_, text)| text.as_str())
     }
@@ -77,14 +76,14 @@ impl Layer {
     fn fault(&self) -> Option<(String, ConfigError)> {
         let misfit = typed::<Keys>(&self.table).err()?;
         let error = match &self.file {
-            Some((path, text)) => ConfigError::misfit(path, text, &misfit),
+            Some((path, text)) => misfit.in_file(path, text),
             None => ConfigError::InvalidFlag { message: misfit.sentence() },
         };
         Some((misfit.message, error))
     }
 }
 
-impl fmt::Debug for Layer {
+impl fmt::Debug for SettingsLayer {
     /// Without the values, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Layer")
@@ -95,9 +94,9 @@ impl fmt::Debug for Layer {
 }
 
 /// Finds the layer to blame for merged values that do not fit: one with the same complaint, or else any with one.
-pub(crate) fn blame(layers: &[Layer], misfit: &Misfit) -> ConfigError {
+pub(crate) fn blame(layers: &[SettingsLayer], misfit: &TypeMismatch) -> ConfigError {
     let faults: Vec<_> =
-        layers.iter().rev().filter(|layer| layer.is_enabled()).filter_map(Layer::fault).collect();
+        layers.iter().rev().filter(|layer| layer.is_enabled()).filter_map(SettingsLayer::fault).collect();
     let same = faults.iter().find(|(message, _)| *message == misfit.message);
     match same.or(faults.first()) {
         Some((_, fault)) => fault.clone(),
@@ -110,7 +109,7 @@ pub(crate) fn read_optional(path: &Path) -> Result<Option<String>, ConfigError> 
     match Reader::default().read_text(path, MAX_FILE_BYTES) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.is_missing() => Ok(None),
-        Err(error) => Err(read_error(error)),
+        Err(error) => Err(ConfigError::unreadable(error)),
     }
 }
 

@@ -11,17 +11,18 @@ use serde_json::Value;
 use toml::Table;
 
 use crate::effective::{self, Merged};
+use crate::features::RuntimeFeatures;
 use crate::flags::session_table;
+use crate::json::to_json;
 use crate::keys::Keys;
-use crate::layer::{Layer, absolute_path, blame};
+use crate::layer::{SettingsLayer, absolute_path, blame};
 use crate::merge::merge;
-use crate::paths::{Base, resolve_paths};
-use crate::project::{ProjectPlan, read_error, read_named, untrusted_warning};
-use crate::read::to_json;
+use crate::paths::{PathBase, resolve_paths};
+use crate::project::{ProjectPlan, read_named, untrusted_warning};
 use crate::typed::typed;
 use crate::{
-    AgentRole, Config, ConfigError, ConfigWarning, Env, Home, Requirements, Review, RuleFile, Trust, project,
-    review,
+    AgentRole, ConfigError, Env, Home, HookFile, Requirements, ResolvedConfig, Review, RuleFile,
+    SettingWarning, Trust, project, review,
 };
 
 /// The machine's files, and the environment. A file set to none is not looked for.
@@ -31,7 +32,7 @@ pub struct LoaderOptions {
     pub system_file: Option<PathBuf>,
     /// Settings above everybody's.
     pub managed_file: Option<PathBuf>,
-    /// What the administrator allows.
+    /// The administrator's requirements.
     pub requirements_file: Option<PathBuf>,
     pub environment: Env,
 }
@@ -49,7 +50,7 @@ impl Default for LoaderOptions {
 
 /// Typed choices of one request. They win over files and profile; unset ones choose nothing.
 #[derive(Debug, Clone, Default)]
-pub struct Overrides {
+pub struct RequestOverrides {
     pub model: Option<String>,
     pub review_model: Option<String>,
     pub model_provider: Option<String>,
@@ -68,7 +69,7 @@ pub struct Overrides {
     pub show_raw_agent_reasoning: Option<bool>,
 }
 
-/// What a configuration is wanted for.
+/// A request for a configuration: the folder, the profile and the overrides.
 #[derive(Debug, Clone, Default)]
 pub struct LoadRequest<'a> {
     /// Absolute. Without it no project layers count.
@@ -77,17 +78,15 @@ pub struct LoadRequest<'a> {
     pub profile: Option<String>,
     /// The `config` of a request: keys joined by dots.
     pub config: Option<&'a BTreeMap<String, Value>>,
-    pub overrides: Overrides,
-    /// Flags a client switched for the life of the process. They count where no layer sets them.
-    pub runtime_features: Option<&'a BTreeMap<String, bool>>,
+    pub overrides: RequestOverrides,
 }
 
 /// A configuration to start with, whatever the files look like.
 #[derive(Debug, Clone)]
 pub struct Startup {
-    pub config: Config,
+    pub config: ResolvedConfig,
     /// For the user, those of the configuration included.
-    pub warnings: Vec<ConfigWarning>,
+    pub warnings: Vec<SettingWarning>,
 }
 
 /// Reads configuration afresh at every call. Keeps nothing that a file could make stale.
@@ -96,16 +95,22 @@ pub struct Loader {
     home: Home,
     flags: Vec<(String, String)>,
     options: LoaderOptions,
+    runtime_features: RuntimeFeatures,
 }
 
 impl Loader {
     /// `flags` are those of `-c`, split by [`crate::parse_flag`]; later ones win.
     pub fn new(home: Home, flags: Vec<(String, String)>, options: LoaderOptions) -> Self {
-        Self { home, flags, options }
+        Self { home, flags, options, runtime_features: RuntimeFeatures::default() }
     }
 
     pub fn home(&self) -> &Home {
         &self.home
+    }
+
+    /// Switches flags for as long as this loader and its clones live. Refused with a sentence for the client.
+    pub fn set_runtime_features(&self, flags: &BTreeMap<String, bool>) -> Result<(), String> {
+        self.runtime_features.set(flags)
     }
 
     pub fn environment(&self) -> &Env {
@@ -113,7 +118,7 @@ impl Loader {
     }
 
     /// The configuration for one request.
-    pub fn load(&self, request: &LoadRequest<'_>) -> Result<Config, ConfigError> {
+    pub fn load(&self, request: &LoadRequest<'_>) -> Result<ResolvedConfig, ConfigError> {
         self.combine(self.layers(request)?, request)
     }
 
@@ -140,7 +145,7 @@ impl Loader {
     }
 
     /// Defaults and flags, or else defaults alone.
-    fn fallback(&self, request: &LoadRequest<'_>) -> (Config, Option<ConfigError>) {
+    fn fallback(&self, request: &LoadRequest<'_>) -> (ResolvedConfig, Option<ConfigError>) {
         let with_flags = self.session_layer(request).and_then(|session| {
             let layers = Layers { layers: session.into_iter().collect(), ..Layers::default() };
             self.combine(layers, request)
@@ -151,7 +156,11 @@ impl Loader {
         }
     }
 
-    fn combine(&self, layers: Layers, request: &LoadRequest<'_>) -> Result<Config, ConfigError> {
+    pub(crate) fn combine(
+        &self,
+        layers: Layers,
+        request: &LoadRequest<'_>,
+    ) -> Result<ResolvedConfig, ConfigError> {
         let mut merged = Table::new();
         for layer in layers.layers.iter().filter(|layer| layer.is_enabled()) {
             merge(&mut merged, &layer.table);
@@ -159,12 +168,13 @@ impl Loader {
         let keys: Keys = typed(&merged).map_err(|misfit| blame(&layers.layers, &misfit))?;
         let managed = layers.layers.iter().find(|layer| is_managed(layer));
         let requirements = Requirements::read(self.options.requirements_file.as_deref(), managed)?;
-        let merged = Merged { keys, merged, layers, requirements };
+        let runtime_features = self.runtime_features.current();
+        let merged = Merged { keys, merged, layers, requirements, runtime_features };
         effective::build(&self.home, &self.options.environment, request, merged)
     }
 
     /// All layers, the lowest first.
-    fn layers(&self, request: &LoadRequest<'_>) -> Result<Layers, ConfigError> {
+    pub(crate) fn layers(&self, request: &LoadRequest<'_>) -> Result<Layers, ConfigError> {
         let user_home = self.user_home();
         let user_home = user_home.as_deref();
         let mut below = Vec::new();
@@ -181,7 +191,7 @@ impl Loader {
             let (layer, is_there) = file_layer(source, &own, user_home)?;
             below.extend(is_there.then_some(layer));
         }
-        let mut above: Vec<Layer> = self.session_layer(request)?.into_iter().collect();
+        let mut above: Vec<SettingsLayer> = self.session_layer(request)?.into_iter().collect();
 
         let mut settings = Table::new();
         below.iter().chain(&above).for_each(|layer| merge(&mut settings, &layer.table));
@@ -198,6 +208,7 @@ impl Loader {
             found.trust = project.trust;
             below.extend(project.layers);
             found.project_root = Some(project.root);
+            found.project_hooks = project.hooks;
             (found.project_rules, found.reviews) = (project.rules, project.reviews);
         }
         if let Some(file) = &self.options.managed_file {
@@ -210,11 +221,11 @@ impl Loader {
     }
 
     /// Flags and the request's map, if there are any.
-    fn session_layer(&self, request: &LoadRequest<'_>) -> Result<Option<Layer>, ConfigError> {
-        let mut layer = Layer::new(ConfigLayerSource::SessionFlags, None);
+    fn session_layer(&self, request: &LoadRequest<'_>) -> Result<Option<SettingsLayer>, ConfigError> {
+        let mut layer = SettingsLayer::new(ConfigLayerSource::SessionFlags, None);
         layer.table = session_table(&self.flags, request.config)?;
         let folder = request.cwd.as_deref().unwrap_or(self.home.reading());
-        resolve_paths(&mut layer.table, Base { folder, user: self.user_home().as_deref() });
+        resolve_paths(&mut layer.table, PathBase { folder, user: self.user_home().as_deref() });
         Ok((!layer.table.is_empty()).then_some(layer))
     }
 
@@ -224,11 +235,11 @@ impl Loader {
         let project = role.project.as_deref();
         let text = read_named(file, project, &self.home).map_err(|error| match error.is_missing() {
             true => ConfigError::value(format!("there is no file {}", file.display())),
-            false => read_error(error),
+            false => ConfigError::unreadable(error),
         })?;
         let folder = file.parent().unwrap_or(file);
-        let mut layer = Layer::new(ConfigLayerSource::SessionFlags, None);
-        layer.parse(file, text, Base { folder, user: self.user_home().as_deref() })?;
+        let mut layer = SettingsLayer::new(ConfigLayerSource::SessionFlags, None);
+        layer.parse(file, text, PathBase { folder, user: self.user_home().as_deref() })?;
         if let Some(root) = project {
             review::drop_files_outside(&mut layer.table, root, &self.home);
         }
@@ -244,11 +255,12 @@ impl Loader {
 /// The layers and what was learnt on the way to them.
 #[derive(Debug)]
 pub(crate) struct Layers {
-    pub(crate) layers: Vec<Layer>,
+    pub(crate) layers: Vec<SettingsLayer>,
     pub(crate) trust: Option<Trust>,
     pub(crate) project_root: Option<PathBuf>,
     pub(crate) root_markers: Vec<String>,
     pub(crate) project_rules: Vec<RuleFile>,
+    pub(crate) project_hooks: Vec<HookFile>,
     pub(crate) reviews: Vec<Review>,
 }
 
@@ -260,6 +272,7 @@ impl Default for Layers {
             project_root: None,
             root_markers: project::markers(&Table::new()),
             project_rules: Vec::new(),
+            project_hooks: Vec::new(),
             reviews: Vec::new(),
         }
     }
@@ -270,13 +283,13 @@ fn file_layer(
     source: ConfigLayerSource,
     file: &Path,
     user: Option<&Path>,
-) -> Result<(Layer, bool), ConfigError> {
+) -> Result<(SettingsLayer, bool), ConfigError> {
     let folder = file.parent().unwrap_or(file);
-    let mut layer = Layer::new(source, Some(folder.to_owned()));
-    let is_there = layer.read(file, Base { folder, user })?;
+    let mut layer = SettingsLayer::new(source, Some(folder.to_owned()));
+    let is_there = layer.read(file, PathBase { folder, user })?;
     Ok((layer, is_there))
 }
 
-fn is_managed(layer: &Layer) -> bool {
+fn is_managed(layer: &SettingsLayer) -> bool {
     matches!(layer.source, ConfigLayerSource::LegacyManagedConfigTomlFromFile { .. })
 }

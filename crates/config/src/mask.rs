@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::read::is_known;
+use crate::known_keys::is_known;
 
 const HIDDEN: &str = "***";
 
@@ -60,7 +60,7 @@ pub(crate) fn hide(value: &mut Value) {
             "model_providers" => entries(value, |provider| allow(provider, OF_PROVIDER)),
             "mcp_servers" => entries(value, |server| allow(server, OF_MCP_SERVER)),
             "notify" => arguments(value),
-            "sandbox" => {}
+            "prices" | "sandbox" => {}
             "shell_environment_policy" => {
                 look(value);
                 if let Some(Value::Object(set)) = value.get_mut("set") {
@@ -94,6 +94,7 @@ fn allow(table: &mut Map<String, Value>, harmless: &[&str]) {
     for (key, value) in table {
         match key.as_str() {
             "args" => arguments(value),
+            "auth" => entries_of(value, &["command", "cwd"]),
             "query_params" => entries_of(value, PARAMETERS),
             "env" => entries_of(value, VARIABLES),
             "env_http_headers" => names(value),
@@ -122,7 +123,7 @@ fn all(value: &mut Value) {
     }
 }
 
-/// What has a secret's key, and the secrets in addresses.
+/// Masks values under a secret's key, and secrets in addresses.
 fn look(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -200,7 +201,7 @@ fn names_a_variable(key: &str) -> bool {
     key == "env_key" || key.ends_with("_env_var")
 }
 
-fn is_secret(key: &str) -> bool {
+pub(crate) fn is_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase().replace('-', "_");
     let words = [
         "api_key",
@@ -300,6 +301,7 @@ mod tests {
                 "env_http_headers": {"Authorization": "SHOWN_VARIABLE", "X-Key": "ghp_planted"},
                 "query_params": {"key": "planted", "code": "planted", "api-version": "shown-7"},
                 "request_max_retries": 3,
+                "auth": {"command": "shown-vault", "args": ["--token", "planted"], "surprise": "planted"},
                 "surprise": {"deep": ["planted"]},
             }},
             "mcp_servers": {"m": {
@@ -321,7 +323,7 @@ mod tests {
         hide(&mut value);
         let text = value.to_string();
         assert!(!text.contains("planted"), "{text}");
-        assert_eq!(text.matches("shown").count(), 17, "{text}");
+        assert_eq!(text.matches("shown").count(), 18, "{text}");
         assert_eq!(text.matches("SHOWN").count(), 4, "{text}");
         assert_eq!(value["model_providers"]["p"]["http_headers"]["X-Org"], "***");
     }

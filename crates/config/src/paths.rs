@@ -30,16 +30,16 @@ const PATH_KEYS: &[&[&str]] = &[
     &["profiles", "*", "js_repl_node_module_dirs", "*"],
 ];
 
-/// What relative paths and `~` stand for.
+/// The folders that relative paths and `~` refer to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Base<'a> {
+pub(crate) struct PathBase<'a> {
     pub(crate) folder: &'a Path,
     /// The user's home folder.
     pub(crate) user: Option<&'a Path>,
 }
 
 /// Rewrites every path of the table. Values that are no strings are left for the type check to refuse.
-pub(crate) fn resolve_paths(table: &mut Table, base: Base<'_>) {
+pub(crate) fn resolve_paths(table: &mut Table, base: PathBase<'_>) {
     for keys in PATH_KEYS {
         if let Some((first, rest)) = keys.split_first()
             && let Some(value) = table.get_mut(*first)
@@ -49,7 +49,7 @@ pub(crate) fn resolve_paths(table: &mut Table, base: Base<'_>) {
     }
 }
 
-fn resolve_at(value: &mut Value, keys: &[&str], base: Base<'_>) {
+fn resolve_at(value: &mut Value, keys: &[&str], base: PathBase<'_>) {
     match (keys.split_first(), value) {
         (None, Value::String(text)) if !text.is_empty() => {
             *text = absolute(text, base).to_string_lossy().into_owned();
@@ -70,7 +70,7 @@ fn resolve_at(value: &mut Value, keys: &[&str], base: Base<'_>) {
 }
 
 /// Expands `~`, joins and normalises. Symbolic links stay as they are.
-pub(crate) fn absolute(text: &str, base: Base<'_>) -> PathBuf {
+pub(crate) fn absolute(text: &str, base: PathBase<'_>) -> PathBuf {
     let below_user = text.strip_prefix('~').and_then(|rest| match rest {
         "" => Some(""),
         _ => rest.strip_prefix('/'),
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn paths_become_absolute() {
-        let base = Base { folder: Path::new("/etc/codex"), user: Some(Path::new("/users/u")) };
+        let base = PathBase { folder: Path::new("/etc/codex"), user: Some(Path::new("/users/u")) };
         let cases = [
             ("a/b", "/etc/codex/a/b"),
             ("./a/../b", "/etc/codex/b"),

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use policy::RuleFile;
 use protocol::ConfigLayerSource;
-use serde::Deserialize;
 use toml::{Table, Value};
 use workspace::{Access, READ_LIMIT, ReadError, Reader, within};
 
-use crate::layer::{Layer, absolute_path};
-use crate::paths::{Base, normalize};
-use crate::review::{Own, Review, digest, restrict};
+use crate::hook_file::{HOOKS, MAX_HOOK_BYTES};
+use crate::layer::{SettingsLayer, absolute_path};
+use crate::paths::{PathBase, normalize};
+use crate::review::{Own, Review, digest, restrict, shorten};
 use crate::rule_file::read_rules;
-use crate::{ConfigError, ConfigWarning, Home, git};
+use crate::{ConfigError, Home, HookFile, HookOrigin, SettingWarning, Trust, git};
 
 const FOLDER: &str = ".codex";
 const FILE: &str = "config.toml";
@@ -22,15 +22,7 @@ const RULES: &str = "rules";
 /// Nobody writes settings of a project by the megabyte.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// What the user decided about a project.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Trust {
-    Trusted,
-    Untrusted,
-}
-
-/// What reading a project needs to know. Owned, since it is read on a thread of its own.
+/// The inputs for reading a project. Owned, since it is read on a thread of its own.
 #[derive(Debug, Clone)]
 pub(crate) struct ProjectPlan {
     pub(crate) cwd: PathBuf,
@@ -42,14 +34,15 @@ pub(crate) struct ProjectPlan {
     pub(crate) user: Option<PathBuf>,
 }
 
-/// What was found about the project of a folder.
+/// The project of a folder, as it was read.
 #[derive(Debug)]
 pub(crate) struct FoundProject {
     pub(crate) root: PathBuf,
     pub(crate) trust: Option<Trust>,
-    pub(crate) layers: Vec<Layer>,
+    pub(crate) layers: Vec<SettingsLayer>,
     pub(crate) rules: Vec<RuleFile>,
-    /// What the layers ask for beyond what the user's own say.
+    pub(crate) hooks: Vec<HookFile>,
+    /// Settings of the layers that go beyond the user's own.
     pub(crate) reviews: Vec<Review>,
 }
 
@@ -57,13 +50,13 @@ impl ProjectPlan {
     /// Reads everything, within a time limit: the folder may be on a file system that hangs.
     pub(crate) fn read(self) -> Result<FoundProject, ConfigError> {
         let cwd = self.cwd.clone();
-        within(&cwd, READ_LIMIT, move || Project::new(&self).read()).map_err(read_error)?
+        within(&cwd, READ_LIMIT, move || TrustFolders::new(&self).read()).map_err(ConfigError::unreadable)?
     }
 }
 
 /// The working directory and the folders that stand for it when trust is looked up.
 #[derive(Debug)]
-struct Project<'a> {
+struct TrustFolders<'a> {
     plan: &'a ProjectPlan,
     root: PathBuf,
     git_root: Option<PathBuf>,
@@ -71,7 +64,7 @@ struct Project<'a> {
     decisions: Option<&'a Table>,
 }
 
-impl<'a> Project<'a> {
+impl<'a> TrustFolders<'a> {
     fn new(plan: &'a ProjectPlan) -> Self {
         Self {
             root: git::marked_ancestor(&plan.cwd, &plan.markers).unwrap_or(&plan.cwd).to_owned(),
@@ -88,6 +81,7 @@ impl<'a> Project<'a> {
             trust: self.trust(),
             layers: Vec::new(),
             rules: Vec::new(),
+            hooks: Vec::new(),
             reviews: Vec::new(),
         };
         let access = Access { hidden: hidden(&self.plan.home, &self.root), ..Access::default() };
@@ -120,9 +114,9 @@ impl<'a> Project<'a> {
     ) -> Result<(), ConfigError> {
         let settings = folder.join(FOLDER);
         let source = ConfigLayerSource::Project { dot_codex_folder: absolute_path(&settings)? };
-        let mut layer = Layer::new(source, Some(settings.clone()));
+        let mut layer = SettingsLayer::new(source, Some(settings.clone()));
         // Rules alone have a say as well: one that allows a command takes the sandbox away.
-        let has_a_say = [FILE, RULES].iter().any(|name| reader.has_entry(&settings, name));
+        let has_a_say = [FILE, RULES, HOOKS].iter().any(|name| reader.has_entry(&settings, name));
         if let Some(error) = refused {
             layer.disabled_reason = Some(format!("{error}. Put the settings into the project itself."));
         } else if has_a_say && !self.is_trusted(folder) {
@@ -143,13 +137,13 @@ impl<'a> Project<'a> {
     /// Reads a trusted layer. What loosens counts only if the user has reviewed exactly this content.
     fn fill(
         &self,
-        layer: &mut Layer,
+        layer: &mut SettingsLayer,
         settings: &Path,
         reader: &Reader,
         found: &mut FoundProject,
     ) -> Result<(), ConfigError> {
         let file = settings.join(FILE);
-        let base = Base { folder: settings, user: self.plan.user.as_deref() };
+        let base = PathBase { folder: settings, user: self.plan.user.as_deref() };
         match reader.read_text(&file, MAX_FILE_BYTES) {
             Ok(text) => layer.parse(&file, text, base)?,
             Err(error) if error.is_missing() => {}
@@ -157,10 +151,16 @@ impl<'a> Project<'a> {
                 layer.disabled_reason = Some(format!("{error}. Put the settings into the project itself."));
                 return Ok(());
             }
-            Err(error) => return Err(read_error(error)),
+            Err(error) => return Err(ConfigError::unreadable(error)),
         }
         let rules = read_rules(reader, &settings.join(RULES));
-        let digest = digest(layer.text(), &rules);
+        let hooks = match reader.read_text(&settings.join(HOOKS), MAX_HOOK_BYTES) {
+            Ok(text) => Some(Ok(text)),
+            Err(error) if error.is_missing() => None,
+            Err(error) => Some(Err(error.to_string())),
+        };
+        let text = hooks.as_ref().map(|text| text.as_deref().unwrap_or_default());
+        let digest = digest(layer.text(), &rules, text);
         let is_reviewed = self.reviewed(settings).is_some_and(|reviewed| reviewed == digest);
         let own = Own {
             settings: &self.plan.settings,
@@ -172,6 +172,12 @@ impl<'a> Project<'a> {
             true => Vec::new(),
             false => restrict(&mut layer.table, &own),
         };
+        let hooks = hooks.map(|text| HookFile {
+            is_accepted: is_reviewed,
+            ..HookFile::new(settings.join(HOOKS), HookOrigin::Project, text)
+        });
+        let asked = asked_with(asked, hooks.as_ref().filter(|_| !is_reviewed));
+        found.hooks.extend(hooks);
         let (folder, root) = (settings.to_owned(), self.root.clone());
         let review = Review { settings: folder, root, digest, asked, rules: rules.clone() };
         let accept = review.how_to_accept(&self.plan.home);
@@ -214,7 +220,18 @@ impl<'a> Project<'a> {
     }
 }
 
-/// What a project may not read its settings from: our own folders, and in any case the keys.
+/// Hooks run programs at any moment, so all of them are asked for.
+fn asked_with(mut asked: Vec<String>, hooks: Option<&HookFile>) -> Vec<String> {
+    let Some(hooks) = hooks else { return asked };
+    let commands = hooks.commands();
+    if commands.is_empty() {
+        asked.push(HOOKS.to_owned());
+    }
+    asked.extend(commands.iter().map(|command| format!("{HOOKS} runs {}", shorten(command))));
+    asked
+}
+
+/// Paths that a project may not read its settings from: our own folders, and always the keys.
 fn hidden(home: &Home, root: &Path) -> Vec<PathBuf> {
     let mut hidden =
         vec![home.credentials_file(), home.reading().join("auth.json"), home.state().join("auth.json")];
@@ -241,11 +258,6 @@ pub(crate) fn read_named(path: &Path, root: Option<&Path>, home: &Home) -> Resul
     within(path, READ_LIMIT, move || reader.read_text(&named, MAX_FILE_BYTES))?
 }
 
-pub(crate) fn read_error(error: ReadError) -> ConfigError {
-    let path = error.path.clone();
-    ConfigError::read(&path, error.into_io())
-}
-
 /// `project_root_markers`; a list of the wrong kind is refused later, with its place.
 pub(crate) fn markers(settings: &Table) -> Vec<String> {
     match settings.get("project_root_markers").and_then(Value::as_array) {
@@ -260,7 +272,7 @@ fn is_home(folder: &Path, home: &Home) -> bool {
 }
 
 /// One warning for all project folders whose settings are not used.
-pub(crate) fn untrusted_warning(layers: &[Layer]) -> Option<ConfigWarning> {
+pub(crate) fn untrusted_warning(layers: &[SettingsLayer]) -> Option<SettingWarning> {
     let mut reasons = Vec::new();
     for layer in layers.iter().filter(|layer| matches!(layer.source, ConfigLayerSource::Project { .. })) {
         reasons.extend(layer.disabled_reason.as_deref());
@@ -268,6 +280,6 @@ pub(crate) fn untrusted_warning(layers: &[Layer]) -> Option<ConfigWarning> {
     (!reasons.is_empty()).then(|| {
         let summary =
             "The settings of some project folders are not used, because the folders are not trusted.";
-        ConfigWarning::with_details(summary, reasons.join("\n"))
+        SettingWarning::with_details(summary, reasons.join("\n"))
     })
 }

@@ -1,15 +1,16 @@
-//! What project settings may say without a decision of the user about exactly these settings: nothing that loosens what
+//! Limits on project settings that the user has not reviewed: without a review of exactly these settings, none may
+//! loosen what
 //! the user's own layers say. The rest is taken out, named, and offered for review.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use policy::RuleFile;
 use ring::digest::{Context, SHA256};
 use toml::{Table, Value};
 
-use crate::read::to_json;
-use crate::{ConfigError, ConfigWarning, Feature, Home, LoadRequest, Loader, Trust, edit};
+use crate::json::to_json;
+use crate::{Feature, Home, SettingWarning, Trust};
 
 /// How many settings a warning names.
 const MAX_NAMED: usize = 12;
@@ -17,7 +18,7 @@ const MAX_NAMED: usize = 12;
 const MAX_SHOWN: usize = 120;
 
 /// Keys that no project can do harm with: the model and its texts, how much is read and shown. The same in a profile.
-/// What is not in a list here needs a review, so that a new key is strict until somebody has thought about it.
+/// A key that is in no list here needs a review, so that a new key is strict until somebody has thought about it.
 const HARMLESS: &[&str] = &[
     "model",
     "review_model",
@@ -78,7 +79,7 @@ const GUARDED_FEATURES: &[&str] = &[
     "memories",
 ];
 
-/// What the user's own layers say, and where.
+/// The values of the user's own layers, and their places.
 #[derive(Debug)]
 pub(crate) struct Own<'a> {
     pub(crate) settings: &'a Table,
@@ -87,7 +88,7 @@ pub(crate) struct Own<'a> {
     pub(crate) home: &'a Home,
 }
 
-/// What a folder of project settings asks for beyond what the user's own layers say.
+/// The settings in a project folder that go beyond the user's own layers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Review {
     /// The `.codex` folder.
@@ -115,7 +116,7 @@ impl Review {
     }
 
     /// None when no setting was taken out.
-    pub(crate) fn warning(&self, home: &Home) -> Option<ConfigWarning> {
+    pub(crate) fn warning(&self, home: &Home) -> Option<SettingWarning> {
         let more = self.asked.len().saturating_sub(MAX_NAMED);
         let mut lines: Vec<String> = self.asked.iter().take(MAX_NAMED).cloned().collect();
         lines.extend((more > 0).then(|| format!("and {more} more")));
@@ -124,37 +125,14 @@ impl Review {
             "{} asks for more than your own configuration allows; these settings are not used.",
             self.settings.join("config.toml").display()
         );
-        let warning = ConfigWarning::with_details(summary, lines.join("\n"));
+        let warning = SettingWarning::with_details(summary, lines.join("\n"));
         let path = Some(self.settings.join("config.toml"));
-        (!self.asked.is_empty()).then_some(ConfigWarning { path, ..warning })
+        (!self.asked.is_empty()).then_some(SettingWarning { path, ..warning })
     }
 }
 
-impl Loader {
-    /// What the settings of a folder's project ask for beyond the user's own, as if the project were trusted.
-    pub fn to_review(&self, folder: &Path) -> Result<Vec<Review>, ConfigError> {
-        let request = LoadRequest { cwd: Some(folder.to_owned()), ..LoadRequest::default() };
-        let root = self.load(&request)?.project_docs.project_root.unwrap_or_else(|| folder.to_owned());
-        let projects = serde_json::json!({ root.to_string_lossy(): { "trust_level": "trusted" } });
-        let trusted = [("projects".to_owned(), projects)].into();
-        self.load(&LoadRequest { config: Some(&trusted), ..request }).map(|config| config.reviews)
-    }
-
-    /// Trusts the projects of these reviews, and records exactly what was reviewed.
-    pub fn accept(&self, reviews: &[Review]) -> Result<(), ConfigError> {
-        edit::edit(self.home(), |document| {
-            reviews.iter().try_for_each(|review| edit::record(document, review))
-        })
-    }
-
-    /// Trusts a project whose settings ask for nothing that needs a review.
-    pub fn trust(&self, root: &Path) -> Result<(), ConfigError> {
-        edit::edit(self.home(), |document| edit::trust(document, root))
-    }
-}
-
-/// Of a settings file and the rule files beside it.
-pub(crate) fn digest(text: Option<&str>, rules: &[RuleFile]) -> String {
+/// Of a settings file and the rule files and hooks beside it.
+pub(crate) fn digest(text: Option<&str>, rules: &[RuleFile], hooks: Option<&str>) -> String {
     let mut context = Context::new(&SHA256);
     let mut part = |bytes: &[u8]| {
         context.update(&(bytes.len() as u64).to_le_bytes());
@@ -165,11 +143,20 @@ pub(crate) fn digest(text: Option<&str>, rules: &[RuleFile]) -> String {
         part(rule.path.file_name().unwrap_or_default().as_encoded_bytes());
         part(rule.text.as_deref().unwrap_or_default().as_bytes());
     }
-    let mut hex = "sha256:".to_owned();
-    for byte in context.finish().as_ref() {
-        let _ = write!(hex, "{byte:02x}");
+    // Without hooks it is what it was before there were any.
+    if let Some(hooks) = hooks {
+        part(b"hooks.json");
+        part(hooks.as_bytes());
     }
-    hex
+    format!("sha256:{}", HEXLOWER.encode(context.finish().as_ref()))
+}
+
+/// A value as a review shows it, on one line.
+pub(crate) fn shorten(text: &str) -> String {
+    let line = format!("{text:?}");
+    let shown: String = line.chars().take(MAX_SHOWN).collect();
+    let cut = if shown.len() < line.len() { "…" } else { "" };
+    format!("{shown}{cut}")
 }
 
 /// Takes out of a project's settings what loosens, and says what that was.
@@ -248,7 +235,7 @@ fn is_kept(key: &str, value: &Value, below: Option<&Value>, own: &Own<'_>) -> bo
     }
 }
 
-/// What is no mode is as open as can be; it is refused later if it counts.
+/// An unknown mode counts as fully open; it is refused later if it is used.
 fn openness(mode: Option<&str>) -> u8 {
     match mode {
         Some("read-only") => 0,

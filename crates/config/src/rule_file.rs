@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use policy::RuleFile;
-use workspace::{Kind, Reader};
+use workspace::{EntryKind, Reader};
 
 const EXTENSION: &str = "rules";
 
@@ -25,7 +25,7 @@ pub(crate) fn read_rules(reader: &Reader, folder: &Path) -> Vec<RuleFile> {
     let mut files: Vec<PathBuf> = listing
         .entries
         .into_iter()
-        .filter(|entry| entry.kind != Kind::Folder && is_rule(Path::new(&entry.name)))
+        .filter(|entry| entry.kind != EntryKind::Folder && is_rule(Path::new(&entry.name)))
         .map(|entry| folder.join(entry.name))
         .collect();
     if files.len() > MAX_FILES || !listing.is_complete {

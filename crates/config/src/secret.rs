@@ -4,9 +4,9 @@ use std::fmt;
 
 /// A key, a token or a header value. Shows as `***`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct SecretText(String);
 
-impl Secret {
+impl SecretText {
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -17,7 +17,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }

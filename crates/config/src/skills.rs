@@ -7,8 +7,8 @@ use protocol::ConfigLayerSource;
 use toml::{Table, Value};
 
 use crate::edit::{self, remove_rule, set_rule};
-use crate::paths::{Base, absolute};
-use crate::{Config, ConfigError, Layer, LoadRequest, Loader};
+use crate::paths::{PathBase, absolute};
+use crate::{ConfigError, LoadRequest, Loader, ResolvedConfig, SettingsLayer};
 
 /// The file a skill is known by.
 const FILE: &str = "SKILL.md";
@@ -35,7 +35,7 @@ impl SkillSelector {
 pub struct SkillRules(Vec<(SkillSelector, bool)>);
 
 impl SkillRules {
-    /// What the last fitting rule says, if there is one.
+    /// The verdict of the last rule that matches, if there is one.
     pub fn verdict(&self, path: &Path, name: &str) -> Option<bool> {
         let fits = |selector: &SkillSelector| match selector {
             SkillSelector::Path(of) => of == path,
@@ -44,7 +44,7 @@ impl SkillRules {
         self.0.iter().rev().find(|(selector, _)| fits(selector)).map(|(_, enabled)| *enabled)
     }
 
-    fn read(table: &Table, base: Base<'_>) -> Self {
+    fn read(table: &Table, base: PathBase<'_>) -> Self {
         let rules = table.get("skills").and_then(|skills| skills.get("config")).and_then(Value::as_array);
         let rule = |rule: &Value| {
             let text = |key| rule.get(key).and_then(Value::as_str);
@@ -53,15 +53,19 @@ impl SkillRules {
         Self(rules.into_iter().flatten().filter_map(rule).collect())
     }
 
-    fn of_layers<'a>(layers: impl Iterator<Item = &'a Layer>) -> Self {
+    fn of_layers<'a>(layers: impl Iterator<Item = &'a SettingsLayer>) -> Self {
         // Paths of layers are absolute already.
-        let base = Base { folder: Path::new("/"), user: None };
+        let base = PathBase { folder: Path::new("/"), user: None };
         Self(layers.flat_map(|layer| Self::read(&layer.table, base).0).collect())
     }
 }
 
 /// None for a rule that names both or nothing.
-pub(crate) fn selector_of(path: Option<&str>, name: Option<&str>, base: Base<'_>) -> Option<SkillSelector> {
+pub(crate) fn selector_of(
+    path: Option<&str>,
+    name: Option<&str>,
+    base: PathBase<'_>,
+) -> Option<SkillSelector> {
     match (path, name.map(str::trim)) {
         (Some(path), None) if !path.is_empty() => Some(SkillSelector::path(&absolute(path, base))),
         (None, Some(name)) if !name.is_empty() => Some(SkillSelector::Name(name.to_owned())),
@@ -69,7 +73,7 @@ pub(crate) fn selector_of(path: Option<&str>, name: Option<&str>, base: Base<'_>
     }
 }
 
-impl Config {
+impl ResolvedConfig {
     /// The user's rules. Those of projects do not count.
     pub fn skill_rules(&self) -> SkillRules {
         SkillRules::of_layers(self.layers.iter().filter(|layer| is_user(layer)))
@@ -102,7 +106,7 @@ impl Loader {
         let config = self.load(&LoadRequest::default())?;
         let own = self.home().own_config_file();
         let user = self.user_home();
-        let base = Base { folder: self.home().state(), user: user.as_deref() };
+        let base = PathBase { folder: self.home().state(), user: user.as_deref() };
         let others = config.layers.iter().filter(|layer| is_user(layer) && layer.file() != Some(&own));
         let others = SkillRules::of_layers(others);
         let session = config.session_skill_rules();
@@ -124,10 +128,10 @@ impl Loader {
     }
 }
 
-fn is_user(layer: &Layer) -> bool {
+fn is_user(layer: &SettingsLayer) -> bool {
     matches!(layer.source, ConfigLayerSource::User { .. })
 }
 
-fn is_session(layer: &Layer) -> bool {
+fn is_session(layer: &SettingsLayer) -> bool {
     matches!(layer.source, ConfigLayerSource::SessionFlags)
 }

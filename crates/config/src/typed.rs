@@ -2,37 +2,38 @@
 //! file, is found out when one does not.
 
 use std::ops::Range;
+use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use toml::de::DeTable;
 use toml::{Table, Value};
 
 use crate::error::one_line;
-use crate::mask;
+use crate::{ConfigError, mask};
 
 /// A value that does not fit its key.
 #[derive(Debug)]
-pub(crate) struct Misfit {
+pub(crate) struct TypeMismatch {
     pub(crate) message: String,
     /// The way to it from the top.
-    way: Vec<Step>,
+    way: Vec<KeyStep>,
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum KeyStep {
     Key(String),
     Element(usize),
 }
 
-pub(crate) fn typed<T: DeserializeOwned>(table: &Table) -> Result<T, Misfit> {
+pub(crate) fn typed<T: DeserializeOwned>(table: &Table) -> Result<T, TypeMismatch> {
     T::deserialize(table.clone()).map_err(|error| {
         let is_same =
             |rest: Value| T::deserialize(rest).is_err_and(|other| other.message() == error.message());
         let message = one_line(error.message());
         let message = unknown_key(&message).unwrap_or(message);
         let way = culprit(Value::Table(table.clone()), &is_same);
-        let is_secret = way.iter().any(|step| matches!(step, Step::Key(key) if mask::may_be_secret(key)));
-        Misfit { message: if is_secret { without_value(&message) } else { message }, way }
+        let is_secret = way.iter().any(|step| matches!(step, KeyStep::Key(key) if mask::may_be_secret(key)));
+        TypeMismatch { message: if is_secret { without_value(&message) } else { message }, way }
     })
 }
 
@@ -82,7 +83,7 @@ fn distance(one: &str, other: &str) -> usize {
 
 /// The way to the value without which the complaint is another. Parts are taken away one after another until it is, so that
 /// the same mistake made twice is found too.
-fn culprit(mut whole: Value, is_same: &dyn Fn(Value) -> bool) -> Vec<Step> {
+fn culprit(mut whole: Value, is_same: &dyn Fn(Value) -> bool) -> Vec<KeyStep> {
     let mut taken = 0;
     while let Some((step, part)) = take_first(&mut whole, taken) {
         taken += 1;
@@ -95,32 +96,37 @@ fn culprit(mut whole: Value, is_same: &dyn Fn(Value) -> bool) -> Vec<Step> {
     Vec::new()
 }
 
-fn take_first(whole: &mut Value, taken: usize) -> Option<(Step, Value)> {
+fn take_first(whole: &mut Value, taken: usize) -> Option<(KeyStep, Value)> {
     match whole {
         Value::Table(table) => {
             let key = table.keys().next()?.clone();
-            table.remove(&key).map(|value| (Step::Key(key), value))
+            table.remove(&key).map(|value| (KeyStep::Key(key), value))
         }
-        Value::Array(list) if !list.is_empty() => Some((Step::Element(taken), list.remove(0))),
+        Value::Array(list) if !list.is_empty() => Some((KeyStep::Element(taken), list.remove(0))),
         _ => None,
     }
 }
 
-fn with_first(mut rest: Value, step: &Step, part: Value) -> Value {
+fn with_first(mut rest: Value, step: &KeyStep, part: Value) -> Value {
     match (&mut rest, step) {
-        (Value::Table(table), Step::Key(key)) => drop(table.insert(key.clone(), part)),
-        (Value::Array(list), Step::Element(_)) => list.insert(0, part),
+        (Value::Table(table), KeyStep::Key(key)) => drop(table.insert(key.clone(), part)),
+        (Value::Array(list), KeyStep::Element(_)) => list.insert(0, part),
         _ => {}
     }
     rest
 }
 
-impl Misfit {
+impl TypeMismatch {
+    /// The error for a value of this file, with its place in the text.
+    pub(crate) fn in_file(&self, path: &Path, text: &str) -> ConfigError {
+        ConfigError::invalid(path, text, self.span(text), self.message.clone())
+    }
+
     /// With the keys, for values that stand in no file.
     pub(crate) fn sentence(&self) -> String {
         let keys = self.way.iter().filter_map(|step| match step {
-            Step::Key(key) => Some(key.as_str()),
-            Step::Element(_) => None,
+            KeyStep::Key(key) => Some(key.as_str()),
+            KeyStep::Element(_) => None,
         });
         match keys.collect::<Vec<_>>().as_slice() {
             [] => self.message.clone(),
@@ -128,18 +134,27 @@ impl Misfit {
         }
     }
 
+    /// As [`TypeMismatch::sentence`], with the keys on a line of their own, as clients of writes know it.
+    pub(crate) fn lines(&self) -> String {
+        let sentence = self.sentence();
+        match sentence[self.message.len()..].trim() {
+            "" => format!("{sentence}\n"),
+            keys => format!("{}\n{keys}\n", self.message),
+        }
+    }
+
     /// Where the value stands in the text that the table was read from.
-    pub(crate) fn span(&self, text: &str) -> Range<usize> {
+    fn span(&self, text: &str) -> Range<usize> {
         let Ok(document) = DeTable::parse(text) else { return 0..0 };
         let mut steps = self.way.iter();
         let mut place = match steps.next() {
-            Some(Step::Key(key)) => document.get_ref().get(key.as_str()),
+            Some(KeyStep::Key(key)) => document.get_ref().get(key.as_str()),
             _ => None,
         };
         for step in steps {
             let next = place.and_then(|value| match step {
-                Step::Key(key) => value.get_ref().get(key.as_str()),
-                Step::Element(at) => value.get_ref().get(*at),
+                KeyStep::Key(key) => value.get_ref().get(key.as_str()),
+                KeyStep::Element(at) => value.get_ref().get(*at),
             });
             place = next.or(place);
         }

@@ -1,4 +1,4 @@
-//! What is wrong with the configuration without stopping the work.
+//! Problems of the configuration that do not stop the work.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use protocol::{ConfigWarningNotification, DeprecationNoticeNotification, TextRan
 
 /// One thing to tell the user, with its place where it has one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ConfigWarning {
+pub struct SettingWarning {
     pub summary: String,
     pub details: Option<String>,
     /// The file in question.
@@ -15,7 +15,7 @@ pub struct ConfigWarning {
     pub range: Option<TextRange>,
 }
 
-impl ConfigWarning {
+impl SettingWarning {
     pub(crate) fn new(summary: impl Into<String>) -> Self {
         Self { summary: summary.into(), details: None, path: None, range: None }
     }
@@ -25,8 +25,8 @@ impl ConfigWarning {
     }
 }
 
-impl From<ConfigWarning> for ConfigWarningNotification {
-    fn from(warning: ConfigWarning) -> Self {
+impl From<SettingWarning> for ConfigWarningNotification {
+    fn from(warning: SettingWarning) -> Self {
         Self {
             summary: warning.summary,
             details: warning.details,
@@ -40,7 +40,7 @@ impl From<ConfigWarning> for ConfigWarningNotification {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deprecation {
     pub summary: String,
-    /// What to write instead.
+    /// The replacement, in words.
     pub details: String,
 }
 

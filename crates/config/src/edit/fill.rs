@@ -10,8 +10,8 @@ use crate::ConfigError;
 use crate::home::create_private;
 use crate::layer::read_optional;
 
-/// What of `wanted` none of these files has. A file that is not there has nothing.
-pub fn missing_keys(files: &[&Path], wanted: &Table) -> Result<Table, ConfigError> {
+/// The part of `wanted` that none of these files has. A missing file has nothing.
+pub(crate) fn missing_keys(files: &[&Path], wanted: &Table) -> Result<Table, ConfigError> {
     let mut missing = wanted.clone();
     for path in files {
         let Some(text) = read_optional(path)? else { continue };
@@ -36,7 +36,7 @@ fn without(wanted: Table, found: &Table) -> Table {
 }
 
 /// Adds to the file what of `wanted` it does not have. Makes the file and its folder where they are missing.
-pub fn fill_config(path: &Path, wanted: &Table) -> Result<(), ConfigError> {
+pub(crate) fn fill_config(path: &Path, wanted: &Table) -> Result<(), ConfigError> {
     if let Some(folder) = path.parent() {
         create_private(folder).map_err(|error| ConfigError::write(folder, error))?;
     }
@@ -63,7 +63,7 @@ fn fill(into: &mut dyn TableLike, wanted: &Table) {
 }
 
 /// Tables get headers of their own; within values they are inline.
-fn item(value: &Value) -> Item {
+pub(super) fn item(value: &Value) -> Item {
     match value {
         Value::Table(inner) => {
             let mut table = toml_edit::Table::new();
@@ -78,7 +78,7 @@ fn item(value: &Value) -> Item {
     }
 }
 
-fn plain(value: &Value) -> toml_edit::Value {
+pub(super) fn plain(value: &Value) -> toml_edit::Value {
     match value {
         Value::String(text) => text.as_str().into(),
         Value::Integer(number) => (*number).into(),

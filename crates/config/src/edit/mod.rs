@@ -2,20 +2,25 @@
 
 mod file;
 mod fill;
+mod plugins;
 mod review;
 mod skills;
+mod values;
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use toml_edit::DocumentMut;
 
 use crate::layer::read_optional;
 use crate::{ConfigError, Home};
 
-pub use fill::{fill_config, missing_keys};
+pub(crate) use fill::{fill_config, missing_keys};
+pub use plugins::{forget_plugin, switch_plugin_on};
 pub(crate) use review::{record, trust};
 pub(crate) use skills::{remove_rule, set_rule};
+pub(crate) use values::{clear_value, set_value};
 
 /// Reads the file that is ours to write, lets `change` work on it, and puts the outcome in its place. Nothing is written
 /// when nothing changed or the file is not TOML. Writers take turns, those of other processes included.
@@ -28,7 +33,7 @@ pub(crate) fn edit<T>(
 }
 
 /// As [`edit`], for any file in a folder that is there.
-fn edit_file<T>(
+pub(crate) fn edit_file<T>(
     path: &Path,
     change: impl FnOnce(&mut DocumentMut) -> Result<T, ConfigError>,
 ) -> Result<T, ConfigError> {
@@ -53,10 +58,20 @@ fn one_line(error: &toml_edit::TomlError) -> String {
     crate::error::one_line(&error.to_string())
 }
 
+/// How long another writer is waited for. Writing takes milliseconds.
+const LONGEST_TURN: Duration = Duration::from_secs(5);
+
 /// The folder is locked, so no file is left behind. Where locks are not supported the last writer wins.
 fn turn(target: &Path) -> Option<File> {
     let folder = File::open(target.parent()?).ok()?;
-    folder.lock().ok()?;
+    let deadline = Instant::now() + LONGEST_TURN;
+    // Whoever can read the folder can lock it, and need not let go.
+    while let Err(TryLockError::WouldBlock) = folder.try_lock() {
+        if Instant::now() > deadline {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
     Some(folder)
 }
 

@@ -2,7 +2,7 @@
 
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use crate::paths::Base;
+use crate::paths::PathBase;
 use crate::skills::selector_of;
 use crate::{ConfigError, SkillSelector};
 
@@ -10,7 +10,7 @@ use crate::{ConfigError, SkillSelector};
 pub(crate) fn remove_rule(
     document: &mut DocumentMut,
     selector: &SkillSelector,
-    base: Base<'_>,
+    base: PathBase<'_>,
 ) -> Result<(), ConfigError> {
     let Some(skills) = document.get_mut("skills") else { return Ok(()) };
     let skills = skills.as_table_like_mut().ok_or_else(|| wrong("skills"))?;
@@ -94,7 +94,7 @@ mod tests {
 
     fn change(text: &str, selector: &SkillSelector, enabled: Option<bool>) -> Result<String, String> {
         let mut document: DocumentMut = text.parse().expect("TOML");
-        let base = Base { folder: Path::new("/base"), user: Some(Path::new("/users/u")) };
+        let base = PathBase { folder: Path::new("/base"), user: Some(Path::new("/users/u")) };
         remove_rule(&mut document, selector, base).map_err(|error| error.to_string())?;
         if let Some(enabled) = enabled {
             set_rule(&mut document, selector, enabled).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! What is written in a way that has had its time.
+//! Deprecated settings that are in use.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,20 +4,18 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::Sources;
-use crate::features::{Feature, RUNTIME_CONTROLLED};
-use crate::{ConfigWarning, Features};
+use crate::features::Feature;
+use crate::{Features, SettingWarning};
 
 impl Sources<'_> {
     pub(super) fn features(
         &self,
-        runtime: Option<&BTreeMap<String, bool>>,
-        warnings: &mut Vec<ConfigWarning>,
+        runtime: &BTreeMap<String, bool>,
+        warnings: &mut Vec<SettingWarning>,
     ) -> Features {
         let mut features = Features::default();
-        for (key, enabled) in runtime.into_iter().flatten() {
-            if RUNTIME_CONTROLLED.contains(&key.as_str()) {
-                features.set(key, *enabled);
-            }
+        for (key, enabled) in runtime {
+            features.set(key, *enabled);
         }
         let (keys, profile) = (self.keys, &self.profile);
         let older = [
@@ -42,14 +40,14 @@ impl Sources<'_> {
     }
 
     /// Flags the administrator fixed. Whoever set one otherwise is told.
-    pub(super) fn pin_features(&self, features: &mut Features, warnings: &mut Vec<ConfigWarning>) {
+    pub(super) fn pin_features(&self, features: &mut Features, warnings: &mut Vec<SettingWarning>) {
         let set =
             [&self.keys.features, &self.profile.features].into_iter().flatten().flat_map(BTreeMap::keys);
         let explicit: Vec<&str> = set.filter_map(|key| Some(Feature::find(key)?.key)).collect();
         for (key, enabled) in self.requirements.features() {
             if features.enabled(key) != enabled && explicit.contains(&key) {
                 let file = self.requirements.features_file().unwrap_or(Path::new("requirements.toml"));
-                warnings.push(ConfigWarning::with_details(
+                warnings.push(SettingWarning::with_details(
                     format!("The feature `{key}` is fixed to {enabled}, so the setting has no effect."),
                     format!("It is fixed in {}.", file.display()),
                 ));

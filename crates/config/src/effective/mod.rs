@@ -2,7 +2,6 @@
 
 mod deprecations;
 mod features;
-mod not_yet;
 mod options;
 mod permissions;
 
@@ -12,12 +11,13 @@ use std::sync::Arc;
 
 use toml::Table;
 
-use crate::config::{AgentOptions, Instructions, Permissions};
+use crate::config::{AgentOptions, InstructionTexts, PermissionOptions};
+use crate::hook_file::hook_files;
 use crate::keys::{Keys, ProfileKeys};
 use crate::loader::Layers;
 use crate::{
-    Config, ConfigError, ConfigWarning, Env, Features, Home, LoadRequest, Overrides, ProviderConfig,
-    Requirements, provider,
+    ConfigError, Credentials, Env, Features, Home, LoadRequest, ProviderConfig, ProviderReason,
+    RequestOverrides, Requirements, ResolvedConfig, SettingWarning, provider,
 };
 
 /// All that was read.
@@ -26,16 +26,18 @@ pub(crate) struct Merged {
     pub(crate) merged: Table,
     pub(crate) layers: Layers,
     pub(crate) requirements: Requirements,
+    /// Flags that a client switched.
+    pub(crate) runtime_features: BTreeMap<String, bool>,
 }
 
-/// What every step looks at.
+/// The inputs of every step.
 struct Sources<'a> {
     home: &'a Home,
     env: &'a Env,
     cwd: Option<&'a PathBuf>,
     profile_name: Option<String>,
     profile: ProfileKeys,
-    overrides: &'a Overrides,
+    overrides: &'a RequestOverrides,
     keys: &'a Keys,
     requirements: &'a Requirements,
     layers: &'a Layers,
@@ -46,8 +48,9 @@ struct Checked {
     features: Features,
     providers: BTreeMap<String, ProviderConfig>,
     provider: ProviderConfig,
-    permissions: Permissions,
-    instructions: Instructions,
+    provider_reason: ProviderReason,
+    permissions: PermissionOptions,
+    instructions: InstructionTexts,
     agents: AgentOptions,
 }
 
@@ -57,7 +60,7 @@ pub(crate) fn build(
     env: &Env,
     request: &LoadRequest<'_>,
     merged: Merged,
-) -> Result<Config, ConfigError> {
+) -> Result<ResolvedConfig, ConfigError> {
     let keys = &merged.keys;
     let mut warnings = Vec::new();
     let (profile_name, profile) = choose_profile(request.profile.as_ref(), keys)?;
@@ -74,41 +77,47 @@ pub(crate) fn build(
     };
     provider::refuse_misspelt(&merged.merged)?;
     let providers = provider::providers(keys, env, &mut warnings)?;
-    let chosen =
-        first([&request.overrides.model_provider, &sources.profile.model_provider, &keys.model_provider]);
+    if let Some(problem) = keys.prices.problem() {
+        return Err(ConfigError::value(problem));
+    }
+    let (chosen, provider_reason) = sources.chosen_provider(&providers);
     let checked = Checked {
-        features: sources.features(request.runtime_features, &mut warnings),
-        provider: provider::choose(&providers, chosen.as_deref().unwrap_or(ProviderConfig::DEFAULT_ID))?,
+        features: sources.features(&merged.runtime_features, &mut warnings),
+        provider: provider::choose(&providers, &chosen)?,
+        provider_reason,
         providers,
         permissions: sources.permissions(&mut warnings)?,
         instructions: sources.instructions()?,
         agents: sources.agents()?,
     };
     warnings.extend(crate::off_limits::project_warning(&merged.layers.layers));
-    warnings.extend(not_yet::warnings(keys));
     let mut config = sources.assemble(checked, warnings);
     config.requirements = merged.requirements;
     config.merged = merged.merged;
     config.warnings.extend(merged.layers.reviews.iter().filter_map(|review| review.warning(home)));
     config.project_rules = merged.layers.project_rules;
+    if config.features.enabled("codex_hooks") {
+        config.hooks = hook_files(&merged.layers.layers, home.state(), merged.layers.project_hooks);
+    }
     config.reviews = merged.layers.reviews;
     config.layers = merged.layers.layers;
-    config.layers.iter_mut().for_each(crate::Layer::forget_text);
+    config.layers.iter_mut().for_each(crate::SettingsLayer::forget_text);
     config.tools.web_search = config.web_search_under(&config.permissions.sandbox_policy);
     Ok(config)
 }
 
-/// What counts when nothing can be read.
-pub(crate) fn defaults(home: &Home, env: &Env) -> Config {
+/// The configuration when no file can be read.
+pub(crate) fn defaults(home: &Home, env: &Env) -> ResolvedConfig {
     let keys = Keys::default();
     let mut warnings = Vec::new();
     let providers = provider::built_in(&keys, env, &mut warnings);
     let checked = Checked {
         features: Features::default(),
         provider: providers[0].clone(),
+        provider_reason: ProviderReason::Nothing,
         providers: providers.into_iter().map(|provider| (provider.id.clone(), provider)).collect(),
-        permissions: Permissions::default(),
-        instructions: Instructions::default(),
+        permissions: PermissionOptions::default(),
+        instructions: InstructionTexts::default(),
         agents: AgentOptions::default(),
     };
     let sources = Sources {
@@ -117,7 +126,7 @@ pub(crate) fn defaults(home: &Home, env: &Env) -> Config {
         cwd: None,
         profile_name: None,
         profile: ProfileKeys::default(),
-        overrides: &Overrides::default(),
+        overrides: &RequestOverrides::default(),
         keys: &keys,
         requirements: &Requirements::default(),
         layers: &Layers::default(),
@@ -126,21 +135,37 @@ pub(crate) fn defaults(home: &Home, env: &Env) -> Config {
 }
 
 impl Sources<'_> {
+    /// The provider that is named, else the one that the environment offers, and why.
+    fn chosen_provider(&self, providers: &BTreeMap<String, ProviderConfig>) -> (String, ProviderReason) {
+        if let Some(id) = &self.overrides.model_provider {
+            return (id.clone(), ProviderReason::Requested);
+        }
+        if let Some(id) = first([&self.profile.model_provider, &self.keys.model_provider]) {
+            return (id, ProviderReason::Configured);
+        }
+        // A file that cannot be read is told where the key is needed.
+        let is_logged_in = || Credentials::new(self.home).load().is_ok_and(|stored| stored.is_some());
+        provider::offered(providers, self.env, is_logged_in())
+    }
+
     /// All values but the layers and what is learnt from them.
-    fn assemble(&self, checked: Checked, mut warnings: Vec<ConfigWarning>) -> Config {
+    fn assemble(&self, checked: Checked, mut warnings: Vec<SettingWarning>) -> ResolvedConfig {
         let keys = self.keys;
-        Config {
+        ResolvedConfig {
             home: self.home.clone(),
             cwd: self.cwd.cloned(),
             profile: self.profile_name.clone(),
             model: self.model(&checked.features),
             tools: self.tools(&checked.features, &mut warnings),
             provider: checked.provider,
+            provider_reason: checked.provider_reason,
+            prices: keys.prices.clone(),
             providers: checked.providers,
             permissions: checked.permissions,
             instructions: checked.instructions,
             project_docs: self.project_docs(),
             agents: checked.agents,
+            memories: options::memories(keys),
             features: checked.features,
             login: self.login(),
             history: options::history(keys),
@@ -160,6 +185,7 @@ impl Sources<'_> {
             deprecations: self.deprecations(),
             layers: Vec::new(),
             project_rules: Vec::new(),
+            hooks: Vec::new(),
             reviews: Vec::new(),
             merged: Table::new(),
             env: self.env.clone(),

@@ -8,13 +8,14 @@ use toml::Value;
 
 use super::{Sources, first};
 use crate::config::{
-    AgentOptions, AgentRole, History, Instructions, Login, ModelOptions, Paths, ProjectDocs, ToolOptions,
+    AgentOptions, AgentRole, HistoryOptions, InstructionTexts, Login, MemoryOptions, ModelOptions, Paths,
+    ProjectDocs, ToolOptions,
 };
 use crate::error::one_line;
 use crate::keys::{AgentKeys, Keys, RoleKeys};
-use crate::project::{project_of, read_error, read_named};
-use crate::requirements::Chosen;
-use crate::{ConfigError, ConfigWarning, Features};
+use crate::project::{project_of, read_named};
+use crate::requirements::ChosenValue;
+use crate::{ConfigError, Features, SettingWarning};
 
 const PROJECT_DOC_MAX_BYTES: usize = 32 * 1024;
 const CHATGPT_BASE_URL: &str = "https://chatgpt.com/backend-api/";
@@ -53,7 +54,7 @@ impl Sources<'_> {
         }
     }
 
-    pub(super) fn instructions(&self) -> Result<Instructions, ConfigError> {
+    pub(super) fn instructions(&self) -> Result<InstructionTexts, ConfigError> {
         let (overrides, profile, keys) = (self.overrides, &self.profile, self.keys);
         let base = match &overrides.base_instructions {
             Some(text) => Some(text.clone()),
@@ -71,7 +72,7 @@ impl Sources<'_> {
                 first([&profile.experimental_compact_prompt_file, &keys.experimental_compact_prompt_file]),
             )?,
         };
-        Ok(Instructions {
+        Ok(InstructionTexts {
             base,
             developer: first([&overrides.developer_instructions, &keys.developer_instructions]),
             compact_prompt,
@@ -89,7 +90,7 @@ impl Sources<'_> {
         }
     }
 
-    pub(super) fn tools(&self, features: &Features, warnings: &mut Vec<ConfigWarning>) -> ToolOptions {
+    pub(super) fn tools(&self, features: &Features, warnings: &mut Vec<SettingWarning>) -> ToolOptions {
         let (profile, keys) = (&self.profile, self.keys);
         let mode = first([&profile.web_search, &keys.web_search]);
         let older = if features.enabled("web_search_cached") {
@@ -98,7 +99,7 @@ impl Sources<'_> {
             features.enabled("web_search_request").then_some(WebSearchMode::Live)
         };
         let mode = mode.or(older);
-        let chosen = Chosen { explicit: mode.is_some(), value: mode.unwrap_or(WebSearchMode::Cached) };
+        let chosen = ChosenValue { explicit: mode.is_some(), value: mode.unwrap_or(WebSearchMode::Cached) };
         let mode = self.requirements.constrain_web_search(chosen, warnings);
         let tools = [&profile.tools, &keys.tools].map(Option::as_ref);
         ToolOptions {
@@ -144,7 +145,8 @@ impl Sources<'_> {
     /// The trimmed text of a file a key names, which must have some.
     fn text_of(&self, key: &'static str, path: Option<PathBuf>) -> Result<Option<String>, ConfigError> {
         let Some(path) = not_blank(path) else { return Ok(None) };
-        let text = read_named(&path, self.layers.project_root.as_deref(), self.home).map_err(read_error)?;
+        let text = read_named(&path, self.layers.project_root.as_deref(), self.home)
+            .map_err(ConfigError::unreadable)?;
         match text.trim() {
             "" => Err(ConfigError::BlankFile { key, path }),
             text => Ok(Some(text.to_owned())),
@@ -157,9 +159,34 @@ fn not_blank(path: Option<PathBuf>) -> Option<PathBuf> {
     path.filter(|path| !path.as_os_str().is_empty())
 }
 
-pub(super) fn history(keys: &Keys) -> History {
+/// Numbers out of range are taken as the nearest in range, as the reference does.
+pub(super) fn memories(keys: &Keys) -> MemoryOptions {
+    let keys = keys.memories.clone().unwrap_or_default();
+    let defaults = MemoryOptions::default();
+    let count = |value: Option<i64>, default: usize, most: i64| {
+        value.and_then(|value| usize::try_from(value.clamp(0, most)).ok()).unwrap_or(default)
+    };
+    MemoryOptions {
+        generate: keys.generate_memories.unwrap_or(defaults.generate),
+        is_used: keys.use_memories.unwrap_or(defaults.is_used),
+        none_with_foreign_results: keys
+            .no_memories_if_mcp_or_web_search
+            .unwrap_or(defaults.none_with_foreign_results),
+        max_threads_per_start: count(keys.max_rollouts_per_startup, defaults.max_threads_per_start, 128),
+        max_age_days: keys.max_rollout_age_days.map_or(defaults.max_age_days, |days| days.clamp(0, 90)),
+        min_idle_hours: keys
+            .min_rollout_idle_hours
+            .map_or(defaults.min_idle_hours, |hours| hours.clamp(1, 48)),
+        max_raw_memories: count(keys.max_raw_memories_for_consolidation, defaults.max_raw_memories, 4_096),
+        max_unused_days: keys.max_unused_days.map_or(defaults.max_unused_days, |days| days.clamp(0, 365)),
+        extract_model: keys.extract_model.filter(|model| !model.is_empty()),
+        consolidation_model: keys.consolidation_model.filter(|model| !model.is_empty()),
+    }
+}
+
+pub(super) fn history(keys: &Keys) -> HistoryOptions {
     let history = keys.history.as_ref();
-    History {
+    HistoryOptions {
         persistence: history.and_then(|history| history.persistence).unwrap_or_default(),
         max_bytes: history.and_then(|history| history.max_bytes),
     }

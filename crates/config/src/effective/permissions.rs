@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use protocol::{ApprovalsReviewer, AskForApproval, ReadOnlyAccess, SandboxMode, SandboxPolicy};
 
 use super::{Sources, first};
-use crate::config::Permissions;
+use crate::config::PermissionOptions;
 use crate::layer::absolute_path;
-use crate::requirements::Chosen;
-use crate::{ConfigError, ConfigWarning, ShellEnvironmentPolicy, Trust};
+use crate::requirements::ChosenValue;
+use crate::{ConfigError, SettingWarning, ShellEnvironmentPolicy, Trust};
 
 const READ_ONLY: SandboxPolicy =
     SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false };
 
-impl Default for Permissions {
-    /// What a folder gets that nobody decided about.
+impl Default for PermissionOptions {
+    /// Permissions in a folder without a trust decision.
     fn default() -> Self {
         Self {
             approval_policy: AskForApproval::OnRequest,
@@ -29,7 +29,10 @@ impl Default for Permissions {
 }
 
 impl Sources<'_> {
-    pub(super) fn permissions(&self, warnings: &mut Vec<ConfigWarning>) -> Result<Permissions, ConfigError> {
+    pub(super) fn permissions(
+        &self,
+        warnings: &mut Vec<SettingWarning>,
+    ) -> Result<PermissionOptions, ConfigError> {
         let (overrides, profile, keys) = (self.overrides, &self.profile, self.keys);
         let trust = self.layers.trust;
         let policy = first([&overrides.approval_policy, &profile.approval_policy, &keys.approval_policy]);
@@ -39,12 +42,12 @@ impl Sources<'_> {
         };
         let mode = self.sandbox_mode(warnings)?;
         let default_mode = if trust.is_some() { SandboxMode::WorkspaceWrite } else { SandboxMode::ReadOnly };
-        let mode = Chosen { explicit: mode.is_some(), value: mode.unwrap_or(default_mode) };
-        let policy = Chosen { explicit: policy.is_some(), value: policy.unwrap_or(default_policy) };
+        let mode = ChosenValue { explicit: mode.is_some(), value: mode.unwrap_or(default_mode) };
+        let policy = ChosenValue { explicit: policy.is_some(), value: policy.unwrap_or(default_policy) };
         let sandbox_mode = self.requirements.constrain_sandbox(mode, warnings);
         let reviewer =
             first([&overrides.approvals_reviewer, &profile.approvals_reviewer, &keys.approvals_reviewer]);
-        Ok(Permissions {
+        Ok(PermissionOptions {
             approval_policy: self.requirements.constrain_approval(policy, warnings),
             approvals_reviewer: reviewer.unwrap_or(ApprovalsReviewer::User),
             sandbox_mode,
@@ -56,7 +59,7 @@ impl Sources<'_> {
     }
 
     /// The mode somebody asked for. The highest layer decides between `sandbox_mode` and `default_permissions`.
-    fn sandbox_mode(&self, warnings: &mut Vec<ConfigWarning>) -> Result<Option<SandboxMode>, ConfigError> {
+    fn sandbox_mode(&self, warnings: &mut Vec<SettingWarning>) -> Result<Option<SandboxMode>, ConfigError> {
         let legacy = first([&self.overrides.sandbox_mode, &self.profile.sandbox_mode]);
         if legacy.is_some() {
             return Ok(legacy);
@@ -70,7 +73,7 @@ impl Sources<'_> {
             }
         });
         if deciding.next() == Some(true) {
-            warnings.push(ConfigWarning::with_details(
+            warnings.push(SettingWarning::with_details(
                 "Permission profiles are not supported; the sandbox is read-only.",
                 "default_permissions is set. Use sandbox_mode and [sandbox_workspace_write] instead.",
             ));

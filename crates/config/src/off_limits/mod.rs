@@ -1,16 +1,21 @@
-//! What sandboxed commands never reach: our own files, and the places where people keep credentials.
+//! Paths that sandboxed commands never reach: our own files, and the places where people keep credentials.
 
+mod access;
 mod places;
 
+pub use access::{confinement, hidden_in};
+
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use protocol::ConfigLayerSource;
 use sandbox::{OffLimits, is_named_within};
 use toml::{Table, Value};
 
 use self::places::{BY_VARIABLE, OF_SYSTEM, OF_USER, OWN_PRIVATE, OWN_SHOWN};
-use crate::layer::Layer;
-use crate::{Config, ConfigWarning, Env};
+use crate::layer::SettingsLayer;
+use crate::{Env, ResolvedConfig, SettingWarning};
 
 /// The table with the keys about it.
 const TABLE: &str = "sandbox";
@@ -18,8 +23,8 @@ const TABLE: &str = "sandbox";
 /// Homes of agents in the user's own folder, whichever is in use: theirs have the same kinds of files as ours.
 const HOMES: [&str; 2] = [".oarlock", ".codex"];
 
-impl Config {
-    /// What is out of reach under this configuration.
+impl ResolvedConfig {
+    /// The paths that are off limits under this configuration.
     pub fn off_limits(&self) -> OffLimits {
         self.off_limits.get_or_init(|| self.find_off_limits()).clone()
     }
@@ -27,19 +32,22 @@ impl Config {
     fn find_off_limits(&self) -> OffLimits {
         let users = user_homes(&self.env);
         let mut limits = OffLimits { sealed: self.sealed(&users), ..OffLimits::default() };
-        let mut places = credentials(&self.env, &users);
+        let usual = usual_credentials(&self.env, &users);
         let own = [self.home.reading(), self.home.state()];
         let shown = own.into_iter().flat_map(|home| OWN_SHOWN.iter().map(|name| home.join(name)));
         limits.shown.extend(shown);
-        for layer in self.layers.iter().filter(|layer| layer.is_enabled() && is_users_own(layer)) {
-            let Some(table) = layer.table.get(TABLE).and_then(Value::as_table) else { continue };
+        let layers = self.layers.iter().filter(|layer| layer.is_enabled() && is_users_own(layer));
+        let tables: Vec<&Table> =
+            layers.filter_map(|layer| layer.table.get(TABLE).and_then(Value::as_table)).collect();
+        let mut places = if tables.is_empty() { Vec::new() } else { usual.to_vec() };
+        for table in &tables {
             allow(&mut limits, &mut places, paths(table, "allow_read"));
             places.extend(paths(table, "deny_read"));
             limits.unix_sockets.extend(paths(table, "unix_sockets"));
         }
         let OffLimits { sealed, shown, unix_sockets, .. } = &mut limits;
         [sealed, &mut places, shown, unix_sockets].into_iter().for_each(tidy);
-        limits.credentials = OffLimits::share_credentials(places);
+        limits.credentials = if tables.is_empty() { usual } else { OffLimits::share_credentials(places) };
         limits
     }
 
@@ -63,16 +71,16 @@ impl Config {
 }
 
 /// Says so where a project sets what only its user may.
-pub(crate) fn project_warning(layers: &[Layer]) -> Option<ConfigWarning> {
+pub(crate) fn project_warning(layers: &[SettingsLayer]) -> Option<SettingWarning> {
     let mut enabled = layers.iter().filter(|layer| layer.is_enabled() && !is_users_own(layer));
     let layer = enabled.find(|layer| layer.table.contains_key(TABLE))?;
     let folder = layer.folder.as_deref().unwrap_or(Path::new("")).display();
-    Some(ConfigWarning::new(format!(
+    Some(SettingWarning::new(format!(
         "[{TABLE}] in {folder}/config.toml is ignored: what commands may read is for the user's own config.toml to say."
     )))
 }
 
-fn is_users_own(layer: &Layer) -> bool {
+fn is_users_own(layer: &SettingsLayer) -> bool {
     match layer.source {
         ConfigLayerSource::Project { .. } => false,
         ConfigLayerSource::Mdm { .. }
@@ -92,6 +100,24 @@ fn allow(limits: &mut OffLimits, places: &mut Vec<PathBuf>, paths: Vec<PathBuf>)
             limits.shown.extend([path]);
         }
     }
+}
+
+/// The list for these users and this environment. There are hundreds of places in it, and it is needed for every thread.
+fn usual_credentials(env: &Env, users: &[PathBuf]) -> Arc<[PathBuf]> {
+    type CachedKey = (Vec<PathBuf>, Vec<Option<OsString>>);
+    static LAST: Mutex<Option<(CachedKey, Arc<[PathBuf]>)>> = Mutex::new(None);
+    let variables = ["XDG_CONFIG_HOME", "XDG_DATA_HOME"].into_iter();
+    let variables = variables.chain(BY_VARIABLE.iter().map(|(variable, _)| *variable));
+    let key: CachedKey = (users.to_vec(), variables.map(|variable| env.var_os(variable)).collect());
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, places)) = last.as_ref().filter(|(known, _)| *known == key) {
+        return places.clone();
+    }
+    let mut places = credentials(env, users);
+    tidy(&mut places);
+    let places = OffLimits::share_credentials(places);
+    *last = Some((key, places.clone()));
+    places
 }
 
 fn credentials(env: &Env, users: &[PathBuf]) -> Vec<PathBuf> {

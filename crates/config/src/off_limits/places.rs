@@ -57,7 +57,7 @@ pub(super) const OF_USER: &[&[&str]] = &[
         ".config/Element",
         ".local/share/TelegramDesktop",
     ],
-    // What was typed.
+    // Histories of typed input.
     &[
         ".bash_history",
         ".zsh_history",
@@ -149,6 +149,7 @@ pub(super) const OWN_PRIVATE: &[&str] = &[
     "index.sqlite-wal",
     "locks",
     "log",
+    "mcp-logins",
     "memories",
     "oarlock",
     "outputs",

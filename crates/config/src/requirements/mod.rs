@@ -1,4 +1,4 @@
-//! What an administrator allows.
+//! The administrator's requirements.
 
 mod file;
 
@@ -13,9 +13,9 @@ use toml::Table;
 
 use self::file::{AllowedSandbox, NetworkKeys, RequirementKeys, Residency};
 use crate::features::Feature;
-use crate::layer::{Layer, read_optional};
+use crate::layer::{SettingsLayer, read_optional};
 use crate::typed::typed;
-use crate::{ConfigError, ConfigWarning};
+use crate::{ConfigError, SettingWarning};
 
 /// A list of allowed values, and the file that says so.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,7 @@ pub struct Requirements {
 
 impl Requirements {
     /// Reads the file, if there is one, and fills what it leaves open from an older managed config file.
-    pub(crate) fn read(file: Option<&Path>, managed: Option<&Layer>) -> Result<Self, ConfigError> {
+    pub(crate) fn read(file: Option<&Path>, managed: Option<&SettingsLayer>) -> Result<Self, ConfigError> {
         let mut requirements = match file {
             Some(path) => Self::from_file(path)?,
             None => Self::default(),
@@ -60,8 +60,7 @@ impl Requirements {
         let Some(text) = read_optional(path)? else { return Ok(Self::default()) };
         let table: Table =
             toml::from_str(&text).map_err(|error| ConfigError::in_file(path, &text, &error))?;
-        let keys: RequirementKeys =
-            typed(&table).map_err(|misfit| ConfigError::misfit(path, &text, &misfit))?;
+        let keys: RequirementKeys = typed(&table).map_err(|misfit| misfit.in_file(path, &text))?;
         let refuse = |problem: String| Err(ConfigError::value(format!("{}: {problem}", path.display())));
         if keys.allowed_approval_policies.as_ref().is_some_and(Vec::is_empty) {
             return refuse("allowed_approval_policies must name at least one policy".to_owned());
@@ -92,7 +91,7 @@ impl Requirements {
     }
 
     /// A value of the wrong kind is refused with the rest of that layer, so here it is only passed over.
-    fn fill_from(&mut self, managed: &Layer) {
+    fn fill_from(&mut self, managed: &SettingsLayer) {
         let source = managed.file().unwrap_or(Path::new("managed_config.toml"));
         let value = |key: &str| managed.table.get(key).cloned();
         if self.approval.is_none() {
@@ -121,6 +120,16 @@ impl Requirements {
         check(self.sandbox.as_ref(), &mode, "sandbox_mode")
     }
 
+    /// Whether the mode may be chosen in a file.
+    pub(crate) fn allow_sandbox_mode(&self, mode: SandboxMode) -> Result<(), ConfigError> {
+        let mode = match mode {
+            SandboxMode::ReadOnly => AllowedSandbox::ReadOnly,
+            SandboxMode::WorkspaceWrite => AllowedSandbox::WorkspaceWrite,
+            SandboxMode::DangerFullAccess => AllowedSandbox::DangerFullAccess,
+        };
+        check(self.sandbox.as_ref(), &mode, "sandbox_mode")
+    }
+
     /// Whether web search may run in this mode. Turning it off is always allowed.
     pub fn allow_web_search(&self, mode: WebSearchMode) -> Result<(), ConfigError> {
         match mode {
@@ -140,7 +149,7 @@ impl Requirements {
 
     pub(crate) fn constrain_approval(
         &self,
-        chosen: Chosen<AskForApproval>,
+        chosen: ChosenValue<AskForApproval>,
         warn: Warn<'_>,
     ) -> AskForApproval {
         let fallback = self.approval.as_ref().and_then(|allowed| allowed.values.first().cloned());
@@ -148,19 +157,14 @@ impl Requirements {
         settle(chosen, verdict, fallback.unwrap_or(AskForApproval::OnRequest), warn)
     }
 
-    pub(crate) fn constrain_sandbox(&self, chosen: Chosen<SandboxMode>, warn: Warn<'_>) -> SandboxMode {
-        let mode = match chosen.value {
-            SandboxMode::ReadOnly => AllowedSandbox::ReadOnly,
-            SandboxMode::WorkspaceWrite => AllowedSandbox::WorkspaceWrite,
-            SandboxMode::DangerFullAccess => AllowedSandbox::DangerFullAccess,
-        };
-        let verdict = check(self.sandbox.as_ref(), &mode, "sandbox_mode");
+    pub(crate) fn constrain_sandbox(&self, chosen: ChosenValue<SandboxMode>, warn: Warn<'_>) -> SandboxMode {
+        let verdict = self.allow_sandbox_mode(chosen.value);
         settle(chosen, verdict, SandboxMode::ReadOnly, warn)
     }
 
     pub(crate) fn constrain_web_search(
         &self,
-        chosen: Chosen<WebSearchMode>,
+        chosen: ChosenValue<WebSearchMode>,
         warn: Warn<'_>,
     ) -> WebSearchMode {
         let verdict = self.allow_web_search(chosen.value);
@@ -213,23 +217,23 @@ impl Requirements {
 
 /// A value, and whether somebody set it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Chosen<T> {
+pub(crate) struct ChosenValue<T> {
     pub(crate) value: T,
     pub(crate) explicit: bool,
 }
 
 /// Where warnings go.
-pub(crate) type Warn<'a> = &'a mut Vec<ConfigWarning>;
+pub(crate) type Warn<'a> = &'a mut Vec<SettingWarning>;
 
 /// A forbidden value gives way to the fallback; whoever set it is told.
-fn settle<T>(chosen: Chosen<T>, verdict: Result<(), ConfigError>, fallback: T, warn: Warn<'_>) -> T
+fn settle<T>(chosen: ChosenValue<T>, verdict: Result<(), ConfigError>, fallback: T, warn: Warn<'_>) -> T
 where
     T: Serialize,
 {
     let Err(error) = verdict else { return chosen.value };
     if chosen.explicit {
         let summary = format!("A setting is not allowed here and was replaced by `{}`.", name(&fallback));
-        warn.push(ConfigWarning::with_details(summary, error.to_string()));
+        warn.push(SettingWarning::with_details(summary, error.to_string()));
     }
     fallback
 }

@@ -1,6 +1,6 @@
 use std::fs;
 
-use oarlock_config::{Credentials, Home, Secret};
+use oarlock_config::{Credentials, Home, SecretText};
 
 use crate::support::{Machine, mode};
 
@@ -15,8 +15,8 @@ fn a_key_is_saved_read_and_forgotten() {
     assert_eq!(store.load().expect("readable"), None);
     assert!(!store.clear().expect("nothing to clear"));
     for key in ["sk-one", "sk-two"] {
-        store.save_api_key(&Secret::new(key)).expect("saved");
-        assert_eq!(store.load().expect("readable").as_ref().map(Secret::reveal), Some(key));
+        store.save_api_key(&SecretText::new(key)).expect("saved");
+        assert_eq!(store.load().expect("readable").as_ref().map(SecretText::reveal), Some(key));
     }
     #[cfg(unix)]
     {
@@ -44,7 +44,7 @@ fn a_file_that_cannot_be_understood_is_no_login() {
 #[test]
 fn errors_and_debug_output_do_not_show_the_key() {
     let machine = Machine::new().file("state", "in the way");
-    let error = store(&machine).save_api_key(&Secret::new("sk-planted")).expect_err("no folder");
+    let error = store(&machine).save_api_key(&SecretText::new("sk-planted")).expect_err("no folder");
     assert!(machine.plain(&error).starts_with("cannot write $/state: "), "{error}");
-    assert!(!format!("{error:?} {:?}", Secret::new("sk-planted")).contains("planted"));
+    assert!(!format!("{error:?} {:?}", SecretText::new("sk-planted")).contains("planted"));
 }

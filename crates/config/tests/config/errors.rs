@@ -12,8 +12,8 @@ fn a_bad_file_is_named_with_the_place() {
         ("[projects.\"/x\"]\ntrust_level = \"maybe\"", "$/base/config.toml:2:15: unknown variant `maybe`"),
         ("[model_providers.p]\nbase_url = \"x\"", "$/base/config.toml:1:1: missing field `name`"),
         (
-            "[model_providers.p]\nname = \"p\"\nwire_api = \"chat\"",
-            "$/base/config.toml:3:12: wire_api = \"chat\" is no longer supported",
+            "[model_providers.p]\nname = \"p\"\nwire_api = \"grpc\"",
+            "$/base/config.toml:3:12: unknown variant `grpc`, expected one of `responses`, `chat`, `messages`",
         ),
         ("approval_policy = { granular = { rules = true } }", "$/base/config.toml:1:"),
         ("[agents]\nmax_threads = 0", "agents.max_threads must be at least 1"),

@@ -15,3 +15,4 @@ mod skills;
 mod support;
 mod trust;
 mod values;
+mod write;

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use oarlock_config::Config;
+use oarlock_config::ResolvedConfig;
 
 use crate::support::Machine;
 
@@ -9,14 +9,14 @@ fn machine(config: &str) -> Machine {
     Machine::with(config).dir("u/.ssh").dir("u/.config/gh").dir("w").variable("HOME", "$/u").cwd("w")
 }
 
-fn load(mut machine: Machine) -> (Machine, Config) {
+fn load(mut machine: Machine) -> (Machine, ResolvedConfig) {
     let home = machine.text("$/u");
     machine.variables.insert("HOME".to_owned(), home);
     let config = machine.load();
     (machine, config)
 }
 
-fn hides(machine: &Machine, config: &Config, path: &str) -> bool {
+fn hides(machine: &Machine, config: &ResolvedConfig, path: &str) -> bool {
     let (limits, path) = (config.off_limits(), machine.path(path));
     let holds = |list: &[std::path::PathBuf]| list.iter().any(|place| path.starts_with(place));
     holds(&limits.hidden()) && !holds(&limits.shown)

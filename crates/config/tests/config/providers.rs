@@ -1,4 +1,4 @@
-use oarlock_config::{Caller, Config, ProviderKind, Secret};
+use oarlock_config::{CredentialCaller, ProviderKind, ProviderReason, ResolvedConfig, SecretText, WireApi};
 
 use crate::support::Machine;
 
@@ -33,10 +33,35 @@ fn a_provider_is_read_with_its_defaults() {
 }
 
 #[test]
-fn the_built_in_providers() {
-    let url = |config: &Config, id: &str| config.providers[id].base_url.clone().unwrap_or_default();
+fn providers_known_by_name_have_their_wire_and_can_be_replaced() {
     let config = Machine::new().load();
-    assert_eq!(config.providers.keys().collect::<Vec<_>>(), ["lmstudio", "offline", "ollama", "openai"]);
+    let wire = |id: &str| config.providers[id].wire;
+    assert_eq!(
+        (wire("openai"), wire("ollama"), wire("groq")),
+        (WireApi::Responses, WireApi::Chat, WireApi::Chat)
+    );
+    let anthropic = &config.providers["anthropic"];
+    assert_eq!(
+        (anthropic.wire, anthropic.env_key.as_deref()),
+        (WireApi::Messages, Some("ANTHROPIC_API_KEY"))
+    );
+    assert!(config.providers["llamacpp"].env_key.is_none());
+    let mine =
+        "[model_providers.anthropic]\nname = \"Mine\"\nbase_url = \"http://host/v1\"\nwire_api = \"chat\"";
+    let mine = Machine::with(mine).load().providers["anthropic"].clone();
+    assert_eq!((mine.name.as_str(), mine.wire, mine.env_key), ("Mine", WireApi::Chat, None));
+}
+
+#[test]
+fn the_built_in_providers() {
+    let url = |config: &ResolvedConfig, id: &str| config.providers[id].base_url.clone().unwrap_or_default();
+    let config = Machine::new().load();
+    let ids = config.providers.keys().map(String::as_str).collect::<Vec<_>>().join(" ");
+    assert_eq!(
+        ids,
+        "anthropic azure bedrock deepseek fireworks gemini groq llamacpp lmstudio mistral offline ollama openai openrouter together \
+         vllm xai"
+    );
     assert_eq!(url(&config, "openai"), "https://api.openai.com/v1");
     assert_eq!(url(&config, "ollama"), "http://localhost:11434/v1");
     assert_eq!(url(&config, "lmstudio"), "http://localhost:1234/v1");
@@ -74,28 +99,28 @@ fn a_missing_key_names_its_variable() {
 
 #[test]
 fn credentials_have_an_order() {
-    let stored = Secret::new("stored");
+    let stored = SecretText::new("stored");
     let own = PROVIDER.replace("env_key = \"P_KEY\"\n", "");
     let none = own.replace("experimental_bearer_token = \"file-token\"\n", "");
     let wants_login = format!("{none}\nrequires_openai_auth = true\n");
     let (codex, openai) = (("CODEX_API_KEY", "codex"), ("OPENAI_API_KEY", "openai"));
     let cases = [
-        (PROVIDER, vec![("P_KEY", " key "), codex], true, Caller::Exec, Some("key")),
-        (&own, vec![codex], true, Caller::Exec, Some("file-token")),
+        (PROVIDER, vec![("P_KEY", " key "), codex], true, CredentialCaller::Exec, Some("key")),
+        (&own, vec![codex], true, CredentialCaller::Exec, Some("file-token")),
         // A login is not sent to a provider that it is not for.
-        (&none, vec![codex, openai], true, Caller::Exec, None),
-        (&wants_login, vec![codex, openai], true, Caller::Server, Some("stored")),
-        (&wants_login, vec![codex, openai], false, Caller::Server, None),
-        (&wants_login, vec![codex, openai], true, Caller::Exec, Some("codex")),
-        (&wants_login, vec![openai], true, Caller::Exec, Some("stored")),
-        (&wants_login, vec![openai], false, Caller::Exec, Some("openai")),
+        (&none, vec![codex, openai], true, CredentialCaller::Exec, None),
+        (&wants_login, vec![codex, openai], true, CredentialCaller::Server, Some("stored")),
+        (&wants_login, vec![codex, openai], false, CredentialCaller::Server, None),
+        (&wants_login, vec![codex, openai], true, CredentialCaller::Exec, Some("codex")),
+        (&wants_login, vec![openai], true, CredentialCaller::Exec, Some("stored")),
+        (&wants_login, vec![openai], false, CredentialCaller::Exec, Some("openai")),
     ];
     for (text, variables, is_stored, caller, expected) in cases {
         let machine = Machine::with(text);
         let machine = variables.iter().fold(machine, |machine, (name, value)| machine.variable(name, value));
         let stored = is_stored.then_some(&stored);
         let key = machine.load().provider.credential(&machine.env(), stored, caller).expect("no error");
-        assert_eq!(key.as_ref().map(Secret::reveal), expected, "{variables:?} {caller:?}");
+        assert_eq!(key.as_ref().map(SecretText::reveal), expected, "{variables:?} {caller:?}");
     }
 }
 
@@ -133,8 +158,8 @@ fn a_misspelt_provider_goes_nowhere() {
         ),
         (
             Machine::with(&table("base_url = \"u\""))
-                .request("model_providers.corp.auth", serde_json::json!({})),
-            "unknown key `auth`; known are `name`, `base_url`",
+                .request("model_providers.corp.login", serde_json::json!({})),
+            "unknown key `login`; known are `name`, `base_url`",
         ),
         (
             Machine::new()
@@ -162,4 +187,97 @@ fn a_misspelt_provider_goes_nowhere() {
     let all = "name = \"p\"\nbase_url = \"u\"\nenv_key = \"K\"\nenv_key_instructions = \"x\"\nwire_api = \"responses\"\n\
                websocket_connect_timeout_ms = 1\nrequires_openai_auth = true\nsupports_websockets = true\n";
     assert!(Machine::with(&format!("[model_providers.p]\n{all}")).try_load().is_ok());
+}
+
+/// The provider in use and why, with these variables.
+fn chosen(config: &str, variables: &[(&str, &str)]) -> (String, ProviderReason) {
+    let mut machine = Machine::with(config);
+    machine.variables.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    let config = machine.load();
+    (config.provider.id, config.provider_reason)
+}
+
+#[test]
+fn the_environment_chooses_where_nothing_else_does() {
+    let key = |name: &str| ProviderReason::Key(name.to_owned());
+    let (anthropic, groq) = (("ANTHROPIC_API_KEY", "a"), ("GROQ_API_KEY", "g"));
+    assert_eq!(chosen("", &[]), ("openai".to_owned(), ProviderReason::Nothing));
+    assert_eq!(chosen("", &[groq]), ("groq".to_owned(), key("GROQ_API_KEY")));
+    assert_eq!(chosen("", &[groq, anthropic]), ("anthropic".to_owned(), key("ANTHROPIC_API_KEY")));
+    assert_eq!(
+        chosen("", &[anthropic, ("OPENAI_API_KEY", "o")]),
+        ("openai".to_owned(), key("OPENAI_API_KEY"))
+    );
+    assert_eq!(chosen("", &[("ANTHROPIC_API_KEY", " ")]), ("openai".to_owned(), ProviderReason::Nothing));
+    assert_eq!(
+        chosen("model_provider = \"groq\"", &[anthropic]),
+        ("groq".to_owned(), ProviderReason::Configured)
+    );
+    let mut machine = Machine::new();
+    machine.overrides.model_provider = Some("ollama".to_owned());
+    let config = machine.load();
+    assert_eq!((config.provider.id.as_str(), config.provider_reason), ("ollama", ProviderReason::Requested));
+}
+
+#[test]
+fn azure_and_bedrock_have_addresses_of_their_owner() {
+    let address = |provider: &str, variable: (&str, &str)| {
+        let mut machine = Machine::with(&format!("model_provider = \"{provider}\""));
+        machine.variables.insert(variable.0.to_owned(), variable.1.to_owned());
+        machine.load().provider.base_url.unwrap_or_default()
+    };
+    let azure = "https://mine.openai.azure.com/openai/v1";
+    assert_eq!(address("azure", ("AZURE_OPENAI_RESOURCE", "mine")), azure);
+    assert_eq!(address("azure", ("AZURE_OPENAI_ENDPOINT", "https://mine.openai.azure.com/")), azure);
+    assert_eq!(address("azure", ("AZURE_OPENAI_ENDPOINT", azure)), azure);
+    assert_eq!(
+        address("bedrock", ("AWS_REGION", "eu-central-1")),
+        "https://bedrock-runtime.eu-central-1.amazonaws.com/openai/v1"
+    );
+    let told = Machine::with("model_provider = \"azure\"").try_load().expect_err("no address").to_string();
+    assert!(told.contains("set AZURE_OPENAI_ENDPOINT or AZURE_OPENAI_RESOURCE"), "{told}");
+}
+
+#[test]
+fn prices_are_found_by_the_longest_name() {
+    let config = Machine::with(
+        "[prices.\"claude-\"]\ninput = 3\noutput = 15\n[prices.\"claude-opus-4\"]\ninput = 5.0\noutput = 25.0\ncached_input = 0.5",
+    )
+    .load();
+    assert_eq!(config.prices.of("claude-sonnet-4-5").map(|price| price.input), Some(3.0));
+    assert_eq!(config.prices.of("claude-opus-4-6").and_then(|price| price.cached_input), Some(0.5));
+    assert_eq!(config.prices.of("gpt-5"), None);
+    let told =
+        Machine::with("[prices.m]\ninput = -1\noutput = 2").try_load().expect_err("below 0").to_string();
+    assert!(told.contains("prices.\"m\": an amount must be a number from 0 up"), "{told}");
+}
+
+#[test]
+fn a_command_may_print_the_token() {
+    let table = |more: &str| {
+        format!(
+            "[model_providers.p]\nname = \"P\"\nbase_url = \"http://localhost:9/v1\"\n{more}\
+             [model_providers.p.auth]\ncommand = \"vault\"\nargs = [\"read\", \"--token\", \"planted\"]\n"
+        )
+    };
+    let auth = Machine::with(&table("")).load().providers["p"].auth.clone().expect("a command");
+    assert_eq!(auth.argv, ["vault", "read", "--token", "planted"]);
+    assert_eq!((auth.timeout.as_millis(), auth.refresh.map(|time| time.as_secs())), (5_000, Some(300)));
+    let text = table("") + "timeout_ms = 9\nrefresh_interval_ms = 0\ncwd = \"/\"\n";
+    let auth = Machine::with(&text).load().providers["p"].auth.clone().expect("a command");
+    assert_eq!((auth.timeout.as_millis(), auth.refresh, auth.cwd), (9, None, Some("/".into())));
+    for (wrong, expected) in [
+        (table("env_key = \"K\"\n"), "model_providers.p has both `auth` and `env_key`; keep one of them"),
+        (
+            table("requires_openai_auth = true\n"),
+            "model_providers.p has both `auth` and `requires_openai_auth`; keep one of them",
+        ),
+        (
+            table("").replace("\"vault\"", "\" \""),
+            "model_providers.p.auth.command is empty; name the program that prints the token",
+        ),
+    ] {
+        let error = Machine::with(&wrong).try_load().expect_err("refused").to_string();
+        assert!(error.contains(expected), "{error}");
+    }
 }

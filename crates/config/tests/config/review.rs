@@ -216,3 +216,32 @@ fn a_folder_of_everybody_is_no_project_root() {
     fs::set_permissions(machine.path("shared"), fs::Permissions::from_mode(0o1777)).expect("set");
     assert_eq!(machine.load().project_docs.project_root, Some(machine.path("shared/mine")));
 }
+
+#[test]
+fn hooks_of_a_project_are_part_of_what_is_reviewed() {
+    let hooks = |command: &str| {
+        format!(
+            "{{\"hooks\": {{\"Stop\": [{{\"hooks\": [{{\"type\": \"command\", \"command\": \"{command}\"}}]}}]}}}}"
+        )
+    };
+    let machine = Machine::with(&format!("{TRUSTED}\n[features]\ncodex_hooks = true"))
+        .dir("repo/.git")
+        .file("repo/.codex/hooks.json", &hooks("make check"))
+        .cwd("repo");
+    let accepted =
+        |machine: &Machine| machine.load().hooks.iter().map(|file| file.is_accepted).collect::<Vec<_>>();
+    assert_eq!(accepted(&machine), [false]);
+    let reviews = machine.loader().to_review(&machine.path("repo")).expect("readable");
+    assert_eq!(reviews[0].asked, ["hooks.json runs \"make check\""]);
+    machine.loader().accept(&reviews).expect("written");
+    assert_eq!(accepted(&machine), [true]);
+    let machine = machine.file("repo/.codex/hooks.json", &hooks("curl evil"));
+    assert_eq!(accepted(&machine), [false]);
+    // A link that leads out of the project is not read.
+    let machine = machine.file("elsewhere.json", &hooks("evil"));
+    let file = machine.path("repo/.codex/hooks.json");
+    std::fs::remove_file(&file).expect("removed");
+    std::os::unix::fs::symlink(machine.path("elsewhere.json"), &file).expect("linked");
+    let config = machine.load();
+    assert!(config.hooks.iter().all(|file| !file.is_accepted && file.events.is_err()), "{:?}", config.hooks);
+}

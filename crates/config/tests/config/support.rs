@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use oarlock_config::{
-    Config, ConfigError, Env, Home, LoadRequest, Loader, LoaderOptions, Overrides, parse_flag,
+    ConfigError, Env, Home, LoadRequest, Loader, LoaderOptions, RequestOverrides, ResolvedConfig, parse_flag,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -16,7 +16,7 @@ pub(crate) struct Machine {
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) profile: Option<String>,
     pub(crate) config: BTreeMap<String, Value>,
-    pub(crate) overrides: Overrides,
+    pub(crate) overrides: RequestOverrides,
     pub(crate) runtime_features: BTreeMap<String, bool>,
     /// Below the temporary folder.
     pub(crate) cwd: Option<&'static str>,
@@ -32,7 +32,7 @@ impl Machine {
             variables: BTreeMap::new(),
             profile: None,
             config: BTreeMap::new(),
-            overrides: Overrides::default(),
+            overrides: RequestOverrides::default(),
             runtime_features: BTreeMap::new(),
             cwd: None,
         }
@@ -106,24 +106,25 @@ impl Machine {
             requirements_file: Some(self.path("etc/requirements.toml")),
             environment: self.env(),
         };
-        Loader::new(Home::at(self.path("base")), flags.collect(), options)
+        let loader = Loader::new(Home::at(self.path("base")), flags.collect(), options);
+        loader.set_runtime_features(&self.runtime_features).expect("flags that clients may switch");
+        loader
     }
 
     pub(crate) fn cwd_path(&self) -> Option<PathBuf> {
         self.cwd.map(|cwd| self.path(cwd))
     }
 
-    pub(crate) fn try_load(&self) -> Result<Config, ConfigError> {
+    pub(crate) fn try_load(&self) -> Result<ResolvedConfig, ConfigError> {
         self.loader().load(&LoadRequest {
             cwd: self.cwd_path(),
             profile: self.profile.clone(),
             config: Some(&self.config),
             overrides: self.overrides.clone(),
-            runtime_features: Some(&self.runtime_features),
         })
     }
 
-    pub(crate) fn load(&self) -> Config {
+    pub(crate) fn load(&self) -> ResolvedConfig {
         self.try_load().expect("a configuration")
     }
 
@@ -140,7 +141,7 @@ impl Machine {
     }
 }
 
-/// What a value looks like in JSON.
+/// A value as JSON.
 pub(crate) fn json(value: impl serde::Serialize) -> Value {
     serde_json::to_value(value).expect("JSON")
 }

@@ -87,7 +87,7 @@ fn defaults_depend_on_trust() {
         let permissions = machine.load().permissions;
         assert_eq!(json(permissions.sandbox_mode), sandbox, "{level}");
         assert_eq!(json(&permissions.approval_policy), approval, "{level}");
-        // What somebody set stays.
+        // A value that somebody set stays.
         let permissions =
             machine.flag("sandbox_mode=danger-full-access").flag("approval_policy=never").load().permissions;
         assert_eq!(json(permissions.sandbox_mode), "danger-full-access");
@@ -138,7 +138,7 @@ fn a_folder_without_settings_is_never_disabled_and_the_home_is_no_project() {
     let machine = Machine::new().dir("repo/.git").dir("repo/.codex/skills").cwd("repo");
     let config = machine.load();
     assert_eq!(config.layers.len(), 3);
-    assert!(config.layers.iter().all(oarlock_config::Layer::is_enabled));
+    assert!(config.layers.iter().all(oarlock_config::SettingsLayer::is_enabled));
     assert_eq!(config.layers[2].folder, Some(machine.path("repo/.codex")));
 
     let machine = Machine::new().dir("u/.git").file("u/.codex/config.toml", "model = \"user\"");

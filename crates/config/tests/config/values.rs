@@ -1,4 +1,4 @@
-use oarlock_config::{FEATURES, HistoryPersistence, Inherit};
+use oarlock_config::{FEATURES, HistoryPersistence, Inherit, MemoryOptions};
 use protocol::{ExperimentalFeatureStage, SandboxPolicy, WebSearchMode};
 use serde_json::json;
 
@@ -14,7 +14,7 @@ fn nothing_set_means_the_defaults() {
     assert_eq!(config.project_docs.max_bytes, 32_768);
     assert_eq!(config.tools.background_terminal_max_timeout_ms, 300_000);
     assert_eq!((config.agents.max_threads, config.agents.max_depth), (6, 1));
-    assert_eq!(config.permissions.shell_environment.inherit, Inherit::Common);
+    assert_eq!(config.permissions.shell_environment.inherit, Inherit::All);
     assert!(!config.permissions.shell_environment.ignore_default_excludes);
     assert!(config.permissions.allow_login_shell && config.feedback_enabled);
     assert_eq!(config.history.persistence, HistoryPersistence::SaveAll);
@@ -139,12 +139,55 @@ fn features_follow_aliases_and_dependencies() {
     assert!(!machine.load().features.enabled("unified_exec"));
     assert!(machine.profile("p").load().features.enabled("apply_patch_freeform"));
 
-    // What a client switched counts only where no layer says otherwise, and only for the flags clients may switch.
+    // A client's switch counts only where no layer says otherwise.
     let mut machine = Machine::with("[features]\napps = true");
     machine.runtime_features =
-        [("apps", false), ("plugins", false), ("undo", true)].map(|(key, on)| (key.to_owned(), on)).into();
+        [("apps", false), ("plugins", false)].map(|(key, on)| (key.to_owned(), on)).into();
     let features = machine.load().features;
-    assert_eq!(["apps", "plugins", "undo"].map(|key| features.enabled(key)), [true, false, false]);
+    assert_eq!(["apps", "plugins"].map(|key| features.enabled(key)), [true, false]);
+    for (key, expected) in [
+        ("undo", "unsupported feature enablement `undo`: currently supported features are apps, plugins, "),
+        ("connectors", "invalid feature enablement `connectors`: use canonical feature key `apps`"),
+        ("none", "invalid feature enablement `none`"),
+    ] {
+        let flags = [(key.to_owned(), true), ("tool_search".to_owned(), true)].into();
+        let loader = machine.loader();
+        let refused = loader.set_runtime_features(&flags).expect_err("refused");
+        assert!(refused.starts_with(expected), "{refused}");
+        let loaded = loader.load(&Default::default()).expect("a configuration");
+        assert!(!loaded.features.enabled("tool_search"), "nothing was switched");
+    }
+}
+
+#[test]
+fn numbers_of_memories_stay_in_range() {
+    let memories = |text: &str| Machine::with(&format!("[memories]\n{text}")).load().memories;
+    assert_eq!(Machine::new().load().memories, MemoryOptions::default());
+    let few = memories(
+        "max_rollouts_per_startup = -1\nmax_rollout_age_days = -1\nmin_rollout_idle_hours = 0\n\
+         max_raw_memories_for_consolidation = -5\nmax_unused_days = -1\nextract_model = \"\"",
+    );
+    assert_eq!((few.max_threads_per_start, few.max_raw_memories), (0, 0));
+    assert_eq!((few.max_age_days, few.min_idle_hours, few.max_unused_days), (0, 1, 0));
+    assert_eq!(few.extract_model, None);
+    let many = memories(
+        "max_rollouts_per_startup = 9999\nmax_rollout_age_days = 9999\nmin_rollout_idle_hours = 9999\n\
+         max_raw_memories_for_consolidation = 9999\nmax_unused_days = 9999\nconsolidation_model = \"m\"\n\
+         generate_memories = false\nuse_memories = false\nno_memories_if_mcp_or_web_search = true",
+    );
+    let expected = MemoryOptions {
+        generate: false,
+        is_used: false,
+        none_with_foreign_results: true,
+        max_threads_per_start: 128,
+        max_age_days: 90,
+        min_idle_hours: 48,
+        max_raw_memories: 4_096,
+        max_unused_days: 365,
+        extract_model: None,
+        consolidation_model: Some("m".to_owned()),
+    };
+    assert_eq!(many, expected);
 }
 
 #[test]
@@ -192,17 +235,21 @@ fn the_highest_layer_chooses_between_modes_and_permission_profiles() {
 }
 
 #[test]
-fn what_has_no_effect_yet_is_said() {
-    let text = "notify = [\"x\"]\n[mcp_servers.a]\ncommand = \"a\"\nrequired = true\n[mcp_servers.b]\ncommand = \"b\"\n\
-                [mcp_servers.c]\ncommand = \"c\"\nrequired = true\nenabled = false";
-    let config = Machine::with(text).load();
-    let told: Vec<_> =
-        config.warnings.iter().map(|warning| format!("{} {:?}", warning.summary, warning.details)).collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(
-        told[0].contains("MCP servers are not supported yet") && told[0].contains("names a, b."),
-        "{told:?}"
-    );
-    assert!(told[1].starts_with("notify is not supported yet"), "{told:?}");
-    assert_eq!(config.required_mcp_servers(), ["a"]);
+fn hooks_are_found_in_every_layer_once_their_feature_is_on() {
+    let hooks = "{\"hooks\": {\"Stop\": []}}";
+    let tables = "notify = [\"x\"]\n[hooks]\nStop = []\n[features]\ncodex_hooks = ";
+    let machine = |on: bool| {
+        Machine::with(&format!("{tables}{on}"))
+            .file("etc/config.toml", "")
+            .file("etc/hooks.json", hooks)
+            .file("base/hooks.json", hooks)
+    };
+    assert!(machine(false).load().hooks.is_empty());
+    let machine = machine(true);
+    let config = machine.load();
+    let paths: Vec<String> = config.hooks.iter().map(|file| machine.plain(file.path.display())).collect();
+    assert_eq!(paths, ["$/etc/hooks.json", "$/base/hooks.json", "$/base/config.toml"]);
+    assert!(config.hooks.iter().all(|file| file.is_accepted && file.events.is_ok()));
+    assert_eq!(config.notify.as_deref(), Some(&["x".to_owned()][..]));
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
 }

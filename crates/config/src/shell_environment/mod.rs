@@ -1,29 +1,19 @@
 //! Which environment variables commands get.
 
+mod search_path;
+mod secrets;
+
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+pub use search_path::{closed_search_path, system_search_path};
 
-use crate::keys::ShellEnvironmentKeys;
-
-/// Which variables of the server commands start from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Inherit {
-    /// Those programs commonly need: the core ones, and what says where tools are and how to talk to the user.
-    #[default]
-    Common,
-    All,
-    /// Only those a shell cannot do without.
-    Core,
-    None,
-}
+use crate::keys::{Inherit, ShellEnvironmentKeys};
 
 /// `[shell_environment_policy]` with its defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellEnvironmentPolicy {
     pub inherit: Inherit,
-    /// Whether names that look like keys, secrets and tokens stay.
+    /// Whether variables stay that look like secrets, by name or by value.
     pub ignore_default_excludes: bool,
     /// Patterns of names to drop. `*` and `?` are wildcards; case does not matter.
     pub exclude: Vec<String>,
@@ -135,7 +125,6 @@ const COMMON: &[&str] = &[
     "CURL_CA_BUNDLE",
     "REQUESTS_CA_BUNDLE",
 ];
-const DEFAULT_EXCLUDES: &[&str] = &["*KEY*", "*SECRET*", "*TOKEN*", "*PASSWORD*", "*PASSWD*", "*CREDENTIAL*"];
 
 impl ShellEnvironmentPolicy {
     /// The variables a command gets, made from those of the server.
@@ -146,12 +135,12 @@ impl ShellEnvironmentPolicy {
             Inherit::Core => CORE.iter().any(|core| core.eq_ignore_ascii_case(name)),
             Inherit::None => false,
         };
-        let is_dropped = |name: &str| {
-            (!self.ignore_default_excludes && DEFAULT_EXCLUDES.iter().any(|pattern| matches(pattern, name)))
+        let is_dropped = |name: &str, value: &str| {
+            (!self.ignore_default_excludes && secrets::is_secret(name, value))
                 || self.exclude.iter().any(|pattern| matches(pattern, name))
         };
         let mut kept: BTreeMap<String, String> =
-            variables.into_iter().filter(|(name, _)| starts(name) && !is_dropped(name)).collect();
+            variables.into_iter().filter(|(name, value)| starts(name) && !is_dropped(name, value)).collect();
         kept.extend(self.set.clone());
         if !self.include_only.is_empty() {
             kept.retain(|name, _| self.include_only.iter().any(|pattern| matches(pattern, name)));
@@ -163,7 +152,7 @@ impl ShellEnvironmentPolicy {
 /// Whether the whole name fits the pattern. Linear in both but for the way back to the last `*`.
 fn matches(pattern: &str, name: &str) -> bool {
     let (mut wanted, mut rest) = (pattern.chars(), name.chars());
-    // What follows the last `*`, and the first character that it has not yet been tried on.
+    // The pattern after the last `*`, and the first character that it has not yet been tried on.
     let mut retry = None;
     loop {
         let (mut next_wanted, mut next_rest) = (wanted.clone(), rest.clone());
@@ -222,8 +211,8 @@ mod tests {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let set = |name: &str| BTreeMap::from([(name.to_owned(), "w".to_owned())]);
         let cases = [
-            (base(), "EDITOR HOME PATH"),
-            (ShellEnvironmentPolicy { inherit: Inherit::All, ..base() }, "AWS_REGION EDITOR HOME PATH"),
+            (base(), "AWS_REGION EDITOR HOME PATH"),
+            (ShellEnvironmentPolicy { inherit: Inherit::Common, ..base() }, "EDITOR HOME PATH"),
             (
                 ShellEnvironmentPolicy { inherit: Inherit::All, ignore_default_excludes: true, ..base() },
                 "API_KEY AWS_REGION EDITOR HOME PATH",

@@ -1,21 +1,26 @@
 //! Model providers: the built-in ones, those of the configuration, and what a request to one carries.
 
+mod known_providers;
+
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use toml::Table;
 
-use crate::keys::{Keys, ProviderKeys};
-use crate::read::is_known;
+use crate::keys::{AuthKeys, Keys, ProviderKeys, ThinkingMode, WireApi};
+use crate::known_keys::is_known;
 use crate::typed::nearest;
-use crate::{ConfigError, ConfigWarning, Env, Secret};
+use crate::{ConfigError, Env, SecretText, SettingWarning};
+use known_providers::{IN_ORDER_OF_CHOICE, known_providers, no_address};
 
-/// What is spoken to.
+/// The kind of provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderKind {
     /// OpenAI itself.
     OpenAi,
-    /// Anything else that speaks the Responses API.
+    /// Anything else that is reached over HTTP.
     Compatible,
     /// The model that is part of this program and needs no network.
     Offline,
@@ -23,7 +28,7 @@ pub enum ProviderKind {
 
 /// Who asks for a credential. A server takes none from its environment, as its clients may be strangers to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Caller {
+pub enum CredentialCaller {
     Server,
     /// A command a person or a script runs in its own environment.
     Exec,
@@ -36,6 +41,7 @@ pub struct ProviderConfig {
     /// For people.
     pub name: String,
     pub kind: ProviderKind,
+    pub wire: WireApi,
     /// Requests go to paths below it. None for the offline model only.
     pub base_url: Option<String>,
     /// The variable that holds the key.
@@ -43,11 +49,11 @@ pub struct ProviderConfig {
     /// Told to the user when that variable is unset.
     pub env_key_instructions: Option<String>,
     /// A token in the file itself.
-    pub bearer_token: Option<Secret>,
-    pub http_headers: BTreeMap<String, Secret>,
+    pub bearer_token: Option<SecretText>,
+    pub http_headers: BTreeMap<String, SecretText>,
     /// Header names, and the variables that hold their values.
     pub env_http_headers: BTreeMap<String, String>,
-    pub query_params: BTreeMap<String, Secret>,
+    pub query_params: BTreeMap<String, SecretText>,
     pub request_max_retries: u32,
     pub stream_max_retries: u32,
     pub stream_idle_timeout_ms: u64,
@@ -55,6 +61,60 @@ pub struct ProviderConfig {
     /// Whether the stored login is meant for it.
     pub requires_openai_auth: bool,
     pub supports_websockets: bool,
+    /// The model when none is configured. None asks the server, or takes the catalogue's.
+    pub default_model: Option<String>,
+    /// Models without calls of their own write them into their text as `<tool_call>`: read them from there.
+    pub text_tool_calls: bool,
+    /// The most that one answer may have, in tokens.
+    pub max_output_tokens: Option<u32>,
+    /// Unset goes by the model's name.
+    pub thinking: Option<ThinkingMode>,
+    /// Prints the token of requests.
+    pub auth: Option<AuthCommand>,
+}
+
+/// A command of the user's that prints a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthCommand {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Unset is the home folder of the configuration.
+    pub cwd: Option<PathBuf>,
+    pub timeout: Duration,
+    /// How long a token is taken to be good that does not say itself. None: until it is refused.
+    pub refresh: Option<Duration>,
+}
+
+impl AuthCommand {
+    const TIMEOUT_MS: u64 = 5_000;
+    const LONGEST_TIMEOUT_MS: u64 = 300_000;
+    const REFRESH_MS: u64 = 300_000;
+
+    fn new(keys: &AuthKeys) -> Self {
+        let timeout = keys.timeout_ms.unwrap_or(Self::TIMEOUT_MS).clamp(1, Self::LONGEST_TIMEOUT_MS);
+        let refresh = keys.refresh_interval_ms.unwrap_or(Self::REFRESH_MS);
+        Self {
+            argv: std::iter::once(&keys.command).chain(&keys.args).cloned().collect(),
+            cwd: keys.cwd.clone(),
+            timeout: Duration::from_millis(timeout),
+            refresh: (refresh > 0).then(|| Duration::from_millis(refresh)),
+        }
+    }
+}
+
+/// Why a provider is the one in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProviderReason {
+    /// The request or the command line names it.
+    Requested,
+    /// A configuration file names it.
+    Configured,
+    /// Somebody has logged in.
+    Login,
+    /// Its key is in this variable of the environment.
+    Key(String),
+    /// Nothing chooses: the default, which has no key.
+    Nothing,
 }
 
 const OPENAI: &str = "openai";
@@ -64,10 +124,12 @@ const OFFLINE: &str = "offline";
 const RESERVED: &[&str] = &[OPENAI, OLLAMA, LMSTUDIO, OFFLINE];
 /// The name that marks a provider as OpenAI, whatever its id.
 const OPENAI_NAME: &str = "OpenAI";
-const OPENAI_URL: &str = "https://api.openai.com/v1";
 const MOST_RETRIES: u64 = 100;
 
 impl ProviderConfig {
+    /// Where OpenAI takes requests with a key of its platform.
+    pub const OPENAI_URL: &'static str = "https://api.openai.com/v1";
+
     pub const DEFAULT_ID: &'static str = OPENAI;
 
     /// Whether the name belongs to a provider that is always there.
@@ -75,10 +137,10 @@ impl ProviderConfig {
         RESERVED.contains(&id)
     }
 
-    fn new(id: &str, keys: &ProviderKeys) -> Self {
+    pub(crate) fn new(id: &str, keys: &ProviderKeys) -> Self {
         let secrets = |map: &Option<BTreeMap<String, String>>| {
             let entries = map.iter().flatten();
-            entries.map(|(name, value)| (name.clone(), Secret::new(value))).collect()
+            entries.map(|(name, value)| (name.clone(), SecretText::new(value))).collect()
         };
         let retries = |set: Option<u64>, default: u64| {
             u32::try_from(set.unwrap_or(default).min(MOST_RETRIES)).unwrap_or(u32::MAX)
@@ -88,10 +150,11 @@ impl ProviderConfig {
             id: id.to_owned(),
             name: keys.name.clone(),
             kind,
+            wire: keys.wire_api,
             base_url: keys.base_url.clone(),
             env_key: keys.env_key.clone(),
             env_key_instructions: keys.env_key_instructions.clone(),
-            bearer_token: keys.experimental_bearer_token.as_ref().map(Secret::new),
+            bearer_token: keys.experimental_bearer_token.as_ref().map(SecretText::new),
             http_headers: secrets(&keys.http_headers),
             env_http_headers: keys.env_http_headers.clone().unwrap_or_default(),
             query_params: secrets(&keys.query_params),
@@ -101,14 +164,19 @@ impl ProviderConfig {
             websocket_connect_timeout_ms: keys.websocket_connect_timeout_ms.unwrap_or(15_000),
             requires_openai_auth: keys.requires_openai_auth,
             supports_websockets: keys.supports_websockets,
+            default_model: None,
+            text_tool_calls: keys.text_tool_calls,
+            max_output_tokens: keys.max_output_tokens,
+            thinking: keys.thinking,
+            auth: keys.auth.as_ref().map(AuthCommand::new),
         }
     }
 
     /// The provider's own key: the variable it names, else the token in the file. None when it has neither.
-    pub fn resolve_key(&self, env: &Env) -> Result<Option<Secret>, ConfigError> {
+    pub fn resolve_key(&self, env: &Env) -> Result<Option<SecretText>, ConfigError> {
         let Some(variable) = &self.env_key else { return Ok(self.bearer_token.clone()) };
         match env.text(variable) {
-            Some(key) => Ok(Some(Secret::new(key))),
+            Some(key) => Ok(Some(SecretText::new(key))),
             None => Err(ConfigError::MissingEnv {
                 variable: variable.clone(),
                 provider: self.id.clone(),
@@ -117,34 +185,35 @@ impl ProviderConfig {
         }
     }
 
-    /// What a request authenticates with: the provider's own key, or else the login, which only a provider with
+    /// The credential of a request: the provider's own key, or else the login, which only a provider with
     /// `requires_openai_auth` gets to see. Under `Exec`, `CODEX_API_KEY` goes before the stored key and
     /// `OPENAI_API_KEY` after it.
     pub fn credential(
         &self,
         env: &Env,
-        stored: Option<&Secret>,
-        caller: Caller,
-    ) -> Result<Option<Secret>, ConfigError> {
+        stored: Option<&SecretText>,
+        caller: CredentialCaller,
+    ) -> Result<Option<SecretText>, ConfigError> {
         let own = self.resolve_key(env)?;
         if own.is_some() || !self.requires_openai_auth {
             return Ok(own);
         }
-        let from_env = |name: &str| (caller == Caller::Exec).then(|| env.text(name).map(Secret::new))?;
+        let from_env =
+            |name: &str| (caller == CredentialCaller::Exec).then(|| env.text(name).map(SecretText::new))?;
         Ok(from_env("CODEX_API_KEY").or_else(|| stored.cloned()).or_else(|| from_env("OPENAI_API_KEY")))
     }
 
     /// The headers of every request. Those whose variable is unset or blank, and those HTTP cannot carry, are left out.
-    pub fn resolve_headers(&self, env: &Env) -> BTreeMap<String, Secret> {
+    pub fn resolve_headers(&self, env: &Env) -> BTreeMap<String, SecretText> {
         let from_env = self.env_http_headers.iter();
-        let from_env =
-            from_env.filter_map(|(name, variable)| Some((name.clone(), Secret::new(env.text(variable)?))));
+        let from_env = from_env
+            .filter_map(|(name, variable)| Some((name.clone(), SecretText::new(env.text(variable)?))));
         let fixed = self.http_headers.iter().map(|(name, value)| (name.clone(), value.clone()));
         fixed.chain(from_env).filter(|(name, value)| is_header(name, value)).collect()
     }
 }
 
-fn is_header(name: &str, value: &Secret) -> bool {
+fn is_header(name: &str, value: &SecretText) -> bool {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let is_text = |byte: u8| byte == b'\t' || (byte >= b' ' && byte != 0x7f);
     !name.is_empty() && name.bytes().all(is_token) && value.reveal().bytes().all(is_text)
@@ -155,6 +224,7 @@ impl fmt::Debug for ProviderConfig {
         f.debug_struct("ProviderConfig")
             .field("id", &self.id)
             .field("kind", &self.kind)
+            .field("wire", &self.wire)
             .field("env_key", &self.env_key)
             .field("bearer_token", &self.bearer_token)
             .field("http_headers", &self.http_headers)
@@ -196,10 +266,11 @@ pub(crate) fn refuse_misspelt(merged: &Table) -> Result<(), ConfigError> {
 pub(crate) fn providers(
     keys: &Keys,
     env: &Env,
-    warnings: &mut Vec<ConfigWarning>,
+    warnings: &mut Vec<SettingWarning>,
 ) -> Result<BTreeMap<String, ProviderConfig>, ConfigError> {
     let mut providers =
         BTreeMap::from(built_in(keys, env, warnings).map(|provider| (provider.id.clone(), provider)));
+    providers.extend(known_providers(env).map(|provider| (provider.id.clone(), provider)));
     for (id, keys) in &keys.model_providers {
         if RESERVED.contains(&id.as_str()) {
             return Err(ConfigError::ReservedProvider(id.clone()));
@@ -208,32 +279,64 @@ pub(crate) fn providers(
         if keys.base_url.as_ref().is_none_or(|url| url.trim().is_empty()) {
             return Err(ConfigError::NoAddress(id.clone()));
         }
+        check_auth(id, keys)?;
         providers.insert(id.clone(), ProviderConfig::new(id, keys));
     }
     Ok(providers)
 }
 
+/// A token has one source: with two, one of them would be left out in silence.
+fn check_auth(id: &str, keys: &ProviderKeys) -> Result<(), ConfigError> {
+    let Some(auth) = &keys.auth else { return Ok(()) };
+    if auth.command.trim().is_empty() {
+        return Err(ConfigError::value(format!(
+            "model_providers.{id}.auth.command is empty; name the program that prints the token"
+        )));
+    }
+    let others = [
+        ("env_key", keys.env_key.is_some()),
+        ("experimental_bearer_token", keys.experimental_bearer_token.is_some()),
+        ("requires_openai_auth", keys.requires_openai_auth),
+    ];
+    match others.iter().find(|(_, is_set)| *is_set) {
+        Some((other, _)) => Err(ConfigError::value(format!(
+            "model_providers.{id} has both `auth` and `{other}`; keep one of them"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// The OpenAI one comes first.
-pub(crate) fn built_in(keys: &Keys, env: &Env, warnings: &mut Vec<ConfigWarning>) -> [ProviderConfig; 4] {
+pub(crate) fn built_in(keys: &Keys, env: &Env, warnings: &mut Vec<SettingWarning>) -> [ProviderConfig; 4] {
     let local = |id: &str, name: &str, port: u16| {
         let port = env.text("CODEX_OSS_PORT").and_then(|port| port.parse().ok()).unwrap_or(port);
         let url = env.text("CODEX_OSS_BASE_URL").unwrap_or_else(|| format!("http://localhost:{port}/v1"));
-        let keys = ProviderKeys { name: name.to_owned(), base_url: Some(url), ..ProviderKeys::default() };
+        let keys = ProviderKeys {
+            name: name.to_owned(),
+            base_url: Some(url),
+            wire_api: WireApi::Chat,
+            ..ProviderKeys::default()
+        };
         ProviderConfig::new(id, &keys)
     };
     let offline = ProviderKeys { name: "Offline".to_owned(), ..ProviderKeys::default() };
+    // LM Studio can be told to ask for a token.
+    let lmstudio = ProviderConfig {
+        bearer_token: env.text("LM_API_TOKEN").map(SecretText::new),
+        ..local(LMSTUDIO, "LM Studio", 1234)
+    };
     [
         openai(keys, env, warnings),
         local(OLLAMA, "Ollama", 11_434),
-        local(LMSTUDIO, "LM Studio", 1234),
+        lmstudio,
         ProviderConfig { kind: ProviderKind::Offline, ..ProviderConfig::new(OFFLINE, &offline) },
     ]
 }
 
-fn openai(keys: &Keys, env: &Env, warnings: &mut Vec<ConfigWarning>) -> ProviderConfig {
+fn openai(keys: &Keys, env: &Env, warnings: &mut Vec<SettingWarning>) -> ProviderConfig {
     let from_env = || {
         let url = env.text("OPENAI_BASE_URL")?;
-        warnings.push(ConfigWarning::new(
+        warnings.push(SettingWarning::new(
             "The environment variable OPENAI_BASE_URL is deprecated. Set openai_base_url in config.toml instead.",
         ));
         Some(url)
@@ -242,7 +345,7 @@ fn openai(keys: &Keys, env: &Env, warnings: &mut Vec<ConfigWarning>) -> Provider
     let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let keys = ProviderKeys {
         name: OPENAI_NAME.to_owned(),
-        base_url: set.or_else(from_env).or_else(|| Some(OPENAI_URL.to_owned())),
+        base_url: set.or_else(from_env).or_else(|| Some(ProviderConfig::OPENAI_URL.to_owned())),
         http_headers: Some(BTreeMap::from([header("version", env!("CARGO_PKG_VERSION"))])),
         env_http_headers: Some(BTreeMap::from([
             header("OpenAI-Organization", "OPENAI_ORGANIZATION"),
@@ -255,12 +358,34 @@ fn openai(keys: &Keys, env: &Env, warnings: &mut Vec<ConfigWarning>) -> Provider
     ProviderConfig::new(OPENAI, &keys)
 }
 
+/// The provider that the environment offers where nothing names one: the login's, or the first whose key is there.
+pub(crate) fn offered(
+    providers: &BTreeMap<String, ProviderConfig>,
+    env: &Env,
+    is_logged_in: bool,
+) -> (String, ProviderReason) {
+    let default = |reason| (OPENAI.to_owned(), reason);
+    if is_logged_in {
+        return default(ProviderReason::Login);
+    }
+    let of_openai = ["CODEX_API_KEY", "OPENAI_API_KEY"].into_iter().find(|name| env.text(name).is_some());
+    if let Some(variable) = of_openai {
+        return default(ProviderReason::Key(variable.to_owned()));
+    }
+    let has_key = |id: &&str| {
+        let variable = providers.get(*id)?.env_key.as_deref()?;
+        env.text(variable).map(|_| ((*id).to_owned(), ProviderReason::Key(variable.to_owned())))
+    };
+    IN_ORDER_OF_CHOICE.iter().find_map(has_key).unwrap_or_else(|| default(ProviderReason::Nothing))
+}
+
 /// Finds the chosen provider.
 pub(crate) fn choose(
     providers: &BTreeMap<String, ProviderConfig>,
     id: &str,
 ) -> Result<ProviderConfig, ConfigError> {
     match providers.get(id) {
+        Some(provider) if provider.base_url.as_deref() == Some("") => Err(ConfigError::value(no_address(id))),
         Some(provider) => Ok(provider.clone()),
         None if id == "ollama-chat" => Err(ConfigError::RemovedProvider),
         None => Err(ConfigError::UnknownProvider(id.to_owned())),

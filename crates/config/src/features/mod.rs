@@ -1,8 +1,12 @@
 //! The feature flags: the table of all there are, and which of them are on.
 
+mod runtime;
+
 use std::collections::BTreeMap;
 
 use protocol::{ExperimentalFeature, ExperimentalFeatureStage as Stage};
+
+pub(crate) use runtime::RuntimeFeatures;
 
 /// One flag. The texts are set for `beta` flags only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +50,7 @@ impl Feature {
         FEATURES.iter().find(|feature| feature.key == key)
     }
 
-    /// What the flag of that older name is called now.
+    /// The current name of a flag with that older name.
     pub(crate) fn newer_name(key: &str) -> Option<&'static str> {
         ALIASES.iter().find(|(alias, _)| *alias == key).map(|(_, key)| *key)
     }
