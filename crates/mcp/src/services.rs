@@ -1,0 +1,44 @@
+//! Services that the connections of a process share.
+
+use std::sync::Arc;
+
+use config::Home;
+
+use crate::McpLogins;
+
+/// One pool of HTTP connections, and the logins that are sent over it. Clones share both.
+#[derive(Debug, Clone)]
+pub struct McpServices {
+    pub(crate) http: http::Client,
+    logins: Arc<McpLogins>,
+}
+
+impl McpServices {
+    /// Connects to nothing yet. Other hosts than this machine are reached through the proxy that the environment names.
+    pub fn new(home: &Home) -> Self {
+        let variable = |names: &[&str]| {
+            let value = names.iter().find_map(|name| std::env::var(name).ok());
+            value.filter(|value| !value.trim().is_empty())
+        };
+        let address = variable(&["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]);
+        let no_proxy = variable(&["NO_PROXY", "no_proxy"]).unwrap_or_default();
+        let proxy = address.and_then(|address| match http::Proxy::new(&address, &no_proxy) {
+            Ok(proxy) => Some(proxy),
+            Err(error) => {
+                tracing::warn!(%error, "MCP servers are reached without it");
+                None
+            }
+        });
+        let http = http::Client::new(proxy);
+        Self { logins: Arc::new(McpLogins::new(home, http.clone())), http }
+    }
+
+    /// The pool, for whatever else is asked over HTTP.
+    pub fn http(&self) -> &http::Client {
+        &self.http
+    }
+
+    pub fn logins(&self) -> &Arc<McpLogins> {
+        &self.logins
+    }
+}
