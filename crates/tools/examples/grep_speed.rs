@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::{ModelInfo, Proposal, Step, ToolCall, ToolPayload, Truncation, Verdict};
+use engine::{ModelInfo, Proposal, ProposalDecision, Step, ToolCall, ToolPayload, Truncation};
 use oarlock_tools::{Bench, BenchOptions, BoxFuture, Caller, Registry, Sink};
 use protocol::{
     AskForApproval, FunctionCallOutputBody, GrantedPermissionProfile, SandboxPolicy, ServerNotification,
@@ -111,8 +111,8 @@ impl Sink for Nobody {
         Box::pin(std::future::ready(()))
     }
 
-    fn propose(&self, _: Proposal) -> BoxFuture<'_, Verdict> {
-        Box::pin(std::future::ready(Verdict::Declined))
+    fn propose(&self, _: Proposal) -> BoxFuture<'_, ProposalDecision> {
+        Box::pin(std::future::ready(ProposalDecision::declined()))
     }
 
     fn tell_later(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
@@ -125,37 +125,12 @@ impl Sink for Nobody {
 }
 
 fn bench() -> Bench {
-    Bench::new(BenchOptions {
-        shell: "/bin/sh".into(),
-        login_shell: false,
-        env: std::collections::BTreeMap::new(),
-        rule_folders: Vec::new(),
-        project_rules: Vec::new(),
-        rules_file: "/nonexistent/default.rules".into(),
-        outputs: None,
-        off_limits: Default::default(),
-        landlock_only: false,
-        features: std::collections::BTreeSet::new(),
-        max_background_wait_ms: 0,
-        early: BenchOptions::EARLY,
-        ask_always: false,
-        ask_for: Default::default(),
-        no_patches: false,
-    })
+    Bench::new(BenchOptions::bare("/bin/sh"))
 }
 
 fn step(root: &Path) -> Step {
     Step {
-        model: ModelInfo {
-            slug: "none".to_owned(),
-            context_window: None,
-            effective_window_percent: 100,
-            auto_compact_token_limit: None,
-            supports_reasoning_summaries: false,
-            supports_parallel_tool_calls: false,
-            truncation: Truncation::Bytes(usize::MAX),
-            stream_max_retries: 0,
-        },
+        model: ModelInfo { truncation: Truncation::Bytes(usize::MAX), ..ModelInfo::unknown("none") },
         approval_policy: AskForApproval::Never,
         sandbox: SandboxPolicy::DangerFullAccess,
         shell: "sh".to_owned(),

@@ -1,125 +1,24 @@
 //! Child agents: what the tools that work with them share.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use engine::{Proposal, Step, SubagentLine, ToolOutcome, Verdict};
+use engine::{Proposal, ToolOutcome};
 use protocol::{
-    CollabAgentState, CollabAgentStatus, CollabAgentTool, CollabAgentToolCallStatus, ItemId, OperationType,
-    ReasoningEffort, ThreadId, ThreadItem, ToolEffects, TurnId, UserInput,
+    CollabAgentTool, CollabAgentToolCallStatus, ItemId, OperationType, ReasoningEffort, ThreadId, ThreadItem,
+    ToolEffects, UserInput,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::child_agents::{AgentStatus, ChildAgents};
 use crate::digest::digest_of;
 use crate::offer::{Offer, Standing};
-use crate::tool::BoxFuture;
 use crate::{ToolCx, ToolError};
 
 /// The feature that makes the tools for child agents available.
 const FEATURE: &str = "multi_agent";
-
-/// The children of one thread. Ids are those that `spawn` gave; what is said in errors is for the model to read.
-pub trait Agents: fmt::Debug + Send + Sync {
-    /// Those that are open, as the model is told of them.
-    fn roster(&self) -> Arc<[SubagentLine]>;
-
-    /// Why such a child cannot be had, if that can be known before anything is done.
-    fn check<'a>(&'a self, order: &'a SpawnOrder) -> BoxFuture<'a, Result<(), String>>;
-
-    /// What may happen when `spawn` is asked again for the same call.
-    fn spawn_effects(&self) -> ToolEffects;
-
-    fn spawn(&self, order: SpawnOrder) -> BoxFuture<'_, Result<Spawned, String>>;
-
-    /// Says something to a child, to one that is at rest as to one that works. Gives the id of the turn that takes it up.
-    fn send<'a>(
-        &'a self,
-        id: &'a str,
-        input: Vec<UserInput>,
-        interrupt: bool,
-    ) -> BoxFuture<'a, Result<String, String>>;
-
-    /// Opens a closed one again.
-    fn resume<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), String>>;
-
-    /// Ends a child and everything below it.
-    fn close<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), String>>;
-
-    fn status<'a>(&'a self, id: &'a str) -> BoxFuture<'a, AgentStatus>;
-
-    /// Returns when one of them is at an end, with all that are by then; with none when the time is up.
-    fn wait<'a>(&'a self, ids: &'a [String], limit: Duration)
-    -> BoxFuture<'a, BTreeMap<String, AgentStatus>>;
-}
-
-/// A child as the model wants it.
-#[derive(Debug, Clone)]
-pub struct SpawnOrder {
-    pub turn_id: TurnId,
-    pub call_id: String,
-    /// What the parent may do, and where, bounds what the child may.
-    pub step: Arc<Step>,
-    pub input: Vec<UserInput>,
-    pub role: Option<String>,
-    /// The child knows what was said so far.
-    pub with_history: bool,
-    pub model: Option<String>,
-    pub effort: Option<ReasoningEffort>,
-}
-
-/// A child that is there.
-#[derive(Debug, Clone)]
-pub struct Spawned {
-    pub id: String,
-    pub nickname: Option<String>,
-    pub model: String,
-    pub effort: Option<ReasoningEffort>,
-    /// It does not run in this process; its end is reported.
-    pub is_away: bool,
-}
-
-/// How a child stands, in the words its parent reads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentStatus {
-    PendingInit,
-    Running,
-    Interrupted,
-    /// With its last words.
-    Completed(Option<String>),
-    Errored(String),
-    Shutdown,
-    NotFound,
-}
-
-impl AgentStatus {
-    /// Nothing more comes of it by itself.
-    pub fn is_final(&self) -> bool {
-        !matches!(self, Self::PendingInit | Self::Running | Self::Interrupted)
-    }
-
-    /// As clients see it.
-    pub fn shown(&self) -> CollabAgentState {
-        let (status, message) = match self {
-            Self::PendingInit => (CollabAgentStatus::PendingInit, None),
-            Self::Running => (CollabAgentStatus::Running, None),
-            Self::Interrupted => (CollabAgentStatus::Interrupted, None),
-            Self::Completed(message) => (CollabAgentStatus::Completed, message.clone()),
-            Self::Errored(message) => (CollabAgentStatus::Errored, Some(message.clone())),
-            Self::Shutdown => (CollabAgentStatus::Shutdown, None),
-            Self::NotFound => (CollabAgentStatus::NotFound, None),
-        };
-        CollabAgentState { status, message }
-    }
-
-    fn is_failure(&self) -> bool {
-        matches!(self, Self::Errored(_) | Self::NotFound)
-    }
-}
 
 /// Without the feature, or as deep as agents may go, there are no tools for more of them.
 pub(crate) fn standing(offer: &Offer) -> Standing {
@@ -129,7 +28,7 @@ pub(crate) fn standing(offer: &Offer) -> Standing {
 /// A part of what is said to a child.
 #[derive(Debug, Clone, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Part {
+pub(crate) struct MessagePart {
     /// `text`, `image`, `local_image`, `skill` or `mention`.
     #[serde(rename = "type", default)]
     kind: Option<String>,
@@ -147,7 +46,7 @@ pub(crate) struct Part {
     name: Option<String>,
 }
 
-impl Part {
+impl MessagePart {
     fn read(self) -> Result<UserInput, ToolError> {
         let missing =
             |field: &str, kind: &str| ToolError::Failed(format!("an item of type {kind} needs {field}"));
@@ -181,8 +80,11 @@ impl Part {
     }
 }
 
-/// What is said, in exactly one of the two ways.
-pub(crate) fn said(message: Option<String>, items: Option<Vec<Part>>) -> Result<Vec<UserInput>, ToolError> {
+/// The input for a child, given in exactly one of the two ways.
+pub(crate) fn said(
+    message: Option<String>,
+    items: Option<Vec<MessagePart>>,
+) -> Result<Vec<UserInput>, ToolError> {
     let failed = |problem: &str| Err(ToolError::Failed(problem.to_owned()));
     match (message, items) {
         (None, None) => failed("give the agent something to do: message or items"),
@@ -190,7 +92,7 @@ pub(crate) fn said(message: Option<String>, items: Option<Vec<Part>>) -> Result<
         (Some(message), None) if message.trim().is_empty() => failed("message must not be empty"),
         (Some(text), None) => Ok(vec![UserInput::Text { text, text_elements: Vec::new() }]),
         (None, Some(items)) if items.is_empty() => failed("items must not be empty"),
-        (None, Some(items)) => items.into_iter().map(Part::read).collect(),
+        (None, Some(items)) => items.into_iter().map(MessagePart::read).collect(),
     }
 }
 
@@ -240,7 +142,7 @@ impl Act {
             session_keys: Vec::new(),
         };
         match cx.propose(proposal).await {
-            Verdict::Run { .. } => Ok(()),
+            decided if decided.is_approved() => Ok(()),
             _ => Err(ToolError::Refused("the call was refused".to_owned())),
         }
     }
@@ -284,19 +186,21 @@ impl Act {
 }
 
 /// The children of the caller's thread.
-pub(crate) fn of(cx: &ToolCx) -> Result<Arc<dyn Agents>, ToolError> {
+pub(crate) fn of(cx: &ToolCx) -> Result<Arc<dyn ChildAgents>, ToolError> {
     let none = || ToolError::Refused("there are no child agents here".to_owned());
     cx.bench().agents().ok_or_else(none)
 }
 
 /// The state of one child, for its item.
-pub(crate) async fn state(agents: &dyn Agents, id: &str) -> BTreeMap<String, AgentStatus> {
+pub(crate) async fn state(agents: &dyn ChildAgents, id: &str) -> BTreeMap<String, AgentStatus> {
     BTreeMap::from([(id.to_owned(), agents.status(id).await)])
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+
+    use engine::ProposalDecision;
 
     use super::*;
     use crate::Registry;
@@ -337,8 +241,6 @@ mod tests {
             for name in TOOLS {
                 assert_eq!(standing(name).is_some_and(Option::is_some), offered, "{name} {offer:?}");
             }
-            // It answers to its other name, and is not told of under it.
-            assert_eq!(standing("wait"), offered.then_some(&None), "{offer:?}");
         }
     }
 
@@ -394,7 +296,7 @@ mod tests {
             let problem = said(None, Some(vec![part])).expect_err("something is missing");
             assert_eq!(problem.to_string(), expected);
         }
-        assert!(serde_json::from_value::<Part>(json!({"txt": "a"})).is_err());
+        assert!(serde_json::from_value::<MessagePart>(json!({"txt": "a"})).is_err());
     }
 
     #[test]
@@ -406,7 +308,7 @@ mod tests {
 
     #[tokio::test]
     async fn where_nobody_can_have_agents_the_tools_say_so() {
-        let scene = crate::scene::Scene::deciding(Verdict::Run { agreed: false, amendment: None });
+        let scene = crate::scene::Scene::deciding(ProposalDecision::approved(false));
         for (name, arguments) in [
             ("spawn_agent", json!({"message": "go"})),
             ("send_input", json!({"target": "a1", "message": "go"})),

@@ -8,18 +8,18 @@ use tokio::sync::watch;
 /// Of one call. Clones are of the same call.
 #[derive(Debug, Clone)]
 pub struct CallScope {
-    state: Arc<watch::Sender<State>>,
+    state: Arc<watch::Sender<ScopeState>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct State {
-    stage: Stage,
+struct ScopeState {
+    stage: CallStage,
     /// How much has begun and not ended: the call itself, processes, writes.
     held: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum CallStage {
     /// A turn waits for the call.
     Waited,
     /// No turn waits any more: everything is to end.
@@ -30,11 +30,11 @@ enum Stage {
 
 /// Something of a call that has not ended.
 #[derive(Debug)]
-pub struct Held {
-    state: Arc<watch::Sender<State>>,
+pub struct ScopeHold {
+    state: Arc<watch::Sender<ScopeState>>,
 }
 
-impl Drop for Held {
+impl Drop for ScopeHold {
     fn drop(&mut self) {
         self.state.send_modify(|state| state.held -= 1);
     }
@@ -60,49 +60,49 @@ impl Drop for CancelOnDrop {
 
 impl Default for CallScope {
     fn default() -> Self {
-        Self { state: Arc::new(watch::Sender::new(State { stage: Stage::Waited, held: 0 })) }
+        Self { state: Arc::new(watch::Sender::new(ScopeState { stage: CallStage::Waited, held: 0 })) }
     }
 }
 
 impl CallScope {
     /// Everything that belongs to the call is to end. Does nothing once it was released.
     pub fn cancel(&self) {
-        self.leave_waiting(Stage::Cancelled);
+        self.leave_waiting(CallStage::Cancelled);
     }
 
     /// The thread has the call's result, so what it left running may go on. Does nothing once it was cancelled.
     pub fn release(&self) {
-        self.leave_waiting(Stage::Released);
+        self.leave_waiting(CallStage::Released);
     }
 
-    fn leave_waiting(&self, stage: Stage) {
+    fn leave_waiting(&self, stage: CallStage) {
         self.state.send_modify(|state| {
-            if state.stage == Stage::Waited {
+            if state.stage == CallStage::Waited {
                 state.stage = stage;
             }
         });
     }
 
     /// Something begins that whoever ends the call waits for.
-    pub fn hold(&self) -> Held {
+    pub fn hold(&self) -> ScopeHold {
         self.state.send_modify(|state| state.held += 1);
-        Held { state: self.state.clone() }
+        ScopeHold { state: self.state.clone() }
     }
 
     /// Waits until everything has ended that is to.
     pub async fn ended(&self) {
-        let is_over = |state: &State| state.held == 0 || state.stage == Stage::Released;
+        let is_over = |state: &ScopeState| state.held == 0 || state.stage == CallStage::Released;
         // The sender is this scope's own, so this cannot fail.
         let _ = self.state.subscribe().wait_for(is_over).await;
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.state.borrow().stage == Stage::Cancelled
+        self.state.borrow().stage == CallStage::Cancelled
     }
 
     /// Never comes true for one that was released.
     pub(crate) async fn cancelled(&self) {
-        let _ = self.state.subscribe().wait_for(|state| state.stage == Stage::Cancelled).await;
+        let _ = self.state.subscribe().wait_for(|state| state.stage == CallStage::Cancelled).await;
     }
 
     pub(crate) fn cancel_on_drop(&self) -> CancelOnDrop {

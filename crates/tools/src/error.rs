@@ -25,7 +25,9 @@ pub enum ToolError {
 impl ToolError {
     pub(crate) fn unknown(call: &ToolCall) -> Self {
         match call.payload {
-            ToolPayload::Function { .. } => Self::UnknownFunction(call.name.clone()),
+            ToolPayload::Function { .. } | ToolPayload::Search { .. } => {
+                Self::UnknownFunction(call.name.clone())
+            }
             ToolPayload::Custom { .. } => Self::UnknownCustom(call.name.clone()),
         }
     }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use engine::{Proposal, SubagentLine, ToolOutcome, Verdict};
+use engine::{Proposal, ProposalDecision, SubagentLine, ToolOutcome};
 use protocol::{FunctionCallOutputBody, OperationType, ReasoningEffort, ToolEffects, UserInput};
 use serde_json::{Value, json};
 
-use crate::agents::{AgentStatus, Agents, SpawnOrder, Spawned};
+use crate::child_agents::{AgentStatus, ChildAgents, SpawnOrder, Spawned};
 use crate::scene::Scene;
 use crate::tool::BoxFuture;
 
@@ -61,7 +61,7 @@ impl FakeAgents {
     }
 }
 
-impl Agents for FakeAgents {
+impl ChildAgents for FakeAgents {
     fn roster(&self) -> Arc<[SubagentLine]> {
         Arc::new([])
     }
@@ -117,27 +117,27 @@ impl Agents for FakeAgents {
 /// One call of a tool, and all that came of it.
 #[derive(Debug)]
 pub(crate) struct Called {
-    /// What the model reads.
+    /// The text for the model.
     pub(crate) text: String,
     pub(crate) outcome: ToolOutcome,
     pub(crate) proposals: Vec<Proposal>,
-    /// What the agents were asked to do, and in which order.
+    /// The requests to the agents, in order.
     pub(crate) asked: Vec<String>,
     pub(crate) agents: Arc<FakeAgents>,
 }
 
 pub(crate) async fn called(agents: FakeAgents, name: &str, arguments: Value) -> Called {
-    called_deciding(Verdict::Run { agreed: false, amendment: None }, agents, name, arguments).await
+    called_deciding(ProposalDecision::approved(false), agents, name, arguments).await
 }
 
 pub(crate) async fn called_deciding(
-    verdict: Verdict,
+    decided: ProposalDecision,
     agents: FakeAgents,
     name: &str,
     arguments: Value,
 ) -> Called {
     let agents = Arc::new(agents);
-    let scene = Scene::deciding(verdict).with_agents(agents.clone());
+    let scene = Scene::deciding(decided).with_agents(agents.clone());
     let outcome = scene.run(name, &arguments).await;
     let FunctionCallOutputBody::Text(text) = outcome.output.clone() else { panic!("one text") };
     let (proposals, asked) = (scene.proposals(), agents.asked.lock().expect("nobody panics here").clone());
@@ -177,13 +177,13 @@ impl Called {
 
 /// Proposes it, hears no, and leaves it at that.
 pub(crate) async fn check_declined(name: &str, arguments: Value) {
-    let called = called_deciding(Verdict::Declined, FakeAgents::default(), name, arguments).await;
+    let called = called_deciding(ProposalDecision::declined(), FakeAgents::default(), name, arguments).await;
     assert_eq!((called.text.as_str(), called.outcome.success), ("the call was refused", false));
     assert_eq!((called.proposals.len(), called.outcome.goes_on), (1, false));
     assert!(called.asked.is_empty(), "{:?}", called.asked);
 }
 
-/// What is said to an agent has to be said in one way, and in full.
+/// Checks that input for an agent is given in exactly one way, and in full.
 pub(crate) async fn check_said(name: &str, others: Value) {
     for (said, expected) in [
         (json!({}), "give the agent something to do: message or items"),

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use protocol::{ItemStartedNotification, ServerNotification, ThreadId, ThreadItem, TurnId};
 
-/// What clients are told of it.
+/// The notification that an item has started.
 pub(crate) fn item_started(thread_id: &ThreadId, turn_id: &TurnId, item: ThreadItem) -> ServerNotification {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     ServerNotification::ItemStarted(ItemStartedNotification {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::Suggestion;
 use protocol::{ModeKind, WebSearchMode, WebSearchToolConfig};
 
-/// What decides about every tool.
+/// The facts that decide whether a tool is offered.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer {
     /// Only these. Unset: all there are.
@@ -24,6 +25,8 @@ pub struct Offer {
     pub web_search_options: Option<WebSearchToolConfig>,
     /// Searches may bring back pictures.
     pub web_search_images: bool,
+    /// The provider makes pictures.
+    pub image_generation: bool,
     pub mode: ModeKind,
     /// The thread works for another thread, not for a person.
     pub is_child: bool,
@@ -35,8 +38,18 @@ pub struct Offer {
     pub login_shell: bool,
     /// There are tools the model has to look for.
     pub has_deferred: bool,
+    /// The model searches for tools in the provider's own form.
+    pub tool_search: bool,
+    /// Plugins that may be suggested to the user.
+    pub suggestions: Vec<Suggestion>,
+    /// There is a Node to run scripts with, on the machine where the tools run.
+    pub node: bool,
+    /// The provider has tools that take plain text.
+    pub freeform: bool,
     /// There is a place to run things in. Without one, no tool is there that needs it.
     pub has_environment: bool,
+    /// The thread works towards a goal.
+    pub has_goal: bool,
 }
 
 /// The shell tool a model was trained with.
@@ -78,7 +91,7 @@ impl Standing {
 }
 
 impl Default for Offer {
-    /// What a current model gets when nothing is configured.
+    /// The offer to a current model when nothing is configured.
     fn default() -> Self {
         Self {
             allow: None,
@@ -91,13 +104,19 @@ impl Default for Offer {
             web_search: WebSearchMode::Disabled,
             web_search_options: None,
             web_search_images: false,
+            image_generation: false,
             mode: ModeKind::Default,
             is_child: false,
             may_spawn: true,
             roles: Vec::new(),
             login_shell: true,
             has_deferred: false,
+            tool_search: false,
+            suggestions: Vec::new(),
+            node: false,
+            freeform: true,
             has_environment: true,
+            has_goal: false,
         }
     }
 }

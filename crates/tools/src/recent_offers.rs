@@ -1,22 +1,23 @@
-//! What the offers of late came to. Nearly every step of a process is offered the same tools, and their schemas take
-//! most of the time that a turn needs to begin.
+//! Caches the tool specifications of recent offers. Nearly every step of a process is offered the same tools, and
+//! their schemas take most of the time that a turn needs to begin.
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use engine::ToolSpec;
 
 use crate::offer::Offer;
 
-/// So many differ at a time: a few models, modes and kinds of agents.
+/// The number of offers kept: a few models, modes and kinds of agents differ at a time.
 const KEPT: usize = 16;
 
 /// Shared by all copies.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RecentOffers(Arc<Mutex<VecDeque<Known>>>);
+pub(crate) struct RecentOffers(Arc<Mutex<VecDeque<RecentOffer>>>);
 
 #[derive(Debug)]
-struct Known {
+struct RecentOffer {
     offer: Offer,
     specs: Vec<ToolSpec>,
 }
@@ -29,14 +30,14 @@ impl RecentOffers {
         }
         // Not under the lock: others need not wait for it.
         let specs = make();
-        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = self.0.lock();
         recent.truncate(KEPT - 1);
-        recent.push_front(Known { offer: offer.clone(), specs: specs.clone() });
+        recent.push_front(RecentOffer { offer: offer.clone(), specs: specs.clone() });
         specs
     }
 
     fn find(&self, offer: &Offer) -> Option<Vec<ToolSpec>> {
-        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = self.0.lock();
         let at = recent.iter().position(|known| known.offer == *offer)?;
         // The next to go is the one that nobody has asked for longest.
         let known = recent.remove(at)?;

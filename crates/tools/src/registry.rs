@@ -1,4 +1,4 @@
-//! The table of built-in tools: what can be offered, and who carries out a call.
+//! The table of built-in tools, and the sources beside it: what can be offered, and who carries out a call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,11 +9,13 @@ use serde_json::Value;
 
 use crate::offer::{Offer, Standing};
 use crate::recent_offers::RecentOffers;
-use crate::tool::{BoxFuture, Caller, Tool, ToolCx};
+use crate::source::{source_of, source_specs};
+use crate::tool::{BoxFuture, BuiltinTool, Caller, ToolCx, ToolSource};
 use crate::{
-    ApplyPatch, CloseAgent, ExecCommand, GrepFiles, ListDir, ReadFile, RequestPermissions, RequestUserInput,
-    ResumeAgent, SearchToolBm25, SendInput, Shell, ShellCommand, SpawnAgent, TestSyncTool, ToolError,
-    UpdatePlan, UserShell, ViewImage, WaitAgent, WebSearch, WriteStdin,
+    ApplyPatch, CloseAgent, ExecCommand, GrepFiles, ImageGeneration, JsRepl, JsReplReset, ListDir, ReadFile,
+    ReportAgentJobResult, RequestPermissions, RequestUserInput, ResumeAgent, ScriptExec, ScriptWait,
+    SearchToolBm25, SendInput, Shell, ShellCommand, SpawnAgent, SpawnAgentsOnCsv, TestSyncTool, ToolError,
+    ToolSearch, ToolSuggest, UpdateGoal, UpdatePlan, UserShell, ViewImage, WaitAgent, WebSearch, WriteStdin,
 };
 
 /// Every built-in tool, in the order the model is offered them.
@@ -35,21 +37,8 @@ struct Registered {
     tool: Arc<dyn AnyTool>,
 }
 
-/// Names of tools that other parts bring, or that are yet to come. Known, so that a list of allowed tools can be
-/// checked.
-const OTHERS: &[&str] = &[
-    "list_mcp_resources",
-    "list_mcp_resource_templates",
-    "read_mcp_resource",
-    "tool_search",
-    "tool_suggest",
-    "js_repl",
-    "js_repl_reset",
-    "exec",
-    "image_generation",
-    "spawn_agents_on_csv",
-    "report_agent_job_result",
-];
+/// Names of tools that the connections to MCP servers bring. Known, so that a list of allowed tools can be checked.
+const OF_SERVERS: &[&str] = &["list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource"];
 
 impl Registry {
     /// A new tool is one more line here. The order is part of the cached prefix of every request, so it never depends
@@ -57,27 +46,37 @@ impl Registry {
     pub fn builtin() -> Self {
         Self {
             tools: vec![
+                Registered::new(ScriptExec),
+                Registered::new(ScriptWait),
                 Registered::new(ExecCommand),
                 Registered::new(WriteStdin),
                 Registered::new(Shell),
                 Registered::new(ShellCommand),
                 Registered::new(UpdatePlan),
+                Registered::new(JsRepl),
+                Registered::new(JsReplReset),
                 Registered::new(RequestUserInput),
                 Registered::new(RequestPermissions),
                 Registered::new(SearchToolBm25),
+                Registered::new(ToolSearch),
+                Registered::new(ToolSuggest),
                 Registered::new(ApplyPatch),
                 Registered::new(ListDir),
                 Registered::new(ReadFile),
                 Registered::new(GrepFiles),
                 Registered::new(TestSyncTool),
                 Registered::new(WebSearch),
+                Registered::new(ImageGeneration),
                 Registered::new(ViewImage),
                 Registered::new(SpawnAgent),
                 Registered::new(SendInput),
                 Registered::new(ResumeAgent),
                 Registered::new(WaitAgent),
                 Registered::new(CloseAgent),
+                Registered::new(SpawnAgentsOnCsv),
+                Registered::new(ReportAgentJobResult),
                 Registered::new(UserShell),
+                Registered::new(UpdateGoal),
             ],
             recent: RecentOffers::default(),
         }
@@ -87,16 +86,15 @@ impl Registry {
         self.tools.iter().map(|tool| tool.name)
     }
 
-    /// Whether there is, or will be, a built-in tool of this name.
+    /// Whether there is a built-in tool of this name.
     pub fn knows(&self, name: &str) -> bool {
-        self.find(name).is_some() || OTHERS.contains(&name)
+        self.find(name).is_some() || OF_SERVERS.contains(&name)
     }
 
-    /// What [`Offer::allow`] calls a tool of this name. None: there neither is, nor will be, one that a model could be
-    /// offered.
+    /// The name of a tool in [`Offer::allow`]. None: there is none that a model could be offered.
     pub fn listed_name(&self, name: &str) -> Option<&'static str> {
         let built_in = self.find(name).map(|tool| tool.name).filter(|name| *name != UserShell::NAME);
-        built_in.or_else(|| OTHERS.iter().copied().find(|other| *other == name))
+        built_in.or_else(|| OF_SERVERS.iter().copied().find(|other| *other == name))
     }
 
     /// Whether calls of a tool can have a client asked about them in a way of their own.
@@ -110,9 +108,16 @@ impl Registry {
         asking.flat_map(|tool| std::iter::once(tool.name).chain(tool.aliases.iter().copied()))
     }
 
-    /// What a step has, in order. Those that are not advertised come without their JSON.
+    /// The tools of a step, in order. Those that are not advertised come without their JSON.
     pub fn specs(&self, offer: &Offer) -> Vec<ToolSpec> {
         self.recent.specs(offer, || self.make_specs(offer))
+    }
+
+    /// The same with the tools of a thread's sources after the built-in ones.
+    pub fn specs_with(&self, offer: &Offer, sources: &[Arc<dyn ToolSource>]) -> Vec<ToolSpec> {
+        let mut specs = self.specs(offer);
+        specs.extend(source_specs(sources, offer, |name| self.find(name).is_some()));
+        specs
     }
 
     fn make_specs(&self, offer: &Offer) -> Vec<ToolSpec> {
@@ -125,6 +130,7 @@ impl Registry {
             }
             let shown = (standing == Standing::Offered).then(|| Arc::new(tool.tool.spec(offer)));
             let spec = |name: &str, json| ToolSpec {
+                namespace: None,
                 name: name.to_owned(),
                 kind: tool.kind,
                 json,
@@ -152,6 +158,11 @@ impl Registry {
         // Built-in tools have no namespace: the same name in one is another's tool.
         let found = self.find(&call.name).filter(|_| call.namespace.is_none());
         let Some(registered) = found else {
+            let source = source_of(caller.bench.sources(), &call, &step).filter(|_| call.namespace.is_none());
+            if let Some(source) = source.cloned() {
+                let cx = ToolCx::new(step, call.call_id.clone(), call.name.clone(), caller);
+                return Box::pin(async move { source.run(call, cx).await.unwrap_or_else(Into::into) });
+            }
             return Box::pin(std::future::ready(ToolError::unknown(&call).into()));
         };
         if registered.needs_place && step.primary().is_none() {
@@ -168,7 +179,7 @@ impl Registry {
 }
 
 impl Registered {
-    fn new<T: Tool>(tool: T) -> Self {
+    fn new<T: BuiltinTool>(tool: T) -> Self {
         Self {
             name: T::NAME,
             aliases: T::ALIASES,
@@ -204,7 +215,7 @@ trait AnyTool: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>>;
 }
 
-impl<T: Tool> AnyTool for T {
+impl<T: BuiltinTool> AnyTool for T {
     fn standing(&self, offer: &Offer) -> Standing {
         T::standing(offer)
     }
@@ -218,7 +229,7 @@ impl<T: Tool> AnyTool for T {
         payload: ToolPayload,
         cx: &'a ToolCx,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>> {
-        Box::pin(async move { Tool::call(self, T::parse(payload)?, cx).await })
+        Box::pin(async move { BuiltinTool::call(self, T::parse(payload)?, cx).await })
     }
 }
 
@@ -293,27 +304,37 @@ mod tests {
     #[test]
     fn the_order_is_fixed() {
         const ORDER: &[&str] = &[
+            "exec",
+            "wait",
             "exec_command",
             "write_stdin",
             "shell",
             "shell_command",
             "update_plan",
+            "js_repl",
+            "js_repl_reset",
             "request_user_input",
             "request_permissions",
             "search_tool_bm25",
+            "tool_search",
+            "tool_suggest",
             "apply_patch",
             "list_dir",
             "read_file",
             "grep_files",
             "test_sync_tool",
             "web_search",
+            "image_generation",
             "view_image",
             "spawn_agent",
             "send_input",
             "resume_agent",
             "wait_agent",
             "close_agent",
+            "spawn_agents_on_csv",
+            "report_agent_job_result",
             "user_shell",
+            "update_goal",
         ];
         let registry = Registry::builtin();
         let names: Vec<_> = registry.names().collect();

@@ -1,9 +1,10 @@
 //! A thread in small for the tests of tools that wait: it decides every proposal alike, and keeps what it heard.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use engine::{Proposal, Step, ToolOutcome, Verdict};
+use engine::{Proposal, ProposalDecision, Step, ToolOutcome};
 use protocol::{FunctionCallOutputBody, GrantedPermissionProfile, ServerNotification, ThreadItem};
 use serde_json::Value;
 
@@ -20,23 +21,23 @@ pub(crate) struct Scene {
 
 #[derive(Debug)]
 struct Heard {
-    verdict: Verdict,
+    decided: ProposalDecision,
     proposals: Mutex<Vec<Proposal>>,
     told: Mutex<Vec<ServerNotification>>,
 }
 
 impl Scene {
-    pub(crate) fn deciding(verdict: Verdict) -> Self {
+    pub(crate) fn deciding(decided: ProposalDecision) -> Self {
         Self {
             step: step(),
             bench: Arc::new(bench()),
             grants: GrantedPermissionProfile { network: None, file_system: None },
-            heard: Arc::new(Heard { verdict, proposals: Mutex::default(), told: Mutex::default() }),
+            heard: Arc::new(Heard { decided, proposals: Mutex::default(), told: Mutex::default() }),
         }
     }
 
     pub(crate) fn in_folder(folder: &Path) -> Self {
-        let mut scene = Self::deciding(Verdict::Declined);
+        let mut scene = Self::deciding(ProposalDecision::declined());
         scene.step.cwd = folder.to_str().expect("a plain path").to_owned();
         scene
     }
@@ -57,12 +58,12 @@ impl Scene {
     }
 
     /// With these children.
-    pub(crate) fn with_agents(mut self, agents: Arc<dyn crate::Agents>) -> Self {
+    pub(crate) fn with_agents(mut self, agents: Arc<dyn crate::ChildAgents>) -> Self {
         self.bench = Arc::new(Bench::new(self.bench.options().clone()).with_agents(agents));
         self
     }
 
-    fn caller(&self) -> Caller {
+    pub(crate) fn caller(&self) -> Caller {
         Caller {
             thread_id: "thread".to_owned().into(),
             turn_id: "turn".to_owned().into(),
@@ -73,7 +74,7 @@ impl Scene {
         }
     }
 
-    /// What a tool gets to know of its call.
+    /// The context of a call.
     pub(crate) fn cx(&self) -> ToolCx {
         ToolCx::new(Arc::new(self.step.clone()), "call_1".to_owned(), "tool".to_owned(), self.caller())
     }
@@ -83,7 +84,7 @@ impl Scene {
         Registry::builtin().run(call, step, self.caller())
     }
 
-    /// What the model reads, and whether it worked.
+    /// The text for the model, and whether the call succeeded.
     pub(crate) async fn run_text(&self, name: &str, arguments: Value) -> (String, bool) {
         let outcome = self.run(name, &arguments).await;
         let FunctionCallOutputBody::Text(text) = outcome.output else { panic!("one text") };
@@ -105,9 +106,9 @@ impl Sink for Heard {
         Box::pin(std::future::ready(()))
     }
 
-    fn propose(&self, proposal: Proposal) -> BoxFuture<'_, Verdict> {
+    fn propose(&self, proposal: Proposal) -> BoxFuture<'_, ProposalDecision> {
         self.proposals.lock().expect("nobody panics here").push(proposal);
-        Box::pin(std::future::ready(self.verdict.clone()))
+        Box::pin(std::future::ready(self.decided.clone()))
     }
 
     fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
@@ -117,4 +118,35 @@ impl Sink for Heard {
     fn end_item(&self, _: ThreadItem) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
+}
+
+/// Calls a tool again and again while `open` in the folder becomes a link to `keys`, which is hidden, and a folder again.
+/// Fails when a result shows what is hidden.
+pub(crate) fn while_a_folder_is_swapped(
+    folder: &Path,
+    tool: &str,
+    arguments: &Value,
+    is_shown: impl Fn(&str) -> bool,
+) {
+    const CALLS: usize = 400;
+    let root = folder.canonicalize().expect("there");
+    let [keys, open, aside, link] = ["keys", "open", "aside", "link"].map(|name| root.join(name));
+    let scene = Scene::in_folder(&root).hiding(&[&keys]);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let _ = std::os::unix::fs::symlink(&keys, &link);
+                let _ = std::fs::rename(&open, &aside);
+                let _ = std::fs::rename(&link, &open);
+                let _ = std::fs::remove_file(&open);
+                let _ = std::fs::rename(&aside, &open);
+            }
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let call = |_| runtime.block_on(scene.run_text(tool, arguments.clone())).0;
+        let shown = (0..CALLS).map(call).find(|text| is_shown(text));
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(shown, None);
+    });
 }

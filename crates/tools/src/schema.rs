@@ -16,7 +16,7 @@ pub(crate) fn parse_function<A: DeserializeOwned>(
     payload: ToolPayload,
 ) -> Result<A, ToolError> {
     match payload {
-        ToolPayload::Function { arguments } => Ok(from_json(&arguments)?),
+        ToolPayload::Function { arguments } | ToolPayload::Search { arguments } => Ok(from_json(&arguments)?),
         ToolPayload::Custom { .. } => Err(ToolError::NotJson(name)),
     }
 }
@@ -48,7 +48,7 @@ fn parameters<A: JsonSchema>() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
     simplify(&mut schema);
     if let Value::Object(root) = &mut schema {
-        // What the tool does is said once, in its description.
+        // The tool's own description already says this.
         root.remove("description");
         // A tool without arguments has no properties of its own accord.
         root.entry("properties").or_insert_with(|| json!({}));

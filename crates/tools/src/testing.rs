@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use engine::{ModelInfo, Proposal, Step, ToolCall, ToolPayload, Truncation, Verdict};
+use engine::{ModelInfo, Proposal, ProposalDecision, Step, ToolCall, ToolOutcome, ToolPayload};
 use futures_util::FutureExt;
 use protocol::{
     AskForApproval, FunctionCallOutputBody, GrantedPermissionProfile, SandboxPolicy, ServerNotification,
@@ -15,8 +15,8 @@ use crate::{Bench, BenchOptions, BoxFuture, Caller, Registry, Sink};
 struct Heard(Mutex<Vec<ServerNotification>>);
 
 impl Sink for Heard {
-    fn propose(&self, _: Proposal) -> BoxFuture<'_, Verdict> {
-        Box::pin(std::future::ready(Verdict::Declined))
+    fn propose(&self, _: Proposal) -> BoxFuture<'_, ProposalDecision> {
+        Box::pin(std::future::ready(ProposalDecision::declined()))
     }
 
     fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
@@ -33,8 +33,8 @@ impl Sink for Heard {
     }
 }
 
-/// Runs a call of a tool that never waits: what the model reads, and what clients were told.
-pub(crate) fn run_text(call: ToolCall, step: Step) -> (String, Vec<ServerNotification>) {
+/// Runs a call of a tool that never waits: its outcome, and what clients were told.
+pub(crate) fn run(call: ToolCall, step: Step) -> (ToolOutcome, Vec<ServerNotification>) {
     let heard = Arc::new(Heard::default());
     let caller = Caller {
         thread_id: "thread".to_owned().into(),
@@ -46,30 +46,21 @@ pub(crate) fn run_text(call: ToolCall, step: Step) -> (String, Vec<ServerNotific
     };
     let outcome =
         Registry::builtin().run(call, Arc::new(step), caller).now_or_never().expect("nothing to wait for");
+    let told = std::mem::take(&mut *heard.0.lock().expect("nobody panics here"));
+    (outcome, told)
+}
+
+/// The output of such a call, and the notifications to clients.
+pub(crate) fn run_text(call: ToolCall, step: Step) -> (String, Vec<ServerNotification>) {
+    let (outcome, told) = run(call, step);
     assert_eq!(outcome.item, None);
     let FunctionCallOutputBody::Text(text) = outcome.output else { panic!("one text") };
-    let told = std::mem::take(&mut *heard.0.lock().expect("nobody panics here"));
     (text, told)
 }
 
 pub(crate) fn bench() -> Bench {
-    Bench::new(BenchOptions {
-        shell: "/bin/bash".into(),
-        login_shell: true,
-        env: std::env::vars().filter(|(name, _)| name == "PATH" || name == "HOME").collect(),
-        rule_folders: Vec::new(),
-        project_rules: Vec::new(),
-        rules_file: "/nonexistent/rules/default.rules".into(),
-        outputs: None,
-        off_limits: Default::default(),
-        landlock_only: false,
-        features: Default::default(),
-        max_background_wait_ms: 300_000,
-        early: BenchOptions::EARLY,
-        ask_always: false,
-        ask_for: Default::default(),
-        no_patches: false,
-    })
+    let env = std::env::vars().filter(|(name, _)| name == "PATH" || name == "HOME").collect();
+    Bench::new(BenchOptions { login_shell: true, env, ..BenchOptions::bare("/bin/bash") })
 }
 
 pub(crate) fn call(name: &str, arguments: &str) -> ToolCall {
@@ -83,16 +74,7 @@ pub(crate) fn call(name: &str, arguments: &str) -> ToolCall {
 
 pub(crate) fn step() -> Step {
     Step {
-        model: ModelInfo {
-            slug: "m".to_owned(),
-            context_window: None,
-            effective_window_percent: 95,
-            auto_compact_token_limit: None,
-            supports_reasoning_summaries: false,
-            supports_parallel_tool_calls: false,
-            truncation: Truncation::Bytes(10_000),
-            stream_max_retries: 0,
-        },
+        model: ModelInfo { context_window: None, stream_max_retries: 0, ..ModelInfo::unknown("m") },
         approval_policy: AskForApproval::Never,
         sandbox: SandboxPolicy::DangerFullAccess,
         shell: "bash".to_owned(),

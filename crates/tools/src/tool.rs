@@ -1,13 +1,14 @@
-//! What a tool is, and what it gets to know of its call.
+//! The interface of a tool, and the context of a call.
 
 use std::fmt;
 use std::future::Future;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use engine::{Proposal, Step, ToolKind, ToolOutcome, ToolPayload, Verdict};
-use protocol::{GrantedPermissionProfile, ServerNotification, ThreadId, ThreadItem, TurnId};
+use engine::{Proposal, ProposalDecision, Step, ToolCall, ToolKind, ToolOutcome, ToolPayload, ToolSpec};
+use protocol::{
+    FunctionCallOutputBody, GrantedPermissionProfile, ServerNotification, ThreadId, ThreadItem, TurnId,
+};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -19,10 +20,10 @@ use crate::remote::Elsewhere;
 use crate::schema::function_json;
 use crate::{ToolError, schema};
 
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub use futures_util::future::BoxFuture;
 
 /// A built-in tool. Its parameters are derived from `Args`, whose doc comments are what the model reads.
-pub trait Tool: fmt::Debug + Send + Sync + 'static {
+pub trait BuiltinTool: fmt::Debug + Send + Sync + 'static {
     const NAME: &'static str;
     /// Other names it answers to without being advertised under them.
     const ALIASES: &'static [&'static str] = &[];
@@ -49,7 +50,7 @@ pub trait Tool: fmt::Debug + Send + Sync + 'static {
         function_json::<Self::Args>(Self::NAME, Self::ABOUT)
     }
 
-    /// What the model gave, as arguments. Only tools that take free text have a way of their own.
+    /// The model's input, as arguments. Only tools that take free text have a way of their own.
     fn parse(payload: ToolPayload) -> Result<Self::Args, ToolError> {
         schema::parse_function(Self::NAME, payload)
     }
@@ -62,15 +63,15 @@ pub trait Tool: fmt::Debug + Send + Sync + 'static {
     ) -> impl Future<Output = Result<ToolOutcome, ToolError>> + Send;
 }
 
-/// What a call belongs to.
+/// The thread and turn of a call, and the way back to them.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub thread_id: ThreadId,
     pub turn_id: TurnId,
     pub sink: Arc<dyn Sink>,
-    /// What the thread's tools share.
+    /// State that the thread's tools share.
     pub bench: Arc<Bench>,
-    /// What clients granted on top of the sandbox.
+    /// Permissions that clients granted on top of the sandbox.
     pub grants: GrantedPermissionProfile,
     /// How long what it begins may go on.
     pub scope: CallScope,
@@ -82,8 +83,14 @@ pub trait Sink: fmt::Debug + Send + Sync {
     /// is over.
     fn tell(&self, notification: ServerNotification) -> BoxFuture<'_, ()>;
 
-    /// Has something decided. Nothing of it may happen before `Verdict::Run`.
-    fn propose(&self, proposal: Proposal) -> BoxFuture<'_, Verdict>;
+    /// Has something decided. Nothing of it may happen before it is approved.
+    fn propose(&self, proposal: Proposal) -> BoxFuture<'_, ProposalDecision>;
+
+    /// Makes another call in the name of this one. It is decided, recorded and shown like one of the model.
+    fn call_tool(&self, _call: ToolCall) -> BoxFuture<'_, FunctionCallOutputBody> {
+        let text = "tools cannot be called from here".to_owned();
+        Box::pin(std::future::ready(FunctionCallOutputBody::Text(text)))
+    }
 
     /// As `tell`, for an item that may outlive its call and its turn.
     fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()>;
@@ -107,7 +114,7 @@ impl ToolCx {
         Self { step, call_id, name, caller }
     }
 
-    /// What the model saw when it made the call.
+    /// The step in which the model made the call.
     pub fn step(&self) -> &Step {
         &self.step
     }
@@ -165,9 +172,33 @@ impl ToolCx {
         self.caller.sink.tell(notification).await;
     }
 
-    /// Waits for the verdict. A call that is cancelled meanwhile never hears it.
-    pub async fn propose(&self, proposal: Proposal) -> Verdict {
+    /// Waits for the decision. A call that is cancelled meanwhile never hears it.
+    pub async fn propose(&self, proposal: Proposal) -> ProposalDecision {
         self.caller.sink.propose(proposal).await
+    }
+}
+
+/// Brings tools to one thread. It is shared by all steps and calls of that thread.
+pub trait ToolSource: fmt::Debug + Send + Sync + 'static {
+    /// The tools it has now. Called once per step and must not wait. The same tools come in the same order each time,
+    /// because the list is part of the cached beginning of every request.
+    fn specs(&self, offer: &Offer) -> Vec<ToolSpec>;
+
+    /// Whether a name that it listed once is one of its tools. A name keeps its meaning for as long as the thread is
+    /// loaded: a call is made under the step it was offered in, which may be older than the list of today.
+    fn has(&self, name: &str) -> bool;
+
+    /// Runs a call. What has an effect is proposed first (`cx.propose`). Dropping the future cancels the call.
+    fn run(&self, call: ToolCall, cx: ToolCx) -> BoxFuture<'static, Result<ToolOutcome, ToolError>>;
+
+    /// Set while it starts: resolves when the list is complete, or when nobody should wait for it any longer.
+    fn starting(&self) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
+
+    /// Ends everything that it runs. The thread is being closed.
+    fn close(&self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
     }
 }
 

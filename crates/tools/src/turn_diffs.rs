@@ -1,7 +1,7 @@
-//! What the turn at hand has changed in files.
+//! The file changes of the current turn.
 
+use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use patch::{Applied, TurnDiff};
 use protocol::TurnId;
@@ -27,7 +27,7 @@ impl TurnDiffs {
         repository: impl FnOnce() -> Option<PathBuf>,
         applied: &Applied,
     ) -> String {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         let (_, places) = match &mut *last {
             Some(current) if current.0 == *turn_id => current,
             other => other.insert((turn_id.clone(), Vec::new())),

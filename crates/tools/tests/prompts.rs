@@ -5,40 +5,51 @@ use std::collections::BTreeSet;
 
 use engine::{ToolKind, ToolSpec};
 use oarlock_tools::{
-    ApplyPatch, CloseAgent, ExecCommand, GrepFiles, ListDir, Offer, PatchForm, ReadFile, Registry,
-    RequestPermissions, RequestUserInput, ResumeAgent, SearchToolBm25, SendInput, Shell, ShellCommand,
-    ShellForm, SpawnAgent, TestSyncTool, Tool, UpdatePlan, UserShell, ViewImage, WaitAgent, WebSearch,
-    WriteStdin,
+    ApplyPatch, BuiltinTool, CloseAgent, ExecCommand, GrepFiles, ImageGeneration, JsRepl, JsReplReset,
+    ListDir, Offer, PatchForm, ReadFile, Registry, ReportAgentJobResult, RequestPermissions,
+    RequestUserInput, ResumeAgent, ScriptExec, ScriptWait, SearchToolBm25, SendInput, Shell, ShellCommand,
+    ShellForm, SpawnAgent, SpawnAgentsOnCsv, TestSyncTool, ToolSearch, ToolSuggest, UpdateGoal, UpdatePlan,
+    UserShell, ViewImage, WaitAgent, WebSearch, WriteStdin,
 };
 use protocol::{ModeKind, WebSearchMode};
 
 /// Every tool with its section, taken from the tools themselves.
 fn sections() -> Vec<(&'static str, Option<&'static str>)> {
-    fn row<T: Tool>() -> (&'static str, Option<&'static str>) {
+    fn row<T: BuiltinTool>() -> (&'static str, Option<&'static str>) {
         (T::NAME, T::PROMPT)
     }
     vec![
+        row::<ScriptExec>(),
+        row::<ScriptWait>(),
         row::<ExecCommand>(),
         row::<WriteStdin>(),
         row::<Shell>(),
         row::<ShellCommand>(),
         row::<UpdatePlan>(),
+        row::<JsRepl>(),
+        row::<JsReplReset>(),
         row::<RequestUserInput>(),
         row::<RequestPermissions>(),
         row::<SearchToolBm25>(),
+        row::<ToolSearch>(),
+        row::<ToolSuggest>(),
         row::<ApplyPatch>(),
         row::<ListDir>(),
         row::<ReadFile>(),
         row::<GrepFiles>(),
         row::<TestSyncTool>(),
         row::<WebSearch>(),
+        row::<ImageGeneration>(),
         row::<ViewImage>(),
         row::<SpawnAgent>(),
         row::<SendInput>(),
         row::<ResumeAgent>(),
         row::<WaitAgent>(),
         row::<CloseAgent>(),
+        row::<SpawnAgentsOnCsv>(),
+        row::<ReportAgentJobResult>(),
         row::<UserShell>(),
+        row::<UpdateGoal>(),
     ]
 }
 
@@ -50,7 +61,14 @@ fn offers() -> Vec<Offer> {
     let searches = [WebSearchMode::Disabled, WebSearchMode::Live];
     let features: [&[&str]; 2] = [
         &[],
-        &["request_permissions_tool", "exec_permission_approvals", "image_detail_original", "multi_agent"],
+        &[
+            "request_permissions_tool",
+            "exec_permission_approvals",
+            "image_detail_original",
+            "multi_agent",
+            "js_repl",
+            "code_mode",
+        ],
     ];
     let mut offers = Vec::new();
     for shell in shells {
@@ -69,6 +87,7 @@ fn offers() -> Vec<Offer> {
                             is_child: is_on(2),
                             may_spawn: !is_on(2),
                             has_deferred: is_on(3),
+                            node: is_on(3),
                             has_environment: is_on(4),
                             experimental: if is_on(5) { names(&["read_file", "list_dir"]) } else { vec![] },
                             ..Offer::default()

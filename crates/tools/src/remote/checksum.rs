@@ -1,4 +1,4 @@
-//! What `cksum` says of a file.
+//! Checksums of files as `cksum` prints them.
 
 /// The checksum and the size, as `cksum` prints them.
 pub(crate) fn cksum(bytes: &[u8]) -> String {

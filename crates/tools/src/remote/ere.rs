@@ -1,6 +1,6 @@
 //! A pattern in the words of `grep -E`, which knows less than the patterns of this program.
 
-/// What grep is told.
+/// The pattern and options for grep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Extended {
     pub(crate) pattern: String,

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::Elsewhere;
-use super::gate::Marker;
+use super::gate::ScriptMarker;
 use super::query::{path_of, query};
 use super::quote::quoted;
-use crate::sight::absolute;
+use crate::files::access::absolute;
 use crate::{ToolCx, ToolError};
 
 const FETCH: &str = include_str!("fetch.sh");
@@ -26,12 +26,12 @@ const MOST_BYTES: usize = MAX_FILE_BYTES as usize;
 /// Scripts are no longer than what a system takes as one argument.
 const MOST_WORDS: usize = 60_000;
 
-/// What is to be brought here.
+/// A patch whose files are to be copied here.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct FetchRequest<'a> {
     pub(crate) place: &'a Elsewhere,
     pub(crate) patch: &'a Patch,
-    /// What the patch's paths are relative to, there.
+    /// The folder there that the patch's paths are relative to.
     pub(crate) base: &'a Path,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Mirror {
     /// The same, without links.
     root: PathBuf,
     /// As the patch spells them, made absolute.
-    files: BTreeMap<PathBuf, Found>,
+    files: BTreeMap<PathBuf, RemoteTarget>,
     base: PathBuf,
     /// The repository they belong to, if any.
     repository: Option<PathBuf>,
@@ -50,7 +50,7 @@ pub(crate) struct Mirror {
 
 /// One target of a patch.
 #[derive(Debug, Clone)]
-struct Found {
+struct RemoteTarget {
     kind: String,
     is_link: bool,
     /// Without links.
@@ -63,7 +63,7 @@ struct Found {
 
 impl Mirror {
     /// Brings the files here. Refuses what leads out of the working directory by a link.
-    pub(crate) async fn fetch(cx: &ToolCx, wanted: Wanted<'_>) -> Result<Self, ToolError> {
+    pub(crate) async fn fetch(cx: &ToolCx, wanted: FetchRequest<'_>) -> Result<Self, ToolError> {
         let mut targets = Vec::new();
         for hunk in &wanted.patch.hunks {
             for path in paths(hunk) {
@@ -102,7 +102,11 @@ impl Mirror {
         })
     }
 
-    fn make(files: BTreeMap<PathBuf, Found>, base: &Path, repository: Option<PathBuf>) -> io::Result<Self> {
+    fn make(
+        files: BTreeMap<PathBuf, RemoteTarget>,
+        base: &Path,
+        repository: Option<PathBuf>,
+    ) -> io::Result<Self> {
         let folder = tempfile::tempdir()?;
         let root = folder.path().canonicalize()?;
         let base = beneath(&root, base);
@@ -132,7 +136,7 @@ impl Mirror {
     }
 
     /// The patch with its files here in the place of those there.
-    pub(crate) fn redirected(&self, wanted: Wanted<'_>) -> Result<Patch, ToolError> {
+    pub(crate) fn redirected(&self, wanted: FetchRequest<'_>) -> Result<Patch, ToolError> {
         let mut patch = wanted.patch.clone();
         for hunk in &mut patch.hunks {
             match hunk {
@@ -184,18 +188,17 @@ impl Mirror {
         missing
     }
 
-    /// What was looked at, for a digest.
+    /// The state of the fetched files, for a digest.
     pub(crate) fn json(&self) -> Value {
-        let one = |(path, found): (&PathBuf, &Found)| {
-            let sum = digest(&SHA256, &found.content);
-            let sum: String = sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let one = |(path, found): (&PathBuf, &RemoteTarget)| {
+            let sum = data_encoding::HEXLOWER.encode(digest(&SHA256, &found.content).as_ref());
             let (path, real) = (path.to_string_lossy(), found.real.to_string_lossy());
             json!({ "path": path, "real": real, "kind": found.kind, "mode": found.mode, "sha256": sum })
         };
         self.files.iter().map(one).collect()
     }
 
-    /// What was brought here is not needed any more.
+    /// Removes the local copies.
     pub(crate) fn discard(self) {
         let folder = self.folder.path().display().to_string();
         if let Err(error) = self.folder.close() {
@@ -237,8 +240,8 @@ fn batches(targets: &[PathBuf]) -> Vec<&[PathBuf]> {
     batches
 }
 
-/// What can be patched there, and what cannot.
-fn check(target: &Path, found: &Found, cwd: &Path, real_cwd: &Path) -> Result<(), ToolError> {
+/// Refuses a target that cannot be patched there.
+fn check(target: &Path, found: &RemoteTarget, cwd: &Path, real_cwd: &Path) -> Result<(), ToolError> {
     let shown = patch::shown(target);
     let within = |path: &Path, folder: &Path| path.starts_with(folder);
     let leads_out = match within(target, cwd) {
@@ -259,13 +262,13 @@ fn check(target: &Path, found: &Found, cwd: &Path, real_cwd: &Path) -> Result<()
     Err(failed(format_args!("{shown} {problem}")))
 }
 
-/// What these paths are there, and the repository that the base belongs to.
+/// Inspects these paths there, and finds the repository that the base belongs to.
 async fn look_at(
     cx: &ToolCx,
-    wanted: &Wanted<'_>,
+    wanted: &FetchRequest<'_>,
     paths: &[PathBuf],
-) -> Result<(Vec<Found>, PathBuf), ToolError> {
-    let boundary = Marker::new();
+) -> Result<(Vec<RemoteTarget>, PathBuf), ToolError> {
+    let boundary = ScriptMarker::new();
     let words: Vec<String> = paths.iter().map(|path| quoted(&path.to_string_lossy())).collect();
     let calls: String = words.iter().map(|word| format!("one {word}\n")).collect();
     let (mark, base) = (boundary.word(), quoted(&wanted.base.to_string_lossy()));
@@ -276,7 +279,7 @@ async fn look_at(
     parsed.ok_or_else(|| failed(wanted.place.lost("its answer makes no sense")))
 }
 
-fn parse(bytes: &[u8], boundary: &[u8]) -> Option<(Vec<Found>, PathBuf)> {
+fn parse(bytes: &[u8], boundary: &[u8]) -> Option<(Vec<RemoteTarget>, PathBuf)> {
     let (repository, mut rest) = field(bytes)?;
     let mut all = Vec::new();
     while !rest.is_empty() {
@@ -287,7 +290,7 @@ fn parse(bytes: &[u8], boundary: &[u8]) -> Option<(Vec<Found>, PathBuf)> {
         (folder, rest) = field(rest)?;
         (mode, rest) = field(rest)?;
         let end = memmem::find(rest, boundary)?;
-        all.push(Found {
+        all.push(RemoteTarget {
             kind: String::from_utf8_lossy(kind).into_owned(),
             is_link: !link.is_empty(),
             real: path_of(real),

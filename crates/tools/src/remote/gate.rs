@@ -7,16 +7,15 @@ use super::DIAGNOSIS_BYTES;
 
 /// A word that occurs in no output by chance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Marker(String);
+pub(crate) struct ScriptMarker(String);
 
-impl Marker {
+impl ScriptMarker {
     pub(crate) fn new() -> Self {
         let mut bytes = [0_u8; 16];
         if SystemRandom::new().fill(&mut bytes).is_err() {
             tracing::warn!("the system gives no randomness");
         }
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self(format!("oarlock-{hex}"))
+        Self(format!("oarlock-{}", data_encoding::HEXLOWER.encode(&bytes)))
     }
 
     /// Plain: it needs no quotes.
@@ -27,10 +26,10 @@ impl Marker {
 
 /// How far a script has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum MarkerState {
     /// Nothing of it has been heard.
     Before,
-    /// What comes is its output.
+    /// Further bytes are its output.
     Open,
     /// It ended with this code.
     Ended(i32),
@@ -38,34 +37,34 @@ enum State {
 
 /// Lets through what stands between the markers of one script.
 #[derive(Debug)]
-pub(crate) struct Gate {
-    /// What every message of the script begins with.
+pub(crate) struct MarkerFilter {
+    /// The bytes that every message of the script begins with.
     start: Vec<u8>,
-    state: State,
-    /// What may be the beginning of a message.
+    state: MarkerState,
+    /// Bytes that may be the beginning of a message.
     held: Vec<u8>,
-    /// What was said before it began.
+    /// Output before the script began.
     noise: Vec<u8>,
     /// It said that it cannot begin, and why.
     refusal: Option<String>,
 }
 
-impl Gate {
-    pub(crate) fn new(marker: &Marker) -> Self {
+impl MarkerFilter {
+    pub(crate) fn new(marker: &ScriptMarker) -> Self {
         let start = format!("{}:", marker.word()).into_bytes();
         let (held, noise) = (Vec::new(), Vec::new());
-        Self { start, state: State::Before, held, noise, refusal: None }
+        Self { start, state: MarkerState::Before, held, noise, refusal: None }
     }
 
     pub(crate) fn has_begun(&self) -> bool {
-        self.state != State::Before
+        self.state != MarkerState::Before
     }
 
     /// `None` until it has ended.
     pub(crate) fn code(&self) -> Option<i32> {
         match self.state {
-            State::Ended(code) => Some(code),
-            State::Before | State::Open => None,
+            MarkerState::Ended(code) => Some(code),
+            MarkerState::Before | MarkerState::Open => None,
         }
     }
 
@@ -73,7 +72,7 @@ impl Gate {
         self.refusal.as_deref()
     }
 
-    /// What was said instead of beginning.
+    /// Output of a script that did not begin.
     pub(crate) fn noise(&self) -> &[u8] {
         &self.noise
     }
@@ -110,22 +109,24 @@ impl Gate {
     fn pass(&mut self, count: usize, passed: &mut Vec<u8>) {
         let bytes = self.held.drain(..count);
         match self.state {
-            State::Before => {
+            MarkerState::Before => {
                 self.noise.extend(bytes);
                 let surplus = self.noise.len().saturating_sub(DIAGNOSIS_BYTES);
                 self.noise.drain(..surplus);
             }
-            State::Open => passed.extend(bytes),
-            State::Ended(_) => drop(bytes),
+            MarkerState::Open => passed.extend(bytes),
+            MarkerState::Ended(_) => drop(bytes),
         }
     }
 
     fn obey(&mut self, message: &[u8]) {
         let message = String::from_utf8_lossy(message);
         match (self.state, message.split_once(' ')) {
-            (State::Before, None) if message == "begin" => self.state = State::Open,
-            (State::Before, _) => self.refusal = Some(message.into_owned()),
-            (State::Open, Some(("end", code))) => self.state = State::Ended(code.parse().unwrap_or(-1)),
+            (MarkerState::Before, None) if message == "begin" => self.state = MarkerState::Open,
+            (MarkerState::Before, _) => self.refusal = Some(message.into_owned()),
+            (MarkerState::Open, Some(("end", code))) => {
+                self.state = MarkerState::Ended(code.parse().unwrap_or(-1));
+            }
             _ => {}
         }
     }
@@ -136,12 +137,12 @@ mod tests {
     use super::*;
 
     fn check(pieces: &[&str], expected: &str, code: Option<i32>) {
-        let marker = Marker::new();
+        let marker = ScriptMarker::new();
         let whole: Vec<String> = pieces.iter().map(|piece| piece.replace("M", marker.word())).collect();
         // However it is cut.
         let bytes = whole.concat().into_bytes();
         for size in [1, 2, 7, 41, bytes.len().max(1)] {
-            let mut gate = Gate::new(&marker);
+            let mut gate = MarkerFilter::new(&marker);
             let mut passed: Vec<u8> = bytes.chunks(size).flat_map(|chunk| gate.push(chunk)).collect();
             passed.extend(gate.finish());
             let expected = expected.replace("M", marker.word());
@@ -165,14 +166,14 @@ mod tests {
 
     #[test]
     fn why_it_did_not_begin_is_kept_within_bounds() {
-        let marker = Marker::new();
-        let mut gate = Gate::new(&marker);
+        let marker = ScriptMarker::new();
+        let mut gate = MarkerFilter::new(&marker);
         gate.push(&[b'x'; 10_000]);
         gate.push(b"the last words\n");
         gate.finish();
         assert!(!gate.has_begun() && gate.noise().len() <= DIAGNOSIS_BYTES);
         assert!(gate.noise().ends_with(b"the last words\n"));
-        let mut gate = Gate::new(&marker);
+        let mut gate = MarkerFilter::new(&marker);
         gate.push(format!("{}:folder\n", marker.word()).as_bytes());
         assert_eq!((gate.refusal(), gate.has_begun()), (Some("folder"), false));
     }

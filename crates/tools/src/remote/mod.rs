@@ -22,12 +22,12 @@ use sandbox::{Limits, Order};
 use serde_json::{Value, json};
 
 pub(crate) use ere::{Extended, extended};
-pub(crate) use fetch::{Mirror, Wanted};
-pub(crate) use gate::{Gate, Marker};
-pub(crate) use push::{Failure, push};
+pub(crate) use fetch::{FetchRequest, Mirror};
+pub(crate) use gate::{MarkerFilter, ScriptMarker};
+pub(crate) use push::{PushFailure, push};
 pub(crate) use query::{look_there, path_of};
 pub(crate) use quote::quoted;
-pub(crate) use run::{Errand, Task, keys};
+pub(crate) use run::{Errand, RemoteCommand, keys};
 
 /// Continues a script that found a file: says where it is, if it can be read.
 pub(crate) const OPEN: &str = include_str!("open.sh");
@@ -36,8 +36,8 @@ pub(crate) const START_LIMIT: Duration = Duration::from_secs(30);
 /// How much of what was said before that is kept, to say why nobody answered.
 pub(crate) const DIAGNOSIS_BYTES: usize = 2_048;
 
-/// What programs such as ssh and docker find their servers, keys and settings by, taken from this program's own
-/// environment where the thread's has none of it. None of these holds a secret itself.
+/// Variables by which programs such as ssh and docker find their servers, keys and settings, taken from this program's
+/// own environment where the thread's has none of it. None of these holds a secret itself.
 const CLIENT_VARIABLES: &[&str] = &[
     "CONTAINER_HOST",
     "DOCKER_CERT_PATH",

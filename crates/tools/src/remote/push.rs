@@ -8,7 +8,7 @@ use patch::{Applied, AppliedFile};
 use super::Elsewhere;
 use super::checksum::cksum;
 use super::fetch::Mirror;
-use super::gate::Marker;
+use super::gate::ScriptMarker;
 use super::quote::quoted;
 use super::talk::Talk;
 use crate::ToolCx;
@@ -17,7 +17,7 @@ const COMMIT: &str = include_str!("commit.sh");
 
 /// Why files are not in their places. Unless it says otherwise, nothing has changed there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum PushFailure {
     /// This one is not as it was looked at.
     Changed(PathBuf),
     /// This one could not be written.
@@ -32,13 +32,13 @@ pub(crate) async fn push(
     place: &Elsewhere,
     mirror: &Mirror,
     applied: &Applied,
-) -> Result<(), Failure> {
-    let marker = Marker::new();
+) -> Result<(), PushFailure> {
+    let marker = ScriptMarker::new();
     let script = script(&marker, mirror, applied);
     let env = &cx.bench().options().env;
-    let mut talk = Talk::open(place, env, &marker, &script).await.map_err(Failure::Lost)?;
+    let mut talk = Talk::open(place, env, &marker, &script).await.map_err(PushFailure::Lost)?;
     let unknown =
-        |lost: String| Failure::Lost(format!("{lost}; whether the patch was applied there is not known"));
+        |lost: String| PushFailure::Lost(format!("{lost}; whether the patch was applied there is not known"));
     let mut heard = talk.hear().await;
     loop {
         let message = heard.map_err(unknown)?;
@@ -59,16 +59,16 @@ pub(crate) async fn push(
                     numbers[1..].iter().map(|number| patch::shown(&path(number))).collect();
                 let names = names.join(", ");
                 let what = format!("the patch failed, and these could not be put back: {names}");
-                return Err(Failure::Lost(place.lost(what)));
+                return Err(PushFailure::Lost(place.lost(what)));
             }
-            "changed" => return Err(Failure::Changed(path(&first))),
-            _ => return Err(Failure::Write(path(&first))),
+            "changed" => return Err(PushFailure::Changed(path(&first))),
+            _ => return Err(PushFailure::Write(path(&first))),
         };
     }
 }
 
 /// One command of the shell, which has read all of it before any of it runs.
-fn script(marker: &Marker, mirror: &Mirror, applied: &Applied) -> String {
+fn script(marker: &ScriptMarker, mirror: &Mirror, applied: &Applied) -> String {
     let word = |path: &Path| quoted(&path.to_string_lossy());
     let [mut undo, mut stages, mut checks, mut puts, mut ends] = [const { String::new() }; 5];
     let mut made: Vec<PathBuf> = Vec::new();
@@ -114,6 +114,6 @@ fn like(file: &AppliedFile) -> Option<&Path> {
 }
 
 /// A name in the same folder that no other file has.
-fn beside(target: &Path, marker: &Marker, number: usize, kind: &str) -> PathBuf {
+fn beside(target: &Path, marker: &ScriptMarker, number: usize, kind: &str) -> PathBuf {
     target.with_file_name(format!(".{}-{number}.{kind}", marker.word()))
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sandbox::{HeadTail, Io, OutputStream, Process};
 
-use super::{DIAGNOSIS_BYTES, Elsewhere, Errand, Task, quoted};
-use crate::orchestrate::{Blocked, Go, Outlet, start};
+use super::{DIAGNOSIS_BYTES, Elsewhere, Errand, RemoteCommand, quoted};
+use crate::exec::{Blocked, CommandOutlet, Go, start};
 use crate::{ToolCx, ToolError};
 
 /// Longer than this nobody waits.
@@ -15,9 +15,9 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// Finds where a path leads.
 const FIND: &str = include_str!("find.sh");
 
-/// What a script said.
+/// The output and exit code of a script.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct RemoteReply {
     pub(crate) bytes: Vec<u8>,
     pub(crate) code: i32,
     /// The beginning of its errors.
@@ -30,11 +30,11 @@ pub(crate) async fn query(
     place: &Elsewhere,
     script: &str,
     most: usize,
-) -> Result<Answer, ToolError> {
+) -> Result<RemoteReply, ToolError> {
     let argv = ["sh", "-c", script].map(str::to_owned);
     // Names are bytes, and sorted as such.
     let env = [("LC_ALL".to_owned(), "C".to_owned())];
-    let task = Task { argv: &argv, cwd: Path::new("/"), env: &env, reads: false };
+    let task = RemoteCommand { argv: &argv, cwd: Path::new("/"), env: &env, reads: false };
     let order = place.order(&cx.bench().options().env);
     let errand =
         order.and_then(|order| Errand::new(place.clone(), order, &task)).map_err(ToolError::Failed)?;
@@ -48,10 +48,10 @@ pub(crate) async fn query(
 
 async fn read(
     process: &Process,
-    mut outlet: Outlet,
+    mut outlet: CommandOutlet,
     place: &Elsewhere,
     most: usize,
-) -> Result<Answer, ToolError> {
+) -> Result<RemoteReply, ToolError> {
     let (mut bytes, mut complaint) = (Vec::new(), HeadTail::new(DIAGNOSIS_BYTES));
     while let Some(chunk) = outlet.next().await {
         match chunk.stream {
@@ -65,7 +65,7 @@ async fn read(
     let end = outlet.end(process.wait().await);
     match end.lost {
         Some(lost) => Err(ToolError::Failed(lost)),
-        None => Ok(Answer { bytes, code: end.code, complaint: complaint.excerpt().head }),
+        None => Ok(RemoteReply { bytes, code: end.code, complaint: complaint.excerpt().head }),
     }
 }
 
@@ -76,7 +76,7 @@ fn failed(blocked: Blocked) -> ToolError {
     }
 }
 
-/// What a script said of the file or folder it was asked about.
+/// A script's report on the file or folder it was asked about.
 #[derive(Debug)]
 pub(crate) struct Looked {
     /// Without links.
@@ -92,8 +92,8 @@ pub(crate) async fn look_there(
     script: &str,
     most: usize,
 ) -> Result<Looked, ToolError> {
-    let path = crate::sight::absolute(cx.cwd(), given)?;
-    let roots = crate::sight::readable_roots(cx);
+    let path = crate::files::access::absolute(cx.cwd(), given)?;
+    let roots = crate::files::access::readable_roots(cx);
     let only = if roots.is_some() { "yes" } else { "" };
     let roots: Vec<String> =
         roots.unwrap_or_default().iter().map(|root| quoted(&root.to_string_lossy())).collect();

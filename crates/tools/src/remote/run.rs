@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use sandbox::Order;
 
 use super::Elsewhere;
-use super::gate::Marker;
+use super::gate::ScriptMarker;
 use super::quote::quoted;
 
 /// Runs the command, between a beginning and an end that can be told from its output.
 const RUN: &str = include_str!("run.sh");
-/// What the script says where there is no such folder.
+/// The script's message where there is no such folder.
 pub(crate) const NO_FOLDER: &str = "folder";
 /// So that no line gets too long for a shell.
 const TYPED_AT_ONCE: usize = 512;
 
-/// What is to run there.
+/// A command to run in another environment.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Task<'a> {
+pub(crate) struct RemoteCommand<'a> {
     pub(crate) argv: &'a [String],
     pub(crate) cwd: &'a Path,
     /// Nothing else of this machine's environment goes there.
@@ -34,20 +34,20 @@ pub(crate) struct Errand {
     pub(crate) order: Order,
     /// For its input, before anything else.
     pub(crate) script: String,
-    pub(crate) marker: Marker,
+    pub(crate) marker: ScriptMarker,
     cwd: PathBuf,
 }
 
 impl Errand {
     /// The error says what no program can be given.
-    pub(crate) fn new(place: Elsewhere, order: Order, task: &Task<'_>) -> Result<Self, String> {
+    pub(crate) fn new(place: Elsewhere, order: Order, task: &RemoteCommand<'_>) -> Result<Self, String> {
         check(task)?;
-        let marker = Marker::new();
+        let marker = ScriptMarker::new();
         let script = script(task, &marker);
         Ok(Self { place, order, script, marker, cwd: task.cwd.to_owned() })
     }
 
-    /// What is said when the script could not begin.
+    /// The error message for a script that could not begin.
     pub(crate) fn refused(&self, refusal: &str) -> String {
         let cwd = self.cwd.display();
         match refusal {
@@ -59,7 +59,7 @@ impl Errand {
     }
 }
 
-fn check(task: &Task<'_>) -> Result<(), String> {
+fn check(task: &RemoteCommand<'_>) -> Result<(), String> {
     let Some(program) = task.argv.first().filter(|program| !program.is_empty()) else {
         return Err("the command names no program".to_owned());
     };
@@ -75,7 +75,7 @@ fn check(task: &Task<'_>) -> Result<(), String> {
 }
 
 /// One command of the shell, which has read all of it before any of it runs. Whatever is sent later is not the shell's.
-fn script(task: &Task<'_>, marker: &Marker) -> String {
+fn script(task: &RemoteCommand<'_>, marker: &ScriptMarker) -> String {
     let words: Vec<String> = task.argv.iter().map(|word| quoted(word)).collect();
     let exports: String =
         task.env.iter().map(|(name, value)| format!("export {name}={}\n", quoted(value))).collect();
@@ -90,7 +90,7 @@ fn script(task: &Task<'_>, marker: &Marker) -> String {
     )
 }
 
-/// What is typed, as the script there reads it: Control-C interrupts and Control-D ends the input, as on a terminal.
+/// Encodes typed text for the script there: Control-C interrupts and Control-D ends the input, as on a terminal.
 pub(crate) fn keys(typed: &str) -> String {
     let mut lines = String::new();
     for part in typed.split_inclusive(['\u{3}', '\u{4}']) {
@@ -133,7 +133,7 @@ mod tests {
             (words(&["a"]), "w", "is not absolute"),
             (words(&["a"]), "/\0", "NUL"),
         ] {
-            let task = Task { argv: &argv, cwd: Path::new(cwd), env: &[], reads: false };
+            let task = RemoteCommand { argv: &argv, cwd: Path::new(cwd), env: &[], reads: false };
             assert!(check(&task).is_err_and(|problem| problem.contains(expected)), "{argv:?}");
         }
     }

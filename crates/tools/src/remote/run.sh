@@ -6,6 +6,8 @@ shift 2
 # The shell outside keeps what it says of this group's end to itself.
 exec 2>&7 7>&-
 trap : INT
+# On both streams: which of them is read first, nobody knows.
+printf '%s:begin\n' "$mark" >&2
 printf '%s:begin\n' "$mark"
 {
     trap '' INT PIPE

@@ -6,8 +6,8 @@ use std::time::Duration;
 use memchr::memmem;
 use sandbox::{HeadTail, Io, Output, OutputStream, Process};
 
-use super::{DIAGNOSIS_BYTES, Elsewhere, Marker, START_LIMIT};
-use crate::orchestrate::why;
+use super::{DIAGNOSIS_BYTES, Elsewhere, START_LIMIT, ScriptMarker};
+use crate::exec::why;
 
 /// How long a script may say nothing once it has begun.
 const SILENCE: Duration = Duration::from_secs(300);
@@ -17,7 +17,7 @@ pub(crate) struct Talk {
     place: Elsewhere,
     process: Process,
     output: Output,
-    /// What every message begins with.
+    /// The bytes that every message begins with.
     start: Vec<u8>,
     buffer: Vec<u8>,
     messages: VecDeque<String>,
@@ -29,7 +29,7 @@ impl Talk {
     pub(crate) async fn open(
         place: &Elsewhere,
         env: &BTreeMap<String, String>,
-        marker: &Marker,
+        marker: &ScriptMarker,
         script: &str,
     ) -> Result<Self, String> {
         let spawned = Process::spawn(place.order(env)?, Io::Pipe).await;
@@ -59,7 +59,7 @@ impl Talk {
         }
     }
 
-    /// What it says next. The error is a sentence that names the environment.
+    /// The script's next message. The error is a sentence that names the environment.
     pub(crate) async fn hear(&mut self) -> Result<String, String> {
         match tokio::time::timeout(SILENCE, self.message()).await {
             Ok(Some(message)) => Ok(message),
@@ -96,7 +96,7 @@ impl Talk {
             while let Some(end) = memchr::memchr(b'\n', &self.buffer) {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
                 let line = &line[..end];
-                // What a login says stands before it, if anywhere.
+                // Output of a login, if there is any, stands before the message.
                 let message = memmem::find(line, &self.start).map(|at| &line[at + self.start.len()..]);
                 self.messages.extend(message.map(|message| String::from_utf8_lossy(message).into_owned()));
             }

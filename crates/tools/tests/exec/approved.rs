@@ -1,4 +1,4 @@
-//! What was approved is what runs, however fast something sandboxed swaps it.
+//! Only approved contents run, however fast something sandboxed swaps it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use protocol::{AskForApproval, CommandExecutionRequestApprovalParams};
 use serde_json::json;
 
-use crate::stage::{Answer, Stage, output, session_id};
+use crate::stage::{Answer, PATIENCE, Stage, output, session_id};
 
 /// How often: in the full form ten thousand times.
 fn rounds() -> usize {
@@ -94,7 +94,7 @@ async fn until(holds: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("it comes true");
+    tokio::time::timeout(PATIENCE, waiting).await.expect("it comes true");
 }
 
 /// Between the yes and the start nothing sandboxed runs, and afterwards everything does again.

@@ -14,6 +14,7 @@ mod one_shots;
 mod planted;
 mod profiles;
 mod races;
+mod scripts;
 mod sessions;
 mod stage;
 mod start_files;

@@ -35,7 +35,7 @@ async fn a_script_gives_plain_text() {
     let stage = Stage::new();
     let (text, success) = stage.call("shell_command", json!({"command": "echo hi"})).await;
     assert!(success);
-    assert!(text.starts_with("Exit code: 0\nWall time: 0."), "{text}");
+    assert!(text.starts_with("Exit code: 0\nWall time: "), "{text}");
     assert!(text.ends_with(" seconds\nOutput:\nhi\n"), "{text}");
 }
 
@@ -45,11 +45,11 @@ async fn time_runs_out_for_a_whole_tree() {
     let seconds = unique_seconds();
     let script = format!("trap '' TERM INT HUP; echo begun; setsid sleep {seconds} & sleep {seconds}");
     let began = Instant::now();
-    let outcome = stage.start("shell_command", &json!({"command": script, "timeout_ms": 300})).await;
-    assert!(began.elapsed() < Duration::from_millis(300 + 2_000));
+    let outcome = stage.start("shell_command", &json!({"command": script, "timeout_ms": 2_000})).await;
+    assert!(began.elapsed() < PATIENCE);
     let said = text(&outcome);
     assert!(!outcome.success && said.starts_with("Exit code: 124\n"), "{said}");
-    assert!(said.ends_with("Output:\ncommand timed out after 300 milliseconds\nbegun\n"), "{said}");
+    assert!(said.ends_with("Output:\ncommand timed out after 2000 milliseconds\nbegun\n"), "{said}");
     let item = serde_json::to_value(outcome.item).expect("plain data");
     assert_eq!((&item["exitCode"], &item["aggregatedOutput"]), (&json!(124), &json!("begun\n")));
     until_gone(&seconds).await;
@@ -107,7 +107,7 @@ async fn what_cannot_run_is_shown_all_the_same() {
         let outcome = stage.start("shell", &arguments).await;
         let item = serde_json::to_value(outcome.item).expect("plain data");
         assert_eq!((&item["status"], &item["exitCode"]), (&json!("failed"), &json!(-1)), "{item}");
-        // What could be proposed begins with its proposal.
+        // An item that was proposed starts with its proposal.
         let started = |told: &ServerNotification| matches!(told, ServerNotification::ItemStarted(_));
         assert_eq!(stage.told().iter().any(started), started_here);
         assert_eq!(stage.proposals().is_empty(), started_here);
@@ -139,9 +139,9 @@ async fn time_stands_still_while_a_client_asks_in_a_way_of_its_own() {
 async fn waiting_for_an_answer_does_not_count_as_running() {
     let stage =
         Stage::asking(AskForApproval::Untrusted, json!({"type": "dangerFullAccess"}), |_| Answer::Accept);
-    stage.meddle(|| std::thread::sleep(Duration::from_millis(1_100)));
+    stage.meddle(|| std::thread::sleep(Duration::from_millis(5_100)));
     let (text, success) =
-        stage.call("shell_command", json!({"command": "echo hi; :", "timeout_ms": 1_000})).await;
+        stage.call("shell_command", json!({"command": "echo hi; :", "timeout_ms": 5_000})).await;
     assert!(success && stage.questions().len() == 1, "{text}");
 }
 

@@ -79,7 +79,7 @@ async fn a_profile_puts_no_other_program_in_the_place_of_the_one_that_a_rule_is_
     assert!(!mark.exists() && stage.path("made").exists());
 }
 
-/// What an earlier release left behind after a yes for good.
+/// A rule that an earlier release wrote after a permanent approval.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rewritten_script_does_not_leave_the_sandbox_by_a_rule_that_an_approval_left() {
     let outside = tempfile::tempdir().expect("a folder");

@@ -71,7 +71,7 @@ async fn what_a_profile_comes_to_is_found_out_once() {
         assert!(text.contains("used it"), "{text}");
     }
     assert_eq!(marks(&stage), before + 2);
-    // What is shown and decided about is the command as it was wanted.
+    // The command is shown and decided about as the model gave it.
     let shown = serde_json::to_value(stage.proposals().remove(3).item).expect("plain data");
     assert!(shown["command"].as_str().expect("a line").starts_with("/bin/bash -lc "), "{shown}");
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use engine::{Proposal, ToolCall, ToolPayload, Verdict};
+use engine::{Proposal, ProposalDecision, ToolCall, ToolPayload};
 use oarlock_tools::{BoxFuture, Caller, Registry, Sink};
 use protocol::{AskForApproval, ServerNotification, ThreadItem};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ const ROUNDS: u64 = 100;
 /// As the engine is: asked, it waits for somebody; interrupted, it gives up what was asked and lets the rest be.
 #[derive(Debug, Default)]
 struct Table {
-    waiting: Mutex<Option<oneshot::Sender<Verdict>>>,
+    waiting: Mutex<Option<oneshot::Sender<ProposalDecision>>>,
     asked: tokio::sync::Notify,
     interrupted: AtomicBool,
     /// Begun without an end that the engine has told.
@@ -31,22 +31,22 @@ impl Sink for Table {
         Box::pin(std::future::ready(()))
     }
 
-    fn propose(&self, proposal: Proposal) -> BoxFuture<'_, Verdict> {
+    fn propose(&self, proposal: Proposal) -> BoxFuture<'_, ProposalDecision> {
         let mut waiting = self.waiting.lock().expect("nobody panics here");
         if self.interrupted.load(Ordering::SeqCst) {
             // It knows that what was begun will not go on, and says so itself.
             self.begun.store(false, Ordering::SeqCst);
-            return Box::pin(std::future::ready(Verdict::Declined));
+            return Box::pin(std::future::ready(ProposalDecision::declined()));
         }
         if proposal.question.is_none() {
             self.begun.store(true, Ordering::SeqCst);
-            return Box::pin(std::future::ready(Verdict::Run { agreed: false, amendment: None }));
+            return Box::pin(std::future::ready(ProposalDecision::approved(false)));
         }
         let (answer, wait) = oneshot::channel();
         *waiting = Some(answer);
         drop(waiting);
         self.asked.notify_one();
-        Box::pin(async move { wait.await.unwrap_or(Verdict::Declined) })
+        Box::pin(async move { wait.await.unwrap_or(ProposalDecision::declined()) })
     }
 
     fn tell_later(&self, _: ServerNotification) -> BoxFuture<'_, ()> {
@@ -61,11 +61,11 @@ impl Sink for Table {
 
 impl Table {
     /// Whether somebody was still waiting for it.
-    fn answer(&self, verdict: Verdict) -> bool {
+    fn answer(&self, decided: ProposalDecision) -> bool {
         let mut waiting = self.waiting.lock().expect("nobody panics here");
         let Some(answer) = waiting.take() else { return false };
-        self.begun.store(matches!(verdict, Verdict::Run { .. }), Ordering::SeqCst);
-        let _ = answer.send(verdict);
+        self.begun.store(decided.is_approved(), Ordering::SeqCst);
+        let _ = answer.send(decided);
         true
     }
 
@@ -143,17 +143,17 @@ async fn round(stage: &Stage, case: Case, trace: PathBuf, dice: &mut Dice) {
         1 => {
             asked_or_over(&table, &mut call).await;
             tokio::time::sleep(pause).await;
-            table.answer(Verdict::Declined);
+            table.answer(ProposalDecision::declined());
         }
         _ => {
             asked_or_over(&table, &mut call).await;
             tokio::time::sleep(pause).await;
-            accepted = table.answer(Verdict::Run { agreed: true, amendment: None });
+            accepted = table.answer(ProposalDecision::approved(true));
             tokio::time::sleep(after).await;
         }
     }
     // A second answer has no effect.
-    table.answer(Verdict::Declined);
+    table.answer(ProposalDecision::declined());
     if dice.roll(2) == 0 || action == 0 {
         table.interrupt();
         call.abort();

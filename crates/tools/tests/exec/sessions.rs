@@ -1,12 +1,13 @@
 //! `exec_command` and `write_stdin`: what the model reads, and what clients see.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use protocol::ServerNotification;
 use serde_json::{Value, json};
 
 use crate::stage::{
-    Heard, Stage, count_processes, output, session_id, text, unique_seconds, until_gone, until_there,
+    Heard, PATIENCE, Stage, count_processes, output, session_id, text, unique_seconds, until_gone,
+    until_there,
 };
 
 /// The text with what differs from run to run replaced.
@@ -136,7 +137,7 @@ async fn a_terminal_can_be_typed_into() {
     let typed: Vec<_> = stage.told().into_iter().filter_map(interaction).collect();
     let expected = |stdin: &str| json!({"threadId": "thread", "turnId": "turn", "itemId": "call_1", "processId": id.to_string(), "stdin": stdin});
     assert_eq!(typed, [expected("one\n"), expected("two\n")]);
-    // What was typed last ended it, and clients hear of it first.
+    // The last typed text ended it, and clients are notified of that text first.
     let heard = stage.heard();
     let [.., Heard::Told(told), Heard::Ended(_)] = &heard[..] else { panic!("{heard:?}") };
     assert!(matches!(**told, ServerNotification::TerminalInteraction(_)), "{told:?}");
@@ -241,7 +242,7 @@ async fn clearing_ends_a_whole_tree_and_tells_of_every_item() {
     }
     let began = Instant::now();
     stage.bench.clear_terminals().await;
-    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(began.elapsed() < PATIENCE);
     assert!(all.iter().all(|seconds| count_processes(seconds) == 0));
     assert_eq!(stage.ended().len(), 3);
 }
@@ -312,7 +313,7 @@ async fn a_command_runs_where_it_says_with_the_environment_of_its_thread() {
         assert_eq!(value(name), Some(expected), "{name}");
     }
     assert_eq!(value("PATH"), Some("/usr/local/bin:/usr/bin:/bin"));
-    // What the server itself was started with stays with it.
+    // Variables of the server itself are not passed on.
     let own = [
         "PATH",
         "HOME",

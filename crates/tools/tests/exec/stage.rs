@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use engine::{
-    EnvironmentState, ModelInfo, Proposal, Question, Reach, Step, StepEnvironment, ToolCall, ToolOutcome,
-    ToolPayload, Truncation, Verdict,
+    EnvironmentState, ModelInfo, Proposal, ProposalDecision, Question, Reach, Step, StepEnvironment,
+    ToolCall, ToolOutcome, ToolPayload, Truncation,
 };
 use oarlock_tools::{Bench, BenchOptions, BoxFuture, CallScope, Caller, Registry, Sink};
 use protocol::{
     AskForApproval, CommandExecutionRequestApprovalParams, EnvironmentId, FunctionCallOutputBody,
-    GrantedPermissionProfile, SandboxPolicy, ServerNotification, ThreadItem,
+    GrantedPermissionProfile, OperationDecision, SandboxPolicy, ServerNotification, ThreadItem,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 /// Far more than anything here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a client answers.
+/// A client's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Answer {
     Accept,
@@ -34,7 +34,7 @@ pub(crate) enum Answer {
 
 type Client = dyn Fn(&CommandExecutionRequestApprovalParams) -> Answer + Send + Sync;
 
-/// What the thread heard.
+/// Events that reached the thread.
 #[derive(Debug, Clone)]
 pub(crate) enum Heard {
     Proposed(Box<Proposal>),
@@ -44,6 +44,9 @@ pub(crate) enum Heard {
 
 pub(crate) struct Listener {
     client: Box<Client>,
+    /// Where rules are saved that the client agrees to, before its answer reaches the tool. Terminals keep their listener,
+    /// and end with their bench.
+    bench: Mutex<Weak<Bench>>,
     agreed: Mutex<HashSet<String>>,
     heard: Mutex<Vec<Heard>>,
     news: Notify,
@@ -83,6 +86,7 @@ impl Stage {
         let (agreed, heard) = (Mutex::default(), Mutex::default());
         let listener = Listener {
             client: Box::new(client),
+            bench: Mutex::default(),
             agreed,
             heard,
             news: Notify::new(),
@@ -146,6 +150,7 @@ impl Stage {
         name: &str,
         payload: ToolPayload,
     ) -> BoxFuture<'static, ToolOutcome> {
+        *self.listener.bench.lock().expect("nobody panics here") = Arc::downgrade(&self.bench);
         let caller = Caller {
             thread_id: "thread".to_owned().into(),
             turn_id: "turn".to_owned().into(),
@@ -162,7 +167,7 @@ impl Stage {
         self.call_as("call_1", name, ToolPayload::Function { arguments: arguments.to_string() })
     }
 
-    /// What the model reads, and whether it worked.
+    /// The text for the model, and whether the call succeeded.
     pub(crate) async fn call(&self, name: &str, arguments: Value) -> (String, bool) {
         let outcome = tokio::time::timeout(PATIENCE, self.start(name, &arguments)).await.expect("it returns");
         (text(&outcome), outcome.success)
@@ -234,8 +239,11 @@ impl Listener {
         self.news.notify_waiters();
     }
 
-    fn verdict(&self, proposal: &Proposal) -> Verdict {
-        let run = |agreed, amendment| Verdict::Run { agreed, amendment };
+    fn decided(&self, proposal: &Proposal) -> ProposalDecision {
+        let run = |by_client, execpolicy_amendment| {
+            let decision = OperationDecision::Approve { scope: None, execpolicy_amendment };
+            ProposalDecision { decision, by_client }
+        };
         let Some(question) = &proposal.question else { return run(false, None) };
         let mut agreed = self.agreed.lock().expect("nobody panics here");
         let keys = &proposal.session_keys;
@@ -252,8 +260,14 @@ impl Listener {
                 agreed.extend(keys.iter().cloned());
                 run(true, None)
             }
-            Answer::Amend(prefix) => run(true, Some(prefix)),
-            Answer::Decline => Verdict::Declined,
+            Answer::Amend(prefix) => {
+                let bench = self.bench.lock().expect("nobody panics here").upgrade().expect("a call runs");
+                if let Err(warning) = bench.save_rule(&prefix) {
+                    self.hear(Heard::Told(Box::new(ServerNotification::ConfigWarning(warning))));
+                }
+                run(true, Some(prefix))
+            }
+            Answer::Decline => ProposalDecision::declined(),
         }
     }
 }
@@ -264,13 +278,21 @@ impl Sink for Listener {
         Box::pin(std::future::ready(()))
     }
 
-    fn propose(&self, proposal: Proposal) -> BoxFuture<'_, Verdict> {
+    fn propose(&self, proposal: Proposal) -> BoxFuture<'_, ProposalDecision> {
         self.hear(Heard::Proposed(Box::new(proposal.clone())));
-        let verdict = self.verdict(&proposal);
+        let decided = self.decided(&proposal);
         if let Some(meddle) = self.meddle.lock().expect("nobody panics here").take() {
             meddle();
         }
-        Box::pin(std::future::ready(verdict))
+        Box::pin(std::future::ready(decided))
+    }
+
+    /// Answers a call that a script makes with what was called.
+    fn call_tool(&self, call: ToolCall) -> BoxFuture<'_, FunctionCallOutputBody> {
+        let ToolPayload::Function { arguments } = &call.payload else { panic!("JSON") };
+        let arguments: Value = serde_json::from_str(arguments).expect("JSON");
+        let text = json!({"called": call.name, "with": arguments}).to_string();
+        Box::pin(std::future::ready(FunctionCallOutputBody::Text(text)))
     }
 
     fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
@@ -294,7 +316,7 @@ pub(crate) fn session_id(text: &str) -> u32 {
     line.unwrap_or_else(|| panic!("it runs: {text}")).parse().expect("a number")
 }
 
-/// What stands after the header.
+/// The text after the header.
 pub(crate) fn output(text: &str) -> &str {
     text.split_once("Output:\n").map_or("", |(_, output)| output)
 }
@@ -305,35 +327,21 @@ fn options(folder: &Path) -> BenchOptions {
         ("HOME".to_owned(), folder.display().to_string()),
     ]);
     BenchOptions {
-        shell: "/bin/sh".into(),
-        login_shell: false,
         env,
         rule_folders: vec![folder.join("home")],
-        project_rules: Vec::new(),
         rules_file: folder.join("home/rules/default.rules"),
         outputs: Some(folder.join("home/outputs/thread")),
-        off_limits: Default::default(),
-        landlock_only: false,
-        features: Default::default(),
-        max_background_wait_ms: 300_000,
-        early: BenchOptions::EARLY,
-        ask_always: false,
-        ask_for: Default::default(),
-        no_patches: false,
+        ..BenchOptions::bare("/bin/sh")
     }
 }
 
 fn step(approval: AskForApproval, sandbox: SandboxPolicy, cwd: &str) -> Step {
     Step {
         model: ModelInfo {
-            slug: "m".to_owned(),
             context_window: None,
-            effective_window_percent: 95,
-            auto_compact_token_limit: None,
-            supports_reasoning_summaries: false,
-            supports_parallel_tool_calls: false,
             truncation: Truncation::Tokens(10_000),
             stream_max_retries: 0,
+            ..ModelInfo::unknown("m")
         },
         approval_policy: approval,
         sandbox,
@@ -364,7 +372,7 @@ pub(crate) async fn until_gone(argument: &str) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(2), gone).await.expect("it is gone soon");
+    tokio::time::timeout(PATIENCE, gone).await.expect("it is gone soon");
 }
 
 /// Waits until a process has this as one of its arguments.

@@ -66,3 +66,22 @@ async fn start_files_that_nothing_sandboxed_can_write_run_as_ever() {
     let text = stage.call("exec_command", arguments).await.0;
     assert!(output(&text).contains("hello") && !outside.path().join("trace").exists(), "{text}");
 }
+
+#[tokio::test]
+async fn variables_that_lead_into_the_workspace_do_not_leave_the_sandbox() {
+    let (stage, _outside) = at_home("/bin/bash");
+    let folder = stage.folder.path().display().to_string();
+    let stage = stage.with_options(|options| {
+        options.env.insert("GIT_SSH_COMMAND".to_owned(), format!("{folder}/evil.sh -v"));
+        options.env.insert("NODE_OPTIONS".to_owned(), "--require ./evil.js".to_owned());
+        options.env.insert("PYTHONPATH".to_owned(), "/usr/lib/own".to_owned());
+    });
+    let show = "echo [$GIT_SSH_COMMAND] [$NODE_OPTIONS] [$PYTHONPATH]";
+    let inside = stage.call("exec_command", json!({"cmd": show})).await.0;
+    let all = format!("[{folder}/evil.sh -v] [--require ./evil.js] [/usr/lib/own]");
+    assert!(output(&inside).contains(&all), "{inside}");
+    let arguments =
+        json!({"cmd": show, "sandbox_permissions": "require_escalated", "justification": "run it?"});
+    let outside = stage.call("exec_command", arguments).await.0;
+    assert!(output(&outside).contains("[] [] [/usr/lib/own]"), "{outside}");
+}

@@ -213,3 +213,22 @@ async fn credentials_are_closed_until_they_are_granted() {
     assert!(stage.exec("cat keys/id").await.contains("the secret"));
     assert!(stage.call("read_file", json!({"file_path": "keys/id"})).await.0.contains("the secret"));
 }
+
+/// Who is asked may take minutes, and what came into being in them is hidden like everything else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_stored_while_somebody_thinks_about_a_command_is_hidden_from_it() {
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let key = elsewhere.path().canonicalize().expect("there").join("key");
+    let stored = key.clone();
+    let stage = Stage::asking(AskForApproval::Untrusted, read_only(), move |_| {
+        std::fs::write(&stored, "the secret").expect("written");
+        Answer::Accept
+    });
+    let place = key.clone();
+    let stage = stage.with_options(move |options| options.off_limits.credentials = vec![place].into());
+    let text = stage
+        .exec(&format!("python3 -c 'print(open(\"{0}\").read())' || head {0}; echo over", key.display()))
+        .await;
+    assert!(key.exists(), "nobody was asked");
+    assert!(text.contains("over") && !text.contains("the secret"), "{text}");
+}

@@ -19,7 +19,7 @@ fn memory() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
 }
 
-/// What it gives, and the most memory that was seen meanwhile.
+/// The result of the work, and the most memory that was used meanwhile.
 async fn most_memory<T>(work: impl Future<Output = T>) -> (T, u64) {
     let mut most = 0;
     let mut often = tokio::time::interval(Duration::from_millis(2));

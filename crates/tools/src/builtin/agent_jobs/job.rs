@@ -1,0 +1,301 @@
+//! A job on its way: agents are started, waited for and closed, and what they report is collected.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use engine::{ToolCall, ToolPayload};
+use protocol::FunctionCallOutputBody;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::board::{JobBoard, JobReport};
+use super::csv::row;
+use super::report_agent_job_result::now_ms;
+use crate::child_agents::{AgentStatus, ChildAgents};
+use crate::{ToolCx, ToolError, agents};
+
+/// How often an agent that could not be started is tried again once another has ended.
+const MOST_TRIES: u32 = 100;
+/// How often to look whether an agent's time is over.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// One row.
+#[derive(Debug, Clone)]
+pub(super) struct JobItem {
+    pub(super) id: String,
+    /// From 0.
+    pub(super) index: usize,
+    pub(super) source_id: Option<String>,
+    pub(super) fields: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct JobLimits {
+    pub(super) at_once: usize,
+    /// Of one agent.
+    pub(super) runtime: Duration,
+}
+
+pub(super) struct AgentJob<'a> {
+    pub(super) id: String,
+    pub(super) cx: &'a ToolCx,
+    pub(super) board: JobBoard,
+    pub(super) columns: &'a [String],
+    pub(super) instruction: &'a str,
+    pub(super) schema: Option<&'a Value>,
+    pub(super) limits: JobLimits,
+}
+
+/// How the rows ended.
+#[derive(Debug, Default)]
+pub(super) struct JobState {
+    ended: Vec<EndedItem>,
+    /// As many agents as there may be, once that is found out.
+    at_once: Option<usize>,
+    /// An agent asked for no more rows to be begun.
+    pub(super) is_stopped: bool,
+}
+
+#[derive(Debug)]
+struct EndedItem {
+    item: JobItem,
+    attempts: u32,
+    outcome: Result<JobReport, String>,
+    at_ms: i64,
+}
+
+/// A row that an agent works on.
+struct RunningRow {
+    item: JobItem,
+    agent: String,
+    since: Instant,
+}
+
+impl AgentJob<'_> {
+    pub(super) async fn run(&self, items: Vec<JobItem>) -> Result<JobState, ToolError> {
+        let agents = agents::of(self.cx)?;
+        let (board, ids) = (self.board.clone(), items.iter().map(|item| item.id.clone()).collect::<Vec<_>>());
+        let opened = tokio::task::spawn_blocking(move || board.open(&ids)).await;
+        if let Ok(Err(error)) = opened {
+            return Err(ToolError::Failed(format!("the reports of the job cannot be kept: {error}")));
+        }
+        let mut waiting: VecDeque<(JobItem, u32)> = items.into_iter().map(|item| (item, 0)).collect();
+        let (mut running, mut state) = (Vec::new(), JobState::default());
+        while !waiting.is_empty() || !running.is_empty() {
+            self.fill(&mut waiting, &mut running, &mut state).await;
+            if running.is_empty() {
+                continue;
+            }
+            self.wait(agents.as_ref(), &mut running, &mut state).await;
+            if state.is_stopped {
+                let never = waiting.drain(..).map(|(item, attempts)| EndedItem {
+                    item,
+                    attempts,
+                    outcome: Err("the job was stopped before this row was begun".to_owned()),
+                    at_ms: now_ms(),
+                });
+                state.ended.extend(never);
+            }
+        }
+        state.ended.sort_by_key(|ended| ended.item.index);
+        Ok(state)
+    }
+
+    /// Starts agents for as many rows as may be worked on at a time.
+    async fn fill(
+        &self,
+        waiting: &mut VecDeque<(JobItem, u32)>,
+        running: &mut Vec<RunningRow>,
+        state: &mut JobState,
+    ) {
+        while running.len() < state.at_once.unwrap_or(self.limits.at_once)
+            && let Some((item, tries)) = waiting.pop_front()
+        {
+            let message = self.message(&item);
+            let call = format!("{}-row-{}-{tries}", self.cx.call_id(), item.index + 1);
+            match self.call(call, "spawn_agent", json!({"message": message})).await {
+                Ok(spawned) if spawned["agent_id"].is_string() => {
+                    let agent = spawned["agent_id"].as_str().unwrap_or_default().to_owned();
+                    running.push(RunningRow { item, agent, since: Instant::now() });
+                }
+                // Perhaps there are as many agents as may be. One fewer is there when another row has ended.
+                Err(_) if !running.is_empty() && tries < MOST_TRIES => {
+                    state.at_once = Some(running.len());
+                    waiting.push_front((item, tries + 1));
+                    return;
+                }
+                Ok(other) => state.fail(item, tries + 1, other.to_string()),
+                Err(problem) => state.fail(item, tries + 1, problem),
+            }
+        }
+    }
+
+    /// Waits until at least one agent has ended or has no more time.
+    async fn wait(&self, agents: &dyn ChildAgents, running: &mut Vec<RunningRow>, state: &mut JobState) {
+        let ids: Vec<_> = running.iter().map(|one| one.agent.clone()).collect();
+        // An agent of before a restart is not loaded until somebody asks for it.
+        for id in &ids {
+            if agents.status(id).await == AgentStatus::NotFound {
+                let _ = agents.resume(id).await;
+            }
+        }
+        let ended = agents.wait(&ids, LOOK).await;
+        let board = self.board.clone();
+        let reports = tokio::task::spawn_blocking(move || board.reports()).await.unwrap_or_default();
+        let all = std::mem::take(running);
+        for one in all {
+            let status = ended.get(&one.agent);
+            let is_late = one.since.elapsed() >= self.limits.runtime;
+            let report = reports.get(&one.item.id).cloned();
+            if status.is_none() && !is_late {
+                running.push(one);
+                continue;
+            }
+            let close = format!("{}-row-{}-close", self.cx.call_id(), one.item.index + 1);
+            let _ = self.call(close, "close_agent", json!({"target": one.agent})).await;
+            match report {
+                Some(report) => {
+                    state.is_stopped |= report.stop;
+                    state.end(one.item, Ok(report));
+                }
+                None => {
+                    let problem = match status {
+                        Some(AgentStatus::Errored(problem)) => format!("the agent failed: {problem}"),
+                        Some(_) => "the agent ended without calling report_agent_job_result".to_owned(),
+                        None => format!("no report within {} seconds", self.limits.runtime.as_secs()),
+                    };
+                    state.end(one.item, Err(problem));
+                }
+            }
+        }
+    }
+
+    async fn call(&self, call_id: String, name: &str, arguments: Value) -> Result<Value, String> {
+        let payload = ToolPayload::Function { arguments: arguments.to_string() };
+        let call = ToolCall { call_id, name: name.to_owned(), namespace: None, payload };
+        match self.cx.sink().call_tool(call).await {
+            FunctionCallOutputBody::Text(text) => serde_json::from_str(&text).map_err(|_| text),
+            FunctionCallOutputBody::Content(_) => Err("it gave no JSON".to_owned()),
+        }
+    }
+
+    fn message(&self, item: &JobItem) -> String {
+        let row: BTreeMap<_, _> = self.columns.iter().zip(&item.fields).collect();
+        let schema = self.schema.map(|schema| format!("\nThe result must fit this JSON Schema: {schema}"));
+        format!(
+            "You work on one row of a job.\n\nTask:\n{}\n\nThe row: {}\n\nWhen you are done, call \
+             report_agent_job_result once with job_id \"{}\", item_id {} and your result as a JSON object. A row \
+             without a report counts as failed.{}",
+            filled(self.instruction, self.columns, &item.fields),
+            json!(row),
+            self.id,
+            json!(item.id),
+            schema.unwrap_or_default(),
+        )
+    }
+}
+
+/// Replaces `{column}` by the row's value. Values are not looked at again.
+fn filled(template: &str, columns: &[String], fields: &[String]) -> String {
+    let (mut text, mut rest) = (String::new(), template);
+    while let Some(at) = rest.find('{') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let name = rest.find('}').map(|end| &rest[1..end]);
+        match name.and_then(|name| columns.iter().position(|column| column == name).map(|at| (name, at))) {
+            Some((name, at)) => {
+                text.push_str(&fields[at]);
+                rest = &rest[name.len() + 2..];
+            }
+            None => {
+                text.push('{');
+                rest = &rest[1..];
+            }
+        }
+    }
+    text + rest
+}
+
+impl JobState {
+    fn fail(&mut self, item: JobItem, attempts: u32, problem: String) {
+        self.ended.push(EndedItem { item, attempts, outcome: Err(problem), at_ms: now_ms() });
+    }
+
+    fn end(&mut self, item: JobItem, outcome: Result<JobReport, String>) {
+        self.ended.push(EndedItem { item, attempts: 1, outcome, at_ms: now_ms() });
+    }
+
+    pub(super) fn total(&self) -> usize {
+        self.ended.len()
+    }
+
+    pub(super) fn completed(&self) -> usize {
+        self.ended.iter().filter(|ended| ended.outcome.is_ok()).count()
+    }
+
+    pub(super) fn problems(&self) -> impl Iterator<Item = Value> {
+        self.ended.iter().filter_map(|ended| {
+            let problem = ended.outcome.as_ref().err()?;
+            Some(json!({"item_id": ended.item.id, "source_id": ended.item.source_id, "last_error": problem}))
+        })
+    }
+
+    /// The rows as they were, with how they ended.
+    pub(super) fn csv(&self, job: &AgentJob<'_>) -> String {
+        const MORE: [&str; 10] = [
+            "job_id",
+            "item_id",
+            "row_index",
+            "source_id",
+            "status",
+            "attempt_count",
+            "last_error",
+            "result_json",
+            "reported_at",
+            "completed_at",
+        ];
+        let mut text = row(job.columns.iter().map(String::as_str).chain(MORE));
+        for EndedItem { item, attempts, outcome, at_ms } in &self.ended {
+            let time = |ms: i64| jiff::Timestamp::from_millisecond(ms).unwrap_or_default().to_string();
+            let (status, problem, result, reported) = match outcome {
+                Ok(report) => ("completed", "", json!(report.result).to_string(), time(report.at_ms)),
+                Err(problem) => ("failed", problem.as_str(), String::new(), String::new()),
+            };
+            let (index, attempts, at) = (item.index.to_string(), attempts.to_string(), time(*at_ms));
+            let source = item.source_id.as_deref().unwrap_or_default();
+            let more = [
+                job.id.as_str(),
+                &item.id,
+                &index,
+                source,
+                status,
+                &attempts,
+                problem,
+                &result,
+                &reported,
+                &at,
+            ];
+            text.push_str(&row(item.fields.iter().map(String::as_str).chain(more)));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_filled_in_and_nothing_else_is() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let (columns, fields) = (words(&["name", "city"]), words(&["{city}", "Bergen"]));
+        for (template, expected) in [
+            ("greet {name} in {city}", "greet {city} in Bergen"),
+            ("{other} {city", "{other} {city"),
+            ("{{city}}", "{Bergen}"),
+            ("json {\"a\": \"{city}\"}", "json {\"a\": \"Bergen\"}"),
+        ] {
+            assert_eq!(filled(template, &columns, &fields), expected);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Whether somebody is asked about a patch, and what they are asked.
+
+use engine::{Proposal, Question};
+use patch::Boundary;
+use policy::Walls;
+use protocol::{FileChangeRequestApprovalParams, ItemId, OperationType, PatchApplyStatus, ToolEffects};
+use serde_json::json;
+
+use super::ApplyPatch;
+use super::patching::Patching;
+use super::preview::{PatchPreview, PatchScope};
+use crate::exec::{Setting, confinement, may_ask, must_ask};
+use crate::{BuiltinTool, ToolError};
+
+impl Patching<'_> {
+    /// Whether to ask, and what holds after a yes.
+    pub(super) fn decide(
+        &self,
+        preview: &PatchPreview,
+        reach: &Boundary,
+    ) -> Result<(bool, Walls), ToolError> {
+        let step = self.cx.step();
+        let options = self.cx.bench().options();
+        let ask_always = options.asks_about(self.cx.name()) || options.asks_about(ApplyPatch::NAME);
+        if let Some(place) = &self.elsewhere {
+            let asks = must_ask(&step.approval_policy, &step.sandbox);
+            if asks && !ask_always && !may_ask(&step.approval_policy) {
+                return Err(ToolError::Refused(format!("patch rejected: {}", place.unconfined())));
+            }
+            return Ok((asks || ask_always, Walls::None));
+        }
+        let inside =
+            preview.standing == PatchScope::Inside && preview.targets().iter().all(|path| reach.allows(path));
+        match policy::decide_patch(&step.approval_policy, &step.sandbox, inside) {
+            policy::PolicyVerdict::Run { walls, .. } => Ok((ask_always, walls)),
+            policy::PolicyVerdict::Ask { walls, .. } => Ok((true, walls)),
+            policy::PolicyVerdict::Forbid { reason, .. } => Err(ToolError::Refused(reason)),
+        }
+    }
+
+    /// The sandbox stopped it: under some policies the user may be asked to do without.
+    pub(super) fn may_ask_again(&self, agreed: bool) -> bool {
+        !agreed
+            && policy::may_retry_unsandboxed(&self.cx.step().approval_policy, policy::StoppedAttempt::Patch)
+    }
+
+    /// Where the sandbox, and what was granted since, let files be written.
+    pub(super) fn reach(&self) -> Boundary {
+        match confinement(&Setting::of(self.cx), Walls::AsPolicy, None) {
+            Some(walls) => {
+                Boundary::roots(walls.writable).closing(walls.hidden).closing(walls.protected_paths)
+            }
+            None => Boundary::Anywhere,
+        }
+    }
+
+    pub(super) fn proposal(
+        &self,
+        preview: &PatchPreview,
+        number: u32,
+        asks: bool,
+        concern: Option<String>,
+    ) -> Proposal {
+        let concern = concern.or_else(|| preview.standing.concern());
+        let targets: Vec<String> = preview.targets().iter().map(|path| path.display().to_string()).collect();
+        let mut arguments = json!({ "files": targets, "cwd": self.base });
+        let concern = match &self.elsewhere {
+            Some(place) => {
+                arguments["environmentId"] = place.id().into();
+                Some(place.reason(concern))
+            }
+            None => concern,
+        };
+        let question = FileChangeRequestApprovalParams {
+            thread_id: self.cx.thread_id().clone(),
+            turn_id: self.cx.turn_id().clone(),
+            item_id: ItemId::new(self.cx.call_id()),
+            started_at_ms: 0,
+            reason: concern.map(|concern| policy::escape_for_display(&concern)),
+            grant_root: None,
+            operation_id: None,
+            arguments_digest: None,
+        };
+        let key = |path: String| match &self.elsewhere {
+            Some(place) => format!("patch {path} in {}", place.json()),
+            None => format!("patch {path}"),
+        };
+        Proposal {
+            number,
+            kind: OperationType::FileChange,
+            effects: ToolEffects::Once,
+            item: Some(Box::new(self.item(&preview.changes(), PatchApplyStatus::InProgress))),
+            outlives: false,
+            arguments,
+            digest: preview.digest(),
+            question: asks.then(|| Box::new(Question::FileChange(question))),
+            // A patch whose files changed while the user decided, or of a file that decides about the next start of an
+            // agent or of git, is asked about, whatever was agreed to before.
+            session_keys: match &preview.standing {
+                PatchScope::Protected(_) => Vec::new(),
+                _ if number > 0 => Vec::new(),
+                _ => targets.into_iter().map(key).collect(),
+            },
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The outcome of a patch, as the model reads it and as clients are shown it.
+
+use std::path::Path;
+use std::time::Instant;
+
+use engine::ToolOutcome;
+use patch::{Applied, ChangeKind, PlannedChange};
+use protocol::{
+    FileChangeOutputDeltaNotification, FileUpdateChange, ItemId, PatchApplyStatus, PatchChangeKind,
+    ServerNotification, ThreadItem,
+};
+use serde_json::json;
+
+use super::patching::Patching;
+use super::preview::{PatchPreview, PatchProblem};
+use crate::turn_diffs::repository;
+
+/// The outcome of a patch.
+pub(super) struct Patched {
+    /// The text for the model, as a command would have printed it. `None`: the user said no.
+    pub(super) said: Option<String>,
+    pub(super) item: Option<ThreadItem>,
+    pub(super) diff: Option<String>,
+    pub(super) success: bool,
+    pub(super) seconds: f64,
+}
+
+impl Patched {
+    /// `form` chooses between the layouts of the shell tools: lines, or JSON.
+    pub(super) fn outcome(self, form: impl FnOnce(String, String) -> String) -> ToolOutcome {
+        let Self { said, item, diff, success, seconds } = self;
+        let Some(said) = said else { return ToolOutcome::failure("patch rejected by user") };
+        let code = i32::from(!success);
+        let lines = format!("Exit code: {code}\nWall time: {seconds:.1} seconds\nOutput:\n{said}");
+        let tenths = (seconds * 10.0).round() / 10.0;
+        let json = json!({ "output": said, "metadata": { "exit_code": code, "duration_seconds": tenths } });
+        let text = form(lines, json.to_string());
+        ToolOutcome { item: item.map(Box::new), diff, success, ..ToolOutcome::text(text) }
+    }
+}
+
+impl Patching<'_> {
+    pub(super) fn item(&self, changes: &[PlannedChange], status: PatchApplyStatus) -> ThreadItem {
+        let changes = changes.iter().map(wire_change).collect();
+        ThreadItem::FileChange { id: ItemId::new(self.cx.call_id()), changes, status }
+    }
+
+    pub(super) async fn finished(
+        &self,
+        preview: PatchPreview,
+        shown: &[PlannedChange],
+        applied: &Applied,
+        began: Instant,
+    ) -> Patched {
+        let said = preview.summary();
+        self.cx
+            .tell(ServerNotification::FileChangeOutputDelta(FileChangeOutputDeltaNotification {
+                thread_id: self.cx.thread_id().clone(),
+                turn_id: self.cx.turn_id().clone(),
+                item_id: ItemId::new(self.cx.call_id()),
+                delta: said.clone(),
+            }))
+            .await;
+        Patched {
+            said: Some(said),
+            item: Some(self.item(shown, PatchApplyStatus::Completed)),
+            diff: Some(self.diff(preview, applied)),
+            success: true,
+            seconds: began.elapsed().as_secs_f64(),
+        }
+    }
+
+    /// The diff of the whole turn with this.
+    fn diff(&self, preview: PatchPreview, applied: &Applied) -> String {
+        let (diffs, turn_id) = (self.cx.bench().diffs(), self.cx.turn_id());
+        let Some((place, _, mirror)) = preview.mirror else {
+            return diffs.note(turn_id, None, || repository(self.cx.cwd()), applied);
+        };
+        let repository = || mirror.repository().map(Path::to_owned);
+        let diff = diffs.note(turn_id, Some(place.id()), repository, applied);
+        mirror.discard();
+        diff
+    }
+
+    pub(super) fn failed(&self, shown: &[PlannedChange], problem: &PatchProblem, began: Instant) -> Patched {
+        Patched {
+            said: Some(format!("{problem}\n")),
+            item: Some(self.item(shown, PatchApplyStatus::Failed)),
+            diff: None,
+            success: false,
+            seconds: began.elapsed().as_secs_f64(),
+        }
+    }
+}
+
+fn wire_change(change: &PlannedChange) -> FileUpdateChange {
+    let kind = match &change.kind {
+        ChangeKind::Add { .. } => PatchChangeKind::Add,
+        ChangeKind::Delete { .. } => PatchChangeKind::Delete,
+        ChangeKind::Update { move_path, .. } => {
+            PatchChangeKind::Update { move_path: move_path.as_ref().map(|path| path.display().to_string()) }
+        }
+    };
+    FileUpdateChange { path: change.path.display().to_string(), kind, diff: change.diff() }
+}

@@ -1,0 +1,202 @@
+//! A Node process that runs scripts, and the messages to and from it. Whatever it sends is bounded and checked: a script
+//! shares the process with the program that runs it, and can write anything to its pipes.
+
+use std::sync::Arc;
+
+use sandbox::{Chunk, CommandGuard, Confinement, HeadTail, Io, OutputStream, Process};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::authorize::ClearedScript;
+use crate::digest::digest_of;
+use crate::exec::{CommandOutlet, Go, Setting, start, text_of};
+
+/// The oldest Node that the kernels are written for.
+const LEAST_NODE: &str = "18";
+/// The longest message: an image of some megabytes fits.
+const LONGEST_MESSAGE: usize = 16 << 20;
+/// Of what a script writes to its pipes past the protocol.
+const STRAY_BYTES: usize = 64 << 10;
+
+/// The program of a kernel.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum KernelProgram {
+    Repl,
+    Script,
+}
+
+impl KernelProgram {
+    fn source(self) -> &'static str {
+        match self {
+            Self::Repl => concat!(include_str!("channel.js"), include_str!("repl.js")),
+            Self::Script => concat!(include_str!("channel.js"), include_str!("script.js")),
+        }
+    }
+}
+
+/// A message of a kernel.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub(super) enum KernelMessage {
+    Text {
+        text: String,
+    },
+    Image {
+        url: String,
+        detail: Option<String>,
+    },
+    /// Calls a tool. `is_text`: with plain text instead of JSON.
+    Call {
+        number: u64,
+        name: String,
+        arguments: String,
+        is_text: bool,
+    },
+    Store {
+        key: String,
+        value: Value,
+    },
+    Notify {
+        text: String,
+    },
+    Yield,
+    Done {
+        failed: bool,
+        text: String,
+    },
+    /// It ends because of this.
+    Fatal {
+        text: String,
+    },
+}
+
+/// The answer to a call.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CallAnswer {
+    pub(super) kind: &'static str,
+    pub(super) number: u64,
+    pub(super) output: Value,
+    pub(super) is_error: bool,
+}
+
+/// Killed, with all it started, when it is dropped, whoever else still knows the process.
+#[derive(Debug)]
+pub(crate) struct NodeKernel {
+    process: Process,
+    outlet: CommandOutlet,
+    mark: Vec<u8>,
+    /// Of standard output, from the beginning of a line.
+    line: Vec<u8>,
+    /// How much of the line was searched for its end.
+    searched: usize,
+    /// The line is no message, and its beginning is counted as output already.
+    is_stray: bool,
+    stray: HeadTail,
+    confinement: Option<Confinement>,
+    /// Holds what has to outlast the process, such as the search for new repositories.
+    _setting: Setting,
+}
+
+impl NodeKernel {
+    pub(super) async fn start(cleared: ClearedScript, program: KernelProgram) -> Result<Self, String> {
+        let (mut here, setting, _) = cleared.into_parts();
+        let mark = digest_of(&serde_json::json!([here.order.argv, std::process::id(), setting.call_id]));
+        let mark: String = mark.chars().filter(char::is_ascii_alphanumeric).take(24).collect();
+        let confinement = here.order.confinement.clone();
+        here.order.argv.truncate(1);
+        let rest = ["-e", program.source(), "--", &mark, LEAST_NODE];
+        here.order.argv.extend(rest.map(str::to_owned));
+        let guard: CommandGuard = Arc::new(setting.scope.hold());
+        let started = start(Go::Here(here), Io::Pipe, guard).await;
+        let (process, outlet) =
+            started.map_err(|blocked| format!("Node could not be started: {blocked:?}"))?;
+        let (line, stray) = (Vec::new(), HeadTail::new(STRAY_BYTES));
+        let mark = mark.into_bytes();
+        let (searched, is_stray) = (0, false);
+        Ok(Self { process, outlet, mark, line, searched, is_stray, stray, confinement, _setting: setting })
+    }
+
+    /// Whether a script that may run under these walls may run here: the walls are those the kernel has.
+    pub(super) fn fits(&self, cleared: &ClearedScript) -> bool {
+        // Which repositories are protected is found out while commands run, and only takes away.
+        let walls = |walls: &Option<Confinement>| {
+            walls.clone().map(|walls| Confinement { protected_paths: Vec::new(), ..walls })
+        };
+        self.is_alive() && walls(&self.confinement) == walls(&cleared.here.order.confinement)
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        self.process.exit().is_none()
+    }
+
+    pub(super) fn kill(&self) {
+        self.process.kill();
+    }
+
+    pub(super) fn process(&self) -> Process {
+        self.process.clone()
+    }
+
+    pub(super) async fn send<M: Serialize>(&self, message: &M) -> Result<(), String> {
+        let mut line = serde_json::to_vec(message).map_err(|error| error.to_string())?;
+        line.push(b'\n');
+        self.process.write(&line).await.map_err(|error| error.to_string())
+    }
+
+    /// `None` when the process has ended. Nothing is lost when the future is dropped.
+    pub(super) async fn next(&mut self) -> Option<Result<KernelMessage, String>> {
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.line[self.searched..]) {
+                let line: Vec<u8> = self.line.drain(..=self.searched + end).collect();
+                self.searched = 0;
+                if let Some(message) = self.read(&line) {
+                    return Some(message);
+                }
+                continue;
+            }
+            self.searched = self.line.len();
+            self.is_stray |= self.line.len() >= self.mark.len() && !self.line.starts_with(&self.mark);
+            if self.is_stray {
+                self.stray.push(&self.line);
+                self.line.clear();
+                self.searched = 0;
+            } else if self.line.len() > LONGEST_MESSAGE {
+                return Some(Err("it sent a message that is too long".to_owned()));
+            }
+            let Chunk { stream, bytes } = self.outlet.next().await?;
+            match stream {
+                OutputStream::Stdout => self.line.extend_from_slice(&bytes),
+                OutputStream::Stderr => self.stray.push(&bytes),
+            }
+        }
+    }
+
+    fn read(&mut self, line: &[u8]) -> Option<Result<KernelMessage, String>> {
+        let is_stray = std::mem::take(&mut self.is_stray);
+        match line.strip_prefix(self.mark.as_slice()).filter(|_| !is_stray) {
+            Some(json) => {
+                let read = serde_json::from_slice(json);
+                Some(read.map_err(|error| format!("it sent a message that cannot be read: {error}")))
+            }
+            None => {
+                if line != b"\n" {
+                    self.stray.push(line);
+                }
+                None
+            }
+        }
+    }
+
+    /// Output that was written to its pipes past the protocol, since this was last asked.
+    pub(super) fn take_stray(&mut self) -> String {
+        let stray = std::mem::replace(&mut self.stray, HeadTail::new(STRAY_BYTES));
+        text_of(&stray)
+    }
+}
+
+impl Drop for NodeKernel {
+    fn drop(&mut self) {
+        self.process.kill();
+    }
+}

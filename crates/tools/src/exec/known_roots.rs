@@ -1,0 +1,214 @@
+//! The writable roots of a thread: where they led when they were first seen, and which paths beneath them
+//! are protected.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use sandbox::{PROTECTED_NAMES, ScanLimit, protected_below};
+use tokio::task::JoinHandle;
+
+/// Roots that are remembered: those of the policy, and those of permissions for single commands.
+const MOST_ROOTS: usize = 32;
+
+/// Searching takes at most one part in so many of the time. No command makes what is searched for, people do.
+const REST: u32 = 50;
+
+type ProtectedPaths = BTreeMap<PathBuf, Arc<[PathBuf]>>;
+
+/// Protected paths found in folders for temporary files. All threads share them, and there can be much in them, so
+/// that a new thread begins with what the last one knew.
+static TEMPORARY: Mutex<ProtectedPaths> = Mutex::new(BTreeMap::new());
+
+/// Kept by the thread, shared by its commands.
+#[derive(Debug, Default)]
+pub(crate) struct KnownRoots {
+    inner: Mutex<RootCache>,
+}
+
+#[derive(Debug, Default)]
+struct RootCache {
+    /// Without links, for each root as it was asked for.
+    resolved: BTreeMap<PathBuf, PathBuf>,
+    /// The paths found by the last search beneath each root.
+    protected: ProtectedPaths,
+    /// The search in the background.
+    search: Option<JoinHandle<()>>,
+    /// When it may be made again.
+    rest_until: Option<Instant>,
+}
+
+impl KnownRoots {
+    /// Where each root led when it was first seen. What is turned elsewhere later was turned by somebody else.
+    pub(crate) fn resolved(&self, roots: &[PathBuf]) -> Vec<(PathBuf, PathBuf)> {
+        let mut inner = lock(&self.inner);
+        let resolve = |root: &PathBuf| {
+            let end = inner.resolved.entry(root.clone()).or_insert_with(|| resolve(root));
+            (root.clone(), end.clone())
+        };
+        roots.iter().map(resolve).collect()
+    }
+
+    /// The protected paths beneath these roots, as far as they are known.
+    pub(crate) fn protected(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
+        let inner = lock(&self.inner);
+        let mut found: Vec<PathBuf> = roots
+            .iter()
+            .filter_map(|root| inner.protected.get(root))
+            .flat_map(|found| found.to_vec())
+            .collect();
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    /// Returns when each of these roots has been searched at least once.
+    pub(crate) async fn search_first(self: &Arc<Self>, roots: &[PathBuf]) {
+        let unknown = self.unknown(roots);
+        if !unknown.is_empty() {
+            let known = self.clone();
+            // A search that fails has found nothing, which is all there is to say.
+            let _ = tokio::task::spawn_blocking(move || known.search(&unknown)).await;
+        }
+    }
+
+    /// Those that this thread has not searched and knows nothing of by others.
+    fn unknown(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
+        let mut inner = lock(&self.inner);
+        let mut unknown = Vec::new();
+        for root in roots.iter().filter(|root| !inner.protected.contains_key(*root)).collect::<Vec<_>>() {
+            match lock(&TEMPORARY).get(root) {
+                Some(found) => _ = inner.protected.insert(root.clone(), found.clone()),
+                None => unknown.push(root.clone()),
+            }
+        }
+        unknown
+    }
+
+    /// Searches again in the background, after a command that could change what is there.
+    pub(crate) fn search_again(self: &Arc<Self>, roots: &[PathBuf]) {
+        if roots.is_empty() || tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let mut inner = lock(&self.inner);
+        // One that still runs may have begun too early to see what the command has left. The next command asks again.
+        if inner.search.as_ref().is_some_and(|search| !search.is_finished())
+            || inner.rest_until.is_some_and(|until| Instant::now() < until)
+        {
+            return;
+        }
+        let (known, roots) = (self.clone(), roots.to_vec());
+        inner.search = Some(tokio::task::spawn_blocking(move || known.search(&roots)));
+    }
+
+    /// Has them searched again when what is returned is dropped: after the command.
+    pub(crate) fn search_after(self: &Arc<Self>, roots: &[PathBuf]) -> Arc<SearchAfter> {
+        Arc::new(SearchAfter { known: self.clone(), roots: roots.to_vec() })
+    }
+
+    fn search(&self, roots: &[PathBuf]) {
+        let begun = Instant::now();
+        self.search_now(roots);
+        lock(&self.inner).rest_until = Some(Instant::now() + begun.elapsed() * REST);
+    }
+
+    fn search_now(&self, roots: &[PathBuf]) {
+        let all = ScanLimit::default();
+        let share = u32::try_from(roots.len()).unwrap_or(u32::MAX).max(1);
+        let limit =
+            ScanLimit { folders: all.folders / roots.len().max(1), time: all.time / share, found: all.found };
+        for root in roots {
+            let found = protected_below(std::slice::from_ref(root), &PROTECTED_NAMES, limit);
+            if !found.is_complete {
+                tracing::debug!(root = %root.display(), "not everything beneath a writable root was looked at");
+            }
+            let found: Arc<[PathBuf]> = found.paths.into();
+            if root == Path::new("/tmp") || *root == std::env::temp_dir() {
+                lock(&TEMPORARY).insert(root.clone(), found.clone());
+            }
+            let mut inner = lock(&self.inner);
+            if inner.protected.len() >= MOST_ROOTS && !inner.protected.contains_key(root) {
+                inner.protected.clear();
+            }
+            inner.protected.insert(root.clone(), found);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A command that can change what is beneath these roots.
+#[derive(Debug)]
+pub(crate) struct SearchAfter {
+    known: Arc<KnownRoots>,
+    roots: Vec<PathBuf>,
+}
+
+impl Drop for SearchAfter {
+    fn drop(&mut self) {
+        self.known.search_again(&self.roots);
+    }
+}
+
+/// The path without links. Of one that does not exist yet, as much as there is, and the rest as written.
+fn resolve(path: &Path) -> PathBuf {
+    let mut rest: Vec<OsString> = Vec::new();
+    for above in path.ancestors() {
+        if let Ok(end) = above.canonicalize() {
+            return rest.iter().rev().fold(end, |end, name| end.join(name));
+        }
+        rest.extend(above.file_name().map(ToOwned::to_owned));
+    }
+    path.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn roots_stay_where_they_led_first() {
+        let at = tempfile::tempdir().unwrap();
+        let at = at.path().canonicalize().unwrap();
+        fs::create_dir(at.join("real")).unwrap();
+        symlink(at.join("real"), at.join("alias")).unwrap();
+        let known = KnownRoots::default();
+        let roots = [at.join("alias"), at.join("later/on")];
+        let expected = vec![(roots[0].clone(), at.join("real")), (roots[1].clone(), at.join("later/on"))];
+        assert_eq!(known.resolved(&roots), expected);
+        fs::remove_file(at.join("alias")).unwrap();
+        symlink("/etc", at.join("alias")).unwrap();
+        symlink("/etc", at.join("later")).unwrap();
+        assert_eq!(known.resolved(&roots), expected);
+    }
+
+    #[tokio::test]
+    async fn what_is_nested_is_found_once_and_again_after_a_command() {
+        let at = tempfile::tempdir().unwrap();
+        let at = at.path().canonicalize().unwrap();
+        fs::create_dir_all(at.join("a/.git")).unwrap();
+        let (known, roots) = (Arc::new(KnownRoots::default()), [at.clone()]);
+        assert_eq!(known.protected(&roots), Vec::<PathBuf>::new());
+        known.search_first(&roots).await;
+        assert_eq!(known.protected(&roots), [at.join("a/.git")]);
+        fs::create_dir_all(at.join("b/.codex")).unwrap();
+        known.search_first(&roots).await;
+        assert_eq!(known.protected(&roots), [at.join("a/.git")]);
+        drop(known.search_after(&roots));
+        assert!(lock(&known.inner).search.is_none(), "searched again at once");
+        lock(&known.inner).rest_until = None;
+        drop(known.search_after(&roots));
+        let search = lock(&known.inner).search.take();
+        search.unwrap().await.unwrap();
+        assert_eq!(known.protected(&roots), [at.join("a/.git"), at.join("b/.codex")]);
+    }
+}

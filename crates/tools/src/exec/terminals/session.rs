@@ -1,0 +1,193 @@
+//! A command that may outlive its call: what it wrote, and how to reach it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use protocol::ItemId;
+use sandbox::{Chunk, CommandClock, CommandInputError, Confinement, Process};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::unread::Unread;
+use crate::exec::{CommandExit, Live, WholeOutput};
+use crate::remote;
+
+/// The exit code that a shell gives for a killed command.
+const KILLED: i32 = 128 + 9;
+
+/// How far a command has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SessionProgress {
+    Running,
+    /// It has ended and all it wrote has been read.
+    Ended,
+    /// Clients know what it wrote.
+    Shown,
+    /// Clients know that it has ended.
+    Told,
+}
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: u32,
+    /// One shell-quoted line.
+    pub(crate) command: String,
+    pub(crate) item_id: ItemId,
+    pub(crate) tty: bool,
+    pub(crate) began: Instant,
+    pub(crate) process: Process,
+    pub(crate) live: Live,
+    /// The environment it runs in, if that is not this machine. It stays there, wherever the thread goes.
+    elsewhere: Option<String>,
+    /// The sandbox it was started in, whatever the thread's sandbox is by now.
+    pub(crate) confinement: Option<Confinement>,
+    end: OnceLock<CommandExit>,
+    /// It was told to end.
+    stopped: AtomicBool,
+    unread: Mutex<Unread>,
+    /// Where all of it can be read, once it is too long to be shown.
+    whole: Mutex<Option<WholeOutput>>,
+    progress: watch::Sender<SessionProgress>,
+    /// How many calls have something to tell before clients hear of its end.
+    attending: watch::Sender<usize>,
+}
+
+/// While it is there, clients do not hear of the end.
+#[derive(Debug)]
+pub(crate) struct Attending<'a>(&'a Session);
+
+impl Drop for Attending<'_> {
+    fn drop(&mut self) {
+        self.0.attending.send_modify(|count| *count -= 1);
+    }
+}
+
+/// The output and the end, as far as they were read.
+#[derive(Debug)]
+pub(crate) struct Collected {
+    pub(crate) unread: Unread,
+    /// `None` while it runs.
+    pub(crate) exit: Option<i32>,
+    /// Set when it ended because its environment was lost.
+    pub(crate) lost: Option<String>,
+    pub(crate) whole: Option<WholeOutput>,
+}
+
+/// The parts a session is made of.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) id: u32,
+    pub(crate) command: String,
+    pub(crate) item_id: ItemId,
+    pub(crate) tty: bool,
+    pub(crate) began: Instant,
+    pub(crate) process: Process,
+    pub(crate) elsewhere: Option<String>,
+    pub(crate) confinement: Option<Confinement>,
+}
+
+impl Session {
+    pub(crate) fn new(parts: Parts) -> Arc<Self> {
+        let Parts { id, command, item_id, tty, began, process, elsewhere, confinement } = parts;
+        Arc::new(Self {
+            id,
+            command,
+            item_id,
+            tty,
+            began,
+            process,
+            live: Live::new(),
+            elsewhere,
+            confinement,
+            end: OnceLock::new(),
+            stopped: AtomicBool::new(false),
+            unread: Mutex::default(),
+            whole: Mutex::default(),
+            progress: watch::Sender::new(SessionProgress::Running),
+            attending: watch::Sender::new(0),
+        })
+    }
+
+    pub(crate) fn push(&self, chunk: &Chunk) {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner).push(&chunk.bytes);
+        self.live.push(chunk);
+    }
+
+    /// The model cannot look at this machine from another environment.
+    pub(crate) fn set_whole(&self, whole: Option<WholeOutput>) {
+        if whole.is_some() && self.elsewhere.is_none() {
+            *self.whole.lock().unwrap_or_else(PoisonError::into_inner) = whole;
+        }
+    }
+
+    pub(crate) fn advance(&self, progress: SessionProgress) {
+        self.progress.send_replace(progress);
+    }
+
+    pub(crate) fn progress(&self) -> SessionProgress {
+        *self.progress.borrow()
+    }
+
+    /// Waits for the end, but not for longer than this.
+    pub(crate) async fn collect(&self, clock: &CommandClock, wait: Duration) -> Collected {
+        // In time or not: what there is by then counts.
+        let _ = clock.timeout(wait, self.told()).await;
+        let has_ended = self.progress() >= SessionProgress::Ended;
+        let unread = std::mem::take(&mut *self.unread.lock().unwrap_or_else(PoisonError::into_inner));
+        let end = self.end.get().filter(|_| has_ended);
+        let lost = end.and_then(|end| end.lost.clone());
+        let whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Collected { unread, exit: end.map(|end| end.code), lost, whole }
+    }
+
+    /// Waits until clients know all it wrote, but not for longer than this.
+    pub(crate) async fn shown(&self, clock: &CommandClock, wait: Duration) {
+        let mut progress = self.progress.subscribe();
+        let shown = progress.wait_for(|progress| *progress >= SessionProgress::Shown);
+        let _ = clock.timeout(wait, shown).await;
+    }
+
+    pub(crate) fn attend(&self) -> Attending<'_> {
+        self.attending.send_modify(|count| *count += 1);
+        Attending(self)
+    }
+
+    /// Waits until nobody has anything to tell before its end.
+    pub(crate) async fn unattended(&self) {
+        let _ = self.attending.subscribe().wait_for(|count| *count == 0).await;
+    }
+
+    pub(crate) async fn told(&self) {
+        // The sender is this session's own, so this cannot fail.
+        let _ = self.progress.subscribe().wait_for(|progress| *progress == SessionProgress::Told).await;
+    }
+
+    /// How it ended, before that is made known. What was told to end was not lost.
+    pub(crate) fn set_end(&self, end: CommandExit) -> &CommandExit {
+        let was_stopped = end.lost.is_some() && self.stopped.load(Ordering::Relaxed);
+        self.end.get_or_init(|| if was_stopped { CommandExit { code: KILLED, lost: None } } else { end })
+    }
+
+    pub(crate) async fn write(&self, chars: &str) -> Result<(), CommandInputError> {
+        match &self.elsewhere {
+            Some(_) => self.process.write(remote::keys(chars).as_bytes()).await,
+            None => self.process.write(chars.as_bytes()).await,
+        }
+    }
+
+    /// Warns the model of a limit of this session that it may not expect.
+    pub(crate) fn remark(&self) -> Option<String> {
+        let place = self.elsewhere.as_ref().filter(|_| self.tty)?;
+        Some(format!(
+            "Environment `{place}` gives no terminal: what is typed is read from a pipe, without an echo."
+        ))
+    }
+
+    /// Ends it. Clients are told of its end, and no longer of what it wrote.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.live.silence();
+        self.process.kill();
+    }
+}

@@ -1,0 +1,275 @@
+//! File access of the tools that only read files: the step's sandbox, granted permissions on top, and paths nobody may
+//! read.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use policy::Walls;
+use rustix::fs::OFlags;
+use sandbox::ReadAccess;
+use workspace::{Access, Entry, OpenedFile, ReadError, ReadProblem, Reader};
+
+use crate::exec::{Setting, confinement};
+use crate::{ToolCx, ToolError};
+
+/// As long as the system lets a path be.
+const LONGEST_PATH: usize = 4_096;
+
+/// Folders with what programs need to run at all.
+const PLATFORM: &[&str] =
+    &["/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"];
+
+/// Does blocking work on a thread made for it. Dropping the future asks the work to stop.
+pub(crate) async fn with_file_access<T: Send + 'static>(
+    cx: &ToolCx,
+    work: impl FnOnce(&FileAccess, &StopFlag) -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    let (access, stop) = (FileAccess::of(cx), StopFlag::default());
+    let _stops_when_dropped = StopOnDrop(stop.clone());
+    let task = tokio::task::spawn_blocking(move || work(&access, &stop));
+    task.await.unwrap_or_else(|error| Err(ToolError::Failed(format!("the work broke off: {error}"))))
+}
+
+/// Whether anybody still waits for the result.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StopFlag(Arc<AtomicBool>);
+
+impl StopFlag {
+    pub(crate) fn requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug)]
+struct StopOnDrop(StopFlag);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Ends with an error once nobody waits any more.
+#[derive(Debug)]
+pub(crate) struct Stoppable<'a, R> {
+    pub(crate) inner: R,
+    pub(crate) stop: &'a StopFlag,
+}
+
+impl<R: Read> Read for Stoppable<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.requested() {
+            return Err(io::Error::other("nobody waits for the result any more"));
+        }
+        self.inner.read(buffer)
+    }
+}
+
+/// Decides which paths may be read.
+#[derive(Debug, Clone)]
+pub(crate) struct FileAccess {
+    cwd: PathBuf,
+    reader: Reader,
+}
+
+impl FileAccess {
+    fn of(cx: &ToolCx) -> Self {
+        let setting = Setting::of(cx);
+        let off_limits = &setting.options.off_limits;
+        let access = match confinement(&setting, Walls::AsPolicy, None) {
+            Some(confined) => {
+                Access { readable: roots_of(confined.read), hidden: confined.hidden, shown: confined.shown }
+            }
+            // Without a sandbox people's own credentials are as open as everything else; ours stay closed.
+            None => {
+                let hidden = off_limits.sealed_in(Path::new(&setting.cwd));
+                Access { readable: None, hidden, shown: off_limits.shown.clone() }
+            }
+        };
+        Self { cwd: cx.cwd().to_owned(), reader: Reader::new(access) }
+    }
+
+    /// Where the path leads, if that may be looked at.
+    pub(crate) fn find(&self, given: &str) -> Result<PathBuf, ToolError> {
+        let path = self.cwd.join(well_formed(given)?);
+        Ok(self.reader.find(&path).map_err(unread)?.path)
+    }
+
+    /// Takes a path without links.
+    pub(crate) fn allows(&self, real: &Path) -> bool {
+        self.reader.allows(real)
+    }
+
+    /// Walks with the same limits, or opens with them.
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// The entries of a folder that may be read, be it another one by now than when its name was looked at.
+    pub(crate) fn each_entry(&self, folder: &Path, take: &mut dyn FnMut(Entry) -> bool) -> io::Result<()> {
+        self.reader.each_entry(folder, take).map_err(ReadError::into_io)
+    }
+
+    /// Never waits, whatever the path leads to.
+    pub(crate) fn open(&self, given: &str) -> Result<OpenedFile, ToolError> {
+        let found = self.reader.find(&self.cwd.join(well_formed(given)?)).map_err(unread)?;
+        if found.metadata.is_dir() {
+            return Err(ToolError::Failed(format!("{} is a folder, not a file", found.path.display())));
+        }
+        self.reader.open(&found.path).map_err(|error| match error.problem {
+            ReadProblem::NotAFile => {
+                ToolError::Failed(format!("{} is not a regular file", found.path.display()))
+            }
+            _ => unread(error),
+        })
+    }
+}
+
+fn unread(error: ReadError) -> ToolError {
+    let path = error.path.clone();
+    if error.is_refused() { refused(&path) } else { failed(&path, &error.into_io()) }
+}
+
+/// For a path without links that names a regular file. Should it have become something else, this does not wait either,
+/// and fails.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
+}
+
+/// `None` when everything may be read.
+pub(crate) fn readable_roots(cx: &ToolCx) -> Option<Vec<PathBuf>> {
+    roots_of(confinement(&Setting::of(cx), Walls::AsPolicy, None)?.read)
+}
+
+/// The folders that a command with this access can read; `None` for all of them.
+pub fn roots_of(read: ReadAccess) -> Option<Vec<PathBuf>> {
+    match read {
+        ReadAccess::Everything => None,
+        ReadAccess::Exactly(roots) => Some(roots),
+        ReadAccess::Only(mut roots) => {
+            roots.extend(PLATFORM.iter().map(PathBuf::from));
+            Some(roots)
+        }
+    }
+}
+
+/// Nothing the system would not take as a path.
+pub(crate) fn well_formed(path: &str) -> Result<&Path, ToolError> {
+    let problem = match path {
+        "" => "it is empty",
+        path if path.contains('\0') => "it contains a NUL character",
+        path if path.len() > LONGEST_PATH => "it is longer than 4096 bytes",
+        path => return Ok(Path::new(path)),
+    };
+    Err(ToolError::Failed(format!("this is not a usable path: {problem}")))
+}
+
+/// As written, without `.` and `..`. Links are not followed: it is what a person reads the path as.
+pub(crate) fn absolute(cwd: &Path, given: &str) -> Result<PathBuf, ToolError> {
+    let mut path = PathBuf::from("/");
+    for part in cwd.join(well_formed(given)?).components() {
+        match part {
+            Component::ParentDir => _ = path.pop(),
+            Component::Normal(name) => path.push(name),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    Ok(path)
+}
+
+pub(crate) fn failed(path: &Path, error: &io::Error) -> ToolError {
+    let path = path.display();
+    ToolError::Failed(match error.kind() {
+        io::ErrorKind::NotFound => format!("{path} does not exist"),
+        io::ErrorKind::PermissionDenied => format!("{path} cannot be read: permission denied"),
+        _ => format!("{path} cannot be read: {error}"),
+    })
+}
+
+fn refused(path: &Path) -> ToolError {
+    ToolError::Refused(format!("{} is not among what you may read", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::scene::Scene;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn work_stops_when_its_call_is_dropped() {
+        let (began, begins) = tokio::sync::oneshot::channel();
+        let (ended, ends) = mpsc::channel();
+        let scene = Scene::in_folder(Path::new("/"));
+        let cx = scene.cx();
+        let call = tokio::spawn(async move {
+            with_file_access(&cx, move |_, stop| {
+                began.send(()).expect("the test waits");
+                while !stop.requested() {
+                    std::thread::yield_now();
+                }
+                ended.send(()).expect("the test waits");
+                Ok(())
+            })
+            .await
+        });
+        begins.await.expect("it begins");
+        call.abort();
+        ends.recv().expect("it ends");
+    }
+
+    #[test]
+    fn the_nearest_place_above_decides() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("there");
+        for name in ["home/skills/s", "home/skills/key", "home/log", "ws"] {
+            std::fs::create_dir_all(root.join(name)).expect("made");
+        }
+        std::os::unix::fs::symlink(&root, root.join("home/prompts")).expect("linked");
+        let hidden = ["home", "home/skills/key"].map(|name| root.join(name)).to_vec();
+        let shown = ["home/skills", "home/prompts"].map(|name| root.join(name)).to_vec();
+        let reader = Reader::new(Access { readable: None, hidden, shown });
+        let access = FileAccess { cwd: root.clone(), reader };
+        for (name, allowed) in [
+            ("ws", true),
+            ("home", false),
+            ("home/new", false),
+            ("home/log", false),
+            ("home/skills/s", true),
+            ("home/skills/key", false),
+            ("home/prompts/ws", true),
+            ("home/prompts/home/log", false),
+        ] {
+            let found = root.join(name);
+            let found = found.canonicalize().unwrap_or(found);
+            assert_eq!(access.allows(&found), allowed, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_read_as_it_is_written() {
+        for (given, expected) in
+            [("a", "/w/a"), ("../x/./y/", "/x/y"), ("/a//b/../..", "/"), ("../../..", "/"), (".", "/w")]
+        {
+            assert_eq!(absolute(Path::new("/w"), given).expect("a path"), Path::new(expected));
+        }
+        assert!(absolute(Path::new("/w"), "a\0").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_the_work_is_an_error_of_the_call() {
+        let cx = Scene::in_folder(Path::new("/")).cx();
+        let result: Result<(), _> = with_file_access(&cx, |_, _| panic!("on purpose")).await;
+        assert!(matches!(result, Err(ToolError::Failed(_))));
+    }
+}

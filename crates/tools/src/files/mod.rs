@@ -1,0 +1,5 @@
+//! How tools read files and write them down for the model.
+
+pub(crate) mod access;
+pub(crate) mod lines;
+pub(crate) mod shown;
