@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use runtime::config::{Env, Home, Loader, LoaderOptions};
 use serde_json::Value;
 
-use crate::error::Error;
+use crate::error::ManagerError;
 use crate::manager::ThreadManager;
 
 /// Choices for a [`ThreadManager`]. Whatever is left out is as for the `oarlock` program.
@@ -45,6 +45,12 @@ impl ThreadManagerBuilder {
         self
     }
 
+    /// As [`ThreadManagerBuilder::config`], with the value as `-c key=value` of the program has it.
+    pub fn flag(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.flags.push((key.into(), value.into()));
+        self
+    }
+
     /// Reads keys and settings from these variables instead of those of the process.
     ///
     /// Commands of the agent still inherit the environment of the process.
@@ -63,13 +69,13 @@ impl ThreadManagerBuilder {
     }
 
     /// Makes the manager. Reads and writes nothing; a folder that `OARLOCK_HOME` names is made when it is missing.
-    pub fn build(self) -> Result<ThreadManager, Error> {
+    pub fn build(self) -> Result<ThreadManager, ManagerError> {
         let home = match self.home {
             Some(folder) => Home::at(
                 std::path::absolute(&folder)
-                    .map_err(|error| Error::Home(format!("{}: {error}", folder.display())))?,
+                    .map_err(|error| ManagerError::Home(format!("{}: {error}", folder.display())))?,
             ),
-            None => Home::from_env().map_err(|error| Error::Home(error.to_string()))?,
+            None => Home::from_env().map_err(|error| ManagerError::Home(error.to_string()))?,
         };
         let mut options = LoaderOptions::default();
         if let Some(environment) = self.environment {

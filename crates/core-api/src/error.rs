@@ -3,12 +3,12 @@
 use runtime::protocol::{ThreadId, TurnId};
 use runtime::{Refusal, RuntimeError};
 
-use crate::turn::Finished;
+use crate::turn::FinishedTurn;
 
-/// What went wrong. Its text is one sentence for people and names the way out.
+/// An error of a manager or a thread. Its text is one sentence for people and names the way out.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ManagerError {
     /// There is no folder to keep threads in.
     #[error("{0}; choose a folder with ThreadManagerBuilder::home")]
     Home(String),
@@ -36,30 +36,30 @@ pub enum Error {
     /// There is nothing to say to the model.
     #[error("the input is empty; give it a text, an image or a skill")]
     EmptyInput,
-    /// The turn ended with an error, which is the text of this one. What it did before is in the [`Finished`].
+    /// The turn ended with an error, which is the text of this one. What it did before is in the [`FinishedTurn`].
     #[error("{}", why(.0))]
-    TurnFailed(Box<Finished>),
+    TurnFailed(Box<FinishedTurn>),
     /// The thread was closed, or broke, before the turn told its end.
     #[error(
         "turn {turn} was cut off before its end was told; open thread {thread} with \
-         ThreadManager::resume_thread and read what came of it with ThreadHandle::turns"
+         ThreadManager::resume_thread and read what came of it with ManagedThread::turns"
     )]
     CutOff {
-        /// Whose turn it was.
+        /// The thread of the turn.
         thread: ThreadId,
         /// The turn.
         turn: TurnId,
     },
-    /// What was asked for cannot be done, for the reason that the text names.
+    /// The request cannot be carried out, for the reason that the text names.
     #[error("{0}")]
     Refused(String),
 }
 
-fn why(finished: &Finished) -> &str {
+fn why(finished: &FinishedTurn) -> &str {
     finished.error.as_ref().map_or("the turn failed and did not say why", |error| error.message.as_str())
 }
 
-impl From<RuntimeError> for Error {
+impl From<RuntimeError> for ManagerError {
     fn from(error: RuntimeError) -> Self {
         match error {
             RuntimeError::UnknownThread(id) | RuntimeError::Gone(id) => Self::Closed(id),

@@ -1,11 +1,11 @@
-//! What a turn tells while it runs.
+//! The events of a turn while it runs.
 
 use runtime::protocol::{
     ErrorNotification, ItemId, ServerNotification, ThreadItem, ThreadTokenUsage, TurnId,
     TurnPlanUpdatedNotification,
 };
 
-use crate::request::{ApprovalRequest, PermissionRequest, ToolCall, UserQuestion};
+use crate::request::{ApprovalRequest, PermissionRequest, ToolCallRequest, UserQuestion};
 
 /// One thing that happened in a turn. Items, plans and the rest are the protocol's own types.
 ///
@@ -13,7 +13,7 @@ use crate::request::{ApprovalRequest, PermissionRequest, ToolCall, UserQuestion}
 /// answer. Dropping one is an answer too, and never a yes.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event {
+pub enum ThreadEvent {
     /// An item began; this is what is known of it so far.
     ItemStarted(ThreadItem),
     /// An item grew.
@@ -27,7 +27,7 @@ pub enum Event {
     /// The agent wants to know something.
     Question(UserQuestion),
     /// The agent calls a tool of your own.
-    ToolCall(ToolCall),
+    ToolCall(ToolCallRequest),
     /// The agent made or changed its plan.
     Plan(TurnPlanUpdatedNotification),
     /// All file changes of the turn so far, as one unified diff.
@@ -40,7 +40,7 @@ pub enum Event {
     Other(Box<ServerNotification>),
 }
 
-impl Event {
+impl ThreadEvent {
     /// The next piece of what the agent says, if this is one.
     pub fn message_delta(&self) -> Option<&str> {
         match self {
@@ -49,7 +49,7 @@ impl Event {
         }
     }
 
-    /// What a notification means in this turn. News of another turn stay what they are.
+    /// The event for a notification in this turn. Notifications of another turn stay as they are.
     pub(crate) fn of(told: ServerNotification, turn: Option<&TurnId>) -> Self {
         use ServerNotification as N;
         let is_own = |id: &TurnId| turn == Some(id);
@@ -97,16 +97,16 @@ pub struct Delta {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeltaKind {
-    /// What the agent says.
+    /// The agent's message.
     Message,
     /// A plan the agent proposes.
     Plan,
-    /// What the model thought, summed up.
+    /// A summary of the model's reasoning.
     ReasoningSummary,
-    /// What the model thought, from models that show it.
+    /// The model's reasoning, from models that show it.
     Reasoning,
-    /// What a command writes.
+    /// The output of a command.
     CommandOutput,
-    /// What a patch reports.
+    /// The output of a patch.
     PatchOutput,
 }

@@ -1,4 +1,4 @@
-//! What a user says in one turn.
+//! The user's input of one turn.
 
 use std::path::Path;
 
@@ -9,15 +9,15 @@ use runtime::protocol::UserInput;
 /// A text is an input already; more parts are added one by one:
 ///
 /// ```
-/// use oarlock_core_api::Input;
+/// use oarlock_core_api::TurnInput;
 ///
-/// let input = Input::from("What is in this picture?").image("diagram.png");
+/// let input = TurnInput::from("What is in this picture?").image("diagram.png");
 /// assert_eq!(input.parts().len(), 2);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Input(Vec<UserInput>);
+pub struct TurnInput(Vec<UserInput>);
 
-impl Input {
+impl TurnInput {
     /// Adds a text.
     #[must_use]
     pub fn text(self, text: impl Into<String>) -> Self {
@@ -50,7 +50,7 @@ impl Input {
         self
     }
 
-    /// What was added so far.
+    /// The parts added so far.
     pub fn parts(&self) -> &[UserInput] {
         &self.0
     }
@@ -60,19 +60,19 @@ impl Input {
     }
 }
 
-impl From<&str> for Input {
+impl From<&str> for TurnInput {
     fn from(text: &str) -> Self {
         Self::default().text(text)
     }
 }
 
-impl From<String> for Input {
+impl From<String> for TurnInput {
     fn from(text: String) -> Self {
         Self::default().text(text)
     }
 }
 
-impl From<Vec<UserInput>> for Input {
+impl From<Vec<UserInput>> for TurnInput {
     fn from(parts: Vec<UserInput>) -> Self {
         Self(parts)
     }

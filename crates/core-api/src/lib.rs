@@ -1,7 +1,7 @@
 //! Owns the small public face to embed the runtime in a program of your own: threads, turns, their events, and answers
 //! to what they ask. Must not know the server.
 //!
-//! A [`ThreadManager`] opens threads, a [`ThreadHandle`] begins turns, a [`TurnStream`] tells what happens in one.
+//! A [`ThreadManager`] opens threads, a [`ManagedThread`] begins turns, a [`TurnStream`] tells what happens in one.
 //! Everything is to be called within a Tokio runtime with its timers and I/O enabled.
 //!
 //! # One turn
@@ -33,7 +33,7 @@
 //!
 //! ```
 //! use oarlock_core_api::protocol::{TurnStatus, ThreadItem};
-//! use oarlock_core_api::{Event, ThreadManager, ThreadOptions};
+//! use oarlock_core_api::{ThreadEvent, ThreadManager, ThreadOptions};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,8 +46,8 @@
 //! let mut commands = Vec::new();
 //! while let Some(event) = turn.next().await {
 //!     match event {
-//!         Event::Delta(_) => spoken.push_str(event.message_delta().unwrap_or_default()),
-//!         Event::ItemCompleted(ThreadItem::CommandExecution { exit_code, .. }) => commands.push(exit_code),
+//!         ThreadEvent::Delta(_) => spoken.push_str(event.message_delta().unwrap_or_default()),
+//!         ThreadEvent::ItemCompleted(ThreadItem::CommandExecution { exit_code, .. }) => commands.push(exit_code),
 //!         _ => {}
 //!     }
 //! }
@@ -63,12 +63,12 @@
 //!
 //! # Approvals
 //!
-//! What needs a yes comes as an event and waits. A request that is dropped is declined, so a program that knows nothing
-//! of approvals allows nothing.
+//! An action that needs approval comes as an event and waits. A request that is dropped is declined, so a program that
+//! knows nothing of approvals allows nothing.
 //!
 //! ```
 //! use oarlock_core_api::protocol::{AskForApproval, SandboxMode};
-//! use oarlock_core_api::{Event, Subject, ThreadManager, ThreadOptions};
+//! use oarlock_core_api::{ThreadEvent, Subject, ThreadManager, ThreadOptions};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -83,7 +83,7 @@
 //! let thread = manager.start_thread(options).await?;
 //! let mut turn = thread.submit("Run `touch wanted` then run `touch unwanted`").await?;
 //! while let Some(event) = turn.next().await {
-//!     if let Event::Approval(request) = event {
+//!     if let ThreadEvent::Approval(request) = event {
 //!         let line = match request.subject() {
 //!             Subject::Command(asked) => asked.command.clone().unwrap_or_default(),
 //!             _ => String::new(),
@@ -100,7 +100,7 @@
 //!
 //! # After a restart
 //!
-//! What a turn was accepted with, and every item that ended, is in the home folder.
+//! The input of every accepted turn, and every item that ended, is in the home folder.
 //!
 //! ```
 //! use oarlock_core_api::{ListOptions, ThreadManager, ThreadOptions};
@@ -148,12 +148,12 @@ mod thread;
 mod turn;
 
 pub use builder::ThreadManagerBuilder;
-pub use error::Error;
-pub use event::{Delta, DeltaKind, Event};
-pub use input::Input;
+pub use error::ManagerError;
+pub use event::{Delta, DeltaKind, ThreadEvent};
+pub use input::TurnInput;
 pub use manager::ThreadManager;
-pub use options::{ListOptions, ThreadOptions, TurnOptions};
-pub use request::{ApprovalRequest, PermissionRequest, Subject, ToolCall, UserQuestion};
+pub use options::{ListOptions, ThreadOptions, TurnOverrides};
+pub use request::{ApprovalRequest, PermissionRequest, Subject, ToolCallRequest, UserQuestion};
 pub use runtime::{protocol, seal_process};
-pub use thread::ThreadHandle;
-pub use turn::{Finished, TurnStream};
+pub use thread::ManagedThread;
+pub use turn::{FinishedTurn, TurnStream};

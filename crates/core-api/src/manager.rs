@@ -6,21 +6,22 @@ use std::time::Duration;
 use runtime::config::Loader;
 use runtime::protocol::{SessionSource, Thread, ThreadId, ThreadListResponse, ThreadReadParams};
 use runtime::{
-    Catalogue, Identity, Opened, Runtime, RuntimeError, RuntimeOptions, StoreEvent, StoreOptions,
-    SystemClock, Then,
+    Catalogue, ClientIdentity, OpenedThread, Opener, Runtime, RuntimeError, RuntimeOptions, StoreEvent,
+    StoreOptions, SystemClock, Then,
 };
 use tokio::sync::{OnceCell, oneshot};
 
 use crate::builder::ThreadManagerBuilder;
-use crate::error::Error;
+use crate::error::ManagerError;
 use crate::options::{ListOptions, ThreadOptions, fork_params, list_params, resume_params, start_params};
 use crate::switchboard::Switchboard;
-use crate::thread::ThreadHandle;
+use crate::thread::ManagedThread;
 
 /// How long threads may take to put themselves away.
 const GRACE: Duration = Duration::from_secs(5);
 /// The name of programs that give none.
 const NAME: &str = "oarlock-core-api";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Opens threads, and keeps those that are open. Clones are the same manager.
 ///
@@ -28,11 +29,11 @@ const NAME: &str = "oarlock-core-api";
 /// background. [`ThreadManager::shut_down`] does the same and waits for it.
 #[derive(Debug, Clone)]
 pub struct ThreadManager {
-    inner: Arc<Inner>,
+    inner: Arc<ManagerInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ManagerInner {
     loader: Loader,
     client_name: Option<String>,
     board: Arc<Switchboard>,
@@ -47,47 +48,56 @@ impl ThreadManager {
     }
 
     pub(crate) fn new(loader: Loader, client_name: Option<String>) -> Self {
-        let inner = Inner { loader, client_name, board: Arc::default(), runtime: OnceCell::new() };
+        let inner = ManagerInner { loader, client_name, board: Arc::default(), runtime: OnceCell::new() };
         Self { inner: Arc::new(inner) }
     }
 
     /// A new thread. It is recorded from its first turn on.
-    pub async fn start_thread(&self, options: ThreadOptions) -> Result<ThreadHandle, Error> {
-        let opened = self.runtime().await?.start_thread(start_params(options)?, None).await?;
+    pub async fn start_thread(&self, options: ThreadOptions) -> Result<ManagedThread, ManagerError> {
+        let opened = self.runtime().await?.start_thread(start_params(options)?, self.inner.opener()).await?;
         self.handle(opened).await
     }
 
     /// A stored thread with its past. One that is open already is joined as it is, whatever the options say.
-    pub async fn resume_thread(&self, id: &ThreadId, options: ThreadOptions) -> Result<ThreadHandle, Error> {
+    pub async fn resume_thread(
+        &self,
+        id: &ThreadId,
+        options: ThreadOptions,
+    ) -> Result<ManagedThread, ManagerError> {
         let runtime = self.runtime().await?;
         let params = resume_params(id, options)?;
         if runtime.thread(id).is_err() {
-            // What a thread that broke has left behind.
+            // A thread that broke may have left its line behind.
             self.inner.board.forget(id);
         }
         let (told, opened) = oneshot::channel();
-        let joined = Then::new(move |opened: Result<Opened, RuntimeError>| {
+        let joined = Then::new(move |opened: Result<OpenedThread, RuntimeError>| {
             let _ = told.send(opened);
             Box::pin(async {})
         });
-        runtime.resume_thread(params, None, joined).await;
-        let opened = opened.await.map_err(|_| Error::Closed(id.clone()))??;
+        runtime.resume_thread(params, self.inner.opener(), joined).await;
+        let opened = opened.await.map_err(|_| ManagerError::Closed(id.clone()))??;
         self.handle(opened).await
     }
 
     /// A new thread that begins with a copy of another's past. The other one stays as it is.
-    pub async fn fork_thread(&self, id: &ThreadId, options: ThreadOptions) -> Result<ThreadHandle, Error> {
-        let opened = self.runtime().await?.fork_thread(fork_params(id, options)?, None).await?;
+    pub async fn fork_thread(
+        &self,
+        id: &ThreadId,
+        options: ThreadOptions,
+    ) -> Result<ManagedThread, ManagerError> {
+        let opened =
+            self.runtime().await?.fork_thread(fork_params(id, options)?, self.inner.opener()).await?;
         self.handle(opened).await
     }
 
     /// One page of the stored threads, without their turns.
-    pub async fn list_threads(&self, options: ListOptions) -> Result<ThreadListResponse, Error> {
+    pub async fn list_threads(&self, options: ListOptions) -> Result<ThreadListResponse, ManagerError> {
         Ok(self.runtime().await?.list_threads(list_params(options)?).await?)
     }
 
     /// A stored thread with its turns, without opening it.
-    pub async fn read_thread(&self, id: &ThreadId) -> Result<Thread, Error> {
+    pub async fn read_thread(&self, id: &ThreadId) -> Result<Thread, ManagerError> {
         let params = ThreadReadParams { thread_id: id.clone(), include_turns: true, exclude_turns: false };
         Ok(self.runtime().await?.read_thread(params).await?)
     }
@@ -101,38 +111,46 @@ impl ThreadManager {
         }
     }
 
-    async fn handle(&self, opened: Opened) -> Result<ThreadHandle, Error> {
+    async fn handle(&self, opened: OpenedThread) -> Result<ManagedThread, ManagerError> {
         let runtime = self.runtime().await?.clone();
-        Ok(ThreadHandle::new(runtime, self.inner.board.clone(), opened))
+        Ok(ManagedThread::new(runtime, self.inner.board.clone(), opened))
     }
 
-    async fn runtime(&self) -> Result<&Runtime, Error> {
+    async fn runtime(&self) -> Result<&Runtime, ManagerError> {
         self.inner.runtime.get_or_try_init(|| async { self.inner.make_runtime() }).await
     }
 }
 
-impl Inner {
-    fn make_runtime(&self) -> Result<Runtime, Error> {
+impl ManagerInner {
+    fn make_runtime(&self) -> Result<Runtime, ManagerError> {
         // A file that cannot be read is told by whatever wants a thread, in its own words.
         let config = self.loader.startup(None).config;
         let catalogue = match &config.model.catalog_json {
-            Some(path) => Catalogue::from_file(path).map_err(|error| Error::Refused(error.to_string()))?,
+            Some(path) => {
+                Catalogue::from_file(path).map_err(|error| ManagerError::Refused(error.to_string()))?
+            }
             None => Catalogue::bundled(),
         };
-        let version = env!("CARGO_PKG_VERSION");
-        let name = self.client_name.as_deref().unwrap_or(NAME);
-        let runtime = Runtime::new(RuntimeOptions {
+        Ok(Runtime::new(RuntimeOptions {
             loader: self.loader.clone(),
             audience: self.board.clone(),
             clock: Arc::new(SystemClock),
             catalogue,
-            source: SessionSource::Custom(name.to_owned()),
-            version: version.to_owned(),
+            source: SessionSource::Custom(self.name().to_owned()),
+            version: VERSION.to_owned(),
             store: store_options(),
-        });
-        let user_agent = format!("{name} (oarlock/{version})");
-        runtime.set_identity(Identity { originator: name.to_owned(), user_agent });
-        Ok(runtime)
+        }))
+    }
+
+    fn name(&self) -> &str {
+        self.client_name.as_deref().unwrap_or(NAME)
+    }
+
+    /// The embedding program, as providers and records name it.
+    fn opener(&self) -> Opener {
+        let name = self.name();
+        let user_agent = format!("{name} (oarlock/{VERSION})");
+        Opener { client: ClientIdentity { originator: name.to_owned(), user_agent }, host: None }
     }
 }
 

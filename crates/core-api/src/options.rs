@@ -11,10 +11,10 @@ use runtime::protocol::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::error::Error;
-use crate::input::Input;
+use crate::error::ManagerError;
+use crate::input::TurnInput;
 
-/// What a thread works with. An unset field keeps what the configuration says, and for a stored thread the folder,
+/// Settings of a thread. An unset field keeps what the configuration says, and for a stored thread the folder,
 /// model and instructions it had.
 #[derive(Debug, Clone, Default)]
 pub struct ThreadOptions {
@@ -24,9 +24,9 @@ pub struct ThreadOptions {
     pub model: Option<String>,
     /// The id of a configured provider, or `offline`.
     pub provider: Option<String>,
-    /// What is asked about before it happens.
+    /// Decides which actions need approval.
     pub approval_policy: Option<AskForApproval>,
-    /// What commands may touch without being asked about.
+    /// The files and network that commands may use without approval.
     pub sandbox: Option<SandboxMode>,
     /// Replaces the built-in instructions.
     pub base_instructions: Option<String>,
@@ -34,15 +34,15 @@ pub struct ThreadOptions {
     pub developer_instructions: Option<String>,
     /// More of the configuration, by dotted key.
     pub config: BTreeMap<String, Value>,
-    /// Tools of your own, which come as [`Event::ToolCall`](crate::Event::ToolCall). Kept with the thread: a stored or
-    /// copied one has those it began with, whatever stands here.
+    /// Tools of your own, which come as [`ThreadEvent::ToolCall`](crate::ThreadEvent::ToolCall). Kept with the thread: a
+    /// stored or copied one has those it began with, whatever stands here.
     pub tools: Vec<DynamicToolSpec>,
     /// Nothing is written down, and the thread is gone once it is closed. Has no effect on a thread that is resumed.
     pub ephemeral: bool,
 }
 
 impl ThreadOptions {
-    fn cwd(&self) -> Result<Option<String>, Error> {
+    fn cwd(&self) -> Result<Option<String>, ManagerError> {
         self.cwd.as_deref().map(absolute).transpose()
     }
 
@@ -65,29 +65,32 @@ macro_rules! fill {
     };
 }
 
-pub(crate) fn start_params(options: ThreadOptions) -> Result<ThreadStartParams, Error> {
+pub(crate) fn start_params(options: ThreadOptions) -> Result<ThreadStartParams, ManagerError> {
     let mut params = ThreadStartParams { ephemeral: Some(options.ephemeral), ..Default::default() };
     fill!(params, options);
     params.dynamic_tools = (!options.tools.is_empty()).then_some(options.tools);
     Ok(params)
 }
 
-pub(crate) fn resume_params(id: &ThreadId, options: ThreadOptions) -> Result<ThreadResumeParams, Error> {
+pub(crate) fn resume_params(
+    id: &ThreadId,
+    options: ThreadOptions,
+) -> Result<ThreadResumeParams, ManagerError> {
     let mut params: ThreadResumeParams = least(json!({ "threadId": id, "excludeTurns": true }))?;
     fill!(params, options);
     Ok(params)
 }
 
-pub(crate) fn fork_params(id: &ThreadId, options: ThreadOptions) -> Result<ThreadForkParams, Error> {
+pub(crate) fn fork_params(id: &ThreadId, options: ThreadOptions) -> Result<ThreadForkParams, ManagerError> {
     let mut params: ThreadForkParams = least(json!({ "threadId": id, "excludeTurns": true }))?;
     params.ephemeral = options.ephemeral;
     fill!(params, options);
     Ok(params)
 }
 
-/// What a turn changes. All but the schema holds for later turns too.
+/// Settings that a turn changes. All but the schema holds for later turns too.
 #[derive(Debug, Clone, Default)]
-pub struct TurnOptions {
+pub struct TurnOverrides {
     /// The final message is JSON that follows this schema. For this turn alone.
     pub output_schema: Option<Value>,
     /// The model by its name.
@@ -96,17 +99,17 @@ pub struct TurnOptions {
     pub effort: Option<ReasoningEffort>,
     /// The folder the agent works in.
     pub cwd: Option<PathBuf>,
-    /// What is asked about before it happens.
+    /// Decides which actions need approval.
     pub approval_policy: Option<AskForApproval>,
-    /// What commands may touch. Replaces the policy as a whole.
+    /// The files and network that commands may use. Replaces the policy as a whole.
     pub sandbox: Option<SandboxPolicy>,
 }
 
 pub(crate) fn turn_params(
     id: &ThreadId,
-    input: Input,
-    options: TurnOptions,
-) -> Result<TurnStartParams, Error> {
+    input: TurnInput,
+    options: TurnOverrides,
+) -> Result<TurnStartParams, ManagerError> {
     let mut params: TurnStartParams = least(json!({ "threadId": id, "input": [] }))?;
     params.input = input.into_parts();
     params.output_schema = options.output_schema;
@@ -140,7 +143,7 @@ const OWN_KINDS: &[ThreadSourceKind] = &[
     ThreadSourceKind::Unknown,
 ];
 
-pub(crate) fn list_params(options: ListOptions) -> Result<ThreadListParams, Error> {
+pub(crate) fn list_params(options: ListOptions) -> Result<ThreadListParams, ManagerError> {
     let mut params: ThreadListParams =
         least(json!({ "sortKey": "updated_at", "modelProviders": [], "sourceKinds": OWN_KINDS }))?;
     params.cwd = options.cwd.as_deref().map(absolute).transpose()?.map(ThreadListCwd::One);
@@ -151,12 +154,12 @@ pub(crate) fn list_params(options: ListOptions) -> Result<ThreadListParams, Erro
 }
 
 /// Parameters of the wire with nothing set but this.
-fn least<T: DeserializeOwned>(required: Value) -> Result<T, Error> {
-    serde_json::from_value(required).map_err(|error| Error::Refused(error.to_string()))
+fn least<T: DeserializeOwned>(required: Value) -> Result<T, ManagerError> {
+    serde_json::from_value(required).map_err(|error| ManagerError::Refused(error.to_string()))
 }
 
 /// As text, because that is what records hold.
-pub(crate) fn absolute(path: &Path) -> Result<String, Error> {
-    let refused = || Error::Path(path.display().to_string());
+pub(crate) fn absolute(path: &Path) -> Result<String, ManagerError> {
+    let refused = || ManagerError::Path(path.display().to_string());
     std::path::absolute(path).map_err(|_| refused())?.into_os_string().into_string().map_err(|_| refused())
 }

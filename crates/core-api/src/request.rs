@@ -1,4 +1,4 @@
-//! What a turn asks of the program around it. Every request is answered at most once, by a method that consumes it;
+//! Requests of a turn to the program around it. Every request is answered at most once, by a method that consumes it;
 //! one that is dropped unanswered is answered with no.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use runtime::protocol::{
 };
 use tokio::sync::oneshot;
 
-/// What an approval is about, in the words of the protocol.
+/// The subject of an approval, in the types of the protocol.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Subject {
@@ -25,7 +25,7 @@ pub enum Subject {
     Tool(ToolRequestApprovalParams),
 }
 
-/// What was answered.
+/// The answer to an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
     Accept,
@@ -35,16 +35,16 @@ pub(crate) enum Decision {
 }
 
 /// The way back to whoever asked. Nobody is there any more once the turn has stopped.
-struct Way<T>(oneshot::Sender<T>);
+struct AnswerSender<T>(oneshot::Sender<T>);
 
-impl<T> Way<T> {
+impl<T> AnswerSender<T> {
     /// A late answer has no effect.
     fn give(self, answer: T) {
         let _ = self.0.send(answer);
     }
 }
 
-impl<T> fmt::Debug for Way<T> {
+impl<T> fmt::Debug for AnswerSender<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_closed() { "withdrawn" } else { "open" })
     }
@@ -58,16 +58,16 @@ impl<T> fmt::Debug for Way<T> {
 pub struct ApprovalRequest {
     subject: Subject,
     item: Option<Box<ThreadItem>>,
-    way: Way<Decision>,
+    way: AnswerSender<Decision>,
 }
 
 impl ApprovalRequest {
     pub(crate) fn new(subject: Subject) -> (Self, oneshot::Receiver<Decision>) {
         let (way, answer) = oneshot::channel();
-        (Self { subject, item: None, way: Way(way) }, answer)
+        (Self { subject, item: None, way: AnswerSender(way) }, answer)
     }
 
-    /// What it is about.
+    /// The subject of the request.
     pub fn subject(&self) -> &Subject {
         &self.subject
     }
@@ -137,7 +137,7 @@ impl ApprovalRequest {
 #[must_use = "a permission request that is dropped is denied"]
 pub struct PermissionRequest {
     asked: PermissionsRequestApprovalParams,
-    way: Way<PermissionsRequestApprovalResponse>,
+    way: AnswerSender<PermissionsRequestApprovalResponse>,
 }
 
 impl PermissionRequest {
@@ -145,10 +145,10 @@ impl PermissionRequest {
         asked: PermissionsRequestApprovalParams,
     ) -> (Self, oneshot::Receiver<PermissionsRequestApprovalResponse>) {
         let (way, answer) = oneshot::channel();
-        (Self { asked, way: Way(way) }, answer)
+        (Self { asked, way: AnswerSender(way) }, answer)
     }
 
-    /// What is asked for, and why.
+    /// The permissions asked for, and why.
     pub fn asked(&self) -> &PermissionsRequestApprovalParams {
         &self.asked
     }
@@ -185,7 +185,7 @@ pub(crate) fn nothing_granted() -> PermissionsRequestApprovalResponse {
 #[must_use = "a question that is dropped stays unanswered"]
 pub struct UserQuestion {
     asked: ToolRequestUserInputParams,
-    way: Way<ToolRequestUserInputResponse>,
+    way: AnswerSender<ToolRequestUserInputResponse>,
 }
 
 impl UserQuestion {
@@ -193,7 +193,7 @@ impl UserQuestion {
         asked: ToolRequestUserInputParams,
     ) -> (Self, oneshot::Receiver<ToolRequestUserInputResponse>) {
         let (way, answer) = oneshot::channel();
-        (Self { asked, way: Way(way) }, answer)
+        (Self { asked, way: AnswerSender(way) }, answer)
     }
 
     /// The questions, each with an id and perhaps with options to choose from.
@@ -218,15 +218,15 @@ pub(crate) fn no_answers() -> ToolRequestUserInputResponse {
 /// Dropped unanswered, the model is told that the tool failed.
 #[derive(Debug)]
 #[must_use = "a tool call that is dropped fails"]
-pub struct ToolCall {
+pub struct ToolCallRequest {
     asked: DynamicToolCallParams,
-    way: Way<DynamicToolCallResponse>,
+    way: AnswerSender<DynamicToolCallResponse>,
 }
 
-impl ToolCall {
+impl ToolCallRequest {
     pub(crate) fn new(asked: DynamicToolCallParams) -> (Self, oneshot::Receiver<DynamicToolCallResponse>) {
         let (way, answer) = oneshot::channel();
-        (Self { asked, way: Way(way) }, answer)
+        (Self { asked, way: AnswerSender(way) }, answer)
     }
 
     /// The tool and its arguments. They are as the model wrote them, which may break the tool's schema.

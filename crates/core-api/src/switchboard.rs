@@ -6,26 +6,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use runtime::protocol::{
     self, CommandExecutionApprovalDecision, DynamicToolCallParams, DynamicToolCallResponse,
-    FileChangeApprovalDecision, ServerNotification, ThreadId, ToolApprovalDecision, TurnId,
+    FileChangeApprovalDecision, McpServerElicitationAction, McpServerElicitationRequestResponse,
+    ServerNotification, ThreadId, ToolApprovalDecision, TurnId,
 };
 use runtime::{Audience, BoxFuture, Question, Reply};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::error::Error;
-use crate::event::Event;
+use crate::error::ManagerError;
+use crate::event::ThreadEvent;
 use crate::request::{
-    ApprovalRequest, Decision, PermissionRequest, Subject, ToolCall, UserQuestion, no_answers,
+    ApprovalRequest, Decision, PermissionRequest, Subject, ToolCallRequest, UserQuestion, no_answers,
     nothing_granted,
 };
 
 /// How many events may wait to be read; after that the thread waits.
 const WAITING: usize = 256;
 
-/// What goes down a line.
+/// A message to the stream of a turn.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "almost all are events")]
-pub(crate) enum Message {
-    Event(Event),
+pub(crate) enum TurnMessage {
+    Event(ThreadEvent),
     /// The last one.
     Ended(protocol::Turn),
 }
@@ -33,31 +34,31 @@ pub(crate) enum Message {
 /// The audience of all threads of one manager.
 #[derive(Debug, Default)]
 pub(crate) struct Switchboard {
-    lines: Mutex<HashMap<ThreadId, Line>>,
+    lines: Mutex<HashMap<ThreadId, TurnLine>>,
     made: AtomicU64,
 }
 
 /// Exists while a turn runs, whether or not somebody reads.
 #[derive(Debug)]
-struct Line {
+struct TurnLine {
     /// Tells it from an earlier line of the same thread.
     number: u64,
     /// Unset until the turn is accepted.
     turn: Option<TurnId>,
     /// Unset once an event could not be delivered: a stream has no gaps.
-    outlet: Option<Outlet>,
+    outlet: Option<TurnOutlet>,
 }
 
 #[derive(Debug, Clone)]
-struct Outlet {
-    sender: mpsc::Sender<Message>,
+struct TurnOutlet {
+    sender: mpsc::Sender<TurnMessage>,
     /// Set when the thread is about to be closed: from then on nobody waits for a reader.
     closing: Arc<watch::Sender<bool>>,
 }
 
-impl Outlet {
+impl TurnOutlet {
     /// Waits for room. None when the stream is gone, or is full and the thread must not wait for it.
-    async fn room(&self) -> Option<mpsc::Permit<'_, Message>> {
+    async fn room(&self) -> Option<mpsc::Permit<'_, TurnMessage>> {
         let mut closing = self.closing.subscribe();
         tokio::select! {
             biased;
@@ -66,23 +67,23 @@ impl Outlet {
         }
     }
 
-    async fn send(self, event: Event) {
+    async fn send(self, event: ThreadEvent) {
         if let Some(room) = self.room().await {
-            room.send(Message::Event(event));
+            room.send(TurnMessage::Event(event));
         }
     }
 }
 
 /// A line whose turn is not accepted yet. Dropped, it is as if it had never been.
 #[derive(Debug)]
-pub(crate) struct Reservation {
+pub(crate) struct LineReservation {
     board: Arc<Switchboard>,
     thread: ThreadId,
     number: u64,
     is_kept: bool,
 }
 
-impl Reservation {
+impl LineReservation {
     /// To be called before anything of the turn is told.
     pub(crate) fn keep(mut self, turn: &TurnId) {
         self.is_kept = true;
@@ -93,7 +94,7 @@ impl Reservation {
     }
 }
 
-impl Drop for Reservation {
+impl Drop for LineReservation {
     fn drop(&mut self) {
         if !self.is_kept {
             self.board.remove(&self.thread, self.number);
@@ -102,7 +103,7 @@ impl Drop for Reservation {
 }
 
 impl Switchboard {
-    fn lines(&self) -> MutexGuard<'_, HashMap<ThreadId, Line>> {
+    fn lines(&self) -> MutexGuard<'_, HashMap<ThreadId, TurnLine>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -110,22 +111,22 @@ impl Switchboard {
     pub(crate) fn reserve(
         self: &Arc<Self>,
         thread: &ThreadId,
-    ) -> Result<(Reservation, mpsc::Receiver<Message>), Error> {
+    ) -> Result<(LineReservation, mpsc::Receiver<TurnMessage>), ManagerError> {
         let mut lines = self.lines();
         if lines.contains_key(thread) {
-            return Err(Error::TurnRunning(thread.clone()));
+            return Err(ManagerError::TurnRunning(thread.clone()));
         }
         let (sender, inbox) = mpsc::channel(WAITING);
         let number = self.made.fetch_add(1, Ordering::Relaxed);
-        let outlet = Outlet { sender, closing: Arc::new(watch::Sender::new(false)) };
-        lines.insert(thread.clone(), Line { number, turn: None, outlet: Some(outlet) });
+        let outlet = TurnOutlet { sender, closing: Arc::new(watch::Sender::new(false)) };
+        lines.insert(thread.clone(), TurnLine { number, turn: None, outlet: Some(outlet) });
         let board = Arc::clone(self);
-        Ok((Reservation { board, thread: thread.clone(), number, is_kept: false }, inbox))
+        Ok((LineReservation { board, thread: thread.clone(), number, is_kept: false }, inbox))
     }
 
     /// From now on the thread waits for no reader.
     pub(crate) fn release(&self, thread: &ThreadId) {
-        if let Some(Line { outlet: Some(outlet), .. }) = self.lines().get(thread) {
+        if let Some(TurnLine { outlet: Some(outlet), .. }) = self.lines().get(thread) {
             outlet.closing.send_replace(true);
         }
     }
@@ -154,7 +155,7 @@ impl Switchboard {
         }
     }
 
-    /// What could not be delivered was the last that this stream could have had without a gap.
+    /// Ends the stream: after an event that could not be delivered, it would have a gap.
     fn mute(&self, thread: &ThreadId, number: u64) {
         if let Some(line) = self.lines().get_mut(thread).filter(|line| line.number == number) {
             line.outlet = None;
@@ -172,7 +173,7 @@ impl Switchboard {
             told => {
                 let Some(outlet) = outlet else { return };
                 match outlet.room().await {
-                    Some(room) => room.send(Message::Event(Event::of(told, turn.as_ref()))),
+                    Some(room) => room.send(TurnMessage::Event(ThreadEvent::of(told, turn.as_ref()))),
                     None => self.mute(thread, number),
                 }
                 return;
@@ -185,14 +186,14 @@ impl Switchboard {
         // First of all the line is free: whoever reads of the end may begin the next turn.
         self.remove(thread, number);
         if let Some(room) = room {
-            room.send(Message::Ended(ended));
+            room.send(TurnMessage::Ended(ended));
         }
     }
 
     /// Without an answer it is declined.
     fn approval(&self, thread: &ThreadId, subject: Subject) -> BoxFuture<'static, Decision> {
         let (request, answer) = ApprovalRequest::new(subject);
-        let answer = self.put(thread, Event::Approval(request), answer);
+        let answer = self.put(thread, ThreadEvent::Approval(request), answer);
         Box::pin(async move { answer.await.unwrap_or(Decision::Decline) })
     }
 
@@ -200,7 +201,7 @@ impl Switchboard {
     fn put<T: Send + 'static>(
         &self,
         thread: &ThreadId,
-        event: Event,
+        event: ThreadEvent,
         answer: oneshot::Receiver<T>,
     ) -> BoxFuture<'static, Option<T>> {
         let outlet = self.lines().get(thread).and_then(|line| line.outlet.clone());
@@ -233,8 +234,8 @@ impl Audience for Switchboard {
         asked: DynamicToolCallParams,
     ) -> BoxFuture<'static, Result<DynamicToolCallResponse, String>> {
         let (thread, problem) = (asked.thread_id.clone(), format!("nobody ran the tool `{}`", asked.tool));
-        let (call, answer) = ToolCall::new(asked);
-        let answer = self.put(&thread, Event::ToolCall(call), answer);
+        let (call, answer) = ToolCallRequest::new(asked);
+        let answer = self.put(&thread, ThreadEvent::ToolCall(call), answer);
         Box::pin(async move { answer.await.ok_or(problem) })
     }
 
@@ -258,14 +259,20 @@ impl Audience for Switchboard {
             Question::Permissions(asked) => {
                 let thread = asked.thread_id.clone();
                 let (request, answer) = PermissionRequest::new(asked);
-                let answer = self.put(&thread, Event::Permissions(request), answer);
+                let answer = self.put(&thread, ThreadEvent::Permissions(request), answer);
                 Box::pin(async move { Ok(Reply::Permissions(answer.await.unwrap_or_else(nothing_granted))) })
             }
             Question::UserInput(asked) => {
                 let thread = asked.thread_id.clone();
                 let (question, answer) = UserQuestion::new(asked);
-                let answer = self.put(&thread, Event::Question(question), answer);
+                let answer = self.put(&thread, ThreadEvent::Question(question), answer);
                 Box::pin(async move { Ok(Reply::UserInput(answer.await.unwrap_or_else(no_answers))) })
+            }
+            // Programs get no event for the question of an MCP server yet, so nobody can accept it.
+            Question::Elicitation(_) => {
+                let action = McpServerElicitationAction::Decline;
+                let response = McpServerElicitationRequestResponse { action, content: None, meta: None };
+                Box::pin(std::future::ready(Ok(Reply::Elicitation(response))))
             }
             Question::DynamicTool(asked) => {
                 Box::pin(std::future::ready(Err(format!("`{}` is called, not asked about", asked.tool))))

@@ -34,10 +34,10 @@ fn end(turn: &str) -> ServerNotification {
         completed_at: None,
         duration_ms: None,
     };
-    ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id: thread(), turn })
+    ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id: thread(), turn, cost: None })
 }
 
-fn begin(board: &Arc<Switchboard>, turn: &str) -> mpsc::Receiver<Message> {
+fn begin(board: &Arc<Switchboard>, turn: &str) -> mpsc::Receiver<TurnMessage> {
     let (line, inbox) = board.reserve(&thread()).expect("nothing runs");
     line.keep(&TurnId::new(turn));
     inbox
@@ -64,9 +64,9 @@ async fn a_full_line_holds_its_thread_up_until_it_is_read() {
     assert!(inbox.recv().await.is_some());
     assert!(!is_pending(&mut one_more).await && is_free(&board));
     for _ in 1..WAITING {
-        assert!(matches!(inbox.recv().await, Some(Message::Event(Event::Delta(_)))));
+        assert!(matches!(inbox.recv().await, Some(TurnMessage::Event(ThreadEvent::Delta(_)))));
     }
-    assert!(matches!(inbox.recv().await, Some(Message::Ended(_))));
+    assert!(matches!(inbox.recv().await, Some(TurnMessage::Ended(_))));
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn a_released_line_is_not_waited_for_and_has_no_gap() {
     board.tell(&id, delta("1")).await;
     board.tell(&id, end("1")).await;
     for _ in 1..WAITING {
-        assert!(matches!(inbox.recv().await, Some(Message::Event(_))));
+        assert!(matches!(inbox.recv().await, Some(TurnMessage::Event(_))));
     }
     assert!(inbox.recv().await.is_none() && is_free(&board));
 }
@@ -110,9 +110,9 @@ async fn news_of_an_earlier_turn_are_told_as_such() {
     board.tell(&thread(), delta("1")).await;
     board.tell(&thread(), end("1")).await;
     board.tell(&thread(), delta("2")).await;
-    assert!(matches!(inbox.recv().await, Some(Message::Event(Event::Other(_)))));
-    assert!(matches!(inbox.recv().await, Some(Message::Event(Event::Other(_)))));
-    assert!(matches!(inbox.recv().await, Some(Message::Event(Event::Delta(_)))));
+    assert!(matches!(inbox.recv().await, Some(TurnMessage::Event(ThreadEvent::Other(_)))));
+    assert!(matches!(inbox.recv().await, Some(TurnMessage::Event(ThreadEvent::Other(_)))));
+    assert!(matches!(inbox.recv().await, Some(TurnMessage::Event(ThreadEvent::Delta(_)))));
 }
 
 #[test]
@@ -131,6 +131,7 @@ async fn without_a_line_the_answer_is_no() {
         thread_id: thread(),
         turn_id: TurnId::new("1"),
         call_id: "c".to_owned(),
+        namespace: None,
         tool: "weather".to_owned(),
         arguments: serde_json::Value::Null,
         operation_id: None,
@@ -170,12 +171,14 @@ fn gate_question() -> Question {
 
 type Give = fn(ApprovalRequest);
 
-/// What the thread hears when the request is answered like this.
+/// The reply to the thread when the request is answered like this.
 async fn answered(question: Question, answer: Give) -> Reply {
     let board = Arc::new(Switchboard::default());
     let mut inbox = begin(&board, "1");
     let read = async {
-        let Some(Message::Event(Event::Approval(request))) = inbox.recv().await else { panic!("no request") };
+        let Some(TurnMessage::Event(ThreadEvent::Approval(request))) = inbox.recv().await else {
+            panic!("no request")
+        };
         answer(request);
     };
     let (reply, ()) = tokio::join!(board.ask(question), read);

@@ -12,59 +12,59 @@ use runtime::protocol::{
 };
 use tokio::sync::mpsc;
 
-use crate::error::Error;
-use crate::event::Event;
-use crate::input::Input;
-use crate::switchboard::Message;
-use crate::thread::ThreadHandle;
+use crate::error::ManagerError;
+use crate::event::ThreadEvent;
+use crate::input::TurnInput;
+use crate::switchboard::TurnMessage;
+use crate::thread::ManagedThread;
 
 /// The events of a turn that runs, in order and without gaps.
 ///
 /// The stream is bounded. While it is full the turn waits for its reader, so keep reading, or drop it: the turn goes on
 /// unobserved, and what it asks is declined. Whatever else is asked of the thread waits as well, so the task that reads
-/// uses the methods here, which do not, and those of [`ThreadHandle`] between turns.
+/// uses the methods here, which do not, and those of [`ManagedThread`] between turns.
 ///
 /// It is a [`Stream`] for whoever has combinators at hand.
 #[derive(Debug)]
 #[must_use = "a turn whose stream is dropped goes on, and what it asks is declined"]
 pub struct TurnStream {
-    thread: ThreadHandle,
-    inbox: mpsc::Receiver<Message>,
-    /// What came while something else was waited for.
-    backlog: VecDeque<Message>,
+    thread: ManagedThread,
+    inbox: mpsc::Receiver<TurnMessage>,
+    /// Messages that arrived while something else was waited for.
+    backlog: VecDeque<TurnMessage>,
     /// Items that began and have not ended.
     open: HashMap<ItemId, ThreadItem>,
-    known: Finished,
-    ending: Option<Ending>,
+    known: FinishedTurn,
+    ending: Option<EventsEnd>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum EventsEnd {
     Told,
     CutOff,
 }
 
-/// What came of a turn.
+/// The outcome of a turn.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Finished {
+pub struct FinishedTurn {
     /// The turn.
     pub turn_id: TurnId,
-    /// Completed or interrupted; failed only within [`Error::TurnFailed`].
+    /// Completed or interrupted; failed only within [`ManagerError::TurnFailed`].
     pub status: TurnStatus,
-    /// What the agent said last.
+    /// The agent's last message.
     pub message: Option<String>,
     /// Every item that ended, in that order, the user's own message included.
     pub items: Vec<ThreadItem>,
-    /// What the thread has used so far, where the provider counts.
+    /// The tokens the thread has used so far, where the provider counts.
     pub usage: Option<ThreadTokenUsage>,
     /// Why the turn failed, where it did.
     pub error: Option<TurnError>,
 }
 
 impl TurnStream {
-    pub(crate) fn new(thread: ThreadHandle, turn_id: TurnId, inbox: mpsc::Receiver<Message>) -> Self {
-        let known = Finished {
+    pub(crate) fn new(thread: ManagedThread, turn_id: TurnId, inbox: mpsc::Receiver<TurnMessage>) -> Self {
+        let known = FinishedTurn {
             turn_id,
             status: TurnStatus::InProgress,
             message: None,
@@ -80,32 +80,34 @@ impl TurnStream {
         &self.known.turn_id
     }
 
-    /// Whose turn it is.
-    pub fn thread(&self) -> &ThreadHandle {
+    /// The thread that the turn belongs to.
+    pub fn thread(&self) -> &ManagedThread {
         &self.thread
     }
 
     /// The next event, or `None` when the turn is over. Dropping the future loses nothing.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<ThreadEvent> {
         poll_fn(|context| self.poll_event(context)).await
     }
 
     /// Reads to the end and says what came of the turn. What the turn still asks is declined.
     ///
-    /// A turn that failed is an error, [`Error::TurnFailed`]; one that was interrupted is not.
-    pub async fn finish(mut self) -> Result<Finished, Error> {
+    /// A turn that failed is an error, [`ManagerError::TurnFailed`]; one that was interrupted is not.
+    pub async fn finish(mut self) -> Result<FinishedTurn, ManagerError> {
         while let Some(event) = self.next().await {
             drop(event);
         }
         match (self.ending, self.known.status) {
-            (Some(Ending::Told), TurnStatus::Failed) => Err(Error::TurnFailed(Box::new(self.known))),
-            (Some(Ending::Told), _) => Ok(self.known),
-            _ => Err(Error::CutOff { thread: self.thread.id().clone(), turn: self.known.turn_id }),
+            (Some(EventsEnd::Told), TurnStatus::Failed) => {
+                Err(ManagerError::TurnFailed(Box::new(self.known)))
+            }
+            (Some(EventsEnd::Told), _) => Ok(self.known),
+            _ => Err(ManagerError::CutOff { thread: self.thread.id().clone(), turn: self.known.turn_id }),
         }
     }
 
     /// Adds to what the user said. The model gets it after its current response; accepted means recorded.
-    pub async fn steer(&mut self, input: impl Into<Input>) -> Result<(), Error> {
+    pub async fn steer(&mut self, input: impl Into<TurnInput>) -> Result<(), ManagerError> {
         let (thread, turn) = (self.thread.clone(), self.known.turn_id.clone());
         let mut steering = pin!(thread.steer_turn(turn, input.into()));
         let mut is_open = true;
@@ -128,7 +130,7 @@ impl TurnStream {
         self.thread.interrupt_turn(self.known.turn_id.clone()).await;
     }
 
-    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Event>> {
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<ThreadEvent>> {
         if self.ending.is_some() {
             return Poll::Ready(None);
         }
@@ -137,43 +139,43 @@ impl TurnStream {
             None => ready!(self.inbox.poll_recv(context)),
         };
         Poll::Ready(match message {
-            Some(Message::Event(mut event)) => {
+            Some(TurnMessage::Event(mut event)) => {
                 self.learn(&mut event);
                 Some(event)
             }
-            Some(Message::Ended(Turn { status, error, .. })) => {
+            Some(TurnMessage::Ended(Turn { status, error, .. })) => {
                 (self.known.status, self.known.error) = (status, error);
-                self.ending = Some(Ending::Told);
+                self.ending = Some(EventsEnd::Told);
                 None
             }
             None => {
-                self.ending = Some(Ending::CutOff);
+                self.ending = Some(EventsEnd::CutOff);
                 None
             }
         })
     }
 
-    fn learn(&mut self, event: &mut Event) {
+    fn learn(&mut self, event: &mut ThreadEvent) {
         match event {
-            Event::ItemStarted(item) => {
+            ThreadEvent::ItemStarted(item) => {
                 self.open.insert(item.id().clone(), item.clone());
             }
-            Event::ItemCompleted(item) => {
+            ThreadEvent::ItemCompleted(item) => {
                 self.open.remove(item.id());
                 if let ThreadItem::AgentMessage { text, .. } = item {
                     self.known.message = Some(text.clone());
                 }
                 self.known.items.push(item.clone());
             }
-            Event::Approval(request) => {
+            ThreadEvent::Approval(request) => {
                 if let Some(item) = self.open.get(request.item_id()) {
                     request.show(item.clone());
                 }
             }
-            Event::Usage(usage) => self.known.usage = Some(usage.clone()),
+            ThreadEvent::Usage(usage) => self.known.usage = Some(usage.clone()),
             // A thread that broke says nothing more.
-            Event::Other(told) if is_broken(told) && !self.thread.is_open() => {
-                self.ending = Some(Ending::CutOff);
+            ThreadEvent::Other(told) if is_broken(told) && !self.thread.is_open() => {
+                self.ending = Some(EventsEnd::CutOff);
             }
             _ => {}
         }
@@ -185,9 +187,9 @@ fn is_broken(told: &ServerNotification) -> bool {
 }
 
 impl Stream for TurnStream {
-    type Item = Event;
+    type Item = ThreadEvent;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<ThreadEvent>> {
         self.poll_event(context)
     }
 }
@@ -199,7 +201,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::TurnStream;
-    use crate::{Error, ThreadManager, ThreadOptions};
+    use crate::{ManagerError, ThreadManager, ThreadOptions};
 
     /// A turn whose stream is full, so that its thread waits for a reader.
     async fn full() -> (TempDir, ThreadManager, TurnStream) {
@@ -244,7 +246,7 @@ mod tests {
         let (_home, manager, turn) = full().await;
         soon(manager.shut_down()).await;
         let error = soon(turn.finish()).await.expect_err("there is a gap");
-        assert!(matches!(error, Error::CutOff { .. }), "{error}");
+        assert!(matches!(error, ManagerError::CutOff { .. }), "{error}");
         assert!(error.to_string().contains("resume_thread"), "{error}");
     }
 }

@@ -8,8 +8,8 @@ use oarlock_core_api::protocol::{
     TurnStatus,
 };
 use oarlock_core_api::{
-    Error, Event, Finished, Input, ListOptions, Subject, ThreadHandle, ThreadManager, ThreadOptions,
-    TurnOptions, TurnStream,
+    FinishedTurn, ListOptions, ManagedThread, ManagerError, Subject, ThreadEvent, ThreadManager,
+    ThreadOptions, TurnInput, TurnOverrides, TurnStream,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -40,7 +40,7 @@ impl Place {
         }
     }
 
-    async fn thread(&self, approval_policy: AskForApproval) -> (ThreadManager, ThreadHandle) {
+    async fn thread(&self, approval_policy: AskForApproval) -> (ThreadManager, ManagedThread) {
         let manager = self.manager();
         let thread = manager.start_thread(self.options(approval_policy)).await.expect("a thread");
         (manager, thread)
@@ -51,20 +51,28 @@ impl Place {
     }
 }
 
+/// Whoever waits so long has failed.
+const WAIT_LIMIT: Duration = Duration::from_secs(30);
+
 /// A turn that is waited for at most as long as a test may take.
-async fn finish(turn: TurnStream) -> Result<Finished, Error> {
-    tokio::time::timeout(Duration::from_secs(30), turn.finish()).await.expect("an end")
+async fn finish(turn: TurnStream) -> Result<FinishedTurn, ManagerError> {
+    tokio::time::timeout(WAIT_LIMIT, turn.finish()).await.expect("the end of a turn in time")
 }
 
-async fn ask(thread: &ThreadHandle, prompt: &str) -> Finished {
+/// The next event of a turn; `None` at its end.
+async fn next(turn: &mut TurnStream) -> Option<ThreadEvent> {
+    tokio::time::timeout(WAIT_LIMIT, turn.next()).await.expect("an event or the end of a turn in time")
+}
+
+async fn ask(thread: &ManagedThread, prompt: &str) -> FinishedTurn {
     finish(thread.submit(prompt).await.expect("a turn")).await.expect("a good end")
 }
 
-fn message(finished: &Finished) -> &str {
+fn message(finished: &FinishedTurn) -> &str {
     finished.message.as_deref().unwrap_or_default()
 }
 
-fn command_status(finished: &Finished) -> Option<CommandExecutionStatus> {
+fn command_status(finished: &FinishedTurn) -> Option<CommandExecutionStatus> {
     finished.items.iter().find_map(|item| match item {
         ThreadItem::CommandExecution { status, .. } => Some(*status),
         _ => None,
@@ -73,8 +81,8 @@ fn command_status(finished: &Finished) -> Option<CommandExecutionStatus> {
 
 /// Reads until the agent is at work on a command.
 async fn until_command(turn: &mut TurnStream) {
-    while let Some(event) = turn.next().await {
-        if matches!(&event, Event::ItemStarted(ThreadItem::CommandExecution { .. })) {
+    while let Some(event) = next(turn).await {
+        if matches!(&event, ThreadEvent::ItemStarted(ThreadItem::CommandExecution { .. })) {
             return;
         }
     }
@@ -115,13 +123,13 @@ async fn deltas_add_up_to_the_message() {
     let mut turn = thread.submit(format!("say {words}")).await.expect("a turn");
     let mut streamed = String::new();
     let mut pieces = 0;
-    while let Some(event) = turn.next().await {
+    while let Some(event) = next(&mut turn).await {
         if let Some(piece) = event.message_delta() {
             streamed.push_str(piece);
             pieces += 1;
         }
     }
-    assert!(turn.next().await.is_none(), "an end is an end");
+    assert!(next(&mut turn).await.is_none(), "an end is an end");
     let finished = finish(turn).await.expect("a good end");
     assert_eq!(Some(streamed), finished.message);
     assert!(pieces > 256, "{pieces} pieces would all have fitted");
@@ -144,14 +152,14 @@ async fn two_threads_at_once_do_not_mix() {
     manager.shut_down().await;
 }
 
-/// What becomes of a command that needs a yes, for each thing one can do about it.
-async fn decide(answer: impl FnOnce(oarlock_core_api::ApprovalRequest)) -> (bool, Finished) {
+/// Runs a command that needs approval and gives this answer: whether it ran, and its turn.
+async fn decide(answer: impl FnOnce(oarlock_core_api::ApprovalRequest)) -> (bool, FinishedTurn) {
     let place = Place::new();
     let (manager, thread) = place.thread(AskForApproval::Untrusted).await;
     let mut turn = thread.submit("run `touch made.txt`").await.expect("a turn");
     let mut answer = Some(answer);
-    while let Some(event) = turn.next().await {
-        if let Event::Approval(request) = event {
+    while let Some(event) = next(&mut turn).await {
+        if let ThreadEvent::Approval(request) = event {
             let Subject::Command(asked) = request.subject() else { panic!("another subject: {request:?}") };
             assert!(asked.command.as_deref().is_some_and(|line| line.contains("touch made.txt")));
             assert!(matches!(request.item(), Some(ThreadItem::CommandExecution { .. })));
@@ -210,8 +218,8 @@ async fn what_was_accepted_for_the_session_is_not_asked_again() {
     let mut asked = 0;
     for _ in 0..2 {
         let mut turn = thread.submit("run `touch made.txt`").await.expect("a turn");
-        while let Some(event) = turn.next().await {
-            if let Event::Approval(request) = event {
+        while let Some(event) = next(&mut turn).await {
+            if let ThreadEvent::Approval(request) = event {
                 asked += 1;
                 request.accept_for_session();
             }
@@ -227,8 +235,8 @@ async fn a_change_of_files_shows_what_it_would_change() {
     let (_manager, thread) = place.thread(AskForApproval::Untrusted).await;
     let mut turn = thread.submit("create notes.txt with hello").await.expect("a turn");
     let mut changed = Vec::new();
-    while let Some(event) = turn.next().await {
-        if let Event::Approval(request) = event {
+    while let Some(event) = next(&mut turn).await {
+        if let ThreadEvent::Approval(request) = event {
             if let (Subject::FileChange(_), Some(ThreadItem::FileChange { changes, .. })) =
                 (request.subject(), request.item())
             {
@@ -250,14 +258,16 @@ async fn a_tool_of_the_program_is_called_and_answered() {
         description: "The weather of a town.".to_owned(),
         input_schema: json!({"type": "object", "properties": {"town": {"type": "string"}}}),
         defer_loading: false,
+        namespace: None,
+        namespace_description: None,
     };
     let options = ThreadOptions { tools: vec![tool], ..place.options(AskForApproval::Never) };
     let thread = manager.start_thread(options).await.expect("a thread");
     for (answers, expected) in [(true, "it rains"), (false, "nobody ran the tool")] {
         let prompt = r#"call the tool weather with {"town": "Bergen"}"#;
         let mut turn = thread.submit(prompt).await.expect("a turn");
-        while let Some(event) = turn.next().await {
-            if let Event::ToolCall(call) = event {
+        while let Some(event) = next(&mut turn).await {
+            if let ThreadEvent::ToolCall(call) = event {
                 assert_eq!(call.asked().arguments, json!({"town": "Bergen"}));
                 if answers {
                     call.succeed("it rains");
@@ -278,7 +288,10 @@ async fn another_manager_goes_on_with_the_thread() {
     manager.shut_down().await;
     assert!(!thread.is_open());
     let closed = thread.submit("say two").await.expect_err("closed");
-    assert!(matches!(closed, Error::Closed(_)) && closed.to_string().contains("resume_thread"), "{closed}");
+    assert!(
+        matches!(closed, ManagerError::Closed(_)) && closed.to_string().contains("resume_thread"),
+        "{closed}"
+    );
 
     let manager = place.manager();
     let listed = manager.list_threads(ListOptions::default()).await.expect("a list").data;
@@ -321,7 +334,7 @@ async fn without_a_key_the_turn_says_both_ways_out() {
     let error = finish(turn).await.expect_err("no key");
     let told = error.to_string();
     assert!(told.contains("OPENAI_API_KEY") && told.contains("--provider offline"), "{told}");
-    let Error::TurnFailed(finished) = error else { panic!("another error: {error:?}") };
+    let ManagerError::TurnFailed(finished) = error else { panic!("another error: {error:?}") };
     assert_eq!((finished.status, finished.message), (TurnStatus::Failed, None));
 }
 
@@ -332,7 +345,7 @@ async fn an_interrupted_turn_ends_and_the_next_one_begins() {
     let mut turn = thread.submit("run `sleep 60`").await.expect("a turn");
     until_command(&mut turn).await;
     let running = thread.submit("say hello").await.expect_err("one at a time");
-    assert!(matches!(running, Error::TurnRunning(_)), "{running}");
+    assert!(matches!(running, ManagerError::TurnRunning(_)), "{running}");
     turn.interrupt().await;
     let finished = finish(turn).await.expect("no failure");
     assert_eq!(finished.status, TurnStatus::Interrupted);
@@ -345,18 +358,18 @@ async fn steering_joins_the_turn_that_runs() {
     let place = Place::new();
     let (_manager, thread) = place.thread(AskForApproval::Untrusted).await;
     let mut turn = thread.submit("run `touch made.txt`").await.expect("a turn");
-    while let Some(event) = turn.next().await {
-        if let Event::Approval(request) = event {
+    while let Some(event) = next(&mut turn).await {
+        if let ThreadEvent::Approval(request) = event {
             turn.steer("say steered").await.expect("it runs");
             request.decline();
         }
     }
     let id = turn.id().clone();
     let late = turn.steer("too late").await.expect_err("it is over");
-    assert!(matches!(late, Error::NoTurnRunning), "{late}");
+    assert!(matches!(late, ManagerError::NoTurnRunning), "{late}");
     let finished = finish(turn).await.expect("a good end");
     assert!(message(&finished).contains("steered"), "{finished:?}");
-    assert!(matches!(thread.steer(&id, "too late").await, Err(Error::NoTurnRunning)));
+    assert!(matches!(thread.steer(&id, "too late").await, Err(ManagerError::NoTurnRunning)));
 }
 
 #[tokio::test]
@@ -364,13 +377,16 @@ async fn a_turn_nobody_reads_goes_on() {
     let place = Place::new();
     let (manager, thread) = place.thread(AskForApproval::Never).await;
     drop(thread.submit("create made.txt with hello").await.expect("a turn"));
-    let second = loop {
-        match thread.submit("say hello").await {
-            Ok(turn) => break turn,
-            Err(Error::TurnRunning(_)) => tokio::task::yield_now().await,
-            Err(error) => panic!("{error}"),
+    let trying = async {
+        loop {
+            match thread.submit("say hello").await {
+                Ok(turn) => return turn,
+                Err(ManagerError::TurnRunning(_)) => tokio::task::yield_now().await,
+                Err(error) => panic!("{error}"),
+            }
         }
     };
+    let second = tokio::time::timeout(WAIT_LIMIT, trying).await.expect("the end of the first turn in time");
     assert!(place.has("made.txt"));
     finish(second).await.expect("a good end");
     assert_eq!(thread.turns().await.expect("its past").len(), 2);
@@ -393,26 +409,29 @@ async fn everything_may_be_dropped_in_the_middle() {
     let (manager, thread) = place.thread(AskForApproval::Untrusted).await;
     let mut turn = thread.submit("run `touch made.txt`").await.expect("a turn");
     let mut request = loop {
-        match turn.next().await.expect("a request") {
-            Event::Approval(request) => break request,
+        match next(&mut turn).await.expect("a request") {
+            ThreadEvent::Approval(request) => break request,
             _ => continue,
         }
     };
     let id = thread.id().clone();
     drop((manager, thread, turn));
-    request.withdrawn().await;
+    tokio::time::timeout(WAIT_LIMIT, request.withdrawn()).await.expect("a request that is withdrawn");
     assert!(!request.is_open());
     request.accept();
 
     // The record is free once the thread is put away, and says how the turn ended.
     let manager = place.manager();
-    let thread = loop {
-        match manager.resume_thread(&id, ThreadOptions::default()).await {
-            Ok(thread) => break thread,
-            Err(Error::Refused(_)) => tokio::task::yield_now().await,
-            Err(error) => panic!("{error}"),
+    let trying = async {
+        loop {
+            match manager.resume_thread(&id, ThreadOptions::default()).await {
+                Ok(thread) => return thread,
+                Err(ManagerError::Refused(_)) => tokio::task::yield_now().await,
+                Err(error) => panic!("{error}"),
+            }
         }
     };
+    let thread = tokio::time::timeout(WAIT_LIMIT, trying).await.expect("a record that is free in time");
     let turns = thread.turns().await.expect("its past");
     assert_eq!(turns[0].status, TurnStatus::Interrupted);
     assert!(!place.has("made.txt"));
@@ -437,7 +456,7 @@ async fn a_schema_shapes_the_answer_of_one_turn() {
     let place = Place::new();
     let (_manager, thread) = place.thread(AskForApproval::Never).await;
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
-    let options = TurnOptions { output_schema: Some(schema), ..TurnOptions::default() };
+    let options = TurnOverrides { output_schema: Some(schema), ..TurnOverrides::default() };
     let turn = thread.submit_with("count", options).await.expect("a turn");
     let finished = finish(turn).await.expect("a good end");
     let answer: serde_json::Value = serde_json::from_str(message(&finished)).expect("JSON");
@@ -449,7 +468,7 @@ async fn a_schema_shapes_the_answer_of_one_turn() {
 async fn what_cannot_be_is_told_in_a_sentence() {
     let place = Place::new();
     let (manager, thread) = place.thread(AskForApproval::Never).await;
-    assert!(matches!(thread.submit(Input::default()).await, Err(Error::EmptyInput)));
+    assert!(matches!(thread.submit(TurnInput::default()).await, Err(ManagerError::EmptyInput)));
     let unknown = ThreadId::new("0198f0a0-0000-7000-8000-00000000abcd");
     for id in [&unknown, thread.id()] {
         // A thread without a turn has no record either.
@@ -469,7 +488,7 @@ async fn a_refused_turn_leaves_the_thread_free() {
     let place = Place::new();
     let (_manager, thread) = place.thread(AskForApproval::Never).await;
     let too_long = "a".repeat((1 << 20) + 1);
-    assert!(matches!(thread.submit(too_long).await, Err(Error::Refused(_))));
+    assert!(matches!(thread.submit(too_long).await, Err(ManagerError::Refused(_))));
     ask(&thread, "say hello").await;
 }
 

@@ -1,13 +1,13 @@
 //! Who hears what a thread says, and who answers its questions.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 
 use engine::{Question, Reply};
-use protocol::{DynamicToolCallParams, DynamicToolCallResponse, ServerNotification, ThreadId};
-
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub use futures_util::future::BoxFuture;
+use protocol::{
+    ChatgptAuthTokensRefreshParams, ChatgptAuthTokensRefreshResponse, DynamicToolCallParams,
+    DynamicToolCallResponse, ServerNotification, ThreadId,
+};
 
 /// The clients of a thread, as the runtime sees them.
 pub trait Audience: fmt::Debug + Send + Sync {
@@ -24,6 +24,14 @@ pub trait Audience: fmt::Debug + Send + Sync {
     /// Asks what a tool wants to know. `Err` says why there is no answer, which is never a yes. Dropping the future
     /// withdraws the question.
     fn ask(&self, question: Question) -> BoxFuture<'static, Result<Reply, String>>;
+
+    /// Asks the client that keeps its own ChatGPT tokens for fresh ones. `Err` says why there are none.
+    fn refresh_tokens(
+        &self,
+        _params: ChatgptAuthTokensRefreshParams,
+    ) -> BoxFuture<'static, Result<ChatgptAuthTokensRefreshResponse, String>> {
+        Box::pin(std::future::ready(Err("no client keeps tokens".to_owned())))
+    }
 
     /// A thread that no client asked for is there, and everybody may listen.
     fn appeared(&self, _thread: &ThreadId) {}

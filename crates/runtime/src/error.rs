@@ -1,13 +1,15 @@
-//! What can go wrong between a caller and its threads, in words that name the field and say what to do.
+//! Errors of the runtime, in words that name the field and say what to do.
 
 use engine::Refusal;
 use environments::EnvironmentError;
 use journal::JournalError;
+use mcp::LoginError;
+use plugins::PluginError;
 use protocol::{ThreadId, TurnId};
 
-use crate::command_exec::CommandExecError;
-use crate::delegation::DelegationError;
-use crate::images::{InputError, MAX_INPUT_CHARS};
+use command_exec::CommandExecError;
+use delegation::DelegationError;
+use workspace::{FileError, SearchError};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuntimeError {
@@ -33,6 +35,8 @@ pub enum RuntimeError {
     NoRollbackInMemory,
     #[error("ephemeral thread does not support metadata updates: {0}")]
     NoMetadataInMemory(ThreadId),
+    #[error("ephemeral thread does not support goals: {0}")]
+    NoGoalInMemory(ThreadId),
     #[error("thread {0} exists already; choose a fresh threadId")]
     ThreadExists(ThreadId),
     #[error("history must not be empty")]
@@ -43,8 +47,6 @@ pub enum RuntimeError {
         "cannot resume running thread {id} with mismatched path: requested `{requested}`, active `{active}`"
     )]
     OtherPath { id: ThreadId, requested: String, active: String },
-    #[error("command must not be empty")]
-    EmptyCommand,
     #[error("thread name must not be empty")]
     EmptyName,
     #[error("gitInfo must include at least one field")]
@@ -71,7 +73,12 @@ pub enum RuntimeError {
     /// The user's settings stay as they were.
     #[error("the configuration could not be written: {0}")]
     ConfigWrite(String),
-    /// What another agent left cannot be read or taken over.
+    /// A change of the user's settings that is not made. Clients act upon the code.
+    #[error("{message}")]
+    ConfigEdit { code: &'static str, message: String },
+    #[error("{0}")]
+    FeatureEnablement(String),
+    /// The files of another agent cannot be read or imported.
     #[error("{0}")]
     ExternalAgent(String),
     #[error("Input exceeds the maximum length of {max} characters.")]
@@ -89,6 +96,17 @@ pub enum RuntimeError {
     InvalidCursor(String),
     #[error("{0}")]
     Cursor(String),
+    #[error("command must not be empty")]
+    EmptyCommand,
+    /// By name, each with the reason.
+    #[error("error creating thread: required MCP servers failed to initialize: {0}")]
+    RequiredMcpServers(String),
+    #[error("No MCP server named '{0}' found.")]
+    UnknownMcpServer(String),
+    #[error(transparent)]
+    McpLogin(#[from] LoginError),
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
     #[error("failed to load configuration: {0}")]
     Config(String),
     /// `config/read` says it this way.
@@ -96,6 +114,15 @@ pub enum RuntimeError {
     InvalidConfig(String),
     #[error("{0}")]
     Login(&'static str),
+    /// The same with the reason of an issuer or a client.
+    #[error("{0}")]
+    LoginFailed(String),
+    #[error("thread {0} does not support realtime conversation")]
+    NoRealtime(ThreadId),
+    #[error("{0}")]
+    Realtime(#[from] realtime::RealtimeError),
+    #[error("failed to fetch codex rate limits: {0}")]
+    LimitsUnread(String),
     #[error("invalid login id: {0}")]
     InvalidLoginId(String),
     #[error("the credentials could not be stored: {0}")]
@@ -110,6 +137,21 @@ pub enum RuntimeError {
     /// A command that a client runs outside any thread.
     #[error(transparent)]
     CommandExec(#[from] CommandExecError),
+    #[error("failed to compute git diff to remote for cwd: {0:?}")]
+    GitDiff(String),
+    #[error("no rollout found for conversation id {0}")]
+    NoConversation(ThreadId),
+    #[error("failed to load conversation summary from {path}: {problem}")]
+    UnreadableSummary { path: String, problem: String },
+    #[error("sending feedback is disabled by configuration")]
+    NoFeedback,
+    #[error("the feedback could not be saved: {0}")]
+    FeedbackWrite(String),
+    /// A file that a client reads or changes by itself.
+    #[error(transparent)]
+    Files(#[from] FileError),
+    #[error(transparent)]
+    Search(#[from] SearchError),
     /// The engine's own rules of turns.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -127,18 +169,11 @@ pub enum RuntimeError {
     /// Another process has the thread's record open.
     #[error("the thread is open in another process: {0}")]
     HeldElsewhere(String),
-    /// What was asked for could not be written down or read, so it did not happen.
+    /// The record could not be written or read, so what was asked for did not happen.
     #[error("the thread's record could not be used: {0}")]
     Storage(String),
     #[error("the work was cut short by a defect in this program")]
     Defect,
-}
-
-impl From<InputError> for RuntimeError {
-    fn from(error: InputError) -> Self {
-        let InputError::TooLarge { actual_chars } = error;
-        Self::InputTooLarge { max: MAX_INPUT_CHARS, actual: actual_chars }
-    }
 }
 
 impl From<JournalError> for RuntimeError {
@@ -148,5 +183,11 @@ impl From<JournalError> for RuntimeError {
             held @ JournalError::Locked { .. } => Self::HeldElsewhere(held.to_string()),
             error => Self::Storage(error.to_string()),
         }
+    }
+}
+
+impl From<support::Panicked> for RuntimeError {
+    fn from(_: support::Panicked) -> Self {
+        Self::Defect
     }
 }

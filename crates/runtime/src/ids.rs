@@ -1,9 +1,11 @@
 //! Ids of threads and turns: made so that they sort by time, and read the way the reference reads them.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use engine::Stamp;
 use protocol::{ThreadId, TurnId};
+use uuid::fmt::{Hyphenated, Simple};
+use uuid::{Builder, Uuid};
 
 use crate::error::RuntimeError;
 
@@ -22,25 +24,23 @@ impl IdMaker {
         TurnId::new(self.uuid(stamp))
     }
 
+    /// For something a client watches.
+    pub(crate) fn watch(&self, stamp: Stamp) -> String {
+        self.uuid(stamp)
+    }
+
     /// A version 4 UUID, for what needs no order.
     pub(crate) fn random(stamp: Stamp) -> String {
         let (high, low) = (mix((stamp.entropy >> 64) as u64), mix(stamp.entropy as u64));
-        let low = low & !(0b11 << 62) | (0b10 << 62);
-        format!(
-            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-            high >> 32,
-            (high >> 16) & 0xffff,
-            high & 0xfff,
-            low >> 48,
-            low & 0xffff_ffff_ffff
-        )
+        let bits = u128::from(high) << 64 | u128::from(low);
+        Builder::from_random_bytes(bits.to_be_bytes()).into_uuid().to_string()
     }
 
     fn uuid(&self, stamp: Stamp) -> String {
         const LAST_COUNT: u16 = 0xfff;
         let now = u64::try_from(stamp.now_ms).unwrap_or(0);
         let (time, count) = {
-            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = self.last.lock();
             *last = match *last {
                 (time, _) if time < now => (now, 0),
                 (time, LAST_COUNT) => (time + 1, 0),
@@ -48,14 +48,11 @@ impl IdMaker {
             };
             *last
         };
-        let random = mix(stamp.entropy as u64) & !(0b11 << 62) | (0b10 << 62);
-        format!(
-            "{:08x}-{:04x}-7{count:03x}-{:04x}-{:012x}",
-            (time >> 16) & 0xffff_ffff,
-            time & 0xffff,
-            random >> 48,
-            random & 0xffff_ffff_ffff
-        )
+        // The counter is what follows the time; the rest is random.
+        let mut tail = [0; 10];
+        tail[..2].copy_from_slice(&count.to_be_bytes());
+        tail[2..].copy_from_slice(&mix(stamp.entropy as u64).to_be_bytes());
+        Builder::from_unix_timestamp_millis(time, &tail).into_uuid().to_string()
     }
 }
 
@@ -75,40 +72,33 @@ pub(crate) fn is_uuid(text: &str) -> bool {
 pub(crate) fn check_thread_id(id: &ThreadId) -> Result<ThreadId, RuntimeError> {
     let text = id.as_str();
     let text = text.strip_prefix("urn:uuid:").unwrap_or(text);
+    // Braces are refused, as is a second prefix: texts with these have other lengths.
+    let is_plain = matches!(text.len(), Simple::LENGTH | Hyphenated::LENGTH);
+    match Uuid::try_parse(text).ok().filter(|_| is_plain) {
+        Some(uuid) => Ok(ThreadId::new(uuid.to_string())),
+        None => Err(RuntimeError::InvalidThreadId(explain(text))),
+    }
+}
+
+/// The words of the reference. Those of the library differ from release to release.
+fn explain(text: &str) -> String {
     let is_allowed = |c: char| c.is_ascii_hexdigit() || c == '-';
     if let Some((at, found)) = text.char_indices().find(|(_, c)| !is_allowed(*c)) {
-        return Err(RuntimeError::InvalidThreadId(format!(
+        return format!(
             "invalid character: expected an optional prefix of `urn:uuid:` followed by [0-9a-fA-F-], \
              found `{found}` at {}",
             at + 1
-        )));
+        );
     }
-    let digits: String = text.chars().filter(|c| *c != '-').map(|c| c.to_ascii_lowercase()).collect();
     let groups: Vec<usize> = text.split('-').map(str::len).collect();
     match groups.as_slice() {
-        [32] | [8, 4, 4, 4, 12] => Ok(ThreadId::new(format!(
-            "{}-{}-{}-{}-{}",
-            &digits[..8],
-            &digits[8..12],
-            &digits[12..16],
-            &digits[16..20],
-            &digits[20..]
-        ))),
-        [length] => Err(RuntimeError::InvalidThreadId(format!(
-            "invalid length: expected length 32 for simple format, found {length}"
-        ))),
-        groups if groups.len() != 5 => Err(RuntimeError::InvalidThreadId(format!(
-            "invalid group count: expected 5, found {}",
-            groups.len()
-        ))),
+        [length] => format!("invalid length: expected length 32 for simple format, found {length}"),
+        groups if groups.len() != 5 => format!("invalid group count: expected 5, found {}", groups.len()),
         groups => {
             let wrong = groups.iter().zip([8, 4, 4, 4, 12]).position(|(found, expected)| *found != expected);
             let at = wrong.unwrap_or(0);
-            Err(RuntimeError::InvalidThreadId(format!(
-                "invalid group length in group {at}: expected {}, found {}",
-                [8, 4, 4, 4, 12][at],
-                groups[at]
-            )))
+            let expected = [8, 4, 4, 4, 12][at];
+            format!("invalid group length in group {at}: expected {expected}, found {}", groups[at])
         }
     }
 }
@@ -127,6 +117,15 @@ mod tests {
     }
 
     #[test]
+    fn ids_follow_from_the_stamp_alone() {
+        let stamp = Stamp { now_ms: 1_700_000_000_000, entropy: 7 << 64 | 9 };
+        let maker = IdMaker::default();
+        assert_eq!(maker.thread(stamp).as_str(), "018bcfe5-6800-7000-aeaf-52febe706064");
+        assert_eq!(maker.turn(stamp).as_str(), "018bcfe5-6800-7001-aeaf-52febe706064");
+        assert_eq!(IdMaker::random(stamp), "63cbe1e4-5932-4dd7-aeaf-52febe706064");
+    }
+
+    #[test]
     fn a_clock_that_goes_back_does_not_reorder() {
         let maker = IdMaker::default();
         let late = maker.turn(Stamp { now_ms: 2_000, entropy: 1 });
@@ -142,6 +141,10 @@ mod tests {
             ("0-1", "expected 5, found 2"),
             ("00000000-0000-7000-8000-00000000000", "group 4: expected 12, found 11"),
             ("", "found 0"),
+            ("{00000000-0000-7000-8000-000000000000}", "found `{` at 1"),
+            ("urn:uuid:urn:uuid:00000000-0000-7000-8000-000000000000", "found `u` at 1"),
+            ("00000000-0000-7000-8000-0000000000000", "group 4: expected 12, found 13"),
+            ("0000000-00000-7000-8000-000000000000", "group 0: expected 8, found 7"),
         ];
         for (id, expected) in cases {
             let error = check_thread_id(&ThreadId::new(id)).map(|_| ()).map_err(|error| error.to_string());

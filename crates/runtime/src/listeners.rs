@@ -1,14 +1,10 @@
-//! What this process listens on. Commands of threads and of clients are kept from all of it: whoever can speak to the
-//! server can have anything run outside the sandbox.
+//! The ports and files this process listens on. Commands of threads and of clients cannot reach them: whoever can speak
+//! to the server can have anything run outside the sandbox.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use config::Config;
-use sandbox::OffLimits;
-
-use crate::bridge::Bridge;
-use crate::runtime::{Runtime, lock};
+use sandbox::{LaterListeners, OffLimits};
 
 /// Ports and files of this process that sandboxed commands cannot reach, whatever their policy says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,6 +13,8 @@ pub struct OwnListeners {
     pub ports: BTreeSet<u16>,
     /// Unix sockets, and the files with the tokens and secrets of a listener. Absolute.
     pub files: BTreeSet<PathBuf>,
+    /// The same for threads that were opened before.
+    later: LaterListeners,
 }
 
 impl OwnListeners {
@@ -27,12 +25,14 @@ impl OwnListeners {
         self.files.insert(path);
     }
 
-    fn extend(&mut self, other: Self) {
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.later.add(other.ports.iter().copied(), other.files.iter().cloned());
         self.ports.extend(other.ports);
         self.files.extend(other.files);
     }
 
-    fn add_to(&self, off_limits: &mut OffLimits) {
+    pub(crate) fn add_to(&self, off_limits: &mut OffLimits) {
+        off_limits.later = self.later.clone();
         let files = self.files.iter().filter(|file| !off_limits.sealed.contains(file));
         let files: Vec<PathBuf> = files.cloned().collect();
         off_limits.sealed.extend(files);
@@ -42,24 +42,11 @@ impl OwnListeners {
     }
 }
 
-impl Runtime {
-    /// Adds to what commands that start from now on cannot reach. Called before the first client is served.
-    pub fn add_listeners(&self, listeners: OwnListeners) {
-        lock(&self.inner.listeners).extend(listeners);
-    }
-
-    /// A bridge on this machine spends its owner's money for whoever reaches it, so commands must not.
-    pub(crate) fn keep_commands_from(&self, bridge: Option<&Bridge>) {
-        if let Some(port) = bridge.and_then(|bridge| local_port(bridge.url())) {
-            self.add_listeners(OwnListeners { ports: [port].into(), ..OwnListeners::default() });
-        }
-    }
-
-    /// What is out of reach of commands: what configuration says, and what this process listens on.
-    pub(crate) fn off_limits(&self, config: &Config) -> OffLimits {
-        let mut off_limits = config.off_limits();
-        lock(&self.inner.listeners).add_to(&mut off_limits);
-        off_limits
+impl OwnListeners {
+    /// The port of a bridge on this machine. The bridge spends its owner's money for whoever reaches it, so commands
+    /// must not.
+    pub(crate) fn of_bridge(url: &str) -> Self {
+        Self { ports: local_port(url).into_iter().collect(), ..Self::default() }
     }
 }
 
@@ -99,6 +86,29 @@ mod tests {
         let mut off_limits = OffLimits { sealed: vec![link.clone()], ..OffLimits::default() };
         listeners.add_to(&mut off_limits);
         assert_eq!(off_limits.sealed, [link, file.canonicalize().expect("a path")]);
+    }
+
+    #[test]
+    fn a_thread_that_was_opened_before_is_kept_from_a_later_listener() {
+        use protocol::{ReadOnlyAccess, SandboxPolicy};
+        use sandbox::{Confinement, Strength};
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let token = folder.path().canonicalize().expect("a path").join("token");
+        std::fs::write(&token, "secret").expect("a file");
+        let mut listeners = OwnListeners::default();
+        let mut off_limits = OffLimits::default();
+        listeners.add_to(&mut off_limits);
+        listeners.extend(OwnListeners {
+            ports: [4711].into(),
+            files: [token.clone()].into(),
+            ..OwnListeners::default()
+        });
+        let policy = SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: true };
+        let walls = Confinement::for_policy(&policy, Path::new("/"), None, Strength::Full, &off_limits);
+        let walls = walls.expect("walls");
+        assert_eq!((walls.closed_ports, walls.hidden), (vec![4711], vec![token.clone()]));
+        assert!(off_limits.is_sealed(&token));
     }
 
     #[test]

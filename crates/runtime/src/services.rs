@@ -1,4 +1,4 @@
-//! What lives as long as the process, apart from what one thread is made of.
+//! The services that live as long as the process, apart from the parts of one thread.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use engine::{Stamp, ThreadSeed};
-use journal::{Store, ThreadJournal};
+use journal::{ReferenceRollout, Store, ThreadJournal};
 use model::ModelTransport;
 use protocol::{RolloutRecord, SessionMeta};
 use ring::rand::{SecureRandom, SystemRandom};
 use tools::Bench;
 
-use crate::actor::Actor;
 use crate::audience::Audience;
-use crate::handle::ThreadHandle;
-use crate::host_record::HostRecord;
-use crate::settings::{StepMaker, ThreadSettings};
-use crate::tools::ToolRunner;
+use crate::thread::actor::Actor;
+use crate::thread::handle::ThreadHandle;
+use crate::thread::hooks::ThreadHooks;
+use crate::thread::notify::NotifyCommand;
+use crate::thread::settings::{StepMaker, ThreadSettings};
+use crate::thread::tool_jobs::ToolRunner;
+use delegation::{HostRecord, HostSession};
 
 /// Shared by all threads.
 #[derive(Debug, Clone)]
@@ -46,7 +48,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// From the system. Should it have none, which no supported system does, ids are still told apart by a hasher's key.
+/// Randomness of the system. Should it have none, which no supported system does, ids still differ by a hasher's key.
 fn entropy() -> u128 {
     let mut bytes = [0; 16];
     match SystemRandom::new().fill(&mut bytes) {
@@ -62,15 +64,22 @@ pub struct ThreadPlan {
     pub meta: SessionMeta,
     /// Set for a resumed thread. A new one gets its journal with its first turn; an ephemeral one never.
     pub journal: Option<ThreadJournal>,
+    /// Set for a resumed thread of the reference, which gets a journal with its first write.
+    pub rollout: Option<Box<ReferenceRollout>>,
     pub ephemeral: bool,
     /// Set where the host keeps the record.
     pub host_record: Option<Box<HostRecord>>,
+    /// The host that works for the thread.
+    pub session: Option<Arc<HostSession>>,
     pub settings: ThreadSettings,
     pub transport: Arc<dyn ModelTransport>,
-    /// What the thread's last process left to be written down.
+    /// Records that the thread's last process did not get to write.
     pub recovered: Vec<RolloutRecord>,
-    /// What its tools share.
+    /// State that its tools share.
     pub bench: Arc<Bench>,
+    pub hooks: Arc<ThreadHooks>,
+    /// The program that hears of completed turns.
+    pub notify: Arc<NotifyCommand>,
 }
 
 /// Starts the actor of a thread. It runs until its last handle is dropped or it is closed.

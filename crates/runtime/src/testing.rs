@@ -1,4 +1,4 @@
-//! What the tests of several modules share: who listens to threads, and who a thread is.
+//! Shared by the tests of several modules: who listens to threads, and who a thread is.
 
 use std::fmt;
 

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use core_api::protocol::AskForApproval;
-use core_api::{Error, ThreadManager, ThreadOptions};
+use core_api::{ManagerError, ThreadManager, ThreadOptions};
 
 /// Runs one turn with a model and prints the final message.
 #[derive(Debug, Parser)]
 #[command(name = "oarlock-thread-manager-sample", version, after_help = EXAMPLES)]
-struct Args {
-    /// What to say to the model; read from standard input when it is `-` or missing.
+struct SampleArgs {
+    /// The prompt; read from standard input when it is `-` or missing.
     prompt: Option<String>,
     /// Use this model instead of the configured one.
     #[arg(short, long, value_name = "NAME")]
@@ -36,7 +36,7 @@ Environment:
   OPENAI_API_KEY  the key of the provider `openai`";
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = SampleArgs::parse();
     let prompt = match read_prompt(args.prompt.as_deref()) {
         Ok(prompt) => prompt,
         Err(problem) => return fail(&problem, 2),
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
 }
 
 /// One thread, one turn.
-async fn run(args: Args, prompt: String) -> Result<Option<String>, Error> {
+async fn run(args: SampleArgs, prompt: String) -> Result<Option<String>, ManagerError> {
     let manager = ThreadManager::builder().client_name("oarlock-thread-manager-sample").build()?;
     let options = ThreadOptions {
         model: args.model,

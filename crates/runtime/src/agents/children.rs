@@ -10,84 +10,87 @@ use protocol::{
     ServerNotification, SubagentPlacement, ThreadId, ThreadStatus, ThreadStatusChangedNotification,
     ToolEffects, TurnId, UserInput,
 };
+use support::Responder;
 use tokio::sync::oneshot;
 use tools::{AgentStatus, SpawnOrder, Spawned};
 
-use super::{Agent, Place};
+use super::AgentControl;
 use crate::audience::BoxFuture;
 use crate::error::RuntimeError;
-use crate::handle::{Answer, TurnOptions};
-use crate::runtime::{Inner, Runtime};
-use crate::settings::SettingsChange;
+use crate::open::close::unload;
+use crate::state::RuntimeState;
+use crate::thread::handle::TurnOptions;
+use crate::thread::settings::SettingsChange;
+use delegation::{Agent, AgentPlace};
 
 /// The children of a thread.
 #[derive(Debug)]
 pub(crate) struct Children {
-    runtime: Weak<Inner>,
+    state: Weak<RuntimeState>,
     thread: ThreadId,
 }
 
 impl Children {
-    pub(crate) fn of(runtime: &Runtime, thread: &ThreadId) -> Self {
-        Self { runtime: Arc::downgrade(&runtime.inner), thread: thread.clone() }
+    pub(crate) fn of(state: &Arc<RuntimeState>, thread: &ThreadId) -> Self {
+        Self { state: Arc::downgrade(state), thread: thread.clone() }
     }
 
-    fn runtime(&self) -> Result<Runtime, String> {
-        let inner = self.runtime.upgrade().ok_or_else(|| "the runtime is stopping".to_owned())?;
-        Ok(Runtime { inner })
+    fn control(&self) -> Result<AgentControl, String> {
+        let state = self.state.upgrade().ok_or_else(|| "the runtime is stopping".to_owned())?;
+        Ok(AgentControl { state })
     }
 
     /// One of its own, or of theirs.
-    fn find(&self, runtime: &Runtime, id: &str) -> Option<Arc<Agent>> {
-        runtime.inner.agents.find_below(id, &self.thread)
+    fn find(&self, control: &AgentControl, id: &str) -> Option<Arc<Agent>> {
+        control.state.agents.find_below(id, &self.thread)
     }
 
     /// One that can be spoken to.
-    async fn reach(&self, runtime: &Runtime, id: &str) -> Result<Arc<Agent>, String> {
-        let agent = self.find(runtime, id).ok_or_else(|| not_found(id))?;
+    async fn reach(&self, control: &AgentControl, id: &str) -> Result<Arc<Agent>, String> {
+        let agent = self.find(control, id).ok_or_else(|| not_found(id))?;
         if !agent.is_open() {
             return Err(format!("agent {id} is closed: open it with resume_agent first"));
         }
-        runtime.bring_back(&agent).await?;
+        control.bring_back(&agent).await?;
         Ok(agent)
     }
 
     async fn spawn_child(&self, order: SpawnOrder) -> Result<Spawned, String> {
-        let runtime = self.runtime()?;
-        runtime.spawn_agent(&self.thread, order).await
+        let control = self.control()?;
+        control.spawn_agent(&self.thread, order).await
     }
 
     async fn send_to(&self, id: &str, input: Vec<UserInput>, interrupt: bool) -> Result<String, String> {
-        let runtime = self.runtime()?;
-        let agent = self.reach(&runtime, id).await?;
-        if let Place::Away { .. } = &agent.place {
-            return runtime.send_away(&agent, input).await;
+        let control = self.control()?;
+        let agent = self.reach(&control, id).await?;
+        if let AgentPlace::Away { .. } = &agent.place {
+            return control.send_away(&agent, input).await;
         }
-        runtime.say(&agent, input, interrupt).await
+        control.say(&agent, input, interrupt).await
     }
 
     async fn close_child(&self, id: &str) -> Result<(), String> {
-        let runtime = self.runtime()?;
-        let agent = self.find(&runtime, id).ok_or_else(|| not_found(id))?;
+        let control = self.control()?;
+        let agent = self.find(&control, id).ok_or_else(|| not_found(id))?;
         agent.dismiss();
-        runtime.close_agent(&agent).await;
+        control.close_agent(&agent).await;
         Ok(())
     }
 
     async fn resume_child(&self, id: &str) -> Result<(), String> {
-        let runtime = self.runtime()?;
-        let agent = match self.find(&runtime, id) {
-            Some(agent) if agent.is_open() => return runtime.bring_back(&agent).await,
+        let control = self.control()?;
+        let agent = match self.find(&control, id) {
+            Some(agent) if agent.is_open() => return control.bring_back(&agent).await,
             Some(agent) => agent,
-            None => runtime.known_from_record(&self.thread, id).await.ok_or_else(|| not_found(id))?,
+            None => control.known_from_record(&self.thread, id).await.ok_or_else(|| not_found(id))?,
         };
-        runtime.resume_agent(&self.thread, &agent).await
+        control.resume_agent(&self.thread, &agent).await
     }
 
     async fn status_of(&self, id: &str) -> AgentStatus {
-        let Ok(runtime) = self.runtime() else { return AgentStatus::NotFound };
-        let Some(agent) = self.find(&runtime, id) else { return AgentStatus::NotFound };
-        runtime.learn(&agent).await;
+        let Ok(control) = self.control() else { return AgentStatus::NotFound };
+        let Some(agent) = self.find(&control, id) else { return AgentStatus::NotFound };
+        control.learn(&agent).await;
         agent.status()
     }
 
@@ -99,9 +102,9 @@ impl Children {
 
     async fn until_ended(&self, ids: &[String]) -> BTreeMap<String, AgentStatus> {
         loop {
-            let mut watches: Vec<_> = match self.runtime() {
-                Ok(runtime) => {
-                    ids.iter().filter_map(|id| self.find(&runtime, id)).map(|agent| agent.watch()).collect()
+            let mut watches: Vec<_> = match self.control() {
+                Ok(control) => {
+                    ids.iter().filter_map(|id| self.find(&control, id)).map(|agent| agent.watch()).collect()
                 }
                 Err(_) => return BTreeMap::new(),
             };
@@ -118,22 +121,22 @@ impl Children {
     }
 }
 
-impl tools::Agents for Children {
+impl tools::ChildAgents for Children {
     fn roster(&self) -> Arc<[SubagentLine]> {
-        let Ok(runtime) = self.runtime() else { return Arc::new([]) };
-        let open = runtime.inner.agents.open_children(&self.thread);
+        let Ok(control) = self.control() else { return Arc::new([]) };
+        let open = control.state.agents.open_children(&self.thread);
         open.iter()
             .map(|agent| SubagentLine { id: agent.id.clone(), nickname: agent.nickname.clone() })
             .collect()
     }
 
     fn check<'a>(&'a self, order: &'a SpawnOrder) -> BoxFuture<'a, Result<(), String>> {
-        Box::pin(async move { self.runtime()?.check_spawn(&self.thread, order).await })
+        Box::pin(async move { self.control()?.check_spawn(&self.thread, order).await })
     }
 
     fn spawn_effects(&self) -> ToolEffects {
-        let seat = self.runtime().ok().and_then(|runtime| runtime.inner.delegation.seat(&self.thread));
-        match seat.and_then(|seat| seat.effective().subagents) {
+        let session = self.control().ok().and_then(|control| control.state.delegation.session(&self.thread));
+        match session.and_then(|session| session.effective().subagents) {
             // A host that is asked again for the same child says where it is.
             Some(SubagentPlacement::Host) => ToolEffects::Idempotent,
             Some(SubagentPlacement::Runtime) | None => ToolEffects::Once,
@@ -178,7 +181,7 @@ fn not_found(id: &str) -> String {
     format!("agent with id {id} not found: use the agent_id that spawn_agent gave")
 }
 
-impl Runtime {
+impl AgentControl {
     /// The turn that takes it up, begun or joined.
     pub(super) async fn say(
         &self,
@@ -186,13 +189,14 @@ impl Runtime {
         input: Vec<UserInput>,
         interrupt: bool,
     ) -> Result<String, String> {
-        let thread = self.thread(&agent.thread()).map_err(|error| error.to_string())?;
+        let loaded = self.state.loaded(&agent.thread());
+        let thread = loaded.ok_or_else(|| RuntimeError::UnknownThread(agent.thread()).to_string())?.handle;
         if interrupt {
             // One that does nothing need not be stopped.
             let _ = thread.interrupt(None).await;
         }
-        let text = self.read_input(&thread, None, input).await.map_err(|error| error.to_string())?;
-        let turn_id = self.new_turn_id();
+        let text = self.state.read_input(&thread, None, input).await.map_err(|error| error.to_string())?;
+        let turn_id = self.state.new_turn_id();
         let options = TurnOptions {
             turn_id: turn_id.clone(),
             text,
@@ -203,7 +207,7 @@ impl Runtime {
         let (told, wait) = oneshot::channel();
         let begins = agent.clone();
         // Called between the child's own events: what it told of an earlier turn is behind it.
-        let answer = Answer::new(move |taken: Result<TurnId, RuntimeError>| {
+        let answer = Responder::new(move |taken: Result<TurnId, RuntimeError>| {
             if taken.as_ref().is_ok_and(|taken| *taken == turn_id) {
                 begins.begin();
             }
@@ -214,23 +218,23 @@ impl Runtime {
         taken.map(|turn| turn.to_string()).map_err(|error| error.to_string())
     }
 
-    /// Ends an agent and everything below it. Those at the host come first, while who started them can still write it
+    /// TurnEnds an agent and everything below it. Those at the host come first, while who started them can still write it
     /// down; of the others the deepest come last, so that nothing is started again meanwhile.
     pub(super) async fn close_agent(&self, agent: &Arc<Agent>) {
         let mut below = vec![agent.clone()];
         let mut at = 0;
         while let Some(next) = below.get(at).cloned() {
-            let children = self.inner.agents.open_children(&next.thread()).into_iter();
+            let children = self.state.agents.open_children(&next.thread()).into_iter();
             let new: Vec<_> = children.filter(|child| below.iter().all(|one| one.id != child.id)).collect();
             below.extend(new);
             at += 1;
         }
-        below.sort_by_key(|agent| agent.place == Place::Here);
+        below.sort_by_key(|agent| agent.place == AgentPlace::Here);
         for agent in below {
             match &agent.place {
-                Place::Away { .. } => self.cancel_away(&agent).await,
-                Place::Here => self.unload_agent(&agent).await,
-                Place::Asked(_) => {}
+                AgentPlace::Away { .. } => self.cancel_away(&agent).await,
+                AgentPlace::Here => self.unload_agent(&agent).await,
+                AgentPlace::Asked(_) => {}
             }
             agent.close();
         }
@@ -238,18 +242,18 @@ impl Runtime {
 
     async fn unload_agent(&self, agent: &Agent) {
         let id = agent.thread();
-        if let Ok(thread) = self.thread(&id) {
-            // Closed means stopped, and not put away for somebody to take up. One that does nothing need not be.
-            let _ = thread.interrupt(None).await;
+        if let Some(loaded) = self.state.loaded(&id) {
+            // Closed means stopped, and not suspended for somebody to resume. One that does nothing need not be.
+            let _ = loaded.handle.interrupt(None).await;
         }
-        match self.unload(&id).await {
+        match unload(&self.state, &id).await {
             Ok(true) => {
                 let told = ThreadStatusChangedNotification {
                     thread_id: id.clone(),
                     status: ThreadStatus::NotLoaded,
                 };
-                self.inner.audience.tell(&id, ServerNotification::ThreadStatusChanged(told)).await;
-                self.inner.audience.left(&id);
+                self.state.audience.tell(&id, ServerNotification::ThreadStatusChanged(told)).await;
+                self.state.audience.left(&id);
             }
             Ok(false) => {}
             Err(error) => tracing::warn!(%error, thread = %id, "an agent did not stop"),

@@ -1,215 +1,30 @@
 //! Child agents: threads that the model of another thread started, here or at the host.
 
-mod adopted;
-mod agent;
-mod away;
-mod away_record;
+mod at_host;
+mod child_observer;
 mod children;
-mod late_news;
-mod ledger;
-mod names;
-mod overheard;
+mod late_reports;
 mod resume;
 mod roles;
 mod spawn;
 #[cfg(test)]
-mod testing;
-#[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use protocol::{OperationId, SessionMeta, SessionSource, SubAgentSource, ThreadId};
-use tools::AgentStatus;
-
-use crate::runtime::lock;
-
-pub(crate) use adopted::Adopted;
-pub(crate) use agent::{Agent, Family, Place};
-pub(crate) use away_record::{is_away, tell_late};
+pub(crate) use child_observer::ChildObserver;
 pub(crate) use children::Children;
-pub(crate) use late_news::told_now;
-pub(crate) use overheard::Overheard;
-pub(crate) use roles::role_lines;
-pub(crate) use spawn::recorded_status;
 
-/// Every agent this process has heard of. Those that are closed stay, so that they can be opened again by name.
-#[derive(Debug, Default)]
-pub(crate) struct Agents {
-    /// By their keys.
-    known: Mutex<HashMap<String, Arc<Agent>>>,
+use crate::state::RuntimeState;
+
+/// Commands to the agents of this process.
+#[derive(Debug, Clone)]
+pub(crate) struct AgentControl {
+    state: Arc<RuntimeState>,
 }
 
-impl Agents {
-    /// The agent of a thread in this process.
-    pub(crate) fn find(&self, thread: &str) -> Option<Arc<Agent>> {
-        lock(&self.known).get(thread).filter(|agent| agent.place == Place::Here).cloned()
-    }
-
-    /// The agent that works under this name for a thread, directly or not.
-    fn find_below(&self, id: &str, thread: &ThreadId) -> Option<Arc<Agent>> {
-        let is_named = |agent: &&Arc<Agent>| agent.id == id && !agent.is_asked_for();
-        let named: Vec<Arc<Agent>> = lock(&self.known).values().filter(is_named).cloned().collect();
-        named.into_iter().find(|agent| self.is_below(agent, thread))
-    }
-
-    /// The one that the host was given by this operation, or is being asked about.
-    fn with_delegation(&self, wanted: &OperationId) -> Option<Arc<Agent>> {
-        lock(&self.known).get(wanted.as_str()).filter(|agent| agent.place != Place::Here).cloned()
-    }
-
-    /// Whether another one of its family that is open has its name.
-    fn has_namesake(&self, agent: &Agent) -> bool {
-        let is_namesake = |other: &Arc<Agent>| {
-            let is_kin = other.family.root == agent.family.root && other.key() != agent.key();
-            is_kin && other.id == agent.id && !(other.is_asked_for() || other.status().is_final())
-        };
-        lock(&self.known).values().any(is_namesake)
-    }
-
-    /// The family of a child that this thread is about to have.
-    fn family_below(&self, parent: &ThreadId, child: &str) -> Family {
-        let above = self.find(parent.as_str()).map(|agent| agent.family.clone());
-        let (root, depth, mut path) = match above {
-            Some(above) => (above.root, above.depth, above.path.to_vec()),
-            None => (parent.clone(), 0, vec!["root".to_owned()]),
-        };
-        path.push(child.to_owned());
-        Family { parent: parent.clone(), root, depth: depth + 1, path: path.into() }
-    }
-
-    /// Takes one more, unless so many are open below its root already.
-    fn admit(&self, agent: Agent, most: usize) -> Result<Arc<Agent>, usize> {
-        let mut known = lock(&self.known);
-        if open_below(&known, &agent.family.root) >= most {
-            return Err(most);
-        }
-        let agent = Arc::new(agent);
-        known.insert(agent.key().to_owned(), agent.clone());
-        Ok(agent)
-    }
-
-    /// As [`Agents::admit`], for one that was closed.
-    fn readmit(&self, agent: &Agent, most: usize) -> Result<(), usize> {
-        let known = lock(&self.known);
-        if !agent.is_open() && open_below(&known, &agent.family.root) >= most {
-            return Err(most);
-        }
-        agent.open();
-        agent.set(AgentStatus::PendingInit);
-        Ok(())
-    }
-
-    /// Takes it in the place of whoever has its key. One that had its name is found by it no more.
-    fn add(&self, agent: Agent) -> Arc<Agent> {
-        let agent = Arc::new(agent);
-        let mut known = lock(&self.known);
-        let is_namesake = |other: &Agent| other.id == agent.id && other.family.root == agent.family.root;
-        known.retain(|_, other| !is_namesake(other));
-        known.insert(agent.key().to_owned(), agent.clone());
-        agent
-    }
-
-    fn remove(&self, key: &str) {
-        lock(&self.known).remove(key);
-    }
-
-    /// Gives a place back, unless somebody has taken it.
-    fn give_back(&self, held: &Arc<Agent>) {
-        let mut known = lock(&self.known);
-        if known.get(held.key()).is_some_and(|other| Arc::ptr_eq(other, held)) {
-            known.remove(held.key());
-        }
-        drop(known);
-        // Whoever waits for it to be settled looks again.
-        held.close();
-    }
-
-    /// Open ones, oldest first: ids of threads are in the order of time.
-    fn open_children(&self, parent: &ThreadId) -> Vec<Arc<Agent>> {
-        let known = lock(&self.known);
-        let is_child =
-            |agent: &&Arc<Agent>| agent.family.parent == *parent && agent.is_open() && !agent.is_asked_for();
-        let children = known.values().filter(is_child);
-        let mut children: Vec<Arc<Agent>> = children.cloned().collect();
-        children.sort_by(|one, other| one.id.cmp(&other.id));
-        children
-    }
-
-    /// Whether the thread is an agent, or has some that are open.
-    pub(crate) fn is_known(&self, thread: &ThreadId) -> bool {
-        self.find(thread.as_str()).is_some() || !self.open_children(thread).is_empty()
-    }
-
-    /// What those below a root are called.
-    fn nicknames_below(&self, root: &ThreadId) -> Vec<String> {
-        let known = lock(&self.known);
-        let family = known.values().filter(|agent| agent.family.root == *root);
-        family.filter_map(|agent| agent.nickname.clone()).collect()
-    }
-
-    /// Whether an agent works, directly or not, for this thread.
-    fn is_below(&self, agent: &Agent, thread: &ThreadId) -> bool {
-        let known = lock(&self.known);
-        let mut above = &agent.family.parent;
-        // A record that names its own child as its parent leads round in a circle.
-        for _ in 0..=known.len() {
-            if above == thread {
-                return true;
-            }
-            match known.get(above.as_str()) {
-                Some(agent) => above = &agent.family.parent,
-                None => return false,
-            }
-        }
-        false
-    }
-
-    /// The agent that a thread about to be opened is, if its record says that it is one.
-    pub(crate) fn enter(&self, meta: &SessionMeta) -> Option<Arc<Agent>> {
-        let SessionSource::SubAgent(SubAgentSource::ThreadSpawn {
-            parent_thread_id,
-            agent_nickname,
-            agent_role,
-            ..
-        }) = &meta.source
-        else {
-            return None;
-        };
-        let id = meta.thread_id.as_str();
-        if let Some(known) = self.find(id) {
-            if !known.is_open() {
-                known.set(AgentStatus::PendingInit);
-                known.open();
-            }
-            return Some(known);
-        }
-        let mut family = self.family_below(parent_thread_id, id);
-        // Not all that are above it need be in memory.
-        if depth_of(meta) > family.depth {
-            let path = ["root", parent_thread_id.as_str(), id].map(str::to_owned);
-            (family.depth, family.path) = (depth_of(meta), Arc::new(path));
-            family.root = ThreadId::new(meta.session_id.as_str());
-        }
-        let mut agent = Agent::new(id.to_owned(), family, Place::Here);
-        (agent.nickname, agent.role) = (agent_nickname.clone(), agent_role.clone());
-        agent.expect_nothing();
-        Some(self.add(agent))
-    }
-}
-
-/// How many are open below a root.
-fn open_below(known: &HashMap<String, Arc<Agent>>, root: &ThreadId) -> usize {
-    known.values().filter(|agent| agent.family.root == *root && agent.is_open()).count()
-}
-
-/// How deep below the root the agent of a thread is.
-pub(crate) fn depth_of(meta: &SessionMeta) -> u32 {
-    match &meta.source {
-        SessionSource::SubAgent(SubAgentSource::ThreadSpawn { depth, .. }) => {
-            u32::try_from(*depth).unwrap_or(0)
-        }
-        _ => 0,
+impl AgentControl {
+    pub(crate) fn new(state: &Arc<RuntimeState>) -> Self {
+        Self { state: state.clone() }
     }
 }

@@ -1,234 +1,60 @@
-use protocol::TurnId;
+use journal::{HistoryBuilder, JournalEntry};
+use protocol::{
+    ItemId, OperationId, OperationRecord, OperationType, RolloutRecord, ThreadId, ToolEffects, TurnId,
+};
+use serde_json::{Value, json};
 
-use super::ledger::Heard;
-use super::testing::{child_meta, meta};
-use super::*;
+use crate::thread::recover::recover;
 
-fn thread(id: &str) -> ThreadId {
-    ThreadId::new(id)
-}
-
-fn agent(agents: &Agents, parent: &str, id: &str) -> Agent {
-    Agent::new(id.to_owned(), agents.family_below(&thread(parent), id), Place::Here)
-}
-
-fn add(agents: &Agents, parent: &str, id: &str) -> Arc<Agent> {
-    agents.add(agent(agents, parent, id))
-}
-
-#[test]
-fn so_many_may_be_open_below_one_root() {
-    let agents = Agents::default();
-    let admit = |parent: &str, id: &str| agents.admit(agent(&agents, parent, id), 2);
-    let first = admit("root", "a").expect("room");
-    admit("a", "b").expect("room for a child of a child");
-    assert_eq!(admit("root", "c").expect_err("full"), 2);
-    assert_eq!(admit("b", "c").expect_err("full at any depth"), 2);
-    assert!(agents.find("c").is_none(), "one that was not admitted is not known");
-    admit("other", "d").expect("every root counts for itself");
-    // One that is at an end still counts, one that is closed does not.
-    first.end(None, AgentStatus::Completed(None));
-    admit("root", "c").expect_err("full");
-    first.close();
-    admit("root", "c").expect("room again");
-    first.open();
-    agents.remove("b");
-    assert_eq!(admit("root", "e").expect_err("full"), 2);
-}
-
-#[test]
-fn a_family_goes_from_the_root_to_the_child() {
-    let agents = Agents::default();
-    let first = add(&agents, "r", "a");
-    let second = add(&agents, "a", "b");
-    let told = |agent: &Agent| {
-        let Family { parent, root, depth, path } = agent.family.clone();
-        (parent.to_string(), root.to_string(), depth, path.join("/"))
+/// The records of a call that started a child: proposed and begun, and answered where the child is at the host.
+fn spawn_records(call: &str, output: Option<&str>) -> Vec<RolloutRecord> {
+    let operation_id = OperationId::new(format!("r:u1:{call}"));
+    let item = |item: Value| RolloutRecord::ResponseItem {
+        turn_id: Some(TurnId::new("u1")),
+        item: serde_json::from_value(item).expect("an item"),
     };
-    assert_eq!(told(&first), ("r".to_owned(), "r".to_owned(), 1, "root/a".to_owned()));
-    assert_eq!(told(&second), ("a".to_owned(), "r".to_owned(), 2, "root/a/b".to_owned()));
-}
-
-#[test]
-fn those_below_are_known_whatever_lies_between() {
-    let agents = Agents::default();
-    let [first, second, other] = [("r", "a"), ("a", "b"), ("s", "c")].map(|(up, id)| add(&agents, up, id));
-    for (agent, above, expected) in [
-        (&first, "r", true),
-        (&second, "r", true),
-        (&second, "a", true),
-        (&second, "b", false),
-        (&first, "b", false),
-        (&other, "r", false),
-        (&second, "s", false),
-    ] {
-        assert_eq!(agents.is_below(agent, &thread(above)), expected, "{} below {above}", agent.id);
-    }
-    agents.remove("a");
-    assert!(!agents.is_below(&second, &thread("r")), "nobody knows any more");
-}
-
-#[test]
-fn a_circle_of_parents_has_an_end() {
-    let agents = Agents::default();
-    let one = agents.enter(&child_meta("a", "b", 1)).expect("an agent");
-    agents.enter(&child_meta("b", "a", 1)).expect("an agent");
-    let own = agents.enter(&child_meta("c", "c", 1)).expect("an agent");
-    assert!(!agents.is_below(&one, &thread("r")) && !agents.is_below(&own, &thread("r")));
-    assert!(agents.is_below(&one, &thread("b")));
-}
-
-#[test]
-fn open_children_are_those_of_one_parent_oldest_first() {
-    let agents = Agents::default();
-    for (parent, id) in [("r", "3"), ("r", "1"), ("1", "4"), ("r", "2"), ("s", "5")] {
-        add(&agents, parent, id);
-    }
-    let names = |parent: &str| -> Vec<String> {
-        agents.open_children(&thread(parent)).iter().map(|agent| agent.id.clone()).collect()
+    let proposed = OperationRecord::Proposed {
+        operation_id: operation_id.clone(),
+        kind: OperationType::Delegation,
+        tool: "spawn_agent".to_owned(),
+        namespace: None,
+        item_id: ItemId::new(call),
+        agent_path: vec!["root".to_owned()],
+        arguments: json!({}),
+        arguments_digest: String::new(),
+        effects: ToolEffects::Idempotent,
+        available_decisions: Vec::new(),
+        reason: None,
+        tool_set_digest: None,
+        agent_digest: None,
+        created_at_ms: 1,
     };
-    assert_eq!(names("r"), ["1", "2", "3"]);
-    agents.find("2").expect("known").close();
-    assert_eq!((names("r"), names("1")), (vec!["1".to_owned(), "3".to_owned()], vec!["4".to_owned()]));
+    let (attempt, executor) = (1, "runtime".to_owned());
+    let started = OperationRecord::Started { operation_id, attempt, executor, epoch: None };
+    let called = json!({"type": "function_call", "call_id": call, "name": "spawn_agent", "arguments": "{}"});
+    let answered = |output: &str| json!({"type": "function_call_output", "call_id": call, "output": output});
+    let mut records = vec![
+        item(called),
+        RolloutRecord::Operation { operation: proposed },
+        RolloutRecord::Operation { operation: started },
+    ];
+    records.extend(output.map(|output| item(answered(output))));
+    records
 }
 
 #[test]
-fn an_end_is_news_once_until_more_is_asked() {
-    let agents = Agents::default();
-    let agent = add(&agents, "r", "a");
-    assert_eq!(agent.status(), AgentStatus::PendingInit);
-    assert!(!agent.end(None, AgentStatus::Interrupted), "it may go on");
-    assert!(agent.end(None, AgentStatus::Completed(None)));
-    assert!(!agent.end(None, AgentStatus::Errored("again".to_owned())));
-    assert_eq!(agent.status(), AgentStatus::Errored("again".to_owned()));
-    agent.begin();
-    assert_eq!(agent.status(), AgentStatus::Running);
-    assert!(agent.end(None, AgentStatus::Completed(None)));
-}
-
-#[test]
-fn a_close_is_no_news_and_is_seen_by_whoever_waits() {
-    let agents = Agents::default();
-    let agent = add(&agents, "r", "a");
-    let watch = agent.watch();
-    agent.close();
-    assert!(!agent.is_open() && !agent.is_awaited());
-    assert!(watch.has_changed().expect("it is there") && *watch.borrow() == AgentStatus::Shutdown);
-    assert!(!agent.end(None, AgentStatus::Completed(None)), "an end that comes late");
-    assert_eq!(agents.find("a").expect("closed ones stay known").thread(), thread("a"));
-}
-
-#[test]
-fn names_are_taken_in_the_whole_family_and_stay_taken() {
-    let agents = Agents::default();
-    for (parent, id, name) in [("r", "a", "Wren"), ("a", "b", "Rook"), ("s", "c", "Crow")] {
-        let mut agent = agent(&agents, parent, id);
-        agent.nickname = Some(name.to_owned());
-        agents.add(agent).close();
+fn a_restart_leaves_one_at_the_host_alone_and_settles_one_that_was_never_placed() {
+    let mut records = vec![RolloutRecord::TurnStarted { turn_id: TurnId::new("u1"), at_ms: 1 }];
+    records.extend(spawn_records("c1", Some(r#"{"agent_id": "host:x"}"#)));
+    records.extend(spawn_records("c2", None));
+    let mut builder = HistoryBuilder::new(Some(ThreadId::new("r")));
+    for (record, seq) in records.into_iter().zip(1..) {
+        builder.add(JournalEntry { seq, at_ms: 1, record: record.into() });
     }
-    let mut names = agents.nicknames_below(&thread("r"));
-    names.sort();
-    assert_eq!(names, ["Rook", "Wren"]);
-}
-
-#[test]
-fn one_away_is_found_by_its_operation() {
-    let agents = Agents::default();
-    let place = |operation: &str| Place::Away {
-        delegation_id: OperationId::new(operation),
-        child_ref: "x".to_owned(),
-    };
-    let family = agents.family_below(&thread("r"), "host:x");
-    agents.add(Agent::new("host:x".to_owned(), family, place("op1")));
-    let found = |operation: &str| agents.with_delegation(&OperationId::new(operation));
-    assert_eq!(found("op1").map(|agent| agent.id.clone()).as_deref(), Some("host:x"));
-    assert!(found("op2").is_none());
-}
-
-#[test]
-fn a_thread_knows_from_its_record_whether_it_is_an_agent() {
-    let agents = Agents::default();
-    assert!(agents.enter(&meta("t", SessionSource::AppServer)).is_none());
-    let agent = agents.enter(&child_meta("a", "r", 1)).expect("an agent");
-    assert_eq!((agent.nickname.as_deref(), agent.role.as_deref()), (Some("Wren"), Some("worker")));
-    assert!(agent.is_open() && !agent.is_awaited(), "what it did before is no news");
-    let again = agents.enter(&child_meta("a", "r", 1)).expect("an agent");
-    assert!(Arc::ptr_eq(&agent, &again));
-}
-
-#[test]
-fn a_closed_agent_that_is_opened_again_is_at_no_end() {
-    let agents = Agents::default();
-    let agent = add(&agents, "r", "a");
-    agent.set(AgentStatus::Running);
-    agents.enter(&child_meta("a", "r", 1));
-    assert_eq!(agent.status(), AgentStatus::Running, "one that is open stays as it is");
-    agent.close();
-    agents.enter(&child_meta("a", "r", 1));
-    assert!(agent.is_open() && agent.status() == AgentStatus::PendingInit);
-}
-
-#[test]
-fn depth_is_known_without_those_above() {
-    let agents = Agents::default();
-    let deep = agents.enter(&child_meta("b", "a", 2)).expect("an agent");
-    assert_eq!(deep.family.depth, 2);
-    assert_eq!(depth_of(&child_meta("b", "a", 3)), 3);
-    assert_eq!(depth_of(&child_meta("b", "a", -1)), 0);
-    assert_eq!(depth_of(&meta("t", SessionSource::AppServer)), 0);
-}
-
-fn heard(told: &str, awaits: bool) -> Heard {
-    Heard { told: Some(TurnId::new(told)), awaits }
-}
-
-#[test]
-fn an_end_that_the_parents_record_has_is_no_news_whenever_it_comes_in() {
-    let agents = Agents::default();
-    let (first, second) = (TurnId::new("t1"), TurnId::new("t2"));
-    let done = || AgentStatus::Completed(None);
-    // Before: nobody was there to be told.
-    let before = add(&agents, "r", "a");
-    assert!(before.end(Some(&first), done()));
-    before.keep_news();
-    assert!(before.is_awaited());
-    before.settle(&heard("t1", false));
-    assert!(!before.is_awaited() && before.untold_end().is_none());
-    before.keep_news();
-    assert!(!before.is_awaited(), "who looked before the parent came back knows now");
-    before.begin();
-    assert!(before.end(Some(&second), done()) && before.untold_end() == Some(Some(second.clone())));
-    // After: it was read in the record a moment before it was heard of.
-    let after = add(&agents, "r", "b");
-    after.settle(&heard("t1", false));
-    assert!(!after.end(Some(&first), done()));
-    after.begin();
-    assert!(after.end(Some(&second), done()));
-}
-
-#[test]
-fn one_that_works_on_is_news_at_its_next_end_whatever_was_told() {
-    let agents = Agents::default();
-    let agent = add(&agents, "r", "a");
-    agent.end(Some(&TurnId::new("t1")), AgentStatus::Completed(None));
-    for awaits in [true, false] {
-        agent.begin();
-        agent.settle(&heard("t1", awaits));
-        assert!(agent.is_awaited(), "what was read is older than what it does");
-    }
-    let entered = agents.enter(&child_meta("b", "r", 1)).expect("an agent");
-    entered.settle(&heard("t1", true));
-    assert!(entered.is_awaited());
-}
-
-#[test]
-fn one_that_was_closed_by_name_stays_so_until_it_is_opened_by_name() {
-    let agents = Agents::default();
-    let agent = add(&agents, "r", "a");
-    agent.dismiss();
-    agent.close();
-    assert!(agent.is_dismissed());
-    agents.readmit(&agent, 2).expect("room");
-    agent.close();
-    assert!(!agent.is_dismissed(), "closed along with another");
+    let recovered = recover(&mut builder.finish(), 9);
+    let operations: Vec<_> =
+        recovered.iter().filter(|record| matches!(record, RolloutRecord::Operation { .. })).collect();
+    let operation_id = OperationId::new("r:u1:c2");
+    let operation = OperationRecord::Unknown { operation_id, attempt: 1 };
+    assert_eq!(operations, [&RolloutRecord::Operation { operation }]);
 }

@@ -1,0 +1,107 @@
+//! Ends that a parent was not told of, because one of the two was not in memory: told when both are.
+
+use delegation::{
+    AgentRecord, ChildFinding, ChildLife, ChildTurnEnd, RecordedChild, ReportedEnd, find_children,
+};
+use engine::{ChildEnd, subagent_notification};
+use journal::JournalEntry;
+use protocol::{ResponseItem, ThreadId, Turn};
+use serde_json::json;
+
+use super::AgentControl;
+
+impl AgentControl {
+    /// The news of its children for a thread that comes back; they learn what it knows of them. It is not in memory
+    /// yet, so that nobody tells it meanwhile.
+    pub(crate) async fn late_reports(
+        &self,
+        thread: &ThreadId,
+        imported: Option<&[JournalEntry]>,
+        children: &mut [RecordedChild],
+    ) -> Vec<ResponseItem> {
+        let here: Vec<&mut RecordedChild> = children.iter_mut().filter(|child| !child.is_away()).collect();
+        if here.is_empty() {
+            return Vec::new();
+        }
+        let asked: Vec<(String, bool)> = here.iter().map(|child| (child.id.clone(), child.is_open)).collect();
+        let (page, id) = (imported.map(|entries| AgentRecord::imported(thread, entries)), thread.clone());
+        let found = self.state.on_disk(move |store| {
+            let own = match page {
+                Some(page) => page,
+                None => AgentRecord::read(store, &id)?,
+            };
+            Ok(find_children(store, &own, asked))
+        });
+        let found = match found.await.and_then(|found| Ok(found?)) {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, %thread, "what a thread was told of its agents could not be read");
+                return Vec::new();
+            }
+        };
+        let mut late = Vec::new();
+        for (child, ChildFinding { is_open, account, life }) in here.into_iter().zip(found) {
+            child.is_open = is_open;
+            if !is_open {
+                continue;
+            }
+            let life = match life {
+                Some(life) => Some(life),
+                None => self.life_in_memory(&child.id).await,
+            };
+            let known = self.state.agents.find(&child.id);
+            let Some(life) = life else {
+                if let Some(known) = known {
+                    known.owe(account.clone());
+                }
+                child.account = Some(account);
+                continue;
+            };
+            let (heard, untold) = account.settle(&life);
+            if let Some(known) = known {
+                known.settle(&heard);
+            }
+            let tell =
+                |(turn, status): &ChildTurnEnd| subagent_notification(&child.id, Some(turn), &json!(status));
+            late.extend(untold.iter().map(tell));
+            child.heard = Some(heard);
+        }
+        late
+    }
+
+    /// Of one whose record a host keeps, and has brought.
+    async fn life_in_memory(&self, id: &str) -> Option<ChildLife> {
+        let loaded = self.state.loaded(&ThreadId::new(id))?;
+        Some(ChildLife::of(&loaded.handle.snapshot(true).await.ok()?.turns))
+    }
+
+    /// The news for the parent of an agent that somebody brings back, which only the agent's own record has.
+    pub(crate) fn owed(&self, thread: &ThreadId, turns: &[Turn]) -> Option<OwedReports> {
+        let account = self.state.agents.find(thread.as_str())?.account()?;
+        let (heard, untold) = account.settle(&ChildLife::of(turns));
+        Some(OwedReports { heard, untold })
+    }
+
+    /// The agent is there. A parent that has left again meanwhile finds out when it is back.
+    pub(crate) fn pay(&self, thread: &ThreadId, owed: OwedReports) {
+        let Some(agent) = self.state.agents.find(thread.as_str()) else { return };
+        let Some(parent) = self.state.loaded(&agent.family.parent) else { return };
+        agent.settle(&owed.heard);
+        tokio::spawn(async move {
+            for (turn, status) in owed.untold {
+                let (id, turn_id, status) = (agent.id.clone(), Some(turn), Some(json!(status)));
+                let end = ChildEnd { id, turn_id, status, operation: None };
+                if let Err(error) = parent.handle.child_ended(end).await {
+                    tracing::warn!(%error, agent = %agent.id, "a parent could not be told of its child");
+                }
+            }
+        });
+    }
+}
+
+/// The news of a child for its parent, and what the parent knows then.
+#[derive(Debug)]
+pub(crate) struct OwedReports {
+    heard: ReportedEnd,
+    untold: Vec<ChildTurnEnd>,
+}

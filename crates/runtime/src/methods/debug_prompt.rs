@@ -1,0 +1,135 @@
+//! Describes the next request of a thread. Made the way real requests are, and nothing comes of it: no
+//! request, no turn, no record, no lock.
+
+use std::slice;
+use std::sync::Arc;
+
+use delegation::{Terms, asked_tool_set};
+use engine::{FragmentText, Step, describe};
+use journal::JournalError;
+use protocol::{ResponseItem, ThreadId, ThreadResumeParams, ThreadStartParams};
+use serde_json::Value;
+use tools::{Bench, BenchOptions, Registry};
+
+use crate::error::RuntimeError;
+use crate::ids::check_thread_id;
+use crate::open::OpenRequest;
+use crate::open::pipeline::rediscover;
+use crate::providers::identity::ClientIdentity;
+use crate::runtime::Runtime;
+use crate::step::tool_settings::{bench_options, complete};
+use crate::thread::recover::recover;
+use crate::thread::settings::StepMaker;
+
+/// The thread whose next request is described.
+#[derive(Debug, Clone)]
+pub enum PromptOf {
+    /// A thread that would be started with these choices.
+    New(Box<ThreadStartParams>),
+    /// A stored thread that would be resumed with these choices. Its record alone counts, also while it is in memory.
+    Stored(Box<ThreadResumeParams>),
+}
+
+/// A request but for what the user is going to say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PromptDescription {
+    /// Unset for a thread that does not exist.
+    pub thread_id: Option<ThreadId>,
+    pub model: String,
+    pub model_provider: String,
+    pub cwd: String,
+    /// The tokens the model has room for, as clients are told.
+    pub context_window: Option<i64>,
+    /// The base instructions, cut at their sections. A blank line stands between two.
+    pub instructions: Vec<PromptSection>,
+    /// The tools as the request offers them.
+    pub tools: Vec<Arc<Value>>,
+    /// The history, as it is sent again.
+    pub history: Vec<Arc<ResponseItem>>,
+    /// The context before the user's words.
+    pub next: Vec<FragmentText>,
+}
+
+/// A part of the base instructions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptSection {
+    /// A tool's name; `core` for what belongs to none, `configured` for instructions that somebody set.
+    pub name: String,
+    pub text: String,
+}
+
+impl Runtime {
+    /// Reads configuration, instructions, skills and, for a stored thread, its record. Writes nothing.
+    pub fn describe_prompt(&self, of: &PromptOf) -> Result<PromptDescription, RuntimeError> {
+        let (thread_id, request) = match of {
+            PromptOf::New(params) => (None, self.request_to_start(params)?),
+            PromptOf::Stored(params) => {
+                let id = check_thread_id(&params.thread_id)?;
+                (Some(id.clone()), self.request_to_resume(id, params)?)
+            }
+        };
+        let (config, settings) = request.resolve(&self.state)?;
+        let history = request.history;
+        let ask_always = settings.host.manual_tool_execution;
+        let bench = Bench::new(BenchOptions { ask_always, ..bench_options(&config, "") });
+        rediscover(&bench, &settings, &history.model);
+        let mut step = self.state.steps.capture(&settings, bench.sources());
+        complete(&mut step, &bench);
+        Ok(PromptDescription {
+            thread_id,
+            model: step.model.slug.clone(),
+            model_provider: settings.model_provider,
+            cwd: step.cwd.clone(),
+            context_window: step.model.usable_window(),
+            instructions: sections(&step, settings.base_instructions.is_some()),
+            tools: step.tools.iter().filter_map(|tool| tool.json.clone()).collect(),
+            next: describe(history.told_context.as_ref(), &step),
+            history: engine::History::new(history.model).prompt(),
+        })
+    }
+
+    fn request_to_start(&self, params: &ThreadStartParams) -> Result<OpenRequest, RuntimeError> {
+        self.state.environments.check(params.environments.as_deref().unwrap_or_default())?;
+        // Without a host, nothing is agreed on.
+        OpenRequest::of_start(params, ClientIdentity::default(), Terms::default())
+    }
+
+    fn request_to_resume(
+        &self,
+        id: ThreadId,
+        params: &ThreadResumeParams,
+    ) -> Result<OpenRequest, RuntimeError> {
+        asked_tool_set(params.tool_set.as_ref(), &Terms::default())?;
+        // Without the store, which would take care of its index and its folders.
+        let mut history = match journal::look_up(self.state.loader.home().state(), &id) {
+            Ok(read) if read.row.is_archived => return Err(RuntimeError::NoRecord(id)),
+            Ok(read) => read.history,
+            Err(JournalError::NotFound(_)) => return Err(RuntimeError::NoRecord(id)),
+            Err(error) => return Err(error.into()),
+        };
+        recover(&mut history, 0);
+        Ok(OpenRequest::of_resume(params, id, ClientIdentity::default(), Terms::default(), history))
+    }
+}
+
+/// The text is cut where the sections of the offered tools are found at its end, so the parts are always the whole.
+fn sections(step: &Step, is_configured: bool) -> Vec<PromptSection> {
+    let part = |name: &str, text: &str| PromptSection { name: name.to_owned(), text: text.to_owned() };
+    if is_configured {
+        return vec![part("configured", &step.base_instructions)];
+    }
+    let registry = Registry::builtin();
+    let mut core: &str = &step.base_instructions;
+    let mut parts = Vec::new();
+    for tool in step.tools.iter().rev() {
+        let section = registry.prompts(slice::from_ref(tool)).pop().map(str::trim);
+        let Some(section) = section else { continue };
+        if let Some(before) = core.strip_suffix(section).and_then(|before| before.strip_suffix("\n\n")) {
+            parts.push(part(&tool.name, section));
+            core = before;
+        }
+    }
+    parts.push(part("core", core));
+    parts.reverse();
+    parts
+}

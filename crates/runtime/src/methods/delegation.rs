@@ -1,0 +1,95 @@
+//! `model/*` and `rollout/load`: a host that carries the requests of a thread.
+
+use delegation::HostId;
+use protocol::{
+    DelegationProgressNotification, DelegationResultParams, DelegationResultResponse,
+    ModelRequestRejectedParams, ModelStreamAbortedParams, ModelStreamEventParams, ModelStreamEventResponse,
+    RolloutLoadParams, RolloutLoadResponse,
+};
+use support::Responder;
+
+use crate::agents::AgentControl;
+use crate::error::RuntimeError;
+use crate::ids::check_thread_id;
+use crate::runtime::Runtime;
+
+impl Runtime {
+    /// Takes a batch of events. The answer is given before the turn sees any of them, and late when there is no credit
+    /// to give with it.
+    pub fn stream_event(
+        &self,
+        from: HostId,
+        params: &ModelStreamEventParams,
+        responder: Responder<ModelStreamEventResponse, RuntimeError>,
+    ) {
+        match check_thread_id(&params.thread_id) {
+            Ok(thread) => {
+                self.state.delegation.stream_event(from, &thread, params, responder.from_error());
+            }
+            Err(error) => responder.respond(Err(error)),
+        }
+    }
+
+    /// As [`Runtime::stream_event`], from a host that wants no answers.
+    pub fn stream_event_unacknowledged(
+        &self,
+        from: HostId,
+        params: &ModelStreamEventParams,
+    ) -> Result<(), RuntimeError> {
+        let thread = check_thread_id(&params.thread_id)?;
+        Ok(self.state.delegation.stream_event_unacknowledged(from, &thread, params)?)
+    }
+
+    /// A stream ended without a terminal event. One that has ended stays as it is.
+    pub fn stream_aborted(
+        &self,
+        from: HostId,
+        params: &ModelStreamAbortedParams,
+    ) -> Result<(), RuntimeError> {
+        let thread = check_thread_id(&params.thread_id)?;
+        Ok(self.state.delegation.stream_aborted(from, &thread, params)?)
+    }
+
+    /// The host found out late that it does not carry a request. One that has ended stays as it is.
+    pub fn request_rejected(
+        &self,
+        from: HostId,
+        params: &ModelRequestRejectedParams,
+    ) -> Result<(), RuntimeError> {
+        let thread = check_thread_id(&params.thread_id)?;
+        Ok(self.state.delegation.request_rejected(from, &thread, params)?)
+    }
+
+    /// The outcome of a child that the host ran. Responds when it is in the record; a second time changes nothing.
+    pub async fn delegation_result(
+        &self,
+        from: HostId,
+        params: DelegationResultParams,
+    ) -> Result<DelegationResultResponse, RuntimeError> {
+        AgentControl::new(&self.state).delegation_result(from, params).await
+    }
+
+    /// How far a child has come is for people who watch the log; only its end counts.
+    pub fn delegation_progress(
+        &self,
+        from: HostId,
+        params: &DelegationProgressNotification,
+    ) -> Result<(), RuntimeError> {
+        AgentControl::new(&self.state).delegation_progress(from, params)
+    }
+
+    /// One part of a history that is too long for one message.
+    pub fn load_part(
+        &self,
+        host: HostId,
+        params: RolloutLoadParams,
+    ) -> Result<RolloutLoadResponse, RuntimeError> {
+        Ok(self.state.uploads.add(host, params)?)
+    }
+
+    /// A host's connection has ended: what it carried will not come.
+    pub fn host_gone(&self, host: HostId) {
+        self.state.delegation.host_gone(host);
+        self.state.uploads.forget(host);
+    }
+}

@@ -1,0 +1,29 @@
+//! The methods of the runtime, one file per noun of the protocol. Each reads typed params and returns a typed answer.
+
+mod account;
+mod catalogue;
+mod command_exec;
+mod config;
+mod conversation_summary;
+pub(crate) mod debug_prompt;
+mod delegation;
+pub(crate) mod environment;
+mod external_agent;
+mod feedback;
+pub(crate) mod fs;
+pub(crate) mod fuzzy_file_search;
+mod git_diff;
+mod goal;
+pub(crate) mod manage;
+mod mcp;
+mod plugin;
+mod realtime;
+mod review;
+mod skills;
+pub(crate) mod thread;
+mod thread_open;
+mod thread_pages;
+pub(crate) mod turn;
+
+pub(crate) use mcp::{mcp_source, start_required_mcp_servers};
+pub(crate) use skills::notify_skills_changed;

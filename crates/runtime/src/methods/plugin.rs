@@ -1,0 +1,130 @@
+//! `plugin/*`.
+
+use std::path::{Path, PathBuf};
+
+use config::ResolvedConfig;
+use plugins::{
+    Manifest, MarketplaceSearch, PluginError, find_plugin, install, list_marketplaces, plugin_apps,
+    plugin_folder, plugin_mcp_servers, summary, uninstall,
+};
+use protocol::{
+    AppSummary, PluginDetail, PluginInstallParams, PluginInstallResponse, PluginListParams,
+    PluginListResponse, PluginReadParams, PluginReadResponse, PluginUninstallParams, PluginUninstallResponse,
+};
+use skills::Skills;
+use support::blocking;
+
+use crate::error::RuntimeError;
+use crate::open::config_request::ConfigRequest;
+use crate::runtime::Runtime;
+
+/// There is no service that plugins could be kept in line with.
+const NO_REMOTE: &str = "this runtime has no remote plugin service; the lists are the local ones";
+
+impl Runtime {
+    /// Lists the marketplaces of the user and of the given folders.
+    pub async fn list_plugins(&self, params: PluginListParams) -> Result<PluginListResponse, RuntimeError> {
+        let paths =
+            |cwds: Vec<protocol::AbsolutePath>| cwds.iter().map(|cwd| PathBuf::from(cwd.as_str())).collect();
+        let search = MarketplaceSearch {
+            user: self.state.loader.user_home(),
+            cwds: params.cwds.map(paths).unwrap_or_default(),
+        };
+        let config = self.load_for_plugins().await?;
+        let (marketplaces, marketplace_load_errors) = match config.features.enabled("plugins") {
+            true => blocking(move || list_marketplaces(&config, &search)).await?,
+            false => Default::default(),
+        };
+        Ok(PluginListResponse {
+            marketplaces,
+            marketplace_load_errors,
+            remote_sync_error: params.force_remote_sync.then(|| NO_REMOTE.to_owned()),
+            featured_plugin_ids: Vec::new(),
+        })
+    }
+
+    /// One plugin with all it contains, installed or not.
+    pub async fn read_plugin(&self, params: PluginReadParams) -> Result<PluginReadResponse, RuntimeError> {
+        let config = self.enabled_plugins().await?;
+        let skills = self.state.skills.clone();
+        let plugin = blocking(move || read(&config, &skills, params)).await??;
+        Ok(PluginReadResponse { plugin })
+    }
+
+    /// Copies a plugin and switches it on. Its servers are there for threads at their next request.
+    pub async fn install_plugin(
+        &self,
+        params: PluginInstallParams,
+    ) -> Result<PluginInstallResponse, RuntimeError> {
+        let config = self.enabled_plugins().await?;
+        let installing = move || {
+            let plugin = find_plugin(Path::new(params.marketplace_path.as_str()), &params.plugin_name)?;
+            install(&config, &plugin)?;
+            Ok::<_, PluginError>(plugin.auth_policy)
+        };
+        let auth_policy = blocking(installing).await??;
+        self.plugins_changed().await;
+        // Apps are connected at a service that this runtime does not know.
+        Ok(PluginInstallResponse { auth_policy, apps_needing_auth: Vec::new() })
+    }
+
+    pub async fn uninstall_plugin(
+        &self,
+        params: PluginUninstallParams,
+    ) -> Result<PluginUninstallResponse, RuntimeError> {
+        let home = self.state.loader.home().clone();
+        blocking(move || uninstall(&home, &params.plugin_id)).await??;
+        self.plugins_changed().await;
+        Ok(PluginUninstallResponse {})
+    }
+
+    async fn plugins_changed(&self) {
+        self.state.skills.plugins_changed();
+        if let Err(error) = self.reload_mcp_servers().await {
+            tracing::warn!(%error, "threads keep the MCP servers they have");
+        }
+    }
+
+    async fn enabled_plugins(&self) -> Result<ResolvedConfig, RuntimeError> {
+        let config = self.load_for_plugins().await?;
+        match config.features.enabled("plugins") {
+            true => Ok(config),
+            false => Err(PluginError::Disabled.into()),
+        }
+    }
+
+    async fn load_for_plugins(&self) -> Result<ResolvedConfig, RuntimeError> {
+        let loader = self.state.loader.clone();
+        blocking(move || ConfigRequest::default().load(&loader)).await?
+    }
+}
+
+fn read(
+    config: &ResolvedConfig,
+    skills: &Skills,
+    params: PluginReadParams,
+) -> Result<PluginDetail, PluginError> {
+    let plugin = find_plugin(Path::new(params.marketplace_path.as_str()), &params.plugin_name)?;
+    let folder = plugin_folder(config, &plugin)?;
+    if !folder.is_dir() {
+        return Err(PluginError::NoSource(folder));
+    }
+    let manifest = Manifest::read(&plugin.id.plugin, &folder)?;
+    let summary = summary(config, &plugin).ok_or_else(|| PluginError::NoSource(folder.clone()))?;
+    let app = |app: plugins::PluginApp| AppSummary {
+        id: app.id,
+        name: app.name,
+        description: None,
+        install_url: None,
+        needs_auth: true,
+    };
+    Ok(PluginDetail {
+        marketplace_name: plugin.id.marketplace.clone(),
+        marketplace_path: params.marketplace_path,
+        summary,
+        skills: skills.of_plugin(config, &folder, &plugin.id.plugin, &manifest),
+        apps: plugin_apps(&folder, &manifest).into_iter().map(app).collect(),
+        mcp_servers: plugin_mcp_servers(&folder, &manifest).into_iter().map(|(name, _)| name).collect(),
+        description: manifest.description,
+    })
+}

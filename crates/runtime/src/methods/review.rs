@@ -1,0 +1,85 @@
+//! Reviews as clients ask for them.
+
+use engine::ReviewOrder;
+use protocol::{ItemId, ReviewTarget, ThreadForkParams, ThreadId, ThreadItem, Turn, TurnStatus, UserInput};
+use support::Responder;
+
+use crate::error::RuntimeError;
+use crate::open::opened::OpenedThread;
+use crate::providers::identity::Opener;
+use crate::runtime::Runtime;
+use crate::thread::handle::ReviewOptions;
+use crate::thread::settings::SettingsChange;
+
+impl Runtime {
+    /// Starts a review as a turn of the thread, with settings that hold from then on. Answers with it once it is durable, before anything it leads to is told.
+    pub async fn start_review(
+        &self,
+        thread_id: &ThreadId,
+        target: &ReviewTarget,
+        change: SettingsChange,
+        responder: Responder<Turn, RuntimeError>,
+    ) {
+        let thread = match self.thread(thread_id).and_then(|thread| check(target).map(|()| thread)) {
+            Ok(thread) => thread,
+            Err(error) => return responder.respond(Err(error)),
+        };
+        let (order, turn_id) = (ReviewOrder::of(target), self.new_turn_id());
+        let shown = UserInput::Text { text: order.hint.clone(), text_elements: Vec::new() };
+        let turn = Turn {
+            items: vec![ThreadItem::UserMessage {
+                id: ItemId::new(turn_id.to_string()),
+                content: vec![shown],
+            }],
+            id: turn_id.clone(),
+            status: TurnStatus::InProgress,
+            error: None,
+            started_at: Some(self.state.now_ms().div_euclid(1_000)),
+            completed_at: None,
+            duration_ms: None,
+        };
+        let responder = Responder::new(move |begun: Result<(), RuntimeError>| {
+            responder.respond(begun.map(|()| turn));
+        });
+        thread.review_then(ReviewOptions { turn_id, order, change }, responder).await;
+    }
+
+    /// The thread of a detached review: a copy of the thread, with a record of its own. The change keeps it to what the
+    /// thread itself may do now, whatever the configuration says.
+    pub async fn fork_for_review(
+        &self,
+        thread_id: &ThreadId,
+        target: &ReviewTarget,
+        opener: Opener,
+    ) -> Result<(OpenedThread, SettingsChange), RuntimeError> {
+        check(target)?;
+        let parent = self.thread(thread_id)?;
+        let settings = parent.snapshot(false).await?.settings;
+        let params = ThreadForkParams {
+            model: settings.review_model.clone(),
+            cwd: Some(settings.cwd.clone()),
+            ..ThreadForkParams::copy_of(parent.id().clone())
+        };
+        let change = SettingsChange {
+            approval_policy: Some(settings.approval_policy),
+            approvals_reviewer: Some(settings.approvals_reviewer),
+            sandbox: Some(settings.sandbox),
+            environments: settings.environments,
+            ..SettingsChange::default()
+        };
+        Ok((self.fork_thread(params, opener).await?, change))
+    }
+}
+
+fn check(target: &ReviewTarget) -> Result<(), RuntimeError> {
+    let (field, text) = match target {
+        ReviewTarget::UncommittedChanges => return Ok(()),
+        ReviewTarget::BaseBranch { branch } => ("branch", branch),
+        ReviewTarget::Commit { sha, .. } => ("sha", sha),
+        ReviewTarget::Custom { instructions } => ("instructions", instructions),
+    };
+    match text.trim().is_empty() {
+        true => Err(RuntimeError::Field { field, problem: "must not be empty".to_owned() }),
+        false => Ok(()),
+    }
+}

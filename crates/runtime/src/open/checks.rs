@@ -1,0 +1,75 @@
+//! Checks of a request to open a thread.
+
+use std::path::Path;
+
+use protocol::{ContentItem, ResponseItem, ThreadForkParams, ThreadId, ThreadStartParams};
+
+use crate::error::RuntimeError;
+use crate::ids::check_thread_id;
+
+/// Every part of delegation is refused by name until the runtime can do it: half of it would be worse than none.
+macro_rules! refuse {
+    ($($name:ident($params:ident: &$type:ty) { $($field:literal: $is_asked:expr,)* })*) => { $(
+        pub(crate) fn $name($params: &$type) -> Result<(), RuntimeError> {
+            $(if $is_asked {
+                return Err(RuntimeError::NotSupported { field: $field });
+            })*
+            Ok(())
+        }
+    )* };
+}
+
+refuse! {
+    unsupported_start(params: &ThreadStartParams) {
+        "resolvedOperations": params.resolved_operations.is_some(),
+        "resumeTurn": params.resume_turn,
+    }
+    unsupported_fork(params: &ThreadForkParams) {
+        "initialItems": params.initial_items.is_some(),
+        "turnHistory": params.turn_history.is_some(),
+        "initialItemsRef": params.initial_items_ref.is_some(),
+        "resolvedOperations": params.resolved_operations.is_some(),
+        "resumeTurn": params.resume_turn,
+    }
+}
+
+/// Records are named after their threads; those of the reference begin with `rollout-` and a time.
+pub(crate) fn id_of_path(path: &str) -> Result<ThreadId, RuntimeError> {
+    let stem = Path::new(path).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let id = stem.strip_prefix("rollout-").and_then(|named| named.get(named.len().checked_sub(36)?..));
+    let stem = id.unwrap_or(stem);
+    check_thread_id(&ThreadId::new(stem)).map_err(|_| RuntimeError::UnreadableRecord {
+        path: path.to_owned(),
+        problem: "it is not named after a thread; give the path that thread/read shows".to_owned(),
+    })
+}
+
+/// The preview in lists of a history that came without turns.
+pub(crate) fn first_words(items: &[ResponseItem]) -> String {
+    let said = items.iter().find_map(|item| match item {
+        ResponseItem::Message { content, .. } if engine::is_user_turn(item) => {
+            content.iter().find_map(|part| match part {
+                ContentItem::InputText { text } => Some(text.clone()),
+                _ => None,
+            })
+        }
+        _ => None,
+    });
+    said.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_says_whose_record_it_is() {
+        let id = "0198f0a0-0000-7000-8000-00000000abcd";
+        assert_eq!(id_of_path(&format!("/state/threads/{id}.jsonl")).ok(), Some(ThreadId::new(id)));
+        let rollout = format!("/state/sessions/2026/11/17/rollout-2026-11-17T19-37-06-{id}.jsonl");
+        assert_eq!(id_of_path(&rollout).ok(), Some(ThreadId::new(id)));
+        for path in ["/etc/passwd", "rollout-é", "rollout-2026.jsonl"] {
+            assert!(id_of_path(path).is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The way out of memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::ThreadId;
+
+use crate::error::RuntimeError;
+use crate::state::RuntimeState;
+
+/// How long a thread may take to stop.
+pub(crate) const CLOSING_LIMIT: Duration = Duration::from_secs(10);
+
+/// Unloads a thread. Says whether it was in memory.
+pub(crate) async fn unload(state: &Arc<RuntimeState>, id: &ThreadId) -> Result<bool, RuntimeError> {
+    let _opening = state.threads.opening(id).await;
+    close_loaded(state, id).await
+}
+
+/// As [`unload`], for a caller that holds the lock of opening it.
+pub(crate) async fn close_loaded(state: &Arc<RuntimeState>, id: &ThreadId) -> Result<bool, RuntimeError> {
+    let Some(loaded) = state.loaded(id) else {
+        state.forget(id);
+        return Ok(false);
+    };
+    if let Some(session) = &loaded.session {
+        session.close();
+    }
+    match tokio::time::timeout(CLOSING_LIMIT, loaded.handle.close()).await {
+        Ok(Ok(()) | Err(RuntimeError::Gone(_))) => {}
+        Ok(Err(error)) => return Err(error),
+        Err(_) => {
+            let problem = format!("thread {id} did not stop in {} seconds", CLOSING_LIMIT.as_secs());
+            return Err(RuntimeError::Storage(problem));
+        }
+    }
+    state.forget(id);
+    Ok(true)
+}

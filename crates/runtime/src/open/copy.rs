@@ -1,0 +1,91 @@
+//! Copying records: those of one thread into the record of another, and those of an import into a record of our own.
+
+use engine::turn_aborted;
+use journal::{HistoryBuilder, JournalError, Record, RecordBatch, Store, ThreadHistory, ThreadJournal};
+use protocol::{ResponseItem, RolloutRecord, SessionMeta, ThreadId, TurnStatus};
+
+/// How many records are handed to the disk at once.
+const CHUNK: usize = 256;
+
+/// The record of a thread that is to be forked.
+pub(crate) struct CopiedRecord {
+    pub(crate) history: ThreadHistory,
+    pub(crate) records: Vec<(i64, Record)>,
+    /// The provider of threads that choose none.
+    pub(crate) configured_provider: String,
+}
+
+/// Reads a thread up to what is durable. A turn that has not ended is cut off in the copy.
+pub(crate) fn read_to_copy(
+    store: &Store,
+    source: &ThreadId,
+    now_ms: i64,
+) -> Result<(ThreadHistory, Vec<(i64, Record)>), JournalError> {
+    let row = store.summary(source)?;
+    // An archived thread is out of reach until it is brought back.
+    if row.is_archived {
+        return Err(JournalError::NotFound(source.to_string()));
+    }
+    let mut builder = HistoryBuilder::new(Some(source.clone()));
+    let mut records = Vec::new();
+    store.read_entries(source, |entry| {
+        if is_copied(&entry.record) {
+            records.push((entry.at_ms, entry.record.clone()));
+        }
+        builder.add(entry);
+    })?;
+    let mut history = builder.finish();
+    if let Some(turn_id) = history.unfinished_turn.take() {
+        let marker = turn_aborted();
+        history.model.push(marker.clone());
+        let (status, error, at_ms) = (TurnStatus::Interrupted, None, now_ms);
+        let ended = RolloutRecord::TurnEnded { turn_id: turn_id.clone(), status, error, at_ms };
+        let noted = RolloutRecord::ResponseItem { turn_id: Some(turn_id), item: marker };
+        records.extend([(now_ms, noted.into()), (now_ms, ended.into())]);
+    }
+    Ok((history, records))
+}
+
+/// Who the source was, and what it was called, is not part of its history. What it had not finished stays with it.
+fn is_copied(record: &Record) -> bool {
+    !matches!(
+        record,
+        Record::Known(
+            RolloutRecord::SessionMeta { .. }
+                | RolloutRecord::Metadata { .. }
+                | RolloutRecord::Operation { .. }
+        )
+    )
+}
+
+/// Makes the record of a thread out of the records of another, durable when this returns.
+pub(crate) fn write_copy(
+    store: &Store,
+    meta: &SessionMeta,
+    records: &[(i64, Record)],
+) -> Result<ThreadJournal, JournalError> {
+    let identity = RolloutRecord::SessionMeta { meta: Box::new(meta.clone()) };
+    let journal = store.create(&meta.thread_id, RecordBatch::one(meta.created_at_ms, &identity)?)?;
+    for chunk in records.chunks(CHUNK) {
+        let at_ms = chunk.last().map_or(meta.created_at_ms, |(at_ms, _)| *at_ms);
+        let mut batch = RecordBatch::at(at_ms);
+        for (_, record) in chunk {
+            batch.push_record(record)?;
+        }
+        journal.append_durable(batch)?;
+    }
+    Ok(journal)
+}
+
+/// The first records of a thread that begins with given items.
+pub(crate) fn history_batch(
+    at_ms: i64,
+    meta: &SessionMeta,
+    items: &[ResponseItem],
+) -> Result<RecordBatch, JournalError> {
+    let mut batch = RecordBatch::one(at_ms, &RolloutRecord::SessionMeta { meta: Box::new(meta.clone()) })?;
+    for item in items {
+        batch.push(&RolloutRecord::ResponseItem { turn_id: None, item: item.clone() })?;
+    }
+    Ok(batch)
+}

@@ -1,0 +1,9 @@
+//! Who is asked for a model's answer, and who asks.
+
+mod account_transport;
+pub(crate) mod bridge;
+pub(crate) mod conversations;
+pub(crate) mod directory;
+pub(crate) mod identity;
+pub(crate) mod logins;
+mod token_command;

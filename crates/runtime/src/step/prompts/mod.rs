@@ -1,0 +1,22 @@
+//! Texts for the model that belong to no tool.
+
+/// How the agent works, unless configuration or the catalogue brings other instructions.
+pub(crate) const BASE_INSTRUCTIONS: &str = include_str!("base.md");
+
+/// How a reviewer works, and the form of its answer.
+pub(crate) const REVIEW_INSTRUCTIONS: &str = include_str!("review.md");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_base_instructions_are_whole_and_name_no_tool() {
+        assert!(BASE_INSTRUCTIONS.starts_with("You are Oarlock"));
+        assert!((300..12_000).contains(&BASE_INSTRUCTIONS.len()));
+        // A tool's section is there exactly when the tool is; here it would be there always.
+        for tool in ["update_plan", "apply_patch", "exec_command", "shell_command", "view_image"] {
+            assert!(!BASE_INSTRUCTIONS.contains(tool), "{tool}");
+        }
+    }
+}

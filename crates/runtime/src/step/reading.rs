@@ -1,0 +1,42 @@
+//! Reads on behalf of a thread: within the limits its commands have, and never on a worker of the async runtime.
+
+use std::path::{Path, PathBuf};
+
+use protocol::{GitInfo, ReadOnlyAccess, SandboxPolicy};
+use sandbox::OffLimits;
+use workspace::{Access, Reader, in_time};
+
+use crate::thread::settings::ThreadSettings;
+use workspace::git_info;
+
+/// The reader of a thread: what a command of it could not read, the server does not read for it.
+pub(crate) fn reader_of(settings: &ThreadSettings, cwd: &Path) -> Reader {
+    Reader::new(access(&settings.sandbox, cwd, &settings.off_limits))
+}
+
+fn access(policy: &SandboxPolicy, cwd: &Path, off_limits: &OffLimits) -> Access {
+    let readable = restricts(policy).then(|| config::confinement(policy, cwd, off_limits)).flatten();
+    let readable = readable.and_then(|confined| tools::roots_of(confined.read));
+    Access { readable, ..config::hidden_in(cwd, off_limits) }
+}
+
+/// Whether the thread's reads are limited to some folders at all.
+pub(crate) fn is_restricted(settings: &ThreadSettings) -> bool {
+    restricts(&settings.sandbox)
+}
+
+fn restricts(policy: &SandboxPolicy) -> bool {
+    use ReadOnlyAccess::Restricted;
+    matches!(
+        policy,
+        SandboxPolicy::ReadOnly { access: Restricted { .. }, .. }
+            | SandboxPolicy::WorkspaceWrite { read_only_access: Restricted { .. }, .. }
+    )
+}
+
+/// The commit, branch and origin of a thread's folder. Waits for the disk.
+pub(crate) fn git_facts(settings: &ThreadSettings) -> Option<GitInfo> {
+    let cwd = PathBuf::from(&settings.cwd);
+    let (folder, reader) = (cwd.clone(), reader_of(settings, &cwd));
+    in_time(&cwd, move || git_info(&folder, &reader)).ok()?
+}

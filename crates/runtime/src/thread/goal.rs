@@ -1,0 +1,69 @@
+//! The goal of a thread, as the actor works on it.
+
+use engine::{Effect, GoalChange, Input};
+use protocol::{ThreadGoal, ThreadGoalStatus};
+use support::Responder;
+
+use crate::error::RuntimeError;
+use crate::thread::actor::Actor;
+use crate::thread::settings::StepWork;
+
+impl Actor {
+    /// Sets or changes the goal. Where nothing else is done, work on an active one begins with it.
+    pub(crate) async fn set_goal(
+        &mut self,
+        change: GoalChange,
+        responder: Responder<ThreadGoal, RuntimeError>,
+    ) {
+        if let Err(error) = self.catch_up().await {
+            return responder.respond(Err(error.into()));
+        }
+        let now_ms = self.services.clock.stamp().now_ms;
+        let goal = match change.apply(self.thread.id(), self.thread.goal(), now_ms) {
+            Ok(goal) => goal,
+            Err(refusal) => return responder.respond(Err(refusal.into())),
+        };
+        let begins = goal.status == ThreadGoalStatus::Active && self.may_pursue();
+        let mut begin = None;
+        if begins {
+            let turn_id = self.ids.turn(self.services.clock.stamp());
+            begin = Some((turn_id, self.capture_for(StepWork::Goal).await));
+        }
+        let outcome = goal.clone();
+        self.submit(Input::SetGoal { goal: Box::new(goal), begin }, outcome, responder).await;
+        self.recapture();
+    }
+
+    pub(crate) async fn clear_goal(&mut self, responder: Responder<bool, RuntimeError>) {
+        let had_one = self.thread.goal().is_some();
+        self.submit(Input::ClearGoal, had_one, responder).await;
+        self.recapture();
+    }
+
+    /// After the thread was opened again.
+    pub(crate) async fn go_on_with_goal(&mut self) {
+        if self.catch_up().await.is_err() || !self.may_pursue() {
+            return;
+        }
+        let stamp = self.services.clock.stamp();
+        let effects = self.pursue_goal().await;
+        let _ = self.carry_out(stamp, effects, None, None).await;
+    }
+
+    /// The effects of a turn for the goal, if it may begin. No command comes between the end of one turn and the start of
+    /// the next, so there are never two.
+    pub(crate) async fn pursue_goal(&mut self) -> Vec<Effect> {
+        if !self.may_pursue() {
+            return Vec::new();
+        }
+        let stamp = self.services.clock.stamp();
+        let (turn_id, step) = (self.ids.turn(stamp), self.capture_for(StepWork::Goal).await);
+        self.advance(stamp, Input::PursueGoal { turn_id, step }).unwrap_or_default()
+    }
+
+    /// No turn runs or waits to be resumed, and whoever carries model requests is there.
+    fn may_pursue(&self) -> bool {
+        let is_vacant = self.session.as_ref().is_some_and(|session| session.is_vacant());
+        self.thread.active_turn().is_none() && !self.state.is_suspended() && !is_vacant
+    }
+}

@@ -1,0 +1,24 @@
+//! One thread: its actor, which alone owns its state and carries out the engine's effects, and the handle that talks to it.
+
+pub(crate) mod actor;
+pub(crate) mod capture;
+pub(crate) mod effects;
+pub(crate) mod end_calls;
+#[cfg(test)]
+mod exact_effects_tests;
+pub(crate) mod goal;
+pub(crate) mod handle;
+pub(crate) mod hooks;
+pub(crate) mod images;
+pub(crate) mod notify;
+pub(crate) mod open_items;
+pub(crate) mod recorder;
+pub(crate) mod recover;
+pub(crate) mod resume_turn;
+pub(crate) mod settings;
+pub(crate) mod state;
+pub(crate) mod suspend;
+pub(crate) mod tasks;
+pub(crate) mod tool_jobs;
+#[cfg(test)]
+pub(crate) mod trace;

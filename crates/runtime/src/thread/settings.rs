@@ -1,0 +1,238 @@
+//! The choices of one thread, and how a turn may change them.
+
+use std::sync::Arc;
+
+use engine::Step;
+use protocol::{
+    ApprovalsReviewer, AskForApproval, CollaborationMode, DynamicToolSpec, EnvironmentSelection, Personality,
+    ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, TriState, Verbosity,
+};
+use sandbox::OffLimits;
+use tools::ToolSource;
+
+use crate::step::prompts::REVIEW_INSTRUCTIONS;
+use crate::step::tool_settings::ToolSettings;
+use catalogue::Overrides;
+use delegation::HostChoices;
+use environments::attached_selections;
+use memories::MemoryFolder;
+use skills::SkillChoices;
+use workspace::InstructionOptions;
+
+/// The choices a thread works with. They come from configuration and the request that opened the thread; turns change
+/// some of them.
+#[derive(Debug, Clone)]
+pub struct ThreadSettings {
+    pub model: String,
+    /// Id of the provider. Fixed for as long as the thread is loaded.
+    pub model_provider: String,
+    pub service_tier: Option<ServiceTier>,
+    pub cwd: String,
+    pub approval_policy: AskForApproval,
+    pub approvals_reviewer: ApprovalsReviewer,
+    pub sandbox: SandboxPolicy,
+    /// Unset for the model's default.
+    pub effort: Option<ReasoningEffort>,
+    pub summary: Option<ReasoningSummary>,
+    pub verbosity: Option<Verbosity>,
+    pub personality: Option<Personality>,
+    /// Instead of the built-in instructions.
+    pub base_instructions: Option<Arc<str>>,
+    pub developer_instructions: Option<Arc<str>>,
+    /// How to ask for a summary, instead of the built-in way.
+    pub compact_prompt: Option<Arc<str>>,
+    pub collaboration_mode: Option<CollaborationMode>,
+    pub dynamic_tools: Arc<[DynamicToolSpec]>,
+    pub tools: Arc<ToolSettings>,
+    pub host: Arc<HostChoices>,
+    /// How deep below the root agent its own is: 0 for the root.
+    pub agent_depth: u32,
+    /// Where its tools run, in order of preference. Unset: on this machine, in `cwd`; empty: nowhere.
+    pub environments: Option<Arc<[EnvironmentSelection]>>,
+    /// Overrides of the catalogue by configuration.
+    pub model_overrides: Overrides,
+    /// The prices of tokens.
+    pub prices: Arc<config::Prices>,
+    /// How AGENTS.md files are found.
+    pub instruction_options: Arc<InstructionOptions>,
+    /// Which skills are switched on and off for this thread alone.
+    pub skills: Arc<SkillChoices>,
+    /// Paths that neither its commands nor the server on its behalf may read.
+    pub off_limits: Arc<OffLimits>,
+    /// Where the memories are that it is told of.
+    pub memories: Option<Arc<MemoryFolder>>,
+    /// The model of its reviews. Unset: its own.
+    pub review_model: Option<String>,
+    /// The kind of work that steps are made for.
+    pub work: StepWork,
+}
+
+/// The kind of work a step is made for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StepWork {
+    #[default]
+    Turn,
+    /// A turn of a thread whose goal is active.
+    Goal,
+    /// A review, by a model that changes nothing and asks nobody.
+    Review,
+}
+
+/// Settings that a turn changes. Unset ones stay.
+#[derive(Debug, Clone, Default)]
+pub struct SettingsChange {
+    pub cwd: Option<String>,
+    pub approval_policy: Option<AskForApproval>,
+    pub approvals_reviewer: Option<ApprovalsReviewer>,
+    pub sandbox: Option<SandboxPolicy>,
+    pub model: Option<String>,
+    pub service_tier: TriState<ServiceTier>,
+    pub effort: Option<ReasoningEffort>,
+    pub summary: Option<ReasoningSummary>,
+    pub personality: Option<Personality>,
+    /// Wins over `model` and `effort`.
+    pub collaboration_mode: Option<CollaborationMode>,
+    /// Empty: nowhere.
+    pub environments: Option<Arc<[EnvironmentSelection]>>,
+}
+
+impl ThreadSettings {
+    /// The least a thread can choose: a model of a provider of the same name, no sandbox, no questions. To build on.
+    pub fn bare(model: &str, cwd: &str) -> Self {
+        Self {
+            model: model.to_owned(),
+            model_provider: model.to_owned(),
+            service_tier: None,
+            cwd: cwd.to_owned(),
+            approval_policy: AskForApproval::Never,
+            approvals_reviewer: ApprovalsReviewer::User,
+            sandbox: SandboxPolicy::DangerFullAccess,
+            effort: None,
+            summary: None,
+            verbosity: None,
+            personality: None,
+            base_instructions: None,
+            developer_instructions: None,
+            compact_prompt: None,
+            collaboration_mode: None,
+            dynamic_tools: Arc::default(),
+            tools: Arc::default(),
+            environments: None,
+            host: Arc::default(),
+            model_overrides: Overrides::default(),
+            prices: Arc::default(),
+            skills: Arc::default(),
+            off_limits: Arc::default(),
+            memories: None,
+            review_model: None,
+            work: StepWork::default(),
+            instruction_options: Arc::default(),
+            agent_depth: 0,
+        }
+    }
+
+    pub(crate) fn apply(&mut self, change: SettingsChange) {
+        let SettingsChange {
+            cwd,
+            approval_policy,
+            approvals_reviewer,
+            sandbox,
+            model,
+            service_tier,
+            effort,
+            summary,
+            personality,
+            collaboration_mode,
+            environments,
+        } = change;
+        set(&mut self.cwd, cwd);
+        set(&mut self.approval_policy, approval_policy);
+        set(&mut self.approvals_reviewer, approvals_reviewer);
+        set(&mut self.sandbox, sandbox);
+        set(&mut self.model, model);
+        match service_tier {
+            TriState::Keep => {}
+            TriState::Clear => self.service_tier = None,
+            TriState::Set(tier) => self.service_tier = Some(tier),
+        }
+        self.effort = effort.or(self.effort);
+        self.summary = summary.or(self.summary);
+        self.personality = personality.or(self.personality);
+        if environments.is_some() {
+            self.environments = environments;
+        }
+        if let Some(mode) = collaboration_mode {
+            self.model.clone_from(&mode.settings.model);
+            self.effort = mode.settings.reasoning_effort;
+            self.collaboration_mode = Some(mode);
+        }
+    }
+
+    /// Of a reviewer: the thread's own, with fewer tools and other instructions.
+    pub(crate) fn for_review(&self, step: &Step) -> Self {
+        let mut settings = self.clone();
+        if let Some(model) = settings.review_model.take() {
+            settings.model = model;
+        }
+        settings.base_instructions = Some(REVIEW_INSTRUCTIONS.into());
+        (settings.collaboration_mode, settings.personality) = (None, None);
+        settings.dynamic_tools = Arc::default();
+        settings.memories = None;
+        if let Some(attached) = attached_selections(step) {
+            settings.environments = Some(attached.into());
+        }
+        settings.work = StepWork::Review;
+        settings
+    }
+
+    /// As providers spell the tier.
+    pub(crate) fn provider_tier(&self) -> Option<String> {
+        self.service_tier.as_ref().map(|tier| match tier {
+            ServiceTier::Fast => "priority".to_owned(),
+            ServiceTier::Flex => "flex".to_owned(),
+            ServiceTier::Other(tier) => tier.clone(),
+        })
+    }
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+/// Makes the frozen view of each model request from the settings as they are then.
+pub trait StepMaker: std::fmt::Debug + Send + Sync {
+    fn capture(&self, settings: &ThreadSettings, sources: &[Arc<dyn ToolSource>]) -> Step;
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::{EnvironmentState, StepEnvironment};
+    use protocol::EnvironmentId;
+
+    use super::*;
+
+    #[test]
+    fn a_reviewer_works_in_attached_environments_with_its_own_model_and_instructions() {
+        let place = |id: &str, state| StepEnvironment {
+            id: EnvironmentId::new(id),
+            state,
+            is_chosen: true,
+            ..StepEnvironment::here("/w")
+        };
+        let environments =
+            [place("a", EnvironmentState::Starting), place("b", EnvironmentState::Attached)].into();
+        let step = Step { environments, ..Step::bare("m", "/w") };
+        let own =
+            ThreadSettings { review_model: Some("judge".into()), ..ThreadSettings::bare("offline", "/repo") };
+        let settings = own.for_review(&step);
+        let attached: Vec<_> =
+            settings.environments.iter().flat_map(|all| all.iter()).map(|one| &one.environment_id).collect();
+        assert_eq!(attached, [&EnvironmentId::new("b")]);
+        assert_eq!((settings.model.as_str(), settings.work), ("judge", StepWork::Review));
+        assert_eq!(settings.base_instructions.as_deref(), Some(REVIEW_INSTRUCTIONS));
+        let nobody_chose = own.for_review(&Step::bare("m", "/w"));
+        assert_eq!(nobody_chose.environments, None);
+    }
+}

@@ -1,0 +1,341 @@
+//! Tasks beside an actor: model streams, tools, questions and timers. Each reports by an input, and none outlives
+//! the actor.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{HookVerdict, Input, ProposalDecision, Question, ToolOutcome};
+use futures_util::{FutureExt, StreamExt};
+use model::{EventStream, ModelFailure, ModelTransport, PreparedRequest, StreamEvent};
+use protocol::{FunctionCallOutputBody, ThreadId, TurnId};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+
+use tools::CallScope;
+
+use crate::audience::Audience;
+use crate::thread::hooks::{HookJob, ThreadHooks};
+use crate::thread::images::ImageFolder;
+use crate::thread::tool_jobs::{NestedAnswers, Progress, ToolJob, ToolRunner, WaitingProposals};
+use model::event_bytes;
+
+/// How many inputs may wait for the actor. A stream that is ahead of its readers stops here.
+const WAITING_INPUTS: usize = 256;
+
+/// An event of a model goes where there is room for one input for each of so many bytes: many small ones may wait, of
+/// large ones a few.
+const BYTES_PER_PLACE: usize = 1024;
+
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    set: JoinSet<()>,
+    inputs: mpsc::Sender<Input>,
+    streams: HashMap<u64, AbortHandle>,
+    /// Until when a stream is waited for, where that is limited.
+    deadlines: HashMap<u64, AbortHandle>,
+    /// Those whose results the thread has not taken yet.
+    calls: HashMap<String, RunningCall>,
+    /// Of calls that were stopped and are perhaps not gone yet.
+    stopped: Vec<CallScope>,
+    questions: HashMap<String, AbortHandle>,
+    proposals: WaitingProposals,
+    nested: NestedAnswers,
+    timer: Option<AbortHandle>,
+    images: ImageFolder,
+}
+
+/// A tool's work, and all that belongs to it.
+#[derive(Debug)]
+struct RunningCall {
+    task: AbortHandle,
+    scope: CallScope,
+}
+
+/// Said of a tool, a client or a transport whose code panicked. Its details are in the log.
+const PANICKED: &str = "failed because of a defect in this program";
+
+impl Tasks {
+    pub(crate) fn new(images: ImageFolder) -> (Self, mpsc::Receiver<Input>) {
+        let (inputs, finished) = mpsc::channel(WAITING_INPUTS);
+        (
+            Self {
+                set: JoinSet::new(),
+                inputs,
+                streams: HashMap::new(),
+                deadlines: HashMap::new(),
+                calls: HashMap::new(),
+                stopped: Vec::new(),
+                questions: HashMap::new(),
+                proposals: WaitingProposals::default(),
+                nested: NestedAnswers::default(),
+                timer: None,
+                images,
+            },
+            finished,
+        )
+    }
+
+    /// Carries a request and hands on its events. The end is always told, whatever the transport does.
+    pub(crate) fn stream(
+        &mut self,
+        transport: &Arc<dyn ModelTransport>,
+        attempt: u64,
+        request: PreparedRequest,
+    ) {
+        let handle = self.set.spawn(hand_on(
+            transport.open(request),
+            attempt,
+            self.inputs.clone(),
+            self.images.clone(),
+        ));
+        self.streams.insert(attempt, handle);
+    }
+
+    pub(crate) fn stop_stream(&mut self, attempt: u64) {
+        for handle in [self.streams.remove(&attempt), self.deadlines.remove(&attempt)].into_iter().flatten() {
+            handle.abort();
+        }
+    }
+
+    /// Reports when a stream has taken this long, unless it is stopped before.
+    pub(crate) fn deadline(&mut self, attempt: u64, left: Duration) {
+        let inputs = self.inputs.clone();
+        let handle = self.set.spawn(async move {
+            tokio::time::sleep(left).await;
+            let _ = inputs.send(Input::DeadlinePassed { attempt }).await;
+        });
+        self.deadlines.insert(attempt, handle);
+    }
+
+    /// The way back from a call of this turn.
+    pub(crate) fn progress(&self, thread_id: ThreadId, turn_id: TurnId, call_id: String) -> Progress {
+        let (inputs, proposals) = (self.inputs.clone(), self.proposals.clone());
+        Progress { thread_id, turn_id, call_id, inputs, proposals, nested: self.nested.clone() }
+    }
+
+    /// Gives a tool the output of a call it made.
+    pub(crate) fn answer_nested(&self, call_id: &str, output: FunctionCallOutputBody) {
+        self.nested.give(call_id, output);
+    }
+
+    /// With the hooks before and after it.
+    pub(crate) fn run_tool(
+        &mut self,
+        tools: &Arc<dyn ToolRunner>,
+        job: ToolJob,
+        (hooks, hook_job): (Arc<ThreadHooks>, HookJob),
+    ) {
+        let call_id = job.call.call_id.clone();
+        let scope = job.scope.clone();
+        let (held, call) = (scope.hold(), job.call.clone());
+        let outcome = hooks.around(call, hook_job, tools.run(job));
+        // Its end is the end of the task as well, so that whoever waits for it knows that nothing more is begun.
+        let outcome = async move {
+            let _held = held;
+            outcome.await
+        };
+        let failed = ToolOutcome::failure(format!("the tool {PANICKED}"));
+        let task = self.report(call_id.clone(), outcome, failed, |call_id, outcome| Input::ToolFinished {
+            call_id,
+            outcome,
+        });
+        self.calls.insert(call_id, RunningCall { task, scope });
+    }
+
+    pub(crate) fn run_hooks(
+        &mut self,
+        id: String,
+        scope: CallScope,
+        verdict: impl Future<Output = HookVerdict> + Send + 'static,
+    ) {
+        let held = scope.hold();
+        let verdict = async move {
+            let _held = held;
+            verdict.await
+        };
+        let task = self.report(id.clone(), verdict, HookVerdict::default(), |id, verdict| {
+            Input::HooksFinished { id, verdict }
+        });
+        self.calls.insert(id, RunningCall { task, scope });
+    }
+
+    /// A tool goes on, or hears that it may not.
+    pub(crate) fn decide(&self, call_id: String, number: u32, decision: ProposalDecision) {
+        self.proposals.give(call_id, number, decision);
+    }
+
+    pub(crate) fn ask(&mut self, audience: &Arc<dyn Audience>, call_id: String, question: Question) {
+        let panicked = format!("the question {PANICKED}");
+        let handle = match question {
+            Question::DynamicTool(params) => {
+                let answer = audience.call_tool(params);
+                self.report(call_id.clone(), answer, Err(panicked), |call_id, answer| {
+                    Input::DynamicToolAnswered { call_id, answer }
+                })
+            }
+            question => {
+                let answer = audience.ask(question);
+                self.report(call_id.clone(), answer, Err(panicked), |call_id, reply| Input::Answered {
+                    call_id,
+                    reply: Box::new(reply),
+                })
+            }
+        };
+        self.questions.insert(call_id, handle);
+    }
+
+    /// It always ends: with what the work gives, or, should it panic, with `failed`.
+    fn report<T: Send + 'static>(
+        &mut self,
+        call_id: String,
+        work: impl Future<Output = T> + Send + 'static,
+        failed: T,
+        input: fn(String, T) -> Input,
+    ) -> AbortHandle {
+        let inputs = self.inputs.clone();
+        self.set.spawn(async move {
+            let ended = AssertUnwindSafe(work).catch_unwind().await.unwrap_or(failed);
+            let _ = inputs.send(input(call_id, ended)).await;
+        })
+    }
+
+    /// Stops a call and the processes it started.
+    pub(crate) fn stop_call(&mut self, call_id: &str) {
+        self.proposals.forget(call_id);
+        if let Some(RunningCall { task, scope }) = self.calls.remove(call_id) {
+            scope.cancel();
+            task.abort();
+            self.stopped.push(scope);
+        }
+    }
+
+    /// The scopes of the calls that were stopped, which say when everything in them has ended.
+    pub(crate) fn take_stopped(&mut self) -> Vec<CallScope> {
+        std::mem::take(&mut self.stopped)
+    }
+
+    /// The thread has the call's result: what it left running goes on.
+    pub(crate) fn release_call(&mut self, call_id: &str) {
+        if let Some(call) = self.calls.remove(call_id) {
+            call.scope.release();
+        }
+    }
+
+    pub(crate) fn withdraw(&mut self, call_id: &str) {
+        if let Some(handle) = self.questions.remove(call_id) {
+            handle.abort();
+        }
+    }
+
+    pub(crate) fn wake_after(&mut self, pause: Duration) {
+        self.wake_when(tokio::time::sleep(pause));
+    }
+
+    pub(crate) fn wake_when(&mut self, happened: impl Future<Output = ()> + Send + 'static) {
+        self.stop_timer();
+        let inputs = self.inputs.clone();
+        self.timer = Some(self.set.spawn(async move {
+            happened.await;
+            let _ = inputs.send(Input::Woken).await;
+        }));
+    }
+
+    /// A turn that is over waits for nothing; its timer must not wake the next one.
+    pub(crate) fn stop_timer(&mut self) {
+        if let Some(timer) = self.timer.take() {
+            timer.abort();
+        }
+    }
+
+    /// Forgets tasks that have ended.
+    pub(crate) fn tidy(&mut self) {
+        while self.set.try_join_next().is_some() {}
+        self.streams.retain(|_, handle| !handle.is_finished());
+        self.deadlines.retain(|_, handle| !handle.is_finished());
+        self.questions.retain(|_, handle| !handle.is_finished());
+    }
+
+    pub(crate) async fn stop(&mut self) {
+        self.set.shutdown().await;
+    }
+}
+
+/// Until the last event, or until nobody listens.
+async fn hand_on(mut events: EventStream, attempt: u64, inputs: mpsc::Sender<Input>, images: ImageFolder) {
+    loop {
+        let next = AssertUnwindSafe(events.next()).catch_unwind().await;
+        let event = next
+            .unwrap_or_else(|_| Some(Err(ModelFailure::stream(format_args!("the transport {PANICKED}")))))
+            .unwrap_or_else(|| Err(ModelFailure::stream("the stream ended early")));
+        let is_last = event.as_ref().map_or(true, StreamEvent::is_terminal);
+        // Saved before its item is told of, which names the file.
+        if let Ok(StreamEvent::ItemDone(item)) = &event
+            && let Some(path) = images.save(item).await
+        {
+            let event = Ok(StreamEvent::ImageSaved { path });
+            if inputs.send(Input::Model { attempt, event }).await.is_err() {
+                return;
+            }
+        }
+        // Places that are not needed are given back at once.
+        let Ok(mut places) = inputs.reserve_many(places(&event)).await else { return };
+        if let Some(place) = places.next() {
+            place.send(Input::Model { attempt, event });
+        }
+        if is_last {
+            return;
+        }
+    }
+}
+
+/// How many places must be free for an event to take one of them. The largest waits until all are.
+fn places(event: &Result<StreamEvent, ModelFailure>) -> usize {
+    let bytes = event.as_ref().map_or(0, event_bytes);
+    (1 + bytes / BYTES_PER_PLACE).min(WAITING_INPUTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+
+    /// How many events of this length wait for an actor that is busy, and that all come once it is not.
+    async fn waiting(length: usize) -> usize {
+        const EVENTS: usize = 1_000;
+        let delta = move |_| Ok(StreamEvent::TextDelta { delta: "x".repeat(length) });
+        let end = StreamEvent::Completed { response_id: "r".to_owned(), usage: None };
+        let events = stream::iter(0..EVENTS).map(delta).chain(stream::iter([Ok(end)]));
+        let (inputs, mut finished) = mpsc::channel(WAITING_INPUTS);
+        let task =
+            tokio::spawn(hand_on(Box::pin(events), 1, inputs, ImageFolder::new("/nowhere".as_ref(), "t")));
+        let mut waiting = 0;
+        loop {
+            tokio::task::yield_now().await;
+            if finished.len() == waiting && waiting > 0 {
+                break;
+            }
+            waiting = finished.len();
+        }
+        let mut heard = 0;
+        while finished.recv().await.is_some() {
+            heard += 1;
+        }
+        task.await.expect("it ends");
+        assert_eq!(heard, EVENTS + 1);
+        waiting
+    }
+
+    #[tokio::test]
+    async fn many_small_events_may_wait_and_few_large_ones() {
+        assert_eq!(waiting(10).await, WAITING_INPUTS);
+        for length in [10_000, 100_000, 1_000_000] {
+            let bytes = waiting(length).await * length;
+            assert!(bytes <= 17 * 1024 * 1024, "{bytes} wait");
+        }
+        assert_eq!(waiting(1_000_000).await, 1);
+    }
+}
