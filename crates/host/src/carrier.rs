@@ -1,0 +1,557 @@
+//! Carries the model requests of runtimes to the host's provider: one at a time per thread, within the credit the runtime
+//! gives, and never paid twice for the same prompt of the same segment.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use model::{EventStream, FailureClass, Metadata, ModelFailure, PreparedRequest, Purpose, StreamEvent};
+use model_http::ResponsesWriter;
+use parking_lot::Mutex;
+use protocol::{
+    ModelCancelDisposition, ModelCancelResponse, ModelError, ModelRequestId, ModelRequestParams,
+    ModelRequestPurpose, ModelRequestRejectedParams, ModelRequestResponse, ModelStreamAbortedParams,
+    ModelStreamEventResponse, Raw, StreamAbortReason, StreamCredit, ThreadId, TokenUsageBreakdown,
+};
+use rpc::Id;
+use serde::Serialize;
+use serde_json::Value;
+use store::{StoredStream, TaskStore, UsageRow};
+use tokio::sync::watch;
+use tokio::time::{Duration, Instant, timeout};
+
+use crate::ids::now_ms;
+use crate::link::{LinkAnswer, RuntimeLink};
+use crate::options::CarriedProvider;
+
+/// Events of a stream that the runtime has not taken, in bytes. More are not read from the provider.
+const MAX_BUFFERED_BYTES: usize = 8 * 1024 * 1024;
+/// Events of a batch, in bytes.
+const BATCH_BYTES: usize = 32 * 1024;
+/// How long an answer that is being paid for is still read when its runtime is gone.
+const FINISH_WITHIN: Duration = Duration::from_secs(120);
+/// The code of an overloaded peer, which may be sent the same again.
+const OVERLOADED: i64 = -32001;
+const OVERLOAD_PAUSE: Duration = Duration::from_millis(50);
+
+/// The requests of one runtime that are under way.
+#[derive(Debug, Clone)]
+pub(crate) struct ModelCarrier {
+    store: TaskStore,
+    provider: CarriedProvider,
+    link: RuntimeLink,
+    root: ThreadId,
+    open: Arc<Mutex<BTreeMap<ModelRequestId, OpenStream>>>,
+}
+
+#[derive(Debug)]
+struct OpenStream {
+    thread: ThreadId,
+    lane: CarrierLane,
+    cancel: watch::Sender<bool>,
+}
+
+/// Requests of one lane come one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CarrierLane {
+    Turn,
+    Aux,
+}
+
+fn lane_of(purpose: &ModelRequestPurpose) -> CarrierLane {
+    match purpose {
+        ModelRequestPurpose::Memory | ModelRequestPurpose::Title => CarrierLane::Aux,
+        ModelRequestPurpose::Turn
+        | ModelRequestPurpose::Compaction
+        | ModelRequestPurpose::Review
+        | ModelRequestPurpose::Other(_) => CarrierLane::Turn,
+    }
+}
+
+/// A batch as it is sent, with the events as text.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EventBatch<'a> {
+    thread_id: &'a ThreadId,
+    model_request_id: &'a ModelRequestId,
+    seq: u64,
+    events: &'a [Raw],
+}
+
+impl ModelCarrier {
+    pub(crate) fn new(
+        store: TaskStore,
+        provider: CarriedProvider,
+        link: RuntimeLink,
+        root: ThreadId,
+    ) -> Self {
+        Self { store, provider, link, root, open: Arc::default() }
+    }
+
+    /// Answers at once and carries the request in the background.
+    pub(crate) fn request(&self, id: Id, params: ModelRequestParams) {
+        let lane = lane_of(&params.purpose);
+        let (cancel, canceled) = watch::channel(false);
+        {
+            let mut open = self.open.lock();
+            let busy = open.iter().find(|(_, other)| other.thread == params.thread_id && other.lane == lane);
+            if let Some((other, _)) = busy {
+                let message = format!("{} came while {other} is under way", params.model_request_id);
+                tracing::error!(thread = %params.thread_id, "{message}");
+                let error = plain_error("singleFlightViolation", message);
+                return self.link.respond(&id, &ModelRequestResponse::Rejected { error });
+            }
+            let stream = OpenStream { thread: params.thread_id.clone(), lane, cancel };
+            open.insert(params.model_request_id.clone(), stream);
+        }
+        let carrier = self.clone();
+        tokio::spawn(async move {
+            let request = params.model_request_id.clone();
+            let rest = carrier.carry(&id, &params, canceled).await;
+            carrier.open.lock().remove(&request);
+            if let Some(rest) = rest {
+                carrier.finish_reading(&params, rest).await;
+            }
+        });
+    }
+
+    pub(crate) fn cancel(&self, id: &Id, request: &ModelRequestId) {
+        let open = self.open.lock();
+        let disposition = match open.get(request) {
+            Some(stream) => {
+                stream.cancel.send_replace(true);
+                ModelCancelDisposition::Canceled
+            }
+            None => ModelCancelDisposition::AlreadyTerminal,
+        };
+        drop(open);
+        self.link.respond(id, &ModelCancelResponse { disposition });
+    }
+
+    /// Gives back what is left to read where the runtime went away in the middle.
+    async fn carry(
+        &self,
+        id: &Id,
+        params: &ModelRequestParams,
+        mut canceled: watch::Receiver<bool>,
+    ) -> Option<CarriedStream> {
+        let stored = self.store.stream(params.segment_id.as_str(), &params.request_digest).await;
+        let stored = stored.ok().flatten().filter(|stream| stream.thread == params.thread_id);
+        let replayed = stored.is_some();
+        let reading = match stored {
+            Some(stream) => CarriedStream::replayed(&stream.events),
+            None => match self.prepared(params) {
+                Ok(request) => CarriedStream::live(self.provider.transport.open(request), params),
+                Err(problem) => {
+                    let error = plain_error("badRequest", problem);
+                    self.link.respond(id, &ModelRequestResponse::Rejected { error });
+                    return None;
+                }
+            },
+        };
+        let (provider, model) = (self.provider.id.clone(), model_of(params));
+        self.link.respond(id, &ModelRequestResponse::Accepted { provider, model, replayed });
+        self.forward(params, reading, &mut canceled).await
+    }
+
+    fn prepared(&self, params: &ModelRequestParams) -> Result<PreparedRequest, String> {
+        let body = serde_json::from_str(params.body.get()).map_err(|error| format!("body: {error}"))?;
+        let metadata = Metadata {
+            purpose: match params.purpose {
+                ModelRequestPurpose::Compaction => Purpose::Compaction,
+                ModelRequestPurpose::Review => Purpose::Review,
+                _ => Purpose::Turn,
+            },
+            attempt: params.attempt,
+            agent_path: params.agent_path.clone().into(),
+            tool_set_digest: params.tool_set_digest.as_str().into(),
+            ..Metadata::first(params.thread_id.clone(), params.turn_id.clone())
+        };
+        Ok(PreparedRequest { body: Arc::new(body), metadata })
+    }
+
+    async fn forward(
+        &self,
+        params: &ModelRequestParams,
+        mut reading: CarriedStream,
+        canceled: &mut watch::Receiver<bool>,
+    ) -> Option<CarriedStream> {
+        let mut sending = DeliveryState { seq: 0, credit: params.window.clone(), has_first: false };
+        loop {
+            if reading.has_room() {
+                let wants_more = reading.buffer.is_empty();
+                tokio::select! {
+                    biased;
+                    () = is_canceled(canceled) => {
+                        self.abort(params, sending.seq, StreamAbortReason::Canceled, None);
+                        return None;
+                    }
+                    () = reading.read(), if wants_more => {}
+                    () = std::future::ready(()), if !wants_more => reading.read_ready().await,
+                }
+            }
+            if reading.is_over() && reading.stores {
+                self.keep(params, &mut reading).await;
+            }
+            if !reading.buffer.is_empty() {
+                match self.send_batch(params, &mut reading, &mut sending).await {
+                    BatchSent::Taken => continue,
+                    BatchSent::Refused => return None,
+                    BatchSent::Gone => return Some(reading),
+                }
+            }
+            if let Some(end) = reading.end.take() {
+                if let CarriedEnd::Failed(failure) = end {
+                    self.failed(params, &sending, &failure);
+                }
+                return None;
+            }
+        }
+    }
+
+    async fn send_batch(
+        &self,
+        params: &ModelRequestParams,
+        reading: &mut CarriedStream,
+        sending: &mut DeliveryState,
+    ) -> BatchSent {
+        let batch = reading.batch(&sending.credit);
+        loop {
+            let message = EventBatch {
+                thread_id: &params.thread_id,
+                model_request_id: &params.model_request_id,
+                seq: sending.seq,
+                events: &batch,
+            };
+            let answer = self.link.request("model/streamEvent", &message).await;
+            match taken(answer) {
+                BatchAnswer::Yes(acknowledged) => {
+                    sending.seq = acknowledged.next_seq;
+                    sending.credit = acknowledged.credit;
+                    sending.has_first = true;
+                    return BatchSent::Taken;
+                }
+                BatchAnswer::Later => tokio::time::sleep(OVERLOAD_PAUSE).await,
+                BatchAnswer::No(problem) => {
+                    tracing::debug!(request = %params.model_request_id, problem, "a stream is over for its runtime");
+                    return BatchSent::Refused;
+                }
+                BatchAnswer::Gone => return BatchSent::Gone,
+            }
+        }
+    }
+
+    /// Reads a paid answer to its end for the next runtime that asks the same.
+    async fn finish_reading(&self, params: &ModelRequestParams, mut reading: CarriedStream) {
+        if !reading.stores {
+            return;
+        }
+        let whole = async {
+            while !reading.is_over() {
+                reading.buffer.clear();
+                reading.buffered = 0;
+                reading.read().await;
+            }
+        };
+        if timeout(FINISH_WITHIN, whole).await.is_ok() {
+            self.keep(params, &mut reading).await;
+        }
+    }
+
+    /// Stores a stream that completed, without its deltas, before the runtime gets its last event.
+    async fn keep(&self, params: &ModelRequestParams, reading: &mut CarriedStream) {
+        reading.stores = false;
+        let outcome = match &reading.end {
+            Some(CarriedEnd::Completed(_)) => "completed",
+            _ => "failed",
+        };
+        if let Some(CarriedEnd::Completed(usage)) = &reading.end {
+            let stream = StoredStream {
+                thread: params.thread_id.clone(),
+                segment_id: params.segment_id.as_str().to_owned(),
+                request_digest: params.request_digest.clone(),
+                events: reading.kept.join("\n").into_bytes(),
+            };
+            if let Err(error) = self.store.put_stream(stream).await {
+                tracing::warn!(%error, "a finished model stream is not stored; asked again, it is paid again");
+            }
+            let usage = usage.clone();
+            self.count(params, usage, reading.started, outcome).await;
+        } else {
+            self.count(params, None, reading.started, outcome).await;
+        }
+    }
+
+    async fn count(
+        &self,
+        params: &ModelRequestParams,
+        usage: Option<TokenUsageBreakdown>,
+        started: Instant,
+        outcome: &str,
+    ) {
+        let tokens = |pick: fn(&TokenUsageBreakdown) -> i64| usage.as_ref().map(pick).unwrap_or_default();
+        let row = UsageRow {
+            request_id: format!("{}:{}", params.thread_id, params.model_request_id),
+            thread: params.thread_id.clone(),
+            root: self.root.clone(),
+            at_ms: now_ms(),
+            agent_path: params.agent_path.clone(),
+            purpose: word(&params.purpose),
+            provider: self.provider.id.clone(),
+            model: model_of(params),
+            input_tokens: tokens(|usage| usage.input_tokens),
+            cached_tokens: tokens(|usage| usage.cached_input_tokens),
+            output_tokens: tokens(|usage| usage.output_tokens),
+            cost_micros: 0,
+            duration_ms: i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX),
+            outcome: outcome.to_owned(),
+        };
+        if let Err(error) = self.store.add_usage(row).await {
+            tracing::warn!(%error, "the usage of a model request is not stored");
+        }
+    }
+
+    fn failed(&self, params: &ModelRequestParams, sending: &DeliveryState, failure: &ModelFailure) {
+        let error = model_error(failure);
+        if sending.has_first {
+            self.abort(params, sending.seq, StreamAbortReason::Disconnected, Some(error));
+            return;
+        }
+        let rejected = ModelRequestRejectedParams {
+            thread_id: params.thread_id.clone(),
+            model_request_id: params.model_request_id.clone(),
+            error,
+        };
+        drop(self.link.request("model/requestRejected", &rejected));
+    }
+
+    fn abort(
+        &self,
+        params: &ModelRequestParams,
+        seq: u64,
+        reason: StreamAbortReason,
+        error: Option<ModelError>,
+    ) {
+        let replay_safe = error.as_ref().is_some_and(|error| error.replay_safe);
+        let aborted = ModelStreamAbortedParams {
+            thread_id: params.thread_id.clone(),
+            model_request_id: params.model_request_id.clone(),
+            seq,
+            reason,
+            error,
+            usage: None,
+            replay_safe,
+        };
+        drop(self.link.request("model/streamAborted", &aborted));
+    }
+}
+
+async fn is_canceled(canceled: &mut watch::Receiver<bool>) {
+    // The sender lives as long as the stream is open.
+    let _ = canceled.wait_for(|canceled| *canceled).await;
+}
+
+fn model_of(params: &ModelRequestParams) -> String {
+    #[derive(serde::Deserialize)]
+    struct NamedModel {
+        model: String,
+    }
+    serde_json::from_str::<NamedModel>(params.body.get()).map(|body| body.model).unwrap_or_default()
+}
+
+fn word(purpose: &ModelRequestPurpose) -> String {
+    serde_json::to_value(purpose).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn plain_error(code: &str, message: String) -> ModelError {
+    ModelError {
+        code: code.to_owned(),
+        message,
+        codex_error_info: None,
+        http_status: None,
+        provider_request_id: None,
+        retry_after_ms: None,
+        replay_safe: false,
+        feature: None,
+    }
+}
+
+fn model_error(failure: &ModelFailure) -> ModelError {
+    let code = match failure.class {
+        FailureClass::Unauthorized => "unauthorized",
+        FailureClass::InvalidRequest | FailureClass::InvalidImage => "badRequest",
+        FailureClass::NotConfigured => "notConfigured",
+        _ => "providerError",
+    };
+    ModelError {
+        codex_error_info: Some(failure.codex_error_info()),
+        http_status: failure.http_status,
+        retry_after_ms: failure.retry_after_ms,
+        replay_safe: failure.is_retryable(),
+        ..plain_error(code, failure.message.clone())
+    }
+}
+
+struct DeliveryState {
+    seq: u64,
+    credit: StreamCredit,
+    /// The runtime has taken an event.
+    has_first: bool,
+}
+
+enum BatchSent {
+    Taken,
+    /// The runtime wants no more of it.
+    Refused,
+    Gone,
+}
+
+enum BatchAnswer {
+    Yes(ModelStreamEventResponse),
+    Later,
+    No(String),
+    Gone,
+}
+
+fn taken(answer: LinkAnswer) -> BatchAnswer {
+    match answer {
+        Ok(result) => match serde_json::from_str(result.get()) {
+            Ok(acknowledged) => BatchAnswer::Yes(acknowledged),
+            Err(error) => BatchAnswer::No(error.to_string()),
+        },
+        Err(Some(error)) if error.code == OVERLOADED => BatchAnswer::Later,
+        Err(Some(error)) => BatchAnswer::No(error.message),
+        Err(None) => BatchAnswer::Gone,
+    }
+}
+
+#[derive(Debug)]
+enum CarriedEnd {
+    Completed(Option<TokenUsageBreakdown>),
+    Failed(ModelFailure),
+}
+
+/// A stream on its way from the provider, or from the store.
+struct CarriedStream {
+    events: Option<EventStream>,
+    writer: ResponsesWriter,
+    /// Events that the runtime has not taken.
+    buffer: VecDeque<Raw>,
+    buffered: usize,
+    /// Events to store: all but deltas.
+    kept: Vec<String>,
+    stores: bool,
+    end: Option<CarriedEnd>,
+    started: Instant,
+}
+
+impl CarriedStream {
+    fn live(events: EventStream, params: &ModelRequestParams) -> Self {
+        let response = format!("resp_{}", params.model_request_id);
+        Self {
+            events: Some(events),
+            writer: ResponsesWriter::new(&model_of(params), &response),
+            buffer: VecDeque::new(),
+            buffered: 0,
+            kept: Vec::new(),
+            stores: true,
+            end: None,
+            started: Instant::now(),
+        }
+    }
+
+    fn replayed(stored: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(stored);
+        let buffer = text.lines().filter_map(|line| Raw::parse(line.to_owned()).ok()).collect();
+        Self {
+            events: None,
+            writer: ResponsesWriter::new("", ""),
+            buffer,
+            buffered: 0,
+            kept: Vec::new(),
+            stores: false,
+            end: Some(CarriedEnd::Completed(None)),
+            started: Instant::now(),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        !self.is_over() && self.buffered < MAX_BUFFERED_BYTES
+    }
+
+    fn is_over(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Waits for one event.
+    async fn read(&mut self) {
+        let Some(events) = &mut self.events else { return };
+        let event = poll_fn(|context| events.as_mut().poll_next(context)).await;
+        self.take(event);
+    }
+
+    /// Takes the events that are there already.
+    async fn read_ready(&mut self) {
+        while self.has_room() && self.buffered < BATCH_BYTES {
+            let Some(events) = &mut self.events else { return };
+            let next = poll_fn(|context| match events.as_mut().poll_next(context) {
+                std::task::Poll::Ready(event) => std::task::Poll::Ready(Some(event)),
+                std::task::Poll::Pending => std::task::Poll::Ready(None),
+            });
+            match next.await {
+                Some(event) => self.take(event),
+                None => return,
+            }
+        }
+    }
+
+    fn take(&mut self, event: Option<Result<StreamEvent, ModelFailure>>) {
+        let mut out = Vec::new();
+        match event {
+            Some(Ok(StreamEvent::Failed(failure)) | Err(failure)) => {
+                self.end = Some(CarriedEnd::Failed(failure));
+            }
+            None => {
+                let failure = ModelFailure::stream("the provider's stream ended early");
+                self.end = Some(CarriedEnd::Failed(failure));
+            }
+            Some(Ok(event)) => {
+                self.writer.push(&event, &mut out);
+                if let StreamEvent::Completed { usage, .. } = event {
+                    self.end = Some(CarriedEnd::Completed(usage));
+                }
+            }
+        }
+        for event in out {
+            self.push(&event);
+        }
+    }
+
+    fn push(&mut self, event: &Value) {
+        let is_delta = event["type"].as_str().is_some_and(|kind| kind.ends_with(".delta"));
+        let text = event.to_string();
+        if !is_delta {
+            self.kept.push(text.clone());
+        }
+        self.buffered += text.len();
+        // Text of a value is always JSON.
+        self.buffer.extend(Raw::parse(text));
+    }
+
+    /// As many events as the credit allows, and at least one: a runtime always takes the next.
+    fn batch(&mut self, credit: &StreamCredit) -> Vec<Raw> {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        let most_bytes = BATCH_BYTES.min(usize::try_from(credit.bytes).unwrap_or(usize::MAX));
+        while let Some(event) = self.buffer.front() {
+            let length = event.get().len();
+            let is_full = bytes + length > most_bytes || batch.len() as u64 >= u64::from(credit.events);
+            if is_full && !batch.is_empty() {
+                break;
+            }
+            bytes += length;
+            batch.extend(self.buffer.pop_front());
+        }
+        self.buffered = self.buffered.saturating_sub(bytes);
+        batch
+    }
+}

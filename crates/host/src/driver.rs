@@ -1,0 +1,544 @@
+//! One task that lives: an actor that feeds the state machine and performs its effects, exactly as given.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use protocol::{
+    OperationDecideParams, OperationId, ServerNotification, ThreadId, ThreadStatus,
+    ThreadStatusChangedNotification, TurnId,
+};
+use rpc::ErrorObject;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use store::{InboxRow, InboxState, TaskChange, TaskLease, TaskState};
+use tokio::sync::{Mutex, mpsc, watch};
+use tokio::task::AbortHandle;
+
+use crate::ids::now_ms;
+use crate::link::{LinkAnswer, OrderedAnswer};
+use crate::messages::{
+    LinkQuestion, LiveRuntime, OpenFailure, OpenedRuntime, TaskCommand, TaskPass, TaskView, TurnReply,
+};
+use crate::open_runtime::{OpenOrder, open, stored_answer};
+use crate::operations::shown_operation;
+use crate::questions;
+use crate::settings::{shown_provider, without_terms};
+use crate::shared::HostShared;
+use crate::task::{Generation, TaskEffect, TaskInput, TaskMachine};
+
+/// How long a turn may take to come to a safe point.
+const SUSPEND_WITHIN: Duration = Duration::from_secs(10);
+
+pub(crate) struct TaskDriver {
+    shared: Arc<HostShared>,
+    id: ThreadId,
+    lease: TaskLease,
+    machine: TaskMachine,
+    mailbox: mpsc::Sender<TaskCommand>,
+    commands: mpsc::Receiver<TaskCommand>,
+    gate: Arc<Mutex<()>>,
+    view: watch::Sender<TaskView>,
+    is_suspending: Arc<AtomicBool>,
+    runtime: Option<LiveRuntime>,
+    /// As the last runtime opened the thread.
+    opened: Option<Value>,
+    /// Why the last one did not.
+    refusal: Option<ErrorObject>,
+    passes: HashMap<u64, TaskPass>,
+    next_pass: u64,
+    inputs: HashMap<String, (InboxRow, Option<TurnReply>)>,
+    questions: HashMap<u64, LinkQuestion>,
+    asks: HashMap<OperationId, AbortHandle>,
+    wake_at_ms: Option<i64>,
+    /// A runtime that ended while it was being opened.
+    early_end: Option<Generation>,
+}
+
+/// The parts that whoever starts a driver shares with it.
+pub(crate) struct DriverParts {
+    pub(crate) shared: Arc<HostShared>,
+    pub(crate) id: ThreadId,
+    pub(crate) lease: TaskLease,
+    pub(crate) machine: TaskMachine,
+    pub(crate) inputs: Vec<InboxRow>,
+    pub(crate) mailbox: mpsc::Sender<TaskCommand>,
+    pub(crate) commands: mpsc::Receiver<TaskCommand>,
+    pub(crate) gate: Arc<Mutex<()>>,
+    pub(crate) view: watch::Sender<TaskView>,
+}
+
+impl TaskDriver {
+    pub(crate) fn new(parts: DriverParts) -> Self {
+        let DriverParts { shared, id, lease, machine, inputs, mailbox, commands, gate, view } = parts;
+        let inputs = inputs.into_iter().map(|row| (row.input_id.clone(), (row, None))).collect();
+        Self {
+            shared,
+            id,
+            lease,
+            machine,
+            mailbox,
+            commands,
+            gate,
+            view,
+            is_suspending: Arc::default(),
+            runtime: None,
+            opened: None,
+            refusal: None,
+            passes: HashMap::new(),
+            next_pass: 0,
+            inputs,
+            questions: HashMap::new(),
+            asks: HashMap::new(),
+            wake_at_ms: None,
+            early_end: None,
+        }
+    }
+
+    /// Until the task is at rest, and nobody is asked or waits.
+    pub(crate) async fn run(mut self) {
+        self.advance(TaskInput::Loaded).await;
+        loop {
+            if self.may_leave() && self.shared.let_go(&self.id, &mut self.commands) {
+                return;
+            }
+            let pause = self.wake_at_ms.map(|at_ms| {
+                Duration::from_millis(u64::try_from(at_ms.saturating_sub(now_ms())).unwrap_or(0))
+            });
+            tokio::select! {
+                command = self.commands.recv() => match command {
+                    Some(command) => self.take(command).await,
+                    None => return,
+                },
+                () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {
+                    self.wake_at_ms = None;
+                    self.advance(TaskInput::TimePassed).await;
+                }
+            }
+        }
+    }
+
+    fn may_leave(&self) -> bool {
+        self.machine.is_at_rest() && self.asks.is_empty() && self.passes.is_empty()
+    }
+
+    async fn take(&mut self, command: TaskCommand) {
+        match command {
+            TaskCommand::Input(input) => {
+                if let TaskInput::RuntimeGone(generation) = &input {
+                    if self.machine.is_starting(*generation) {
+                        // Whoever opens it reports how that ended.
+                        self.early_end = Some(*generation);
+                        return;
+                    }
+                    self.runtime_gone(*generation).await;
+                }
+                if let TaskInput::QuestionGone { question } = &input
+                    && let Some(question) = self.questions.remove(question)
+                    && let Some(operation) = question.operation
+                    && !self.is_suspending.load(Ordering::Acquire)
+                {
+                    self.close_ask(&operation);
+                }
+                self.advance(input).await;
+            }
+            TaskCommand::Pass(pass) => {
+                self.next_pass += 1;
+                self.passes.insert(self.next_pass, pass);
+                self.advance(TaskInput::PassWanted(self.next_pass)).await;
+            }
+            TaskCommand::Turn { row, reply } => {
+                let input = row.input_id.clone();
+                self.inputs.insert(input.clone(), (*row, reply));
+                self.advance(TaskInput::InputReceived(input)).await;
+            }
+            TaskCommand::Asked(question) => self.asked(*question).await,
+            TaskCommand::Opened { generation, opened } => self.opened(generation, opened).await,
+            TaskCommand::InputAnswered { input, answer } => self.input_answered(&input, answer).await,
+            TaskCommand::Answered { operation, method, by, result } => {
+                self.answered(operation, &method, &by, &result).await;
+            }
+        }
+    }
+
+    /// One input, and all that follows from it.
+    async fn advance(&mut self, input: TaskInput) {
+        let mut waiting = vec![input];
+        while let Some(input) = waiting.pop() {
+            tracing::debug!(task = %self.id, ?input, "a task goes on");
+            for effect in self.machine.on(now_ms(), input) {
+                if let Some(input) = self.perform(effect).await {
+                    waiting.push(input);
+                }
+            }
+        }
+        self.show();
+    }
+
+    fn show(&self) {
+        let is_up = self.runtime.is_some();
+        let view =
+            TaskView { has_runtime: self.machine.has_runtime(), is_up, turn: self.machine.turn().cloned() };
+        self.view.send_if_modified(|shown| {
+            let changed = *shown != view;
+            *shown = view;
+            changed
+        });
+    }
+
+    /// An effect that is over at once may lead to the next input.
+    async fn perform(&mut self, effect: TaskEffect) -> Option<TaskInput> {
+        match effect {
+            TaskEffect::StartRuntime(generation) => self.start(generation),
+            TaskEffect::EndRuntime(generation) => {
+                if let Some(live) = self.runtime.take_if(|live| live.generation == generation) {
+                    live.finish();
+                }
+            }
+            TaskEffect::SuspendTurn { generation, turn } => self.suspend(generation, &turn),
+            TaskEffect::SendInput { input, .. } => return self.send_input(input),
+            TaskEffect::SendPass { pass, .. } => return self.send_pass(pass),
+            TaskEffect::FailPass { pass, reason } => self.fail_pass(pass, reason),
+            TaskEffect::AskClients { operation, question } => self.ask(&operation, question),
+            TaskEffect::AnswerQuestion { operation, question } => {
+                self.answer_question(&operation, question).await;
+            }
+            TaskEffect::CloseAsk(operation) => self.close_ask(&operation),
+            TaskEffect::LoseStarted => return Some(self.lose_started().await),
+            TaskEffect::SetState(state) => self.set_state(state).await,
+            TaskEffect::WakeAt(at_ms) => self.wake_at_ms = Some(at_ms),
+        }
+        None
+    }
+
+    fn start(&mut self, generation: Generation) {
+        self.is_suspending.store(false, Ordering::Release);
+        let order = OpenOrder {
+            shared: self.shared.clone(),
+            task: self.id.clone(),
+            lease: self.lease.clone(),
+            generation,
+            mailbox: self.mailbox.clone(),
+            gate: self.gate.clone(),
+            is_suspending: self.is_suspending.clone(),
+        };
+        let mailbox = self.mailbox.clone();
+        tokio::spawn(async move {
+            let opened = open(order).await.map(Box::new);
+            let _ = mailbox.send(TaskCommand::Opened { generation, opened }).await;
+        });
+    }
+
+    async fn opened(&mut self, generation: Generation, opened: Result<Box<OpenedRuntime>, OpenFailure>) {
+        match opened {
+            Ok(opened) => {
+                let OpenedRuntime { live, lease, answer, taken } = *opened;
+                self.lease = lease;
+                self.runtime = Some(live);
+                self.opened = Some(answer);
+                self.refusal = None;
+                for input in taken {
+                    let turn = self.inputs.get(&input).map(|(row, _)| row.turn_id.clone());
+                    self.reply_input(&input, turn.map_or_else(|| Err(lost()), Ok));
+                    self.inputs.remove(&input);
+                    self.advance(TaskInput::InputTaken(input)).await;
+                }
+                self.advance(TaskInput::RuntimeUp(generation)).await;
+                if self.early_end.take() == Some(generation) {
+                    self.runtime_gone(generation).await;
+                    self.advance(TaskInput::RuntimeGone(generation)).await;
+                }
+            }
+            Err(OpenFailure { message, refusal }) => {
+                tracing::warn!(task = %self.id, "a runtime could not be brought up: {message}");
+                let is_final = refusal.is_some();
+                self.refusal = Some(refusal.unwrap_or_else(|| failure(&message)));
+                self.advance(TaskInput::RuntimeFailed { generation, is_final }).await;
+                if is_final {
+                    self.refuse_inputs().await;
+                }
+            }
+        }
+    }
+
+    async fn runtime_gone(&mut self, generation: Generation) {
+        if self.runtime.as_ref().is_some_and(|live| live.generation == generation) {
+            tracing::warn!(task = %self.id, generation, "a runtime ended");
+            self.runtime = None;
+        }
+        self.questions.clear();
+        self.is_suspending.store(false, Ordering::Release);
+        let status = ThreadStatus::NotLoaded;
+        let told = ThreadStatusChangedNotification { thread_id: self.id.clone(), status };
+        self.shared.clients.notify(&self.id, ServerNotification::ThreadStatusChanged(told)).await;
+    }
+
+    fn suspend(&mut self, generation: Generation, turn: &TurnId) {
+        let mailbox = self.mailbox.clone();
+        let suspended = TaskCommand::Input(TaskInput::Suspended(generation));
+        self.is_suspending.store(true, Ordering::Release);
+        let params = json!({
+            "threadId": self.id, "turnId": turn, "mode": "now",
+            "deadlineMs": u64::try_from(SUSPEND_WITHIN.as_millis()).unwrap_or(0),
+        });
+        let answer = self.runtime.as_ref().map(|live| live.link.request("turn/suspend", &params));
+        tokio::spawn(async move {
+            if let Some(answer) = answer {
+                match tokio::time::timeout(SUSPEND_WITHIN * 2, answer).await {
+                    Ok(Ok(_)) => {}
+                    other => {
+                        tracing::info!(?other, "a turn was not suspended; its runtime ends all the same");
+                    }
+                }
+            }
+            let _ = mailbox.send(suspended).await;
+        });
+    }
+
+    fn send_input(&mut self, input: String) -> Option<TaskInput> {
+        // Sent again when the next runtime is up.
+        let live = self.runtime.as_ref()?;
+        let Some((row, _)) = self.inputs.get(&input) else { return Some(TaskInput::InputTaken(input)) };
+        let mut params = row.params.clone();
+        params["threadId"] = json!(row.thread);
+        params["inputId"] = json!(row.input_id);
+        if row.method == "turn/start" {
+            params["turnId"] = json!(row.turn_id);
+        }
+        let (mailbox, id) = (self.mailbox.clone(), input.clone());
+        let reply = self.inputs.get_mut(&input).and_then(|(_, reply)| reply.take());
+        let method = self.inputs.get(&input).map(|(row, _)| row.method.clone()).unwrap_or_default();
+        let answer: OrderedAnswer = Box::new(move |answer: LinkAnswer| {
+            // A runtime that went away says nothing about the input: the next one takes it.
+            let Some(answer) = turn_in(answer) else {
+                return;
+            };
+            if let Some(reply) = reply {
+                reply(answer.clone());
+            }
+            tokio::spawn(async move {
+                let _ = mailbox.send(TaskCommand::InputAnswered { input: id, answer }).await;
+            });
+        });
+        live.link.request_ordered(&method, &params, answer);
+        None
+    }
+
+    fn reply_input(&mut self, input: &str, answer: Result<TurnId, ErrorObject>) {
+        if let Some((_, reply)) = self.inputs.get_mut(input)
+            && let Some(reply) = reply.take()
+        {
+            reply(answer);
+        }
+    }
+
+    async fn input_answered(&mut self, input: &str, answer: Result<TurnId, ErrorObject>) {
+        let (state, stored) = match &answer {
+            Ok(turn) => (InboxState::Accepted, json!({ "turnId": turn })),
+            Err(error) => {
+                (InboxState::Refused, json!({ "error": { "code": error.code, "message": error.message } }))
+            }
+        };
+        if let Err(error) = self.shared.store.answer_input(&self.id, input, state, stored).await {
+            tracing::warn!(%error, task = %self.id, "the answer to an input is not stored");
+        }
+        self.inputs.remove(input);
+        self.advance(TaskInput::InputTaken(input.to_owned())).await;
+    }
+
+    /// The runtime will never open the thread as it is.
+    async fn refuse_inputs(&mut self) {
+        let refusal = self.refusal.clone().unwrap_or_else(lost);
+        let waiting: Vec<String> = self.inputs.keys().cloned().collect();
+        for input in waiting {
+            self.reply_input(&input, Err(refusal.clone()));
+            self.input_answered(&input, Err(refusal.clone())).await;
+        }
+    }
+
+    fn send_pass(&mut self, pass: u64) -> Option<TaskInput> {
+        let done = TaskInput::PassDone(pass);
+        let Some(wanted) = self.passes.remove(&pass) else { return Some(done) };
+        let Some(live) = &self.runtime else {
+            give(wanted, Err(None));
+            return Some(done);
+        };
+        match wanted {
+            TaskPass::Open(answer) => {
+                let mut opened = without_terms(self.opened.clone().unwrap_or_default());
+                shown_provider(&mut opened, &self.shared.options.provider);
+                let opened = serde_json::value::to_raw_value(&opened);
+                answer(opened.map_err(|error| Some(failure(&error.to_string()))));
+                Some(done)
+            }
+            TaskPass::Request { method, params, answer } => {
+                let mailbox = self.mailbox.clone();
+                let answer: OrderedAnswer = Box::new(move |result| {
+                    answer(result);
+                    tokio::spawn(async move {
+                        let _ = mailbox.send(TaskCommand::Input(done)).await;
+                    });
+                });
+                live.link.request_ordered(&method, &params, answer);
+                None
+            }
+        }
+    }
+
+    fn fail_pass(&mut self, pass: u64, reason: &str) {
+        if let Some(pass) = self.passes.remove(&pass) {
+            let error = self.refusal.clone().unwrap_or_else(|| failure(reason));
+            give(pass, Err(Some(error)));
+        }
+    }
+
+    async fn asked(&mut self, question: LinkQuestion) {
+        let number = question.number;
+        let operation = question.operation.clone();
+        self.questions.insert(number, question);
+        match operation {
+            Some(operation) => self.advance(TaskInput::Asked { operation, question: number }).await,
+            // Nothing durable hangs on it: it is asked and answered within this runtime's life.
+            None => self.ask_plainly(number),
+        }
+    }
+
+    fn ask_plainly(&mut self, number: u64) {
+        let Some(question) = self.questions.remove(&number) else { return };
+        let clients = self.shared.clients.clone();
+        tokio::spawn(async move {
+            let LinkQuestion { id, link, method, thread, params, .. } = question;
+            match clients.ask(&thread, &method, params).await {
+                Some(reply) => link.respond(&id, &reply.result),
+                None => link.refuse(&id, -32603, "nobody answered", &None),
+            }
+        });
+    }
+
+    /// Subscribers keep the question they have when another runtime asks the same.
+    fn ask(&mut self, operation: &OperationId, number: u64) {
+        if self.asks.get(operation).is_some_and(|ask| !ask.is_finished()) {
+            return;
+        }
+        let Some(question) = self.questions.get(&number) else { return };
+        tracing::info!(task = %self.id, operation = %operation, "waits for a decision: {}", questions::shown(&question.params));
+        let answer = self.shared.clients.ask(&question.thread, &question.method, question.params.clone());
+        let (mailbox, operation_id, method) =
+            (self.mailbox.clone(), operation.clone(), question.method.clone());
+        let asking = tokio::spawn(async move {
+            if let Some(reply) = answer.await {
+                let answered = TaskCommand::Answered {
+                    operation: operation_id,
+                    method,
+                    by: reply.by,
+                    result: reply.result,
+                };
+                let _ = mailbox.send(answered).await;
+            }
+        });
+        self.asks.insert(operation.clone(), asking.abort_handle());
+    }
+
+    fn close_ask(&mut self, operation: &OperationId) {
+        if let Some(ask) = self.asks.remove(operation) {
+            ask.abort();
+        }
+    }
+
+    /// The first answer is stored before the runtime hears of it.
+    async fn answered(&mut self, operation: OperationId, method: &str, by: &str, result: &RawValue) {
+        self.asks.remove(&operation);
+        let Some(decision) = questions::decision_in(method, result) else {
+            tracing::warn!(task = %self.id, operation = %operation, "an answer cannot be read; the operation waits");
+            return self.advance(TaskInput::TimePassed).await;
+        };
+        let digest = self.digest_of(&operation).await;
+        let params = OperationDecideParams {
+            operation_id: operation.clone(),
+            arguments_digest: digest,
+            decision,
+            on_behalf_of: None,
+        };
+        match self.shared.decide(&params, by).await {
+            Ok(_) => {
+                if let Some(operation) = shown_operation(&self.shared.store, &operation).await {
+                    self.shared.clients.operation_updated(operation).await;
+                }
+            }
+            Err(error) => tracing::info!(%error, "an answer came too late"),
+        }
+        self.advance(TaskInput::Decided(operation)).await;
+    }
+
+    /// Of what the question showed.
+    async fn digest_of(&mut self, operation: &OperationId) -> String {
+        let shown = self.questions.values().find(|question| question.operation.as_ref() == Some(operation));
+        if let Some(digest) = shown.and_then(|question| question.digest.clone()) {
+            return digest;
+        }
+        let row = self.shared.store.operation(operation).await.ok().flatten();
+        row.map(|row| row.arguments_digest).unwrap_or_default()
+    }
+
+    async fn answer_question(&mut self, operation: &OperationId, number: u64) {
+        let Some(question) = self.questions.remove(&number) else { return };
+        match stored_answer(&self.shared, operation, &question.method).await {
+            Some(response) => question.link.respond(&question.id, &response),
+            None => {
+                tracing::error!(task = %self.id, operation = %operation, "its decision cannot be read");
+                question.link.refuse(&question.id, -32603, "the decision cannot be read", &None);
+            }
+        }
+    }
+
+    async fn lose_started(&mut self) -> TaskInput {
+        let lost = match self.shared.store.lose_started_operations(&self.lease).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                tracing::error!(%error, task = %self.id, "what was lost with the runtime is not stored");
+                Vec::new()
+            }
+        };
+        for row in &lost {
+            if let Some(operation) = shown_operation(&self.shared.store, &row.id).await {
+                self.shared.clients.operation_updated(operation).await;
+            }
+        }
+        TaskInput::Lost(lost.into_iter().map(|row| row.id).collect())
+    }
+
+    async fn set_state(&mut self, state: TaskState) {
+        let change = TaskChange { state: Some(state), ..TaskChange::default() };
+        if let Err(error) = self.shared.store.update_task(&self.id, change).await {
+            tracing::warn!(%error, task = %self.id, "the state of a task is not stored");
+        }
+    }
+}
+
+fn give(pass: TaskPass, answer: LinkAnswer) {
+    match pass {
+        TaskPass::Open(call) | TaskPass::Request { answer: call, .. } => call(answer),
+    }
+}
+
+/// The turn in the answer to `turn/start` or `turn/steer`. Nothing when the runtime went away.
+fn turn_in(answer: LinkAnswer) -> Option<Result<TurnId, ErrorObject>> {
+    match answer {
+        Ok(result) => {
+            let value: Value = serde_json::from_str(result.get()).unwrap_or_default();
+            let turn = value["turn"]["id"].as_str().or(value["turnId"].as_str());
+            Some(turn.map(TurnId::new).ok_or_else(|| failure("the runtime named no turn")))
+        }
+        Err(Some(error)) => Some(Err(error)),
+        Err(None) => None,
+    }
+}
+
+fn failure(message: &str) -> ErrorObject {
+    ErrorObject { code: -32603, message: message.to_owned(), data: None }
+}
+
+fn lost() -> ErrorObject {
+    failure("the input was not taken")
+}

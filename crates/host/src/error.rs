@@ -1,0 +1,60 @@
+//! The ways in which a request to the host can fail.
+
+use protocol::{OperationId, ThreadId};
+use rpc::ErrorObject;
+use store::{DecisionRow, StoreError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum TaskError {
+    #[error("thread not found: {0}")]
+    UnknownThread(ThreadId),
+    #[error("{0}")]
+    InvalidThreadId(String),
+    #[error("thread {0} is archived; `thread/unarchive` brings it back")]
+    Archived(ThreadId),
+    #[error("thread {0} is not archived")]
+    NotArchived(ThreadId),
+    #[error("there is no operation {0}")]
+    UnknownOperation(OperationId),
+    #[error("operation {} was already decided by {}", .0.operation_id, .0.by)]
+    AlreadyDecided(Box<DecisionRow>),
+    #[error(
+        "argumentsDigest: operation {operation} was shown with {shown}; read it again with operation/list and decide about that"
+    )]
+    DigestMismatch { operation: OperationId, shown: String },
+    #[error("decision: operation {operation} takes no `{decision}`; it takes {}", .available.join(", "))]
+    DecisionNotAvailable { operation: OperationId, decision: String, available: Vec<String> },
+    #[error("operation {0} does not wait for a decision any more")]
+    NotWaiting(OperationId),
+    #[error("{field}: {problem}")]
+    Field { field: &'static str, problem: String },
+    /// The runtime's own refusal, passed on.
+    #[error("{}", .0.message)]
+    Refused(ErrorObject),
+    #[error("thread {0}: its runtime ended before it answered; ask again")]
+    RuntimeGone(ThreadId),
+    #[error("thread {thread}: {reason}")]
+    CannotRun { thread: ThreadId, reason: String },
+    #[error("another host owns thread {thread}: {address}")]
+    OwnedElsewhere { thread: ThreadId, address: String },
+    #[error("an answer of the runtime cannot be read: {0}")]
+    Unreadable(String),
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+impl From<StoreError> for TaskError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::UnknownTask(id) => Self::UnknownThread(id),
+            StoreError::UnknownOperation(id) => Self::UnknownOperation(id),
+            StoreError::AlreadyDecided(first) => Self::AlreadyDecided(first),
+            StoreError::DigestMismatch { operation, shown } => Self::DigestMismatch { operation, shown },
+            StoreError::DecisionNotAvailable { operation, decision, available } => {
+                Self::DecisionNotAvailable { operation, decision, available }
+            }
+            StoreError::NotWaiting(id) => Self::NotWaiting(id),
+            other => Self::Store(other),
+        }
+    }
+}

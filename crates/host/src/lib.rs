@@ -1,0 +1,34 @@
+//! Owns durable tasks: each one a root thread whose records, inputs and decisions are in the store, and whose runtime is a
+//! process that is started, ended and brought back as needed. Must not know prompts, tools or how turns work, nor how
+//! clients connect.
+
+mod append;
+mod carrier;
+mod clients;
+mod driver;
+mod error;
+mod ids;
+mod launcher;
+mod link;
+mod messages;
+mod methods;
+mod open_runtime;
+mod operations;
+mod options;
+mod pump;
+mod questions;
+mod settings;
+mod shared;
+mod task;
+mod task_host;
+mod tool_calls;
+mod views;
+
+pub use clients::{BoxFuture, ClientReply, HostClients};
+pub use error::TaskError;
+pub use launcher::{LaunchRequest, LocalLauncher, RuntimeEnd, RuntimeLauncher, RuntimeProcess};
+pub use link::LinkAnswer;
+pub use methods::{JoinReply, ThreadPageOfHost};
+pub use options::{CarriedProvider, HostOptions};
+pub use task::TaskTimes;
+pub use task_host::TaskHost;

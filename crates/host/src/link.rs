@@ -1,0 +1,136 @@
+//! The connection to one runtime: our requests with their answers, and answers to its requests.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rpc::{Closed, ErrorObject, Id, Outbox, OutboxLimits, OutgoingMessage, PendingRequests};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+
+/// A whole history goes to a runtime in one message.
+const MAX_QUEUED_BYTES: usize = 512 * 1024 * 1024;
+
+/// The answer of a runtime. Without an error object, it ended first.
+pub type LinkAnswer = Result<Box<RawValue>, Option<ErrorObject>>;
+
+/// Called in the order in which messages came from the runtime, before what follows the answer is passed on.
+pub(crate) type OrderedAnswer = Box<dyn FnOnce(LinkAnswer) + Send>;
+
+pub(crate) enum Waiter {
+    Direct(oneshot::Sender<LinkAnswer>),
+    Ordered(OrderedAnswer),
+}
+
+impl Waiter {
+    pub(crate) fn give(self, answer: LinkAnswer) {
+        match self {
+            // Who asked may have stopped waiting.
+            Self::Direct(sender) => drop(sender.send(answer)),
+            Self::Ordered(call) => call(answer),
+        }
+    }
+}
+
+/// Clones write to the same runtime.
+#[derive(Clone)]
+pub(crate) struct RuntimeLink {
+    outbox: Outbox,
+    pub(crate) waiting: Arc<PendingRequests<Waiter>>,
+}
+
+impl fmt::Debug for RuntimeLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuntimeLink").field("waiting", &self.waiting.len()).finish_non_exhaustive()
+    }
+}
+
+impl RuntimeLink {
+    /// The link, and what its writer takes from.
+    pub(crate) fn open() -> (Self, rpc::Backlog) {
+        let limits = OutboxLimits { max_message_bytes: MAX_QUEUED_BYTES, ..OutboxLimits::default() };
+        let (outbox, backlog) = Outbox::open(limits);
+        (Self { outbox, waiting: Arc::default() }, backlog)
+    }
+
+    fn put(&self, line: rpc::EncodedLine) -> Result<(), Closed> {
+        self.outbox.try_send(OutgoingMessage::Plain { group: None, line }).map_err(|refused| {
+            tracing::warn!(%refused, "a runtime does not read what it is sent");
+            Closed
+        })
+    }
+
+    /// Queued at once; the answer is given in the order of all that comes from the runtime.
+    pub(crate) fn request_ordered(&self, method: &str, params: &impl Serialize, answer: OrderedAnswer) {
+        self.ask(method, params, Waiter::Ordered(answer));
+    }
+
+    fn ask(&self, method: &str, params: &impl Serialize, waiter: Waiter) {
+        let id = self.waiting.insert(waiter);
+        let line = rpc::request(&id, method, params);
+        let sent = line.map_err(drop).and_then(|line| self.put(line).map_err(drop));
+        if sent.is_err()
+            && let Some(waiter) = self.waiting.remove(&id)
+        {
+            waiter.give(Err(None));
+        }
+    }
+
+    /// Queued when this is called; the answer may come before messages that the runtime sent earlier are passed on.
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> impl Future<Output = LinkAnswer> + Send + 'static {
+        let (sender, answer) = oneshot::channel();
+        self.ask(method, params, Waiter::Direct(sender));
+        async move { answer.await.unwrap_or(Err(None)) }
+    }
+
+    /// As `request`, with a typed answer and the failure in words.
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        params: &impl Serialize,
+    ) -> Result<T, String> {
+        match self.request(method, params).await {
+            Ok(result) => serde_json::from_str(result.get()).map_err(|error| format!("{method}: {error}")),
+            Err(Some(error)) => Err(format!("{method}: {}", error.message)),
+            Err(None) => Err(format!("{method}: the runtime ended")),
+        }
+    }
+
+    pub(crate) fn notify(&self, method: &str) {
+        if let Ok(line) = rpc::notification(method, &()) {
+            let _ = self.put(line);
+        }
+    }
+
+    pub(crate) fn respond(&self, id: &Id, result: &impl Serialize) {
+        match rpc::response(id, result) {
+            Ok(line) => drop(self.put(line)),
+            Err(error) => tracing::error!(%error, "an answer to a runtime is lost"),
+        }
+    }
+
+    pub(crate) fn refuse(&self, id: &Id, code: i64, message: &str, data: &Option<Value>) {
+        if let Ok(line) = rpc::error(Some(id), code, message, data) {
+            let _ = self.put(line);
+        }
+    }
+
+    /// The runtime reads the end of its input and stops.
+    pub(crate) fn close(&self) {
+        self.outbox.close();
+    }
+
+    /// It is gone: nobody waits for its answers any longer.
+    pub(crate) fn abandon(&self) {
+        self.outbox.close();
+        for (_, waiter) in self.waiting.remove_where(|_| true) {
+            waiter.give(Err(None));
+        }
+    }
+}

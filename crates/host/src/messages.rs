@@ -1,0 +1,151 @@
+//! Messages to a task, and the values they carry.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::{OperationId, ThreadId, TurnId};
+use rpc::{ErrorObject, Id};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use store::{InboxRow, StoreError, TaskLease};
+use tokio::sync::{Mutex, mpsc, watch};
+
+use crate::launcher::RuntimeEnd;
+use crate::link::{OrderedAnswer, RuntimeLink};
+use crate::task::{Generation, TaskInput};
+
+/// How long a runtime may take to stop after the end of its input.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// A request of the runtime that somebody has to answer.
+#[derive(Debug)]
+pub(crate) struct LinkQuestion {
+    pub(crate) number: u64,
+    pub(crate) id: Id,
+    pub(crate) link: RuntimeLink,
+    pub(crate) method: String,
+    pub(crate) thread: ThreadId,
+    pub(crate) operation: Option<OperationId>,
+    pub(crate) digest: Option<String>,
+    pub(crate) params: Box<RawValue>,
+}
+
+/// A request that needs a runtime.
+pub(crate) enum TaskPass {
+    /// To be forwarded.
+    Request { method: String, params: Box<RawValue>, answer: OrderedAnswer },
+    /// Answered with the thread as the runtime opened it.
+    Open(OrderedAnswer),
+}
+
+/// Called once with the turn of an input, or with why it was refused.
+pub(crate) type TurnReply = Box<dyn FnOnce(Result<TurnId, ErrorObject>) + Send>;
+
+/// Messages to a task.
+pub(crate) enum TaskCommand {
+    Input(TaskInput),
+    Pass(TaskPass),
+    /// Input that is committed.
+    Turn {
+        row: Box<InboxRow>,
+        reply: Option<TurnReply>,
+    },
+    Asked(Box<LinkQuestion>),
+    Opened {
+        generation: Generation,
+        opened: Result<Box<OpenedRuntime>, OpenFailure>,
+    },
+    InputAnswered {
+        input: String,
+        answer: Result<TurnId, ErrorObject>,
+    },
+    /// A client answered the question about this operation.
+    Answered {
+        operation: OperationId,
+        method: String,
+        by: String,
+        result: Box<RawValue>,
+    },
+}
+
+impl fmt::Debug for TaskCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(input) => input.fmt(f),
+            _ => f.write_str("TaskCommand"),
+        }
+    }
+}
+
+/// A runtime process that is connected.
+#[derive(Debug)]
+pub(crate) struct LiveRuntime {
+    pub(crate) generation: Generation,
+    pub(crate) link: RuntimeLink,
+    /// Dropping it kills the process.
+    pub(crate) end: Option<Box<dyn RuntimeEnd>>,
+}
+
+impl LiveRuntime {
+    /// Lets the process stop by itself, and kills it when that takes too long.
+    pub(crate) fn finish(mut self) {
+        self.link.close();
+        if let Some(mut end) = self.end.take() {
+            tokio::spawn(async move {
+                if tokio::time::timeout(END_WITHIN, end.wait()).await.is_err() {
+                    end.kill();
+                    end.wait().await;
+                }
+            });
+        }
+    }
+}
+
+/// Why a runtime is not there.
+#[derive(Debug)]
+pub(crate) struct OpenFailure {
+    pub(crate) message: String,
+    /// The runtime refused the thread itself: trying again changes nothing.
+    pub(crate) refusal: Option<rpc::ErrorObject>,
+}
+
+impl From<String> for OpenFailure {
+    fn from(message: String) -> Self {
+        Self { message, refusal: None }
+    }
+}
+
+impl From<StoreError> for OpenFailure {
+    fn from(error: StoreError) -> Self {
+        error.to_string().into()
+    }
+}
+
+/// A runtime that holds the thread.
+#[derive(Debug)]
+pub(crate) struct OpenedRuntime {
+    pub(crate) live: LiveRuntime,
+    pub(crate) lease: TaskLease,
+    /// As the runtime answered.
+    pub(crate) answer: Value,
+    /// Inputs that are in the record already.
+    pub(crate) taken: Vec<String>,
+}
+
+/// The facts about a living task that others read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct TaskView {
+    pub(crate) has_runtime: bool,
+    pub(crate) is_up: bool,
+    pub(crate) turn: Option<TurnId>,
+}
+
+/// A task with a driver.
+#[derive(Debug, Clone)]
+pub(crate) struct LivingTask {
+    pub(crate) id: ThreadId,
+    pub(crate) mailbox: mpsc::Sender<TaskCommand>,
+    pub(crate) gate: Arc<Mutex<()>>,
+    pub(crate) view: watch::Receiver<TaskView>,
+}

@@ -1,0 +1,120 @@
+//! Forking: a new task whose records are a copy of another's, by the rule of the journal.
+
+use protocol::{RolloutItem, RolloutRecord, SessionMeta, ThreadForkParams, ThreadId, TurnStatus};
+use serde_json::{Value, json};
+use store::{LeaseGrant, NewRecord, TaskChange, TaskState};
+
+use crate::error::TaskError;
+use crate::ids::{check_thread_id, new_uuid, now_ms};
+use crate::open_runtime::all_records;
+use crate::settings::TaskSettings;
+use crate::task_host::TaskHost;
+
+/// Records of one append.
+const CHUNK: usize = 256;
+
+impl TaskHost {
+    /// The copy as its runtime opens it.
+    pub async fn fork_thread(&self, params: &ThreadForkParams, by: &str) -> Result<Value, TaskError> {
+        for (given, field) in [
+            (params.path.is_some(), "path"),
+            (params.delegation.is_some(), "delegation"),
+            (params.initial_items.is_some(), "initialItems"),
+            (params.ephemeral, "ephemeral"),
+        ] {
+            if given {
+                let problem = "a host forks its own threads, by threadId".to_owned();
+                return Err(TaskError::Field { field, problem });
+            }
+        }
+        let source = self.root_of(&check_thread_id(&params.thread_id)?).await?;
+        if source.is_archived {
+            return Err(TaskError::Archived(source.id));
+        }
+        let id = ThreadId::new(new_uuid());
+        let records = self.copied(&source.id, &id).await?;
+        let mut settings = TaskSettings::read(&source.settings);
+        settings.override_with(&serde_json::to_value(params).unwrap_or_default());
+        self.create(&id, settings.to_value()).await?;
+        let copied = self.write_copy(&id, records, source.preview).await;
+        let opened = match copied {
+            Ok(()) => self.open_now(&id).await,
+            Err(error) => Err(error),
+        };
+        if opened.is_err() {
+            self.shared.store.delete_task(&id).await?;
+        }
+        self.audit(by, "thread/fork", &id).await;
+        let mut opened: Value = serde_json::from_str(opened?.get()).unwrap_or_default();
+        opened["thread"]["turns"] = json!(self.history(&id).await?.turns);
+        opened["thread"]["forkedFromId"] = json!(source.id);
+        Ok(opened)
+    }
+
+    /// Who the source was, and what it had not finished, is not part of its history. An unfinished turn is cut off.
+    async fn copied(&self, source: &ThreadId, id: &ThreadId) -> Result<Vec<RolloutRecord>, TaskError> {
+        let history = self.history(source).await?;
+        let Some(meta) = history.meta else {
+            return Err(TaskError::CannotRun {
+                thread: source.clone(),
+                reason: "nothing was said in it yet, so there is nothing to copy".to_owned(),
+            });
+        };
+        let meta = SessionMeta {
+            thread_id: id.clone(),
+            session_id: id.as_str().to_owned(),
+            created_at_ms: now_ms(),
+            forked_from_id: Some(source.clone()),
+            ..meta
+        };
+        let mut records = vec![RolloutRecord::SessionMeta { meta: Box::new(meta) }];
+        for record in all_records(&self.shared, source).await? {
+            let item = serde_json::from_str::<RolloutItem>(&record.payload);
+            let item = item.map_err(|error| TaskError::Unreadable(error.to_string()))?;
+            let stays = matches!(
+                item.record,
+                RolloutRecord::SessionMeta { .. }
+                    | RolloutRecord::Metadata { .. }
+                    | RolloutRecord::Operation { .. }
+            );
+            if !stays {
+                records.push(item.record);
+            }
+        }
+        if let Some(turn_id) = history.unfinished_turn {
+            let (status, error, at_ms) = (TurnStatus::Interrupted, None, now_ms());
+            records.push(RolloutRecord::TurnEnded { turn_id, status, error, at_ms });
+        }
+        Ok(records)
+    }
+
+    async fn write_copy(
+        &self,
+        id: &ThreadId,
+        records: Vec<RolloutRecord>,
+        preview: String,
+    ) -> Result<(), TaskError> {
+        let store = &self.shared.store;
+        let lease = match store.acquire_task(id, &self.shared.replica).await? {
+            LeaseGrant::Granted(lease) => lease,
+            LeaseGrant::Held { address, .. } => {
+                return Err(TaskError::OwnedElsewhere { thread: id.clone(), address });
+            }
+        };
+        let mut ordinal = 0;
+        for chunk in records.chunks(CHUNK) {
+            let mut batch = Vec::with_capacity(chunk.len());
+            for (record, ordinal) in chunk.iter().zip(ordinal..) {
+                let item = RolloutItem { ordinal, schema: 1, record: record.clone() };
+                let payload = serde_json::to_string(&item);
+                let payload = payload.map_err(|error| TaskError::Unreadable(error.to_string()))?;
+                batch.push(NewRecord { payload, operation: None });
+            }
+            ordinal = store.append(&lease, id, ordinal, batch).await?.next_ordinal;
+        }
+        let change =
+            TaskChange { preview: Some(preview), state: Some(TaskState::Idle), ..TaskChange::default() };
+        store.update_task(id, change).await?;
+        Ok(())
+    }
+}

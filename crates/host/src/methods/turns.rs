@@ -1,0 +1,234 @@
+//! Input, which is durable before anything else happens, and requests that a runtime answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use protocol::{ThreadId, Turn, TurnId, TurnStartParams, TurnStatus, TurnSteerParams};
+use rpc::ErrorObject;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use store::{InboxEntry, InboxPut, InboxRow, InboxState, TaskChange};
+
+use crate::error::TaskError;
+use crate::ids::{check_thread_id, new_uuid, now_ms};
+use crate::link::{LinkAnswer, OrderedAnswer};
+use crate::messages::{TaskCommand, TaskPass, TurnReply};
+use crate::settings::TaskSettings;
+use crate::task_host::TaskHost;
+
+/// A runtime that takes longer is answered for: the input is in the store.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// Longer ids are a mistake.
+const MAX_INPUT_ID: usize = 200;
+
+type TurnAnswer = Box<dyn FnOnce(Result<Turn, TaskError>) + Send>;
+
+impl TaskHost {
+    /// Returns when the input is committed; the answer comes from the runtime, or from the row when that takes long.
+    pub async fn start_turn(
+        &self,
+        mut params: TurnStartParams,
+        answer: impl FnOnce(Result<Turn, TaskError>) + Send + 'static,
+    ) {
+        let answer: TurnAnswer = Box::new(answer);
+        let input_id = params.input_id.take();
+        let turn_id = params.turn_id.take().unwrap_or_else(|| TurnId::new(new_uuid()));
+        let thread = params.thread_id.clone();
+        match self.put("turn/start", &thread, input_id, turn_id, &params).await {
+            Ok(InboxPut::Known(row)) => answer(first_answer(&row)),
+            Ok(InboxPut::Received(row)) => {
+                if let Err(error) = self.change_settings(&row.thread, &params).await {
+                    tracing::warn!(%error, "what a turn changes is not kept for the next runtime");
+                }
+                self.hand_over(row, answer).await;
+            }
+            Err(error) => answer(Err(error)),
+        }
+    }
+
+    pub async fn steer_turn(
+        &self,
+        mut params: TurnSteerParams,
+        answer: impl FnOnce(Result<Turn, TaskError>) + Send + 'static,
+    ) {
+        let answer: TurnAnswer = Box::new(answer);
+        let input_id = params.input_id.take();
+        let (thread, turn_id) = (params.thread_id.clone(), params.expected_turn_id.clone());
+        match self.put("turn/steer", &thread, input_id, turn_id, &params).await {
+            Ok(InboxPut::Known(row)) => answer(first_answer(&row)),
+            Ok(InboxPut::Received(row)) => self.hand_over(row, answer).await,
+            Err(error) => answer(Err(error)),
+        }
+    }
+
+    async fn put(
+        &self,
+        method: &str,
+        thread: &ThreadId,
+        input_id: Option<String>,
+        turn_id: TurnId,
+        params: &impl Serialize,
+    ) -> Result<InboxPut, TaskError> {
+        let field = |problem: &str| TaskError::Field { field: "inputId", problem: problem.to_owned() };
+        if input_id.as_ref().is_some_and(|id| id.is_empty() || id.len() > MAX_INPUT_ID) {
+            return Err(field("must have between 1 and 200 bytes"));
+        }
+        let thread = check_thread_id(thread)?;
+        let row = self.root_of(&thread).await?;
+        if row.id != thread {
+            return Err(TaskError::Field {
+                field: "threadId",
+                problem: "input goes to the root of a task; its agents pass it on".to_owned(),
+            });
+        }
+        if row.is_archived {
+            return Err(TaskError::Archived(thread));
+        }
+        let params =
+            serde_json::to_value(params).map_err(|error| TaskError::Unreadable(error.to_string()))?;
+        let entry = InboxEntry {
+            thread,
+            input_id: input_id.unwrap_or_else(new_uuid),
+            method: method.to_owned(),
+            turn_id,
+            params,
+        };
+        Ok(self.shared.store.put_input(entry).await?)
+    }
+
+    async fn change_settings(&self, thread: &ThreadId, params: &TurnStartParams) -> Result<(), TaskError> {
+        let row = self.root_of(thread).await?;
+        let mut settings = TaskSettings::read(&row.settings);
+        settings.changed_by_turn(params);
+        let changed = settings.to_value();
+        if changed != row.settings {
+            let change = TaskChange { settings: Some(changed), ..TaskChange::default() };
+            self.shared.store.update_task(thread, change).await?;
+        }
+        Ok(())
+    }
+
+    async fn hand_over(&self, row: InboxRow, answer: TurnAnswer) {
+        let (thread, own_turn) = (row.thread.clone(), row.turn_id.clone());
+        let waiting = Arc::new(Mutex::new(Some(answer)));
+        let (late, late_turn) = (Arc::clone(&waiting), own_turn.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(ANSWER_WITHIN).await;
+            let answer = late.lock().take();
+            if let Some(answer) = answer {
+                answer(Ok(in_progress(late_turn, None)));
+            }
+        });
+        let first = Arc::clone(&waiting);
+        let reply: TurnReply = Box::new(move |turn: Result<TurnId, ErrorObject>| {
+            let answer = first.lock().take();
+            if let Some(answer) = answer {
+                let begun = |id: TurnId| {
+                    let started_at = (id == own_turn).then(|| now_ms().div_euclid(1_000));
+                    in_progress(id, started_at)
+                };
+                answer(turn.map(begun).map_err(TaskError::Refused));
+            }
+        });
+        let command = TaskCommand::Turn { row: Box::new(row), reply: Some(reply) };
+        if let Err(error) = self.send(&thread, command).await {
+            let answer = waiting.lock().take();
+            if let Some(answer) = answer {
+                answer(Err(error));
+            }
+        }
+    }
+
+    /// Stops the turn, wherever it is: a task without a runtime gets one for that.
+    pub async fn interrupt_turn(
+        &self,
+        thread: &ThreadId,
+        params: &impl Serialize,
+        by: &str,
+        answer: impl FnOnce(Result<(), TaskError>) + Send + 'static,
+    ) {
+        if let Err(error) = self.reject_unknown(thread, by).await {
+            return answer(Err(error));
+        }
+        self.pass(thread, "turn/interrupt", params, move |result| answer(result.map(drop))).await;
+    }
+
+    /// Passes a request about a thread on to its runtime, starting one first where there is none. The answer is given in
+    /// the order of the runtime's messages.
+    pub async fn pass(
+        &self,
+        thread: &ThreadId,
+        method: &str,
+        params: &impl Serialize,
+        answer: impl FnOnce(Result<Box<RawValue>, TaskError>) + Send + 'static,
+    ) {
+        let row = match self.passable(thread).await {
+            Ok(row) => row,
+            Err(error) => return answer(Err(error)),
+        };
+        let params = match to_raw_value(params) {
+            Ok(params) => params,
+            Err(error) => return answer(Err(TaskError::Unreadable(error.to_string()))),
+        };
+        let gone = thread.clone();
+        // Whoever fails to deliver it may still have to answer it.
+        let waiting = Arc::new(Mutex::new(Some(answer)));
+        let first = Arc::clone(&waiting);
+        let ordered: OrderedAnswer = Box::new(move |result: LinkAnswer| {
+            let answer = first.lock().take();
+            if let Some(answer) = answer {
+                answer(result.map_err(|error| match error {
+                    Some(error) => TaskError::Refused(error),
+                    None => TaskError::RuntimeGone(gone),
+                }));
+            }
+        });
+        let pass = TaskPass::Request { method: method.to_owned(), params, answer: ordered };
+        if let Err(error) = self.send(&row, TaskCommand::Pass(pass)).await {
+            let answer = waiting.lock().take();
+            if let Some(answer) = answer {
+                answer(Err(error));
+            }
+        }
+    }
+
+    async fn passable(&self, thread: &ThreadId) -> Result<ThreadId, TaskError> {
+        let row = self.root_of(&check_thread_id(thread)?).await?;
+        match row.is_archived {
+            true => Err(TaskError::Archived(row.id)),
+            false => Ok(row.id),
+        }
+    }
+}
+
+/// A repeated input gets its first answer again; one that nobody has answered yet is under way.
+fn first_answer(row: &InboxRow) -> Result<Turn, TaskError> {
+    match (&row.state, &row.answer) {
+        (InboxState::Refused, Some(answer)) => {
+            let error = &answer["error"];
+            Err(TaskError::Refused(ErrorObject {
+                code: error["code"].as_i64().unwrap_or(-32603),
+                message: error["message"].as_str().unwrap_or_default().to_owned(),
+                data: None,
+            }))
+        }
+        (_, Some(answer)) => {
+            let turn = answer["turnId"].as_str().map_or_else(|| row.turn_id.clone(), TurnId::new);
+            Ok(in_progress(turn, None))
+        }
+        (_, None) => Ok(in_progress(row.turn_id.clone(), None)),
+    }
+}
+
+fn in_progress(id: TurnId, started_at: Option<i64>) -> Turn {
+    Turn {
+        id,
+        items: Vec::new(),
+        status: TurnStatus::InProgress,
+        error: None,
+        started_at,
+        completed_at: None,
+        duration_ms: None,
+    }
+}

@@ -1,0 +1,273 @@
+//! Bringing a runtime up: a process, a connection, the handshake, and the thread with its records and decisions.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use protocol::{OperationId, ResolvedOperation, ThreadId};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use store::{
+    InboxState, LeaseGrant, OperationFilter, OperationRowState, StoreError, StoredRecord, TaskChange,
+    TaskFilter, TaskLease,
+};
+use tokio::sync::{Mutex, mpsc};
+
+use crate::append::TaskThreads;
+use crate::carrier::ModelCarrier;
+use crate::launcher::{LaunchRequest, RuntimeProcess};
+use crate::link::RuntimeLink;
+use crate::messages::{LiveRuntime, OpenFailure, OpenedRuntime, TaskCommand};
+use crate::pump::RuntimePump;
+use crate::settings::{DELEGATION_VERSION, TaskSettings};
+use crate::shared::HostShared;
+use crate::task::Generation;
+
+/// From the start of the process to the thread being open.
+const OPEN_WITHIN: Duration = Duration::from_secs(60);
+const PAGE: u32 = 500;
+
+/// The task that a runtime is opened for.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenOrder {
+    pub(crate) shared: Arc<HostShared>,
+    pub(crate) task: ThreadId,
+    pub(crate) lease: TaskLease,
+    pub(crate) generation: Generation,
+    pub(crate) mailbox: mpsc::Sender<TaskCommand>,
+    pub(crate) gate: Arc<Mutex<()>>,
+    pub(crate) is_suspending: Arc<AtomicBool>,
+}
+
+/// The history of a thread as it goes to a runtime, record for record as it came.
+#[derive(Serialize)]
+struct WithRecords<'a> {
+    #[serde(flatten)]
+    params: &'a Value,
+    #[serde(rename = "initialItems")]
+    initial_items: Vec<Box<RawValue>>,
+    #[serde(rename = "resolvedOperations")]
+    resolved_operations: Vec<ResolvedOperation>,
+}
+
+pub(crate) async fn open(order: OpenOrder) -> Result<OpenedRuntime, OpenFailure> {
+    match tokio::time::timeout(OPEN_WITHIN, open_in_time(order)).await {
+        Ok(opened) => opened,
+        Err(_) => Err(format!("the runtime was not ready within {OPEN_WITHIN:?}").into()),
+    }
+}
+
+async fn open_in_time(mut order: OpenOrder) -> Result<OpenedRuntime, OpenFailure> {
+    let store = order.shared.store.clone();
+    order.lease = next_lease(&order).await?;
+    let row = store.task(&order.task).await?.ok_or_else(|| "the task was deleted".to_owned())?;
+    let mut settings = TaskSettings::read(&row.settings);
+    let records = all_records(&order.shared, &order.task).await?;
+    let request = LaunchRequest { task: order.task.clone(), cwd: settings.cwd() };
+    let process = order.shared.options.launcher.launch(request).await?;
+    let known = task_threads(&order.shared, &order.task).await?;
+    let threads = TaskThreads {
+        root: order.task.clone(),
+        known,
+        bytes: row.record_bytes,
+        has_preview: !row.preview.is_empty(),
+    };
+    let live = connect(&order, process, threads);
+    greet(&live.link, &order.shared.options.version).await?;
+    let taken = settle_inputs(&order, &records).await?;
+    let (thread, epoch) = (order.task.as_str(), order.lease.epoch);
+    let provider = &order.shared.options.provider;
+    let answer = if records.is_empty() {
+        live.link.request("thread/start", &settings.start_params(thread, epoch, provider)).await
+    } else {
+        let params = settings.resume_params(thread, epoch, provider);
+        let resolved_operations = decided(&order).await?;
+        let initial_items = raw_records(records)?;
+        live.link
+            .request("thread/resume", &WithRecords { params: &params, initial_items, resolved_operations })
+            .await
+    };
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(Some(error)) => {
+            return Err(OpenFailure { message: error.message.clone(), refusal: Some(error) });
+        }
+        Err(None) => return Err("the runtime ended while it opened the thread".to_owned().into()),
+    };
+    let answer: Value = serde_json::from_str(answer.get()).map_err(|error| error.to_string())?;
+    check_terms(&answer)?;
+    settings.set_opened(&answer);
+    let change = TaskChange { settings: Some(settings.to_value()), ..TaskChange::default() };
+    store.update_task(&order.task, change).await?;
+    Ok(OpenedRuntime { live, lease: order.lease, answer, taken })
+}
+
+/// Each runtime has an epoch of its own: whatever an earlier one still sends is refused.
+async fn next_lease(order: &OpenOrder) -> Result<TaskLease, OpenFailure> {
+    let store = &order.shared.store;
+    store.release_task(&order.lease).await?;
+    match store.acquire_task(&order.task, &order.shared.replica).await? {
+        LeaseGrant::Granted(lease) => Ok(lease),
+        LeaseGrant::Held { address, .. } => Err(format!("another host has the task: {address}").into()),
+    }
+}
+
+pub(crate) async fn all_records(
+    shared: &HostShared,
+    thread: &ThreadId,
+) -> Result<Vec<StoredRecord>, StoreError> {
+    let mut records: Vec<StoredRecord> = Vec::new();
+    loop {
+        let from = records.last().map_or(0, |record| record.ordinal + 1);
+        let page = shared.store.records(thread, from, PAGE).await?;
+        let is_last = page.len() < PAGE as usize;
+        records.extend(page);
+        if is_last {
+            return Ok(records);
+        }
+    }
+}
+
+fn raw_records(records: Vec<StoredRecord>) -> Result<Vec<Box<RawValue>>, OpenFailure> {
+    let raw = |record: StoredRecord| RawValue::from_string(record.payload);
+    let items: Result<Vec<_>, _> = records.into_iter().map(raw).collect();
+    items.map_err(|error| format!("a record cannot be read: {error}").into())
+}
+
+async fn task_threads(shared: &HostShared, root: &ThreadId) -> Result<BTreeSet<ThreadId>, StoreError> {
+    let mut known = BTreeSet::from([root.clone()]);
+    for is_archived in [false, true] {
+        let filter =
+            TaskFilter { is_archived, root: Some(root.clone()), limit: 1_000, ..TaskFilter::default() };
+        known.extend(shared.store.list_tasks(filter).await?.tasks.into_iter().map(|task| task.id));
+    }
+    Ok(known)
+}
+
+/// Joins the pipes of the process to a link, with somebody to read them.
+fn connect(order: &OpenOrder, process: RuntimeProcess, threads: TaskThreads) -> LiveRuntime {
+    let RuntimeProcess { input, output, end } = process;
+    let (link, backlog) = RuntimeLink::open();
+    tokio::spawn(rpc::drain(backlog, input));
+    let carrier = ModelCarrier::new(
+        order.shared.store.clone(),
+        order.shared.options.provider.clone(),
+        link.clone(),
+        order.task.clone(),
+    );
+    let pump = RuntimePump {
+        shared: order.shared.clone(),
+        link: link.clone(),
+        lease: order.lease.clone(),
+        generation: order.generation,
+        threads,
+        carrier,
+        mailbox: order.mailbox.clone(),
+        gate: order.gate.clone(),
+        is_suspending: order.is_suspending.clone(),
+    };
+    tokio::spawn(pump.run(output));
+    LiveRuntime { generation: order.generation, link, end: Some(end) }
+}
+
+async fn greet(link: &RuntimeLink, version: &str) -> Result<(), OpenFailure> {
+    let features = ["modelTransport", "clientRollout", "operations", "suspend", "toolSet"];
+    let params = json!({
+        "clientInfo": { "name": "oarlock_host", "title": null, "version": version },
+        "capabilities": {
+            "experimentalApi": true,
+            "hostDelegation": { "versions": [DELEGATION_VERSION], "features": features },
+        },
+    });
+    let answer: Value = link.call("initialize", &params).await?;
+    let agreed = &answer["capabilities"]["hostDelegation"];
+    let has = |feature: &str| {
+        agreed["features"].as_array().is_some_and(|all| all.iter().any(|agreed| agreed == feature))
+    };
+    let missing: Vec<&str> = features.into_iter().filter(|feature| !has(feature)).collect();
+    if !missing.is_empty() {
+        let message = format!("runtimeMismatch: the runtime does not do {}", missing.join(", "));
+        return Err(message.into());
+    }
+    link.notify("initialized");
+    Ok(())
+}
+
+/// The runtime must have taken the thread on the host's terms, or it may not have it.
+fn check_terms(answer: &Value) -> Result<(), OpenFailure> {
+    let mode = answer["delegation"]["mode"].as_str();
+    let ownership = answer["rolloutOwnership"].as_str();
+    match (mode, ownership) {
+        (Some("full"), Some("client")) => Ok(()),
+        _ => Err("runtimeMismatch: the thread was not opened as asked".to_owned().into()),
+    }
+}
+
+/// Decisions that the record does not have yet.
+async fn decided(order: &OpenOrder) -> Result<Vec<ResolvedOperation>, OpenFailure> {
+    let store = &order.shared.store;
+    let filter = OperationFilter {
+        thread: Some(order.task.clone()),
+        state: Some(OperationRowState::Decided),
+        cursor: None,
+        limit: 1_000,
+    };
+    let mut resolved = Vec::new();
+    for row in store.list_operations(filter).await?.0 {
+        if row.thread != order.task {
+            continue;
+        }
+        if let Some(decision) = store.decision(&row.id, row.attempt).await? {
+            resolved.push(ResolvedOperation {
+                operation_id: row.id,
+                arguments_digest: row.arguments_digest,
+                decision: Some(decision.decision),
+                result: None,
+            });
+        }
+    }
+    Ok(resolved)
+}
+
+/// Inputs whose answer was lost: those that are in the record were taken.
+async fn settle_inputs(order: &OpenOrder, records: &[StoredRecord]) -> Result<Vec<String>, OpenFailure> {
+    let store = &order.shared.store;
+    let mut taken = Vec::new();
+    for input in store.waiting_inputs(&order.task).await? {
+        let Some(turn) = turn_of_input(records, &input.input_id) else { continue };
+        let answer = json!({ "turnId": turn });
+        store.answer_input(&order.task, &input.input_id, InboxState::Accepted, answer).await?;
+        taken.push(input.input_id);
+    }
+    Ok(taken)
+}
+
+/// The turn whose user message has this id.
+fn turn_of_input(records: &[StoredRecord], input: &str) -> Option<String> {
+    let quoted = serde_json::to_string(input).ok()?;
+    let of_record = |record: &StoredRecord| {
+        if !record.payload.contains("userMessage") || !record.payload.contains(&quoted) {
+            return None;
+        }
+        let value: Value = serde_json::from_str(&record.payload).ok()?;
+        let is_it = value["kind"] == "threadItem"
+            && value["item"]["type"] == "userMessage"
+            && value["item"]["id"] == input;
+        is_it.then(|| value["turnId"].as_str().unwrap_or_default().to_owned())
+    };
+    records.iter().rev().find_map(of_record)
+}
+
+/// The decision of an operation as the answer to a question of the runtime.
+pub(crate) async fn stored_answer(
+    shared: &HostShared,
+    operation: &OperationId,
+    method: &str,
+) -> Option<Box<RawValue>> {
+    let row = shared.store.operation(operation).await.ok()??;
+    let decision = shared.store.decision(operation, row.attempt).await.ok()??;
+    let response = crate::questions::response_for(method, &decision.decision);
+    response.or_else(|| to_raw_value(&json!({ "decision": "decline" })).ok())
+}

@@ -1,0 +1,137 @@
+//! Operations as clients see them, and how they are decided.
+
+use protocol::{
+    Operation, OperationDecideParams, OperationId, OperationRecord, OperationState, StoredDecision, ThreadId,
+    TurnId,
+};
+use serde_json::json;
+use store::{AuditEntry, DecisionRequest, DecisionRow, OperationRow, OperationRowState, TaskStore};
+
+use crate::error::TaskError;
+use crate::questions::word_of;
+use crate::shared::HostShared;
+
+fn state_of(state: OperationRowState) -> OperationState {
+    match state {
+        OperationRowState::Proposed => OperationState::Proposed,
+        OperationRowState::Decided => OperationState::Decided,
+        OperationRowState::Started => OperationState::Started,
+        OperationRowState::Unknown => OperationState::Unknown,
+        OperationRowState::Finished => OperationState::Finished,
+        OperationRowState::Withdrawn => OperationState::Withdrawn,
+    }
+}
+
+pub(crate) fn row_state_of(state: OperationState) -> OperationRowState {
+    match state {
+        OperationState::Proposed => OperationRowState::Proposed,
+        OperationState::Decided => OperationRowState::Decided,
+        OperationState::Started => OperationRowState::Started,
+        OperationState::Unknown => OperationRowState::Unknown,
+        OperationState::Finished => OperationRowState::Finished,
+        OperationState::Withdrawn => OperationRowState::Withdrawn,
+    }
+}
+
+fn shown_decision(row: DecisionRow) -> StoredDecision {
+    StoredDecision {
+        decision: row.decision,
+        by: row.by,
+        on_behalf_of: row.on_behalf_of,
+        decided_at_ms: row.decided_at_ms,
+    }
+}
+
+/// Nothing for a row whose proposal cannot be read.
+pub(crate) fn shown(row: OperationRow, decision: Option<DecisionRow>) -> Option<Operation> {
+    let waits = matches!(row.state, OperationRowState::Proposed | OperationRowState::Unknown);
+    let available_decisions = if waits { row.available_decisions() } else { Vec::new() };
+    let proposal: OperationRecord = serde_json::from_value(row.proposal).ok()?;
+    let OperationRecord::Proposed {
+        kind,
+        tool,
+        namespace,
+        item_id,
+        agent_path,
+        arguments,
+        effects,
+        reason,
+        ..
+    } = proposal
+    else {
+        return None;
+    };
+    Some(Operation {
+        operation_id: row.id,
+        thread_id: row.thread,
+        task_id: row.root,
+        state: state_of(row.state),
+        kind,
+        tool,
+        namespace,
+        item_id,
+        agent_path,
+        arguments,
+        arguments_digest: row.arguments_digest,
+        effects,
+        available_decisions,
+        reason,
+        attempt: row.attempt,
+        decision: decision.map(shown_decision),
+        created_at_ms: row.created_at_ms,
+        updated_at_ms: row.updated_at_ms,
+    })
+}
+
+/// As the store has it now.
+pub(crate) async fn shown_operation(store: &TaskStore, id: &OperationId) -> Option<Operation> {
+    let row = store.operation(id).await.ok()??;
+    let decision = store.decision(id, row.attempt).await.ok()?;
+    shown(row, decision)
+}
+
+/// The turn has ended: what it left open waits for nobody any more.
+pub(crate) async fn operation_over(shared: &HostShared, thread: &ThreadId, turn: &TurnId) {
+    match shared.store.withdraw_operations(thread, Some(turn)).await {
+        Ok(withdrawn) => {
+            for row in withdrawn {
+                if let Some(operation) = shown(row, None) {
+                    shared.clients.operation_updated(operation).await;
+                }
+            }
+        }
+        Err(error) => tracing::warn!(%error, %thread, "operations of an ended turn are still listed"),
+    }
+}
+
+impl HostShared {
+    /// Stores a decision, the first about this attempt, and reports it to the task.
+    pub(crate) async fn decide(
+        &self,
+        params: &OperationDecideParams,
+        by: &str,
+    ) -> Result<OperationRow, TaskError> {
+        let id = &params.operation_id;
+        let row = self.store.operation(id).await?;
+        let row = row.ok_or_else(|| TaskError::UnknownOperation(id.clone()))?;
+        let asked = DecisionRequest {
+            operation: id.clone(),
+            arguments_digest: params.arguments_digest.clone(),
+            decision: params.decision.clone(),
+            needs: word_of(&params.decision, row.state).to_owned(),
+            by: by.to_owned(),
+            on_behalf_of: params.on_behalf_of.clone(),
+        };
+        let outcome = self.store.decide(asked).await?;
+        let entry = AuditEntry {
+            who: by.to_owned(),
+            action: "operation/decide".to_owned(),
+            subject: id.as_str().to_owned(),
+            details: json!({ "decision": params.decision, "onBehalfOf": params.on_behalf_of }),
+        };
+        if let Err(error) = self.store.add_audit(entry).await {
+            tracing::warn!(%error, operation = %id, "a decision is missing in the audit trail");
+        }
+        Ok(outcome.operation)
+    }
+}

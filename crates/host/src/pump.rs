@@ -1,0 +1,230 @@
+//! Reads what a runtime sends, in order: records are committed before they are acknowledged, and whatever the runtime said
+//! after them is passed on after that.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use protocol::{ModelCancelParams, ModelRequestParams, ThreadId};
+use rpc::{FrameLimits, FrameReader, Id, Incoming, IncomingNotification, IncomingRequest};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use store::TaskLease;
+use tokio::io::AsyncRead;
+use tokio::sync::{Mutex, mpsc};
+
+use crate::append::{AppendRefusal, AppendRequest, TaskThreads, append};
+use crate::carrier::ModelCarrier;
+use crate::link::RuntimeLink;
+use crate::messages::{LinkQuestion, TaskCommand};
+use crate::questions::{QuestionHead, is_question};
+use crate::shared::HostShared;
+use crate::task::{Generation, TaskInput};
+use crate::tool_calls;
+
+/// The longest line a runtime may send.
+const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
+
+/// Notifications that the host makes itself, or that mean nothing to its clients.
+const NOT_RELAYED: &[&str] = &[
+    "thread/started",
+    "thread/closed",
+    "thread/archived",
+    "thread/unarchived",
+    "thread/name/updated",
+    "account/updated",
+    "account/login/completed",
+    "configWarning",
+];
+
+/// Everything that reading one runtime needs.
+pub(crate) struct RuntimePump {
+    pub(crate) shared: Arc<HostShared>,
+    pub(crate) link: RuntimeLink,
+    pub(crate) lease: TaskLease,
+    pub(crate) generation: Generation,
+    pub(crate) threads: TaskThreads,
+    pub(crate) carrier: ModelCarrier,
+    pub(crate) mailbox: mpsc::Sender<TaskCommand>,
+    /// Held while a message is passed on, so that whoever joins the thread misses nothing and hears nothing twice.
+    pub(crate) gate: Arc<Mutex<()>>,
+    /// The host itself suspends the turn: its questions stay open for clients.
+    pub(crate) is_suspending: Arc<AtomicBool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NotificationHead {
+    #[serde(default)]
+    thread_id: Option<ThreadId>,
+    #[serde(default)]
+    request_id: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct StatusHead {
+    status: StatusType,
+}
+
+#[derive(Deserialize)]
+struct StatusType {
+    r#type: String,
+}
+
+impl RuntimePump {
+    /// Until the runtime's output ends.
+    pub(crate) async fn run(mut self, output: impl AsyncRead + Unpin) {
+        let mut reader = FrameReader::new(output, FrameLimits { max_frame_bytes: MAX_LINE_BYTES });
+        while let Some(frame) = reader.next().await {
+            let parsed = match frame {
+                Ok(frame) => rpc::parse(frame),
+                Err(error) => match error.into_bad_message() {
+                    Ok(bad) => Err(bad),
+                    Err(error) => {
+                        tracing::warn!(%error, "a runtime cannot be read");
+                        break;
+                    }
+                },
+            };
+            match parsed {
+                Ok(message) => self.take(message).await,
+                Err(bad) => {
+                    tracing::warn!(task = %self.lease.task, "a runtime sent what is no message: {bad}");
+                }
+            }
+        }
+        self.link.abandon();
+        let gone = TaskCommand::Input(TaskInput::RuntimeGone(self.generation));
+        // The task may be gone as well.
+        let _ = self.mailbox.send(gone).await;
+    }
+
+    async fn take(&mut self, message: Incoming) {
+        match message {
+            Incoming::Response(response) => {
+                if let Some(waiter) = self.link.waiting.resolve(&response.id) {
+                    let _held = self.gate.lock().await;
+                    waiter.give(Ok(response.result));
+                }
+            }
+            Incoming::Error(error) => {
+                if let Some(waiter) = error.id.and_then(|id| self.link.waiting.resolve(&id)) {
+                    let _held = self.gate.lock().await;
+                    waiter.give(Err(Some(error.error)));
+                }
+            }
+            Incoming::Notification(notification) => self.notification(notification).await,
+            Incoming::Request(request) => self.request(request).await,
+        }
+    }
+
+    async fn notification(&mut self, notification: IncomingNotification) {
+        let IncomingNotification { method, params } = notification;
+        let Some(params) = params else { return };
+        let Ok(head) = serde_json::from_str::<NotificationHead>(params.get()) else { return };
+        if method == "serverRequest/resolved" {
+            if let Some(question) = head.request_id.and_then(|id| u64::try_from(id).ok()) {
+                self.post(TaskCommand::Input(TaskInput::QuestionGone { question })).await;
+            }
+            return;
+        }
+        let is_own = method == "turn/suspended" && self.is_suspending.load(Ordering::Acquire);
+        if NOT_RELAYED.contains(&method.as_str()) || is_own || is_unloading(&method, &params) {
+            return;
+        }
+        // A runtime speaks for the threads of its own task.
+        let thread = head.thread_id.filter(|thread| self.threads.known.contains(thread));
+        let thread = thread.unwrap_or_else(|| self.threads.root.clone());
+        let _held = self.gate.lock().await;
+        self.shared.clients.relay(&thread, &method, &params).await;
+    }
+
+    async fn request(&mut self, request: IncomingRequest) {
+        let IncomingRequest { id, method, params, .. } = request;
+        match method.as_str() {
+            "rollout/append" => self.append(&id, params.as_deref()).await,
+            "model/request" => {
+                if let Some(params) = self.read::<ModelRequestParams>(&id, params.as_deref()) {
+                    match self.threads.known.contains(&params.thread_id) || params.agent_path.len() > 1 {
+                        true => self.carrier.request(id, params),
+                        false => self.link.refuse(&id, -32602, "threadId is not one of this task", &None),
+                    }
+                }
+            }
+            "model/cancel" => {
+                if let Some(params) = self.read::<ModelCancelParams>(&id, params.as_deref()) {
+                    self.carrier.cancel(&id, &params.model_request_id);
+                }
+            }
+            "item/tool/call" => {
+                if let Some(params) = params {
+                    tool_calls::spawn(self.shared.clone(), self.link.clone(), self.lease.clone(), id, params);
+                }
+            }
+            method if is_question(method) => self.question(id, method, params).await,
+            method => {
+                let message = format!("this host does not do {method}");
+                self.link.refuse(&id, -32601, &message, &None);
+            }
+        }
+    }
+
+    fn read<T: DeserializeOwned>(&self, id: &Id, params: Option<&RawValue>) -> Option<T> {
+        match serde_json::from_str(params.map_or("{}", RawValue::get)) {
+            Ok(params) => Some(params),
+            Err(error) => {
+                self.link.refuse(id, -32602, &format!("params: {error}"), &None);
+                None
+            }
+        }
+    }
+
+    async fn append(&mut self, id: &Id, params: Option<&RawValue>) {
+        let Some(request) = self.read::<AppendRequest>(id, params) else { return };
+        let held = self.gate.clone().lock_owned().await;
+        match append(&self.shared, &self.lease, &mut self.threads, request).await {
+            Ok(appended) => {
+                if let Some((parent, child)) = &appended.child {
+                    self.shared.clients.child_appeared(parent, child);
+                }
+                for fact in appended.facts {
+                    self.post(TaskCommand::Input(TaskInput::Recorded(fact))).await;
+                }
+                self.link.respond(id, &appended.response);
+            }
+            Err(AppendRefusal { code, message, data }) => {
+                tracing::warn!(task = %self.lease.task, "an append is refused: {message}");
+                self.link.refuse(id, code, &message, &data);
+            }
+        }
+        drop(held);
+    }
+
+    async fn question(&mut self, id: Id, method: &str, params: Option<Box<RawValue>>) {
+        let Some(head) = self.read::<QuestionHead>(&id, params.as_deref()) else { return };
+        let (Some(params), Id::Integer(number)) = (params, &id) else { return };
+        let question = LinkQuestion {
+            number: u64::try_from(*number).unwrap_or(0),
+            id,
+            link: self.link.clone(),
+            method: method.to_owned(),
+            thread: head.thread_id,
+            operation: head.operation_id,
+            digest: head.arguments_digest,
+            params,
+        };
+        self.post(TaskCommand::Asked(Box::new(question))).await;
+    }
+
+    async fn post(&self, command: TaskCommand) {
+        // The task ends with its runtime; then nobody is left to hear of it.
+        let _ = self.mailbox.send(command).await;
+    }
+}
+
+/// That a runtime lets go of a thread is no news: the host says whether a thread has a runtime.
+fn is_unloading(method: &str, params: &RawValue) -> bool {
+    method == "thread/status/changed"
+        && serde_json::from_str::<StatusHead>(params.get())
+            .is_ok_and(|head| head.status.r#type == "notLoaded")
+}

@@ -1,0 +1,237 @@
+//! The settings of a task: what its thread was started with, what turns changed, and how its last runtime opened it.
+
+use protocol::{
+    DelegationMode, RolloutOwnership, SandboxPolicy, ThreadDelegation, ThreadStartParams, TurnStartParams,
+};
+use serde_json::{Map, Value, json};
+
+use crate::options::{CarriedProvider, PROVIDER_ID};
+
+/// The delegation wire this host speaks.
+pub(crate) const DELEGATION_VERSION: u32 = 1;
+
+/// Fields that `thread/resume` takes as `thread/start` does.
+const RESUMED: &[&str] = &[
+    "model",
+    "serviceTier",
+    "cwd",
+    "approvalPolicy",
+    "approvalsReviewer",
+    "sandbox",
+    "config",
+    "baseInstructions",
+    "developerInstructions",
+    "personality",
+    "persistExtendedHistory",
+    "toolSet",
+];
+
+/// As they are in the task's row: `params` to start with, `opened` as the last runtime answered.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TaskSettings {
+    params: Map<String, Value>,
+    opened: Map<String, Value>,
+}
+
+impl TaskSettings {
+    pub(crate) fn read(value: &Value) -> Self {
+        let object = |name: &str| value[name].as_object().cloned().unwrap_or_default();
+        Self { params: object("params"), opened: object("opened") }
+    }
+
+    pub(crate) fn to_value(&self) -> Value {
+        json!({ "params": self.params, "opened": self.opened })
+    }
+
+    /// Of a new thread. Who carries requests and keeps the record is the host's own choice.
+    pub(crate) fn started_with(params: &ThreadStartParams) -> Self {
+        let mut params = match serde_json::to_value(params) {
+            Ok(Value::Object(params)) => params,
+            _ => Map::new(),
+        };
+        for own in ["delegation", "rolloutOwnership", "modelProvider", "threadId", "resumeTurn"] {
+            params.remove(own);
+        }
+        Self { params, opened: Map::new() }
+    }
+
+    pub(crate) fn cwd(&self) -> Option<String> {
+        let of = |map: &Map<String, Value>| map.get("cwd")?.as_str().map(str::to_owned);
+        of(&self.opened).or_else(|| of(&self.params))
+    }
+
+    /// As the runtime answered when it opened the thread, without the turns.
+    pub(crate) fn opened(&self) -> &Map<String, Value> {
+        &self.opened
+    }
+
+    pub(crate) fn set_opened(&mut self, opened: &Value) {
+        let Value::Object(opened) = without_terms(opened.clone()) else { return };
+        self.opened = opened;
+        if let Some(thread) = self.opened.get_mut("thread") {
+            thread["turns"] = json!([]);
+        }
+    }
+
+    /// Changes of a turn hold for later turns too, and so for the next runtime.
+    pub(crate) fn changed_by_turn(&mut self, params: &TurnStartParams) {
+        let mut set = |name: &str, value: Value| {
+            if !value.is_null() {
+                if self.opened.contains_key(name) {
+                    self.opened.insert(name.to_owned(), value.clone());
+                }
+                self.params.insert(name.to_owned(), value);
+            }
+        };
+        set("cwd", json!(params.cwd));
+        set("approvalPolicy", json!(params.approval_policy));
+        set("approvalsReviewer", json!(params.approvals_reviewer));
+        set("model", json!(params.model));
+        set("personality", json!(params.personality));
+        if let Some(policy) = &params.sandbox_policy {
+            self.set_sandbox(policy);
+        }
+        if let Some(effort) = &params.effort {
+            self.opened.insert("reasoningEffort".to_owned(), json!(effort));
+            self.set_config("model_reasoning_effort", json!(effort));
+        }
+    }
+
+    /// A runtime is opened with a sandbox by name; the details go by configuration.
+    fn set_sandbox(&mut self, policy: &SandboxPolicy) {
+        self.opened.insert("sandbox".to_owned(), json!(policy));
+        let mode = match policy {
+            SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => "danger-full-access",
+            SandboxPolicy::ReadOnly { .. } => "read-only",
+            SandboxPolicy::WorkspaceWrite {
+                network_access,
+                writable_roots,
+                exclude_tmpdir_env_var,
+                exclude_slash_tmp,
+                ..
+            } => {
+                let table = json!({
+                    "network_access": network_access,
+                    "writable_roots": writable_roots,
+                    "exclude_tmpdir_env_var": exclude_tmpdir_env_var,
+                    "exclude_slash_tmp": exclude_slash_tmp,
+                });
+                self.set_config("sandbox_workspace_write", table);
+                "workspace-write"
+            }
+        };
+        self.params.insert("sandbox".to_owned(), json!(mode));
+    }
+
+    fn set_config(&mut self, key: &str, value: Value) {
+        let config = self.params.entry("config").or_insert_with(|| json!({}));
+        if !config.is_object() {
+            *config = json!({});
+        }
+        config[key] = value;
+    }
+
+    /// The choices of `thread/resume` where no runtime holds the thread.
+    pub(crate) fn override_with(&mut self, params: &Value) {
+        for name in RESUMED {
+            if let Some(value) = params.get(*name).filter(|value| !value.is_null()) {
+                self.params.insert((*name).to_owned(), value.clone());
+            }
+        }
+    }
+
+    /// The params of `thread/start` for a thread without records.
+    pub(crate) fn start_params(&self, thread: &str, epoch: u64, provider: &CarriedProvider) -> Value {
+        let mut params = self.params.clone();
+        params.insert("threadId".to_owned(), json!(thread));
+        self.delegated(params, epoch, provider)
+    }
+
+    /// The params of `thread/resume`, but for the record.
+    pub(crate) fn resume_params(&self, thread: &str, epoch: u64, provider: &CarriedProvider) -> Value {
+        let mut params: Map<String, Value> = RESUMED
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), self.params.get(*name)?.clone())))
+            .collect();
+        params.insert("threadId".to_owned(), json!(thread));
+        params.insert("resumeTurn".to_owned(), json!(true));
+        params.insert("excludeTurns".to_owned(), json!(true));
+        self.delegated(params, epoch, provider)
+    }
+
+    fn delegated(&self, mut params: Map<String, Value>, epoch: u64, provider: &CarriedProvider) -> Value {
+        let delegation = ThreadDelegation {
+            mode: DelegationMode::Full,
+            version: DELEGATION_VERSION,
+            provider: Some(provider.delegated()),
+            stream: None,
+            subagents: None,
+            host_epoch: Some(epoch),
+        };
+        params.insert("delegation".to_owned(), json!(delegation));
+        params.insert("rolloutOwnership".to_owned(), json!(RolloutOwnership::Client));
+        if let Some(model) = &provider.default_model
+            && !params.contains_key("model")
+        {
+            params.insert("model".to_owned(), json!(model));
+        }
+        Value::Object(params)
+    }
+}
+
+/// The terms between the host and its runtime.
+const TERMS: &[&str] = &[
+    "delegation",
+    "rolloutOwnership",
+    "fidelity",
+    "rebuilt",
+    "rolloutOrdinal",
+    "itemsDigest",
+    "effectiveTools",
+    "toolSetDigest",
+    "pendingOperations",
+];
+
+/// The answer of an opening as clients of the host see it.
+pub(crate) fn without_terms(mut opened: Value) -> Value {
+    if let Some(opened) = opened.as_object_mut() {
+        opened.retain(|name, _| !TERMS.contains(&name.as_str()));
+    }
+    opened
+}
+
+/// Clients see the provider by the name the configuration has for it.
+pub(crate) fn shown_provider(value: &mut Value, provider: &CarriedProvider) {
+    for place in ["/modelProvider", "/thread/modelProvider"] {
+        if let Some(name) = value.pointer_mut(place)
+            && name.as_str() == Some(PROVIDER_ID)
+        {
+            *name = json!(provider.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_turn_changes_is_there_for_the_next_runtime() {
+        let start: ThreadStartParams =
+            serde_json::from_value(json!({"cwd": "/a", "approvalPolicy": "untrusted", "model": "m"}))
+                .expect("params");
+        let mut settings = TaskSettings::started_with(&start);
+        let turn: TurnStartParams = serde_json::from_value(json!({
+            "threadId": "t", "input": [], "cwd": "/b", "effort": "high",
+            "sandboxPolicy": {"type": "workspaceWrite", "networkAccess": true, "writableRoots": ["/c"]},
+        }))
+        .expect("params");
+        settings.changed_by_turn(&turn);
+        let read = TaskSettings::read(&settings.to_value());
+        assert_eq!(read.cwd().as_deref(), Some("/b"));
+        assert_eq!(read.params["sandbox"], "workspace-write");
+        assert_eq!(read.params["config"]["sandbox_workspace_write"]["writable_roots"], json!(["/c"]));
+        assert_eq!(read.params["config"]["model_reasoning_effort"], "high");
+        assert_eq!(read.params["approvalPolicy"], "untrusted");
+    }
+}

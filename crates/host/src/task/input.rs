@@ -1,0 +1,93 @@
+//! Inputs of a task: everything that can happen to it.
+
+use std::collections::BTreeMap;
+
+use protocol::{OperationId, ThreadId, TurnId};
+use store::TaskState;
+
+use super::Generation;
+
+/// A task as the store has it.
+#[derive(Debug, Clone)]
+pub(crate) struct TaskSeed {
+    pub(crate) state: TaskState,
+    /// Unfinished turns, by thread.
+    pub(crate) turns: BTreeMap<ThreadId, TurnId>,
+    /// Operations of those turns that are not over.
+    pub(crate) operations: BTreeMap<OperationId, OperationStage>,
+    /// The ids of input that no runtime has taken.
+    pub(crate) inputs: Vec<String>,
+}
+
+/// How far an operation that is not over has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OperationStage {
+    Proposed,
+    Decided,
+    Started,
+    /// Started, and nobody has seen it finish. Waits for a decision.
+    Unknown,
+}
+
+/// A record that was committed, as far as the task cares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RecordFact {
+    TurnStarted {
+        thread: ThreadId,
+        turn: TurnId,
+    },
+    TurnEnded {
+        thread: ThreadId,
+        turn: TurnId,
+    },
+    /// Without a stage it is over.
+    Operation {
+        operation: OperationId,
+        stage: Option<OperationStage>,
+    },
+    Other,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum TaskInput {
+    /// The first input of a task that was in the store.
+    Loaded,
+    /// Input of a user is committed.
+    InputReceived(String),
+    /// Input is in the record, or was refused for good.
+    InputTaken(String),
+    /// A request needs a runtime.
+    PassWanted(u64),
+    PassDone(u64),
+    /// The runtime has opened the thread.
+    RuntimeUp(Generation),
+    /// It could not be started, or did not open the thread. A final failure is not tried again.
+    RuntimeFailed {
+        generation: Generation,
+        is_final: bool,
+    },
+    /// Its process ended.
+    RuntimeGone(Generation),
+    Recorded(RecordFact),
+    /// These operations are stored as unknown.
+    Lost(Vec<OperationId>),
+    /// The runtime asks for a decision. The proposal is in the store.
+    Asked {
+        operation: OperationId,
+        question: u64,
+    },
+    /// It took the question back.
+    QuestionGone {
+        question: u64,
+    },
+    /// A decision is stored.
+    Decided(OperationId),
+    SuspendWanted,
+    /// The runtime has put its turn away, or had nothing to put away.
+    Suspended(Generation),
+    ResumeWanted,
+    /// The host stops.
+    DrainWanted,
+    /// The time of `TaskEffect::WakeAt` has come, or any other.
+    TimePassed,
+}

@@ -1,0 +1,429 @@
+//! A task as a state machine without I/O: inputs in, effects out. It awaits nothing, reads no clock and makes no ids but
+//! the numbers of runtimes, so the same inputs always give the same effects.
+
+mod effect;
+mod input;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use effect::TaskEffect;
+pub(crate) use input::{OperationStage, RecordFact, TaskInput, TaskSeed};
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use protocol::{OperationId, ThreadId, TurnId};
+use store::TaskState;
+
+/// Counts the runtimes of a task within one host process. What an older one reports has no effect.
+pub(crate) type Generation = u64;
+
+/// Runtimes that may end one after the other without a single new record before the task counts as failed.
+const MOST_FAILURES: u32 = 5;
+/// The pause before the second try; it doubles with each further one.
+const FIRST_PAUSE_MS: i64 = 250;
+
+/// How long a task keeps a runtime that has nothing to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskTimes {
+    /// Without a turn.
+    pub idle_after_ms: i64,
+    /// With a turn whose every branch waits for a decision.
+    pub suspend_after_ms: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RuntimeStage {
+    Absent,
+    Starting(Generation),
+    Up(Generation),
+    /// It was asked to suspend its turn.
+    Suspending(Generation),
+    Ending(Generation),
+}
+
+/// One task. See the module.
+#[derive(Debug)]
+pub(crate) struct TaskMachine {
+    times: TaskTimes,
+    runtime: RuntimeStage,
+    last_generation: Generation,
+    /// Unfinished turns, of the root and of its children.
+    turns: BTreeMap<ThreadId, TurnId>,
+    root: ThreadId,
+    operations: BTreeMap<OperationId, OperationStage>,
+    /// Questions of the runtime that is up, by the operation they are about.
+    questions: BTreeMap<OperationId, u64>,
+    /// Input that is committed and not in the record, in the order it came, with the runtime it was sent to.
+    inputs: Vec<(String, Option<Generation>)>,
+    /// Requests that need a runtime, with the one they were sent to.
+    passes: BTreeMap<u64, Option<Generation>>,
+    /// Its turn goes on only when somebody decides, says or asks for something.
+    is_parked: bool,
+    /// The host stops: runtimes are ended and none is started.
+    is_draining: bool,
+    /// Operations that the last runtime had started are being stored as unknown; nothing starts before that is done.
+    is_losing: bool,
+    failures: u32,
+    retry_at_ms: Option<i64>,
+    /// Since when the runtime has had nothing to do.
+    quiet_since_ms: Option<i64>,
+    shown: TaskState,
+}
+
+impl TaskMachine {
+    /// A task as the store has it. No runtime holds it yet.
+    pub(crate) fn new(root: ThreadId, times: TaskTimes, seed: TaskSeed) -> Self {
+        let is_parked = matches!(seed.state, TaskState::Waiting | TaskState::Suspended | TaskState::Failed);
+        Self {
+            times,
+            runtime: RuntimeStage::Absent,
+            last_generation: 0,
+            turns: seed.turns,
+            root,
+            is_losing: false,
+            operations: seed.operations,
+            questions: BTreeMap::new(),
+            inputs: seed.inputs.into_iter().map(|id| (id, None)).collect(),
+            passes: BTreeMap::new(),
+            is_parked,
+            is_draining: false,
+            failures: 0,
+            retry_at_ms: None,
+            quiet_since_ms: None,
+            shown: seed.state,
+        }
+    }
+
+    pub(crate) fn has_runtime(&self) -> bool {
+        self.runtime != RuntimeStage::Absent
+    }
+
+    pub(crate) fn is_starting(&self, generation: Generation) -> bool {
+        self.runtime == RuntimeStage::Starting(generation)
+    }
+
+    /// Nothing runs, and nothing is about to: the store has all that is known of the task.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let waits = self.inputs.is_empty() && self.passes.is_empty() && !self.is_losing;
+        !self.has_runtime() && (self.is_draining || (waits && self.retry_at_ms.is_none()))
+    }
+
+    /// The turn of the root that has no end.
+    pub(crate) fn turn(&self) -> Option<&TurnId> {
+        self.turns.get(&self.root)
+    }
+
+    /// Takes one input and gives what is to be done, in order.
+    pub(crate) fn on(&mut self, now_ms: i64, input: TaskInput) -> Vec<TaskEffect> {
+        let mut effects = Vec::new();
+        self.take(now_ms, input, &mut effects);
+        self.settle(now_ms, &mut effects);
+        effects
+    }
+
+    fn take(&mut self, now_ms: i64, input: TaskInput, effects: &mut Vec<TaskEffect>) {
+        match input {
+            TaskInput::Loaded => {
+                if self.operations.values().any(|stage| *stage == OperationStage::Started) {
+                    self.is_losing = true;
+                    effects.push(TaskEffect::LoseStarted);
+                }
+            }
+            TaskInput::InputReceived(id) => {
+                self.is_parked = false;
+                self.failures = 0;
+                if !self.inputs.iter().any(|(known, _)| *known == id) {
+                    self.inputs.push((id, None));
+                }
+            }
+            TaskInput::InputTaken(id) => self.inputs.retain(|(known, _)| *known != id),
+            TaskInput::PassWanted(pass) => {
+                self.failures = 0;
+                self.passes.insert(pass, None);
+            }
+            TaskInput::PassDone(pass) => drop(self.passes.remove(&pass)),
+            TaskInput::RuntimeUp(generation) => {
+                if self.runtime == RuntimeStage::Starting(generation) {
+                    self.runtime = RuntimeStage::Up(generation);
+                }
+            }
+            TaskInput::RuntimeFailed { generation, is_final } => {
+                if self.is_current(generation) {
+                    self.failures = if is_final { MOST_FAILURES } else { self.failures };
+                    self.runtime_gone(now_ms, effects);
+                }
+            }
+            TaskInput::RuntimeGone(generation) => {
+                if self.is_current(generation) {
+                    self.runtime_gone(now_ms, effects);
+                }
+            }
+            TaskInput::Recorded(fact) => self.recorded(fact, effects),
+            TaskInput::Lost(operations) => {
+                self.is_losing = false;
+                for operation in operations {
+                    self.operations.insert(operation, OperationStage::Unknown);
+                }
+                // Those that may run twice: the next runtime runs them again.
+                self.operations.retain(|_, stage| *stage != OperationStage::Started);
+            }
+            TaskInput::Asked { operation, question } => self.asked(operation, question, effects),
+            TaskInput::QuestionGone { question } => self.questions.retain(|_, open| *open != question),
+            TaskInput::Decided(operation) => {
+                self.is_parked = false;
+                self.failures = 0;
+                effects.push(TaskEffect::CloseAsk(operation.clone()));
+                if let Some(question) = self.questions.remove(&operation) {
+                    effects.push(TaskEffect::AnswerQuestion { operation: operation.clone(), question });
+                }
+                self.operations.insert(operation, OperationStage::Decided);
+            }
+            TaskInput::SuspendWanted => self.suspend(effects),
+            TaskInput::Suspended(generation) => {
+                if self.runtime == RuntimeStage::Suspending(generation) {
+                    self.runtime = RuntimeStage::Ending(generation);
+                    effects.push(TaskEffect::EndRuntime(generation));
+                }
+            }
+            TaskInput::ResumeWanted => {
+                self.is_parked = false;
+                self.failures = 0;
+                self.retry_at_ms = None;
+            }
+            TaskInput::DrainWanted => {
+                self.is_draining = true;
+                let was_parked = self.is_parked;
+                self.suspend(effects);
+                // The turn goes on by itself when the host is back.
+                self.is_parked = was_parked;
+            }
+            TaskInput::TimePassed => {}
+        }
+    }
+
+    fn is_current(&self, generation: Generation) -> bool {
+        match self.runtime {
+            RuntimeStage::Absent => false,
+            RuntimeStage::Starting(current)
+            | RuntimeStage::Up(current)
+            | RuntimeStage::Suspending(current)
+            | RuntimeStage::Ending(current) => current == generation,
+        }
+    }
+
+    fn runtime_gone(&mut self, now_ms: i64, effects: &mut Vec<TaskEffect>) {
+        let was_asked_to = matches!(self.runtime, RuntimeStage::Ending(_));
+        self.runtime = RuntimeStage::Absent;
+        self.questions.clear();
+        self.quiet_since_ms = None;
+        for (_, sent) in &mut self.inputs {
+            *sent = None;
+        }
+        // Whoever waits for an answer of this runtime gets none.
+        self.passes.retain(|_, sent| sent.is_none());
+        if self.operations.values().any(|stage| *stage == OperationStage::Started) {
+            self.is_losing = true;
+            effects.push(TaskEffect::LoseStarted);
+        }
+        if was_asked_to {
+            self.retry_at_ms = None;
+            return;
+        }
+        self.failures += 1;
+        if self.failures >= MOST_FAILURES {
+            self.is_parked = true;
+            self.fail_passes("its runtime cannot be started; the host's log says why", effects);
+            // Kept in the store: a later request or `task/resume` tries them again.
+            self.retry_at_ms = None;
+        } else {
+            let pause = if self.failures == 1 { 0 } else { FIRST_PAUSE_MS << (self.failures - 2) };
+            self.retry_at_ms = Some(now_ms + pause);
+        }
+    }
+
+    fn fail_passes(&mut self, reason: &'static str, effects: &mut Vec<TaskEffect>) {
+        for pass in std::mem::take(&mut self.passes).into_keys() {
+            effects.push(TaskEffect::FailPass { pass, reason });
+        }
+    }
+
+    fn recorded(&mut self, fact: RecordFact, effects: &mut Vec<TaskEffect>) {
+        self.failures = 0;
+        match fact {
+            RecordFact::TurnStarted { thread, turn } => drop(self.turns.insert(thread, turn)),
+            RecordFact::TurnEnded { thread, turn } => {
+                if self.turns.get(&thread) == Some(&turn) {
+                    self.turns.remove(&thread);
+                }
+                let of_turn = format!("{thread}:{turn}:");
+                let over: BTreeSet<OperationId> = self
+                    .operations
+                    .keys()
+                    .filter(|operation| operation.as_str().starts_with(&of_turn))
+                    .cloned()
+                    .collect();
+                for operation in over {
+                    self.close(&operation, effects);
+                }
+            }
+            RecordFact::Operation { operation, stage: Some(stage) } => {
+                if stage != OperationStage::Proposed {
+                    self.questions.remove(&operation);
+                    effects.push(TaskEffect::CloseAsk(operation.clone()));
+                } else if self.operations.contains_key(&operation) {
+                    // Proposed again by another runtime: the decision, if there is one, stays.
+                    return;
+                }
+                self.operations.insert(operation, stage);
+            }
+            RecordFact::Operation { operation, stage: None } => self.close(&operation, effects),
+            RecordFact::Other => {}
+        }
+    }
+
+    fn close(&mut self, operation: &OperationId, effects: &mut Vec<TaskEffect>) {
+        self.operations.remove(operation);
+        self.questions.remove(operation);
+        effects.push(TaskEffect::CloseAsk(operation.clone()));
+    }
+
+    fn asked(&mut self, operation: OperationId, question: u64, effects: &mut Vec<TaskEffect>) {
+        match self.operations.get(&operation) {
+            Some(OperationStage::Decided) => effects.push(TaskEffect::AnswerQuestion { operation, question }),
+            _ => {
+                self.operations.entry(operation.clone()).or_insert(OperationStage::Proposed);
+                self.questions.insert(operation.clone(), question);
+                effects.push(TaskEffect::AskClients { operation, question });
+            }
+        }
+    }
+
+    fn suspend(&mut self, effects: &mut Vec<TaskEffect>) {
+        self.is_parked = true;
+        if let RuntimeStage::Up(generation) = self.runtime {
+            match self.turns.get(&self.root) {
+                Some(turn) => {
+                    self.runtime = RuntimeStage::Suspending(generation);
+                    effects.push(TaskEffect::SuspendTurn { generation, turn: turn.clone() });
+                }
+                None => {
+                    self.runtime = RuntimeStage::Ending(generation);
+                    effects.push(TaskEffect::EndRuntime(generation));
+                }
+            }
+        }
+    }
+
+    /// The last step of every input: what the state asks for now.
+    fn settle(&mut self, now_ms: i64, effects: &mut Vec<TaskEffect>) {
+        match self.runtime {
+            RuntimeStage::Absent => self.maybe_start(now_ms, effects),
+            RuntimeStage::Up(generation) => {
+                self.send_waiting(generation, effects);
+                self.maybe_end(now_ms, generation, effects);
+            }
+            RuntimeStage::Starting(_) | RuntimeStage::Suspending(_) | RuntimeStage::Ending(_) => {}
+        }
+        let state = self.state();
+        if state != self.shown {
+            self.shown = state;
+            effects.push(TaskEffect::SetState(state));
+        }
+    }
+
+    fn maybe_start(&mut self, now_ms: i64, effects: &mut Vec<TaskEffect>) {
+        if self.is_losing || self.is_draining {
+            return;
+        }
+        if self.waits_for_unknown() {
+            self.fail_passes(
+                "the outcome of an operation is unknown; decide it first: retry, respond or reject",
+                effects,
+            );
+            return;
+        }
+        let has_decided = self.operations.values().any(|stage| *stage == OperationStage::Decided);
+        let goes_on = !self.turns.is_empty() && (!self.is_parked || has_decided);
+        let has_input = !self.inputs.is_empty() && !self.is_parked;
+        if !has_input && self.passes.is_empty() && !goes_on {
+            return;
+        }
+        if let Some(at_ms) = self.retry_at_ms.filter(|at_ms| *at_ms > now_ms) {
+            effects.push(TaskEffect::WakeAt(at_ms));
+            return;
+        }
+        self.retry_at_ms = None;
+        self.last_generation += 1;
+        self.runtime = RuntimeStage::Starting(self.last_generation);
+        effects.push(TaskEffect::StartRuntime(self.last_generation));
+    }
+
+    fn waits_for_unknown(&self) -> bool {
+        self.operations.values().any(|stage| *stage == OperationStage::Unknown)
+    }
+
+    fn send_waiting(&mut self, generation: Generation, effects: &mut Vec<TaskEffect>) {
+        for (id, sent) in self.inputs.iter_mut().filter(|(_, sent)| sent.is_none()) {
+            *sent = Some(generation);
+            effects.push(TaskEffect::SendInput { generation, input: id.clone() });
+        }
+        for (pass, sent) in self.passes.iter_mut().filter(|(_, sent)| sent.is_none()) {
+            *sent = Some(generation);
+            effects.push(TaskEffect::SendPass { generation, pass: *pass });
+        }
+    }
+
+    fn maybe_end(&mut self, now_ms: i64, generation: Generation, effects: &mut Vec<TaskEffect>) {
+        let is_busy = !self.inputs.is_empty() || !self.passes.is_empty();
+        let after_ms = match (is_busy, self.turns.is_empty(), self.is_waiting()) {
+            (false, true, _) => self.times.idle_after_ms,
+            (false, false, true) => self.times.suspend_after_ms,
+            _ => {
+                self.quiet_since_ms = None;
+                return;
+            }
+        };
+        let end_ms = *self.quiet_since_ms.get_or_insert(now_ms) + after_ms;
+        if end_ms > now_ms {
+            effects.push(TaskEffect::WakeAt(end_ms));
+            return;
+        }
+        self.quiet_since_ms = None;
+        if self.turns.is_empty() {
+            self.runtime = RuntimeStage::Ending(generation);
+            effects.push(TaskEffect::EndRuntime(generation));
+        } else {
+            self.suspend(effects);
+        }
+    }
+
+    /// Every branch of the turn waits for a decision: something is asked, and nothing runs.
+    fn is_waiting(&self) -> bool {
+        !self.questions.is_empty()
+            && self.operations.iter().all(|(operation, stage)| {
+                *stage == OperationStage::Proposed && self.questions.contains_key(operation)
+            })
+    }
+
+    fn state(&self) -> TaskState {
+        let waits = self.waits_for_unknown()
+            || self.operations.values().any(|stage| *stage == OperationStage::Proposed);
+        match self.runtime {
+            RuntimeStage::Starting(_) if self.shown == TaskState::Creating => TaskState::Creating,
+            RuntimeStage::Absent if self.failures >= MOST_FAILURES => TaskState::Failed,
+            RuntimeStage::Absent if self.turns.is_empty() && self.inputs.is_empty() => match self.shown {
+                TaskState::Creating if self.last_generation == 0 => TaskState::Creating,
+                _ => TaskState::Idle,
+            },
+            RuntimeStage::Absent if self.waits_for_unknown() => TaskState::Waiting,
+            RuntimeStage::Absent if self.is_parked && waits && self.shown == TaskState::Waiting => {
+                TaskState::Waiting
+            }
+            RuntimeStage::Absent if self.is_parked => TaskState::Suspended,
+            RuntimeStage::Suspending(_) | RuntimeStage::Ending(_) if self.is_parked => TaskState::Suspended,
+            RuntimeStage::Up(_) if self.is_waiting() => TaskState::Waiting,
+            _ if self.turns.is_empty() && self.inputs.is_empty() => TaskState::Idle,
+            _ => TaskState::Running,
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The task alone: inputs in, effects out; no clock, no process, no store.
+
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
+use super::*;
+
+const TIMES: TaskTimes = TaskTimes { idle_after_ms: 60_000, suspend_after_ms: 600_000 };
+
+fn thread() -> ThreadId {
+    ThreadId::new("t")
+}
+
+fn turn() -> TurnId {
+    TurnId::new("u")
+}
+
+fn operation() -> OperationId {
+    OperationId::new("t:u:c1")
+}
+
+fn seed(state: TaskState) -> TaskSeed {
+    TaskSeed { state, turns: BTreeMap::new(), operations: BTreeMap::new(), inputs: Vec::new() }
+}
+
+/// A task with an unfinished turn and one operation in this stage.
+fn unfinished(state: TaskState, stage: Option<OperationStage>) -> TaskSeed {
+    TaskSeed {
+        turns: BTreeMap::from([(thread(), turn())]),
+        operations: stage.map(|stage| (operation(), stage)).into_iter().collect(),
+        ..seed(state)
+    }
+}
+
+struct TaskStage {
+    task: TaskMachine,
+    now_ms: i64,
+}
+
+impl TaskStage {
+    fn new(seed: TaskSeed) -> (Self, Vec<TaskEffect>) {
+        let mut bench = Self { task: TaskMachine::new(thread(), TIMES, seed), now_ms: 1_000 };
+        let effects = bench.on(TaskInput::Loaded);
+        (bench, effects)
+    }
+
+    fn on(&mut self, input: TaskInput) -> Vec<TaskEffect> {
+        self.task.on(self.now_ms, input)
+    }
+
+    fn after(&mut self, ms: i64) -> Vec<TaskEffect> {
+        self.now_ms += ms;
+        self.on(TaskInput::TimePassed)
+    }
+
+    fn recorded(&mut self, fact: RecordFact) -> Vec<TaskEffect> {
+        self.on(TaskInput::Recorded(fact))
+    }
+
+    fn stage(&mut self, stage: Option<OperationStage>) -> Vec<TaskEffect> {
+        self.recorded(RecordFact::Operation { operation: operation(), stage })
+    }
+
+    /// A runtime is up, a turn runs, and it asks about an operation.
+    fn asking() -> Self {
+        let (mut bench, _) = Self::new(seed(TaskState::Idle));
+        bench.on(TaskInput::InputReceived("i1".to_owned()));
+        bench.on(TaskInput::RuntimeUp(1));
+        bench.recorded(RecordFact::TurnStarted { thread: thread(), turn: turn() });
+        bench.on(TaskInput::InputTaken("i1".to_owned()));
+        bench.stage(Some(OperationStage::Proposed));
+        let effects = bench.on(TaskInput::Asked { operation: operation(), question: 7 });
+        assert!(effects.contains(&TaskEffect::AskClients { operation: operation(), question: 7 }));
+        bench
+    }
+}
+
+fn starts(effects: &[TaskEffect]) -> Option<Generation> {
+    effects.iter().find_map(|effect| match effect {
+        TaskEffect::StartRuntime(generation) => Some(*generation),
+        _ => None,
+    })
+}
+
+#[test]
+fn input_starts_a_runtime_and_is_sent_once_it_is_up() {
+    let (mut bench, effects) = TaskStage::new(seed(TaskState::Idle));
+    assert_eq!(effects, []);
+    let effects = bench.on(TaskInput::InputReceived("i1".to_owned()));
+    assert_eq!(starts(&effects), Some(1));
+    // The same input again is the same input.
+    assert_eq!(bench.on(TaskInput::InputReceived("i1".to_owned())), []);
+    let effects = bench.on(TaskInput::RuntimeUp(1));
+    assert_eq!(effects, [TaskEffect::SendInput { generation: 1, input: "i1".to_owned() }]);
+    assert_eq!(bench.on(TaskInput::TimePassed), [], "sent once");
+}
+
+#[test]
+fn input_whose_runtime_dies_goes_to_the_next_one() {
+    let (mut bench, _) = TaskStage::new(seed(TaskState::Idle));
+    bench.on(TaskInput::InputReceived("i1".to_owned()));
+    bench.on(TaskInput::RuntimeUp(1));
+    assert_eq!(starts(&bench.on(TaskInput::RuntimeGone(1))), Some(2));
+    let effects = bench.on(TaskInput::RuntimeUp(2));
+    assert_eq!(effects, [TaskEffect::SendInput { generation: 2, input: "i1".to_owned() }]);
+}
+
+#[test]
+fn what_an_older_runtime_reports_has_no_effect() {
+    let (mut bench, _) = TaskStage::new(seed(TaskState::Idle));
+    bench.on(TaskInput::InputReceived("i1".to_owned()));
+    bench.on(TaskInput::RuntimeGone(1));
+    assert_eq!(bench.on(TaskInput::RuntimeUp(1)), []);
+    assert_eq!(bench.on(TaskInput::RuntimeGone(1)), []);
+    assert_eq!(bench.on(TaskInput::RuntimeUp(2)).len(), 1);
+}
+
+#[test]
+fn a_decision_answers_the_question_that_is_open() {
+    let mut bench = TaskStage::asking();
+    let effects = bench.on(TaskInput::Decided(operation()));
+    assert!(effects.contains(&TaskEffect::AnswerQuestion { operation: operation(), question: 7 }));
+    // It is not asked about again, whichever runtime asks.
+    let effects = bench.on(TaskInput::Asked { operation: operation(), question: 8 });
+    assert_eq!(effects, [TaskEffect::AnswerQuestion { operation: operation(), question: 8 }]);
+}
+
+/// A kill of the runtime at every point of an operation's life, and what the task does about it.
+#[test]
+fn a_runtime_that_dies_at_any_point_is_brought_back_and_nothing_runs_twice() {
+    for stage in [None, Some(OperationStage::Proposed), Some(OperationStage::Decided)] {
+        let mut bench = TaskStage::asking();
+        if let Some(stage) = stage {
+            bench.stage(Some(stage));
+        }
+        assert_eq!(starts(&bench.on(TaskInput::RuntimeGone(1))), Some(2), "{stage:?}");
+    }
+    let mut bench = TaskStage::asking();
+    bench.on(TaskInput::Decided(operation()));
+    bench.stage(Some(OperationStage::Started));
+    let effects = bench.on(TaskInput::RuntimeGone(1));
+    assert!(effects.contains(&TaskEffect::LoseStarted));
+    assert_eq!(starts(&effects), None, "nothing starts before the loss is stored");
+    let effects = bench.on(TaskInput::Lost(vec![operation()]));
+    assert_eq!(starts(&effects), None, "an unknown outcome waits for somebody");
+    assert!(effects.contains(&TaskEffect::SetState(TaskState::Waiting)));
+    assert_eq!(starts(&bench.on(TaskInput::Decided(operation()))), Some(2));
+}
+
+#[test]
+fn what_may_run_twice_is_left_to_the_next_runtime() {
+    let mut bench = TaskStage::asking();
+    bench.on(TaskInput::Decided(operation()));
+    bench.stage(Some(OperationStage::Started));
+    bench.on(TaskInput::RuntimeGone(1));
+    assert_eq!(starts(&bench.on(TaskInput::Lost(Vec::new()))), Some(2));
+}
+
+#[test]
+fn a_host_that_starts_takes_up_what_ran_and_leaves_what_waits() {
+    let (_, effects) = TaskStage::new(unfinished(TaskState::Running, None));
+    assert_eq!(starts(&effects), Some(1));
+    let (mut bench, effects) = TaskStage::new(unfinished(TaskState::Waiting, Some(OperationStage::Proposed)));
+    assert_eq!(effects, []);
+    assert!(bench.task.is_at_rest());
+    assert_eq!(starts(&bench.on(TaskInput::Decided(operation()))), Some(1));
+    // A decision that was stored just before the host died.
+    let (_, effects) = TaskStage::new(unfinished(TaskState::Waiting, Some(OperationStage::Decided)));
+    assert_eq!(starts(&effects), Some(1));
+    let (_, effects) = TaskStage::new(unfinished(TaskState::Running, Some(OperationStage::Started)));
+    assert_eq!((effects.first(), starts(&effects)), (Some(&TaskEffect::LoseStarted), None));
+}
+
+#[test]
+fn a_runtime_without_work_ends_in_time_and_not_before() {
+    let (mut bench, _) = TaskStage::new(seed(TaskState::Creating));
+    assert_eq!(starts(&bench.on(TaskInput::PassWanted(1))), Some(1));
+    bench.on(TaskInput::RuntimeUp(1));
+    let effects = bench.on(TaskInput::PassDone(1));
+    assert!(effects.contains(&TaskEffect::WakeAt(bench.now_ms + TIMES.idle_after_ms)), "{effects:?}");
+    assert!(!bench.after(TIMES.idle_after_ms - 1).contains(&TaskEffect::EndRuntime(1)));
+    assert!(bench.after(1).contains(&TaskEffect::EndRuntime(1)));
+    // Asked for again while it ends: it is started anew when it is gone.
+    assert_eq!(bench.on(TaskInput::PassWanted(2)), []);
+    assert_eq!(starts(&bench.on(TaskInput::RuntimeGone(1))), Some(2));
+}
+
+#[test]
+fn a_turn_that_waits_is_suspended_in_time_and_goes_on_by_a_decision() {
+    let mut bench = TaskStage::asking();
+    let suspended = TaskEffect::SuspendTurn { generation: 1, turn: turn() };
+    assert!(!bench.after(TIMES.suspend_after_ms - 1).contains(&suspended));
+    assert!(bench.after(1).contains(&suspended));
+    assert!(bench.on(TaskInput::Suspended(1)).contains(&TaskEffect::EndRuntime(1)));
+    let effects = bench.on(TaskInput::RuntimeGone(1));
+    assert_eq!(starts(&effects), None);
+    assert!(bench.task.is_at_rest());
+    assert_eq!(starts(&bench.on(TaskInput::Decided(operation()))), Some(2));
+}
+
+#[test]
+fn a_decision_while_the_turn_is_being_suspended_is_not_lost() {
+    let mut bench = TaskStage::asking();
+    bench.after(TIMES.suspend_after_ms);
+    bench.on(TaskInput::Decided(operation()));
+    bench.on(TaskInput::Suspended(1));
+    assert_eq!(starts(&bench.on(TaskInput::RuntimeGone(1))), Some(2));
+}
+
+#[test]
+fn a_runtime_that_never_comes_up_is_given_up_and_tried_again_on_request() {
+    let (mut bench, _) = TaskStage::new(seed(TaskState::Creating));
+    bench.on(TaskInput::PassWanted(1));
+    let mut pauses = Vec::new();
+    for generation in 1.. {
+        let effects = bench.on(TaskInput::RuntimeFailed { generation, is_final: false });
+        if effects.iter().any(|effect| matches!(effect, TaskEffect::FailPass { pass: 1, .. })) {
+            assert!(effects.contains(&TaskEffect::SetState(TaskState::Failed)));
+            break;
+        }
+        let wake = effects.iter().find_map(|effect| match effect {
+            TaskEffect::WakeAt(at_ms) => Some(at_ms - bench.now_ms),
+            _ => None,
+        });
+        if let Some(pause) = wake {
+            pauses.push(pause);
+            assert_eq!(starts(&bench.after(pause)), Some(generation + 1));
+        }
+    }
+    assert_eq!(pauses, [250, 500, 1_000]);
+    assert_eq!(starts(&bench.on(TaskInput::PassWanted(2))), Some(6));
+}
+
+#[test]
+fn a_refusal_is_final_at_once() {
+    let (mut bench, _) = TaskStage::new(seed(TaskState::Creating));
+    bench.on(TaskInput::PassWanted(1));
+    let effects = bench.on(TaskInput::RuntimeFailed { generation: 1, is_final: true });
+    assert!(effects.iter().any(|effect| matches!(effect, TaskEffect::FailPass { pass: 1, .. })));
+    assert_eq!(starts(&effects), None);
+}
+
+#[test]
+fn the_end_of_a_turn_ends_its_questions() {
+    let mut bench = TaskStage::asking();
+    let effects = bench.recorded(RecordFact::TurnEnded { thread: thread(), turn: turn() });
+    assert!(effects.contains(&TaskEffect::CloseAsk(operation())));
+    assert!(effects.contains(&TaskEffect::SetState(TaskState::Idle)));
+    // A late answer changes nothing that runs.
+    assert_eq!(starts(&bench.on(TaskInput::RuntimeGone(1))), None);
+}
+
+#[test]
+fn a_host_that_stops_ends_runtimes_and_starts_none() {
+    let mut bench = TaskStage::asking();
+    let effects = bench.on(TaskInput::DrainWanted);
+    assert!(effects.contains(&TaskEffect::SuspendTurn { generation: 1, turn: turn() }));
+    bench.on(TaskInput::Suspended(1));
+    assert_eq!(starts(&bench.on(TaskInput::RuntimeGone(1))), None);
+    assert_eq!(starts(&bench.on(TaskInput::Decided(operation()))), None);
+    assert!(bench.task.is_at_rest());
+}
+
+/// Inputs in any order, from a small set, with kills between them: never two runtimes at once, never an effect for a
+/// runtime that is not up, and every input sent is one that waits. Reproducible by its number.
+#[test]
+fn any_schedule_keeps_one_runtime_at_a_time() {
+    for number in 0..5_000_u64 {
+        let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut random = move |most: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % most
+        };
+        let (mut bench, effects) = TaskStage::new(unfinished(TaskState::Running, None));
+        let mut current = starts(&effects).unwrap_or(0);
+        let mut is_up = false;
+        for step in 0..40 {
+            bench.now_ms += i64::try_from(random(400_000)).unwrap_or(0);
+            let input = match random(12) {
+                0 => TaskInput::InputReceived(format!("i{step}")),
+                1 => TaskInput::RuntimeUp(current),
+                2 => TaskInput::RuntimeGone(current),
+                3 => TaskInput::Asked { operation: operation(), question: step },
+                4 => TaskInput::Decided(operation()),
+                5 => TaskInput::Recorded(RecordFact::Operation {
+                    operation: operation(),
+                    stage: Some(OperationStage::Started),
+                }),
+                6 => TaskInput::Recorded(RecordFact::Operation { operation: operation(), stage: None }),
+                7 => TaskInput::Lost(vec![operation()]),
+                8 => TaskInput::Suspended(current),
+                9 => TaskInput::RuntimeFailed { generation: current, is_final: false },
+                10 => TaskInput::PassWanted(step),
+                _ => TaskInput::TimePassed,
+            };
+            match &input {
+                TaskInput::RuntimeUp(_) if bench.task.is_starting(current) => is_up = true,
+                TaskInput::RuntimeGone(_) | TaskInput::RuntimeFailed { .. } => is_up = false,
+                _ => {}
+            }
+            for effect in bench.on(input) {
+                match effect {
+                    TaskEffect::StartRuntime(generation) => {
+                        assert_eq!(generation, current + 1, "seed {number}, step {step}");
+                        assert!(!is_up, "seed {number}, step {step}: a second runtime");
+                        current = generation;
+                    }
+                    TaskEffect::SendInput { generation, .. } | TaskEffect::SendPass { generation, .. } => {
+                        assert!(is_up && generation == current, "seed {number}, step {step}");
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The host: its store, its living tasks, and how a request finds its task.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use journal::HistoryBuilder;
+use parking_lot::Mutex as SyncMutex;
+use protocol::ThreadId;
+use store::{
+    LeaseGrant, OperationFilter, OperationRowState, ReplicaIdentity, StoreError, TaskRow, TaskState,
+    TaskStore,
+};
+use tokio::sync::{Mutex, mpsc, watch};
+
+use crate::clients::HostClients;
+use crate::driver::{DriverParts, TaskDriver};
+use crate::error::TaskError;
+use crate::ids::now_ms;
+use crate::messages::{LivingTask, TaskCommand, TaskView};
+use crate::open_runtime::all_records;
+use crate::options::HostOptions;
+use crate::shared::{HostShared, SITE};
+use crate::task::{OperationStage, TaskInput, TaskMachine, TaskSeed};
+use crate::views::entry_of;
+
+/// Commands that wait for a task.
+const MAILBOX: usize = 256;
+/// A lease of an embedded store does not run out; this is for its row alone.
+const REPLICA_TTL_MS: i64 = 15_000;
+
+/// Durable tasks over any number of runtimes. Clones are the same host.
+#[derive(Debug, Clone)]
+pub struct TaskHost {
+    pub(crate) shared: Arc<HostShared>,
+}
+
+impl TaskHost {
+    /// Takes over the store. Each start has an incarnation, and so leases, greater than all before.
+    pub async fn open(
+        store: TaskStore,
+        clients: Arc<dyn HostClients>,
+        options: HostOptions,
+    ) -> Result<Self, StoreError> {
+        let replica = ReplicaIdentity {
+            id: "embedded".to_owned(),
+            incarnation: now_ms(),
+            address: options.address.clone(),
+            sites: vec![SITE.to_owned()],
+        };
+        store.renew_replica(&replica, REPLICA_TTL_MS).await?;
+        let shared = HostShared {
+            store,
+            clients,
+            options,
+            replica,
+            living: SyncMutex::default(),
+            loading: Mutex::default(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Brings back what goes on by itself: turns that ran, input that waits, decisions that were not carried out.
+    pub async fn recover(&self) -> Result<usize, TaskError> {
+        let tasks = self.shared.store.tasks_with_work().await?;
+        let count = tasks.len();
+        for task in tasks {
+            if let Err(error) = self.living(&task).await {
+                tracing::error!(%error, %task, "a task could not be taken up");
+            }
+        }
+        Ok(count)
+    }
+
+    /// Suspends every turn at a safe point and ends every runtime.
+    pub async fn shut_down(&self) {
+        let living: Vec<LivingTask> = self.shared.living.lock().values().cloned().collect();
+        for task in &living {
+            let _ = task.mailbox.send(TaskCommand::Input(TaskInput::DrainWanted)).await;
+        }
+        for mut task in living {
+            let _ = task.view.wait_for(|view| !view.has_runtime).await;
+        }
+    }
+
+    /// Whether any turn runs.
+    pub fn is_idle(&self) -> bool {
+        self.shared.living.lock().values().all(|task| task.view.borrow().turn.is_none())
+    }
+
+    pub(crate) fn view_of(&self, id: &ThreadId) -> TaskView {
+        self.shared.living.lock().get(id).map(|task| task.view.borrow().clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn loaded(&self) -> Vec<ThreadId> {
+        let living = self.shared.living.lock();
+        let mut loaded: Vec<ThreadId> =
+            living.values().filter(|task| task.view.borrow().is_up).map(|task| task.id.clone()).collect();
+        loaded.sort();
+        loaded
+    }
+
+    /// The row of the task that a thread belongs to.
+    pub(crate) async fn root_of(&self, thread: &ThreadId) -> Result<TaskRow, TaskError> {
+        let unknown = || TaskError::UnknownThread(thread.clone());
+        let row = self.shared.store.task(thread).await?.ok_or_else(unknown)?;
+        if row.root == row.id {
+            return Ok(row);
+        }
+        self.shared.store.task(&row.root).await?.ok_or_else(unknown)
+    }
+
+    pub(crate) async fn tell_task(&self, root: &ThreadId, input: TaskInput) -> Result<(), TaskError> {
+        self.send(root, TaskCommand::Input(input)).await
+    }
+
+    /// A driver may leave at the moment it is found; then another one is started.
+    pub(crate) async fn send(&self, root: &ThreadId, mut command: TaskCommand) -> Result<(), TaskError> {
+        for _ in 0..8 {
+            let task = self.living(root).await?;
+            match task.mailbox.send(command).await {
+                Ok(()) => return Ok(()),
+                Err(mpsc::error::SendError(back)) => command = back,
+            }
+        }
+        Err(TaskError::RuntimeGone(root.clone()))
+    }
+
+    /// The driver of a task, started where there is none.
+    pub(crate) async fn living(&self, root: &ThreadId) -> Result<LivingTask, TaskError> {
+        if let Some(task) = self.found(root) {
+            return Ok(task);
+        }
+        let _loading = self.shared.loading.lock().await;
+        if let Some(task) = self.found(root) {
+            return Ok(task);
+        }
+        let row = self.shared.store.task(root).await?;
+        let row = row.ok_or_else(|| TaskError::UnknownThread(root.clone()))?;
+        let lease = match self.shared.store.acquire_task(root, &self.shared.replica).await? {
+            LeaseGrant::Granted(lease) => lease,
+            LeaseGrant::Held { address, .. } => {
+                return Err(TaskError::OwnedElsewhere { thread: root.clone(), address });
+            }
+        };
+        let inputs = self.shared.store.waiting_inputs(root).await?;
+        let seed = self.seed(&row, inputs.iter().map(|row| row.input_id.clone()).collect()).await?;
+        let (mailbox, commands) = mpsc::channel(MAILBOX);
+        let (view, shown) = watch::channel(TaskView::default());
+        let gate = Arc::<Mutex<()>>::default();
+        let task = LivingTask { id: root.clone(), mailbox: mailbox.clone(), gate: gate.clone(), view: shown };
+        let driver = TaskDriver::new(DriverParts {
+            shared: self.shared.clone(),
+            id: root.clone(),
+            lease,
+            machine: TaskMachine::new(root.clone(), self.shared.options.times, seed),
+            inputs,
+            mailbox,
+            commands,
+            gate,
+            view,
+        });
+        self.shared.living.lock().insert(root.clone(), task.clone());
+        tokio::spawn(driver.run());
+        Ok(task)
+    }
+
+    fn found(&self, root: &ThreadId) -> Option<LivingTask> {
+        self.shared.living.lock().get(root).cloned()
+    }
+
+    /// The task by its records and rows.
+    async fn seed(&self, row: &TaskRow, inputs: Vec<String>) -> Result<TaskSeed, TaskError> {
+        let mut builder = HistoryBuilder::new(Some(row.id.clone()));
+        for record in all_records(&self.shared, &row.id).await? {
+            builder.add(entry_of(&record)?);
+        }
+        let turn = builder.finish().unfinished_turn;
+        let mut operations = BTreeMap::new();
+        match &turn {
+            None => drop(self.shared.store.withdraw_operations(&row.id, None).await?),
+            Some(turn) => {
+                let of_turn = format!("{}:{turn}:", row.id);
+                for (state, stage) in [
+                    (OperationRowState::Proposed, OperationStage::Proposed),
+                    (OperationRowState::Decided, OperationStage::Decided),
+                    (OperationRowState::Started, OperationStage::Started),
+                    (OperationRowState::Unknown, OperationStage::Unknown),
+                ] {
+                    let filter = OperationFilter {
+                        thread: Some(row.id.clone()),
+                        state: Some(state),
+                        cursor: None,
+                        limit: 1_000,
+                    };
+                    let rows = self.shared.store.list_operations(filter).await?.0;
+                    let open = rows.into_iter().filter(|row| row.id.as_str().starts_with(&of_turn));
+                    operations.extend(open.map(|row| (row.id, stage)));
+                }
+            }
+        }
+        let turns = turn.map(|turn| (row.id.clone(), turn)).into_iter().collect();
+        let state = match row.state {
+            // Its runtime never came up, or died before the first record.
+            TaskState::Creating if row.next_ordinal > 0 => TaskState::Idle,
+            state => state,
+        };
+        Ok(TaskSeed { state, turns, operations, inputs })
+    }
+}

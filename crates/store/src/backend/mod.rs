@@ -1,0 +1,77 @@
+//! Databases behind the store: each runs transactions, and nothing else.
+
+mod postgres;
+mod postgres_tls;
+mod sqlite;
+mod value;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub(crate) use postgres::PostgresBackend;
+pub use postgres::PostgresOptions;
+pub(crate) use sqlite::SqliteBackend;
+pub use sqlite::SqliteOptions;
+pub(crate) use value::{SqlRow, SqlValue};
+
+use crate::error::StoreError;
+
+pub(crate) type SqlFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Unix milliseconds, for databases without a clock that all owners share.
+pub type StoreClock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
+/// One transaction. SQL is what SQLite and Postgres both read, with `$1` for parameters.
+pub(crate) trait Transaction: Send {
+    fn execute<'a>(&'a mut self, sql: &'a str, values: Vec<SqlValue>) -> SqlFuture<'a, u64>;
+
+    fn query<'a>(&'a mut self, sql: &'a str, values: Vec<SqlValue>) -> SqlFuture<'a, Vec<SqlRow>>;
+
+    /// Unix milliseconds by the clock that decides about leases.
+    fn now_ms(&mut self) -> SqlFuture<'_, i64>;
+
+    /// Locks rows for the rest of the transaction where others may write at the same time; appended to a `SELECT`.
+    fn row_lock(&self, lock: RowLock) -> &'static str;
+
+    /// The upper half of new epochs: greater after a failover to another copy of the database.
+    fn timeline(&mut self) -> SqlFuture<'_, i64>;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowLock {
+    /// Others may read under the same lock; nobody writes.
+    Share,
+    Update,
+    /// As `Update`, passing over rows that somebody else has locked.
+    UpdateSkipLocked,
+}
+
+/// The result of a piece of work, of whatever type.
+pub(crate) type AnyResult = Result<Box<dyn std::any::Any + Send>, StoreError>;
+
+/// A piece of work that is done in one transaction, all of it or nothing. May be run again when the connection broke
+/// before it was committed.
+pub(crate) type Work = Box<
+    dyn for<'t> Fn(&'t mut dyn Transaction) -> Pin<Box<dyn Future<Output = AnyResult> + Send + 't>>
+        + Send
+        + Sync,
+>;
+
+pub(crate) trait DatabaseBackend: fmt::Debug + Send + Sync {
+    /// Runs the work and commits it. An error of the work undoes it.
+    fn run(&self, work: Work) -> Pin<Box<dyn Future<Output = AnyResult> + Send + '_>>;
+
+    /// Whether leases end by themselves. They need not where one process alone can open the database.
+    fn leases_expire(&self) -> bool;
+}
+
+/// The first value of the only row.
+pub(crate) async fn query_one(
+    transaction: &mut dyn Transaction,
+    sql: &str,
+    values: Vec<SqlValue>,
+) -> Result<Option<SqlRow>, StoreError> {
+    Ok(transaction.query(sql, values).await?.into_iter().next())
+}

@@ -1,0 +1,38 @@
+//! Owns the durable state of a host: tasks and their records, the inbox, operations with their decisions and attempts,
+//! finished model streams, usage, leases, placements and the audit trail, on SQLite or Postgres. Must not know
+//! runtimes, turns or connections.
+//!
+//! Every operation is one function over a [`backend::Transaction`], written once. A backend only runs transactions:
+//! SQLite on one writer thread with group commit, Postgres on a pool of connections.
+
+mod audit;
+mod backend;
+mod decision;
+mod error;
+mod inbox;
+mod leases;
+mod migrations;
+mod model_streams;
+mod operations;
+mod placement_rows;
+mod records;
+mod store;
+mod tasks;
+mod usage;
+
+pub use audit::{AuditEntry, AuditRow};
+pub use backend::{PostgresOptions, SqliteOptions, StoreClock};
+pub use decision::DecisionRow;
+pub use error::StoreError;
+pub use inbox::{InboxEntry, InboxPut, InboxRow, InboxState};
+pub use leases::{LeaseGrant, ReplicaIdentity, ReplicaLease, TaskLease};
+pub use model_streams::StoredStream;
+pub use operations::{
+    AttemptRow, AttemptStart, DecisionOutcome, DecisionRequest, OperationFilter, OperationRow,
+    OperationRowState,
+};
+pub use placement_rows::PlacementRow;
+pub use records::{AppendReceipt, NewRecord, StoredRecord};
+pub use store::TaskStore;
+pub use tasks::{NewTask, TaskChange, TaskCreation, TaskFilter, TaskPage, TaskRow, TaskState};
+pub use usage::{UsageFilter, UsageGroup, UsageRow, UsageTotal};

@@ -1,0 +1,69 @@
+//! The store as its users hold it.
+
+use std::any::Any;
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::backend::{
+    AnyResult, DatabaseBackend, PostgresBackend, PostgresOptions, SqliteBackend, SqliteOptions, Transaction,
+    Work,
+};
+use crate::error::StoreError;
+use crate::migrations::migrate;
+
+/// Held by one host while it changes the tables.
+const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(713904521)";
+
+/// The durable state of a host. Clones are the same store.
+#[derive(Debug, Clone)]
+pub struct TaskStore {
+    backend: Arc<dyn DatabaseBackend>,
+}
+
+impl TaskStore {
+    /// Opens a file, making it and its tables where they are missing. Refused while another process has it open.
+    pub async fn open_sqlite(options: &SqliteOptions) -> Result<Self, StoreError> {
+        let store = Self { backend: Arc::new(SqliteBackend::open(options)?) };
+        store.work(|transaction| Box::pin(migrate(transaction, None))).await?;
+        Ok(store)
+    }
+
+    /// Connects, and brings the tables up to date.
+    pub async fn open_postgres(options: &PostgresOptions) -> Result<Self, StoreError> {
+        let store = Self { backend: Arc::new(PostgresBackend::new(options)?) };
+        store.work(|transaction| Box::pin(migrate(transaction, Some(MIGRATION_LOCK)))).await?;
+        Ok(store)
+    }
+
+    /// The socket on which the host that has this file open listens.
+    pub fn socket_of(path: &Path) -> std::path::PathBuf {
+        SqliteBackend::socket(path)
+    }
+
+    /// Whether leases end by themselves when they are not renewed.
+    pub fn leases_expire(&self) -> bool {
+        self.backend.leases_expire()
+    }
+
+    /// Runs one piece of work in a transaction of its own.
+    pub(crate) async fn work<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Any + Send,
+        F: for<'t> Fn(
+                &'t mut dyn Transaction,
+            ) -> Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 't>>
+            + Send
+            + Sync
+            + 'static,
+    {
+        let work: Work = Box::new(move |transaction| {
+            let result = work(transaction);
+            Box::pin(async move { result.await.map(|value| -> Box<dyn Any + Send> { Box::new(value) }) })
+        });
+        let result: AnyResult = self.backend.run(work).await;
+        let value = result?.downcast::<T>();
+        value.map(|value| *value).map_err(|_| StoreError::Database("a result of another type".to_owned()))
+    }
+}

@@ -1,0 +1,231 @@
+//! Operations: decided once, by what was shown, whether or not a runtime lives; attempts begun once.
+
+use oarlock_store::{
+    AttemptStart, DecisionRequest, OperationFilter, OperationRowState, StoreError, TaskLease, TaskStore,
+};
+use protocol::{OperationDecision, OperationId, OperationResult};
+use serde_json::json;
+
+use crate::databases::on_each;
+use crate::{create, owned, proposed, replica, step, thread};
+
+fn operation(id: &str) -> OperationId {
+    OperationId::new(id)
+}
+
+fn approve(id: &str) -> DecisionRequest {
+    DecisionRequest {
+        operation: operation(id),
+        arguments_digest: "sha256:aa".to_owned(),
+        decision: OperationDecision::Approve { scope: None, execpolicy_amendment: None },
+        needs: "accept".to_owned(),
+        by: "user:ana".to_owned(),
+        on_behalf_of: None,
+    }
+}
+
+/// A task with one operation that waits.
+async fn waiting(store: &TaskStore) -> TaskLease {
+    let lease = owned(store, "t", &replica("a", 1)).await;
+    store.append(&lease, &thread("t"), 0, vec![proposed(0, "op")]).await.expect("a commit");
+    lease
+}
+
+#[tokio::test]
+async fn the_first_decision_counts_and_the_second_learns_of_it() {
+    on_each(|store| async move {
+        waiting(&store).await;
+        let decided = store.decide(approve("op")).await.expect("the first");
+        assert_eq!(decided.operation.state, OperationRowState::Decided);
+        let reject = OperationDecision::Reject { message: None, end_turn: false };
+        let other = DecisionRequest { decision: reject, needs: "decline".to_owned(), ..approve("op") };
+        match store.decide(other).await {
+            Err(StoreError::AlreadyDecided(first)) => assert_eq!(*first, decided.decision),
+            other => panic!("{other:?}"),
+        }
+        let stored = store.decision(&operation("op"), 0).await.expect("an answer").expect("a decision");
+        assert_eq!((stored.by.as_str(), &stored.decision), ("user:ana", &approve("op").decision));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn deciders_at_once_and_one_wins() {
+    on_each(|store| async move {
+        waiting(&store).await;
+        let racers: Vec<_> = (0..8)
+            .map(|number| {
+                let store = store.clone();
+                let asked = DecisionRequest { by: format!("user:{number}"), ..approve("op") };
+                tokio::spawn(async move { store.decide(asked).await })
+            })
+            .collect();
+        let mut wins = 0;
+        for racer in racers {
+            match racer.await.expect("no panic") {
+                Ok(_) => wins += 1,
+                Err(StoreError::AlreadyDecided(_)) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(wins, 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn only_what_was_shown_and_offered_can_be_decided() {
+    on_each(|store| async move {
+        let lease = waiting(&store).await;
+        let other_digest = DecisionRequest { arguments_digest: "sha256:bb".to_owned(), ..approve("op") };
+        let refused = store.decide(other_digest).await.expect_err("another digest");
+        assert!(matches!(refused, StoreError::DigestMismatch { .. }), "{refused}");
+        let retry = DecisionRequest {
+            decision: OperationDecision::Retry,
+            needs: "retry".to_owned(),
+            ..approve("op")
+        };
+        let refused = store.decide(retry.clone()).await.expect_err("not offered");
+        assert!(refused.to_string().contains("accept, decline, respond"), "{refused}");
+        let refused = store.decide(approve("nothing")).await.expect_err("not there");
+        assert!(matches!(refused, StoreError::UnknownOperation(_)), "{refused}");
+        let withdrawn = step(1, json!({"state": "withdrawn", "operationId": "op"}));
+        store.append(&lease, &thread("t"), 1, vec![withdrawn]).await.expect("a commit");
+        let refused = store.decide(approve("op")).await.expect_err("it is over");
+        assert!(matches!(refused, StoreError::NotWaiting(_)), "{refused}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_unknown_outcome_is_decided_anew() {
+    on_each(|store| async move {
+        let lease = waiting(&store).await;
+        store.decide(approve("op")).await.expect("the first");
+        let steps = vec![
+            step(1, json!({"state": "started", "operationId": "op", "attempt": 1, "executor": "host"})),
+            step(2, json!({"state": "unknown", "operationId": "op", "attempt": 1})),
+        ];
+        store.append(&lease, &thread("t"), 1, steps).await.expect("a commit");
+        let row = store.operation(&operation("op")).await.expect("an answer").expect("a row");
+        assert_eq!((row.state, row.attempt), (OperationRowState::Unknown, 1));
+        assert_eq!(row.available_decisions(), ["retry", "respond", "reject"]);
+        let refused = store.decide(approve("op")).await.expect_err("run again without saying so");
+        assert!(matches!(refused, StoreError::DecisionNotAvailable { .. }), "{refused}");
+        let retry = DecisionRequest {
+            decision: OperationDecision::Retry,
+            needs: "retry".to_owned(),
+            ..approve("op")
+        };
+        assert_eq!(store.decide(retry).await.expect("a second decision").decision.attempt, 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn proposing_again_after_a_restart_keeps_the_decision() {
+    on_each(|store| async move {
+        let lease = waiting(&store).await;
+        store.decide(approve("op")).await.expect("a decision");
+        store.append(&lease, &thread("t"), 1, vec![proposed(1, "op")]).await.expect("a commit");
+        let row = store.operation(&operation("op")).await.expect("an answer").expect("a row");
+        assert_eq!(row.state, OperationRowState::Decided);
+        assert!(store.decision(&operation("op"), 0).await.expect("an answer").is_some());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_waits_is_listed_oldest_first_in_pages() {
+    on_each(|store| async move {
+        let lease = waiting(&store).await;
+        create(&store, "child", Some("t")).await;
+        let more: Vec<_> = (0..4).map(|number| proposed(number, &format!("op-{number}"))).collect();
+        store.append(&lease, &thread("child"), 0, more).await.expect("a commit");
+        store.decide(approve("op-1")).await.expect("a decision");
+        let mut filter =
+            OperationFilter { thread: Some(thread("t")), limit: 2, ..OperationFilter::default() };
+        let mut found = Vec::new();
+        loop {
+            let (page, cursor) = store.list_operations(filter.clone()).await.expect("a page");
+            found.extend(page.into_iter().map(|row| row.id.as_str().to_owned()));
+            let Some(cursor) = cursor else { break };
+            filter.cursor = Some(cursor);
+        }
+        assert_eq!(found, ["op", "op-0", "op-2", "op-3"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_attempt_is_begun_by_one_and_finished_once() {
+    on_each(|store| async move {
+        let lease = waiting(&store).await;
+        let id = operation("op");
+        let begun = store.begin_attempt(&lease, &id, 1, "client-1").await.expect("begun");
+        assert!(matches!(begun, AttemptStart::Begun(_)), "{begun:?}");
+        let repeated = store.begin_attempt(&lease, &id, 1, "client-1").await.expect("the same");
+        assert!(matches!(repeated, AttemptStart::Repeated(_)), "{repeated:?}");
+        let taken = store.begin_attempt(&lease, &id, 1, "client-2").await.expect_err("another's");
+        assert!(matches!(taken, StoreError::AttemptTaken { .. }), "{taken}");
+        let result = |success| OperationResult { content_items: Vec::new(), success };
+        assert!(store.finish_attempt(&id, 1, result(true)).await.expect("an answer"));
+        assert!(
+            !store.finish_attempt(&id, 1, result(false)).await.expect("an answer"),
+            "the first result counts"
+        );
+        let stored = store.attempt(&id, 1).await.expect("an answer").expect("an attempt");
+        assert_eq!(stored.result, Some(result(true)));
+        store.release_task(&lease).await.expect("a release");
+        let fenced = store.begin_attempt(&lease, &id, 2, "client-1").await.expect_err("no lease");
+        assert!(matches!(fenced, StoreError::Fenced(_)), "{fenced}");
+    })
+    .await;
+}
+
+fn started(ordinal: u64, id: &str) -> oarlock_store::NewRecord {
+    step(ordinal, json!({"state": "started", "operationId": id, "attempt": 1, "executor": "runtime"}))
+}
+
+#[tokio::test]
+async fn what_was_started_and_lost_waits_for_a_decision_unless_it_may_run_twice() {
+    on_each(|store| async move {
+        let lease = owned(&store, "t", &replica("a", 1)).await;
+        let twice = json!({
+            "state": "proposed", "operationId": "look", "type": "function", "tool": "look", "itemId": "i",
+            "agentPath": ["root"], "arguments": {}, "argumentsDigest": "sha256:bb", "effects": "readonly",
+            "availableDecisions": [], "createdAtMs": 6,
+        });
+        let records = vec![proposed(0, "op"), started(1, "op"), step(2, twice), started(3, "look")];
+        store.append(&lease, &thread("t"), 0, records).await.expect("a commit");
+        let lost = store.lose_started_operations(&lease).await.expect("stored");
+        let lost: Vec<_> = lost.iter().map(|row| (row.id.as_str(), row.state)).collect();
+        assert_eq!(lost, [("op", OperationRowState::Unknown)]);
+        assert_eq!(store.lose_started_operations(&lease).await.expect("stored").len(), 0, "once");
+        let retry = DecisionRequest {
+            decision: OperationDecision::Retry,
+            needs: "retry".to_owned(),
+            ..approve("op")
+        };
+        assert_eq!(store.decide(retry).await.expect("a decision").decision.attempt, 1);
+        assert_eq!(store.tasks_with_work().await.expect("a list"), [thread("t")]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_turn_withdraws_what_it_left_open() {
+    on_each(|store| async move {
+        let lease = owned(&store, "t", &replica("a", 1)).await;
+        let records = vec![proposed(0, "t:u1:c"), proposed(1, "t:u2:c")];
+        store.append(&lease, &thread("t"), 0, records).await.expect("a commit");
+        let turn = protocol::TurnId::new("u1");
+        let withdrawn = store.withdraw_operations(&thread("t"), Some(&turn)).await.expect("stored");
+        let withdrawn: Vec<_> = withdrawn.iter().map(|row| row.id.as_str()).collect();
+        assert_eq!(withdrawn, ["t:u1:c"]);
+        let filter = OperationFilter { limit: 10, ..OperationFilter::default() };
+        assert_eq!(store.list_operations(filter).await.expect("a list").0.len(), 1);
+        assert_eq!(store.withdraw_operations(&thread("t"), None).await.expect("stored").len(), 1);
+    })
+    .await;
+}

@@ -1,0 +1,231 @@
+//! Tasks, streams, usage, placements and the audit trail.
+
+use oarlock_store::{
+    AuditEntry, PlacementRow, StoredStream, TaskChange, TaskCreation, TaskFilter, TaskState, TaskStore,
+    UsageFilter, UsageGroup, UsageRow,
+};
+use serde_json::json;
+
+use crate::databases::on_each;
+use crate::{create, new_task, owned, plain, proposed, replica, thread};
+
+async fn names(store: &TaskStore, filter: TaskFilter) -> Vec<String> {
+    let page = store.list_tasks(TaskFilter { limit: 50, ..filter }).await.expect("a page");
+    page.tasks.into_iter().map(|task| task.id.as_str().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn creating_a_task_twice_joins_the_first() {
+    on_each(|store| async move {
+        create(&store, "t", None).await;
+        let mut other = new_task("t", None);
+        other.settings = json!({"model": "other"});
+        let TaskCreation::Existed(found) = store.create_task(other).await.expect("an answer") else {
+            panic!("it was made twice")
+        };
+        assert_eq!((found.settings, found.state), (json!({"model": "m"}), TaskState::Creating));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_change_touches_what_it_names_and_nothing_else() {
+    on_each(|store| async move {
+        create(&store, "t", None).await;
+        let change = TaskChange { name: Some(Some("fix it".to_owned())), ..TaskChange::default() };
+        store.update_task(&thread("t"), change).await.expect("a change");
+        let change = TaskChange {
+            state: Some(TaskState::Idle),
+            preview: Some("hi".to_owned()),
+            ..TaskChange::default()
+        };
+        let row = store.update_task(&thread("t"), change).await.expect("a change");
+        assert_eq!(
+            (row.name.as_deref(), row.state, row.preview.as_str()),
+            (Some("fix it"), TaskState::Idle, "hi")
+        );
+        assert_eq!(row.labels["team"], "blue");
+        let cleared = TaskChange { name: Some(None), ..TaskChange::default() };
+        assert_eq!(store.update_task(&thread("t"), cleared).await.expect("a change").name, None);
+        assert!(store.update_task(&thread("none"), TaskChange::default()).await.is_err());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn tasks_are_listed_and_found_by_what_is_asked() {
+    on_each(|store| async move {
+        for id in ["a", "b", "c"] {
+            create(&store, id, None).await;
+        }
+        create(&store, "a-child", Some("a")).await;
+        let set = |change| TaskChange { name: Some(Some(change)), ..TaskChange::default() };
+        store.update_task(&thread("b"), set("100% Done_".to_owned())).await.expect("a change");
+        assert_eq!(names(&store, TaskFilter::default()).await.len(), 3, "children are under their parents");
+        let under = TaskFilter { root: Some(thread("a")), ..TaskFilter::default() };
+        assert_eq!(names(&store, under).await.len(), 2);
+        for (search, found) in [("0% dONE", 1), ("done_", 1), ("_one", 0), ("%", 1), ("x", 0)] {
+            let filter = TaskFilter { search: Some(search.to_owned()), ..TaskFilter::default() };
+            assert_eq!(names(&store, filter).await.len(), found, "{search}");
+        }
+        let archive = TaskChange { is_archived: Some(true), ..TaskChange::default() };
+        store.update_task(&thread("c"), archive).await.expect("a change");
+        assert_eq!(names(&store, TaskFilter { is_archived: true, ..TaskFilter::default() }).await, ["c"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pages_of_tasks_leave_none_out() {
+    on_each(|store| async move {
+        for number in 0..25 {
+            create(&store, &format!("t{number:02}"), None).await;
+        }
+        let mut filter = TaskFilter { limit: 7, ..TaskFilter::default() };
+        let mut found = Vec::new();
+        loop {
+            let page = store.list_tasks(filter.clone()).await.expect("a page");
+            found.extend(page.tasks.into_iter().map(|task| task.id.as_str().to_owned()));
+            let Some(cursor) = page.cursor else { break };
+            filter.cursor = Some(cursor);
+        }
+        found.sort();
+        assert!(found.iter().map(String::as_str).eq(
+            (0..25).map(|number| format!("t{number:02}")).collect::<Vec<_>>().iter().map(String::as_str)
+        ));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn deleting_a_task_removes_what_hangs_on_it() {
+    on_each(|store| async move {
+        let lease = owned(&store, "t", &replica("a", 1)).await;
+        create(&store, "child", Some("t")).await;
+        store.append(&lease, &thread("t"), 0, vec![plain("one"), proposed(1, "op")]).await.expect("a commit");
+        assert!(store.delete_task(&thread("t")).await.expect("an answer"));
+        assert!(store.task(&thread("child")).await.expect("an answer").is_none());
+        assert!(store.records(&thread("t"), 0, 10).await.expect("records").is_empty());
+        assert!(store.operation(&protocol::OperationId::new("op")).await.expect("an answer").is_none());
+        assert!(!store.delete_task(&thread("t")).await.expect("an answer"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stream_is_found_by_its_segment_and_request() {
+    on_each(|store| async move {
+        create(&store, "t", None).await;
+        let events: Vec<u8> = (0..=255).collect();
+        let stream = StoredStream {
+            thread: thread("t"),
+            segment_id: "u:1".to_owned(),
+            request_digest: "sha256:aa".to_owned(),
+            events,
+        };
+        store.put_stream(stream.clone()).await.expect("a commit");
+        store.put_stream(StoredStream { events: vec![1], ..stream.clone() }).await.expect("no effect");
+        assert_eq!(store.stream("u:1", "sha256:aa").await.expect("an answer"), Some(stream));
+        assert_eq!(store.stream("u:1", "sha256:bb").await.expect("an answer"), None);
+        store.forget_streams(&thread("t")).await.expect("a commit");
+        assert_eq!(store.stream("u:1", "sha256:aa").await.expect("an answer"), None);
+    })
+    .await;
+}
+
+fn usage(request: &str, root: &str, model: &str, at_ms: i64) -> UsageRow {
+    UsageRow {
+        request_id: request.to_owned(),
+        thread: thread(root),
+        root: thread(root),
+        at_ms,
+        agent_path: vec!["root".to_owned()],
+        purpose: "turn".to_owned(),
+        provider: "p".to_owned(),
+        model: model.to_owned(),
+        input_tokens: 10,
+        cached_tokens: 4,
+        output_tokens: 2,
+        cost_micros: 7,
+        duration_ms: 5,
+        outcome: "completed".to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn usage_is_counted_once_per_request_and_summed() {
+    on_each(|store| async move {
+        let day = 86_400_000;
+        for row in [
+            usage("1", "t", "m", 5),
+            usage("1", "t", "m", 5),
+            usage("2", "t", "n", day + 5),
+            usage("3", "s", "m", day + 6),
+        ] {
+            store.add_usage(row).await.expect("a commit");
+        }
+        let sum = |filter: UsageFilter| {
+            let store = store.clone();
+            async move {
+                let totals = store.usage_totals(filter).await.expect("sums");
+                totals
+                    .into_iter()
+                    .map(|total| (total.key, total.requests, total.cost_micros))
+                    .collect::<Vec<_>>()
+            }
+        };
+        let by = |group| UsageFilter { group, ..UsageFilter::default() };
+        assert_eq!(sum(by(UsageGroup::All)).await, [(String::new(), 3, 21)]);
+        assert_eq!(sum(by(UsageGroup::Model)).await, [("m".to_owned(), 2, 14), ("n".to_owned(), 1, 7)]);
+        assert_eq!(sum(by(UsageGroup::Day)).await, [("0".to_owned(), 1, 7), (day.to_string(), 2, 14)]);
+        let filter = UsageFilter { root: Some(thread("t")), since_ms: Some(day), ..by(UsageGroup::Task) };
+        assert_eq!(sum(filter).await, [("t".to_owned(), 1, 7)]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn placements_without_a_task_are_found() {
+    on_each(|store| async move {
+        let placement = |id: &str, used_at_ms| PlacementRow {
+            id: id.to_owned(),
+            backend: "local".to_owned(),
+            site: "here".to_owned(),
+            state: "ready".to_owned(),
+            reference: json!({"version": 1}),
+            snapshot: None,
+            created_at_ms: 1,
+            used_at_ms,
+        };
+        for (id, used) in [("used", 1), ("old", 2), ("new", 90)] {
+            store.put_placement(placement(id, used)).await.expect("a commit");
+        }
+        let mut task = new_task("t", None);
+        task.placement_id = Some("used".to_owned());
+        store.create_task(task).await.expect("a task");
+        let unused = store.unused_placements(50).await.expect("placements");
+        assert_eq!(unused.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["old"]);
+        assert!(store.delete_placement("old").await.expect("an answer"));
+        assert_eq!(store.placement("old").await.expect("an answer"), None);
+        assert_eq!(store.list_placements().await.expect("placements").len(), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_audit_trail_is_read_in_order() {
+    on_each(|store| async move {
+        for number in 0..5 {
+            let entry = AuditEntry {
+                who: "user:ana".to_owned(),
+                action: "operation/decide".to_owned(),
+                subject: format!("op-{number}"),
+                details: json!({"number": number}),
+            };
+            store.add_audit(entry).await.expect("a commit");
+        }
+        let rows = store.audit(2, 2).await.expect("entries");
+        assert_eq!(rows.iter().map(|row| row.entry.subject.as_str()).collect::<Vec<_>>(), ["op-2", "op-3"]);
+    })
+    .await;
+}
