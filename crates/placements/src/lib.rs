@@ -1,0 +1,35 @@
+//! Owns the places in which runtimes run: how each is made, reached and ended, its workspace, its snapshots, and the binary
+//! in it. It must not know what a runtime is: it carries bytes to processes.
+
+mod backend;
+mod error;
+mod gzip;
+mod manifest;
+mod placement;
+mod process;
+mod progress;
+mod scratch;
+mod script;
+mod settings;
+mod staging;
+mod stderr;
+mod tar;
+mod tool;
+mod transfer;
+
+pub use backend::PlaceState;
+pub use error::PlacementError;
+pub use manifest::{
+    EnvValue, ManifestEntry, PreparedManifest, ResolvedEnv, SetupCommand, WorkspaceLimits, WorkspaceManifest,
+};
+pub use placement::{
+    LeftoverPlacement, Placement, PlacementOrder, Placements, RunLimits, ShortOutput, WorkspaceStart,
+};
+pub use process::{AttachedProcess, ProcessEnd, SpawnOptions};
+pub use progress::{PlacementProgress, PlacementStep, ProgressSink};
+pub use settings::{
+    CommandPlaceSettings, ContainerSettings, KubernetesSettings, LocalSettings, PlacementReference,
+    PlacementSettings, PullPolicy, SshSettings,
+};
+pub use staging::{RuntimeBuild, StagedRuntime};
+pub use transfer::SnapshotFile;
