@@ -3,21 +3,21 @@
 use std::sync::OnceLock;
 
 use protocol::{
-    ConfigWarning, Gate, HostDelegationAgreed, InitializeParams, InitializeResponse, Notification,
-    ServerCapabilities, ServerNotification,
+    ConfigWarning, ExperimentalGate, HostDelegationAgreed, InitializeParams, InitializeResponse,
+    NotificationMethod, ServerCapabilities, ServerNotification,
 };
 use rpc::shorten;
 use runtime::{DELEGATION_FEATURES, DELEGATION_VERSION};
 use serde_json::value::RawValue;
 
-use crate::hub::{Connection, Profile};
+use crate::hub::{ClientConnection, ClientProfile};
 use crate::options::ServerOptions;
 use crate::reply::ReplyTo;
 use crate::router::{gate, object};
 use crate::user_agent::{System, is_header_value, originator, user_agent};
 use crate::wire_error::WireError;
 
-/// What every connection is told alike.
+/// The part of the `initialize` answer that is the same for every connection.
 #[derive(Debug)]
 pub(crate) struct Greeting {
     system: System,
@@ -61,7 +61,7 @@ fn is_experimental(params: &InitializeParams) -> bool {
     params.capabilities.as_ref().is_some_and(|capabilities| capabilities.experimental_api)
 }
 
-/// What is used beyond the stock protocol: what the client offers and this server has. A host that finds less than it
+/// Capabilities beyond the stock protocol that both the client and this server have. A host that finds less than it
 /// needs, or nothing, must stop.
 pub(crate) fn agree(params: &InitializeParams, runtime_instance_id: &str) -> Option<ServerCapabilities> {
     let offer = params.capabilities.as_ref()?.host_delegation.as_ref()?;
@@ -74,12 +74,12 @@ pub(crate) fn agree(params: &InitializeParams, runtime_instance_id: &str) -> Opt
         features: features.cloned().collect(),
         runtime_instance_id: runtime_instance_id.to_owned(),
     };
-    Some(ServerCapabilities { host_delegation: Some(agreed) })
+    Some(ServerCapabilities { host_delegation: Some(agreed), host: None })
 }
 
 /// Answers, tells what is wrong with the configuration, and only then lets the connection hear anything else.
 pub(crate) async fn welcome(
-    connection: &Connection,
+    connection: &ClientConnection,
     greeting: &Greeting,
     options: &ServerOptions,
     params: InitializeParams,
@@ -89,7 +89,7 @@ pub(crate) async fn welcome(
     let is_experimental = is_experimental(&params);
     let (name, version) = (params.client_info.name, params.client_info.version);
     let capabilities = params.capabilities.and_then(|capabilities| capabilities.opt_out_notification_methods);
-    let profile = Profile {
+    let profile = ClientProfile {
         user_agent: greeting.user_agent(&name, &version),
         client_name: name,
         client_version: version,

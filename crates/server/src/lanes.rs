@@ -1,18 +1,19 @@
 //! Requests about the same thread run one after the other, in the order in which they came; all others at once.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 /// One lane per key, for as long as somebody stands in it.
 #[derive(Debug, Default)]
-pub(crate) struct Lanes {
-    table: Mutex<Table>,
+pub(crate) struct RequestLanes {
+    table: Mutex<LaneTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct LaneTable {
     last: HashMap<String, Last>,
     next_ticket: u64,
 }
@@ -24,20 +25,20 @@ struct Last {
     left: oneshot::Receiver<()>,
 }
 
-impl Lanes {
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+impl RequestLanes {
+    fn table(&self) -> MutexGuard<'_, LaneTable> {
+        self.table.lock()
     }
 
     /// Takes the last place of a lane.
-    pub(crate) fn enter(self: &Arc<Self>, key: &str) -> Place {
+    pub(crate) fn enter(self: &Arc<Self>, key: &str) -> LanePlace {
         let (leave, left) = oneshot::channel();
         let mut table = self.table();
         let ticket = table.next_ticket;
         table.next_ticket += 1;
         let before = table.last.insert(key.to_owned(), Last { ticket, left });
         drop(table);
-        Place {
+        LanePlace {
             lanes: Arc::clone(self),
             key: key.to_owned(),
             ticket,
@@ -55,15 +56,15 @@ impl Lanes {
 
 /// A place in a lane. Dropping it lets the next one in, however its owner ended.
 #[derive(Debug)]
-pub(crate) struct Place {
-    lanes: Arc<Lanes>,
+pub(crate) struct LanePlace {
+    lanes: Arc<RequestLanes>,
     key: String,
     ticket: u64,
     before: Option<oneshot::Receiver<()>>,
     leave: Option<oneshot::Sender<()>>,
 }
 
-impl Place {
+impl LanePlace {
     /// Waits until everybody before has left.
     pub(crate) async fn reached(&mut self) {
         if let Some(before) = &mut self.before {
@@ -74,7 +75,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for LanePlace {
     fn drop(&mut self) {
         let mut table = self.lanes.table();
         if table.last.get(&self.key).is_some_and(|last| last.ticket == self.ticket) {
@@ -103,7 +104,7 @@ mod tests {
 
     #[tokio::test]
     async fn those_of_one_lane_go_in_order_and_others_do_not_wait() {
-        let lanes = Arc::new(Lanes::default());
+        let lanes = Arc::new(RequestLanes::default());
         let mut first = lanes.enter("a");
         let mut second = lanes.enter("a");
         let mut other = lanes.enter("b");
@@ -123,7 +124,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_who_gives_up_lets_nobody_pass_those_before() {
-        let lanes = Arc::new(Lanes::default());
+        let lanes = Arc::new(RequestLanes::default());
         let first = lanes.enter("a");
         let second = lanes.enter("a");
         let mut third = lanes.enter("a");

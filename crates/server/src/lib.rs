@@ -1,9 +1,11 @@
-//! Owns the app-server: transports, connections, subscriptions, routes and one handler per method. Must not know how
+//! Owns the app-server and the face of the host: transports, connections, subscriptions, routes and one handler per method. Must not know how
 //! turns work.
 
 mod app;
+mod application;
 mod handlers;
 mod handshake;
+mod host_face;
 mod hub;
 mod lanes;
 mod listener;
@@ -12,22 +14,27 @@ mod reply;
 mod router;
 mod routes;
 mod serve;
+mod serve_error;
 mod server;
 mod session;
 mod signals;
 mod transport;
 mod user_agent;
+mod websocket;
 mod wire_error;
 
-pub use app::{App, Application};
-pub use hub::{AskError, Caller, ConnectionId, Hub, HubAudience, Leave, Target};
-pub use listener::Listener;
+pub use app::App;
+pub use application::ServerApplication;
+pub use host_face::{HostApp, HubClients, host_routes};
+pub use hub::{AskError, AskTarget, ConnectionId, Hub, HubAudience, Leave, Requester};
+pub use listener::ServerListener;
 pub use options::ServerOptions;
-pub use reply::Reply;
+pub use reply::MethodReply;
 pub use router::Router;
 pub use routes::routes;
-pub use serve::{ExitReason, Pipes, ServeError, serve, serve_listener, serve_pipes};
-pub use signals::Signals;
-pub use transport::{AuthError, AuthFlags, AuthMode, Listen, ListenError, Newcomer, Newcomers, WsAuth};
+pub use serve::{ExitReason, Pipes, serve, serve_listener, serve_pipes};
+pub use serve_error::ServeError;
+pub use signals::StopSignals;
+pub use transport::{AuthError, AuthFlags, Listen, ListenError, Newcomer, Newcomers, WsAuth, WsAuthMode};
 pub use user_agent::PROTOCOL_LEVEL;
 pub use wire_error::WireError;

@@ -10,18 +10,19 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use crate::app::Application;
+use crate::application::ServerApplication;
 use crate::hub::WhenFull;
-use crate::serve::ServeError;
-use crate::server::Shared;
-use crate::transport::{Entrance, Listen, Newcomers, UnixClient, UnixPort, WsAuth, WsPort, serve_stream};
+use crate::serve_error::ServeError;
+use crate::server::ServerState;
+use crate::transport::{Listen, Newcomers, UnixClient, UnixPort, WsAuth};
+use crate::websocket::{Entrance, WsPort, serve_stream};
 
 /// When no connection can be taken in, as with too many open files, how long until the next try.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A port that is open and not served yet.
 #[derive(Debug)]
-pub struct Listener(Port);
+pub struct ServerListener(Port);
 
 #[derive(Debug)]
 enum Port {
@@ -29,12 +30,12 @@ enum Port {
     Unix(UnixPort),
 }
 
-enum Client {
+enum AcceptedClient {
     Tcp(TcpStream),
     Unix(UnixClient),
 }
 
-impl Listener {
+impl ServerListener {
     /// Standard input and output is no port, and is refused as one.
     pub async fn bind(listen: &Listen) -> Result<Self, ServeError> {
         match listen {
@@ -72,7 +73,7 @@ impl Listener {
         let _ = std::io::stderr().write_all(banner.as_bytes());
     }
 
-    /// What commands must be kept from: the port or the socket, and the file with the token.
+    /// Endpoints that commands must not reach: the port or the socket, and the file with the token.
     pub(crate) fn facts(&self, auth: &WsAuth) -> OwnListeners {
         let mut listeners = OwnListeners::default();
         match &self.0 {
@@ -85,10 +86,10 @@ impl Listener {
         listeners
     }
 
-    async fn accept(&self) -> std::io::Result<Client> {
+    async fn accept(&self) -> std::io::Result<AcceptedClient> {
         match &self.0 {
-            Port::Ws(port) => port.accept().await.map(Client::Tcp),
-            Port::Unix(port) => port.accept().await.map(Client::Unix),
+            Port::Ws(port) => port.accept().await.map(AcceptedClient::Tcp),
+            Port::Unix(port) => port.accept().await.map(AcceptedClient::Unix),
         }
     }
 }
@@ -100,9 +101,9 @@ pub(crate) fn is_exposed(address: SocketAddr, auth: &WsAuth) -> bool {
 
 /// Takes in clients for ever, as many at once as there may be. Who has connected and not yet been let in has a place of
 /// its own kind, which is lost to later ones when there are many.
-pub(crate) async fn accept<A: Application>(
-    shared: &Arc<Shared<A>>,
-    listener: &Listener,
+pub(crate) async fn accept<A: ServerApplication>(
+    shared: &Arc<ServerState<A>>,
+    listener: &ServerListener,
     stop: &watch::Sender<bool>,
     clients: &mut JoinSet<()>,
 ) {
@@ -130,15 +131,15 @@ pub(crate) async fn accept<A: Application>(
         clients.spawn(async move {
             let stop = async { drop(stopped.wait_for(|stop| *stop).await) };
             match client {
-                Client::Tcp(stream) => serve_stream(shared, stream, entrance, stop).await,
-                Client::Unix(client) => serve_lines(shared, client, entrance, stop).await,
+                AcceptedClient::Tcp(stream) => serve_stream(shared, stream, entrance, stop).await,
+                AcceptedClient::Unix(client) => serve_lines(shared, client, entrance, stop).await,
             }
         });
     }
 }
 
-async fn serve_lines<A: Application>(
-    shared: Arc<Shared<A>>,
+async fn serve_lines<A: ServerApplication>(
+    shared: Arc<ServerState<A>>,
     client: UnixClient,
     mut entrance: Entrance,
     stop: impl Future<Output = ()>,

@@ -1,4 +1,4 @@
-//! What the server is started with.
+//! The options of the server.
 
 use std::time::Duration;
 

@@ -2,15 +2,20 @@
 
 use std::marker::PhantomData;
 
-use protocol::{CommandExec, Gate, Request, ThreadArchive, ThreadResume, ThreadRollback, ThreadUnsubscribe};
+use protocol::{
+    CommandExec, ExperimentalGate, FsUnwatch, FuzzyFileSearchSessionStop, RequestMethod, ThreadArchive,
+    ThreadResume, ThreadRollback, ThreadUnsubscribe,
+};
 use rpc::{Id, ReplySlot};
 
 use crate::wire_error::WireError;
 
-/// Methods whose answer sums up what earlier messages told, so it must not pass them. Every other answer passes what
-/// waits for a slow reader.
+/// Methods whose answer sums up what earlier messages told, or says that no more follow, so it must not pass them. Every
+/// other answer passes what waits for a slow reader.
 const ANSWERED_IN_ORDER: &[&str] = &[
     CommandExec::METHOD,
+    FsUnwatch::METHOD,
+    FuzzyFileSearchSessionStop::METHOD,
     ThreadResume::METHOD,
     ThreadRollback::METHOD,
     ThreadArchive::METHOD,
@@ -35,12 +40,12 @@ impl ReplyTo {
 /// Answers one request, exactly once. It may be kept and moved; dropped unused, it answers an internal error.
 #[must_use = "dropping it answers the request with an error"]
 #[derive(Debug)]
-pub struct Reply<M: Request> {
+pub struct MethodReply<M: RequestMethod> {
     to: ReplyTo,
     method: PhantomData<fn(M)>,
 }
 
-impl<M: Request> Reply<M> {
+impl<M: RequestMethod> MethodReply<M> {
     pub(crate) fn new(to: ReplyTo) -> Self {
         Self { to, method: PhantomData }
     }

@@ -6,37 +6,52 @@ use std::fmt;
 use std::sync::Arc;
 
 use protocol::{
-    CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Gate, Method, NoParams, Notification, Request, decode,
+    CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, ExperimentalGate, Method, NoParams, NotificationMethod,
+    OperationDecide, OperationList, RequestMethod, TaskDelete, TaskList, TaskRead, TaskResume, TaskSuspend,
+    decode,
 };
 use runtime::BoxFuture;
 use serde_json::value::RawValue;
 
-use crate::hub::Caller;
-use crate::reply::{Reply, ReplyTo};
+use crate::hub::Requester;
+use crate::reply::{MethodReply, ReplyTo};
 use crate::wire_error::WireError;
 
+/// The methods that only a host has.
+pub(crate) const HOST_ONLY: &[&str] = &[
+    TaskList::METHOD,
+    TaskRead::METHOD,
+    TaskSuspend::METHOD,
+    TaskResume::METHOD,
+    TaskDelete::METHOD,
+    OperationList::METHOD,
+    OperationDecide::METHOD,
+];
+
 /// A request that was understood and may run.
-pub(crate) struct Call<A> {
+pub(crate) struct RoutedCall<A> {
     /// Calls with the same key run one after the other.
     pub(crate) order_key: Option<String>,
+    /// Calls of one connection without a key run one after the other with those of the same family.
+    pub(crate) family: &'static str,
     pub(crate) run: Run<A>,
 }
 
-type Run<A> = Box<dyn FnOnce(Arc<A>, Caller, ReplyTo) -> BoxFuture<'static, ()> + Send>;
-type Heard<A> = Box<dyn FnOnce(Arc<A>, Caller) -> BoxFuture<'static, ()> + Send>;
+type Run<A> = Box<dyn FnOnce(Arc<A>, Requester, ReplyTo) -> BoxFuture<'static, ()> + Send>;
+type NotificationTask<A> = Box<dyn FnOnce(Arc<A>, Requester) -> BoxFuture<'static, ()> + Send>;
 type Params<'a> = Option<&'a RawValue>;
-type Route<A> = Box<dyn Fn(Params<'_>, bool) -> Result<Call<A>, WireError> + Send + Sync>;
+type RouteFn<A> = Box<dyn Fn(Params<'_>, bool) -> Result<RoutedCall<A>, WireError> + Send + Sync>;
 type Ear<A> = Box<dyn Fn(Params<'_>, bool) -> Result<Hearing<A>, WireError> + Send + Sync>;
 
 /// A notification that was understood.
 pub(crate) struct Hearing<A> {
     pub(crate) order_key: Option<String>,
-    pub(crate) run: Heard<A>,
+    pub(crate) run: NotificationTask<A>,
 }
 
 /// Which handler carries out which method. `A` is what handlers share.
 pub struct Router<A> {
-    routes: BTreeMap<&'static str, Route<A>>,
+    routes: BTreeMap<&'static str, RouteFn<A>>,
     ears: BTreeMap<&'static str, Ear<A>>,
 }
 
@@ -61,8 +76,8 @@ impl<A: Send + Sync + 'static> Router<A> {
     #[must_use]
     pub fn on<M, F, T, E>(self, marker: M, handler: F) -> Self
     where
-        M: Request,
-        F: Fn(Arc<A>, Caller, M::Params) -> T + Send + Sync + 'static,
+        M: RequestMethod,
+        F: Fn(Arc<A>, Requester, M::Params) -> T + Send + Sync + 'static,
         T: Future<Output = Result<M::Response, E>> + Send + 'static,
         E: Into<WireError>,
     {
@@ -77,19 +92,20 @@ impl<A: Send + Sync + 'static> Router<A> {
     #[must_use]
     pub fn deferred<M, F, T>(mut self, _marker: M, handler: F) -> Self
     where
-        M: Request,
-        F: Fn(Arc<A>, Caller, M::Params, Reply<M>) -> T + Send + Sync + 'static,
+        M: RequestMethod,
+        F: Fn(Arc<A>, Requester, M::Params, MethodReply<M>) -> T + Send + Sync + 'static,
         T: Future<Output = ()> + Send + 'static,
     {
         let handler = Arc::new(handler);
-        let route: Route<A> = Box::new(move |params, is_experimental| {
+        let route: RouteFn<A> = Box::new(move |params, is_experimental| {
             let params: M::Params = read_params(params, is_experimental)?;
             let handler = Arc::clone(&handler);
-            Ok(Call {
+            Ok(RoutedCall {
                 order_key: M::order_key(&params).map(str::to_owned),
+                family: family(M::METHOD),
                 run: Box::new(move |app, caller, to| {
                     // Called inside the future: a handler that panics before its first await is caught all the same.
-                    Box::pin(async move { handler(app, caller, params, Reply::new(to)).await })
+                    Box::pin(async move { handler(app, caller, params, MethodReply::new(to)).await })
                 }),
             })
         });
@@ -101,8 +117,8 @@ impl<A: Send + Sync + 'static> Router<A> {
     #[must_use]
     pub fn hear<N, F, T>(mut self, _marker: N, order: fn(&N::Params) -> Option<&str>, handler: F) -> Self
     where
-        N: Notification,
-        F: Fn(Arc<A>, Caller, N::Params) -> T + Send + Sync + 'static,
+        N: NotificationMethod,
+        F: Fn(Arc<A>, Requester, N::Params) -> T + Send + Sync + 'static,
         T: Future<Output = ()> + Send + 'static,
     {
         let handler = Arc::new(handler);
@@ -119,6 +135,31 @@ impl<A: Send + Sync + 'static> Router<A> {
     }
 }
 
+impl<A: Send + Sync + 'static> Router<A> {
+    /// These methods alone, for an application that has this one inside it.
+    #[must_use]
+    pub(crate) fn inside<B: Send + Sync + 'static>(
+        self,
+        methods: &'static [&'static str],
+        pick: fn(&B) -> &Arc<A>,
+    ) -> Router<B> {
+        let mut outer = Router::new();
+        for (name, route) in self.routes {
+            if !methods.contains(&name) {
+                continue;
+            }
+            let lifted: RouteFn<B> = Box::new(move |params, is_experimental| {
+                let RoutedCall { order_key, family, run } = route(params, is_experimental)?;
+                let run: Run<B> =
+                    Box::new(move |app: Arc<B>, caller, to| run(Arc::clone(pick(&app)), caller, to));
+                Ok(RoutedCall { order_key, family, run })
+            });
+            outer.routes.insert(name, lifted);
+        }
+        outer
+    }
+}
+
 impl<A> Router<A> {
     /// The methods that have a handler, sorted.
     pub fn names(&self) -> Vec<&'static str> {
@@ -131,9 +172,12 @@ impl<A> Router<A> {
         row: &'static Method,
         params: Params<'_>,
         is_experimental: bool,
-    ) -> Result<Call<A>, WireError> {
+    ) -> Result<RoutedCall<A>, WireError> {
         may_use(row, is_experimental)?;
-        let route = self.routes.get(row.name).ok_or_else(|| WireError::not_supported(row.name))?;
+        let route = self.routes.get(row.name).ok_or_else(|| match HOST_ONLY.contains(&row.name) {
+            true => WireError::only_for_hosts(row.name),
+            false => WireError::not_supported(row.name),
+        })?;
         route(params, is_experimental)
     }
 
@@ -147,6 +191,21 @@ impl<A> Router<A> {
         let ear = self.ears.get(method)?;
         let row = CLIENT_NOTIFICATIONS.iter().find(|row| row.name == method)?;
         Some(may_use(row, is_experimental).and_then(|()| ear(params, is_experimental)))
+    }
+}
+
+/// Methods that wait for disks, for programs or for other machines keep an order of their own: nothing else of the
+/// connection waits for a large copy, or for a repository whose server does not answer.
+fn family(method: &str) -> &'static str {
+    match method.split('/').next() {
+        Some("fs") => "file requests",
+        Some("gitDiffToRemote") => "git requests",
+        Some("externalAgentConfig") => "imports",
+        Some("plugin") => "plugin requests",
+        Some("fuzzyFileSearch") => "searches",
+        Some("mcpServer" | "mcpServerStatus") => "MCP requests",
+        Some("account") => "account requests",
+        _ => "requests",
     }
 }
 
@@ -172,7 +231,7 @@ pub(crate) fn read_params<P: protocol::Payload>(
     Ok(params)
 }
 
-pub(crate) fn gate(params: &impl Gate, is_experimental: bool) -> Result<(), WireError> {
+pub(crate) fn gate(params: &impl ExperimentalGate, is_experimental: bool) -> Result<(), WireError> {
     match params.experimental_use() {
         Some(reason) if !is_experimental => Err(WireError::experimental(reason)),
         _ => Ok(()),

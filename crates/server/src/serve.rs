@@ -1,8 +1,5 @@
 //! From options to an end: opening the port, serving, and stopping in good order.
 
-use std::io;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,13 +8,14 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::app::Application;
+use crate::application::ServerApplication;
 use crate::hub::{Hub, WhenFull};
-use crate::listener::{Listener, accept, is_exposed};
+use crate::listener::{ServerListener, accept, is_exposed};
 use crate::options::ServerOptions;
 use crate::router::Router;
-use crate::server::{Ending, Shared};
-use crate::signals::Signals;
+use crate::serve_error::ServeError;
+use crate::server::{ConnectionEnd, ServerState};
+use crate::signals::StopSignals;
 use crate::transport::{Listen, Stdin};
 
 /// Why the server stopped.
@@ -25,38 +23,20 @@ use crate::transport::{Listen, Stdin};
 pub enum ExitReason {
     /// The only client left.
     EndOfInput,
-    /// A signal asked, and everything was put away.
+    /// A signal asked, and every thread was shut down.
     Stopped,
     /// A second signal insisted; threads were not shut down.
     Forced,
 }
 
-/// Why the server did not start.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    #[error("cannot listen on {listen}: {source}")]
-    Bind { listen: Listen, source: io::Error },
-    #[error("another server listens on {}", .0.display())]
-    SocketInUse(PathBuf),
-    #[error("{} exists and is not a socket; choose another path", .0.display())]
-    NotASocket(PathBuf),
-    #[error(
-        "ws://{0} can be reached from other machines, and anybody who does could run commands here; use --ws-auth, or \
-         --allow-unauthenticated if that is meant"
-    )]
-    Exposed(SocketAddr),
-    #[error("standard input cannot be read: {0}")]
-    Stdin(io::Error),
-}
-
 /// Serves until the client leaves or a signal comes. Standard output carries the protocol and nothing else. The caller
 /// ends the process afterwards without waiting for what may still be written to a client that does not read.
-pub async fn serve<A: Application>(
+pub async fn serve<A: ServerApplication>(
     options: ServerOptions,
     app: Arc<A>,
     hub: Arc<Hub>,
     router: Router<A>,
-    signals: Signals,
+    signals: StopSignals,
 ) -> Result<ExitReason, ServeError> {
     if options.listen == Listen::Stdio {
         let input = Stdin::open().map_err(ServeError::Stdin)?;
@@ -69,7 +49,7 @@ pub async fn serve<A: Application>(
     {
         return Err(ServeError::Exposed(address));
     }
-    let listener = Listener::bind(&options.listen).await?;
+    let listener = ServerListener::bind(&options.listen).await?;
     listener.announce(&options.auth);
     Ok(serve_listener(options, app, hub, router, signals, listener).await)
 }
@@ -82,20 +62,22 @@ pub struct Pipes<R, W> {
 }
 
 /// Serves one client over a pair of streams, as over standard input and output.
-pub async fn serve_pipes<A: Application>(
+pub async fn serve_pipes<A: ServerApplication>(
     options: ServerOptions,
     app: Arc<A>,
     hub: Arc<Hub>,
     router: Router<A>,
-    mut signals: Signals,
+    mut signals: StopSignals,
     client: Pipes<impl AsyncRead + Unpin, impl AsyncWrite + Unpin + Send + 'static>,
 ) -> ExitReason {
-    let shared = Shared::new(options, app, hub, router);
+    let shared = ServerState::new(options, app, hub, router);
     let stop = signals.next();
     let ending = shared.clone().lines(client.input, client.output, WhenFull::Wait, stop).await;
     let (reason, grace) = match ending {
-        Ending::EndOfInput | Ending::Disconnected => (ExitReason::EndOfInput, shared.options.grace),
-        Ending::Stopped => (ExitReason::Stopped, shared.options.grace_after_signal),
+        ConnectionEnd::EndOfInput | ConnectionEnd::Disconnected => {
+            (ExitReason::EndOfInput, shared.options.grace)
+        }
+        ConnectionEnd::Stopped => (ExitReason::Stopped, shared.options.grace_after_signal),
     };
     tokio::select! {
         () = shut_down(&*shared.app, grace) => reason,
@@ -104,16 +86,16 @@ pub async fn serve_pipes<A: Application>(
 }
 
 /// Serves whoever connects. The first signal lets turns finish, with everybody still served; the second does not.
-pub async fn serve_listener<A: Application>(
+pub async fn serve_listener<A: ServerApplication>(
     options: ServerOptions,
     app: Arc<A>,
     hub: Arc<Hub>,
     router: Router<A>,
-    mut signals: Signals,
-    listener: Listener,
+    mut signals: StopSignals,
+    listener: ServerListener,
 ) -> ExitReason {
     app.listens(listener.facts(&options.auth));
-    let shared = Shared::new(options, app, hub, router);
+    let shared = ServerState::new(options, app, hub, router);
     let stop = watch::Sender::new(false);
     let mut clients = JoinSet::new();
     {
@@ -147,7 +129,7 @@ pub async fn serve_listener<A: Application>(
 }
 
 /// Puts threads away whose clients are gone, for ever.
-async fn unload_departed<A: Application>(shared: &Arc<Shared<A>>) {
+async fn unload_departed<A: ServerApplication>(shared: &Arc<ServerState<A>>) {
     let ServerOptions { unload_after, max_departed, .. } = shared.options;
     loop {
         for thread in shared.hub.departed(unload_after, max_departed).await {
@@ -162,7 +144,7 @@ async fn unload_departed<A: Application>(shared: &Arc<Shared<A>>) {
     }
 }
 
-async fn shut_down(app: &impl Application, grace: Duration) {
+async fn shut_down(app: &impl ServerApplication, grace: Duration) {
     if timeout(grace, app.shutdown()).await.is_err() {
         tracing::error!("threads were left open: shutting them down took too long");
     }

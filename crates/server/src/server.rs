@@ -2,33 +2,33 @@
 
 use std::sync::Arc;
 
-use rpc::{Limits, LineReader, Outbox, drain};
+use rpc::{FrameLimits, FrameReader, Outbox, drain};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
-use crate::app::Application;
+use crate::application::ServerApplication;
 use crate::handshake::Greeting;
 use crate::hub::{Hub, WhenFull};
-use crate::lanes::Lanes;
+use crate::lanes::RequestLanes;
 use crate::options::ServerOptions;
 use crate::router::Router;
-use crate::session::Session;
+use crate::session::ConnectionSession;
 use crate::transport::Newcomers;
 
-pub(crate) struct Shared<A> {
+pub(crate) struct ServerState<A> {
     pub(crate) options: ServerOptions,
     pub(crate) app: Arc<A>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) router: Router<A>,
     pub(crate) greeting: Greeting,
-    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) lanes: Arc<RequestLanes>,
     /// Requests that may still be accepted, of all connections.
     pub(crate) requests: Arc<Semaphore>,
     /// Connections that have not sent `initialize`.
     uninitialized: Arc<Newcomers>,
 }
 
-impl<A: Application> Shared<A> {
+impl<A: ServerApplication> ServerState<A> {
     pub(crate) fn new(options: ServerOptions, app: Arc<A>, hub: Arc<Hub>, router: Router<A>) -> Arc<Self> {
         let greeting = Greeting::new(&options);
         let requests = Arc::new(Semaphore::new(options.max_requests.min(Semaphore::MAX_PERMITS)));
@@ -43,23 +43,23 @@ impl<A: Application> Shared<A> {
         output: impl AsyncWrite + Unpin + Send + 'static,
         when_full: WhenFull,
         stop: impl Future<Output = ()>,
-    ) -> Ending {
+    ) -> ConnectionEnd {
         let (outbox, backlog) = Outbox::open(self.options.outbox);
         let connection = self.hub.connect(outbox, when_full);
-        let mut session = Session::new(self.clone(), connection.clone());
+        let mut session = ConnectionSession::new(self.clone(), connection.clone());
         let mut writer = tokio::spawn(drain(backlog, output));
         // Who owns the other end of standard input has started this process, and may say what it likes.
         let is_guarded = when_full == WhenFull::Disconnect;
         let ending = tokio::select! {
             ending = self.read_all(input, &mut session, is_guarded) => ending,
-            () = connection.kicked() => Ending::Disconnected,
-            _ = &mut writer => Ending::Disconnected,
-            () = stop => Ending::Stopped,
+            () = connection.kicked() => ConnectionEnd::Disconnected,
+            _ = &mut writer => ConnectionEnd::Disconnected,
+            () = stop => ConnectionEnd::Stopped,
         };
         let grace = match ending {
-            Ending::EndOfInput => self.options.grace,
-            Ending::Stopped => self.options.grace_after_signal,
-            Ending::Disconnected => std::time::Duration::ZERO,
+            ConnectionEnd::EndOfInput => self.options.grace,
+            ConnectionEnd::Stopped => self.options.grace_after_signal,
+            ConnectionEnd::Disconnected => std::time::Duration::ZERO,
         };
         let abort = writer.abort_handle();
         let written = async {
@@ -75,21 +75,21 @@ impl<A: Application> Shared<A> {
     async fn read_all(
         &self,
         input: impl AsyncRead + Unpin,
-        session: &mut Session<A>,
+        session: &mut ConnectionSession<A>,
         is_guarded: bool,
-    ) -> Ending {
-        let limits = Limits { max_frame_bytes: self.options.max_line_bytes };
-        let mut reader = LineReader::new(input, limits);
+    ) -> ConnectionEnd {
+        let limits = FrameLimits { max_frame_bytes: self.options.max_line_bytes };
+        let mut reader = FrameReader::new(input, limits);
         if is_guarded {
             reader.set_limit(self.options.max_first_bytes.min(limits.max_frame_bytes));
             match self.first_words(read_lines(&mut reader, session, Until::Initialized)).await {
-                None => return Ending::Disconnected,
-                Some(ReadEnd::EndOfInput) => return Ending::EndOfInput,
+                None => return ConnectionEnd::Disconnected,
+                Some(ReadEnd::EndOfInput) => return ConnectionEnd::EndOfInput,
                 Some(ReadEnd::Initialized) => reader.set_limit(limits.max_frame_bytes),
             }
         }
         read_lines(&mut reader, session, Until::End).await;
-        Ending::EndOfInput
+        ConnectionEnd::EndOfInput
     }
 
     /// Runs what waits for `initialize`. `None` when that took too long, or when too many others came after it.
@@ -122,16 +122,16 @@ enum ReadEnd {
 
 /// Why a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum ConnectionEnd {
     EndOfInput,
     /// It did not read, or could not be written to.
     Disconnected,
     Stopped,
 }
 
-async fn read_lines<A: Application>(
-    reader: &mut LineReader<impl AsyncRead + Unpin>,
-    session: &mut Session<A>,
+async fn read_lines<A: ServerApplication>(
+    reader: &mut FrameReader<impl AsyncRead + Unpin>,
+    session: &mut ConnectionSession<A>,
     until: Until,
 ) -> ReadEnd {
     while let Some(frame) = reader.next().await {

@@ -4,36 +4,36 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::{Initialize, Request as _};
-use rpc::{BadMessage, Closed, Incoming, Notification, Request};
+use protocol::{Initialize, RequestMethod as _};
+use rpc::{BadMessage, Closed, Incoming, IncomingNotification, IncomingRequest};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::app::Application;
+use crate::application::ServerApplication;
 use crate::handshake;
-use crate::hub::{Caller, Connection};
+use crate::hub::{ClientConnection, Requester};
 use crate::reply::ReplyTo;
-use crate::router::{Call, request_row};
-use crate::server::Shared;
+use crate::router::{RoutedCall, request_row};
+use crate::server::ServerState;
 use crate::wire_error::WireError;
 
 /// Notifications of a client that were read and not carried out.
 const WAITING_NOTIFICATIONS: usize = 1024;
-/// What answers may hold before `initialize` is done; then no further message is read.
+/// Limit on bytes of unwritten answers before `initialize` is done; above it no further message is read.
 const FIRST_ANSWER_BYTES: usize = 64 * 1024;
 
-pub(crate) struct Session<A> {
-    shared: Arc<Shared<A>>,
-    connection: Arc<Connection>,
+pub(crate) struct ConnectionSession<A> {
+    shared: Arc<ServerState<A>>,
+    connection: Arc<ClientConnection>,
     /// Bytes of messages that are read and not done.
     bytes: Arc<Semaphore>,
     notifications: Arc<Semaphore>,
     tasks: JoinSet<()>,
 }
 
-impl<A: Application> Session<A> {
-    pub(crate) fn new(shared: Arc<Shared<A>>, connection: Arc<Connection>) -> Self {
+impl<A: ServerApplication> ConnectionSession<A> {
+    pub(crate) fn new(shared: Arc<ServerState<A>>, connection: Arc<ClientConnection>) -> Self {
         let bytes = Arc::new(Semaphore::new(shared.options.max_request_bytes.clamp(1, u32::MAX as usize)));
         let notifications = Arc::new(Semaphore::new(WAITING_NOTIFICATIONS));
         Self { shared, connection, bytes, notifications, tasks: JoinSet::new() }
@@ -79,7 +79,7 @@ impl<A: Application> Session<A> {
     }
 
     /// Two requests under the same id are two requests, and both are answered.
-    async fn request(&mut self, request: Request, length: usize) -> Result<(), Closed> {
+    async fn request(&mut self, request: IncomingRequest, length: usize) -> Result<(), Closed> {
         let id = request.id.clone();
         let unanswered = move || WireError::unanswered().to_line(&id);
         let slot = self.connection.outbox.reserve(unanswered).await?;
@@ -96,14 +96,14 @@ impl<A: Application> Session<A> {
     }
 
     /// A name that does not exist is told so to anybody; everything else needs `initialize` first.
-    fn understand(&self, request: &Request) -> Result<Call<A>, WireError> {
+    fn understand(&self, request: &IncomingRequest) -> Result<RoutedCall<A>, WireError> {
         let row = request_row(&request.method).ok_or_else(|| WireError::unknown_method(&request.method))?;
         let profile = self.connection.profile().ok_or_else(WireError::not_initialized)?;
         self.shared.router.call(row, request.params.as_deref(), profile.experimental)
     }
 
     /// Done before the next message is read: what it says decides about all that follow.
-    async fn initialize(&self, request: &Request, to: ReplyTo) {
+    async fn initialize(&self, request: &IncomingRequest, to: ReplyTo) {
         let is_known = self.connection.profile().is_some();
         let read = handshake::read(request.params.as_deref(), is_known)
             .and_then(|params| Ok((self.shared.app.negotiate(&params)?, params)));
@@ -111,20 +111,20 @@ impl<A: Application> Session<A> {
             Ok(read) => read,
             Err(error) => return to.refuse(&error),
         };
-        let Shared { greeting, options, .. } = &*self.shared;
+        let ServerState { greeting, options, .. } = &*self.shared;
         handshake::welcome(&self.connection, greeting, options, params, agreed, to).await;
     }
 
-    async fn start(&mut self, call: Call<A>, to: ReplyTo, length: usize) {
+    async fn start(&mut self, call: RoutedCall<A>, to: ReplyTo, length: usize) {
         let Ok(permit) = self.shared.requests.clone().try_acquire_owned() else {
             return to.refuse(&WireError::overloaded());
         };
         let bytes = self.charge(length).await;
-        // What names no thread keeps the order in which the connection sent it.
-        let key = call.order_key.unwrap_or_else(|| format!("requests of {}", self.connection.id));
+        // Requests of one family that name no thread keep the order in which the connection sent them.
+        let key = call.order_key.unwrap_or_else(|| format!("{} of {}", call.family, self.connection.id));
         let mut place = self.shared.lanes.enter(&key);
         let app = self.shared.app.clone();
-        let caller = Caller { connection: self.connection.clone() };
+        let caller = Requester { connection: self.connection.clone() };
         self.tasks.spawn(async move {
             place.reached().await;
             (call.run)(app, caller, to).await;
@@ -132,9 +132,9 @@ impl<A: Application> Session<A> {
         });
     }
 
-    async fn hear(&mut self, notification: Notification, length: usize) {
+    async fn hear(&mut self, notification: IncomingNotification, length: usize) {
         let Some(profile) = self.connection.profile() else { return };
-        let Notification { method, params } = notification;
+        let IncomingNotification { method, params } = notification;
         let hearing = match self.shared.router.hearing(&method, params.as_deref(), profile.experimental) {
             Some(Ok(hearing)) => hearing,
             Some(Err(error)) => {
@@ -148,7 +148,7 @@ impl<A: Application> Session<A> {
         let key = hearing.order_key.unwrap_or_else(|| format!("notifications of {}", self.connection.id));
         let mut place = self.shared.lanes.enter(&key);
         let app = self.shared.app.clone();
-        let caller = Caller { connection: self.connection.clone() };
+        let caller = Requester { connection: self.connection.clone() };
         self.tasks.spawn(async move {
             place.reached().await;
             (hearing.run)(app, caller).await;
@@ -179,7 +179,7 @@ impl<A: Application> Session<A> {
         let id = self.connection.id;
         self.shared.hub.disconnect(id);
         self.connection.outbox.close();
-        let Shared { options, app, .. } = &*self.shared;
+        let ServerState { options, app, .. } = &*self.shared;
         if timeout(options.grace_after_signal, app.disconnected(id)).await.is_err() {
             tracing::error!(connection = %id, "what ran for the connection did not stop in time");
         }

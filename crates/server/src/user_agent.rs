@@ -1,4 +1,4 @@
-//! What the server calls itself to a client and, through it, to providers.
+//! The server's user agent, for clients and, through them, for providers.
 
 use std::fs;
 

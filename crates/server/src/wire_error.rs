@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
+use host::TaskError;
 use protocol::{CLIENT_REQUESTS, CodexErrorInfo, DecodeError, TurnError};
-use rpc::{Id, Line, shorten};
-use runtime::{CommandExecError, Refusal, RuntimeError};
+use rpc::{EncodedLine, Id, shorten};
+use runtime::{CommandExecError, PluginError, Refusal, RuntimeError, SearchError};
 use serde_json::Value;
 
 /// A longer name is a mistake or an attack: it is cut, and gets no list of all the others.
@@ -20,7 +21,7 @@ static METHODS: LazyLock<String> = LazyLock::new(|| {
 pub struct WireError {
     pub code: i64,
     pub message: String,
-    /// What a client must act on. Left out when there is nothing.
+    /// Data that a client must act on. Left out when there is none.
     pub data: Option<Value>,
 }
 
@@ -86,6 +87,11 @@ impl WireError {
         Self::invalid_request(format!("{method} is not supported yet"))
     }
 
+    /// A method about tasks, which an app-server does not have.
+    pub(crate) fn only_for_hosts(method: &'static str) -> Self {
+        Self::invalid_request(format!("{method} is a method of `oarlock host`, and this is an app-server"))
+    }
+
     pub(crate) fn experimental(reason: &str) -> Self {
         Self::invalid_request(format!("{reason} requires experimentalApi capability"))
     }
@@ -98,7 +104,7 @@ impl WireError {
         Self::invalid_request("Invalid request: invalid type: expected an object at `params`")
     }
 
-    pub(crate) fn to_line(&self, id: &Id) -> Line {
+    pub(crate) fn to_line(&self, id: &Id) -> EncodedLine {
         // Text and numbers always can be written as JSON; a connection skips an empty line.
         rpc::error(Some(id), self.code, &self.message, &self.data).unwrap_or_default()
     }
@@ -125,6 +131,7 @@ impl From<RuntimeError> for WireError {
             | E::NoTurnsKept
             | E::NoRollbackInMemory
             | E::NoMetadataInMemory(_)
+            | E::NoGoalInMemory(_)
             | E::ThreadExists(_)
             | E::EmptyHistory
             | E::HistoryWhileLoaded(_)
@@ -145,23 +152,43 @@ impl From<RuntimeError> for WireError {
             | E::InvalidCursor(_)
             | E::Cursor(_)
             | E::Config(_)
+            | E::ConfigEdit { .. }
+            | E::FeatureEnablement(_)
+            | E::UnknownMcpServer(_)
+            | E::McpLogin(_)
             | E::Login(_)
+            | E::LoginFailed(_)
+            | E::NoRealtime(_)
+            | E::Realtime(_)
             | E::InvalidLoginId(_)
             | E::Refused(_)
             | E::NoExpectedTurn
             | E::OtherTurn { .. }
             | E::NoElicitation
+            | E::GitDiff(_)
+            | E::NoConversation(_)
+            | E::NoFeedback
             | E::NothingToInterrupt
             | E::HeldElsewhere(_)
             | E::Gone(_) => Self::INVALID_REQUEST,
+            E::Files(error) if error.is_bad_request() => Self::INVALID_REQUEST,
+            E::Search(SearchError::TooManyWalks(_)) => Self::OVERLOADED,
+            E::Search(SearchError::NoRoots) | E::Files(_) => Self::INTERNAL,
+            E::Search(_) => Self::INVALID_REQUEST,
             E::CommandExec(error) => command_exec_code(error),
             E::Delegation(error) if error.is_overload() => Self::OVERLOADED,
             E::Delegation(_) => Self::INVALID_PARAMS,
             E::InputTooLarge { .. } | E::SkillSelector => Self::INVALID_PARAMS,
+            E::Plugin(PluginError::Store { .. } | PluginError::Config(_)) => Self::INTERNAL,
+            E::Plugin(_) => Self::INVALID_REQUEST,
             E::InvalidConfig(_)
             | E::ConfigWrite(_)
+            | E::RequiredMcpServers(_)
             | E::ExternalAgent(_)
             | E::Credentials(_)
+            | E::LimitsUnread(_)
+            | E::UnreadableSummary { .. }
+            | E::FeedbackWrite(_)
             | E::Provider(_)
             | E::Storage(_)
             | E::Defect => Self::INTERNAL,
@@ -172,6 +199,7 @@ impl From<RuntimeError> for WireError {
                 "max_chars": max,
                 "actual_chars": actual,
             })),
+            E::ConfigEdit { code, .. } => Some(serde_json::json!({ "config_write_error_code": code })),
             E::Delegation(error) => Some(error.data()),
             E::Refused(refusal @ Refusal::NotSteerable(turn_kind)) => {
                 let error = TurnError {
@@ -187,10 +215,53 @@ impl From<RuntimeError> for WireError {
     }
 }
 
+/// Without a `_` arm: a new kind of failure must choose its code.
+impl From<TaskError> for WireError {
+    fn from(error: TaskError) -> Self {
+        use TaskError as E;
+        let message = error.to_string();
+        let coded = |code: &str, more: Value| {
+            let mut data = serde_json::json!({ "code": code });
+            if let (Some(data), Value::Object(more)) = (data.as_object_mut(), more) {
+                data.extend(more);
+            }
+            Self::invalid_params(message.clone()).with_data(data)
+        };
+        match error {
+            E::UnknownThread(_) | E::InvalidThreadId(_) | E::Archived(_) | E::NotArchived(_) => {
+                Self::invalid_request(message)
+            }
+            E::UnknownOperation(_) => coded("unknownOperation", Value::Null),
+            E::AlreadyDecided(first) => {
+                let decision = serde_json::to_value(&first.decision).unwrap_or_default();
+                let by = first.by.clone();
+                coded("alreadyDecided", serde_json::json!({ "decision": decision, "by": by }))
+            }
+            E::DigestMismatch { .. } => coded("digestMismatch", Value::Null),
+            E::DecisionNotAvailable { available, .. } => {
+                coded("decisionNotAvailable", serde_json::json!({ "available": available }))
+            }
+            E::NotWaiting(_) => coded("notWaiting", Value::Null),
+            E::Field { .. } => Self::invalid_params(message),
+            E::Refused(refused) => {
+                let data = refused.data.and_then(|data| serde_json::from_str(data.get()).ok());
+                Self { code: refused.code, message: refused.message, data }
+            }
+            E::OwnedElsewhere { address, .. } => {
+                coded("ownedElsewhere", serde_json::json!({ "address": address }))
+            }
+            E::RuntimeGone(_) => coded("runtimeGone", Value::Null),
+            E::CannotRun { .. } | E::Unreadable(_) | E::Store(_) => Self::internal(message),
+        }
+    }
+}
+
 fn command_exec_code(error: &CommandExecError) -> i64 {
     use CommandExecError as E;
     match error {
-        E::NoProcessId
+        E::EmptyCommand
+        | E::Config(_)
+        | E::NoProcessId
         | E::Duplicate(_)
         | E::Unknown(_)
         | E::Ended(_)
@@ -206,7 +277,7 @@ fn command_exec_code(error: &CommandExecError) -> i64 {
         | E::LongProcessId
         | E::NothingToWrite
         | E::Base64(_) => WireError::INVALID_PARAMS,
-        E::Spawn(_) | E::Failed(_) | E::Write(_) | E::Resize(_) => WireError::INTERNAL,
+        E::Panicked(_) | E::Spawn(_) | E::Failed(_) | E::Write(_) | E::Resize(_) => WireError::INTERNAL,
         // As for overload: the same request succeeds once there is room.
         E::TooMany(_) | E::TooMuchInput => WireError::OVERLOADED,
     }
@@ -218,9 +289,9 @@ mod tests {
 
     #[test]
     fn an_unknown_method_is_told_which_there_are() {
-        let message = WireError::unknown_method("hooks/list").message;
+        let message = WireError::unknown_method("hats/list").message;
         assert!(message.starts_with(
-            "Invalid request: unknown variant `hooks/list`, expected one of `initialize`, `thread/start`, "
+            "Invalid request: unknown variant `hats/list`, expected one of `initialize`, `thread/start`, "
         ));
         assert!(message.ends_with("`fuzzyFileSearch/sessionStop`"));
     }

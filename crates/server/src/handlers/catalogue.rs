@@ -1,4 +1,4 @@
-//! What there is to choose from, and the configuration as it stands.
+//! Models, features and other choices, and the current configuration.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use protocol::{
 use runtime::RuntimeError;
 
 use crate::app::App;
-use crate::hub::Caller;
+use crate::hub::Requester;
 
 pub(crate) async fn models(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: ModelListParams,
 ) -> Result<ModelListResponse, RuntimeError> {
-    app.runtime.list_models(&params)
+    app.runtime.list_models(&params).await
 }
 
 pub(crate) async fn features(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: ExperimentalFeatureListParams,
 ) -> Result<ExperimentalFeatureListResponse, RuntimeError> {
     app.runtime.list_features(&params)
@@ -31,7 +31,7 @@ pub(crate) async fn features(
 
 pub(crate) async fn config_read(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: ConfigReadParams,
 ) -> Result<ConfigReadResponse, RuntimeError> {
     app.runtime.read_config(params).await
@@ -39,7 +39,7 @@ pub(crate) async fn config_read(
 
 pub(crate) async fn requirements_read(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     _: NoParams,
 ) -> Result<ConfigRequirementsReadResponse, RuntimeError> {
     app.runtime.read_requirements()
@@ -47,7 +47,7 @@ pub(crate) async fn requirements_read(
 
 pub(crate) async fn collaboration_modes(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     _: CollaborationModeListParams,
 ) -> Result<CollaborationModeListResponse, RuntimeError> {
     Ok(app.runtime.list_collaboration_modes())
@@ -55,7 +55,7 @@ pub(crate) async fn collaboration_modes(
 
 pub(crate) async fn apps(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: AppsListParams,
 ) -> Result<AppsListResponse, RuntimeError> {
     app.runtime.list_apps(&params)
@@ -64,7 +64,7 @@ pub(crate) async fn apps(
 /// Exists to test the experimental gate.
 pub(crate) async fn mock(
     _: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: MockExperimentalMethodParams,
 ) -> Result<MockExperimentalMethodResponse, RuntimeError> {
     Ok(MockExperimentalMethodResponse { echoed: params.value })

@@ -1,22 +1,23 @@
-//! Commands that a client runs outside any thread. They belong to its connection.
+//! ConnectionCommands that a client runs outside any thread. They belong to its connection.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use protocol::{
     CommandExec, CommandExecOutputDelta, CommandExecOutputDeltaNotification, CommandExecParams,
     CommandExecResize, CommandExecResizeParams, CommandExecResizeResponse, CommandExecTerminate,
     CommandExecTerminateParams, CommandExecTerminateResponse, CommandExecWrite, CommandExecWriteParams,
-    CommandExecWriteResponse, Notification as _,
+    CommandExecWriteResponse, NotificationMethod as _,
 };
-use rpc::{DeltaKey, Group, Message};
-use runtime::{Answer, ClientCommands, DeltaSink, RuntimeError};
+use rpc::{DeltaKey, OrderGroup, OutgoingMessage};
+use runtime::{ClientCommands, CommandExecError, DeltaSink, Responder, RuntimeError};
 use tokio::sync::Semaphore;
 
 use crate::app::App;
-use crate::hub::{Caller, ConnectionId};
-use crate::reply::Reply;
+use crate::hub::{ConnectionId, Requester};
+use crate::reply::MethodReply;
 
 /// Output that waits to be written to one connection. Far below what its queue holds: commands wait for a slow reader,
 /// and everything else that is told to it finds room.
@@ -24,21 +25,21 @@ const WAITING_BYTES: usize = 1024 * 1024;
 
 /// The commands of every connection that has run any.
 #[derive(Debug, Default)]
-pub(crate) struct Commands {
+pub(crate) struct ConnectionCommands {
     by_connection: Mutex<HashMap<ConnectionId, Desk>>,
 }
 
-/// What the requests of one connection share.
+/// State shared by the requests of one connection.
 #[derive(Debug, Clone)]
 struct Desk {
     commands: Arc<ClientCommands>,
     room: Arc<Semaphore>,
 }
 
-impl Commands {
+impl ConnectionCommands {
     /// `None` for a connection that has ended: nothing may be started for it any more.
-    fn desk(&self, app: &App, caller: &Caller) -> Option<Desk> {
-        let mut desks = self.by_connection.lock().unwrap_or_else(PoisonError::into_inner);
+    fn desk(&self, app: &App, caller: &Requester) -> Option<Desk> {
+        let mut desks = self.by_connection.lock();
         // Looked at with the lock held: a connection closes its outbox before it calls `close`.
         if caller.connection.outbox.is_closed() {
             return None;
@@ -52,7 +53,7 @@ impl Commands {
 
     /// The connection is gone: kills all that ran for it, and returns when nothing is left.
     pub(crate) async fn close(&self, connection: ConnectionId) {
-        let desk = self.by_connection.lock().unwrap_or_else(PoisonError::into_inner).remove(&connection);
+        let desk = self.by_connection.lock().remove(&connection);
         if let Some(desk) = desk {
             desk.commands.close().await;
         }
@@ -62,57 +63,67 @@ impl Commands {
 /// Answers when the command has ended. Other requests do not wait for that.
 pub(crate) async fn start(
     app: Arc<App>,
-    caller: Caller,
+    caller: Requester,
     params: CommandExecParams,
-    reply: Reply<CommandExec>,
+    reply: MethodReply<CommandExec>,
 ) {
     let Some(desk) = app.commands.desk(&app, &caller) else { return };
-    let answer = Answer::new(move |ended: Result<_, RuntimeError>| reply.send(ended.map_err(Into::into)));
+    let answer = Responder::new(move |ended: Result<_, CommandExecError>| {
+        reply.send(ended.map_err(|error| RuntimeError::from(error).into()));
+    });
     desk.commands.start(params, sink(caller, desk.room), answer);
 }
 
 pub(crate) async fn write(
     app: Arc<App>,
-    caller: Caller,
+    caller: Requester,
     params: CommandExecWriteParams,
-    reply: Reply<CommandExecWrite>,
+    reply: MethodReply<CommandExecWrite>,
 ) {
     let Some(desk) = app.commands.desk(&app, &caller) else { return };
-    let answer = Answer::new(move |written: Result<(), RuntimeError>| {
-        reply.send(written.map(|()| CommandExecWriteResponse {}).map_err(Into::into));
+    let answer = Responder::new(move |written: Result<(), CommandExecError>| {
+        reply.send(
+            written.map(|()| CommandExecWriteResponse {}).map_err(|error| RuntimeError::from(error).into()),
+        );
     });
     desk.commands.write(&params, answer);
 }
 
 pub(crate) async fn resize(
     app: Arc<App>,
-    caller: Caller,
+    caller: Requester,
     params: CommandExecResizeParams,
-    reply: Reply<CommandExecResize>,
+    reply: MethodReply<CommandExecResize>,
 ) {
     let Some(desk) = app.commands.desk(&app, &caller) else { return };
-    let answer = Answer::new(move |resized: Result<(), RuntimeError>| {
-        reply.send(resized.map(|()| CommandExecResizeResponse {}).map_err(Into::into));
+    let answer = Responder::new(move |resized: Result<(), CommandExecError>| {
+        reply.send(
+            resized.map(|()| CommandExecResizeResponse {}).map_err(|error| RuntimeError::from(error).into()),
+        );
     });
     desk.commands.resize(&params, answer);
 }
 
 pub(crate) async fn terminate(
     app: Arc<App>,
-    caller: Caller,
+    caller: Requester,
     params: CommandExecTerminateParams,
-    reply: Reply<CommandExecTerminate>,
+    reply: MethodReply<CommandExecTerminate>,
 ) {
     let Some(desk) = app.commands.desk(&app, &caller) else { return };
-    let answer = Answer::new(move |stopped: Result<(), RuntimeError>| {
-        reply.send(stopped.map(|()| CommandExecTerminateResponse {}).map_err(Into::into));
+    let answer = Responder::new(move |stopped: Result<(), CommandExecError>| {
+        reply.send(
+            stopped
+                .map(|()| CommandExecTerminateResponse {})
+                .map_err(|error| RuntimeError::from(error).into()),
+        );
     });
     desk.commands.terminate(&params, answer);
 }
 
 /// Tells the caller, and waits while it has too much to read. A full queue never costs it its connection: only its own
 /// command waits.
-fn sink(caller: Caller, room: Arc<Semaphore>) -> DeltaSink {
+fn sink(caller: Requester, room: Arc<Semaphore>) -> DeltaSink {
     DeltaSink::new(move |delta| {
         let (caller, room) = (caller.clone(), room.clone());
         Box::pin(async move {
@@ -128,12 +139,15 @@ fn sink(caller: Caller, room: Arc<Semaphore>) -> DeltaSink {
     })
 }
 
-/// What was paid goes with the message, and is given back when its line is made, just before it is written.
-fn message(mut delta: CommandExecOutputDeltaNotification, paid: impl Send + Sync + 'static) -> Message {
+/// The permit travels with the message and is released when its line is encoded, just before it is written.
+fn message(
+    mut delta: CommandExecOutputDeltaNotification,
+    paid: impl Send + Sync + 'static,
+) -> OutgoingMessage {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     // A key of its own: pieces of base64 cannot be joined.
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let key = DeltaKey { group: Group(number), stream: CommandExecOutputDelta::METHOD.into() };
+    let key = DeltaKey { group: OrderGroup(number), stream: CommandExecOutputDelta::METHOD.into() };
     let text = std::mem::take(&mut delta.delta_base64);
     let render = Arc::new(move |text: &str| {
         let _paid = &paid;
@@ -141,5 +155,5 @@ fn message(mut delta: CommandExecOutputDeltaNotification, paid: impl Send + Sync
         // Text always can be written as JSON; a connection skips an empty line.
         rpc::notification(CommandExecOutputDelta::METHOD, &delta).unwrap_or_default()
     });
-    Message::Delta { key, text, render }
+    OutgoingMessage::Delta { key, text, render }
 }

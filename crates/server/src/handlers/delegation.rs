@@ -1,4 +1,4 @@
-//! What hosts send about the model requests they carry and the children they run.
+//! Messages of hosts about the model requests they carry and the children they run.
 
 use std::sync::Arc;
 
@@ -8,27 +8,27 @@ use protocol::{
     ModelStreamAbortedResponse, ModelStreamEvent, ModelStreamEventParams, RolloutLoadParams,
     RolloutLoadResponse,
 };
-use runtime::{Answer, RuntimeError};
+use runtime::{Responder, RuntimeError};
 
 use crate::app::App;
-use crate::hub::Caller;
-use crate::reply::Reply;
+use crate::hub::Requester;
+use crate::reply::MethodReply;
 
 /// The answer is queued before anything that the events lead to.
 pub(crate) async fn stream_event(
     app: Arc<App>,
-    caller: Caller,
+    caller: Requester,
     params: ModelStreamEventParams,
-    reply: Reply<ModelStreamEvent>,
+    reply: MethodReply<ModelStreamEvent>,
 ) {
-    let answer = Answer::new(move |taken: Result<_, RuntimeError>| reply.send(taken.map_err(Into::into)));
+    let answer = Responder::new(move |taken: Result<_, RuntimeError>| reply.send(taken.map_err(Into::into)));
     app.runtime.stream_event(caller.id().into(), &params, answer);
 }
 
 /// Nobody waits for an answer, so what is wrong can only be logged. The turn hears of it too.
 pub(crate) async fn stream_event_unacknowledged(
     app: Arc<App>,
-    caller: Caller,
+    caller: Requester,
     params: ModelStreamEventParams,
 ) {
     if let Err(error) = app.runtime.stream_event_unacknowledged(caller.id().into(), &params) {
@@ -38,7 +38,7 @@ pub(crate) async fn stream_event_unacknowledged(
 
 pub(crate) async fn stream_aborted(
     app: Arc<App>,
-    caller: Caller,
+    caller: Requester,
     params: ModelStreamAbortedParams,
 ) -> Result<ModelStreamAbortedResponse, RuntimeError> {
     app.runtime.stream_aborted(caller.id().into(), &params)?;
@@ -47,7 +47,7 @@ pub(crate) async fn stream_aborted(
 
 pub(crate) async fn request_rejected(
     app: Arc<App>,
-    caller: Caller,
+    caller: Requester,
     params: ModelRequestRejectedParams,
 ) -> Result<ModelRequestRejectedResponse, RuntimeError> {
     app.runtime.request_rejected(caller.id().into(), &params)?;
@@ -57,23 +57,23 @@ pub(crate) async fn request_rejected(
 /// One part of a history that is too long for one message.
 pub(crate) async fn load(
     app: Arc<App>,
-    caller: Caller,
+    caller: Requester,
     params: RolloutLoadParams,
 ) -> Result<RolloutLoadResponse, RuntimeError> {
     app.runtime.load_part(caller.id().into(), params)
 }
 
-/// What became of a child that the host ran.
+/// The result of a child that the host ran.
 pub(crate) async fn result(
     app: Arc<App>,
-    caller: Caller,
+    caller: Requester,
     params: DelegationResultParams,
 ) -> Result<DelegationResultResponse, RuntimeError> {
     app.runtime.delegation_result(caller.id().into(), params).await
 }
 
 /// Nobody waits for an answer, so what is wrong can only be logged.
-pub(crate) async fn progress(app: Arc<App>, caller: Caller, params: DelegationProgressNotification) {
+pub(crate) async fn progress(app: Arc<App>, caller: Requester, params: DelegationProgressNotification) {
     if let Err(error) = app.runtime.delegation_progress(caller.id().into(), &params) {
         tracing::warn!(connection = %caller.id(), delegation = %params.delegation_id, "progress was refused: {error}");
     }

@@ -9,20 +9,20 @@ use protocol::{
 use runtime::RuntimeError;
 
 use crate::app::App;
-use crate::hub::Caller;
+use crate::hub::Requester;
 
 pub(crate) async fn add(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: EnvironmentAddParams,
 ) -> Result<EnvironmentAddResponse, RuntimeError> {
-    app.runtime.add_environment(params)?;
+    app.runtime.add_environment(params).await?;
     Ok(EnvironmentAddResponse {})
 }
 
 pub(crate) async fn info(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: EnvironmentInfoParams,
 ) -> Result<EnvironmentInfoResponse, RuntimeError> {
     app.runtime.environment_info(&params.environment_id)
@@ -30,7 +30,7 @@ pub(crate) async fn info(
 
 pub(crate) async fn status(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: EnvironmentStatusParams,
 ) -> Result<EnvironmentStatusResponse, RuntimeError> {
     Ok(app.runtime.environment_status(&params.environment_id).await)

@@ -9,11 +9,11 @@ use protocol::{
 use runtime::RuntimeError;
 
 use crate::app::App;
-use crate::hub::Caller;
+use crate::hub::Requester;
 
 pub(crate) async fn detect(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: ExternalAgentConfigDetectParams,
 ) -> Result<ExternalAgentConfigDetectResponse, RuntimeError> {
     app.runtime.detect_external_agent(params).await
@@ -21,7 +21,7 @@ pub(crate) async fn detect(
 
 pub(crate) async fn import(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: ExternalAgentConfigImportParams,
 ) -> Result<ExternalAgentConfigImportResponse, RuntimeError> {
     app.runtime.import_external_agent(params).await?;

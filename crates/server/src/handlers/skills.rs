@@ -6,11 +6,11 @@ use protocol::{SkillsConfigWriteParams, SkillsConfigWriteResponse, SkillsListPar
 use runtime::RuntimeError;
 
 use crate::app::App;
-use crate::hub::Caller;
+use crate::hub::Requester;
 
 pub(crate) async fn list(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: SkillsListParams,
 ) -> Result<SkillsListResponse, RuntimeError> {
     app.runtime.list_skills(params).await
@@ -18,7 +18,7 @@ pub(crate) async fn list(
 
 pub(crate) async fn config_write(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: SkillsConfigWriteParams,
 ) -> Result<SkillsConfigWriteResponse, RuntimeError> {
     app.runtime.write_skill_config(params).await

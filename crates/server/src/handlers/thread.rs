@@ -5,21 +5,27 @@ use std::sync::Arc;
 use protocol::{
     ServerNotification, ThreadArchive, ThreadArchiveParams, ThreadArchiveResponse,
     ThreadArchivedNotification, ThreadClosedNotification, ThreadCompactStart, ThreadCompactStartParams,
-    ThreadCompactStartResponse, ThreadId, ThreadListParams, ThreadListResponse, ThreadLoadedListParams,
-    ThreadLoadedListResponse, ThreadMetadataUpdateParams, ThreadMetadataUpdateResponse,
-    ThreadNameUpdatedNotification, ThreadRead, ThreadReadParams, ThreadReadResponse, ThreadRollbackParams,
-    ThreadRollbackResponse, ThreadSetName, ThreadSetNameParams, ThreadSetNameResponse, ThreadStatus,
-    ThreadStatusChangedNotification, ThreadUnarchive, ThreadUnarchiveParams, ThreadUnarchiveResponse,
+    ThreadCompactStartResponse, ThreadId, ThreadItemsList, ThreadItemsListParams, ThreadListParams,
+    ThreadListResponse, ThreadLoadedListParams, ThreadLoadedListResponse, ThreadMetadataUpdateParams,
+    ThreadMetadataUpdateResponse, ThreadNameUpdatedNotification, ThreadRead, ThreadReadParams,
+    ThreadReadResponse, ThreadRollbackParams, ThreadRollbackResponse, ThreadSetName, ThreadSetNameParams,
+    ThreadSetNameResponse, ThreadStatus, ThreadStatusChangedNotification, ThreadTurnsList,
+    ThreadTurnsListParams, ThreadUnarchive, ThreadUnarchiveParams, ThreadUnarchiveResponse,
     ThreadUnarchivedNotification, ThreadUnsubscribe, ThreadUnsubscribeParams, ThreadUnsubscribeResponse,
     ThreadUnsubscribeStatus,
 };
-use runtime::{Answer, RuntimeError};
+use runtime::{Responder, RuntimeError};
 
 use crate::app::App;
-use crate::hub::{Caller, Leave};
-use crate::reply::Reply;
+use crate::hub::{Leave, Requester};
+use crate::reply::MethodReply;
 
-pub(crate) async fn read(app: Arc<App>, caller: Caller, params: ThreadReadParams, reply: Reply<ThreadRead>) {
+pub(crate) async fn read(
+    app: Arc<App>,
+    caller: Requester,
+    params: ThreadReadParams,
+    reply: MethodReply<ThreadRead>,
+) {
     reply.room().await;
     match app.runtime.read_thread(params).await {
         Ok(thread) => {
@@ -31,8 +37,29 @@ pub(crate) async fn read(app: Arc<App>, caller: Caller, params: ThreadReadParams
     }
 }
 
+/// A page of full turns may be large, so it is not made before earlier answers were read.
+pub(crate) async fn turns_list(
+    app: Arc<App>,
+    _: Requester,
+    params: ThreadTurnsListParams,
+    reply: MethodReply<ThreadTurnsList>,
+) {
+    reply.room().await;
+    reply.send(app.runtime.list_turns(params).await.map_err(Into::into));
+}
+
+pub(crate) async fn items_list(
+    app: Arc<App>,
+    _: Requester,
+    params: ThreadItemsListParams,
+    reply: MethodReply<ThreadItemsList>,
+) {
+    reply.room().await;
+    reply.send(app.runtime.list_items(params).await.map_err(Into::into));
+}
+
 /// A reader learns that something it does not see was there.
-pub(crate) async fn warn_of_damage(app: &App, caller: &Caller, thread_id: &ThreadId) {
+pub(crate) async fn warn_of_damage(app: &App, caller: &Requester, thread_id: &ThreadId) {
     if let Some(warning) = app.runtime.record_warning(thread_id).await {
         caller.notify(ServerNotification::ConfigWarning(warning)).await;
     }
@@ -40,7 +67,7 @@ pub(crate) async fn warn_of_damage(app: &App, caller: &Caller, thread_id: &Threa
 
 pub(crate) async fn list(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: ThreadListParams,
 ) -> Result<ThreadListResponse, RuntimeError> {
     app.runtime.list_threads(params).await
@@ -48,7 +75,7 @@ pub(crate) async fn list(
 
 pub(crate) async fn loaded_list(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: ThreadLoadedListParams,
 ) -> Result<ThreadLoadedListResponse, RuntimeError> {
     app.runtime.list_loaded(&params)
@@ -56,7 +83,7 @@ pub(crate) async fn loaded_list(
 
 pub(crate) async fn metadata_update(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: ThreadMetadataUpdateParams,
 ) -> Result<ThreadMetadataUpdateResponse, RuntimeError> {
     let thread = app.runtime.update_metadata(params).await?;
@@ -65,7 +92,7 @@ pub(crate) async fn metadata_update(
 
 pub(crate) async fn rollback(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: ThreadRollbackParams,
 ) -> Result<ThreadRollbackResponse, RuntimeError> {
     let opened = app.runtime.roll_back(&params).await?;
@@ -74,9 +101,9 @@ pub(crate) async fn rollback(
 
 pub(crate) async fn name_set(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: ThreadSetNameParams,
-    reply: Reply<ThreadSetName>,
+    reply: MethodReply<ThreadSetName>,
 ) {
     let thread_id = params.thread_id;
     match app.runtime.set_name(&thread_id, &params.name).await {
@@ -84,7 +111,7 @@ pub(crate) async fn name_set(
             reply.send(Ok(ThreadSetNameResponse {}));
             let told =
                 ThreadNameUpdatedNotification { thread_id: thread_id.clone(), thread_name: Some(name) };
-            app.hub.tell(&thread_id, ServerNotification::ThreadNameUpdated(told)).await;
+            app.hub.notify_thread(&thread_id, ServerNotification::ThreadNameUpdated(told)).await;
         }
         Err(error) => reply.send(Err(error.into())),
     }
@@ -92,20 +119,20 @@ pub(crate) async fn name_set(
 
 pub(crate) async fn archive(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: ThreadArchiveParams,
-    reply: Reply<ThreadArchive>,
+    reply: MethodReply<ThreadArchive>,
 ) {
     let thread_id = params.thread_id;
     match app.runtime.archive(&thread_id).await {
         Ok(was_loaded) => {
             app.hub.forget(&thread_id);
             if was_loaded {
-                tell_unloaded(&app, &thread_id).await;
+                notify_unloaded(&app, &thread_id).await;
             }
             reply.send(Ok(ThreadArchiveResponse {}));
             let told = ThreadArchivedNotification { thread_id: thread_id.clone() };
-            app.hub.tell(&thread_id, ServerNotification::ThreadArchived(told)).await;
+            app.hub.notify_thread(&thread_id, ServerNotification::ThreadArchived(told)).await;
         }
         Err(error) => reply.send(Err(error.into())),
     }
@@ -113,16 +140,16 @@ pub(crate) async fn archive(
 
 pub(crate) async fn unarchive(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: ThreadUnarchiveParams,
-    reply: Reply<ThreadUnarchive>,
+    reply: MethodReply<ThreadUnarchive>,
 ) {
     match app.runtime.unarchive(&params.thread_id).await {
         Ok(thread) => {
             let thread_id = thread.id.clone();
             reply.send(Ok(ThreadUnarchiveResponse { thread }));
             let told = ThreadUnarchivedNotification { thread_id: thread_id.clone() };
-            app.hub.tell(&thread_id, ServerNotification::ThreadUnarchived(told)).await;
+            app.hub.notify_thread(&thread_id, ServerNotification::ThreadUnarchived(told)).await;
         }
         Err(error) => reply.send(Err(error.into())),
     }
@@ -131,9 +158,9 @@ pub(crate) async fn unarchive(
 /// The last subscriber to leave unloads the thread.
 pub(crate) async fn unsubscribe(
     app: Arc<App>,
-    caller: Caller,
+    caller: Requester,
     params: ThreadUnsubscribeParams,
-    reply: Reply<ThreadUnsubscribe>,
+    reply: MethodReply<ThreadUnsubscribe>,
 ) {
     let thread_id = params.thread_id;
     let status = match app.runtime.thread(&thread_id) {
@@ -148,7 +175,7 @@ pub(crate) async fn unsubscribe(
     reply.send(Ok(ThreadUnsubscribeResponse { status }));
 }
 
-async fn unload(app: &App, thread_id: ThreadId, reply: Reply<ThreadUnsubscribe>) {
+async fn unload(app: &App, thread_id: ThreadId, reply: MethodReply<ThreadUnsubscribe>) {
     // A turn that runs ends with it, and nobody listens to the turn any more.
     let hush = app.hub.hush(&thread_id);
     let unloaded = app.runtime.unload(&thread_id).await;
@@ -158,7 +185,7 @@ async fn unload(app: &App, thread_id: ThreadId, reply: Reply<ThreadUnsubscribe>)
     }
     app.hub.forget(&thread_id);
     reply.send(Ok(ThreadUnsubscribeResponse { status: ThreadUnsubscribeStatus::Unsubscribed }));
-    tell_closed(app, thread_id).await;
+    notify_closed(app, thread_id).await;
 }
 
 /// Unloads a thread that nobody listens to, if nothing runs in it. Everybody is told as when the last subscriber leaves.
@@ -167,7 +194,7 @@ pub(crate) async fn unload_idle(app: &App, thread_id: ThreadId) -> bool {
     match app.runtime.unload_idle(&thread_id, move || hub.take_departed(&wanted)).await {
         Ok(true) => {
             app.hub.forget(&thread_id);
-            tell_closed(app, thread_id).await;
+            notify_closed(app, thread_id).await;
             true
         }
         Ok(false) => app.runtime.thread(&thread_id).is_err(),
@@ -178,25 +205,25 @@ pub(crate) async fn unload_idle(app: &App, thread_id: ThreadId) -> bool {
     }
 }
 
-async fn tell_closed(app: &App, thread_id: ThreadId) {
-    tell_unloaded(app, &thread_id).await;
+async fn notify_closed(app: &App, thread_id: ThreadId) {
+    notify_unloaded(app, &thread_id).await;
     let closed = ThreadClosedNotification { thread_id: thread_id.clone() };
-    app.hub.tell(&thread_id, ServerNotification::ThreadClosed(closed)).await;
+    app.hub.notify_thread(&thread_id, ServerNotification::ThreadClosed(closed)).await;
 }
 
-async fn tell_unloaded(app: &App, thread_id: &ThreadId) {
+async fn notify_unloaded(app: &App, thread_id: &ThreadId) {
     let status = ThreadStatus::NotLoaded;
     let told = ThreadStatusChangedNotification { thread_id: thread_id.clone(), status };
-    app.hub.tell(thread_id, ServerNotification::ThreadStatusChanged(told)).await;
+    app.hub.notify_thread(thread_id, ServerNotification::ThreadStatusChanged(told)).await;
 }
 
 pub(crate) async fn compact_start(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: ThreadCompactStartParams,
-    reply: Reply<ThreadCompactStart>,
+    reply: MethodReply<ThreadCompactStart>,
 ) {
-    let answer = Answer::new(move |started: Result<(), RuntimeError>| {
+    let answer = Responder::new(move |started: Result<(), RuntimeError>| {
         reply.send(started.map(|()| ThreadCompactStartResponse {}).map_err(Into::into));
     });
     app.runtime.compact(&params.thread_id, answer).await;

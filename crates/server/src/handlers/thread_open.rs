@@ -6,23 +6,22 @@ use protocol::{
     SdkDelegationConfiguredNotification, ServerNotification, Thread, ThreadFork, ThreadForkParams, ThreadId,
     ThreadResume, ThreadResumeParams, ThreadStart, ThreadStartParams, ThreadStartedNotification,
 };
-use runtime::{Identity, Opened, RuntimeError, Then, shown_bridge_url};
+use runtime::{ClientIdentity, OpenedThread, Opener, RuntimeError, Then, shown_bridge_url};
 use tokio::sync::oneshot;
 
 use crate::app::App;
 use crate::handlers::thread::warn_of_damage;
-use crate::hub::{Caller, HubHost};
-use crate::reply::Reply;
+use crate::hub::{HubHost, Requester};
+use crate::reply::MethodReply;
 
 pub(crate) async fn start(
     app: Arc<App>,
-    caller: Caller,
+    caller: Requester,
     params: ThreadStartParams,
-    reply: Reply<ThreadStart>,
+    reply: MethodReply<ThreadStart>,
 ) {
-    introduce(&app, &caller);
     let bridge_url = params.sdk_delegation.as_ref().map(shown_bridge_url);
-    match app.runtime.start_thread(params, HubHost::of(&app.hub, &caller)).await {
+    match app.runtime.start_thread(params, opener(&app, &caller)).await {
         Ok(mut opened) => {
             let thread = joined(&app, &caller, &opened).await;
             app.runtime.skills_watched(&thread.id).await;
@@ -30,21 +29,25 @@ pub(crate) async fn start(
             reply.send(Ok(opened.into()));
             let (thread_id, model_provider) = (thread.id.clone(), thread.model_provider.clone());
             announce(&app, thread).await;
-            tell_all(&app, &thread_id, notices).await;
+            notify_all(&app, &thread_id, notices).await;
             if let Some(bridge_url) = bridge_url {
                 let id = thread_id.clone();
                 let told = SdkDelegationConfiguredNotification { thread_id, model_provider, bridge_url };
-                app.hub.tell(&id, ServerNotification::SdkDelegationConfigured(told)).await;
+                app.hub.notify_thread(&id, ServerNotification::SdkDelegationConfigured(told)).await;
             }
         }
         Err(error) => reply.send(Err(error.into())),
     }
 }
 
-pub(crate) async fn fork(app: Arc<App>, caller: Caller, params: ThreadForkParams, reply: Reply<ThreadFork>) {
-    introduce(&app, &caller);
+pub(crate) async fn fork(
+    app: Arc<App>,
+    caller: Requester,
+    params: ThreadForkParams,
+    reply: MethodReply<ThreadFork>,
+) {
     reply.room().await;
-    match app.runtime.fork_thread(params, HubHost::of(&app.hub, &caller)).await {
+    match app.runtime.fork_thread(params, opener(&app, &caller)).await {
         Ok(mut opened) => {
             let thread = joined(&app, &caller, &opened).await;
             app.runtime.skills_watched(&thread.id).await;
@@ -52,7 +55,7 @@ pub(crate) async fn fork(app: Arc<App>, caller: Caller, params: ThreadForkParams
             reply.send(Ok(opened.into()));
             let thread_id = thread.id.clone();
             announce(&app, thread).await;
-            tell_all(&app, &thread_id, notices).await;
+            notify_all(&app, &thread_id, notices).await;
         }
         Err(error) => reply.send(Err(error.into())),
     }
@@ -61,15 +64,14 @@ pub(crate) async fn fork(app: Arc<App>, caller: Caller, params: ThreadForkParams
 /// The answer, then the thread's open questions, then its events: none is missed and none comes twice.
 pub(crate) async fn resume(
     app: Arc<App>,
-    caller: Caller,
+    caller: Requester,
     params: ThreadResumeParams,
-    reply: Reply<ThreadResume>,
+    reply: MethodReply<ThreadResume>,
 ) {
-    introduce(&app, &caller);
     reply.room().await;
     let (hub, joining) = (Arc::clone(&app.hub), caller.clone());
     let (told, opened) = oneshot::channel();
-    let then = Then::new(move |opened: Result<Opened, RuntimeError>| {
+    let then = Then::new(move |opened: Result<OpenedThread, RuntimeError>| {
         Box::pin(async move {
             match opened {
                 Ok(mut opened) => {
@@ -83,34 +85,35 @@ pub(crate) async fn resume(
             }
         })
     });
-    app.runtime.resume_thread(params, HubHost::of(&app.hub, &caller), then).await;
+    app.runtime.resume_thread(params, opener(&app, &caller), then).await;
     if let Ok((id, notices)) = opened.await {
         warn_of_damage(&app, &caller, &id).await;
-        tell_all(&app, &id, notices).await;
+        notify_all(&app, &id, notices).await;
     }
 }
 
-async fn tell_all(app: &App, thread: &ThreadId, notices: Vec<ServerNotification>) {
+pub(crate) async fn notify_all(app: &App, thread: &ThreadId, notices: Vec<ServerNotification>) {
     for notice in notices {
-        app.hub.tell(thread, notice).await;
+        app.hub.notify_thread(thread, notice).await;
     }
+    app.runtime.connect_mcp_servers(thread);
 }
 
-/// Providers are told which client a thread is opened for.
-fn introduce(app: &App, caller: &Caller) {
+/// The client as its model provider and the record of its thread name it, with its connection if it is a host.
+pub(crate) fn opener(app: &App, caller: &Requester) -> Opener {
     let user_agent = caller.user_agent();
     let originator = user_agent.split('/').next().unwrap_or(user_agent);
-    app.runtime
-        .set_identity(Identity { originator: originator.to_owned(), user_agent: user_agent.to_owned() });
+    let client = ClientIdentity { originator: originator.to_owned(), user_agent: user_agent.to_owned() };
+    Opener { client, host: HubHost::of(&app.hub, caller) }
 }
 
-async fn joined(app: &App, caller: &Caller, opened: &Opened) -> Thread {
+pub(crate) async fn joined(app: &App, caller: &Requester, opened: &OpenedThread) -> Thread {
     app.hub.join(&opened.thread.id, caller.id()).await;
     opened.thread.clone()
 }
 
-async fn announce(app: &App, thread: Thread) {
+pub(crate) async fn announce(app: &App, thread: Thread) {
     let id = thread.id.clone();
     let told = ServerNotification::ThreadStarted(ThreadStartedNotification { thread });
-    app.hub.tell(&id, told).await;
+    app.hub.notify_thread(&id, told).await;
 }

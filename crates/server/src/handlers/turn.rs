@@ -9,14 +9,19 @@ use protocol::{
     ThreadShellCommandResponse, TurnInterrupt, TurnInterruptParams, TurnInterruptResponse, TurnStart,
     TurnStartParams, TurnStartResponse, TurnSteerParams, TurnSteerResponse, TurnSuspend, TurnSuspendParams,
 };
-use runtime::{Answer, RuntimeError};
+use runtime::{Responder, RuntimeError};
 
 use crate::app::App;
-use crate::hub::Caller;
-use crate::reply::Reply;
+use crate::hub::Requester;
+use crate::reply::MethodReply;
 
-pub(crate) async fn start(app: Arc<App>, _: Caller, params: TurnStartParams, reply: Reply<TurnStart>) {
-    let answer = Answer::new(move |turn: Result<_, RuntimeError>| {
+pub(crate) async fn start(
+    app: Arc<App>,
+    _: Requester,
+    params: TurnStartParams,
+    reply: MethodReply<TurnStart>,
+) {
+    let answer = Responder::new(move |turn: Result<_, RuntimeError>| {
         reply.send(turn.map(|turn| TurnStartResponse { turn }).map_err(Into::into));
     });
     app.runtime.start_turn(params, answer).await;
@@ -24,7 +29,7 @@ pub(crate) async fn start(app: Arc<App>, _: Caller, params: TurnStartParams, rep
 
 pub(crate) async fn steer(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: TurnSteerParams,
 ) -> Result<TurnSteerResponse, RuntimeError> {
     let turn_id = app.runtime.steer_turn(params).await?;
@@ -33,19 +38,24 @@ pub(crate) async fn steer(
 
 pub(crate) async fn interrupt(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: TurnInterruptParams,
-    reply: Reply<TurnInterrupt>,
+    reply: MethodReply<TurnInterrupt>,
 ) {
-    let answer = Answer::new(move |stopped: Result<(), RuntimeError>| {
+    let answer = Responder::new(move |stopped: Result<(), RuntimeError>| {
         reply.send(stopped.map(|()| TurnInterruptResponse {}).map_err(Into::into));
     });
     app.runtime.interrupt_turn(params, answer).await;
 }
 
 /// Answered after `turn/suspended`.
-pub(crate) async fn suspend(app: Arc<App>, _: Caller, params: TurnSuspendParams, reply: Reply<TurnSuspend>) {
-    let answer = Answer::new(move |put_away: Result<_, RuntimeError>| {
+pub(crate) async fn suspend(
+    app: Arc<App>,
+    _: Requester,
+    params: TurnSuspendParams,
+    reply: MethodReply<TurnSuspend>,
+) {
+    let answer = Responder::new(move |put_away: Result<_, RuntimeError>| {
         reply.send(put_away.map_err(Into::into));
     });
     app.runtime.suspend_turn(params, answer).await;
@@ -53,11 +63,11 @@ pub(crate) async fn suspend(app: Arc<App>, _: Caller, params: TurnSuspendParams,
 
 pub(crate) async fn shell_command(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: ThreadShellCommandParams,
-    reply: Reply<ThreadShellCommand>,
+    reply: MethodReply<ThreadShellCommand>,
 ) {
-    let answer = Answer::new(move |begun: Result<(), RuntimeError>| {
+    let answer = Responder::new(move |begun: Result<(), RuntimeError>| {
         reply.send(begun.map(|()| ThreadShellCommandResponse {}).map_err(Into::into));
     });
     app.runtime.shell_command(params, answer).await;
@@ -65,7 +75,7 @@ pub(crate) async fn shell_command(
 
 pub(crate) async fn open_elicitation(
     app: Arc<App>,
-    caller: Caller,
+    caller: Requester,
     params: ThreadIncrementElicitationParams,
 ) -> Result<ThreadIncrementElicitationResponse, RuntimeError> {
     let client = caller.id().into();
@@ -79,7 +89,7 @@ pub(crate) async fn open_elicitation(
 
 pub(crate) async fn close_elicitation(
     app: Arc<App>,
-    caller: Caller,
+    caller: Requester,
     params: ThreadDecrementElicitationParams,
 ) -> Result<ThreadDecrementElicitationResponse, RuntimeError> {
     let count = app.runtime.close_elicitation(&params.thread_id, caller.id().into())?;
@@ -88,7 +98,7 @@ pub(crate) async fn close_elicitation(
 
 pub(crate) async fn clean_terminals(
     app: Arc<App>,
-    _: Caller,
+    _: Requester,
     params: ThreadBackgroundTerminalsCleanParams,
 ) -> Result<ThreadBackgroundTerminalsCleanResponse, RuntimeError> {
     app.runtime.clear_terminals(&params.thread_id).await?;

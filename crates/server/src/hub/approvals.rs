@@ -1,35 +1,36 @@
-//! What tools ask of clients. An answer that cannot be read is a no; only a clear yes is one.
+//! Approval requests of tools to clients. Only an explicit yes approves; an answer that cannot be read does not.
 
 use std::sync::Arc;
 
 use protocol::{
     CommandExecutionApprovalDecision, CommandExecutionRequestApproval, FileChangeApprovalDecision,
-    FileChangeRequestApproval, GrantedPermissionProfile, PermissionGrantScope, PermissionsRequestApproval,
+    FileChangeRequestApproval, GrantedPermissionProfile, McpServerElicitationAction, McpServerElicitationAsk,
+    McpServerElicitationRequestResponse, PermissionGrantScope, PermissionsRequestApproval,
     PermissionsRequestApprovalResponse, ToolApprovalDecision, ToolRequestApproval, ToolRequestUserInput,
     ToolRequestUserInputResponse,
 };
 use runtime::{Question, Reply};
 
-use super::{AskError, Hub, Target};
+use super::{AskError, AskTarget, Hub};
 
 pub(super) async fn ask(hub: Arc<Hub>, question: Question) -> Result<Reply, String> {
     match question {
         Question::Command(params) => {
-            let target = Target::Thread(params.thread_id.clone());
+            let target = AskTarget::Thread(params.thread_id.clone());
             match hub.ask::<CommandExecutionRequestApproval>(target, params).await {
                 Ok(answer) => Ok(Reply::Command(answer.decision)),
                 Err(error) => no(&error, Reply::Command(CommandExecutionApprovalDecision::Decline)),
             }
         }
         Question::FileChange(params) => {
-            let target = Target::Thread(params.thread_id.clone());
+            let target = AskTarget::Thread(params.thread_id.clone());
             match hub.ask::<FileChangeRequestApproval>(target, params).await {
                 Ok(answer) => Ok(Reply::FileChange(answer.decision)),
                 Err(error) => no(&error, Reply::FileChange(FileChangeApprovalDecision::Decline)),
             }
         }
         Question::Permissions(params) => {
-            let target = Target::Thread(params.thread_id.clone());
+            let target = AskTarget::Thread(params.thread_id.clone());
             let answer = hub.ask::<PermissionsRequestApproval>(target, params).await;
             // Without a usable answer nothing is granted.
             Ok(Reply::Permissions(answer.unwrap_or(PermissionsRequestApprovalResponse {
@@ -38,13 +39,18 @@ pub(super) async fn ask(hub: Arc<Hub>, question: Question) -> Result<Reply, Stri
             })))
         }
         Question::UserInput(params) => {
-            let target = Target::Thread(params.thread_id.clone());
+            let target = AskTarget::Thread(params.thread_id.clone());
             let answer = hub.ask::<ToolRequestUserInput>(target, params).await;
             let nothing = || ToolRequestUserInputResponse { answers: Default::default() };
             Ok(Reply::UserInput(answer.unwrap_or_else(|_| nothing())))
         }
+        Question::Elicitation(params) => {
+            let target = AskTarget::Thread(params.thread_id.clone());
+            let answer = hub.ask::<McpServerElicitationAsk>(target, params).await;
+            Ok(Reply::Elicitation(answer.unwrap_or_else(|error| unanswered(&error))))
+        }
         Question::Tool(params) => {
-            let target = Target::Thread(params.thread_id.clone());
+            let target = AskTarget::Thread(params.thread_id.clone());
             match hub.ask::<ToolRequestApproval>(target, params).await {
                 Ok(answer) => Ok(Reply::Tool(answer.decision)),
                 Err(error) => no(&error, Reply::Tool(ToolApprovalDecision::Decline)),
@@ -52,6 +58,15 @@ pub(super) async fn ask(hub: Arc<Hub>, question: Question) -> Result<Reply, Stri
         }
         Question::DynamicTool(_) => Err("client tools are called, not asked about".to_owned()),
     }
+}
+
+/// Without a usable answer the user has said no, or has had no time to.
+fn unanswered(error: &AskError) -> McpServerElicitationRequestResponse {
+    let action = match error {
+        AskError::TurnEnded | AskError::Gone => McpServerElicitationAction::Cancel,
+        AskError::Refused(_) | AskError::Unreadable(_) => McpServerElicitationAction::Decline,
+    };
+    McpServerElicitationRequestResponse { action, content: None, meta: None }
 }
 
 fn no(error: &AskError, declined: Reply) -> Result<Reply, String> {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use protocol::{ServerCapabilities, ServerNotification};
-use rpc::{Message, Outbox, Refused};
+use rpc::{Outbox, OutgoingMessage, Refused};
 use tokio::sync::watch;
 
 use super::outgoing;
@@ -20,7 +20,7 @@ impl fmt::Display for ConnectionId {
     }
 }
 
-/// What happens to messages that do not fit in the outbound queue.
+/// How to treat messages that do not fit in the outbound queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WhenFull {
     /// Whoever sends waits: there is one client, and nobody else to harm.
@@ -29,9 +29,9 @@ pub(crate) enum WhenFull {
     Disconnect,
 }
 
-/// What the client said in `initialize`.
+/// The client's `initialize` parameters.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Profile {
+pub(crate) struct ClientProfile {
     pub(crate) client_name: String,
     pub(crate) client_version: String,
     pub(crate) user_agent: String,
@@ -41,25 +41,25 @@ pub(crate) struct Profile {
 }
 
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct ClientConnection {
     pub(crate) id: ConnectionId,
     pub(crate) outbox: Outbox,
     when_full: WhenFull,
-    profile: OnceLock<Profile>,
+    profile: OnceLock<ClientProfile>,
     kicked: watch::Sender<bool>,
 }
 
-impl Connection {
+impl ClientConnection {
     pub(crate) fn new(id: ConnectionId, outbox: Outbox, when_full: WhenFull) -> Self {
         Self { id, outbox, when_full, profile: OnceLock::new(), kicked: watch::Sender::new(false) }
     }
 
-    pub(crate) fn profile(&self) -> Option<&Profile> {
+    pub(crate) fn profile(&self) -> Option<&ClientProfile> {
         self.profile.get()
     }
 
     /// From here on the connection is initialized and hears broadcasts.
-    pub(crate) fn introduce(&self, profile: Profile) {
+    pub(crate) fn introduce(&self, profile: ClientProfile) {
         let _ = self.profile.set(profile);
     }
 
@@ -71,7 +71,7 @@ impl Connection {
         self.profile().is_some_and(|profile| !profile.opt_outs.contains(method))
     }
 
-    pub(crate) async fn deliver(&self, message: Message) {
+    pub(crate) async fn deliver(&self, message: OutgoingMessage) {
         match self.when_full {
             // A closed connection hears nothing more; that is no failure of the sender.
             WhenFull::Wait => drop(self.outbox.send(message).await),
@@ -108,11 +108,11 @@ impl Connection {
 
 /// Who sent a request, as its handler sees it.
 #[derive(Debug, Clone)]
-pub struct Caller {
-    pub(crate) connection: Arc<Connection>,
+pub struct Requester {
+    pub(crate) connection: Arc<ClientConnection>,
 }
 
-impl Caller {
+impl Requester {
     pub fn id(&self) -> ConnectionId {
         self.connection.id
     }
@@ -136,7 +136,7 @@ impl Caller {
         self.connection.profile().map_or("", |profile| &profile.user_agent)
     }
 
-    /// What was agreed on beyond the stock protocol.
+    /// The negotiated capabilities beyond the stock protocol.
     pub fn agreed(&self) -> Option<&ServerCapabilities> {
         self.connection.profile()?.agreed.as_ref()
     }

@@ -3,7 +3,7 @@
 use protocol::{
     ApplyPatchApproval, ChatgptAuthTokensRefresh, CommandExecutionRequestApproval, DynamicToolCall,
     ExecCommandApproval, FileChangeRequestApproval, McpServerElicitationAsk, PermissionsRequestApproval,
-    Request, ServerNotification, ToolRequestApproval, ToolRequestUserInput,
+    RequestMethod, ServerNotification, ToolRequestApproval, ToolRequestUserInput,
 };
 
 /// The receivers of a notification. Opt-outs are taken off afterwards.
@@ -50,6 +50,7 @@ pub(crate) fn delivery(notification: &ServerNotification) -> Delivery {
         | N::TurnCompleted(_)
         | N::TurnSuspended(_)
         | N::HookCompleted(_)
+        | N::OperationUpdated(_)
         | N::TurnDiffUpdated(_)
         | N::TurnPlanUpdated(_)
         | N::ItemStarted(_)

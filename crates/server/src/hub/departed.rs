@@ -107,7 +107,7 @@ mod tests {
         let begun = Instant::now();
         assert_eq!(hub.departed(second * 10, 10).await, [ThreadId::new("t0")]);
         assert_eq!(begun.elapsed(), second * 6);
-        // What cannot be put away is tried again in time, and not because there are too many.
+        // A thread that cannot be unloaded is tried again later, and not because there are too many.
         for number in 0..4 {
             let thread = ThreadId::new(format!("t{number}"));
             assert!(hub.take_departed(&thread));

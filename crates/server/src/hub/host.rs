@@ -7,13 +7,13 @@ use protocol::{
     DelegationCancel, DelegationCancelParams, DelegationCancelResponse, DelegationInput,
     DelegationInputParams, DelegationInputResponse, DelegationRequest, DelegationRequestParams,
     DelegationRequestResponse, HostDelegationAgreed, ModelCancel, ModelCancelParams, ModelCancelResponse,
-    ModelRequest, ModelRequestParams, ModelRequestResponse, Request, RolloutAppend, RolloutAppendParams,
-    RolloutAppendResponse, ThreadId,
+    ModelRequest, ModelRequestParams, ModelRequestResponse, RequestMethod, RolloutAppend,
+    RolloutAppendParams, RolloutAppendResponse, ThreadId,
 };
-use runtime::{BoxFuture, Host, HostError, HostId};
+use runtime::{BoxFuture, ClientId, Host, HostError, HostId};
 
-use super::questions::{AskError, Target};
-use super::{Caller, ConnectionId, Hub};
+use super::questions::{AskError, AskTarget};
+use super::{ConnectionId, Hub, Requester};
 use crate::wire_error::WireError;
 
 /// Asks one connection, and nobody else.
@@ -26,25 +26,31 @@ pub(crate) struct HubHost {
 
 impl HubHost {
     /// Nothing, unless delegation was agreed on with the caller.
-    pub(crate) fn of(hub: &Arc<Hub>, caller: &Caller) -> Option<Arc<dyn Host>> {
+    pub(crate) fn of(hub: &Arc<Hub>, caller: &Requester) -> Option<Arc<dyn Host>> {
         let agreed = caller.agreed()?.host_delegation.clone()?;
         Some(Arc::new(Self { hub: hub.clone(), connection: caller.id(), agreed }))
     }
 
-    fn ask<R: Request>(
+    fn ask<R: RequestMethod>(
         &self,
         thread: ThreadId,
         params: R::Params,
     ) -> BoxFuture<'static, Result<R::Response, HostError>> {
-        let target = Target::Connection { connection: self.connection, thread: Some(thread) };
+        let target = AskTarget::Connection { connection: self.connection, thread: Some(thread) };
         let answer = self.hub.ask::<R>(target, params);
-        Box::pin(async move { answer.await.map_err(told) })
+        Box::pin(async move { answer.await.map_err(host_error) })
     }
 }
 
 impl From<ConnectionId> for HostId {
     fn from(connection: ConnectionId) -> Self {
         Self(connection.0)
+    }
+}
+
+impl From<ConnectionId> for ClientId {
+    fn from(connection: ConnectionId) -> Self {
+        Self(HostId::from(connection).0)
     }
 }
 
@@ -111,7 +117,7 @@ fn begun<T: Send + 'static>(mut future: BoxFuture<'static, T>) -> BoxFuture<'sta
     }
 }
 
-fn told(error: AskError) -> HostError {
+fn host_error(error: AskError) -> HostError {
     match error {
         AskError::Refused(error) => {
             let data = error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok());

@@ -8,44 +8,47 @@ mod departed;
 mod host;
 mod outgoing;
 mod questions;
+mod relay;
 mod subscriptions;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use protocol::{
+    ChatgptAuthTokensRefresh, ChatgptAuthTokensRefreshParams, ChatgptAuthTokensRefreshResponse,
     DynamicToolCall, DynamicToolCallParams, DynamicToolCallResponse, ServerNotification, ThreadId,
 };
-use rpc::{Group, Outbox, PendingRequests};
+use rpc::{OrderGroup, Outbox, PendingRequests};
 use runtime::{Audience, BoxFuture, Reply};
 use tokio::sync::Notify;
 
-pub use connection::{Caller, ConnectionId};
-pub(crate) use connection::{Connection, Profile, WhenFull};
+pub(crate) use connection::{ClientConnection, ClientProfile, WhenFull};
+pub use connection::{ConnectionId, Requester};
 use delivery::{Delivery, delivery};
 use departed::Departed;
 pub(crate) use host::HubHost;
 use outgoing::Outgoing;
-pub use questions::{AskError, Target};
-use questions::{Question, TurnEvent};
+pub use questions::{AskError, AskTarget};
+use questions::{PendingQuestion, TurnEvent};
 pub use subscriptions::Leave;
 use subscriptions::Subscriptions;
 
 /// The connections of the process. Nothing is awaited and nothing encoded while its lock is held.
 #[derive(Debug)]
 pub struct Hub {
-    state: Mutex<State>,
+    state: Mutex<HubState>,
     /// Only touched with the lock of `state` held: who is asked and who joins must agree.
-    questions: PendingRequests<Question>,
+    questions: PendingRequests<PendingQuestion>,
     hasher: RandomState,
     /// Threads were added to those without a listener.
     departures: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    connections: BTreeMap<ConnectionId, Arc<Connection>>,
+struct HubState {
+    connections: BTreeMap<ConnectionId, Arc<ClientConnection>>,
     subscriptions: Subscriptions,
     next_connection: u64,
     /// Questions that were taken back, by thread: subscribers have yet to hear of it.
@@ -79,16 +82,16 @@ impl Hub {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HubState> {
         // Nothing panics while it holds the lock, and if it did, the tables would still be sound.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
-    pub(crate) fn connect(&self, outbox: Outbox, when_full: WhenFull) -> Arc<Connection> {
+    pub(crate) fn connect(&self, outbox: Outbox, when_full: WhenFull) -> Arc<ClientConnection> {
         let mut state = self.state();
         let id = ConnectionId(state.next_connection);
         state.next_connection += 1;
-        let connection = Arc::new(Connection::new(id, outbox, when_full));
+        let connection = Arc::new(ClientConnection::new(id, outbox, when_full));
         state.connections.insert(id, connection.clone());
         connection
     }
@@ -117,8 +120,8 @@ impl Hub {
 
     /// The order that matters to each other is that of one thread. Two threads of the same number would only be
     /// merged less.
-    fn group(&self, thread: &ThreadId) -> Group {
-        Group(self.hasher.hash_one(thread))
+    fn group(&self, thread: &ThreadId) -> OrderGroup {
+        OrderGroup(self.hasher.hash_one(thread))
     }
 
     pub(crate) fn hush<'a>(&'a self, thread: &'a ThreadId) -> Hush<'a> {
@@ -126,24 +129,24 @@ impl Hub {
         Hush { hub: self, thread }
     }
 
-    /// Tells what concerns one thread: everyone, or its subscribers, as the notification has it. Whoever calls this
+    /// Sends a notification about a thread to everyone or to its subscribers, as its kind requires. Whoever calls this
     /// for one thread does so one after the other.
-    pub async fn tell(&self, thread: &ThreadId, notification: ServerNotification) {
+    pub async fn notify_thread(&self, thread: &ThreadId, notification: ServerNotification) {
         let event = TurnEvent::of(&notification);
         self.publish(Some(thread), notification).await;
         self.settle_questions(thread, event).await;
     }
 
-    /// Tells everyone what concerns no thread.
+    /// Sends a notification that concerns no thread to everyone.
     pub async fn broadcast(&self, notification: ServerNotification) {
         self.publish(None, notification).await;
     }
 
-    /// Tells one connection, unless it opted out or is gone.
+    /// Notifies one connection, unless it opted out or is gone.
     pub async fn notify(&self, connection: ConnectionId, notification: ServerNotification) {
         let found = self.state().connections.get(&connection).cloned();
         if let Some(connection) = found {
-            Caller { connection }.notify(notification).await;
+            Requester { connection }.notify(notification).await;
         }
     }
 
@@ -154,7 +157,7 @@ impl Hub {
 
     async fn deliver_to(
         &self,
-        receivers: &[Arc<Connection>],
+        receivers: &[Arc<ClientConnection>],
         thread: Option<&ThreadId>,
         notification: ServerNotification,
     ) {
@@ -177,8 +180,8 @@ impl Hub {
         &self,
         thread: Option<&ThreadId>,
         notification: &ServerNotification,
-    ) -> Vec<Arc<Connection>> {
-        let wants = |connection: &&Arc<Connection>| connection.wants(notification.method());
+    ) -> Vec<Arc<ClientConnection>> {
+        let wants = |connection: &&Arc<ClientConnection>| connection.wants(notification.method());
         let state = self.state();
         match (delivery(notification), thread) {
             (Delivery::Everyone, Some(thread))
@@ -197,8 +200,8 @@ impl Hub {
     }
 }
 
-impl State {
-    fn subscribers(&self, thread: &ThreadId) -> impl Iterator<Item = &Arc<Connection>> {
+impl HubState {
+    fn subscribers(&self, thread: &ThreadId) -> impl Iterator<Item = &Arc<ClientConnection>> {
         self.subscriptions.of(thread).filter_map(|id| self.connections.get(id))
     }
 }
@@ -209,14 +212,14 @@ pub struct HubAudience(pub Arc<Hub>);
 
 impl Audience for HubAudience {
     fn tell<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
-        Box::pin(self.0.tell(thread, notification))
+        Box::pin(self.0.notify_thread(thread, notification))
     }
 
     fn call_tool(
         &self,
         params: DynamicToolCallParams,
     ) -> BoxFuture<'static, Result<DynamicToolCallResponse, String>> {
-        let answer = self.0.ask::<DynamicToolCall>(Target::Thread(params.thread_id.clone()), params);
+        let answer = self.0.ask::<DynamicToolCall>(AskTarget::Thread(params.thread_id.clone()), params);
         Box::pin(async move {
             answer.await.map_err(|error| match error {
                 AskError::Unreadable(_) => "dynamic tool response was invalid".to_owned(),
@@ -230,6 +233,21 @@ impl Audience for HubAudience {
     fn ask(&self, question: runtime::Question) -> BoxFuture<'static, Result<Reply, String>> {
         let hub = self.0.clone();
         Box::pin(approvals::ask(hub, question))
+    }
+
+    fn refresh_tokens(
+        &self,
+        params: ChatgptAuthTokensRefreshParams,
+    ) -> BoxFuture<'static, Result<ChatgptAuthTokensRefreshResponse, String>> {
+        let answer = self.0.ask::<ChatgptAuthTokensRefresh>(AskTarget::Everyone, params);
+        Box::pin(async move {
+            // An answer that cannot be read may hold a token, so nothing of it is shown.
+            answer.await.map_err(|error| match error {
+                AskError::Unreadable(_) => "its answer cannot be read".to_owned(),
+                AskError::Refused(_) => "it refused".to_owned(),
+                AskError::TurnEnded | AskError::Gone => "nobody is left to answer".to_owned(),
+            })
+        })
     }
 
     fn appeared(&self, thread: &ThreadId) {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use protocol::{
     AgentMessageDelta, AgentMessageDeltaNotification, CommandExecutionOutputDelta,
     CommandExecutionOutputDeltaNotification, FileChangeOutputDelta, FileChangeOutputDeltaNotification,
-    Notification, PlanDelta, PlanDeltaNotification, ReasoningSummaryTextDelta,
+    NotificationMethod, PlanDelta, PlanDeltaNotification, ReasoningSummaryTextDelta,
     ReasoningSummaryTextDeltaNotification, ReasoningTextDelta, ReasoningTextDeltaNotification,
     ServerNotification,
 };
-use rpc::{DeltaKey, Group, Message};
+use rpc::{DeltaKey, OrderGroup, OutgoingMessage};
 use serde::Serialize;
 
 /// A piece of a text that grows. Pieces that wait for a slow reader are merged into one.
@@ -25,7 +25,7 @@ trait TextDelta: Clone + Serialize + Send + Sync + 'static {
 macro_rules! text_deltas {
     ($($marker:ident: $params:ident $(at $index:ident)?;)*) => { $(
         impl TextDelta for $params {
-            const METHOD: &'static str = <$marker as Notification>::METHOD;
+            const METHOD: &'static str = <$marker as NotificationMethod>::METHOD;
 
             fn text(&mut self) -> &mut String {
                 &mut self.delta
@@ -50,7 +50,7 @@ text_deltas! {
 }
 
 /// `None` for a payload that cannot be JSON, which is logged.
-pub(crate) fn encode(notification: ServerNotification, group: Option<Group>) -> Option<Message> {
+pub(crate) fn encode(notification: ServerNotification, group: Option<OrderGroup>) -> Option<OutgoingMessage> {
     use ServerNotification as N;
     match (notification, group) {
         (N::AgentMessageDelta(delta), Some(group)) => Some(merging(delta, group)),
@@ -63,9 +63,9 @@ pub(crate) fn encode(notification: ServerNotification, group: Option<Group>) -> 
     }
 }
 
-fn plain(notification: &ServerNotification, group: Option<Group>) -> Option<Message> {
+fn plain(notification: &ServerNotification, group: Option<OrderGroup>) -> Option<OutgoingMessage> {
     match rpc::notification(notification.method(), notification) {
-        Ok(line) => Some(Message::Plain { group, line }),
+        Ok(line) => Some(OutgoingMessage::Plain { group, line }),
         Err(error) => {
             tracing::error!(method = notification.method(), %error, "a notification is lost");
             None
@@ -73,7 +73,7 @@ fn plain(notification: &ServerNotification, group: Option<Group>) -> Option<Mess
     }
 }
 
-fn merging<D: TextDelta>(mut delta: D, group: Group) -> Message {
+fn merging<D: TextDelta>(mut delta: D, group: OrderGroup) -> OutgoingMessage {
     let text = std::mem::take(delta.text());
     let (item, index) = delta.place();
     let stream = format!("{}:{index}:{item}", D::METHOD).into();
@@ -83,21 +83,21 @@ fn merging<D: TextDelta>(mut delta: D, group: Group) -> Message {
         // Text and ids always can be written as JSON; a connection skips an empty line.
         rpc::notification(D::METHOD, &delta).unwrap_or_default()
     });
-    Message::Delta { key: DeltaKey { group, stream }, text, render }
+    OutgoingMessage::Delta { key: DeltaKey { group, stream }, text, render }
 }
 
 /// The two forms of a notification, as far as anybody needs them.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    full: Option<Message>,
-    stable: Option<Message>,
+    full: Option<OutgoingMessage>,
+    stable: Option<OutgoingMessage>,
 }
 
 impl Outgoing {
     /// Stable connections do not see what is experimental.
     pub(crate) fn new(
         mut notification: ServerNotification,
-        group: Option<Group>,
+        group: Option<OrderGroup>,
         for_full: bool,
         for_stable: bool,
     ) -> Self {
@@ -110,12 +110,12 @@ impl Outgoing {
         Self { full, stable: encode(notification, group) }
     }
 
-    pub(crate) fn copy(&self, experimental: bool) -> Option<Message> {
+    pub(crate) fn copy(&self, experimental: bool) -> Option<OutgoingMessage> {
         if experimental { self.full.clone() } else { self.stable.clone() }
     }
 
     /// For the last receiver, most often the only one.
-    pub(crate) fn take(self, experimental: bool) -> Option<Message> {
+    pub(crate) fn take(self, experimental: bool) -> Option<OutgoingMessage> {
         if experimental { self.full } else { self.stable }
     }
 }
@@ -134,8 +134,8 @@ mod tests {
             content_index: 3,
         };
         let expected = rpc::notification(ReasoningTextDelta::METHOD, &delta).unwrap_or_default();
-        let Some(Message::Delta { key, text, render }) =
-            encode(ServerNotification::ReasoningTextDelta(delta), Some(Group(1)))
+        let Some(OutgoingMessage::Delta { key, text, render }) =
+            encode(ServerNotification::ReasoningTextDelta(delta), Some(OrderGroup(1)))
         else {
             panic!("a delta")
         };

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use protocol::{
-    DecodeError, Gate, Request, RequestId, ServerNotification, ServerRequestResolvedNotification, ThreadId,
+    DecodeError, ExperimentalGate, RequestId, RequestMethod, ServerNotification,
+    ServerRequestResolvedNotification, ThreadId,
 };
-use rpc::{ErrorObject, Group, Id, Message};
+use rpc::{ErrorObject, Id, OrderGroup, OutgoingMessage};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::oneshot;
 
-use super::connection::{Connection, ConnectionId};
+use super::connection::{ClientConnection, ConnectionId};
 use super::delivery::{ends_with_turn, is_announced};
-use super::{Hub, State};
+use super::{Hub, HubState};
 
 /// Who is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum AskTarget {
     /// The subscribers of a thread, and whoever joins it while the question is open.
     Thread(ThreadId),
     /// One connection, about a thread or not. Nobody else may answer.
@@ -40,16 +41,17 @@ pub enum AskError {
     Gone,
 }
 
-pub(super) type Answer = Result<Box<RawValue>, AskError>;
+/// The result, and the connection it came from.
+pub(super) type ClientAnswer = Result<(Box<RawValue>, ConnectionId), AskError>;
 
 #[derive(Debug)]
-pub(super) struct Question {
-    target: Target,
+pub(super) struct PendingQuestion {
+    target: AskTarget,
     method: &'static str,
     asked: Vec<ConnectionId>,
     /// For those who join later, if anybody may.
     forms: Option<Forms>,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<ClientAnswer>,
 }
 
 /// The params as those may see them who use what is experimental, and as all others may.
@@ -60,36 +62,42 @@ struct Forms {
 }
 
 impl Forms {
-    fn of(mut params: impl Gate + Serialize) -> Result<Self, AskError> {
+    fn of(mut params: impl ExperimentalGate + Serialize) -> Result<Self, AskError> {
         let full = raw(&params)?;
         params.strip_experimental();
         Ok(Self { full, stable: raw(&params)? })
     }
 
-    fn message(&self, id: &Id, method: &str, connection: &Connection, group: Option<Group>) -> Message {
+    fn message(
+        &self,
+        id: &Id,
+        method: &str,
+        connection: &ClientConnection,
+        group: Option<OrderGroup>,
+    ) -> OutgoingMessage {
         let params = if connection.is_experimental() { &self.full } else { &self.stable };
         // Raw JSON always can be written; a connection skips an empty line.
-        Message::Plain { group, line: rpc::request(id, method, params).unwrap_or_default() }
+        OutgoingMessage::Plain { group, line: rpc::request(id, method, params).unwrap_or_default() }
     }
 }
 
-impl Question {
+impl PendingQuestion {
     pub(super) fn is_about(&self, thread: &ThreadId) -> bool {
         self.target.thread() == Some(thread)
     }
 
     /// Whether only this connection could answer.
     pub(super) fn is_for(&self, id: ConnectionId) -> bool {
-        matches!(&self.target, Target::Connection { connection, .. } if *connection == id)
+        matches!(&self.target, AskTarget::Connection { connection, .. } if *connection == id)
     }
 
-    pub(super) fn end(self, answer: Answer) {
+    pub(super) fn end(self, answer: ClientAnswer) {
         // Who asked may have stopped waiting.
         let _ = self.answer.send(answer);
     }
 }
 
-impl Target {
+impl AskTarget {
     fn thread(&self) -> Option<&ThreadId> {
         match self {
             Self::Thread(thread) => Some(thread),
@@ -99,7 +107,7 @@ impl Target {
     }
 }
 
-/// What a notification means for the open questions of its thread.
+/// The effect of a notification on the open questions of its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TurnEvent {
     /// A turn began, ended, or was put away for the given reason.
@@ -120,15 +128,15 @@ impl TurnEvent {
     }
 }
 
-impl State {
-    fn targets(&self, target: &Target) -> Vec<Arc<Connection>> {
+impl HubState {
+    fn targets(&self, target: &AskTarget) -> Vec<Arc<ClientConnection>> {
         match target {
-            Target::Thread(thread) => self.subscribers(thread).cloned().collect(),
-            Target::Connection { connection, .. } => {
+            AskTarget::Thread(thread) => self.subscribers(thread).cloned().collect(),
+            AskTarget::Connection { connection, .. } => {
                 self.connections.get(connection).into_iter().cloned().collect()
             }
-            Target::Everyone => {
-                let known = |connection: &&Arc<Connection>| connection.profile().is_some();
+            AskTarget::Everyone => {
+                let known = |connection: &&Arc<ClientConnection>| connection.profile().is_some();
                 self.connections.values().filter(known).cloned().collect()
             }
         }
@@ -138,11 +146,21 @@ impl State {
 impl Hub {
     /// Asks, and waits for the first answer of somebody who was asked. With no subscriber a thread's question waits
     /// for one. Dropping the future takes the question back.
-    pub fn ask<R: Request>(
+    pub fn ask<R: RequestMethod>(
         self: &Arc<Self>,
-        target: Target,
+        target: AskTarget,
         params: R::Params,
     ) -> impl Future<Output = Result<R::Response, AskError>> + Send + 'static {
+        let answer = self.ask_who::<R>(target, params);
+        async move { Ok(answer.await?.0) }
+    }
+
+    /// As `ask`, and says whose answer it is.
+    pub(crate) fn ask_who<R: RequestMethod>(
+        self: &Arc<Self>,
+        target: AskTarget,
+        params: R::Params,
+    ) -> impl Future<Output = Result<(R::Response, ConnectionId), AskError>> + Send + 'static {
         let hub = Arc::clone(self);
         async move {
             let (mut open, sent) = hub.open_question::<R>(target, params)?;
@@ -151,16 +169,17 @@ impl Hub {
             }
             let answer = open.answered().await;
             open.announce().await;
-            Ok(protocol::decode(answer?.get())?)
+            let (result, from) = answer?;
+            Ok((protocol::decode(result.get())?, from))
         }
     }
 
     #[allow(clippy::type_complexity, reason = "who is sent what, used once")]
-    fn open_question<R: Request>(
+    fn open_question<R: RequestMethod>(
         self: &Arc<Self>,
-        target: Target,
+        target: AskTarget,
         params: R::Params,
-    ) -> Result<(OpenQuestion, Vec<(Arc<Connection>, Message)>), AskError> {
+    ) -> Result<(OpenQuestion, Vec<(Arc<ClientConnection>, OutgoingMessage)>), AskError> {
         // Encoded before the lock is taken.
         let forms = Forms::of(params)?;
         let thread = target.thread().cloned();
@@ -168,39 +187,44 @@ impl Hub {
         let (sender, answer) = oneshot::channel();
         let state = self.state();
         let targets = state.targets(&target);
-        if targets.is_empty() && matches!(target, Target::Connection { .. }) {
+        if targets.is_empty() && matches!(target, AskTarget::Connection { .. }) {
             return Err(AskError::Gone);
         }
         let mut sent = Vec::new();
         let id = self.questions.insert_with(|id| {
-            let message = |connection: Arc<Connection>| {
+            let message = |connection: Arc<ClientConnection>| {
                 let message = forms.message(id, R::METHOD, &connection, group);
                 (connection, message)
             };
             let asked = targets.iter().map(|connection| connection.id).collect();
             sent = targets.into_iter().map(message).collect();
-            let forms = matches!(target, Target::Thread(_)).then_some(forms);
-            Question { target, method: R::METHOD, asked, forms, answer: sender }
+            let forms = matches!(target, AskTarget::Thread(_)).then_some(forms);
+            PendingQuestion { target, method: R::METHOD, asked, forms, answer: sender }
         });
         drop(state);
         let hub = Arc::clone(self);
-        let open = OpenQuestion { hub, id, thread, method: R::METHOD, answer, stage: Stage::Open };
+        let open = OpenQuestion { hub, id, thread, method: R::METHOD, answer, stage: QuestionStage::Open };
         Ok((open, sent))
     }
 
     /// Takes an answer. One that is late, for nothing we asked, or from somebody we did not ask, has no effect.
     pub(crate) fn answer(&self, from: ConnectionId, id: &Id, answer: Result<Box<RawValue>, ErrorObject>) {
+        if answer.as_ref().is_ok_and(|result| is_deferral(result)) {
+            return tracing::debug!(connection = %from, %id, "deferred: the question stays open");
+        }
         let found = {
             let state = self.state();
             self.questions.resolve_if(id, |question| match &question.target {
-                Target::Thread(thread) => {
+                AskTarget::Thread(thread) => {
                     question.asked.contains(&from) || state.subscriptions.contains(thread, from)
                 }
-                Target::Connection { .. } | Target::Everyone => question.asked.contains(&from),
+                AskTarget::Connection { .. } | AskTarget::Everyone => question.asked.contains(&from),
             })
         };
         match found {
-            Some(question) => question.end(answer.map_err(AskError::Refused)),
+            Some(question) => {
+                question.end(answer.map(|result| (result, from)).map_err(AskError::Refused));
+            }
             None => tracing::debug!(connection = %from, %id, "an answer to no question is ignored"),
         }
     }
@@ -219,7 +243,11 @@ impl Hub {
     }
 
     /// The open questions of a thread for somebody who joins it, oldest first.
-    pub(super) fn questions_of(&self, thread: &ThreadId, connection: &Connection) -> Vec<Message> {
+    pub(super) fn questions_of(
+        &self,
+        thread: &ThreadId,
+        connection: &ClientConnection,
+    ) -> Vec<OutgoingMessage> {
         let group = Some(self.group(thread));
         self.questions.filter_map(|id, question| {
             let forms = question.forms.as_ref().filter(|_| question.is_about(thread))?;
@@ -259,6 +287,20 @@ impl Hub {
     }
 }
 
+/// Not by this client and not now: others may answer, and so may this client later.
+fn is_deferral(result: &RawValue) -> bool {
+    #[derive(serde::Deserialize)]
+    struct DecisionWord<'a> {
+        #[serde(borrow)]
+        decision: &'a RawValue,
+    }
+    let text = result.get();
+    // Most answers are short; a long one is no deferral and is not read twice.
+    text.len() < 64
+        && serde_json::from_str::<DecisionWord<'_>>(text)
+            .is_ok_and(|answer| answer.decision.get() == r#""defer""#)
+}
+
 fn raw(params: &impl Serialize) -> Result<Box<RawValue>, AskError> {
     to_raw_value(params).map_err(|error| {
         tracing::error!(%error, "a question cannot be written as JSON");
@@ -275,7 +317,7 @@ fn resolved(thread: &ThreadId, id: i64, reason: Option<&str>) -> ServerNotificat
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum QuestionStage {
     Open,
     /// Answered, and subscribers do not know yet.
     Answered,
@@ -289,30 +331,30 @@ struct OpenQuestion {
     id: Id,
     thread: Option<ThreadId>,
     method: &'static str,
-    answer: oneshot::Receiver<Answer>,
-    stage: Stage,
+    answer: oneshot::Receiver<ClientAnswer>,
+    stage: QuestionStage,
 }
 
 impl OpenQuestion {
-    async fn answered(&mut self) -> Answer {
+    async fn answered(&mut self) -> ClientAnswer {
         let answer = (&mut self.answer).await.unwrap_or(Err(AskError::Gone));
         self.stage = match &answer {
-            Ok(_) | Err(AskError::Refused(_)) => Stage::Answered,
+            Ok(_) | Err(AskError::Refused(_)) => QuestionStage::Answered,
             // Whoever ended it tells, or has nothing to tell.
-            Err(AskError::Unreadable(_) | AskError::TurnEnded | AskError::Gone) => Stage::Over,
+            Err(AskError::Unreadable(_) | AskError::TurnEnded | AskError::Gone) => QuestionStage::Over,
         };
         answer
     }
 
     /// Tells before the asker acts on the answer, so before any event that the answer causes.
     async fn announce(&mut self) {
-        if self.stage == Stage::Answered
+        if self.stage == QuestionStage::Answered
             && is_announced(self.method)
             && let (Some(thread), Id::Integer(id)) = (&self.thread, &self.id)
         {
             self.hub.publish(Some(thread), resolved(thread, *id, None)).await;
         }
-        self.stage = Stage::Over;
+        self.stage = QuestionStage::Over;
     }
 }
 
@@ -320,12 +362,12 @@ impl Drop for OpenQuestion {
     fn drop(&mut self) {
         let is_untold = match self.stage {
             // It may have been answered in the very moment.
-            Stage::Open => {
+            QuestionStage::Open => {
                 self.hub.questions.remove(&self.id).is_some()
                     || matches!(self.answer.try_recv(), Ok(Ok(_) | Err(AskError::Refused(_))))
             }
-            Stage::Answered => true,
-            Stage::Over => false,
+            QuestionStage::Answered => true,
+            QuestionStage::Over => false,
         };
         // Told with the thread's next event: a destructor cannot wait for room in a queue.
         if is_untold

@@ -8,7 +8,7 @@ use super::Hub;
 use super::connection::ConnectionId;
 use super::questions::AskError;
 
-/// What became of a subscription.
+/// The outcome of an unsubscribe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leave {
     /// There was none.
@@ -31,7 +31,7 @@ impl Subscriptions {
         self.by_thread.get(thread).is_some_and(|listening| listening.contains(&connection))
     }
 
-    fn add(&mut self, thread: &ThreadId, connection: ConnectionId) {
+    pub(super) fn add(&mut self, thread: &ThreadId, connection: ConnectionId) {
         self.by_thread.entry(thread.clone()).or_default().insert(connection);
     }
 
@@ -122,7 +122,7 @@ impl Hub {
     }
 
     /// Tells the given connections only, as far as they are still there.
-    pub async fn tell_these(
+    pub async fn notify_these(
         &self,
         connections: &[ConnectionId],
         thread: &ThreadId,

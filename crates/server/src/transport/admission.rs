@@ -1,4 +1,4 @@
-//! What an HTTP request to the port gets: a health answer, a websocket, or a refusal. A plain function over the head
+//! The answer to an HTTP request: a health answer, a websocket, or a refusal. A plain function over the head
 //! of the request.
 
 use std::net::IpAddr;

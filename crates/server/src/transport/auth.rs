@@ -16,7 +16,7 @@ const DEFAULT_CLOCK_SKEW_SECONDS: u64 = 30;
 
 /// The kinds of `--ws-auth`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AuthMode {
+pub enum WsAuthMode {
     CapabilityToken,
     SignedBearerToken,
 }
@@ -25,7 +25,7 @@ pub enum AuthMode {
 #[derive(Debug, Clone, Default)]
 pub struct AuthFlags {
     /// `--ws-auth`
-    pub mode: Option<AuthMode>,
+    pub mode: Option<WsAuthMode>,
     /// `--ws-token-file`
     pub token_file: Option<PathBuf>,
     /// `--ws-shared-secret-file`
@@ -75,7 +75,7 @@ impl AuthFlags {
         let mut set = set.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag);
         match self.mode {
             None => set.next().map_or(Ok(WsAuth::default()), |flag| Err(AuthError::NoMode(flag))),
-            Some(AuthMode::CapabilityToken) => {
+            Some(WsAuthMode::CapabilityToken) => {
                 let mode = "capability-token";
                 if let Some(flag) = set.find(|flag| *flag != TOKEN_FILE) {
                     return Err(AuthError::Mixed { flag, mode });
@@ -83,7 +83,7 @@ impl AuthFlags {
                 let path = required(self.token_file.as_deref(), TOKEN_FILE, mode)?;
                 WsAuth::capability_token(read_trimmed(path)?.as_slice(), path)
             }
-            Some(AuthMode::SignedBearerToken) => {
+            Some(WsAuthMode::SignedBearerToken) => {
                 let mode = "signed-bearer-token";
                 if let Some(flag) = set.find(|flag| *flag == TOKEN_FILE) {
                     return Err(AuthError::Mixed { flag, mode });
@@ -198,7 +198,7 @@ mod tests {
     fn a_token_opens_and_nothing_else_does() {
         let (_folder, path) = file("  open sesame\n");
         let flags = AuthFlags {
-            mode: Some(AuthMode::CapabilityToken),
+            mode: Some(WsAuthMode::CapabilityToken),
             token_file: Some(path),
             ..AuthFlags::default()
         };
@@ -218,13 +218,13 @@ mod tests {
     fn flags_must_go_together() {
         let (_folder, path) = file("0123456789012345678901234567890");
         let (_other, empty) = file(" \n");
-        let set = |mode: Option<AuthMode>, token: Option<&Path>, secret: Option<&Path>| AuthFlags {
+        let set = |mode: Option<WsAuthMode>, token: Option<&Path>, secret: Option<&Path>| AuthFlags {
             mode,
             token_file: token.map(Path::to_owned),
             shared_secret_file: secret.map(Path::to_owned),
             ..AuthFlags::default()
         };
-        let (token, signed) = (Some(AuthMode::CapabilityToken), Some(AuthMode::SignedBearerToken));
+        let (token, signed) = (Some(WsAuthMode::CapabilityToken), Some(WsAuthMode::SignedBearerToken));
         for (flags, expected) in [
             (set(None, Some(&path), None), "--ws-token-file needs --ws-auth"),
             (set(token, None, None), "--ws-auth capability-token needs --ws-token-file"),

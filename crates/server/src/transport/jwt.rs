@@ -9,7 +9,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 /// A longer token is no token of ours.
 const LONGEST_TOKEN: usize = 16 * 1024;
 
-/// What a token must be.
+/// The conditions on a token.
 #[derive(Debug)]
 pub(super) struct JwtRules {
     pub(super) key: hmac::Key,
@@ -40,7 +40,7 @@ impl JwtError {
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct JwtHeader {
     alg: String,
     /// Extensions that must be understood, and are not.
     crit: Option<IgnoredAny>,
@@ -69,7 +69,7 @@ impl JwtRules {
         }
         let (signed, signature) = token.rsplit_once('.').ok_or(JwtError::Invalid)?;
         let (header, claims) = signed.split_once('.').ok_or(JwtError::Invalid)?;
-        let header: Header = part(header)?;
+        let header: JwtHeader = part(header)?;
         if header.alg != "HS256" || header.crit.is_some() {
             return Err(JwtError::Invalid);
         }

@@ -1,8 +1,9 @@
 //! A bounded set of connections that have not shown yet what they want. When it is full, the oldest one is dropped, so
 //! that peers who connect and say nothing never keep out one who speaks.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
@@ -10,11 +11,11 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub struct Newcomers {
     max: usize,
-    state: Mutex<State>,
+    state: Mutex<NewcomersState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct NewcomersState {
     next: u64,
     /// By age. Dropping the sender tells the connection that it has to go.
     waiting: BTreeMap<u64, oneshot::Sender<()>>,
@@ -52,9 +53,9 @@ impl Newcomers {
         self.state().waiting.pop_first();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, NewcomersState> {
         // Nothing panics while it holds the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

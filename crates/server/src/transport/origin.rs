@@ -9,14 +9,14 @@ use std::path::Path;
 
 use tokio::sync::Semaphore;
 
-use super::proc_net::{Socket, find_socket};
+use super::proc_net::{LocalSocket, find_socket};
 
 /// A family tree is not deeper than this.
 const MAX_GENERATIONS: usize = 4096;
 /// Descriptors that are looked at for one connection.
 const MAX_DESCRIPTORS: usize = 200_000;
 
-/// What is said to a command that connects.
+/// The refusal for a command that connects.
 pub(crate) const REFUSAL: &str = "a command that this server started may not connect to it";
 
 /// Who is at the other end.
@@ -86,7 +86,7 @@ fn tcp_origin(peer: SocketAddr, local: SocketAddr) -> Origin {
 /// Looks for the socket among the descriptors of descendants first, then of everybody else. A socket that is found with
 /// nobody may be a descendant's all the same: descriptors of some processes cannot be read, and one that is on its way
 /// through another socket belongs to no process for a moment.
-fn holder(socket: &Socket, processes: &Processes) -> Origin {
+fn holder(socket: &LocalSocket, processes: &Processes) -> Origin {
     let mut budget = MAX_DESCRIPTORS;
     let mut holds = |pid: u32| has_descriptor(pid, socket.inode, &mut budget);
     if processes.descendants.iter().any(|pid| holds(*pid)) {

@@ -6,13 +6,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// A socket of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Socket {
+pub(crate) struct LocalSocket {
     pub(crate) uid: u32,
     pub(crate) inode: u64,
 }
 
 /// The socket that is bound to `near` and connected to `far`. `None` if it is on another machine, or closed.
-pub(crate) fn find_socket(near: SocketAddr, far: SocketAddr) -> Option<Socket> {
+pub(crate) fn find_socket(near: SocketAddr, far: SocketAddr) -> Option<LocalSocket> {
     let wanted = (canonical(near), canonical(far));
     // A socket of either family may hold an IPv4 connection.
     ["/proc/net/tcp", "/proc/net/tcp6"].iter().find_map(|table| {
@@ -28,14 +28,14 @@ fn canonical(address: SocketAddr) -> (IpAddr, u16) {
 type Pair = ((IpAddr, u16), (IpAddr, u16));
 
 /// One row: number, local and remote address, state, queues, timer, retransmits, user, timeout, inode.
-fn parse(line: &str) -> Option<(Pair, Socket)> {
+fn parse(line: &str) -> Option<(Pair, LocalSocket)> {
     let mut words = line.split_ascii_whitespace();
     let near = address(words.nth(1)?)?;
     let far = address(words.next()?)?;
     let uid = words.nth(4)?.parse().ok()?;
     // A socket that its process has closed has none.
     let inode = words.nth(1)?.parse().ok().filter(|inode| *inode != 0)?;
-    Some(((near, far), Socket { uid, inode }))
+    Some(((near, far), LocalSocket { uid, inode }))
 }
 
 /// Hexadecimal words of four bytes each, as they are in this machine's memory.

@@ -8,7 +8,7 @@ use std::{io, thread};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::mpsc;
 
-/// What is read at once.
+/// Bytes read at once.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Reads on a thread of its own. A read that waits for input cannot be called off, and the process must end all the

@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::listen::Listen;
 use super::origin::{self, Origin};
-use crate::serve::ServeError;
+use crate::serve_error::ServeError;
 
 /// A socket that is open. Its file goes when this is dropped.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl UnixPort {
         }
     }
 
-    /// What is said on standard error.
+    /// The text for standard error.
     pub(crate) fn banner(&self) -> String {
         format!("oarlock app-server (Unix socket)\n  listening on: unix://{}\n", self.path.display())
     }

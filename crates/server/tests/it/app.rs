@@ -1,4 +1,4 @@
-//! What the tests' handlers share, and servers to run them in.
+//! Shared state of the tests' handlers, and servers to run them in.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use oarlock_server::{
-    Application, Caller, ConnectionId, ExitReason, Hub, Listen, Listener, Pipes, Reply, Router, ServeError,
-    ServerOptions, Signals, WireError, serve, serve_listener, serve_pipes,
+    ConnectionId, ExitReason, Hub, Listen, MethodReply, Pipes, Requester, Router, ServeError,
+    ServerApplication, ServerListener, ServerOptions, StopSignals, WireError, serve, serve_listener,
+    serve_pipes,
 };
 use protocol::{
     AbsolutePath, AgentMessageDeltaNotification, DelegationProgress, DelegationProgressNotification,
@@ -69,7 +70,7 @@ impl TestApp {
     }
 }
 
-impl Application for TestApp {
+impl ServerApplication for TestApp {
     fn negotiate(&self, params: &InitializeParams) -> Result<Option<ServerCapabilities>, WireError> {
         let offer = params.capabilities.as_ref().and_then(|wanted| wanted.host_delegation.as_ref());
         let Some(offer) = offer else { return Ok(None) };
@@ -78,7 +79,7 @@ impl Application for TestApp {
         }
         let features = offer.features.clone();
         let agreed = HostDelegationAgreed { version: 1, features, runtime_instance_id: "this".to_owned() };
-        Ok(Some(ServerCapabilities { host_delegation: Some(agreed) }))
+        Ok(Some(ServerCapabilities { host_delegation: Some(agreed), host: None }))
     }
 
     fn listens(&self, listeners: OwnListeners) {
@@ -115,7 +116,7 @@ pub(crate) fn router() -> Router<TestApp> {
 
 async fn loaded(
     _: Arc<TestApp>,
-    _: Caller,
+    _: Requester,
     _: ThreadLoadedListParams,
 ) -> Result<ThreadLoadedListResponse, WireError> {
     Ok(ThreadLoadedListResponse { data: Vec::new(), next_cursor: None })
@@ -123,20 +124,20 @@ async fn loaded(
 
 async fn echo(
     _: Arc<TestApp>,
-    _: Caller,
+    _: Requester,
     params: MockExperimentalMethodParams,
 ) -> Result<MockExperimentalMethodResponse, WireError> {
     Ok(MockExperimentalMethodResponse { echoed: params.value })
 }
 
-async fn logout(_: Arc<TestApp>, _: Caller, _: NoParams) -> Result<LogoutAccountResponse, WireError> {
+async fn logout(_: Arc<TestApp>, _: Requester, _: NoParams) -> Result<LogoutAccountResponse, WireError> {
     Ok(LogoutAccountResponse {})
 }
 
 /// A name that begins with `wait` waits for its release.
 async fn name(
     app: Arc<TestApp>,
-    _: Caller,
+    _: Requester,
     params: ThreadSetNameParams,
 ) -> Result<ThreadSetNameResponse, WireError> {
     let name = params.name;
@@ -148,13 +149,13 @@ async fn name(
     Ok(ThreadSetNameResponse {})
 }
 
-async fn turn(_: Arc<TestApp>, _: Caller, _: TurnStartParams) -> Result<TurnStartResponse, WireError> {
+async fn turn(_: Arc<TestApp>, _: Requester, _: TurnStartParams) -> Result<TurnStartResponse, WireError> {
     Err(WireError::invalid_params("reached").with_data(json!({"reached": true})))
 }
 
 async fn panicking(
     _: Arc<TestApp>,
-    _: Caller,
+    _: Requester,
     params: ThreadArchiveParams,
 ) -> Result<ThreadArchiveResponse, WireError> {
     panic!("a defect in the handler for {}", params.thread_id)
@@ -163,19 +164,19 @@ async fn panicking(
 /// Says something about the thread, then answers: the answer must come behind.
 async fn leave(
     app: Arc<TestApp>,
-    caller: Caller,
+    caller: Requester,
     params: ThreadUnsubscribeParams,
 ) -> Result<ThreadUnsubscribeResponse, WireError> {
-    app.hub.tell(&params.thread_id, delta(&params.thread_id, "last words")).await;
+    app.hub.notify_thread(&params.thread_id, delta(&params.thread_id, "last words")).await;
     app.hub.leave(&params.thread_id, caller.id());
     Ok(ThreadUnsubscribeResponse { status: ThreadUnsubscribeStatus::Unsubscribed })
 }
 
 async fn join(
     app: Arc<TestApp>,
-    caller: Caller,
+    caller: Requester,
     params: ThreadCompactStartParams,
-    reply: Reply<ThreadCompactStart>,
+    reply: MethodReply<ThreadCompactStart>,
 ) {
     reply.send(Ok(ThreadCompactStartResponse {}));
     app.hub.join(&params.thread_id, caller.id()).await;
@@ -183,14 +184,14 @@ async fn join(
 
 async fn forget_to_answer(
     _: Arc<TestApp>,
-    _: Caller,
+    _: Requester,
     _: GitDiffToRemoteParams,
-    reply: Reply<GitDiffToRemote>,
+    reply: MethodReply<GitDiffToRemote>,
 ) {
     drop(reply);
 }
 
-async fn progress(app: Arc<TestApp>, _: Caller, params: DelegationProgressNotification) {
+async fn progress(app: Arc<TestApp>, _: Requester, params: DelegationProgressNotification) {
     app.note(format!("heard {}", params.message.unwrap_or_default()));
 }
 
@@ -252,7 +253,7 @@ pub(crate) fn over_pipes(change: impl FnOnce(&mut ServerOptions)) -> (Lines, Run
         app.clone(),
         app.hub.clone(),
         router(),
-        Signals::manual(requests),
+        StopSignals::manual(requests),
         Pipes { input, output },
     );
     let ended = tokio::spawn(serving);
@@ -263,11 +264,17 @@ pub(crate) async fn over(listen: Listen, change: impl FnOnce(&mut ServerOptions)
     let mut options = options(listen);
     change(&mut options);
     let (app, gone) = test_app();
-    let listener = Listener::bind(&options.listen).await.unwrap();
+    let listener = ServerListener::bind(&options.listen).await.unwrap();
     let address = listener.address();
     let (signals, requests) = mpsc::channel(4);
-    let serving =
-        serve_listener(options, app.clone(), app.hub.clone(), router(), Signals::manual(requests), listener);
+    let serving = serve_listener(
+        options,
+        app.clone(),
+        app.hub.clone(),
+        router(),
+        StopSignals::manual(requests),
+        listener,
+    );
     Running { gone, signals, ended: tokio::spawn(serving), address, app }
 }
 
@@ -276,7 +283,7 @@ pub(crate) async fn refused_to_serve(listen: Listen) -> ServeError {
     let (app, _gone) = test_app();
     let (_signals, requests) = mpsc::channel(1);
     let hub = app.hub.clone();
-    serve(options(listen), app, hub, router(), Signals::manual(requests)).await.unwrap_err()
+    serve(options(listen), app, hub, router(), StopSignals::manual(requests)).await.unwrap_err()
 }
 
 pub(crate) async fn over_unix(path: &Path) -> Running {

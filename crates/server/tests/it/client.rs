@@ -1,19 +1,14 @@
 //! Clients of the tests: over lines and over websockets, with one way to talk.
 
 use std::path::Path;
-use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use testkit::within;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest};
-
-/// Long enough for a busy machine; a test that waits so long has failed.
-pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), what).await.expect("in time")
-}
+use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest, handshake::client::Request};
 
 pub(crate) trait Peer {
     async fn send_text(&mut self, text: &str);
@@ -22,7 +17,7 @@ pub(crate) trait Peer {
     async fn next(&mut self) -> Option<Value>;
 
     async fn receive(&mut self) -> Value {
-        soon(self.next()).await.expect("a message")
+        within("the next message or the end", self.next()).await.expect("a message")
     }
 
     async fn send(&mut self, message: Value) {
@@ -78,14 +73,17 @@ impl Lines {
     }
 
     pub(crate) async fn connect(path: &Path) -> Self {
-        let (input, output) = UnixStream::connect(path).await.unwrap().into_split();
+        let (input, output) = within("a connection", UnixStream::connect(path)).await.unwrap().into_split();
         Self::new(input, output)
     }
 
     pub(crate) async fn write(&mut self, bytes: &[u8]) {
         let output = self.output.as_mut().unwrap();
-        output.write_all(bytes).await.unwrap();
-        output.flush().await.unwrap();
+        let written = async {
+            output.write_all(bytes).await?;
+            output.flush().await
+        };
+        within("the server to read", written).await.unwrap();
     }
 
     /// Nothing more will be sent.
@@ -109,24 +107,27 @@ pub(crate) struct Ws(pub(crate) WebSocketStream<TcpStream>);
 
 impl Ws {
     pub(crate) async fn connect(address: std::net::SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.unwrap();
+        let stream = within("a connection", TcpStream::connect(address)).await.unwrap();
         let request = format!("ws://{address}/any").into_client_request().unwrap();
-        Self(tokio_tungstenite::client_async(request, stream).await.unwrap().0)
+        Self::upgrade(request, stream).await
     }
-}
 
-impl Ws {
+    async fn upgrade(request: Request, stream: TcpStream) -> Self {
+        let handshake = tokio_tungstenite::client_async(request, stream);
+        Self(within("a websocket", handshake).await.unwrap().0)
+    }
+
     pub(crate) async fn connect_with_token(address: std::net::SocketAddr, token: &str) -> Self {
-        let stream = TcpStream::connect(address).await.unwrap();
+        let stream = within("a connection", TcpStream::connect(address)).await.unwrap();
         let mut request = format!("ws://{address}/any").into_client_request().unwrap();
         request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
-        Self(tokio_tungstenite::client_async(request, stream).await.unwrap().0)
+        Self::upgrade(request, stream).await
     }
 }
 
 impl Peer for Ws {
     async fn send_text(&mut self, text: &str) {
-        self.0.send(Message::text(text)).await.unwrap();
+        within("the server to read", self.0.send(Message::text(text))).await.unwrap();
     }
 
     async fn next(&mut self) -> Option<Value> {

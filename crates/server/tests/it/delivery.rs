@@ -2,6 +2,7 @@
 
 use protocol::{ServerNotification, ThreadId, ThreadStatus, ThreadStatusChangedNotification};
 use serde_json::{Value, json};
+use testkit::within;
 
 use crate::app::{clients, delta, over_pipes};
 use crate::client::{Lines, Peer};
@@ -36,19 +37,19 @@ async fn subscribers_hear_the_thread_and_everyone_hears_broadcasts() {
     let thread = ThreadId::from("t");
     first.join_quietly("t").await;
     third.join_quietly("t").await;
-    hub.tell(&thread, delta(&thread, "a")).await;
-    hub.tell(&thread, status(&thread)).await;
-    hub.tell(&ThreadId::from("other"), delta(&ThreadId::from("other"), "b")).await;
+    hub.notify_thread(&thread, delta(&thread, "a")).await;
+    hub.notify_thread(&thread, status(&thread)).await;
+    hub.notify_thread(&ThreadId::from("other"), delta(&ThreadId::from("other"), "b")).await;
     assert_eq!(heard(&mut first).await, ["item/agentMessage/delta", "thread/status/changed"]);
     assert_eq!(heard(&mut second).await, ["thread/status/changed"]);
     assert_eq!(heard(&mut third).await, ["item/agentMessage/delta"]);
 
     hub.join_all(&thread);
     assert_eq!(hub.subscribers(&thread).len(), 3);
-    hub.tell(&thread, delta(&thread, "c")).await;
+    hub.notify_thread(&thread, delta(&thread, "c")).await;
     assert_eq!(heard(&mut second).await, ["item/agentMessage/delta"]);
     hub.forget(&thread);
-    hub.tell(&thread, delta(&thread, "d")).await;
+    hub.notify_thread(&thread, delta(&thread, "d")).await;
     assert_eq!(heard(&mut second).await, Vec::<String>::new());
 }
 
@@ -59,12 +60,12 @@ async fn a_connection_hears_nothing_before_it_is_initialized_or_after_it_left() 
     let mut stranger = Lines::connect(&folder.path().join("socket")).await;
     let refused = stranger.call(1, "thread/loaded/list", json!({})).await;
     assert_eq!(refused["error"]["message"], "Not initialized");
-    server.app.hub.tell(&thread, status(&thread)).await;
+    server.app.hub.notify_thread(&thread, status(&thread)).await;
     stranger.initialize(Value::Null).await;
     drop(first);
-    server.gone.recv().await.unwrap();
+    within("a connection to be gone", server.gone.recv()).await.unwrap();
     assert_eq!(server.app.hub.connections(), 2);
-    server.app.hub.tell(&thread, status(&thread)).await;
+    server.app.hub.notify_thread(&thread, status(&thread)).await;
     assert_eq!(heard(&mut second).await.len(), 2);
 }
 
@@ -89,10 +90,10 @@ async fn deltas_that_wait_are_merged_and_nothing_is_lost() {
     // Nobody reads, and the queue has room for all of it.
     for number in 0..PIECES {
         let piece = format!("{number} \"é\"\n");
-        server.app.hub.tell(&thread, delta(&thread, &piece)).await;
+        server.app.hub.notify_thread(&thread, delta(&thread, &piece)).await;
         expected.push_str(&piece);
     }
-    server.app.hub.tell(&thread, status(&thread)).await;
+    server.app.hub.notify_thread(&thread, status(&thread)).await;
     let (mut text, mut lines) = (String::new(), 0);
     loop {
         let message = client.receive().await;

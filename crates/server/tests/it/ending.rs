@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use oarlock_server::ExitReason;
 use serde_json::{Value, json};
+use testkit::within;
 
 use crate::app::{over_pipes, over_websockets};
-use crate::client::{Peer, Ws, soon};
+use crate::client::{Peer, Ws};
 
 #[tokio::test]
 async fn at_the_end_of_input_the_last_answers_are_written() {
@@ -15,12 +16,12 @@ async fn at_the_end_of_input_the_last_answers_are_written() {
     client.initialize(Value::Null).await;
     client.ask(1, "thread/name/set", json!({"threadId": "t", "name": "wait"})).await;
     client.finish();
-    soon(server.gone.recv()).await.unwrap();
+    within("a connection to be gone", server.gone.recv()).await.unwrap();
     assert!(!server.ended.is_finished());
     server.app.release("wait");
     assert_eq!(client.receive().await, json!({"id": 1, "result": {}}));
-    assert_eq!(soon(client.next()).await, None);
-    assert_eq!(soon(server.ended).await.unwrap(), ExitReason::EndOfInput);
+    assert_eq!(within("the next message or the end", client.next()).await, None);
+    assert_eq!(within("the server to end", server.ended).await.unwrap(), ExitReason::EndOfInput);
     assert!(server.app.is_shut_down.load(Ordering::SeqCst));
 }
 
@@ -30,7 +31,7 @@ async fn a_request_that_never_ends_does_not_hold_up_the_end() {
     client.initialize(Value::Null).await;
     client.ask(1, "thread/name/set", json!({"threadId": "t", "name": "wait for ever"})).await;
     client.finish();
-    assert_eq!(server.ended.await.unwrap(), ExitReason::EndOfInput);
+    assert_eq!(within("the server to end", server.ended).await.unwrap(), ExitReason::EndOfInput);
     assert!(server.app.is_shut_down.load(Ordering::SeqCst));
 }
 
@@ -42,7 +43,7 @@ async fn a_client_that_cannot_be_written_to_is_gone() {
     drop(client);
     let mut writer = crate::client::Lines::new(tokio::io::empty(), output.unwrap());
     writer.ask(1, "thread/loaded/list", json!({})).await;
-    assert_eq!(soon(server.ended).await.unwrap(), ExitReason::EndOfInput);
+    assert_eq!(within("the server to end", server.ended).await.unwrap(), ExitReason::EndOfInput);
 }
 
 #[tokio::test]
@@ -50,8 +51,8 @@ async fn a_signal_stops_a_single_client_in_good_order() {
     let (mut client, server) = over_pipes(|_| {});
     client.initialize(Value::Null).await;
     server.signals.send(()).await.unwrap();
-    assert_eq!(soon(client.next()).await, None);
-    assert_eq!(soon(server.ended).await.unwrap(), ExitReason::Stopped);
+    assert_eq!(within("the next message or the end", client.next()).await, None);
+    assert_eq!(within("the server to end", server.ended).await.unwrap(), ExitReason::Stopped);
     assert!(server.app.is_shut_down.load(Ordering::SeqCst));
 }
 
@@ -62,7 +63,7 @@ async fn a_second_signal_does_not_wait() {
     server.app.may_shut_down.forget_permits(1);
     server.signals.send(()).await.unwrap();
     server.signals.send(()).await.unwrap();
-    assert_eq!(soon(server.ended).await.unwrap(), ExitReason::Forced);
+    assert_eq!(within("the server to end", server.ended).await.unwrap(), ExitReason::Forced);
     assert!(!server.app.is_shut_down.load(Ordering::SeqCst));
 }
 
@@ -77,9 +78,9 @@ async fn a_listener_serves_until_no_turn_runs() {
     let mut late = Ws::connect(address).await;
     late.initialize(Value::Null).await;
     server.app.idle.add_permits(1);
-    assert_eq!(soon(client.next()).await, None);
-    assert_eq!(soon(late.next()).await, None);
-    assert_eq!(soon(server.ended).await.unwrap(), ExitReason::Stopped);
+    assert_eq!(within("the next message or the end", client.next()).await, None);
+    assert_eq!(within("the next message or the end", late.next()).await, None);
+    assert_eq!(within("the server to end", server.ended).await.unwrap(), ExitReason::Stopped);
     assert!(server.app.is_shut_down.load(Ordering::SeqCst));
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }
@@ -91,6 +92,6 @@ async fn a_second_signal_ends_a_listener_at_once() {
     client.initialize(Value::Null).await;
     server.signals.send(()).await.unwrap();
     server.signals.send(()).await.unwrap();
-    assert_eq!(soon(server.ended).await.unwrap(), ExitReason::Forced);
+    assert_eq!(within("the server to end", server.ended).await.unwrap(), ExitReason::Forced);
     assert!(!server.app.is_shut_down.load(Ordering::SeqCst));
 }

@@ -1,4 +1,4 @@
-//! What a connection may ask, and when.
+//! Requests that a connection may make, and when.
 
 use protocol::ConfigWarningNotification;
 use serde_json::{Value, json};

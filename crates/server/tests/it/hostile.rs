@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use oarlock_server::{AuthFlags, AuthMode, Listen, ServeError};
+use oarlock_server::{AuthFlags, Listen, ServeError, WsAuthMode};
 use serde_json::{Value, json};
+use testkit::within;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::app::{over_unix, over_websockets, refused_to_serve};
-use crate::client::{Lines, Peer, Ws, soon};
+use crate::client::{Lines, Peer, Ws};
 
 /// A stall this long means that the server reads nothing more.
 const STALL: Duration = Duration::from_secs(1);
@@ -26,11 +27,11 @@ fn upgrade(address: SocketAddr, more: &str) -> String {
 
 /// A websocket of which nothing is ever read but the head of the answer.
 async fn open(address: SocketAddr) -> TcpStream {
-    let mut stream = TcpStream::connect(address).await.unwrap();
+    let mut stream = within("a connection", TcpStream::connect(address)).await.unwrap();
     stream.write_all(upgrade(address, "").as_bytes()).await.unwrap();
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        head.push(soon(stream.read_u8()).await.unwrap());
+        head.push(within("a byte of the head", stream.read_u8()).await.unwrap());
     }
     assert!(head.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&head));
     stream
@@ -48,7 +49,7 @@ async fn push(stream: &mut TcpStream, piece: &[u8], most: usize) -> usize {
     written
 }
 
-/// What this process holds in memory, in bytes.
+/// The memory of this process in bytes.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -122,12 +123,12 @@ async fn who_does_not_say_who_it_is_makes_room() {
     let mut first = Ws::connect(server.address()).await;
     let _second = Ws::connect(server.address()).await;
     let mut third = Ws::connect(server.address()).await;
-    assert_eq!(soon(first.next()).await, None, "the oldest is closed");
+    assert_eq!(within("the next message or the end", first.next()).await, None, "the oldest is closed");
     third.initialize(Value::Null).await;
 
     let server = over_websockets(|options| options.initialize_within = Duration::from_millis(50)).await;
     let mut silent = Ws::connect(server.address()).await;
-    assert_eq!(soon(silent.next()).await, None, "closed in time");
+    assert_eq!(within("the next message or the end", silent.next()).await, None, "closed in time");
     let mut client = Ws::connect(server.address()).await;
     client.initialize(Value::Null).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -137,7 +138,7 @@ async fn who_does_not_say_who_it_is_makes_room() {
 fn token_auth(folder: &Path) -> oarlock_server::WsAuth {
     let token = folder.join("token");
     std::fs::write(&token, "open-sesame\n").unwrap();
-    let mode = Some(AuthMode::CapabilityToken);
+    let mode = Some(WsAuthMode::CapabilityToken);
     AuthFlags { mode, token_file: Some(token), ..AuthFlags::default() }.load().unwrap()
 }
 
@@ -154,7 +155,7 @@ async fn silent_connections_do_not_keep_out_who_has_the_token() {
     let address = server.address();
     let mut silent = Vec::new();
     for _ in 0..100 {
-        silent.push(TcpStream::connect(address).await.unwrap());
+        silent.push(within("a connection", TcpStream::connect(address)).await.unwrap());
     }
     let enter = async {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -215,7 +216,7 @@ async fn command_connects(target: String) -> String {
             .unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    let said = soon(tokio::task::spawn_blocking(command)).await.unwrap();
+    let said = within("the end of the command", tokio::task::spawn_blocking(command)).await.unwrap();
     let heard = said.split_once("heard: ").and_then(|(_, rest)| rest.split_once(".\n"));
     heard.unwrap_or_else(|| panic!("{said}")).0.to_owned()
 }

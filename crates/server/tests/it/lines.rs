@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use oarlock_server::ExitReason;
 use serde_json::{Value, json};
+use testkit::within;
 
 use crate::app::over_pipes;
-use crate::client::{Peer, soon};
+use crate::client::Peer;
 
 #[tokio::test]
 async fn a_bad_line_gets_one_error_and_the_next_one_is_read() {
@@ -111,13 +112,13 @@ async fn every_request_of_a_burst_is_answered_once() {
         tokio::io::AsyncWriteExt::write_all(&mut output, burst.as_bytes()).await.unwrap();
     });
     let mut answers: BTreeMap<i64, usize> = BTreeMap::new();
-    while let Some(answer) = soon(client.next()).await {
+    while let Some(answer) = within("the next message or the end", client.next()).await {
         *answers.entry(answer["id"].as_i64().unwrap()).or_default() += 1;
     }
     assert_eq!(answers.len(), usize::try_from(REQUESTS).unwrap());
     assert!(answers.values().all(|count| *count == 1));
     writing.await.unwrap();
-    assert_eq!(server.ended.await.unwrap(), ExitReason::EndOfInput);
+    assert_eq!(within("the server to end", server.ended).await.unwrap(), ExitReason::EndOfInput);
 }
 
 #[tokio::test]

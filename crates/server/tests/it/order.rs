@@ -1,8 +1,7 @@
 //! Which requests wait for which.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
+use testkit::within;
 
 use crate::app::{over_pipes, over_unix};
 use crate::client::{Lines, Peer};
@@ -49,7 +48,7 @@ async fn notifications_of_a_client_are_carried_out_in_order() {
     client.send(json!({"method": "delegation/progress", "params": {"delegationId": 5}})).await;
     client.finish();
     assert_eq!(client.next().await, None);
-    tokio::time::timeout(Duration::from_secs(20), server.ended).await.unwrap().unwrap();
+    within("the server to end", server.ended).await.unwrap();
     let expected: Vec<String> = (0..50).map(|number| format!("heard {number}")).collect();
     assert_eq!(server.app.log(), expected);
 }

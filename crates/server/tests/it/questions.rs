@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use oarlock_server::{AskError, Hub, HubAudience, Target};
+use oarlock_server::{AskError, AskTarget, Hub, HubAudience};
 use protocol::{
     ChatgptAuthTokensRefresh, ChatgptAuthTokensRefreshParams, CommandExecutionApprovalDecision,
     CommandExecutionRequestApproval, CommandExecutionRequestApprovalParams,
@@ -12,6 +12,7 @@ use protocol::{
 };
 use runtime::Audience;
 use serde_json::{Value, json};
+use testkit::{until, within};
 use tokio::task::JoinHandle;
 
 use crate::app::{clients, delta};
@@ -39,11 +40,9 @@ type Answer = Result<CommandExecutionRequestApprovalResponse, AskError>;
 /// Asks, and comes back when the question is open.
 async fn ask(hub: &Arc<Hub>, item: &str) -> JoinHandle<Answer> {
     let before = hub.open_questions();
-    let target = Target::Thread(ThreadId::from("t"));
+    let target = AskTarget::Thread(ThreadId::from("t"));
     let asking = tokio::spawn(hub.ask::<CommandExecutionRequestApproval>(target, approval(item)));
-    while hub.open_questions() == before {
-        tokio::task::yield_now().await;
-    }
+    until("the question is open", || hub.open_questions() != before).await;
     asking
 }
 
@@ -65,7 +64,7 @@ fn completed() -> ServerNotification {
         completed_at: None,
         duration_ms: None,
     };
-    ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id: "t".into(), turn })
+    ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id: "t".into(), turn, cost: None })
 }
 
 fn idle() -> ServerNotification {
@@ -166,12 +165,12 @@ async fn a_turn_takes_its_questions_with_it() {
     let thread = ThreadId::from("t");
     client.join_quietly("t").await;
     let one = ask(hub, "one").await;
-    let tool = tokio::spawn(hub.ask::<DynamicToolCall>(Target::Thread(thread.clone()), tool_call()));
+    let tool = tokio::spawn(hub.ask::<DynamicToolCall>(AskTarget::Thread(thread.clone()), tool_call()));
     assert_eq!(client.receive().await["id"], 0);
     assert_eq!(client.receive().await["method"], "item/tool/call");
     let two = ask(hub, "two").await;
     assert_eq!(client.receive().await["id"], 2);
-    hub.tell(&thread, completed()).await;
+    hub.notify_thread(&thread, completed()).await;
     assert_eq!(client.receive().await["method"], "turn/completed");
     assert_eq!(client.receive().await, resolved(0));
     assert_eq!(client.receive().await, resolved(2));
@@ -196,8 +195,8 @@ async fn a_question_that_is_taken_back_is_told_with_the_next_event() {
         let id = client.receive().await["id"].as_i64().unwrap();
         asking.abort();
         assert!(asking.await.unwrap_err().is_cancelled());
-        hub.tell(&thread, idle()).await;
-        hub.tell(&thread, event).await;
+        hub.notify_thread(&thread, idle()).await;
+        hub.notify_thread(&thread, event).await;
         assert_eq!(client.receive().await["method"], "thread/status/changed");
         assert_eq!(client.receive().await["method"], method);
         assert_eq!(client.receive().await, resolved(id));
@@ -221,7 +220,7 @@ async fn one_connection_can_be_asked_alone() {
     let hub = server.app.hub.clone();
     host.join_quietly("t").await;
     let connection = hub.subscribers(&ThreadId::from("t"))[0];
-    let target = Target::Connection { connection, thread: Some("t".into()) };
+    let target = AskTarget::Connection { connection, thread: Some("t".into()) };
     other.join_quietly("t").await;
     let asking = tokio::spawn(hub.ask::<DynamicToolCall>(target.clone(), tool_call()));
     assert_eq!(host.receive().await["id"], 0);
@@ -229,7 +228,7 @@ async fn one_connection_can_be_asked_alone() {
     other.call(5, "thread/loaded/list", json!({})).await;
     assert_eq!(hub.open_questions(), 1);
     drop(host);
-    server.gone.recv().await.unwrap();
+    within("a connection to be gone", server.gone.recv()).await.unwrap();
     assert!(matches!(asking.await.unwrap(), Err(AskError::Gone)));
     assert!(matches!(hub.ask::<DynamicToolCall>(target, tool_call()).await, Err(AskError::Gone)));
 }
@@ -250,7 +249,7 @@ async fn the_runtime_asks_for_tools_and_logins_go_to_everyone() {
 
     let params: ChatgptAuthTokensRefreshParams =
         serde_json::from_value(json!({"reason": "unauthorized"})).unwrap();
-    let mut asking = pin!(server.app.hub.ask::<ChatgptAuthTokensRefresh>(Target::Everyone, params));
+    let mut asking = pin!(server.app.hub.ask::<ChatgptAuthTokensRefresh>(AskTarget::Everyone, params));
     tokio::select! {
         _ = &mut asking => panic!("nobody answered"),
         message = other.receive() => assert_eq!(message["id"], 2),

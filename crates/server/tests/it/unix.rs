@@ -3,14 +3,15 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use oarlock_server::{ExitReason, Listen, Listener, ServeError};
+use oarlock_server::{ExitReason, Listen, ServeError, ServerListener};
 use serde_json::{Value, json};
+use testkit::within;
 
 use crate::app::over_unix;
-use crate::client::{Lines, Peer, soon};
+use crate::client::{Lines, Peer};
 
 async fn refusal(path: &Path) -> ServeError {
-    Listener::bind(&Listen::Unix(path.to_owned())).await.unwrap_err()
+    ServerListener::bind(&Listen::Unix(path.to_owned())).await.unwrap_err()
 }
 
 #[tokio::test]
@@ -23,11 +24,11 @@ async fn the_socket_is_for_one_user_and_goes_with_the_server() {
     client.initialize(Value::Null).await;
     client.call(1, "thread/loaded/list", json!({})).await;
     client.finish();
-    assert_eq!(soon(client.next()).await, None);
+    assert_eq!(within("the next message or the end", client.next()).await, None);
     assert!(!server.ended.is_finished());
     server.app.idle.add_permits(1);
     server.signals.send(()).await.unwrap();
-    assert_eq!(soon(server.ended).await.unwrap(), ExitReason::Stopped);
+    assert_eq!(within("the server to end", server.ended).await.unwrap(), ExitReason::Stopped);
     assert!(!path.exists());
 }
 
@@ -53,9 +54,9 @@ async fn a_socket_is_replaced_only_when_nobody_listens() {
 async fn the_file_of_another_server_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
-    let listener = Listener::bind(&Listen::Unix(path.clone())).await.unwrap();
+    let listener = ServerListener::bind(&Listen::Unix(path.clone())).await.unwrap();
     std::fs::remove_file(&path).unwrap();
-    let other = Listener::bind(&Listen::Unix(path.clone())).await.unwrap();
+    let other = ServerListener::bind(&Listen::Unix(path.clone())).await.unwrap();
     drop(listener);
     assert!(path.exists());
     drop(other);

@@ -1,15 +1,16 @@
 //! Websockets: who is let in, what frames mean, and slow readers.
 
 use futures_util::{SinkExt, StreamExt};
-use oarlock_server::{AuthFlags, AuthMode};
+use oarlock_server::{AuthFlags, WsAuthMode};
 use protocol::{ServerNotification, ThreadId, TurnDiffUpdatedNotification};
 use serde_json::{Value, json};
+use testkit::within;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::app::{Running, over_websockets};
-use crate::client::{Peer, Ws, soon};
+use crate::client::{Peer, Ws};
 
 const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
@@ -22,7 +23,7 @@ async fn http(server: &Running, line: &str, headers: &str) -> (u16, String) {
     // A websocket stays open: its head is all there is to read.
     while !answer.ends_with(b"\r\n\r\n") || !answer.starts_with(b"HTTP/1.1 101") {
         let mut byte = [0];
-        if soon(stream.read(&mut byte)).await.unwrap() == 0 {
+        if within("a byte of the answer", stream.read(&mut byte)).await.unwrap() == 0 {
             break;
         }
         answer.push(byte[0]);
@@ -63,8 +64,11 @@ async fn a_token_is_asked_for_on_upgrade_only() {
     let folder = tempfile::tempdir().unwrap();
     let token = folder.path().join("token");
     std::fs::write(&token, "open-sesame\n").unwrap();
-    let flags =
-        AuthFlags { mode: Some(AuthMode::CapabilityToken), token_file: Some(token), ..AuthFlags::default() };
+    let flags = AuthFlags {
+        mode: Some(WsAuthMode::CapabilityToken),
+        token_file: Some(token),
+        ..AuthFlags::default()
+    };
     let server = over_websockets(|options| options.auth = flags.load().unwrap()).await;
     let host = format!("Host: {}\r\n", server.address());
     let upgrade = |authorization: &str| format!("{host}{UPGRADE}{authorization}");
@@ -102,7 +106,7 @@ async fn a_ping_is_answered_once() {
     let mut pongs = 0;
     let mut answers = 0;
     while answers < 2 || pongs == 0 {
-        match soon(client.0.next()).await.unwrap().unwrap() {
+        match within("a frame", client.0.next()).await.unwrap().unwrap() {
             Message::Pong(payload) => {
                 assert_eq!(&payload[..], b"are you there");
                 pongs += 1;
@@ -120,7 +124,7 @@ async fn close_code(server: &Running, bytes: &[u8]) -> Option<u16> {
     client.initialize(Value::Null).await;
     client.0.get_mut().write_all(bytes).await.unwrap();
     loop {
-        match soon(client.0.next()).await? {
+        match within("a frame", client.0.next()).await? {
             Ok(Message::Close(frame)) => return frame.map(|frame| frame.code.into()),
             Ok(_) => {}
             Err(_) => return None,
@@ -163,11 +167,11 @@ async fn a_reader_that_stops_is_disconnected_and_others_go_on() {
             turn_id: "turn".into(),
             diff: diff.clone(),
         });
-        soon(hub.tell(&thread, notification)).await;
+        within("room for a notification", hub.notify_thread(&thread, notification)).await;
         assert_eq!(quick.receive().await["method"], "turn/diff/updated");
         told += 1;
     }
-    assert_eq!(soon(server.gone.recv()).await, Some(slow_id));
+    assert_eq!(within("a connection to be gone", server.gone.recv()).await, Some(slow_id));
     quick.call(1, "thread/loaded/list", json!({})).await;
     // It may come back.
     let mut again = Ws::connect(server.address()).await;

@@ -4,9 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-
-use crate::client::{Client, text};
-use crate::stage::Stage;
+use testkit::{Stage, TestClient, text};
 
 fn write(path: &Path, contents: &str) {
     fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
@@ -33,7 +31,7 @@ fn set_up(folder: &Path, instructions: &str) {
     write(&folder.join(instructions), "Claude Code uses tabs.\n");
 }
 
-async fn detect(client: &mut Client, params: Value) -> Value {
+async fn detect(client: &mut TestClient, params: Value) -> Value {
     client.ask("externalAgentConfig/detect", params).await["items"].clone()
 }
 
@@ -130,6 +128,58 @@ async fn what_is_there_stays_as_it_is() {
     client.ask("externalAgentConfig/import", json!({"migrationItems": all})).await;
     assert_eq!(read(&root.join(".codex/config.toml")), filled, "a second time changes nothing");
     assert_eq!(read(&root.join("AGENTS.md")), instructions);
+}
+
+/// Whoever made a repository may have put links where the import writes, and each leads to something of the user's.
+#[tokio::test]
+async fn nothing_is_written_through_a_link_of_a_repository() {
+    let stage = Stage::new(json!([])).await;
+    let root = stage.cwd();
+    let own = user(&stage).join("own");
+    fs::create_dir_all(own.join("skills")).expect("a folder");
+    write(&own.join("config.toml"), "model = \"mine\"\n");
+    let (_server, mut client) = stage.open().await;
+    let links = [
+        ("AGENTS_MD", "AGENTS.md", own.join("made")),
+        ("SKILLS", ".agents", own.clone()),
+        ("SKILLS", ".agents/skills", own.join("skills")),
+        ("CONFIG", ".codex", own.clone()),
+        ("CONFIG", ".codex/config.toml", own.join("config.toml")),
+        ("CONFIG", ".codex/config.toml", own.join("made.toml")),
+    ];
+    for (kind, link, target) in links {
+        let _ = fs::remove_dir_all(&root);
+        set_up(&root, "CLAUDE.md");
+        let link = root.join(link);
+        fs::create_dir_all(link.parent().expect("a folder")).expect("a folder");
+        std::os::unix::fs::symlink(&target, &link).expect("a link");
+        let items = json!([{"itemType": kind, "description": "", "cwd": root}]);
+        let refused = client.request("externalAgentConfig/import", json!({"migrationItems": items})).await;
+        let refused = refused.expect_err("a refusal").message;
+        assert!(refused.contains("is a link or no plain file") || refused.contains("leads out"), "{refused}");
+        let mut left: Vec<_> =
+            fs::read_dir(&own).expect("readable").flatten().map(|found| found.file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["config.toml", "skills"], "{}", link.display());
+        assert_eq!(fs::read_dir(own.join("skills")).expect("readable").count(), 0);
+        assert_eq!(read(&own.join("config.toml")), "model = \"mine\"\n");
+    }
+}
+
+/// A file with holes is as large as it says, and takes no room where it comes from.
+#[tokio::test]
+async fn a_skill_that_would_fill_the_disk_is_refused_and_leaves_nothing() {
+    let stage = Stage::new(json!([])).await;
+    let root = stage.cwd();
+    set_up(&root, "CLAUDE.md");
+    let large = fs::File::create(root.join(".claude/skills/greet/large")).expect("a file");
+    large.set_len(1 << 40).expect("a hole");
+    let (_server, mut client) = stage.open().await;
+    let items = json!([{"itemType": "SKILLS", "description": "", "cwd": root}]);
+    let refused = client.request("externalAgentConfig/import", json!({"migrationItems": items})).await;
+    let refused = refused.expect_err("a refusal").message;
+    assert!(refused.contains("too many bytes"), "{refused}");
+    assert_eq!(fs::read_dir(root.join(".agents/skills")).expect("readable").count(), 0);
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! How agents end, and who is told.
 
 use serde_json::{Value, json};
+use testkit::turn;
 
 use super::{Play, output};
-use crate::client::turn;
 
 #[tokio::test]
 async fn an_idle_parent_is_told_with_its_next_request_and_once() {
@@ -149,7 +149,7 @@ async fn waiting_ends_with_the_first() {
     child.say("here").await;
     let asked = play.model.of(&play.root.clone()).await;
     assert_eq!(output(&asked, "c3"), json!({"status": {&quick: {"completed": "here"}}, "timed_out": false}));
-    let asked = play.call(asked, "c4", "wait", json!({"targets": ["nobody", slow]})).await;
+    let asked = play.call(asked, "c4", "wait_agent", json!({"targets": ["nobody", slow]})).await;
     assert_eq!(output(&asked, "c4"), json!({"status": {"nobody": "not_found"}, "timed_out": false}));
     play.end(asked, "done").await;
 }

@@ -1,12 +1,11 @@
-//! What an agent has from its parent, and that it is never more.
+//! An agent inherits from its parent, and never gets more.
 
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
+use testkit::{ReceivedRequest, text, turn};
 
 use super::{Play, output};
-use crate::client::{text, turn};
-use crate::paced_model::Asked;
 
 const COMMAND: &str = "item/commandExecution/requestApproval";
 
@@ -15,7 +14,7 @@ fn touch(name: &str) -> Value {
 }
 
 /// An agent that runs a command; gives its next request.
-async fn child_runs(play: &mut Play, child: Asked, id: &str, arguments: &Value) -> Asked {
+async fn child_runs(play: &mut Play, child: ReceivedRequest, id: &str, arguments: &Value) -> ReceivedRequest {
     let agent = child.thread().to_owned();
     child.call(id, "exec_command", arguments).await;
     play.model.of(&agent).await
@@ -185,7 +184,7 @@ async fn tools_of_the_client_are_for_the_thread_they_were_given_to() {
     assert!(!child.tools().contains(&"lookup".to_owned()), "{:?}", child.tools());
 }
 
-/// What is only about to be there when an agent is started is not for it.
+/// An environment that is still starting when an agent is started is not for it.
 #[tokio::test]
 async fn an_agent_works_in_the_environments_that_are_attached() {
     let mut play = Play::new("").await;

@@ -1,10 +1,9 @@
 //! Ends that the process did not live to tell: the record of the agent has them, that of its parent does not.
 
 use serde_json::{Value, json};
+use testkit::{ReceivedRequest, text, turn};
 
 use super::{NEWS, Play, output};
-use crate::client::{text, turn};
-use crate::paced_model::Asked;
 
 /// Takes the last of what a thread was told of its agents out of its record, with all that came after it.
 fn forget_last_news(path: &str) {
@@ -40,8 +39,8 @@ impl Play {
     }
 }
 
-/// What is told of an agent, by its last words.
-fn told(asked: &Asked, agent: &str) -> Vec<String> {
+/// The report of an agent, by its last words.
+fn told(asked: &ReceivedRequest, agent: &str) -> Vec<String> {
     let is_news = |text: &&String| text.contains(NEWS) && text.contains(agent);
     let words = |text: &String| {
         let news: Value = serde_json::from_str(text.lines().nth(1).expect("a line")).expect("JSON");
@@ -110,7 +109,7 @@ async fn every_end_counts_for_itself() {
     assert_eq!(told(&asked, &agent), ["seen", "seen"], "{:?}", asked.texts());
 }
 
-/// What was told and is no longer in sight is not told again.
+/// A report that is no longer visible is not sent again.
 #[tokio::test]
 async fn news_that_was_summed_up_is_no_news() {
     let (mut play, agent) = Play::with_one_that_ended("").await;
@@ -177,7 +176,7 @@ async fn an_agent_is_told_of_its_own_agents() {
     let (below, deepest, child) = play.spawn(child, "d1", json!({"message": "deeper"})).await;
     play.end(child, "sent one down").await;
     play.end(asked, "later").await;
-    // What it is told by somebody above its parent is its parent's business all the same.
+    // An input from above its parent is reported to its parent all the same.
     play.end(deepest, "deep").await;
     play.told(1).await;
     let asked = play.begin("more").await;

@@ -9,11 +9,7 @@ mod roles;
 mod round_trip;
 
 use serde_json::{Value, json};
-
-use crate::client::{Client, text, turn};
-use crate::paced_model::Asked;
-use crate::routed_model::RoutedModel;
-use crate::stage::{Server, Stage};
+use testkit::{ReceivedRequest, ScriptedModel, Stage, TestClient, TestServer, text, turn, until, within};
 
 pub(crate) const AGENT_TOOLS: [&str; 5] =
     ["spawn_agent", "send_input", "resume_agent", "wait_agent", "close_agent"];
@@ -24,9 +20,9 @@ const NEWS: &str = "<subagent_notification>";
 /// A thread whose model can have children, and everything around it.
 pub(crate) struct Play {
     pub(crate) stage: Stage,
-    pub(crate) model: RoutedModel,
-    server: Option<Server>,
-    pub(crate) client: Client,
+    pub(crate) model: ScriptedModel,
+    server: Option<TestServer>,
+    pub(crate) client: TestClient,
     pub(crate) root: String,
 }
 
@@ -37,7 +33,7 @@ impl Play {
     }
 
     pub(crate) async fn started(keys: &str, mut params: Value) -> Self {
-        let (stage, model) = (Stage::new(json!([])).await, RoutedModel::new().await);
+        let (stage, model) = (Stage::new(json!([])).await, ScriptedModel::new().await);
         stage.configure_port(model.port(), keys);
         let (server, mut client) = stage.open().await;
         if params["cwd"].is_null() {
@@ -48,24 +44,35 @@ impl Play {
     }
 
     /// A turn of the root, up to its first request.
-    pub(crate) async fn begin(&mut self, said: &str) -> Asked {
+    pub(crate) async fn begin(&mut self, said: &str) -> ReceivedRequest {
         self.begin_with(turn(&self.root, said)).await
     }
 
-    pub(crate) async fn begin_with(&mut self, params: Value) -> Asked {
+    pub(crate) async fn begin_with(&mut self, params: Value) -> ReceivedRequest {
         self.client.ask("turn/start", params).await;
         self.model.of(&self.root).await
     }
 
     /// The model that asked calls a tool; gives its next request.
-    pub(crate) async fn call(&mut self, asked: Asked, id: &str, name: &str, arguments: Value) -> Asked {
+    pub(crate) async fn call(
+        &mut self,
+        asked: ReceivedRequest,
+        id: &str,
+        name: &str,
+        arguments: Value,
+    ) -> ReceivedRequest {
         let thread = asked.thread().to_owned();
         asked.call(id, name, &arguments).await;
         self.model.of(&thread).await
     }
 
     /// The model that asked starts an agent: its id, its first request, and the next one of who started it.
-    pub(crate) async fn spawn(&mut self, asked: Asked, id: &str, arguments: Value) -> (String, Asked, Asked) {
+    pub(crate) async fn spawn(
+        &mut self,
+        asked: ReceivedRequest,
+        id: &str,
+        arguments: Value,
+    ) -> (String, ReceivedRequest, ReceivedRequest) {
         let asked = self.call(asked, id, "spawn_agent", arguments).await;
         let agent = text(&output(&asked, id)["agent_id"]);
         let child = self.model.of(&agent).await;
@@ -73,17 +80,20 @@ impl Play {
     }
 
     /// The turn that asks ends with these words, also where it hears of an agent meanwhile and asks again.
-    pub(crate) async fn end(&mut self, asked: Asked, said: &str) -> Value {
+    pub(crate) async fn end(&mut self, asked: ReceivedRequest, said: &str) -> Value {
         let thread = asked.thread().to_owned();
         let mut asked = asked;
-        loop {
-            asked.say(said).await;
-            let over = |params: &Value| params["threadId"] == thread.as_str();
-            tokio::select! {
-                over = self.client.wait_for("turn/completed", over) => return over["turn"].clone(),
-                again = self.model.of(&thread) => asked = again,
+        let waiting = async {
+            loop {
+                asked.say(said).await;
+                let over = |params: &Value| params["threadId"] == thread.as_str();
+                tokio::select! {
+                    over = self.client.wait_for("turn/completed", over) => return over["turn"].clone(),
+                    again = self.model.of(&thread) => asked = again,
+                }
             }
-        }
+        };
+        within("the end of a turn", waiting).await
     }
 
     /// The next end of a turn of a thread.
@@ -115,11 +125,7 @@ impl Play {
     /// A record has the news of so many ends.
     async fn recorded(&self, path: &str, ends: usize) {
         let recorded = || std::fs::read_to_string(path).map_or(0, |record| record.matches(NEWS).count());
-        let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
-        while recorded() < ends {
-            assert!(std::time::Instant::now() < patience, "nobody told the parent");
-            tokio::task::yield_now().await;
-        }
+        until(&format!("{path} has the news of {ends} ends"), || recorded() >= ends).await;
     }
 
     pub(crate) async fn read(&mut self, thread: &str) -> Value {
@@ -128,8 +134,8 @@ impl Play {
     }
 }
 
-/// What a call gave, read as JSON.
-pub(crate) fn output(asked: &Asked, call_id: &str) -> Value {
+/// The output of a call, read as JSON.
+pub(crate) fn output(asked: &ReceivedRequest, call_id: &str) -> Value {
     let output = asked.output_of(call_id);
     serde_json::from_str(&output).unwrap_or_else(|_| panic!("JSON, not {output}"))
 }

@@ -1,9 +1,9 @@
 //! Agents and their parents in the next process.
 
 use serde_json::{Value, json};
+use testkit::{text, told};
 
 use super::{Play, output};
-use crate::client::{text, told};
 
 #[tokio::test]
 async fn an_agent_that_had_finished_is_there_for_its_parent() {
@@ -211,7 +211,7 @@ async fn a_start_whose_end_is_lost_is_not_repeated() {
     assert_eq!(play.model.waiting(), Vec::<&str>::new());
 }
 
-/// What an agent was told before it was there is in its own record too: it is not told again.
+/// Context from before an agent existed is in its own record too: it is not sent again.
 #[tokio::test]
 async fn an_agent_that_knew_what_its_parent_knew_is_told_nothing_twice() {
     for by_client in [false, true] {
@@ -228,7 +228,7 @@ async fn an_agent_that_knew_what_its_parent_knew_is_told_nothing_twice() {
             play.reopen().await;
             if by_client {
                 play.client.ask("thread/resume", json!({"threadId": agent})).await;
-                play.client.ask("turn/start", crate::client::turn(&agent, said)).await;
+                play.client.ask("turn/start", testkit::turn(&agent, said)).await;
             } else {
                 let asked = play.begin("more").await;
                 asked.call(said, "send_input", &json!({"target": agent, "message": said})).await;

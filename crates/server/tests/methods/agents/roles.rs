@@ -1,11 +1,11 @@
 //! Kinds of agents, and what they are called.
 
 use serde_json::{Value, json};
+use testkit::text;
 
 use super::{Play, output};
-use crate::client::text;
 
-/// What the model reads about starting agents.
+/// The description of starting agents, as the model reads it.
 fn described(body: &Value) -> String {
     let tools = body["tools"].as_array().expect("tools");
     let tool = tools.iter().find(|tool| tool["name"] == "spawn_agent").expect("it is offered");
@@ -42,14 +42,14 @@ async fn a_role_says_how_its_agents_think_and_what_they_are_called() {
         json!({"message": "try", "agent_type": "tester", "model": "gpt-5.1", "reasoning_effort": "low"});
     let (agent, child, asked) = play.spawn(asked, "c1", arguments.clone()).await;
     assert_eq!(output(&asked, "c1")["nickname"], "Crash");
-    // What the role says holds, whatever the model asked for.
+    // The role's settings hold, whatever the model asked for.
     assert_eq!(
         (&child.body["model"], &child.body["reasoning"]["effort"]),
         (&json!("gpt-5.2"), &json!("high"))
     );
     assert!(child.texts().iter().any(|text| text.contains("Break it.")), "{:?}", child.texts());
     assert!(!asked.texts().iter().any(|text| text.contains("Break it.")));
-    // What it may do is not for a role to say.
+    // A role does not decide about permissions.
     let own = play.client.ask("thread/resume", json!({"threadId": agent})).await;
     assert_eq!((&own["sandbox"]["type"], &own["approvalPolicy"]), (&json!("readOnly"), &json!("on-request")));
     let (_, _child, asked) = play.spawn(asked, "c2", arguments).await;

@@ -1,9 +1,9 @@
 //! One agent from its beginning to its end, and what everybody hears of it.
 
 use serde_json::{Value, json};
+use testkit::{told, turn, within};
 
 use super::{Play, output};
-use crate::client::{told, turn};
 
 const TURN: [&str; 8] = [
     "active",
@@ -88,7 +88,7 @@ async fn an_agent_is_started_waited_for_told_more_closed_and_opened_again() {
     check_items(&heard, &root, &agent);
 }
 
-/// What clients see of the calls.
+/// The calls as clients see them.
 fn check_items(heard: &[Value], root: &str, agent: &str) {
     let at = |method: &str, id: &str| -> Value {
         let is_it = |message: &&Value| message["method"] == method && message["params"]["item"]["id"] == id;
@@ -130,13 +130,17 @@ async fn every_connection_hears_of_an_agent() {
     child.say("seen").await;
     play.end(asked, "done").await;
     play.over(&agent).await;
-    let mut heard: Vec<String> = Vec::new();
-    while heard.last().is_none_or(|word| word != "turn/completed") {
-        let message = bystander.next().await;
-        if message["params"]["threadId"] == agent.as_str() {
-            heard.extend(super::word(&message));
+    let hearing = async {
+        let mut heard: Vec<String> = Vec::new();
+        while heard.last().is_none_or(|word| word != "turn/completed") {
+            let message = bystander.next().await;
+            if message["params"]["threadId"] == agent.as_str() {
+                heard.extend(super::word(&message));
+            }
         }
-    }
+        heard
+    };
+    let heard = within("the end of the agent's turn", hearing).await;
     let expected: Vec<&str> = ["idle"].into_iter().chain(TURN).collect();
     assert_eq!(heard, expected);
     // A bystander may also speak up.
@@ -158,6 +162,8 @@ async fn a_task_can_have_images_skills_and_mentions() {
     let skill = folder.join("SKILL.md");
     let text = "---\nname: sew\ndescription: how to sew\n---\nTake a thread of silk.\n";
     std::fs::write(&skill, text).expect("a skill");
+    // The thread may have looked for skills before there was one.
+    play.client.ask("skills/list", json!({"cwds": [play.stage.cwd()], "forceReload": true})).await;
     let asked = play.begin("go").await;
     let items = json!([
         {"type": "text", "text": "mend it"},

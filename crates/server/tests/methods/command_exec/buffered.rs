@@ -1,9 +1,9 @@
 //! Commands whose output comes with the answer.
 
 use serde_json::{Value, json};
+use testkit::Stage;
 
-use super::{NO_WALLS, answer, count_processes, open, script, unique_seconds};
-use crate::stage::Stage;
+use super::{CommandClient, NO_WALLS, answer, count_processes, open, script, unique_seconds};
 
 #[tokio::test]
 async fn output_errors_and_code_are_answered() {

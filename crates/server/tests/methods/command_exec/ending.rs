@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use testkit::{Stage, until, until_in};
 
-use super::{NO_WALLS, PATIENCE, answer, count_processes, open, script, unique_seconds, until, written};
-use crate::stage::Stage;
+use super::{CommandClient, NO_WALLS, answer, count_processes, open, script, unique_seconds, written};
 
-/// What is allowed between the end of a connection and the last process being gone.
+/// The time allowed between the end of a connection and the last process being gone.
 const GONE_WITHIN: Duration = Duration::from_secs(1);
 
 /// A tree that does not want to go: one in another session, one that ignores signals, one in the background.
@@ -28,7 +28,7 @@ async fn a_terminated_command_is_answered_after_the_termination() {
     let seconds = unique_seconds();
     let running = client.send("command/exec", streamed(&tree(&seconds), "p")).await;
     client.hear_until("p", "up").await;
-    until("all run", PATIENCE, || count_processes(&seconds) >= 4).await;
+    until("all run", || count_processes(&seconds) >= 4).await;
     client.transcript();
     assert_eq!(client.ask("command/exec/terminate", json!({"processId": "p"})).await, json!({}));
     assert_eq!(client.outcome(running).await, Ok(answer(-1, "", "")));
@@ -42,7 +42,7 @@ async fn what_a_terminated_command_said_is_kept() {
     let mut params = script("echo said; echo > said; exec sleep 1000", &json!({"processId": "p"}));
     params["cwd"] = json!(stage.cwd());
     let running = client.send("command/exec", params).await;
-    until("it runs", PATIENCE, || stage.cwd().join("said").exists()).await;
+    until("it runs", || stage.cwd().join("said").exists()).await;
     client.ask("command/exec/terminate", json!({"processId": "p"})).await;
     assert_eq!(client.outcome(running).await, Ok(answer(-1, "said\n", "")));
 }
@@ -75,9 +75,9 @@ async fn a_connection_takes_its_commands_with_it() {
     leaving.send("command/exec", json!({"command": ["sleep", seconds]})).await;
     staying.send("command/exec", streamed(&format!("echo up; exec sleep {others}"), "a")).await;
     staying.hear_until("a", "up").await;
-    until("all run", PATIENCE, || count_processes(&seconds) >= 13).await;
+    until("all run", || count_processes(&seconds) >= 13).await;
     drop(leaving);
-    until("all are gone", GONE_WITHIN, || count_processes(&seconds) == 0).await;
+    until_in(GONE_WITHIN, "all are gone", || count_processes(&seconds) == 0).await;
     assert_eq!(count_processes(&others), 1);
     staying.ask("command/exec/terminate", json!({"processId": "a"})).await;
 }
@@ -97,7 +97,7 @@ async fn a_connection_that_ends_at_once_leaves_nothing() {
     last.ask("model/list", json!({})).await;
     // None may begin late either.
     let mut quiet_since = std::time::Instant::now();
-    until("none is left", PATIENCE, || {
+    until("none is left", || {
         if count_processes(&seconds) > 0 {
             quiet_since = std::time::Instant::now();
         }
@@ -119,7 +119,7 @@ async fn a_slow_reader_that_leaves_takes_its_commands_with_it() {
     client.hear_until("p", "y\n").await;
     assert!(count_processes(&seconds) > 0);
     drop(client);
-    until("all are gone", GONE_WITHIN, || count_processes(&seconds) == 0).await;
+    until_in(GONE_WITHIN, "all are gone", || count_processes(&seconds) == 0).await;
 }
 
 #[tokio::test]
@@ -160,5 +160,5 @@ async fn the_end_of_the_server_is_the_end_of_all_commands() {
     client.send("command/exec", streamed(&tree(&seconds), "p")).await;
     client.hear_until("p", "up").await;
     server.kill().await;
-    until("all are gone", PATIENCE, || count_processes(&seconds) == 0).await;
+    until("all are gone", || count_processes(&seconds) == 0).await;
 }

@@ -1,9 +1,9 @@
-//! What is refused, with the codes and words that known clients look for.
+//! Refusals, with the codes and words that known clients look for.
 
 use serde_json::{Value, json};
+use testkit::Stage;
 
-use super::{NO_WALLS, answer, open, script, written};
-use crate::stage::Stage;
+use super::{CommandClient, NO_WALLS, answer, open, script, written};
 
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;

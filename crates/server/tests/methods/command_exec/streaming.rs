@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use testkit::{Stage, TestClient, until};
 
-use super::{DELTA, NO_WALLS, PATIENCE, answer, bytes, open, script, until, written};
-use crate::client::Client;
-use crate::stage::Stage;
+use super::{CommandClient, DELTA, NO_WALLS, answer, bytes, open, script, written};
 
 fn streamed(id: &str) -> Value {
     json!({"processId": id, "streamStdoutStderr": true})
@@ -143,7 +142,7 @@ async fn a_command_that_does_not_read_holds_up_nothing_else() {
         writes.push(client.send("command/exec/write", written("p", &piece)).await);
     }
     client.ask("model/list", json!({})).await;
-    // What does not fit is refused at once; the rest when the command ends.
+    // Input that does not fit is refused at once; the rest when the command ends.
     client.ask("command/exec/terminate", json!({"processId": "p"})).await;
     client.outcome(running).await.expect("it ends");
     let mut codes = Vec::new();
@@ -174,7 +173,7 @@ async fn stalled(stage: &Stage) -> usize {
         text.trim().parse().unwrap_or_default()
     };
     let mut last = (0, std::time::Instant::now());
-    until("the command waits", PATIENCE, || {
+    until("the command waits", || {
         let now = blocks();
         if now != last.0 {
             last = (now, std::time::Instant::now());
@@ -186,7 +185,7 @@ async fn stalled(stage: &Stage) -> usize {
 }
 
 /// Reads it all.
-async fn read_much(client: &mut Client, running: i64, blocks: usize) {
+async fn read_much(client: &mut TestClient, running: i64, blocks: usize) {
     let mut total = 0;
     client.outcome(running).await.expect("it ends");
     let deltas = client.rest_whole().await;

@@ -1,11 +1,11 @@
 //! Commands on a terminal.
 
 use serde_json::{Value, json};
+use testkit::TestClient;
 
-use super::{DELTA, answer, open, script, written};
-use crate::client::Client;
+use super::{CommandClient, DELTA, answer, open, script, written};
 
-async fn start(client: &mut Client, text: &str, more: Value) -> i64 {
+async fn start(client: &mut TestClient, text: &str, more: Value) -> i64 {
     let mut params = script(text, &json!({"processId": "t", "tty": true}));
     params.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
     client.send("command/exec", params).await
@@ -55,7 +55,12 @@ async fn it_can_be_resized_and_written_to_before_it_runs() {
 #[tokio::test]
 async fn it_controls_its_command() {
     let (_stage, _server, mut client) = open().await;
-    let running = start(&mut client, "trap 'echo stopped; exit 7' INT; echo up; sleep 1000", json!({})).await;
+    // A terminal signals and then throws away what was not read yet, which may be the answer of a quick command.
+    let keeps_output = "stty noflsh";
+    // A signal between two commands is seen after the next one, which therefore has to be short.
+    let waits = "while :; do sleep 0.01; done";
+    let text = format!("{keeps_output}; trap 'echo stopped; exit 7' INT; echo up; {waits}");
+    let running = start(&mut client, &text, json!({})).await;
     client.hear_until("t", "up").await;
     client.ask("command/exec/write", written("t", "\u{3}")).await;
     client.hear_until("t", "stopped").await;

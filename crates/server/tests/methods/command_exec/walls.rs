@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use testkit::Stage;
 
-use super::{NO_WALLS, answer, script};
-use crate::stage::Stage;
+use super::{CommandClient, NO_WALLS, answer, script};
 
 /// Tries to write in the working directory and outside of it; says where it could.
 const TRY_BOTH: &str =

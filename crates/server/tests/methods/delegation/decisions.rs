@@ -1,9 +1,9 @@
-//! What a host may answer beyond what every client may: offered only where it was agreed on, and carried out.
+//! Decisions that only a host may make: offered only where it was agreed on, and carried out.
 
 use serde_json::{Value, json};
+use testkit::Stage;
 
 use super::{Host, call, completed, done, full, prompt, whole};
-use crate::stage::Stage;
 
 const COMMAND: &str = "item/commandExecution/requestApproval";
 const PATCH: &str = "item/fileChange/requestApproval";
@@ -12,7 +12,7 @@ fn patch(name: &str, line: &str) -> String {
     format!("*** Begin Patch\n*** Add File: {name}\n+{line}\n*** End Patch")
 }
 
-async fn host(stage: &Stage, features: Value) -> (crate::stage::Server, Host) {
+async fn host(stage: &Stage, features: Value) -> (testkit::TestServer, Host) {
     let (server, mut client) = stage.open_raw(None);
     let offer = json!({"versions": [1], "features": features});
     client.initialize(json!({"experimentalApi": true, "hostDelegation": offer})).await;
@@ -51,7 +51,7 @@ async fn what_was_agreed_on_is_offered_with_the_question() {
             assert_eq!(offered.iter().any(|name| name == extra), is_agreed, "{extra} in {offered:?}");
         }
         assert_eq!(offered.last().map(String::as_str), Some("cancel"));
-        // What is offered is shown as it might look, and can be sent back as it is.
+        // An offered decision is shown as an example, and can be sent back as it is.
         let decision = match is_agreed {
             true => question["params"]["availableDecisions"]
                 .as_array()

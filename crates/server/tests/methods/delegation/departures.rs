@@ -1,14 +1,12 @@
 //! Hosts over websockets that drop, and come back: the turn waits for them, and nothing runs twice.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use serde_json::{Value, json};
+use testkit::{Stage, TestClient, TestServer, text, until};
 
 use super::websocket::connect;
 use super::{Host, added, call, completed, delta, done, full, prompt, whole};
-use crate::client::{Client, text};
-use crate::stage::{Server, Stage};
 
 const COMMAND: &str = "item/commandExecution/requestApproval";
 
@@ -20,7 +18,7 @@ fn offer() -> Value {
 /// A server, and a host with a thread on it that comes by a websocket.
 struct Scene {
     stage: Stage,
-    server: Server,
+    server: TestServer,
     address: SocketAddr,
     host: Host,
     thread: String,
@@ -45,7 +43,7 @@ fn free(stage: &Stage, policy: &str) -> Value {
 }
 
 /// Somebody who only looks on.
-async fn watcher(address: SocketAddr, thread: &str) -> Client {
+async fn watcher(address: SocketAddr, thread: &str) -> TestClient {
     let mut watcher = connect(address, json!({"experimentalApi": true})).await;
     watcher.ask("thread/resume", json!({"threadId": thread})).await;
     watcher
@@ -70,9 +68,7 @@ fn runs(stage: &Stage) -> usize {
 }
 
 async fn until_it_runs(stage: &Stage) {
-    while runs(stage) == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("the command runs", || runs(stage) > 0).await;
 }
 
 #[tokio::test]
@@ -207,7 +203,7 @@ async fn a_command_that_runs_meanwhile_ends_by_itself_and_is_not_run_again() {
 }
 
 /// A thread without a record cannot be joined, so one turn goes first.
-async fn watcher_of(host: &mut Host, address: SocketAddr) -> Client {
+async fn watcher_of(host: &mut Host, address: SocketAddr) -> TestClient {
     host.turn("hello", "hi").await;
     watcher(address, &host.thread).await
 }

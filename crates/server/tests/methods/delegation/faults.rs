@@ -1,10 +1,9 @@
 //! Hosts that lose, repeat, mix up, break off and go away.
 
 use serde_json::{Value, json};
+use testkit::{Stage, text};
 
 use super::{Host, added, call, completed, delta, done, full, full_with, message, offer, prompt, whole};
-use crate::client::text;
-use crate::stage::Stage;
 
 /// A stage and a host at a thread with a turn that waits for events.
 macro_rules! begun {

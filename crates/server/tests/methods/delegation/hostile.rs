@@ -1,9 +1,9 @@
 //! Hosts that send far too much, or the same again after they were restarted.
 
 use serde_json::{Value, json};
+use testkit::Stage;
 
 use super::{Host, added, call, completed, delta, done, full, message, prompt, whole};
-use crate::stage::Stage;
 
 /// Beyond what a line may have.
 const TOO_LONG: usize = 33 * 1024 * 1024;

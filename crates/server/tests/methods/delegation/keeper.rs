@@ -4,23 +4,26 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
+use testkit::{Stage, TestClient, within};
 
 use super::websocket::connect;
 use super::{call, completed, done, full, message, said};
-use crate::client::Client;
-use crate::stage::Stage;
 
 const COMMAND: &str = "item/commandExecution/requestApproval";
 
 /// Keeps the record and carries the requests of one thread.
 struct Keeper {
-    client: Client,
+    client: TestClient,
     record: Vec<Value>,
     epoch: u64,
     thread: String,
+    /// The command that the model asks for.
+    cmd: &'static str,
+    /// The answer to the question about it.
+    decision: Value,
 }
 
-/// What becomes of an append at which the host drops.
+/// The outcome of an append at which the host drops.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Lost {
     BeforeIt,
@@ -46,12 +49,13 @@ impl Keeper {
             "approvalPolicy": "untrusted", "sandbox": "danger-full-access",
         });
         let thread = client.start_thread(params).await;
-        Self { client, record: Vec::new(), epoch: 1, thread }
+        let (cmd, decision) = ("echo x >> runs", json!("accept"));
+        Self { client, record: Vec::new(), epoch: 1, thread, cmd, decision }
     }
 
     /// The connection is gone; the record is not.
     async fn again(self, address: SocketAddr) -> (Self, Value) {
-        let Self { client, record, epoch, thread } = self;
+        let Self { client, record, epoch, thread, .. } = self;
         drop(client);
         Self::returned(address, record, epoch, thread).await
     }
@@ -63,7 +67,8 @@ impl Keeper {
             "initialItems": record,
         });
         let opened = client.ask("thread/resume", params).await;
-        (Self { client, record, epoch, thread }, opened)
+        let (cmd, decision) = ("echo x >> runs", json!("accept"));
+        (Self { client, record, epoch, thread, cmd, decision }, opened)
     }
 
     fn keep(&mut self, params: &Value) {
@@ -76,22 +81,28 @@ impl Keeper {
 
     /// Does its duties until a message of this method, or an append that fits.
     async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            let message = self.client.next().await;
-            if wanted(&message) {
-                return message;
-            }
-            match message["method"].as_str() {
-                Some("rollout/append") => {
-                    self.keep(&message["params"]);
-                    let next = self.record.len();
-                    self.client.answer(&message, json!({"nextOrdinal": next})).await;
+        let waiting = async {
+            loop {
+                let message = self.client.next().await;
+                if wanted(&message) {
+                    return message;
                 }
-                Some("model/request") => self.carry(&message).await,
-                Some(COMMAND) => self.client.answer(&message, json!({"decision": "accept"})).await,
-                _ => {}
+                match message["method"].as_str() {
+                    Some("rollout/append") => {
+                        self.keep(&message["params"]);
+                        let next = self.record.len();
+                        self.client.answer(&message, json!({"nextOrdinal": next})).await;
+                    }
+                    Some("model/request") => self.carry(&message).await,
+                    Some(COMMAND) => {
+                        let answer = json!({"decision": self.decision});
+                        self.client.answer(&message, answer).await;
+                    }
+                    _ => {}
+                }
             }
-        }
+        };
+        within("a message that the test waits for", waiting).await
     }
 
     async fn carry(&mut self, asked: &Value) {
@@ -101,7 +112,7 @@ impl Keeper {
         let is_second = params["body"]["input"].to_string().contains("function_call_output");
         let item = match is_second {
             true => message("m1", "done"),
-            false => call("c1", "exec_command", &json!({"cmd": "echo x >> runs"})),
+            false => call("c1", "exec_command", &json!({"cmd": self.cmd})),
         };
         let batch = json!({
             "threadId": self.thread, "modelRequestId": params["modelRequestId"], "seq": 0,
@@ -239,7 +250,7 @@ async fn a_host_that_is_back_before_anybody_noticed_that_it_was_gone() {
         let mut keeper = Keeper::start(&stage, address).await;
         keeper.drops_at(kind, Lost::BeforeIt).await;
         // The machine it ran on is gone, and its connection still looks open.
-        let Keeper { client: dead, record, epoch, thread } = keeper;
+        let Keeper { client: dead, record, epoch, thread, .. } = keeper;
         let (mut keeper, _) = Keeper::returned(address, record, epoch, thread).await;
         assert_eq!(keeper.ends().await["status"], "completed", "{kind}");
         let found: Vec<&str> = keeper.record.iter().filter_map(|item| item["state"].as_str()).collect();
@@ -248,4 +259,69 @@ async fn a_host_that_is_back_before_anybody_noticed_that_it_was_gone() {
         drop(dead);
         server.stop().await;
     }
+}
+
+/// A host whose client agrees to a rule, and whose server is killed at the append of this kind, once the host has it. Gives
+/// the host's record and the rules that were saved by then.
+async fn killed_at(stage: &Stage, kind: &str) -> (Keeper, String) {
+    let (server, address) = stage.listen_for_websockets().await;
+    let mut keeper = Keeper::start(stage, address).await;
+    keeper.cmd = "mkdir once";
+    keeper.decision = json!({"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["mkdir", "once"]}});
+    keeper.drops_at(kind, Lost::AfterItIsKept).await;
+    let decided: Vec<&Value> = keeper.record.iter().filter(|item| is(item, "decided")).collect();
+    assert_eq!(decided.len(), 1, "the decision is durable");
+    assert_eq!(decided[0]["decision"]["execpolicyAmendment"], json!(["mkdir", "once"]), "{decided:?}");
+    server.kill().await;
+    assert!(!stage.cwd().join("once").exists(), "nothing has begun");
+    (keeper, saved_rules(stage))
+}
+
+fn saved_rules(stage: &Stage) -> String {
+    std::fs::read_to_string(stage.home().join("rules/default.rules")).unwrap_or_default()
+}
+
+const RULE: &str = "prefix_rule(pattern=[\"mkdir\", \"once\"], decision=\"allow\")\n";
+
+/// The next process reads them from here: what would run is what was decided about.
+const ASKS: &str = "approval_policy = \"untrusted\"\nsandbox_mode = \"danger-full-access\"";
+
+/// The point at which the decision is all that is left of the client's answer.
+#[tokio::test]
+async fn a_rule_that_was_agreed_to_survives_a_kill_before_the_command_begins() {
+    let stage = Stage::configured(json!([]), ASKS).await;
+    let (keeper, saved) = killed_at(&stage, "decided").await;
+    assert_eq!(saved, "", "the host has not acknowledged the decision");
+
+    let Keeper { record, epoch, thread, .. } = keeper;
+    let (server, address) = stage.listen_for_websockets().await;
+    let (mut keeper, opened) = Keeper::returned(address, record, epoch, thread).await;
+    assert_eq!(opened["pendingOperations"][0]["state"], "decided", "{opened}");
+    assert_eq!(keeper.ends().await["status"], "completed");
+    assert_eq!(saved_rules(&stage), RULE);
+    let states: Vec<&str> = keeper.record.iter().filter_map(|item| item["state"].as_str()).collect();
+    assert_eq!(states, ["proposed", "decided", "started", "finished"], "it was asked about and begun once");
+    let said = keeper.record.iter().filter(|item| item["kind"] == "responseItem").map(Value::to_string);
+    let said: Vec<String> = said.collect();
+    assert!(said.iter().any(|item| item.contains("exited with code 0")), "it ran once: {said:?}");
+    let told = said.iter().filter(|item| item.contains("mkdir") && item.contains("developer"));
+    assert_eq!(told.count(), 1, "the model is told once: {said:?}");
+    server.stop().await;
+}
+
+/// The command may have begun, so it is never run again, and nothing is left that could save the rule later.
+#[tokio::test]
+async fn a_rule_that_was_agreed_to_is_saved_before_the_command_begins() {
+    let stage = Stage::configured(json!([]), ASKS).await;
+    let (keeper, saved) = killed_at(&stage, "started").await;
+    assert_eq!(saved, RULE, "the record says that it began, and the rule is there");
+
+    let Keeper { record, epoch, thread, .. } = keeper;
+    let (server, address) = stage.listen_for_websockets().await;
+    let (mut keeper, _) = Keeper::returned(address, record, epoch, thread).await;
+    assert_eq!(keeper.ends().await["status"], "completed");
+    let states: Vec<&str> = keeper.record.iter().filter_map(|item| item["state"].as_str()).collect();
+    assert_eq!(states, ["proposed", "decided", "started", "unknown"]);
+    assert_eq!(saved_rules(&stage), RULE, "once");
+    server.stop().await;
 }

@@ -4,19 +4,20 @@
 mod decisions;
 mod departures;
 mod faults;
+mod host_record;
 mod hostile;
 mod keeper;
 mod negotiation;
+mod sdk_delegation;
 mod streams;
 mod subagents;
+mod tool_set;
 mod websocket;
 
 use serde_json::{Value, json};
+use testkit::{PLANTED, Stage, TestClient, TestServer, text, turn};
 
-use crate::client::{Client, text, turn};
-use crate::stage::{PLANTED, Server, Stage};
-
-/// What a host offers that wants everything.
+/// The offer of a host that wants everything.
 pub(crate) fn offer() -> Value {
     json!({"experimentalApi": true, "hostDelegation": {"versions": [1], "features": ["modelTransport", "later"]}})
 }
@@ -37,19 +38,19 @@ pub(crate) fn full_with(stream: Value) -> Value {
 
 /// A client that carries the model requests of one thread.
 pub(crate) struct Host {
-    pub(crate) client: Client,
+    pub(crate) client: TestClient,
     pub(crate) thread: String,
 }
 
 impl Host {
     /// On a server of its own. Nothing on the stage's model is used: whoever asks it fails the test.
-    pub(crate) async fn new(stage: &Stage, delegation: Value) -> (Server, Self) {
+    pub(crate) async fn new(stage: &Stage, delegation: Value) -> (TestServer, Self) {
         let (server, mut client) = stage.open_raw(None);
         client.initialize(offer()).await;
         (server, Self::start(client, stage, delegation).await)
     }
 
-    pub(crate) async fn start(mut client: Client, stage: &Stage, delegation: Value) -> Self {
+    pub(crate) async fn start(mut client: TestClient, stage: &Stage, delegation: Value) -> Self {
         let params = json!({"cwd": stage.cwd(), "model": "mock-model", "delegation": delegation});
         let thread = client.start_thread(params).await;
         Self { client, thread }

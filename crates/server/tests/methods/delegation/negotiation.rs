@@ -1,10 +1,9 @@
-//! What is agreed on in `initialize`, and what a thread may ask for after it.
+//! The agreement in `initialize`, and the requests of threads after it.
 
 use serde_json::{Value, json};
+use testkit::{Stage, TestClient, text};
 
 use super::{Host, completed, full, full_with, offer};
-use crate::client::{Client, text};
-use crate::stage::Stage;
 
 async fn agreed(stage: &Stage, offered: Value) -> Value {
     let (server, mut client) = stage.open_raw(None);
@@ -31,8 +30,8 @@ async fn a_host_gets_what_both_sides_have_and_nothing_by_half() {
     assert_eq!(agreed(&stage, json!({"versions": []})).await, Value::Null);
 }
 
-/// What `thread/start` with this delegation is refused with.
-async fn refusal(client: &mut Client, delegation: Value) -> (String, String) {
+/// The error of `thread/start` with this delegation.
+async fn refusal(client: &mut TestClient, delegation: Value) -> (String, String) {
     let refused =
         client.request("thread/start", json!({"delegation": delegation})).await.expect_err("refused");
     assert_eq!(refused.code, -32602, "{refused:?}");
@@ -219,7 +218,7 @@ async fn requests_stay_within_what_the_provider_can_do() {
     let kinds = body["tools"].as_array().expect("tools").iter().map(|tool| text(&tool["type"]));
     assert!(kinds.clone().all(|kind| kind == "function"), "{:?}", kinds.collect::<Vec<_>>());
     assert!(body["tools"].as_array().expect("tools").iter().any(|tool| tool["name"] == "apply_patch"));
-    // What the provider cannot do is said before anything is sent.
+    // A missing capability of the provider is reported before anything is sent.
     let image = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let input = json!([{"type": "text", "text": "look"}, {"type": "image", "url": image}]);
     let turn = host.client.turn_with(json!({"threadId": host.thread, "input": input})).await;

@@ -1,10 +1,9 @@
 //! Streams that go as they should: the request, its events, what comes of them, and in which order.
 
 use serde_json::{Value, json};
+use testkit::{Stage, text};
 
 use super::{Host, added, call, completed, delta, done, full, full_with, message, prompt, whole};
-use crate::client::text;
-use crate::stage::Stage;
 
 #[tokio::test]
 async fn a_turn_is_carried_by_the_host_and_looks_like_any_other() {
@@ -48,7 +47,7 @@ async fn a_turn_is_carried_by_the_host_and_looks_like_any_other() {
     assert!(second["hint"]["cachePrefixItems"].as_u64().expect("a number") > 0);
     server.stop().await;
     let stored = stage.read(&host.thread).await;
-    assert_eq!(crate::client::told(&stored), ["completed: hello", "completed: and?"]);
+    assert_eq!(testkit::told(&stored), ["completed: hello", "completed: and?"]);
 }
 
 #[tokio::test]

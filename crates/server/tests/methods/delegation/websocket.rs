@@ -4,16 +4,15 @@ use std::net::SocketAddr;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
+use testkit::{TestClient, within};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::client::Client;
-
-pub(super) async fn connect(address: SocketAddr, capabilities: Value) -> Client {
-    let stream = TcpStream::connect(address).await.expect("a connection");
-    let (socket, _) =
-        tokio_tungstenite::client_async(format!("ws://{address}/"), stream).await.expect("a websocket");
+pub(super) async fn connect(address: SocketAddr, capabilities: Value) -> TestClient {
+    let stream = within("a connection", TcpStream::connect(address)).await.expect("a connection");
+    let handshake = tokio_tungstenite::client_async(format!("ws://{address}/"), stream);
+    let (socket, _) = within("a websocket", handshake).await.expect("a websocket");
     let (near, far) = tokio::io::duplex(1 << 16);
     let ((from, to), (input, mut output)) = (tokio::io::split(near), tokio::io::split(far));
     tokio::spawn(async move {
@@ -38,7 +37,7 @@ pub(super) async fn connect(address: SocketAddr, capabilities: Value) -> Client 
             }
         }
     });
-    let mut client = Client::new(from, to);
+    let mut client = TestClient::new(from, to);
     client.initialize(capabilities).await;
     client
 }

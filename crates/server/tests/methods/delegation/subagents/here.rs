@@ -1,10 +1,9 @@
 //! Children in this process, whose requests the host carries like their parent's.
 
 use serde_json::{Value, json};
+use testkit::{Stage, text, told};
 
 use super::{Keeper, NEWS, news, output_json};
-use crate::client::{text, told};
-use crate::stage::Stage;
 
 #[tokio::test]
 async fn the_host_carries_the_requests_of_a_child() {

@@ -8,10 +8,9 @@ mod results;
 use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::{Value, json};
+use testkit::{RefusedRequest, Stage, TestClient, TestServer, text, within};
 
 use super::{call, completed, done, full, message, said};
-use crate::client::{Client, Refused, text};
-use crate::stage::{Server, Stage};
 
 fn offer() -> Value {
     let features = ["modelTransport", "clientRollout", "operations", "subagents", "suspend", "toolSet"];
@@ -23,7 +22,7 @@ const NEWS: &str = "<subagent_notification>";
 
 /// Carries the requests of a thread and its children, and keeps their records if it is to.
 struct Keeper {
-    client: Client,
+    client: TestClient,
     thread: String,
     placement: &'static str,
     /// By thread; `None` where the server keeps them.
@@ -33,19 +32,19 @@ struct Keeper {
 }
 
 impl Keeper {
-    async fn new(stage: &Stage, placement: &'static str, keeps: bool) -> (Server, Self) {
+    async fn new(stage: &Stage, placement: &'static str, keeps: bool) -> (TestServer, Self) {
         Self::with(stage, placement, keeps, json!({})).await
     }
 
     /// With more of what a thread can be started with.
-    async fn with(stage: &Stage, placement: &'static str, keeps: bool, more: Value) -> (Server, Self) {
+    async fn with(stage: &Stage, placement: &'static str, keeps: bool, more: Value) -> (TestServer, Self) {
         let (server, mut client) = stage.open_raw(None);
         client.initialize(offer()).await;
         (server, Self::start(client, stage, placement, keeps, more).await)
     }
 
     async fn start(
-        mut client: Client,
+        mut client: TestClient,
         stage: &Stage,
         placement: &'static str,
         keeps: bool,
@@ -65,14 +64,14 @@ impl Keeper {
     }
 
     /// The same thread in another process.
-    async fn resume(&mut self, stage: &Stage) -> Server {
+    async fn resume(&mut self, stage: &Stage) -> TestServer {
         let server = self.restart(stage).await;
         self.open(&self.thread.clone()).await;
         server
     }
 
     /// Another process, without any thread in it.
-    async fn restart(&mut self, stage: &Stage) -> Server {
+    async fn restart(&mut self, stage: &Stage) -> TestServer {
         let (server, mut client) = stage.open_raw(None);
         client.initialize(offer()).await;
         self.epoch += 1;
@@ -87,10 +86,13 @@ impl Keeper {
             let record = host.records.as_ref().and_then(|records| records.get(thread));
             record.is_some_and(|record| record.iter().any(|item| item.to_string().contains(NEWS)))
         };
-        while !is_told(self) {
-            let message = self.client.next().await;
-            self.take(message).await;
-        }
+        let waiting = async {
+            while !is_told(self) {
+                let message = self.client.next().await;
+                self.take(message).await;
+            }
+        };
+        within("the news of an agent in the record", waiting).await;
     }
 
     async fn open(&mut self, thread: &str) -> Value {
@@ -122,27 +124,33 @@ impl Keeper {
     /// The next message of this method that fits, whole.
     async fn wait(&mut self, method: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let wanted = |message: &Value| message["method"] == method && fits(&message["params"]);
-        loop {
-            if let Some(at) = self.unread.iter().position(&wanted) {
-                return self.unread.remove(at).expect("it is there");
+        let waiting = async {
+            loop {
+                if let Some(at) = self.unread.iter().position(&wanted) {
+                    return self.unread.remove(at).expect("it is there");
+                }
+                let message = self.client.next().await;
+                self.take(message).await;
             }
-            let message = self.client.next().await;
-            self.take(message).await;
-        }
+        };
+        within(method, waiting).await
     }
 
-    async fn ask(&mut self, method: &str, params: Value) -> Result<Value, Refused> {
+    async fn ask(&mut self, method: &str, params: Value) -> Result<Value, RefusedRequest> {
         let id = self.client.send(method, params).await;
         self.outcome(id).await
     }
 
-    async fn outcome(&mut self, id: i64) -> Result<Value, Refused> {
-        loop {
-            match self.client.outcome_or_next(id).await {
-                Ok(outcome) => return outcome,
-                Err(message) => self.take(message).await,
+    async fn outcome(&mut self, id: i64) -> Result<Value, RefusedRequest> {
+        let waiting = async {
+            loop {
+                match self.client.outcome_or_next(id).await {
+                    Ok(outcome) => return outcome,
+                    Err(message) => self.take(message).await,
+                }
             }
-        }
+        };
+        within("the outcome of a request", waiting).await
     }
 
     /// The next model request of a thread, accepted.
@@ -201,11 +209,11 @@ impl Keeper {
         over["params"]["turn"].clone()
     }
 
-    async fn result(&mut self, params: Value) -> Result<Value, Refused> {
+    async fn result(&mut self, params: Value) -> Result<Value, RefusedRequest> {
         self.ask("delegation/result", params).await
     }
 
-    /// What is there without waiting for anything.
+    /// The messages that are there without waiting.
     async fn has_heard(&mut self, method: &str) -> bool {
         self.ask("model/list", json!({"limit": 1})).await.expect("models");
         self.unread.iter().any(|message| message["method"] == method)
@@ -223,7 +231,7 @@ fn finished(delegation: &Value, status: &str, words: &str) -> Value {
     json!({"delegationId": delegation, "status": status, "output": [{"type": "inputText", "text": words}]})
 }
 
-/// What a call gave, in a model request.
+/// The output of a call in a model request.
 fn output(request: &Value, call_id: &str) -> String {
     let items = request["body"]["input"].as_array().expect("input");
     let is_it = |item: &&Value| item["type"] == "function_call_output" && item["call_id"] == call_id;
@@ -237,7 +245,7 @@ fn output_json(request: &Value, call_id: &str) -> Value {
     serde_json::from_str(&output).unwrap_or_else(|_| panic!("JSON, not {output}"))
 }
 
-/// What a model request tells of agents that have ended.
+/// The ended agents that a model request reports.
 fn news(request: &Value) -> Vec<String> {
     let lines = super::prompt(request).into_iter();
     lines.filter(|line| line.contains(NEWS)).collect()

@@ -1,11 +1,10 @@
 //! The question where a child is to run, and every answer to it.
 
 use serde_json::{Value, json};
+use testkit::{Stage, text};
 
 use super::{Keeper, offer, output, output_json, terms};
-use crate::client::text;
 use crate::delegation::full;
-use crate::stage::Stage;
 
 #[tokio::test]
 async fn placing_children_is_agreed_on_by_name() {

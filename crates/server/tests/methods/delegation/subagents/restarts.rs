@@ -1,10 +1,10 @@
 //! Children at the host, and processes that end meanwhile.
 
 use serde_json::json;
+use testkit::Stage;
 
 use super::{Keeper, finished, news, offer, output, output_json, terms};
 use crate::delegation::websocket::connect;
-use crate::stage::Stage;
 
 #[tokio::test]
 async fn a_result_is_taken_by_the_next_process() {

@@ -1,10 +1,10 @@
-//! What becomes of children at the host.
+//! The results of children at the host.
 
 use serde_json::{Value, json};
+use testkit::Stage;
 
 use super::{Keeper, finished, news, offer, output, output_json};
 use crate::delegation::prompt;
-use crate::stage::Stage;
 
 #[tokio::test]
 async fn a_result_is_taken_once_and_told_once() {
@@ -147,7 +147,7 @@ async fn words_and_an_end_reach_the_host() {
         (&asked["params"]["delegationId"], &asked["params"]["childRef"]),
         (&delegation, &json!("job"))
     );
-    // What it says of its end meanwhile is no news to who ends it.
+    // Its own report of its end is not sent to the one who ends it.
     let end = finished(&delegation, "canceled", "as you wish");
     assert!(host.result(end.clone()).await.is_ok());
     host.client.answer(&asked, json!({"disposition": "canceled"})).await;
@@ -164,7 +164,7 @@ async fn words_and_an_end_reach_the_host() {
     server.kill().await;
 }
 
-/// What a child says is data: nothing in it becomes anything else, and there is only so much of it.
+/// A child's output is data: nothing in it is interpreted, and its size is bounded.
 #[tokio::test]
 async fn what_a_child_says_is_data() {
     let stage = Stage::new(json!([])).await;

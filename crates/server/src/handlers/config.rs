@@ -1,0 +1,45 @@
+//! Changes of the configuration.
+
+use std::sync::Arc;
+
+use protocol::{
+    ConfigBatchWriteParams, ConfigValueWriteParams, ConfigWriteResponse,
+    ExperimentalFeatureEnablementSetParams, ExperimentalFeatureEnablementSetResponse, HooksListParams,
+    HooksListResponse,
+};
+use runtime::RuntimeError;
+
+use crate::app::App;
+use crate::hub::Requester;
+
+pub(crate) async fn value_write(
+    app: Arc<App>,
+    _: Requester,
+    params: ConfigValueWriteParams,
+) -> Result<ConfigWriteResponse, RuntimeError> {
+    app.runtime.write_config_value(params).await
+}
+
+pub(crate) async fn batch_write(
+    app: Arc<App>,
+    _: Requester,
+    params: ConfigBatchWriteParams,
+) -> Result<ConfigWriteResponse, RuntimeError> {
+    app.runtime.write_config(params).await
+}
+
+pub(crate) async fn hooks_list(
+    app: Arc<App>,
+    _: Requester,
+    params: HooksListParams,
+) -> Result<HooksListResponse, RuntimeError> {
+    app.runtime.list_hooks(params).await
+}
+
+pub(crate) async fn enablement_set(
+    app: Arc<App>,
+    _: Requester,
+    params: ExperimentalFeatureEnablementSetParams,
+) -> Result<ExperimentalFeatureEnablementSetResponse, RuntimeError> {
+    app.runtime.set_feature_enablement(params)
+}

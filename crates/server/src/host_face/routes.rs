@@ -1,0 +1,111 @@
+//! Which handler of a host carries out which method.
+
+use protocol::{
+    AppsList, CollaborationModeList, CommandExec, CommandExecResize, CommandExecTerminate, CommandExecWrite,
+    ConfigRead, ConfigRequirementsRead, ExperimentalFeatureList, FsCopy, FsCreateDirectory, FsGetMetadata,
+    FsReadDirectory, FsReadFile, FsRemove, FsUnwatch, FsWatch, FsWriteFile, FuzzyFileSearch,
+    FuzzyFileSearchSessionStart, FuzzyFileSearchSessionStop, FuzzyFileSearchSessionUpdate, GetAccount,
+    GetAccountRateLimits, GetAuthStatus, GitDiffToRemote, HooksList, ModelList, OperationDecide,
+    OperationList, PluginList, PluginRead, RequestMethod, ReviewStart, SkillsList, TaskDelete, TaskList,
+    TaskRead, TaskResume, TaskSuspend, ThreadArchive, ThreadBackgroundTerminalsClean, ThreadCompactStart,
+    ThreadFork, ThreadGoalClear, ThreadGoalGet, ThreadGoalSet, ThreadItemsList, ThreadList, ThreadLoadedList,
+    ThreadMetadataUpdate, ThreadRead, ThreadResume, ThreadRollback, ThreadSetName, ThreadShellCommand,
+    ThreadStart, ThreadTurnsList, ThreadUnarchive, ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer,
+    TurnSuspend,
+};
+
+use super::handlers::{self as on, forward};
+use crate::host_face::HostApp;
+use crate::router::Router;
+use crate::routes::routes;
+
+/// Methods about this machine and this configuration, which need no thread. Those that change the configuration or an
+/// account are not among them: that is for the command line of the host's machine.
+const LOCAL: &[&str] = &[
+    ModelList::METHOD,
+    CollaborationModeList::METHOD,
+    AppsList::METHOD,
+    ExperimentalFeatureList::METHOD,
+    ConfigRead::METHOD,
+    ConfigRequirementsRead::METHOD,
+    GetAccount::METHOD,
+    GetAccountRateLimits::METHOD,
+    GetAuthStatus::METHOD,
+    SkillsList::METHOD,
+    HooksList::METHOD,
+    PluginList::METHOD,
+    PluginRead::METHOD,
+    GitDiffToRemote::METHOD,
+    CommandExec::METHOD,
+    CommandExecWrite::METHOD,
+    CommandExecTerminate::METHOD,
+    CommandExecResize::METHOD,
+    FsReadFile::METHOD,
+    FsWriteFile::METHOD,
+    FsCreateDirectory::METHOD,
+    FsGetMetadata::METHOD,
+    FsReadDirectory::METHOD,
+    FsRemove::METHOD,
+    FsCopy::METHOD,
+    FsWatch::METHOD,
+    FsUnwatch::METHOD,
+    FuzzyFileSearch::METHOD,
+    FuzzyFileSearchSessionStart::METHOD,
+    FuzzyFileSearchSessionUpdate::METHOD,
+    FuzzyFileSearchSessionStop::METHOD,
+];
+
+/// Every method that a host carries out. `initialize` belongs to the connection.
+pub fn host_routes() -> Router<HostApp> {
+    routes()
+        .inside(LOCAL, |app: &HostApp| &app.local)
+        .deferred(ThreadStart, on::start)
+        .deferred(ThreadResume, on::resume)
+        .deferred(ThreadFork, on::fork)
+        .on(ThreadList, on::list)
+        .on(ThreadLoadedList, on::loaded_list)
+        .on(ThreadRead, on::read_thread)
+        .deferred(ThreadSetName, on::name_set)
+        .deferred(ThreadArchive, on::archive)
+        .deferred(ThreadUnarchive, on::unarchive)
+        .on(ThreadUnsubscribe, on::unsubscribe)
+        .deferred(TurnStart, on::turn_start)
+        .deferred(TurnSteer, on::turn_steer)
+        .deferred(TurnInterrupt, on::turn_interrupt)
+        .deferred(TurnSuspend, forward::<TurnSuspend>)
+        .deferred(ThreadCompactStart, forward::<ThreadCompactStart>)
+        .deferred(ThreadRollback, forward::<ThreadRollback>)
+        .deferred(ThreadShellCommand, forward::<ThreadShellCommand>)
+        .deferred(ThreadBackgroundTerminalsClean, forward::<ThreadBackgroundTerminalsClean>)
+        .deferred(ThreadMetadataUpdate, forward::<ThreadMetadataUpdate>)
+        .deferred(ThreadTurnsList, forward::<ThreadTurnsList>)
+        .deferred(ThreadItemsList, forward::<ThreadItemsList>)
+        .deferred(ThreadGoalSet, forward::<ThreadGoalSet>)
+        .deferred(ThreadGoalGet, forward::<ThreadGoalGet>)
+        .deferred(ThreadGoalClear, forward::<ThreadGoalClear>)
+        .deferred(ReviewStart, forward::<ReviewStart>)
+        .on(TaskList, on::task_list)
+        .on(TaskRead, on::task_read)
+        .on(TaskSuspend, on::task_suspend)
+        .on(TaskResume, on::task_resume)
+        .on(TaskDelete, on::task_delete)
+        .on(OperationList, on::operation_list)
+        .on(OperationDecide, on::operation_decide)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::router::HOST_ONLY;
+
+    /// Whoever adds a method of a host adds its route, and no method is taken from the app-server by mistake.
+    #[test]
+    fn a_host_has_its_own_methods_and_none_that_change_its_machine() {
+        let names = host_routes().names();
+        assert!(HOST_ONLY.iter().all(|name| names.contains(name)), "{names:?}");
+        for name in ["config/value/write", "account/login/start", "plugin/install", "rollout/load"] {
+            assert!(!names.contains(&name), "{name}");
+        }
+        assert!(LOCAL.iter().all(|name| routes().names().contains(name)));
+    }
+}

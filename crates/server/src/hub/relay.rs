@@ -1,0 +1,111 @@
+//! Notifications that a runtime made and a host passes on: as bytes, after a look at their method.
+
+use std::sync::Arc;
+
+use protocol::{
+    Error, ErrorNotification, ExperimentalGate, NotificationMethod, SERVER_NOTIFICATIONS, ServerNotification,
+    ThreadId, ThreadStatusChanged, TurnCompleted, TurnCompletedNotification,
+};
+use rpc::OutgoingMessage;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::Hub;
+use super::connection::{ClientConnection, ConnectionId};
+use super::questions::TurnEvent;
+
+impl Hub {
+    /// Passes a notification about a thread on to whoever would hear it from an app-server. Only subscribers without the
+    /// experimental capability cost a parse, and only where the payload may hold something experimental.
+    pub(crate) async fn relay(&self, thread: &ThreadId, method: &str, params: &RawValue) {
+        let receivers = self.relay_receivers(thread, method);
+        if !receivers.is_empty() {
+            let group = Some(self.group(thread));
+            let full = receivers.iter().any(|connection| connection.is_experimental());
+            let stable = receivers.iter().any(|connection| !connection.is_experimental());
+            let full = full.then(|| rpc::notification(method, params).unwrap_or_default());
+            let stable = stable.then(|| match stable_form(method, params) {
+                Some(params) => rpc::notification(method, &params).unwrap_or_default(),
+                None => rpc::notification(method, params).unwrap_or_default(),
+            });
+            for connection in receivers {
+                let form = if connection.is_experimental() { &full } else { &stable };
+                let line = form.clone().unwrap_or_default();
+                connection.deliver(OutgoingMessage::Plain { group, line }).await;
+            }
+        }
+        // A turn that another runtime takes up begins again, and its questions stay: the host closes them itself.
+        let event = match method {
+            ThreadStatusChanged::METHOD => TurnEvent::Status,
+            _ => TurnEvent::Other,
+        };
+        self.settle_questions(thread, event).await;
+    }
+
+    fn relay_receivers(&self, thread: &ThreadId, method: &str) -> Vec<Arc<ClientConnection>> {
+        let is_experimental = SERVER_NOTIFICATIONS
+            .iter()
+            .find(|row| row.name == method)
+            .is_none_or(|row| row.experimental_descriptor().is_some());
+        let wants = |connection: &&Arc<ClientConnection>| {
+            connection.wants(method) && (connection.is_experimental() || !is_experimental)
+        };
+        let state = self.state();
+        if method == ThreadStatusChanged::METHOD {
+            return state.connections.values().filter(wants).cloned().collect();
+        }
+        state.subscribers(thread).filter(wants).cloned().collect()
+    }
+
+    /// Notifies subscribers of a thread, and others that `also` picks, of something that is experimental.
+    pub(crate) async fn notify_experimental(
+        &self,
+        thread: &ThreadId,
+        also: impl Fn(&ClientConnection) -> bool,
+        notification: ServerNotification,
+    ) {
+        let receivers: Vec<_> = {
+            let state = self.state();
+            let hears = |connection: &&Arc<ClientConnection>| {
+                let is_subscribed = state.subscriptions.contains(thread, connection.id);
+                connection.is_experimental()
+                    && connection.wants(notification.method())
+                    && (is_subscribed || also(connection))
+            };
+            state.connections.values().filter(hears).cloned().collect()
+        };
+        self.deliver_to(&receivers, Some(thread), notification).await;
+    }
+
+    /// The name a connection gave itself.
+    pub(crate) fn client_name(&self, connection: ConnectionId) -> String {
+        let state = self.state();
+        let profile = state.connections.get(&connection).and_then(|connection| connection.profile());
+        profile.map(|profile| profile.client_name.clone()).unwrap_or_default()
+    }
+
+    /// Subscribers of the parent follow the child too.
+    pub(crate) fn join_child(&self, parent: &ThreadId, child: &ThreadId) {
+        let mut state = self.state();
+        let following: Vec<_> = state.subscriptions.of(parent).copied().collect();
+        for connection in following {
+            state.subscriptions.add(child, connection);
+        }
+    }
+}
+
+/// The payload without what is experimental; nothing where it cannot hold such a thing.
+fn stable_form(method: &str, params: &RawValue) -> Option<Box<RawValue>> {
+    match method {
+        Error::METHOD => stripped::<ErrorNotification>(params),
+        TurnCompleted::METHOD => stripped::<TurnCompletedNotification>(params),
+        _ => None,
+    }
+}
+
+fn stripped<P: DeserializeOwned + Serialize + ExperimentalGate>(params: &RawValue) -> Option<Box<RawValue>> {
+    let mut payload: P = serde_json::from_str(params.get()).ok()?;
+    payload.strip_experimental();
+    to_raw_value(&payload).ok()
+}

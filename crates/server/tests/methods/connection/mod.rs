@@ -1,0 +1,4 @@
+//! `initialize`, and several connections to one server.
+
+mod initialize;
+mod several_clients;
