@@ -1,4 +1,4 @@
-//! What the linker does for the size of the release binary, and for what it takes in memory.
+//! Linker options that keep the release binary and its memory small.
 
 use std::process::Command;
 

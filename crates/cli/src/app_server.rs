@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use protocol::{AbsolutePath, SessionSource};
 use runtime::config::{Home, Loader, LoaderOptions, ProviderKind, Startup};
 use runtime::{Catalogue, Runtime, RuntimeOptions, SystemClock};
-use server::{App, AuthFlags, AuthMode, HubAudience, Listen, ServerOptions, Signals};
+use server::{App, AuthFlags, HubAudience, Listen, ServerOptions, StopSignals, WsAuthMode};
 
 use crate::logging;
 
@@ -36,7 +36,7 @@ pub(crate) struct AppServerArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Websocket authentication")]
 struct WsAuthArgs {
-    /// What a client must bring as `Authorization: Bearer …`.
+    /// The token that clients must send as `Authorization: Bearer …`.
     #[arg(long, value_name = "KIND")]
     ws_auth: Option<WsAuthKind>,
     /// Absolute path of the file that holds the token (capability-token).
@@ -88,11 +88,11 @@ pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<
     options.allow_unauthenticated = args.allow_unauthenticated;
     options.config_warnings = warnings.into_iter().map(Into::into).collect();
 
-    let walls = crate::walls::are_wanted(&config.permissions.sandbox_policy)
+    let landlock_only = crate::sandbox_check::is_sandboxed(&config.permissions.sandbox_policy)
         .then(|| config.features.enabled("use_legacy_landlock"));
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    if let Some(landlock_only) = walls {
-        tokio.spawn(try_walls(landlock_only));
+    if let Some(landlock_only) = landlock_only {
+        tokio.spawn(try_sandbox(landlock_only));
     }
     let reason = tokio.block_on(async {
         let hub = server::Hub::new();
@@ -106,7 +106,7 @@ pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<
             store: logging::store_options(),
         });
         let app = Arc::new(App::new(hub.clone(), runtime));
-        let signals = Signals::of_process().context("signals cannot be handled")?;
+        let signals = StopSignals::of_process().context("signals cannot be handled")?;
         anyhow::Ok(server::serve(options, app, hub, server::routes(), signals).await?)
     })?;
     tracing::debug!(?reason, "the server stops");
@@ -115,13 +115,13 @@ pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first client is answered before the walls are tried out.
-const TRY_WALLS_AFTER: Duration = Duration::from_millis(500);
+/// The first client is answered before the sandbox is tried.
+const TRY_SANDBOX_AFTER: Duration = Duration::from_millis(500);
 
 /// Says in the log that sandboxed commands will be refused, before the first of them is.
-async fn try_walls(landlock_only: bool) {
-    tokio::time::sleep(TRY_WALLS_AFTER).await;
-    let missing = tokio::task::spawn_blocking(move || crate::walls::missing(landlock_only)).await;
+async fn try_sandbox(landlock_only: bool) {
+    tokio::time::sleep(TRY_SANDBOX_AFTER).await;
+    let missing = tokio::task::spawn_blocking(move || crate::sandbox_check::missing(landlock_only)).await;
     if let Ok(Some(why)) = missing {
         tracing::warn!("{why}; `oarlock doctor` says what to do");
     }
@@ -131,8 +131,8 @@ impl WsAuthArgs {
     fn flags(&self) -> AuthFlags {
         AuthFlags {
             mode: self.ws_auth.map(|kind| match kind {
-                WsAuthKind::CapabilityToken => AuthMode::CapabilityToken,
-                WsAuthKind::SignedBearerToken => AuthMode::SignedBearerToken,
+                WsAuthKind::CapabilityToken => WsAuthMode::CapabilityToken,
+                WsAuthKind::SignedBearerToken => WsAuthMode::SignedBearerToken,
             }),
             token_file: self.ws_token_file.clone(),
             shared_secret_file: self.ws_shared_secret_file.clone(),

@@ -13,23 +13,23 @@ Examples:
   fish: oarlock completions fish > ~/.config/fish/completions/oarlock.fish";
 
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct CompletionsOptions {
     #[arg(value_enum)]
-    shell: Shell,
+    shell: CompletionShell,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Shell {
+enum CompletionShell {
     Bash,
     Zsh,
     Fish,
 }
 
-pub(crate) fn run<C: CommandFactory>(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run<C: CommandFactory>(options: &CompletionsOptions) -> Result<ExitCode> {
     let shell = match options.shell {
-        Shell::Bash => clap_complete::Shell::Bash,
-        Shell::Zsh => clap_complete::Shell::Zsh,
-        Shell::Fish => clap_complete::Shell::Fish,
+        CompletionShell::Bash => clap_complete::Shell::Bash,
+        CompletionShell::Zsh => clap_complete::Shell::Zsh,
+        CompletionShell::Fish => clap_complete::Shell::Fish,
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut C::command(), "oarlock", &mut script);

@@ -9,7 +9,7 @@ use clap::Args;
 use protocol_export::{File, Surface};
 
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct GenerateOptions {
     /// Folder to write to; created when missing. Files of other names in it are left alone.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -18,7 +18,7 @@ pub(crate) struct Options {
     experimental: bool,
 }
 
-pub(crate) fn run(options: &Options, export: fn(Surface) -> Vec<File>) -> Result<()> {
+pub(crate) fn run(options: &GenerateOptions, export: fn(Surface) -> Vec<File>) -> Result<()> {
     let out = &options.out;
     if out.as_os_str().is_empty() {
         bail!("--out is empty; give a folder to write to");
@@ -60,7 +60,7 @@ fn stage(staging: &Path, files: &[File]) -> Result<()> {
 }
 
 fn publish(staging: &Path, out: &Path, files: &[File]) -> Result<()> {
-    // What could still be in the way is looked for before the first file moves.
+    // All conflicts are checked before the first file moves.
     for file in files {
         let target = out.join(&file.path);
         if target.is_dir() {

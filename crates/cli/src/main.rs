@@ -8,16 +8,21 @@ mod doctor;
 mod exec;
 mod flags;
 mod generate;
+mod host;
 mod logging;
+mod mcp;
+mod mcp_server;
 mod offline_model;
+mod plugins;
 mod policy_check;
 mod responses_bridge;
+mod sandbox_check;
 mod sandbox_run;
 mod session;
 mod terminal;
 mod threads;
 mod trust;
-mod walls;
+
 mod wording;
 mod workplace;
 
@@ -37,7 +42,7 @@ struct Cli {
     #[command(flatten)]
     flags: Flags,
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 const EXAMPLES: &str = "\
@@ -52,6 +57,7 @@ Examples:
   oarlock debug prompt                           what the model would be told next
   oarlock policy check -- git push               would that run, and which rule says so?
   oarlock sandbox -- ls /                        run a command of your own in the sandbox
+  oarlock host                                   keep tasks that survive restarts; `oarlock pending` shows what waits
   oarlock app-server                             serve an editor or another client on standard input and output
 
 Environment:
@@ -60,39 +66,65 @@ Environment:
   RUST_LOG        which log lines to write to standard error; LOG_FORMAT=json writes them as JSON";
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Run one turn and print the answer.
     #[command(after_help = EXEC_EXAMPLES)]
     Exec(Box<exec::ExecArgs>),
     /// List stored threads.
-    Threads(threads::Options),
+    Threads(threads::ThreadsOptions),
     /// Serve threads and turns to clients that speak JSON-RPC, or write the protocol to files.
     #[command(args_conflicts_with_subcommands = true)]
     AppServer(AppServer),
+    /// Keep tasks: durable threads that survive the end of every process, and wait for people as long as it takes.
+    Host(HostOptionsWithFlags),
+    /// List the tasks of a running host.
+    Tasks(host::commands::TasksOptions),
+    /// List what waits for a decision in a running host.
+    #[command(after_help = host::commands::EXAMPLES)]
+    Pending(host::commands::PendingOptions),
+    /// Let something run that waits.
+    Approve(host::commands::ApproveOptions),
+    /// Do not let it run.
+    Reject(host::commands::RejectOptions),
+    /// Run nothing, and give the model this result.
+    Respond(host::commands::RespondOptions),
+    /// Run something again whose outcome is unknown.
+    Retry(host::commands::DecideOptions),
+    /// Show, suspend, resume or delete a task of a running host.
+    Task(host::commands::TaskOptions),
     /// Show a real turn, with files and all, that needs no key and no network.
-    Demo(demo::Options),
-    /// Run a command within the walls that a model's commands get.
+    Demo(demo::DemoOptions),
+    /// Run a command in the sandbox that the model's commands get.
     #[command(after_help = sandbox_run::EXAMPLES)]
-    Sandbox(Box<sandbox_run::Options>),
+    Sandbox(Box<sandbox_run::SandboxRunOptions>),
     /// Ask the rules about a command.
-    Policy(policy_check::Options),
+    Policy(policy_check::PolicyOptions),
     /// Trust a project, after a look at what its settings ask for.
-    Trust(trust::Options),
+    Trust(trust::TrustOptions),
+    /// List, add and remove MCP servers.
+    #[command(after_help = mcp::EXAMPLES)]
+    Mcp(mcp::McpOptions),
+    /// Serve as an MCP server: other agents begin threads here and go on with them.
+    #[command(after_help = mcp_server::EXAMPLES)]
+    McpServer(mcp_server::McpServerOptions),
+    /// List, install and remove plugins.
+    #[command(after_help = plugins::EXAMPLES)]
+    Plugins(plugins::PluginsOptions),
     /// Look at what the model is told.
-    Debug(debug::Options),
+    Debug(debug::DebugOptions),
     /// Check what is set up, and say what to do about the rest.
-    Doctor(doctor::Options),
+    Doctor(doctor::DoctorOptions),
     /// Print what makes a shell complete this program's commands.
     #[command(after_help = completions::EXAMPLES)]
-    Completions(completions::Options),
+    Completions(completions::CompletionsOptions),
     /// Serve the offline model as a Responses endpoint, for tests of programs that need a model.
     ///
     /// The offline model is a small deterministic test double inside this binary. It needs no key and no network, and
     /// its answers say what it is.
-    OfflineModel(offline_model::Options),
+    OfflineModel(offline_model::OfflineModelOptions),
     /// Lend a model provider to a runtime without giving it the key.
     #[command(after_help = responses_bridge::EXAMPLES)]
-    ResponsesBridge(responses_bridge::Options),
+    ResponsesBridge(responses_bridge::ResponsesBridgeOptions),
 }
 
 const EXEC_EXAMPLES: &str = "\
@@ -105,7 +137,17 @@ Examples:
   oarlock exec --output-schema answer.schema.json -i shot.png \"read the numbers\"
   oarlock exec -m NAME -c model_reasoning_effort=high -o answer.md - < question.txt
   oarlock exec resume --last \"and now in French\"
+  oarlock exec review --uncommitted
+  oarlock exec review --base main --json
   oarlock exec resume 0199c0de-0000-7000-8000-000000000000 \"go on\"";
+
+#[derive(Debug, clap::Args)]
+struct HostOptionsWithFlags {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    args: host::HostArgs,
+}
 
 #[derive(Debug, clap::Args)]
 struct AppServer {
@@ -121,38 +163,60 @@ struct AppServer {
 enum Generate {
     /// Write the protocol as JSON Schema: one file per type and two bundles.
     #[command(name = "generate-json-schema")]
-    JsonSchema(generate::Options),
+    JsonSchema(generate::GenerateOptions),
     /// Write the protocol as a Python package of typed models.
     #[command(name = "generate-python")]
-    Python(generate::Options),
+    Python(generate::GenerateOptions),
     /// Write the protocol as TypeScript: one file per type, an index, and maps from methods to payloads.
     #[command(name = "generate-ts")]
-    TypeScript(generate::Options),
+    TypeScript(generate::GenerateOptions),
 }
 
 fn main() -> ExitCode {
     let Cli { flags, command } = Cli::parse();
     match command {
-        Command::Exec(args) => {
+        CliCommand::Exec(args) => {
             seal();
             exit(exec::run(*args, flags), 1)
         }
-        Command::Threads(options) => exit(threads::run(&options, flags), 1),
-        // What a generator cannot do is about what the caller gave, which clap reports with 2 as well.
-        Command::AppServer(AppServer { command: Some(command), .. }) => exit(write_protocol(&command), 2),
-        Command::AppServer(server) => {
+        CliCommand::Threads(options) => exit(threads::run(&options, flags), 1),
+        CliCommand::Mcp(options) => {
+            seal();
+            exit(mcp::run(options, flags), 1)
+        }
+        CliCommand::McpServer(options) => {
+            seal();
+            exit(mcp_server::run(options, flags), 1)
+        }
+        CliCommand::Plugins(options) => exit(plugins::run(options, flags), 1),
+        // A generator fails because of its arguments, which clap reports with 2 as well.
+        CliCommand::AppServer(AppServer { command: Some(command), .. }) => exit(write_protocol(&command), 2),
+        CliCommand::AppServer(server) => {
             seal();
             exit(serve(server, flags), 1)
         }
-        Command::Demo(options) => exit(demo::run(&options), 1),
-        Command::Sandbox(options) => sandbox_run::run(*options, flags),
-        Command::Policy(options) => exit(policy_check::run(options, flags), 1),
-        Command::Trust(options) => exit(trust::run(options, flags), 1),
-        Command::Debug(options) => exit(debug::run(options, flags), 1),
-        Command::Doctor(options) => exit(doctor::run(options, flags), 1),
-        Command::Completions(options) => exit(completions::run::<Cli>(&options), 1),
-        Command::OfflineModel(options) => exit(offline_model::run(&options).map(|()| ExitCode::SUCCESS), 1),
-        Command::ResponsesBridge(options) => {
+        CliCommand::Host(options) => {
+            seal();
+            exit(keep_tasks(options, flags), 1)
+        }
+        CliCommand::Tasks(options) => exit(host::commands::tasks(&options), 1),
+        CliCommand::Pending(options) => exit(host::commands::pending(&options), 1),
+        CliCommand::Approve(options) => exit(host::commands::approve(&options), 1),
+        CliCommand::Reject(options) => exit(host::commands::reject(&options), 1),
+        CliCommand::Respond(options) => exit(host::commands::respond(&options), 1),
+        CliCommand::Retry(options) => exit(host::commands::retry(&options), 1),
+        CliCommand::Task(options) => exit(host::commands::task(&options), 1),
+        CliCommand::Demo(options) => exit(demo::run(&options), 1),
+        CliCommand::Sandbox(options) => sandbox_run::run(*options, flags),
+        CliCommand::Policy(options) => exit(policy_check::run(options, flags), 1),
+        CliCommand::Trust(options) => exit(trust::run(options, flags), 1),
+        CliCommand::Debug(options) => exit(debug::run(options, flags), 1),
+        CliCommand::Doctor(options) => exit(doctor::run(options, flags), 1),
+        CliCommand::Completions(options) => exit(completions::run::<Cli>(&options), 1),
+        CliCommand::OfflineModel(options) => {
+            exit(offline_model::run(&options).map(|()| ExitCode::SUCCESS), 1)
+        }
+        CliCommand::ResponsesBridge(options) => {
             seal();
             logging::init(LevelFilter::WARN);
             exit(responses_bridge::run(&options).map(|()| ExitCode::SUCCESS), 1)
@@ -165,6 +229,15 @@ fn seal() {
     if let Err(error) = sandbox::seal_process() {
         eprintln!("oarlock: other programs of this user could look into this one: {error}");
     }
+}
+
+fn keep_tasks(options: HostOptionsWithFlags, root: Flags) -> Result<ExitCode> {
+    let flags = root.then(options.flags).pairs()?;
+    logging::init(LevelFilter::WARN);
+    if let Err(error) = sandbox::raise_open_files() {
+        tracing::warn!(%error, "the limit on open files stays as it is");
+    }
+    host::run(&options.args, flags)
 }
 
 fn serve(server: AppServer, root: Flags) -> Result<ExitCode> {

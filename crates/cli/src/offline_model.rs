@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use model_http::{OfflineModel, Responder, Script, serve};
+use model_http::{ModelScript, OfflineModel, OfflineResponder, serve};
 use tokio::net::TcpListener;
 
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct OfflineModelOptions {
     /// Address to listen on; port 0 takes a free one. The first line printed says which.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
@@ -21,14 +21,14 @@ pub(crate) struct Options {
     script: Option<PathBuf>,
 }
 
-pub(crate) fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &OfflineModelOptions) -> Result<()> {
     let script = options.script.as_ref().map(|path| {
         let text =
             fs::read_to_string(path).with_context(|| format!("cannot read --script {}", path.display()))?;
-        Script::from_json(&text).with_context(|| format!("--script {}", path.display()))
+        ModelScript::from_json(&text).with_context(|| format!("--script {}", path.display()))
     });
     let script = script.transpose()?;
-    let model: Arc<dyn Responder> = match &script {
+    let model: Arc<dyn OfflineResponder> = match &script {
         Some(script) => Arc::new(script.clone()),
         None => Arc::new(OfflineModel),
     };
@@ -41,7 +41,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// Until Ctrl-C or SIGTERM, which are how a test ends it.
-async fn until_stopped(address: SocketAddr, model: Arc<dyn Responder>) -> Result<()> {
+async fn until_stopped(address: SocketAddr, model: Arc<dyn OfflineResponder>) -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
     let mut terminated = signal(SignalKind::terminate())?;

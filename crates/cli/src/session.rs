@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use protocol::{
-    DynamicToolCallParams, DynamicToolCallResponse, ServerNotification, SessionSource, ThreadId, ThreadItem,
-    ThreadStatus, TurnId, TurnInterruptParams, TurnStartParams, TurnStatus, UserInput,
+    DynamicToolCallParams, DynamicToolCallResponse, ReviewTarget, ServerNotification, SessionSource,
+    ThreadId, ThreadItem, ThreadStatus, TurnId, TurnInterruptParams, TurnStartParams, TurnStatus, UserInput,
 };
 use runtime::config::Loader;
 use runtime::{
-    Answer, Audience, BoxFuture, Catalogue, Identity, Question, Reply, Runtime, RuntimeOptions, SystemClock,
+    Audience, BoxFuture, Catalogue, ClientIdentity, Opener, Question, Reply, Responder, Runtime,
+    RuntimeOptions, SettingsChange, SystemClock,
 };
 use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -19,73 +20,88 @@ use tokio::sync::{mpsc, oneshot};
 
 /// How many notifications may wait for the screen; after that the thread waits.
 const WAITING: usize = 256;
-/// How long threads may take to put themselves away.
+/// How long threads may take to shut down.
 const GRACE: Duration = Duration::from_secs(5);
 /// Overrides the name under which the process is known to providers.
 const ORIGINATOR_VARIABLE: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
 
 /// Who sees what a thread says.
-pub(crate) trait Output {
+pub(crate) trait TurnOutput {
     fn heard(&mut self, notification: &ServerNotification) -> io::Result<()>;
 }
 
 /// The runtime, and what its threads say.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct LocalSession {
     pub(crate) runtime: Runtime,
+    client: ClientIdentity,
     heard: mpsc::Receiver<(ThreadId, ServerNotification)>,
 }
 
-/// What the turn is asked with.
+/// One turn of a thread.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct TurnRequest {
     pub(crate) thread_id: ThreadId,
-    pub(crate) input: Vec<UserInput>,
-    pub(crate) output_schema: Option<Value>,
+    pub(crate) work: TurnWork,
+}
+
+/// The input of a turn.
+#[derive(Debug)]
+pub(crate) enum TurnWork {
+    Prompt { input: Vec<UserInput>, output_schema: Option<Value> },
+    Review(ReviewTarget),
 }
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ending {
+pub(crate) struct TurnEnding {
     pub(crate) status: TurnStatus,
-    /// What the agent said last.
+    /// The agent's last message.
     pub(crate) message: Option<String>,
     /// An error that was not tried again was told.
     pub(crate) has_failed: bool,
 }
 
-impl Ending {
+impl TurnEnding {
     pub(crate) fn is_good(&self) -> bool {
         self.status == TurnStatus::Completed && !self.has_failed
     }
 }
 
-impl Session {
+impl LocalSession {
     /// Touches no file.
     pub(crate) fn new(loader: Loader, catalogue: Catalogue) -> Self {
         let (told, heard) = mpsc::channel(WAITING);
         let originator = loader.environment().text(ORIGINATOR_VARIABLE);
         let runtime = Runtime::new(RuntimeOptions {
             loader,
-            audience: Arc::new(Listener { told }),
+            audience: Arc::new(TurnAudience { told }),
             clock: Arc::new(SystemClock),
             catalogue,
             source: SessionSource::Exec,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             store: crate::logging::store_options(),
         });
-        if let Some(originator) = originator {
-            runtime.set_identity(Identity { originator, ..Identity::default() });
-        }
-        Self { runtime, heard }
+        let mut client = ClientIdentity::default();
+        client.originator = originator.unwrap_or(client.originator);
+        Self { runtime, client, heard }
+    }
+
+    /// Who opens the threads of this session.
+    pub(crate) fn opener(&self) -> Opener {
+        Opener { client: self.client.clone(), host: None }
     }
 
     /// Runs one turn to its end. The first Ctrl-C or SIGTERM stops the turn, the second one the process.
-    pub(crate) async fn run_turn(&mut self, request: Request, output: &mut dyn Output) -> Result<Ending> {
-        let mut stop = Stop::new()?;
+    pub(crate) async fn run_turn(
+        &mut self,
+        request: TurnRequest,
+        output: &mut dyn TurnOutput,
+    ) -> Result<TurnEnding> {
+        let mut stop = StopRequests::new()?;
         let thread_id = request.thread_id.clone();
         let turn_id = self.start_turn(request).await?;
-        let mut ending = Ending { status: TurnStatus::InProgress, message: None, has_failed: false };
+        let mut ending = TurnEnding { status: TurnStatus::InProgress, message: None, has_failed: false };
         let mut trouble = None;
         while ending.status == TurnStatus::InProgress {
             let (thread, notification) = tokio::select! {
@@ -98,7 +114,7 @@ impl Session {
                     continue;
                 }
             };
-            // What children of the thread do is told by the thread's own items.
+            // The thread's own items report what its children do.
             if thread != thread_id {
                 continue;
             }
@@ -120,16 +136,23 @@ impl Session {
         }
     }
 
-    async fn start_turn(&self, request: Request) -> Result<TurnId> {
-        let Request { thread_id, input, output_schema } = request;
-        let mut params = json!({ "threadId": thread_id, "input": input });
-        if let Some(schema) = output_schema {
-            params["outputSchema"] = schema;
-        }
-        let params: TurnStartParams = protocol::from_value(&params)?;
+    async fn start_turn(&self, request: TurnRequest) -> Result<TurnId> {
+        let TurnRequest { thread_id, work } = request;
         let (told, wait) = oneshot::channel();
-        let answer = Answer::new(move |turn| drop(told.send(turn)));
-        self.runtime.start_turn(params, answer).await;
+        let answer = Responder::new(move |turn| drop(told.send(turn)));
+        match work {
+            TurnWork::Prompt { input, output_schema } => {
+                let mut params = json!({ "threadId": thread_id, "input": input });
+                if let Some(schema) = output_schema {
+                    params["outputSchema"] = schema;
+                }
+                let params: TurnStartParams = protocol::from_value(&params)?;
+                self.runtime.start_turn(params, answer).await;
+            }
+            TurnWork::Review(target) => {
+                self.runtime.start_review(&thread_id, &target, SettingsChange::default(), answer).await;
+            }
+        }
         Ok(wait.await.context("the runtime has ended")??.id)
     }
 
@@ -137,7 +160,7 @@ impl Session {
         let (runtime, thread_id) = (self.runtime.clone(), thread_id.clone());
         // The end of the turn comes as a notification; there is nothing else to wait for.
         let params = TurnInterruptParams { thread_id, turn_id: TurnId::new("") };
-        tokio::spawn(async move { runtime.interrupt_turn(params, Answer::new(|_| ())).await });
+        tokio::spawn(async move { runtime.interrupt_turn(params, Responder::new(|_| ())).await });
     }
 
     fn is_broken(&self, thread_id: &ThreadId, notification: &ServerNotification) -> bool {
@@ -153,7 +176,7 @@ impl Session {
     }
 }
 
-impl Ending {
+impl TurnEnding {
     fn learn(&mut self, turn_id: &TurnId, notification: &ServerNotification) {
         match notification {
             ServerNotification::ItemCompleted(told) => {
@@ -171,13 +194,13 @@ impl Ending {
 }
 
 /// Signals that ask for an end.
-struct Stop {
+struct StopRequests {
     interrupt: Signal,
     terminate: Signal,
     count: u32,
 }
 
-impl Stop {
+impl StopRequests {
     fn new() -> Result<Self> {
         let listen = |kind| signal(kind).context("signals cannot be received");
         Ok(Self {
@@ -200,11 +223,11 @@ impl Stop {
 
 /// The audience of a process with nobody to ask.
 #[derive(Debug)]
-struct Listener {
+struct TurnAudience {
     told: mpsc::Sender<(ThreadId, ServerNotification)>,
 }
 
-impl Audience for Listener {
+impl Audience for TurnAudience {
     fn tell<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             // Nobody listens any more once the turn is over.

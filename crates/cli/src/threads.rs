@@ -1,5 +1,7 @@
 //! `oarlock threads`: what there is to go on with.
 
+mod transfer;
+
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -7,21 +9,25 @@ use anyhow::{Context, Result};
 use clap::Args;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
-use journal::{ListQuery, Store, ThreadRow};
+use journal::{ListQuery, Store, StoreOptions, ThreadRow};
 use protocol::{ThreadSortKey, ThreadSourceKind, ThreadStatus};
+use runtime::config::Home;
 use serde_json::{Value, json};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::exec::STARTED_BY_USERS;
 use crate::flags::Flags;
 use crate::terminal::{clean, clean_line, escaped_json};
+use crate::threads::transfer::TransferCommand;
 
 /// The most the store gives at once.
 const PAGE: usize = 100;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Options {
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(crate) struct ThreadsOptions {
+    #[command(subcommand)]
+    command: Option<TransferCommand>,
     /// Print one JSON document instead of a table.
     #[arg(long)]
     json: bool,
@@ -51,15 +57,19 @@ const EXAMPLES: &str = "\
 Examples:
   oarlock threads --here
   oarlock threads --json --limit 1 | jq -r '.data[0].id'
-  oarlock exec resume ID \"go on\"";
+  oarlock exec resume ID \"go on\"
+  oarlock threads export ID --to ~/.codex        go on with it in Codex
+  oarlock threads import rollout-2026-....jsonl   and back again";
 
-pub(crate) fn run(options: &Options, root: Flags) -> Result<ExitCode> {
+pub(crate) fn run(options: &ThreadsOptions, root: Flags) -> Result<ExitCode> {
     crate::logging::init(LevelFilter::ERROR);
     let loader = root.then(options.flags.clone()).loader()?;
-    let state = loader.home().state();
+    if let Some(command) = &options.command {
+        return transfer::run(command, loader.home());
+    }
     // Looking must not make a home where there is none.
-    let rows = match state.is_dir() {
-        true => rows(&Store::open(state, crate::logging::store_options())?, options)?,
+    let rows = match loader.home().state().is_dir() {
+        true => rows(&open_store(loader.home())?, options)?,
         false => Vec::new(),
     };
     let text = match options.json {
@@ -73,7 +83,14 @@ pub(crate) fn run(options: &Options, root: Flags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn rows(store: &Store, options: &Options) -> Result<Vec<ThreadRow>> {
+/// The threads of a home, those of the reference among them.
+fn open_store(home: &Home) -> Result<Store> {
+    let options =
+        StoreOptions { reference: Some(home.reading().to_owned()), ..crate::logging::store_options() };
+    Ok(Store::open(home.state(), options)?)
+}
+
+fn rows(store: &Store, options: &ThreadsOptions) -> Result<Vec<ThreadRow>> {
     let mut query = ListQuery {
         sort_key: ThreadSortKey::UpdatedAt,
         model_providers: options.provider.clone(),

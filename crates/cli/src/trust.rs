@@ -11,7 +11,7 @@ use runtime::config::{LoadRequest, Review};
 use crate::flags::Flags;
 
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct TrustOptions {
     /// A folder of the project; else the current one.
     folder: Option<PathBuf>,
     /// Accept without a question what is shown.
@@ -21,7 +21,7 @@ pub(crate) struct Options {
     flags: Flags,
 }
 
-pub(crate) fn run(options: Options, root: Flags) -> Result<ExitCode> {
+pub(crate) fn run(options: TrustOptions, root: Flags) -> Result<ExitCode> {
     let folder = crate::exec::folder(options.folder.as_deref())?;
     let loader = root.then(options.flags).loader()?;
     let request = LoadRequest { cwd: Some(folder.clone()), ..LoadRequest::default() };

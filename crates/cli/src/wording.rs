@@ -1,14 +1,14 @@
 //! Errors and warnings as one line of text.
 
 use protocol::{ConfigWarningNotification, TurnError};
-use runtime::config::ConfigWarning;
+use runtime::config::SettingWarning;
 
 /// The message, with what lies behind it.
 pub(crate) fn error_text(error: &TurnError) -> String {
     with_details(&error.message, error.additional_details.as_deref())
 }
 
-pub(crate) fn warning_text(warning: &ConfigWarning) -> String {
+pub(crate) fn warning_text(warning: &SettingWarning) -> String {
     let ConfigWarningNotification { summary, details, .. } = warning.clone().into();
     with_details(&summary, details.as_deref())
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use protocol::SandboxPolicy;
-use runtime::config::{Config, LoadRequest, Overrides};
+use runtime::config::{LoadRequest, RequestOverrides, ResolvedConfig};
 use sandbox::{Confinement, Strength};
 
 use crate::flags::Flags;
@@ -14,13 +14,13 @@ use crate::flags::Flags;
 #[derive(Debug)]
 pub(crate) struct Workplace {
     pub(crate) folder: PathBuf,
-    pub(crate) config: Config,
+    pub(crate) config: ResolvedConfig,
     /// The whole environment.
     pub(crate) env: BTreeMap<String, String>,
 }
 
 impl Workplace {
-    pub(crate) fn load(flags: &Flags, cd: Option<&Path>, overrides: Overrides) -> Result<Self> {
+    pub(crate) fn load(flags: &Flags, cd: Option<&Path>, overrides: RequestOverrides) -> Result<Self> {
         let folder = crate::exec::folder(cd)?;
         let request = LoadRequest { cwd: Some(folder.clone()), overrides, ..LoadRequest::default() };
         let config = flags.loader()?.load(&request)?;
@@ -28,16 +28,16 @@ impl Workplace {
         Ok(Self { folder, config, env })
     }
 
-    /// The walls a policy asks for, if any. What does not exist cannot be opened up.
-    pub(crate) fn walls(&self, policy: &SandboxPolicy, landlock_only: bool) -> Option<Confinement> {
+    /// The confinement that a policy asks for, if any, with the writable paths that exist.
+    pub(crate) fn confinement(&self, policy: &SandboxPolicy, landlock_only: bool) -> Option<Confinement> {
         let is_weak = landlock_only || self.config.features.enabled("use_legacy_landlock");
         let strength = if is_weak { Strength::LandlockOnly } else { Strength::Full };
         let tmpdir = self.env.get("TMPDIR").map(Path::new);
-        let walls =
+        let confinement =
             Confinement::for_policy(policy, &self.folder, tmpdir, strength, &self.config.off_limits());
-        walls.map(|mut walls| {
-            walls.writable.retain(|path| path.exists());
-            walls
+        confinement.map(|mut confinement| {
+            confinement.writable.retain(|path| path.exists());
+            confinement
         })
     }
 }

@@ -11,19 +11,19 @@ use clap::{Args, Subcommand};
 use crate::flags::Flags;
 
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct DebugOptions {
     #[command(subcommand)]
-    command: Command,
+    command: DebugCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum DebugCommand {
     /// Show what the next request would tell the model, piece by piece. Nothing is sent and nothing is written.
     #[command(after_help = prompt::EXAMPLES)]
     Prompt(Box<prompt::PromptOptions>),
 }
 
-pub(crate) fn run(options: Options, root: Flags) -> Result<ExitCode> {
-    let Command::Prompt(options) = options.command;
+pub(crate) fn run(options: DebugOptions, root: Flags) -> Result<ExitCode> {
+    let DebugCommand::Prompt(options) = options.command;
     prompt::run(&options, root)
 }

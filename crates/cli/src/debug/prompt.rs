@@ -13,10 +13,10 @@ use runtime::config::Home;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::sheet::Sheet;
-use crate::exec::{ExecOptions, Plan, Sandbox};
+use crate::exec::{ExecOptions, ExecPlan, Sandbox};
 use crate::flags::Flags;
 use crate::policy_check::Approval;
-use crate::session::Session;
+use crate::session::LocalSession;
 use crate::terminal::{Color, Paint, escaped_json, screened};
 
 pub(super) const EXAMPLES: &str = "\
@@ -53,7 +53,7 @@ pub(super) struct PromptOptions {
     /// One more folder that may be written to under workspace-write. Repeat for more.
     #[arg(long, value_name = "DIR", help_heading = "Workspace")]
     add_dir: Vec<PathBuf>,
-    /// What commands may touch; else what the configuration says.
+    /// Where commands may write; without it, the configuration decides.
     #[arg(short = 's', long, value_enum, value_name = "MODE", help_heading = "Workspace")]
     sandbox: Option<Sandbox>,
     /// When to ask; else what the configuration says.
@@ -77,9 +77,9 @@ pub(super) struct PromptOptions {
 
 pub(super) fn run(options: &PromptOptions, root: Flags) -> Result<ExitCode> {
     crate::logging::init(LevelFilter::ERROR);
-    let plan = Plan::make_at(Home::look_from_env()?, &options.as_of_exec(root))?;
+    let plan = ExecPlan::make_at(Home::look_from_env()?, &options.as_of_exec(root))?;
     let of = options.subject(&plan)?;
-    let session = Session::new(plan.loader, plan.catalogue);
+    let session = LocalSession::new(plan.loader, plan.catalogue);
     let sheet = Sheet::of(session.runtime.describe_prompt(&of)?);
     let text = match options.json {
         true => escaped_json(&format!("{:#}\n", sheet.json())).into_owned(),
@@ -108,7 +108,7 @@ impl PromptOptions {
         }
     }
 
-    fn subject(&self, plan: &Plan) -> Result<PromptOf> {
+    fn subject(&self, plan: &ExecPlan) -> Result<PromptOf> {
         let approval_policy = self.approval_policy.map(AskForApproval::from);
         let Some(thread) = self.stored(plan)? else {
             let mut params = plan.start_params();
@@ -122,7 +122,7 @@ impl PromptOptions {
         Ok(PromptOf::Stored(Box::new(params)))
     }
 
-    fn stored(&self, plan: &Plan) -> Result<Option<ThreadId>> {
+    fn stored(&self, plan: &ExecPlan) -> Result<Option<ThreadId>> {
         if !self.last {
             return Ok(self.thread.as_deref().map(ThreadId::new));
         }

@@ -6,7 +6,7 @@ use protocol::ResponseItem;
 use runtime::{PromptDescription, approximate_tokens, fragments_of};
 use serde_json::{Value, json};
 
-use crate::terminal::{Paint, Style, clean};
+use crate::terminal::{Paint, TextStyle, clean};
 
 /// How much of a text is shown on its line.
 const SHOWN: usize = 60;
@@ -14,7 +14,7 @@ const SHOWN: usize = 60;
 /// The pieces in the order the model reads them.
 #[derive(Debug)]
 pub(super) struct Sheet {
-    /// What it is about, for the head.
+    /// Facts for the heading.
     facts: Vec<(&'static str, Value)>,
     chapters: [Chapter; 4],
 }
@@ -25,20 +25,20 @@ struct Chapter {
     key: &'static str,
     /// For people.
     title: &'static str,
-    pieces: Vec<Piece>,
+    pieces: Vec<SheetPiece>,
 }
 
 /// One piece of what the model reads.
 #[derive(Debug)]
-struct Piece {
+struct SheetPiece {
     role: &'static str,
     name: String,
     text: String,
-    /// What somebody said is shown by its beginning, what has a name of its own is not.
+    /// Messages are shown by their beginning; pieces with a name of their own are not.
     is_quoted: bool,
 }
 
-impl Piece {
+impl SheetPiece {
     fn named(role: &'static str, name: impl Into<String>, text: impl Into<String>) -> Self {
         Self { role, name: name.into(), text: text.into(), is_quoted: false }
     }
@@ -54,7 +54,7 @@ impl Piece {
 
 impl Chapter {
     fn tokens(&self) -> i64 {
-        self.pieces.iter().map(Piece::tokens).sum()
+        self.pieces.iter().map(SheetPiece::tokens).sum()
     }
 }
 
@@ -68,12 +68,13 @@ impl Sheet {
             ("contextWindow", json!(described.context_window)),
         ];
         let instructions = described.instructions.into_iter();
-        let instructions = instructions.map(|section| Piece::named("system", section.name, section.text));
+        let instructions =
+            instructions.map(|section| SheetPiece::named("system", section.name, section.text));
         let tools =
-            described.tools.iter().map(|tool| Piece::named("tool", tool_name(tool), tool.to_string()));
+            described.tools.iter().map(|tool| SheetPiece::named("tool", tool_name(tool), tool.to_string()));
         let history = described.history.iter().flat_map(|item| pieces_of(item));
         let next = described.next.into_iter();
-        let next = next.map(|fragment| Piece::named(fragment.role, fragment.name, fragment.text));
+        let next = next.map(|fragment| SheetPiece::named(fragment.role, fragment.name, fragment.text));
         let chapter = |key, title, pieces| Chapter { key, title, pieces };
         let chapters = [
             chapter("instructions", "Base instructions", instructions.collect()),
@@ -120,7 +121,7 @@ impl Sheet {
                 Value::String(value) => clean(value).into_owned(),
                 other => other.to_string(),
             };
-            let _ = writeln!(text, "{} {value}", paint.text(Style::Faint, format!("{:<14}", label(key))));
+            let _ = writeln!(text, "{} {value}", paint.text(TextStyle::Faint, format!("{:<14}", label(key))));
         }
         let width = self.chapters.iter().flat_map(|chapter| &chapter.pieces);
         let width = width.map(|piece| piece.name.chars().count()).max().unwrap_or(0);
@@ -128,7 +129,7 @@ impl Sheet {
             if chapter.pieces.is_empty() {
                 continue;
             }
-            let _ = writeln!(text, "\n{}", paint.text(Style::Strong, chapter.title));
+            let _ = writeln!(text, "\n{}", paint.text(TextStyle::Strong, chapter.title));
             for piece in &chapter.pieces {
                 let line = line(piece, width);
                 let _ = writeln!(text, "{}", line.trim_end());
@@ -137,7 +138,7 @@ impl Sheet {
                 }
             }
         }
-        let _ = writeln!(text, "\n{}", paint.text(Style::Strong, "Tokens, about"));
+        let _ = writeln!(text, "\n{}", paint.text(TextStyle::Strong, "Tokens, about"));
         for chapter in &self.chapters {
             let _ = writeln!(text, "  {:<14} {:>9}", chapter.key, chapter.tokens());
         }
@@ -155,7 +156,7 @@ fn label(key: &str) -> &str {
     }
 }
 
-fn line(piece: &Piece, width: usize) -> String {
+fn line(piece: &SheetPiece, width: usize) -> String {
     let (role, name, bytes, tokens) = (piece.role, clean(&piece.name), piece.text.len(), piece.tokens());
     let shown = if piece.is_quoted { shortened(&piece.text) } else { String::new() };
     format!("  {role:<9} {name:<width$}  {bytes:>8} bytes  {tokens:>7} tokens  {shown}")
@@ -188,11 +189,11 @@ fn tool_name(tool: &Value) -> String {
 }
 
 /// Context is shown by its fragments, everything else as one piece.
-fn pieces_of(item: &ResponseItem) -> Vec<Piece> {
+fn pieces_of(item: &ResponseItem) -> Vec<SheetPiece> {
     let fragments = fragments_of(item);
     if !fragments.is_empty() {
         let named =
-            |fragment: runtime::FragmentText| Piece::named(fragment.role, fragment.name, fragment.text);
+            |fragment: runtime::FragmentText| SheetPiece::named(fragment.role, fragment.name, fragment.text);
         return fragments.into_iter().map(named).collect();
     }
     let Ok(value) = serde_json::to_value(item) else { return Vec::new() };
@@ -202,11 +203,17 @@ fn pieces_of(item: &ResponseItem) -> Vec<Piece> {
     };
     let kind = value["type"].as_str().unwrap_or("?");
     vec![match kind {
-        "message" => Piece::quoted(role(&value), "message", message_text(&value)),
-        "function_call" => Piece::quoted("assistant", format!("call {}", text("name")), text("arguments")),
-        "custom_tool_call" => Piece::quoted("assistant", format!("call {}", text("name")), text("input")),
-        "function_call_output" | "custom_tool_call_output" => Piece::quoted("tool", "output", text("output")),
-        other => Piece::quoted("assistant", other, value.to_string()),
+        "message" => SheetPiece::quoted(role(&value), "message", message_text(&value)),
+        "function_call" => {
+            SheetPiece::quoted("assistant", format!("call {}", text("name")), text("arguments"))
+        }
+        "custom_tool_call" => {
+            SheetPiece::quoted("assistant", format!("call {}", text("name")), text("input"))
+        }
+        "function_call_output" | "custom_tool_call_output" => {
+            SheetPiece::quoted("tool", "output", text("output"))
+        }
+        other => SheetPiece::quoted("assistant", other, value.to_string()),
     }]
 }
 

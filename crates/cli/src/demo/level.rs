@@ -1,9 +1,9 @@
-//! Which walls the demo's commands get on this machine. Never none without saying so: without walls nothing is run.
+//! The sandbox that the demo's commands get on this machine. Without a sandbox the demo says so and runs no commands.
 
-use sandbox::Report;
+use sandbox::SelfTestReport;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Level {
+pub(super) enum DemoSandbox {
     Full,
     /// Landlock alone, because of this.
     LandlockOnly {
@@ -15,8 +15,8 @@ pub(super) enum Level {
     },
 }
 
-impl Level {
-    pub(super) fn by(report: &Report) -> Self {
+impl DemoSandbox {
+    pub(super) fn by(report: &SelfTestReport) -> Self {
         match &report.strength {
             Ok(_) => Self::Full,
             Err(why) if report.landlock_only => Self::LandlockOnly { why: why.clone() },
@@ -37,8 +37,8 @@ impl Level {
         !matches!(self, Self::NoCommands { .. })
     }
 
-    /// What a person should know about the commands of the demo.
-    pub(super) fn told(&self) -> String {
+    /// A sentence for the user about the commands of the demo.
+    pub(super) fn notice(&self) -> String {
         match self {
             Self::Full => {
                 "Its commands run in the sandbox: they may write to the folder and to nothing else, and they \
@@ -64,21 +64,23 @@ mod tests {
     use sandbox::Strength;
 
     #[test]
-    fn no_walls_no_commands() {
-        let report = |strength: Result<Strength, &str>, landlock_only| Report {
+    fn no_sandbox_no_commands() {
+        let report = |strength: Result<Strength, &str>, landlock_only| SelfTestReport {
             layers: Vec::new(),
             strength: strength.map_err(str::to_owned),
             landlock_only,
         };
-        let full = Level::by(&report(Ok(Strength::Full), true));
-        assert!(full == Level::Full && full.flag().is_none() && full.runs_commands());
-        let weak = Level::by(&report(Err("no namespaces"), true));
+        let full = DemoSandbox::by(&report(Ok(Strength::Full), true));
+        assert!(full == DemoSandbox::Full && full.flag().is_none() && full.runs_commands());
+        let weak = DemoSandbox::by(&report(Err("no namespaces"), true));
         assert!(
-            weak.told().contains("no namespaces") && weak.told().contains("weaker") && weak.runs_commands()
+            weak.notice().contains("no namespaces")
+                && weak.notice().contains("weaker")
+                && weak.runs_commands()
         );
         assert_eq!(weak.flag(), Some(("features.use_legacy_landlock", "true")));
-        let none = Level::by(&report(Err("no namespaces"), false));
-        assert!(none.told().contains("runs no commands") && !none.runs_commands());
+        let none = DemoSandbox::by(&report(Err("no namespaces"), false));
+        assert!(none.notice().contains("runs no commands") && !none.runs_commands());
         assert_eq!(none.flag(), Some(("features.shell_tool", "false")));
     }
 }

@@ -19,29 +19,38 @@ use runtime::config::{Home, Loader, LoaderOptions};
 use sandbox::SelfTest;
 use tracing_subscriber::filter::LevelFilter;
 
-use self::level::Level;
-use self::place::{NEXT_DOOR, Place};
-use crate::session::{Output, Request, Session};
-use crate::terminal::{Color, Paint, Style, View, describe};
+use self::level::DemoSandbox;
+use self::place::{DemoFolder, NEXT_DOOR};
+use crate::session::{LocalSession, TurnOutput, TurnRequest, TurnWork};
+use crate::terminal::{Color, Paint, TextStyle, View, describe};
 
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct DemoOptions {
     /// Keep the folder with the demo's files and records.
     #[arg(long)]
     keep: bool,
     /// When to use colours: `auto` on a terminal, unless NO_COLOR is set.
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     color: Color,
+    /// Ask a model server instead of the model inside this program. It must follow the same rules.
+    #[arg(long, value_name = "URL", hide = true)]
+    model_url: Option<String>,
+    /// The wire of that server.
+    #[arg(long, value_name = "WIRE", hide = true, default_value = "responses")]
+    model_wire: String,
 }
 
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+pub(crate) fn run(options: &DemoOptions) -> Result<ExitCode> {
     crate::logging::init(LevelFilter::ERROR);
     let scratch = tempfile::Builder::new().prefix("oarlock-demo-").tempdir();
     let scratch = scratch.context("a folder for the demo cannot be made")?;
     let demo = Demo {
-        place: Place::make(scratch.path())?,
-        level: Level::by(SelfTest::run()),
+        place: DemoFolder::make(scratch.path())?,
+        level: DemoSandbox::by(SelfTest::run()),
         paint: Paint::choose(options.color, io::stdout().is_terminal()),
+        server: options.model_url.as_ref().map(|url| {
+            format!("{{ name = \"demo\", base_url = \"{url}\", wire_api = \"{}\" }}", options.model_wire)
+        }),
     };
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let shown = tokio.block_on(demo.show());
@@ -54,9 +63,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 
 #[derive(Debug)]
 struct Demo {
-    place: Place,
-    level: Level,
+    place: DemoFolder,
+    level: DemoSandbox,
     paint: Paint,
+    /// The provider table of a server that is asked instead of the model inside.
+    server: Option<String>,
 }
 
 impl Demo {
@@ -72,7 +83,7 @@ impl Demo {
             "A folder with a small program that fails its test, and one prompt. The model is the offline one inside \
              this program: it follows rules, one line of the prompt after the other, and is not intelligent. \
              Threads, tools, sandbox, events and records are the real thing.\n\n{}",
-            self.level.told()
+            self.level.notice()
         );
         chapter(self.paint, "1. A turn", &text)?;
         let mut session = self.session();
@@ -85,17 +96,19 @@ impl Demo {
                     sandbox: Some(SandboxMode::WorkspaceWrite),
                     ..ThreadStartParams::default()
                 },
-                None,
+                session.opener(),
             )
             .await?;
         let prompt = prompt(self.level.runs_commands());
         let view = View::new(io::stdout(), self.paint, false).within(&self.place.workspace);
-        let mut screen = Screen { view, commands: 0 };
+        let mut screen = DemoScreen { view, commands: 0 };
         screen.view.heading(&crate::exec::heading(&opened, &prompt))?;
-        let request = Request {
+        let request = TurnRequest {
             thread_id: opened.thread.id.clone(),
-            input: vec![UserInput::Text { text: prompt, text_elements: Vec::new() }],
-            output_schema: None,
+            work: TurnWork::Prompt {
+                input: vec![UserInput::Text { text: prompt, text_elements: Vec::new() }],
+                output_schema: None,
+            },
         };
         let ending = session.run_turn(request, &mut screen).await;
         session.close().await;
@@ -114,7 +127,7 @@ impl Demo {
         }
         let told = match self.place.next_door_was_written() {
             true => {
-                self.paint.text(Style::Bad, format!("{NEXT_DOOR} was written: the sandbox did not hold!"))
+                self.paint.text(TextStyle::Bad, format!("{NEXT_DOOR} was written: the sandbox did not hold!"))
             }
             false if commands > 0 => {
                 format!("{NEXT_DOOR}, outside of the workspace, was not written: the sandbox held.")
@@ -150,25 +163,28 @@ impl Demo {
     }
 
     /// Nothing of the user's or the machine's settings counts: the demo is the same everywhere.
-    fn session(&self) -> Session {
+    fn session(&self) -> LocalSession {
         let options = LoaderOptions {
             system_file: None,
             managed_file: None,
             requirements_file: None,
             ..LoaderOptions::default()
         };
+        let provider = if self.server.is_some() { "demo" } else { "offline" };
         let flags = [
-            ("model_provider", "offline"),
+            ("model_provider", provider),
+            ("model", "offline"),
             // The workspace lies among temporary files, and only the workspace is to be written to.
             ("sandbox_workspace_write.exclude_slash_tmp", "true"),
             ("sandbox_workspace_write.exclude_tmpdir_env_var", "true"),
-            // What a user's shell says when it starts is no part of the demo.
+            // Output of the user's start files does not belong in the demo.
             ("allow_login_shell", "false"),
         ];
-        let flags = flags.into_iter().chain(self.level.flag());
+        let table = self.server.as_deref().map(|table| ("model_providers.demo", table));
+        let flags = flags.into_iter().chain(self.level.flag()).chain(table);
         let flags = flags.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         let loader = Loader::new(Home::at(&self.place.home), flags, options);
-        Session::new(loader, Catalogue::bundled().with_offline())
+        LocalSession::new(loader, Catalogue::bundled().with_offline())
     }
 }
 
@@ -191,13 +207,13 @@ fn prompt(runs_commands: bool) -> String {
     steps.collect::<Vec<_>>().join("\n")
 }
 
-struct Screen {
+struct DemoScreen {
     view: View<io::Stdout>,
     /// How many commands really ran.
     commands: usize,
 }
 
-impl Output for Screen {
+impl TurnOutput for DemoScreen {
     fn heard(&mut self, notification: &ServerNotification) -> io::Result<()> {
         if let ServerNotification::ItemCompleted(told) = notification
             && let ThreadItem::CommandExecution { exit_code: Some(0..), .. } = &told.item
@@ -210,7 +226,7 @@ impl Output for Screen {
 
 fn chapter(paint: Paint, title: &str, text: &str) -> io::Result<()> {
     let mut out = io::stdout();
-    writeln!(out, "\n{}\n{text}\n", paint.text(Style::Strong, title))?;
+    writeln!(out, "\n{}\n{text}\n", paint.text(TextStyle::Strong, title))?;
     out.flush()
 }
 

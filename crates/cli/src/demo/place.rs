@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// What lies in the workspace at first. The greeting has a mistake, and the test finds it.
+/// The files in the workspace at first. The greeting has a mistake, and the test finds it.
 const FILES: &[(&str, &str)] = &[
     ("greet.sh", "# Greets whoever is named.\necho \"Helo, ${1:-world}!\"\n"),
     (
@@ -21,15 +21,15 @@ const FILES: &[(&str, &str)] = &[
 pub(super) const NEXT_DOOR: &str = "next-door.txt";
 
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct DemoFolder {
     pub(super) workspace: PathBuf,
     pub(super) home: PathBuf,
     next_door: PathBuf,
 }
 
-impl Place {
+impl DemoFolder {
     pub(super) fn make(root: &Path) -> Result<Self> {
-        // Without links, since walls are built around what really is there.
+        // Links resolved, since the sandbox works on real paths.
         let root = root.canonicalize().context("the demo's folder cannot be used")?;
         let place = Self {
             workspace: root.join("workspace"),
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn what_changed_is_found_by_looking() {
         let scratch = tempfile::tempdir().expect("a folder");
-        let place = Place::make(scratch.path()).expect("made");
+        let place = DemoFolder::make(scratch.path()).expect("made");
         assert!(place.changes().expect("read").is_empty() && !place.next_door_was_written());
         fs::write(place.workspace.join("greet.sh"), "x").expect("written");
         fs::write(place.workspace.join("a"), "").expect("written");

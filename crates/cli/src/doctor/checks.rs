@@ -8,17 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use journal::{JournalError, ListQuery, Store, StoreEvent, StoreOptions};
 use protocol::ThreadSourceKind;
 use runtime::Catalogue;
-use runtime::config::{
-    Caller, Config, ConfigError, Credentials, Home, Loader, ProviderKind, without_secrets,
-};
+use runtime::config::{ConfigError, Home, Loader, ProviderKind, ResolvedConfig};
 use rustix::fs::{Access, access};
 use serde_json::{Value, json};
 
-use super::Check;
+use super::DoctorCheck;
 use crate::exec::STARTED_BY_USERS;
 use crate::wording::warning_text;
 
-pub(super) fn home(home: &Home) -> Check {
+pub(super) fn home(home: &Home) -> DoctorCheck {
     let (reading, state) = (home.reading(), home.state());
     let place = match reading == state {
         true => reading.display().to_string(),
@@ -26,20 +24,24 @@ pub(super) fn home(home: &Home) -> Check {
     };
     match fs::metadata(state) {
         Err(error) if error.kind() == ErrorKind::NotFound => match why_not_made(state) {
-            None => Check::ok("home", format!("{place} (not there yet; the first run makes it)")),
-            Some(why) => Check::problem(
+            None => DoctorCheck::ok("home", format!("{place} (not there yet; the first run makes it)")),
+            Some(why) => DoctorCheck::problem(
                 "home",
                 format!("{place} is not there, and cannot be made: {why}"),
                 "make it yourself, or point OARLOCK_HOME to a folder of your own",
             ),
         },
-        Ok(metadata) if metadata.is_dir() => Check::ok("home", place),
-        Ok(_) => Check::problem("home", format!("{place} is not a folder"), "point OARLOCK_HOME to a folder"),
-        Err(error) => Check::problem("home", format!("{place}: {error}"), "make the folder readable for you"),
+        Ok(metadata) if metadata.is_dir() => DoctorCheck::ok("home", place),
+        Ok(_) => {
+            DoctorCheck::problem("home", format!("{place} is not a folder"), "point OARLOCK_HOME to a folder")
+        }
+        Err(error) => {
+            DoctorCheck::problem("home", format!("{place}: {error}"), "make the folder readable for you")
+        }
     }
 }
 
-/// What would keep a missing folder from being made, found without making anything.
+/// Why a missing folder could not be made, found without making anything.
 fn why_not_made(folder: &Path) -> Option<String> {
     // A link that leads nowhere is there, and nothing can be made in its place.
     let nearest = folder.ancestors().find(|above| above.symlink_metadata().is_ok())?;
@@ -50,55 +52,26 @@ fn why_not_made(folder: &Path) -> Option<String> {
     Some(format!("{}: {}", nearest.display(), std::io::Error::from(refused)))
 }
 
-pub(super) fn configuration(loader: &Loader, loaded: Result<&Config, &ConfigError>) -> Check {
+pub(super) fn configuration(loader: &Loader, loaded: Result<&ResolvedConfig, &ConfigError>) -> DoctorCheck {
     let file = loader.home().config_file();
     match loaded {
         Err(error) => {
-            Check::problem("config", error.to_string(), "correct it; until then nothing can be started")
+            DoctorCheck::problem("config", error.to_string(), "correct it; until then nothing can be started")
         }
         Ok(config) if config.warnings.is_empty() => {
             let is_there = if file.exists() { "" } else { " (no such file; defaults are used)" };
             let profile = config.profile.as_ref().map(|name| format!(", profile {name}")).unwrap_or_default();
-            Check::ok("config", format!("{}{is_there}{profile}", file.display()))
+            DoctorCheck::ok("config", format!("{}{is_there}{profile}", file.display()))
         }
         Ok(config) => {
             let warnings = config.warnings.iter().map(warning_text).collect::<Vec<_>>().join("; ");
-            Check::note("config", format!("{}: {warnings}", file.display()), None)
+            DoctorCheck::note("config", format!("{}: {warnings}", file.display()), None)
         }
     }
 }
 
-/// Says whether there is a key, and never what it is.
-pub(super) fn provider(loader: &Loader, config: &Config) -> Check {
-    let provider = &config.provider;
-    if provider.kind == ProviderKind::Offline {
-        let summary = "offline: the small test model inside this program, which needs no key and no network";
-        return Check::ok("provider", summary);
-    }
-    let place = provider.base_url.as_deref().map(|url| format!(" at {}", without_secrets(url)));
-    let place = place.unwrap_or_default();
-    let name = format!("{}{place}", provider.id);
-    let without_key = |variable: &str| {
-        let advice = format!("set {variable}, or choose the offline model with `--provider offline`");
-        Check::problem("provider", format!("{name}: there is no key"), advice)
-    };
-    let stored = match Credentials::new(loader.home()).load() {
-        Ok(stored) => stored,
-        Err(error) => {
-            return Check::problem("provider", error.to_string(), "remove that file, or make it readable");
-        }
-    };
-    match provider.credential(loader.environment(), stored.as_ref(), Caller::Exec) {
-        Ok(Some(_)) => Check::ok("provider", format!("{name}: there is a key (not tried out)")),
-        Ok(None) if provider.requires_openai_auth => without_key("OPENAI_API_KEY"),
-        Ok(None) => Check::ok("provider", format!("{name}: needs no key (not tried out)")),
-        Err(ConfigError::MissingEnv { variable, .. }) => without_key(&variable),
-        Err(error) => Check::problem("provider", format!("{name}: {error}"), "correct the provider's table"),
-    }
-}
-
-/// What sandboxed commands cannot read, as far as it is there.
-pub(super) fn hidden(config: &Config) -> Check {
+/// The existing files that sandboxed commands cannot read.
+pub(super) fn hidden(config: &ResolvedConfig) -> DoctorCheck {
     let limits = config.off_limits();
     let there = |places: &[PathBuf]| -> Vec<String> {
         let there = places.iter().filter(|place| place.exists());
@@ -120,11 +93,11 @@ pub(super) fn hidden(config: &Config) -> Check {
         let sockets: Vec<_> = limits.unix_sockets.iter().map(|path| path.display().to_string()).collect();
         summary.push_str(&format!("; with network they may connect to {}", sockets.join(", ")));
     }
-    Check::ok("hidden", summary)
+    DoctorCheck::ok("hidden", summary)
 }
 
 /// The same for programs, also what is not there.
-pub(super) fn hidden_json(config: &Config) -> Value {
+pub(super) fn hidden_json(config: &ResolvedConfig) -> Value {
     let limits = config.off_limits();
     json!({
         "sealed": limits.sealed,
@@ -134,33 +107,36 @@ pub(super) fn hidden_json(config: &Config) -> Value {
     })
 }
 
-pub(super) fn model(config: &Config) -> Check {
+pub(super) fn model(config: &ResolvedConfig) -> DoctorCheck {
     let catalogue = match &config.model.catalog_json {
         None => Catalogue::bundled(),
         Some(path) => match Catalogue::from_file(path) {
             Ok(catalogue) => catalogue,
-            Err(error) => return Check::problem("model", error.to_string(), "correct model_catalog_json"),
+            Err(error) => {
+                return DoctorCheck::problem("model", error.to_string(), "correct model_catalog_json");
+            }
         },
     };
     let is_offline = config.provider.kind == ProviderKind::Offline;
-    let default = if is_offline { "offline" } else { catalogue.default_model() };
+    let of_provider = config.provider.default_model.as_deref();
+    let default = if is_offline { "offline" } else { of_provider.unwrap_or(catalogue.default_model()) };
     match &config.model.name {
         Some(name) if catalogue.lookup(name).is_fallback && !is_offline => {
             let summary = format!("{name}: not in the list of known models; its limits are guessed");
-            Check::note("model", summary, Some("set model_context_window if the guess is wrong"))
+            DoctorCheck::note("model", summary, Some("set model_context_window if the guess is wrong"))
         }
-        Some(name) => Check::ok("model", name.as_str()),
-        None => Check::ok("model", format!("{default} (nothing else is configured)")),
+        Some(name) => DoctorCheck::ok("model", name.as_str()),
+        None => DoctorCheck::ok("model", format!("{default} (nothing else is configured)")),
     }
 }
 
 /// The records of threads, and the index made from them.
-pub(super) fn records(home: &Home) -> Vec<Check> {
+pub(super) fn records(home: &Home) -> Vec<DoctorCheck> {
     if !home.state().is_dir() {
-        return vec![Check::ok("records", "none yet")];
+        return vec![DoctorCheck::ok("records", "none yet")];
     }
     let unusable = |error: &JournalError| {
-        Check::problem("records", error.to_string(), "make the folder writable, or free some space")
+        DoctorCheck::problem("records", error.to_string(), "make the folder writable, or free some space")
     };
     let events: Arc<Mutex<Vec<StoreEvent>>> = Arc::default();
     let heard = events.clone();
@@ -181,8 +157,8 @@ pub(super) fn records(home: &Home) -> Vec<Check> {
     let damaged = active.damaged + archived.damaged;
     let summary = format!("{} threads, {} more in the archive", active.threads, archived.threads);
     let records = match damaged {
-        0 => Check::ok("records", summary),
-        _ => Check::note(
+        0 => DoctorCheck::ok("records", summary),
+        _ => DoctorCheck::note(
             "records",
             format!("{summary}; {damaged} of them are damaged and are read as far as possible"),
             Some("`oarlock threads --all` marks them"),
@@ -191,9 +167,11 @@ pub(super) fn records(home: &Home) -> Vec<Check> {
     let events = events.lock().unwrap_or_else(PoisonError::into_inner);
     let in_memory = events.iter().find(|event| matches!(event, StoreEvent::IndexInMemory { .. }));
     let index = match (index, in_memory) {
-        (Err(error), _) => Check::note("index", error.to_string(), Some("lists are slower without it")),
-        (Ok(()), Some(event)) => Check::note("index", event.to_string(), Some("lists are slower without it")),
-        (Ok(()), None) => Check::ok("index", "agrees with the records"),
+        (Err(error), _) => DoctorCheck::note("index", error.to_string(), Some("lists are slower without it")),
+        (Ok(()), Some(event)) => {
+            DoctorCheck::note("index", event.to_string(), Some("lists are slower without it"))
+        }
+        (Ok(()), None) => DoctorCheck::ok("index", "agrees with the records"),
     };
     vec![records, index]
 }
@@ -221,13 +199,13 @@ fn count(store: &Store, archived: bool) -> Result<Count, JournalError> {
     }
 }
 
-pub(super) fn workspace(cwd: Option<&Path>) -> Check {
+pub(super) fn workspace(cwd: Option<&Path>) -> DoctorCheck {
     match cwd {
-        None => Check::problem("folder", "the current folder is gone", "change to another one"),
+        None => DoctorCheck::problem("folder", "the current folder is gone", "change to another one"),
         Some(cwd) if crate::exec::is_in_repository(cwd) => {
-            Check::ok("folder", format!("{} (in a git repository)", cwd.display()))
+            DoctorCheck::ok("folder", format!("{} (in a git repository)", cwd.display()))
         }
-        Some(cwd) => Check::note(
+        Some(cwd) => DoctorCheck::note(
             "folder",
             format!("{} is not in a git repository", cwd.display()),
             Some("`oarlock exec` works here only with --skip-git-repo-check"),

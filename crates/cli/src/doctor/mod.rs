@@ -1,7 +1,8 @@
-//! `oarlock doctor`: what is set up, and what to do about the rest. Asks no network.
+//! `oarlock doctor`: what is set up, and what to do about the rest. Asks the provider for its models, and nobody else.
 
 mod checks;
-mod walls;
+mod provider_check;
+mod sandbox_check;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -14,18 +15,21 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tracing_subscriber::filter::LevelFilter;
 
-use self::walls::Wanted;
+use self::sandbox_check::RequestedSandbox;
 use crate::flags::Flags;
-use crate::terminal::{Color, Paint, Style, clean_line, escaped_json};
+use crate::terminal::{Color, Paint, TextStyle, clean_line, escaped_json};
 
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct DoctorOptions {
     /// Print one JSON document instead of lines.
     #[arg(long)]
     json: bool,
     /// Check this provider instead of the configured one.
     #[arg(long, value_name = "ID")]
     provider: Option<String>,
+    /// Send no request to the provider.
+    #[arg(long)]
+    no_request: bool,
     #[command(flatten)]
     flags: Flags,
 }
@@ -33,17 +37,17 @@ pub(crate) struct Options {
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Check {
+pub(crate) struct DoctorCheck {
     pub(crate) name: &'static str,
-    pub(crate) status: Status,
+    pub(crate) status: CheckStatus,
     pub(crate) summary: String,
-    /// What to do.
+    /// How to fix it.
     pub(crate) advice: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Status {
+pub(crate) enum CheckStatus {
     Ok,
     /// Good to know; nothing has to be done.
     Note,
@@ -51,26 +55,27 @@ pub(crate) enum Status {
     Problem,
 }
 
-impl Check {
+impl DoctorCheck {
     fn ok(name: &'static str, summary: impl Into<String>) -> Self {
-        Self { name, status: Status::Ok, summary: summary.into(), advice: None }
+        Self { name, status: CheckStatus::Ok, summary: summary.into(), advice: None }
     }
 
     fn note(name: &'static str, summary: impl Into<String>, advice: Option<&str>) -> Self {
         let advice = advice.map(str::to_owned);
-        Self { name, status: Status::Note, summary: summary.into(), advice }
+        Self { name, status: CheckStatus::Note, summary: summary.into(), advice }
     }
 
     fn problem(name: &'static str, summary: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { name, status: Status::Problem, summary: summary.into(), advice: Some(advice.into()) }
+        Self { name, status: CheckStatus::Problem, summary: summary.into(), advice: Some(advice.into()) }
     }
 }
 
-pub(crate) fn run(options: Options, root: Flags) -> Result<ExitCode> {
+pub(crate) fn run(options: DoctorOptions, root: Flags) -> Result<ExitCode> {
     crate::logging::init(LevelFilter::ERROR);
     let flags = root.then(options.flags).pairs()?;
-    let Found { checks, features, sandbox, hidden } = examine(flags, options.provider);
-    let is_good = checks.iter().all(|check| check.status != Status::Problem);
+    let DoctorFindings { checks, features, sandbox, hidden } =
+        examine(flags, options.provider, !options.no_request);
+    let is_good = checks.iter().all(|check| check.status != CheckStatus::Problem);
     let text = if options.json {
         let version = env!("CARGO_PKG_VERSION");
         let report = json!({
@@ -90,27 +95,30 @@ pub(crate) fn run(options: Options, root: Flags) -> Result<ExitCode> {
 }
 
 #[derive(Debug)]
-struct Found {
-    checks: Vec<Check>,
+struct DoctorFindings {
+    checks: Vec<DoctorCheck>,
     /// Which ones are on.
     features: Value,
-    /// Each wall, as the self-test found it.
+    /// Each layer of the sandbox, as the self-test found it.
     sandbox: Value,
-    /// What commands cannot read.
+    /// The files that commands cannot read.
     hidden: Value,
 }
 
-fn examine(flags: Vec<(String, String)>, provider: Option<String>) -> Found {
+fn examine(flags: Vec<(String, String)>, provider: Option<String>, asks: bool) -> DoctorFindings {
     let report = SelfTest::run();
     let home = match Home::look_from_env() {
         Ok(home) => home,
         Err(error) => {
             let advice = "point OARLOCK_HOME to a folder of your own";
-            let wanted = Wanted::default();
-            return Found {
-                checks: vec![Check::problem("home", error.to_string(), advice), walls::check(report, wanted)],
+            let wanted = RequestedSandbox::default();
+            return DoctorFindings {
+                checks: vec![
+                    DoctorCheck::problem("home", error.to_string(), advice),
+                    sandbox_check::check(report, wanted),
+                ],
                 features: Value::Null,
-                sandbox: walls::json(report, wanted),
+                sandbox: sandbox_check::json(report, wanted),
                 hidden: Value::Null,
             };
         }
@@ -123,26 +131,29 @@ fn examine(flags: Vec<(String, String)>, provider: Option<String>) -> Found {
     let mut checks = vec![checks::home(loader.home()), checks::configuration(&loader, loaded.as_ref())];
     let (mut features, mut hidden) = (Value::Null, Value::Null);
     if let Ok(config) = &loaded {
-        checks.extend([checks::provider(&loader, config), checks::model(config), checks::hidden(config)]);
+        checks.extend(provider_check::check(&loader, config, asks));
+        checks.extend([checks::model(config), checks::hidden(config)]);
         hidden = checks::hidden_json(config);
         features = config.features.iter().map(|(key, is_on)| (key.to_owned(), Value::from(is_on))).collect();
     }
     checks.extend(checks::records(loader.home()));
     checks.push(checks::workspace(cwd.as_deref()));
-    // What cannot be read might ask for walls, so it counts as if it did.
-    let wanted = loaded.as_ref().map_or(Wanted { walls: true, ..Wanted::default() }, Wanted::by);
-    checks.push(walls::check(report, wanted));
-    Found { checks, features, sandbox: walls::json(report, wanted), hidden }
+    // A configuration that cannot be read might ask for a sandbox, so it counts as if it did.
+    let wanted = loaded
+        .as_ref()
+        .map_or(RequestedSandbox { is_sandboxed: true, ..RequestedSandbox::default() }, RequestedSandbox::by);
+    checks.push(sandbox_check::check(report, wanted));
+    DoctorFindings { checks, features, sandbox: sandbox_check::json(report, wanted), hidden }
 }
 
-fn lines(checks: &[Check], paint: Paint) -> String {
+fn lines(checks: &[DoctorCheck], paint: Paint) -> String {
     let width = checks.iter().map(|check| check.name.len()).max().unwrap_or_default();
     let mut text = String::new();
     for check in checks {
         let (word, style) = match check.status {
-            Status::Ok => ("ok", Style::Good),
-            Status::Note => ("note", Style::Careful),
-            Status::Problem => ("problem", Style::Bad),
+            CheckStatus::Ok => ("ok", TextStyle::Good),
+            CheckStatus::Note => ("note", TextStyle::Careful),
+            CheckStatus::Problem => ("problem", TextStyle::Bad),
         };
         let word = paint.text(style, format_args!("{word:7}"));
         text.push_str(&format!("{word}  {:width$}  {}\n", check.name, clean_line(&check.summary)));
@@ -159,7 +170,7 @@ mod tests {
 
     #[test]
     fn lines_are_aligned_and_say_what_to_do() {
-        let checks = [Check::ok("home", "/h"), Check::problem("provider", "no key", "set KEY")];
+        let checks = [DoctorCheck::ok("home", "/h"), DoctorCheck::problem("provider", "no key", "set KEY")];
         let expected = "ok       home      /h\nproblem  provider  no key\n                   -> set KEY\n";
         assert_eq!(lines(&checks, Paint::decide(Color::Never, false)), expected);
     }

@@ -1,10 +1,11 @@
-//! What `oarlock exec` understands. The same options may stand before and after `resume`.
+//! The arguments of `oarlock exec`. The same options may stand before and after a subcommand.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use protocol::SandboxMode;
 
+use super::review::{ReviewArgs, ReviewSubject};
 use crate::flags::Flags;
 use crate::terminal::Color;
 
@@ -12,19 +13,21 @@ use crate::terminal::Color;
 #[derive(Debug, Args)]
 #[command(disable_help_subcommand = true)]
 pub(crate) struct ExecArgs {
-    /// What to do. `-`, or no prompt while input is piped, reads it from standard input.
+    /// The task. `-`, or no prompt while input is piped, reads it from standard input.
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
     #[command(flatten)]
     options: ExecOptions,
     #[command(subcommand)]
-    command: Option<ExecCommand>,
+    command: Option<ExecSubcommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum ExecCommand {
+enum ExecSubcommand {
     /// Go on with an earlier thread.
     Resume(ResumeArgs),
+    /// Have changes reviewed in a new thread.
+    Review(ReviewArgs),
 }
 
 #[derive(Debug, Args)]
@@ -32,7 +35,7 @@ struct ResumeArgs {
     /// The thread, by its id or its name. A name nobody has starts a new thread.
     #[arg(value_name = "ID|NAME")]
     thread: Option<String>,
-    /// What to do next. `-`, or no prompt while input is piped, reads it from standard input.
+    /// The next task. `-`, or no prompt while input is piped, reads it from standard input.
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
     /// The thread of this folder that was used last.
@@ -68,7 +71,7 @@ pub(crate) struct ExecOptions {
     /// Work outside of a git repository, too.
     #[arg(long, help_heading = "Workspace")]
     pub(crate) skip_git_repo_check: bool,
-    /// What commands may touch.
+    /// Where commands may write.
     #[arg(short = 's', long, value_enum, value_name = "MODE", help_heading = "Workspace")]
     pub(crate) sandbox: Option<Sandbox>,
     /// Short for `--sandbox workspace-write`.
@@ -122,7 +125,7 @@ pub(crate) enum Sandbox {
 
 /// Which thread the turn belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum ExecTarget {
     New,
     /// The last one, of this folder alone or of any.
     Last {
@@ -132,29 +135,43 @@ pub(crate) enum Target {
     Named(String),
 }
 
-/// What is asked for, wherever on the line it stood.
+/// The parsed command line, whether an option stood before or after a subcommand.
 #[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) target: Target,
+pub(crate) struct ExecJob {
+    pub(crate) target: ExecTarget,
     pub(crate) prompt: Option<String>,
+    /// Set for a review, which takes the place of a prompt.
+    pub(crate) review: Option<ReviewSubject>,
     pub(crate) options: ExecOptions,
 }
 
 impl ExecArgs {
-    pub(crate) fn job(self, root: Flags) -> anyhow::Result<Job> {
+    pub(crate) fn job(self, root: Flags) -> anyhow::Result<ExecJob> {
         let mut options = self.options;
         options.flags = root.then(options.flags);
-        let Some(ExecCommand::Resume(resume)) = self.command else {
-            return Ok(Job { target: Target::New, prompt: self.prompt, options });
+        let resume = match self.command {
+            Some(ExecSubcommand::Resume(resume)) => resume,
+            Some(ExecSubcommand::Review(review)) => {
+                let (review, later) = review.subject(self.prompt.as_deref())?;
+                let options = options.then(later);
+                if options.output_schema.is_some() || !options.images.is_empty() {
+                    anyhow::bail!("a review has a form of its own; leave out --output-schema and --image");
+                }
+                return Ok(ExecJob { target: ExecTarget::New, prompt: None, review: Some(review), options });
+            }
+            None => {
+                return Ok(ExecJob { target: ExecTarget::New, prompt: self.prompt, review: None, options });
+            }
         };
         let ResumeArgs { thread, prompt, last, all, options: later } = resume;
         let (target, prompt) = match (last, thread) {
             // With --last there is no thread to name, so what comes first is the prompt.
-            (true, said) => (Target::Last { of_any_folder: all }, said.or(prompt)),
-            (false, Some(thread)) => (Target::Named(thread), prompt),
+            (true, said) => (ExecTarget::Last { of_any_folder: all }, said.or(prompt)),
+            (false, Some(thread)) => (ExecTarget::Named(thread), prompt),
             (false, None) => anyhow::bail!("say which thread: `resume ID`, `resume NAME` or `resume --last`"),
         };
-        Ok(Job { target, prompt: prompt.or(self.prompt), options: options.then(later) })
+        let options = options.then(later);
+        Ok(ExecJob { target, prompt: prompt.or(self.prompt), review: None, options })
     }
 }
 
@@ -221,13 +238,13 @@ mod tests {
         exec: ExecArgs,
     }
 
-    fn job(line: &[&str]) -> Result<Job, String> {
+    fn job(line: &[&str]) -> Result<ExecJob, String> {
         let parsed = Line::try_parse_from([&["exec"], line].concat()).map_err(|error| error.to_string())?;
         parsed.exec.job(Flags::default()).map_err(|error| error.to_string())
     }
 
     #[track_caller]
-    fn check(line: &[&str], target: &Target, prompt: Option<&str>) -> ExecOptions {
+    fn check(line: &[&str], target: &ExecTarget, prompt: Option<&str>) -> ExecOptions {
         match job(line) {
             Ok(job) => {
                 assert_eq!((&job.target, job.prompt.as_deref()), (target, prompt), "{line:?}");
@@ -239,11 +256,11 @@ mod tests {
 
     #[test]
     fn the_thread_and_the_prompt() {
-        let last = |of_any_folder| Target::Last { of_any_folder };
-        let named = |name: &str| Target::Named(name.to_owned());
-        check(&["hello"], &Target::New, Some("hello"));
-        check(&[], &Target::New, None);
-        check(&["-"], &Target::New, Some("-"));
+        let last = |of_any_folder| ExecTarget::Last { of_any_folder };
+        let named = |name: &str| ExecTarget::Named(name.to_owned());
+        check(&["hello"], &ExecTarget::New, Some("hello"));
+        check(&[], &ExecTarget::New, None);
+        check(&["-"], &ExecTarget::New, Some("-"));
         check(&["resume", "--last"], &last(false), None);
         check(&["resume", "--last", "--all", "go on"], &last(true), Some("go on"));
         check(&["resume", "go on", "--last"], &last(false), Some("go on"));
@@ -259,7 +276,7 @@ mod tests {
             --image a.png,b.png --output-schema s.json --skip-git-repo-check --thread-source sdk \
             --cyber-access-program x resume T --image c.png --add-dir /q -c b=2 --model m2";
         let line: Vec<&str> = line.split_whitespace().collect();
-        let options = check(&line, &Target::Named("T".to_owned()), None);
+        let options = check(&line, &ExecTarget::Named("T".to_owned()), None);
         assert!(options.json && options.skip_git_repo_check);
         assert_eq!(options.flags.config, ["a=1", "b=2"]);
         assert_eq!(options.add_dir, [PathBuf::from("/p"), PathBuf::from("/q")]);
@@ -271,7 +288,7 @@ mod tests {
 
     #[test]
     fn shorthands_for_the_sandbox() {
-        let mode = |line: &[&str]| check(line, &Target::New, None).sandbox_mode();
+        let mode = |line: &[&str]| check(line, &ExecTarget::New, None).sandbox_mode();
         assert_eq!(mode(&[]), None);
         assert_eq!(mode(&["-s", "read-only"]), Some(SandboxMode::ReadOnly));
         assert_eq!(mode(&["--full-auto"]), Some(SandboxMode::WorkspaceWrite));

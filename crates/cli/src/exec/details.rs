@@ -5,7 +5,7 @@ use protocol::{
     PatchApplyStatus, PatchChangeKind, ThreadItem, WebSearchAction,
 };
 
-use super::event::{AgentState, Change, Details, McpResult, Problem, SearchAction, Status};
+use super::event::{AgentState, Change, Details, ExecProblem, ItemStatus, McpResult, SearchAction};
 
 /// None for items that have no event of their own.
 pub(crate) fn details(item: &ThreadItem) -> Option<Details> {
@@ -18,10 +18,10 @@ pub(crate) fn details(item: &ThreadItem) -> Option<Details> {
                 aggregated_output: aggregated_output.clone().unwrap_or_default(),
                 exit_code: *exit_code,
                 status: match status {
-                    CommandExecutionStatus::InProgress => Status::InProgress,
-                    CommandExecutionStatus::Completed => Status::Completed,
-                    CommandExecutionStatus::Failed => Status::Failed,
-                    CommandExecutionStatus::Declined => Status::Declined,
+                    CommandExecutionStatus::InProgress => ItemStatus::InProgress,
+                    CommandExecutionStatus::Completed => ItemStatus::Completed,
+                    CommandExecutionStatus::Failed => ItemStatus::Failed,
+                    CommandExecutionStatus::Declined => ItemStatus::Declined,
                 },
             })
         }
@@ -31,9 +31,9 @@ pub(crate) fn details(item: &ThreadItem) -> Option<Details> {
                 .map(|change| Change { path: change.path.clone(), kind: kind(&change.kind) })
                 .collect(),
             status: match status {
-                PatchApplyStatus::InProgress => Status::InProgress,
-                PatchApplyStatus::Completed => Status::Completed,
-                PatchApplyStatus::Failed | PatchApplyStatus::Declined => Status::Failed,
+                PatchApplyStatus::InProgress => ItemStatus::InProgress,
+                PatchApplyStatus::Completed => ItemStatus::Completed,
+                PatchApplyStatus::Failed | PatchApplyStatus::Declined => ItemStatus::Failed,
             },
         }),
         ThreadItem::McpToolCall { .. } => mcp_call(item),
@@ -47,6 +47,7 @@ pub(crate) fn details(item: &ThreadItem) -> Option<Details> {
         | ThreadItem::DynamicToolCall { .. }
         | ThreadItem::ImageView { .. }
         | ThreadItem::ImageGeneration { .. }
+        | ThreadItem::FunctionCallOutput { .. }
         | ThreadItem::EnteredReviewMode { .. }
         | ThreadItem::ExitedReviewMode { .. }
         | ThreadItem::ContextCompaction { .. } => None,
@@ -84,11 +85,11 @@ fn mcp_call(item: &ThreadItem) -> Option<Details> {
             content: result.content.clone(),
             structured_content: result.structured_content.clone(),
         }),
-        error: error.as_ref().map(|error| Problem { message: error.message.clone() }),
+        error: error.as_ref().map(|error| ExecProblem { message: error.message.clone() }),
         status: match status {
-            McpToolCallStatus::InProgress => Status::InProgress,
-            McpToolCallStatus::Completed => Status::Completed,
-            McpToolCallStatus::Failed => Status::Failed,
+            McpToolCallStatus::InProgress => ItemStatus::InProgress,
+            McpToolCallStatus::Completed => ItemStatus::Completed,
+            McpToolCallStatus::Failed => ItemStatus::Failed,
         },
     })
 }
@@ -121,9 +122,9 @@ fn collab_call(item: &ThreadItem) -> Option<Details> {
         prompt: prompt.clone(),
         agents_states: states.collect(),
         status: match status {
-            CollabAgentToolCallStatus::InProgress => Status::InProgress,
-            CollabAgentToolCallStatus::Completed => Status::Completed,
-            CollabAgentToolCallStatus::Failed => Status::Failed,
+            CollabAgentToolCallStatus::InProgress => ItemStatus::InProgress,
+            CollabAgentToolCallStatus::Completed => ItemStatus::Completed,
+            CollabAgentToolCallStatus::Failed => ItemStatus::Failed,
         },
     })
 }

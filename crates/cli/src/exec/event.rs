@@ -8,15 +8,20 @@ use serde_json::Value;
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type")]
-pub(crate) enum Event {
+pub(crate) enum ExecEvent {
     #[serde(rename = "thread.started")]
     ThreadStarted { thread_id: String },
     #[serde(rename = "turn.started")]
     TurnStarted,
     #[serde(rename = "turn.completed")]
-    TurnCompleted { usage: Usage },
+    TurnCompleted {
+        usage: ExecUsage,
+        /// Only where prices are configured.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cost: Option<ExecCost>,
+    },
     #[serde(rename = "turn.failed")]
-    TurnFailed { error: Problem },
+    TurnFailed { error: ExecProblem },
     #[serde(rename = "item.started")]
     ItemStarted { item: Item },
     #[serde(rename = "item.updated")]
@@ -29,15 +34,26 @@ pub(crate) enum Event {
 
 /// Tokens of the whole thread so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Usage {
+pub(crate) struct ExecUsage {
     pub(crate) input_tokens: i64,
     pub(crate) cached_input_tokens: i64,
     pub(crate) output_tokens: i64,
     pub(crate) reasoning_output_tokens: i64,
+    /// The provider gave no count, for some of it at least.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_estimated: bool,
+}
+
+/// By the configured prices.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct ExecCost {
+    pub(crate) amount: f64,
+    /// Some tokens were not counted by the provider.
+    pub(crate) is_estimated: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Problem {
+pub(crate) struct ExecProblem {
     pub(crate) message: String,
 }
 
@@ -62,19 +78,19 @@ pub(crate) enum Details {
         command: String,
         aggregated_output: String,
         exit_code: Option<i32>,
-        status: Status,
+        status: ItemStatus,
     },
     FileChange {
         changes: Vec<Change>,
-        status: Status,
+        status: ItemStatus,
     },
     McpToolCall {
         server: String,
         tool: String,
         arguments: Value,
         result: Option<McpResult>,
-        error: Option<Problem>,
-        status: Status,
+        error: Option<ExecProblem>,
+        status: ItemStatus,
     },
     CollabToolCall {
         tool: &'static str,
@@ -82,7 +98,7 @@ pub(crate) enum Details {
         receiver_thread_ids: Vec<String>,
         prompt: Option<String>,
         agents_states: BTreeMap<String, AgentState>,
-        status: Status,
+        status: ItemStatus,
     },
     WebSearch {
         query: String,
@@ -98,7 +114,7 @@ pub(crate) enum Details {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Status {
+pub(crate) enum ItemStatus {
     InProgress,
     Completed,
     Failed,
@@ -145,7 +161,7 @@ impl Details {
             Self::CommandExecution { status, .. }
             | Self::FileChange { status, .. }
             | Self::McpToolCall { status, .. }
-            | Self::CollabToolCall { status, .. } => *status = Status::Failed,
+            | Self::CollabToolCall { status, .. } => *status = ItemStatus::Failed,
             Self::AgentMessage { .. }
             | Self::Reasoning { .. }
             | Self::WebSearch { .. }

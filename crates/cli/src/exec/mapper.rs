@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use protocol::{ItemId, ServerNotification, ThreadItem, Turn, TurnPlanStep, TurnPlanStepStatus, TurnStatus};
+use protocol::{
+    ItemId, ServerNotification, ThreadItem, Turn, TurnCost, TurnPlanStep, TurnPlanStepStatus, TurnStatus,
+};
 
 use super::details::{begins, details};
-use super::event::{Details, Event, Item, Problem, Todo, Usage};
+use super::event::{Details, ExecCost, ExecEvent, ExecProblem, ExecUsage, Item, Todo};
 use crate::wording::{error_text, with_details};
 
 /// Numbers the items of one run and remembers which are still open.
@@ -15,37 +17,38 @@ pub(crate) struct Mapper {
     /// The thread's id of an item that was told to have begun, and how it looked then.
     open: BTreeMap<ItemId, Item>,
     plan: Option<Item>,
-    usage: Usage,
+    usage: ExecUsage,
     last_error: Option<String>,
 }
 
 impl Mapper {
     /// Something the user should know that is no part of the turn.
-    pub(crate) fn warning(&mut self, message: String) -> Event {
-        Event::ItemCompleted { item: self.number(Details::Error { message }) }
+    pub(crate) fn warning(&mut self, message: String) -> ExecEvent {
+        ExecEvent::ItemCompleted { item: self.number(Details::Error { message }) }
     }
 
-    pub(crate) fn on(&mut self, notification: &ServerNotification) -> Vec<Event> {
+    pub(crate) fn on(&mut self, notification: &ServerNotification) -> Vec<ExecEvent> {
         match notification {
-            ServerNotification::TurnStarted(_) => vec![Event::TurnStarted],
-            ServerNotification::TurnCompleted(told) => self.turn_completed(&told.turn),
+            ServerNotification::TurnStarted(_) => vec![ExecEvent::TurnStarted],
+            ServerNotification::TurnCompleted(told) => self.turn_completed(&told.turn, told.cost.as_ref()),
             ServerNotification::ItemStarted(told) => self.item_started(&told.item),
             ServerNotification::ItemCompleted(told) => self.item_completed(&told.item),
             ServerNotification::TurnPlanUpdated(told) => vec![self.plan_updated(&told.plan)],
             ServerNotification::ThreadTokenUsageUpdated(told) => {
                 let total = &told.token_usage.total;
-                self.usage = Usage {
+                self.usage = ExecUsage {
                     input_tokens: total.input_tokens,
                     cached_input_tokens: total.cached_input_tokens,
                     output_tokens: total.output_tokens,
                     reasoning_output_tokens: total.reasoning_output_tokens,
+                    is_estimated: total.is_estimated,
                 };
                 Vec::new()
             }
             ServerNotification::Error(told) => {
                 let message = error_text(&told.error);
                 self.last_error = Some(message.clone());
-                vec![Event::Error { message }]
+                vec![ExecEvent::Error { message }]
             }
             ServerNotification::ConfigWarning(told) => {
                 vec![self.warning(with_details(&told.summary, told.details.as_deref()))]
@@ -67,23 +70,23 @@ impl Mapper {
         Item { id, details }
     }
 
-    fn item_started(&mut self, item: &ThreadItem) -> Vec<Event> {
+    fn item_started(&mut self, item: &ThreadItem) -> Vec<ExecEvent> {
         let Some(details) = details(item).filter(begins) else { return Vec::new() };
         let numbered = self.number(details);
         self.open.insert(item.id().clone(), numbered.clone());
-        vec![Event::ItemStarted { item: numbered }]
+        vec![ExecEvent::ItemStarted { item: numbered }]
     }
 
-    fn item_completed(&mut self, item: &ThreadItem) -> Vec<Event> {
+    fn item_completed(&mut self, item: &ThreadItem) -> Vec<ExecEvent> {
         let Some(details) = details(item) else { return Vec::new() };
         let item = match self.open.remove(item.id()) {
             Some(begun) => Item { id: begun.id, details },
             None => self.number(details),
         };
-        vec![Event::ItemCompleted { item }]
+        vec![ExecEvent::ItemCompleted { item }]
     }
 
-    fn plan_updated(&mut self, plan: &[TurnPlanStep]) -> Event {
+    fn plan_updated(&mut self, plan: &[TurnPlanStep]) -> ExecEvent {
         let items = plan.iter().map(|step| Todo {
             text: step.step.clone(),
             completed: matches!(step.status, TurnPlanStepStatus::Completed),
@@ -93,28 +96,31 @@ impl Mapper {
             Some(before) => {
                 let item = Item { id: before.id, details };
                 self.plan = Some(item.clone());
-                Event::ItemUpdated { item }
+                ExecEvent::ItemUpdated { item }
             }
             None => {
                 let item = self.number(details);
                 self.plan = Some(item.clone());
-                Event::ItemStarted { item }
+                ExecEvent::ItemStarted { item }
             }
         }
     }
 
-    fn turn_completed(&mut self, turn: &Turn) -> Vec<Event> {
+    fn turn_completed(&mut self, turn: &Turn, cost: Option<&TurnCost>) -> Vec<ExecEvent> {
         let left = std::mem::take(&mut self.open).into_values();
         let left = left.map(|Item { id, details }| Item { id, details: details.abandoned() });
-        let mut events: Vec<Event> =
-            left.chain(self.plan.take()).map(|item| Event::ItemCompleted { item }).collect();
+        let mut events: Vec<ExecEvent> =
+            left.chain(self.plan.take()).map(|item| ExecEvent::ItemCompleted { item }).collect();
         let last_error = self.last_error.take();
         match turn.status {
-            TurnStatus::Completed => events.push(Event::TurnCompleted { usage: self.usage }),
+            TurnStatus::Completed => {
+                let cost = cost.map(|cost| ExecCost { amount: cost.amount, is_estimated: cost.is_estimated });
+                events.push(ExecEvent::TurnCompleted { usage: self.usage, cost });
+            }
             TurnStatus::Failed => {
                 let told = turn.error.as_ref().map(error_text).or(last_error);
                 let message = told.unwrap_or_else(|| "the turn failed".to_owned());
-                events.push(Event::TurnFailed { error: Problem { message } });
+                events.push(ExecEvent::TurnFailed { error: ExecProblem { message } });
             }
             TurnStatus::Interrupted | TurnStatus::InProgress => {}
         }

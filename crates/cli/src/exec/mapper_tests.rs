@@ -1,4 +1,4 @@
-//! What is heard, and the lines that come of it.
+//! Notifications, and the lines that are printed for them.
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
 use super::*;
@@ -245,6 +245,6 @@ fn what_never_ended_is_closed_with_the_turn() {
 
 #[test]
 fn the_type_is_the_first_key_of_a_line() {
-    let line = serde_json::to_string(&Event::ThreadStarted { thread_id: "t".to_owned() }).expect("JSON");
+    let line = serde_json::to_string(&ExecEvent::ThreadStarted { thread_id: "t".to_owned() }).expect("JSON");
     assert_eq!(line, r#"{"type":"thread.started","thread_id":"t"}"#);
 }

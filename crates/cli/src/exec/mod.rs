@@ -1,4 +1,4 @@
-//! `oarlock exec`: one prompt, one turn, one answer.
+//! `oarlock exec`: one prompt or one review, one turn, one answer.
 
 mod args;
 mod details;
@@ -7,95 +7,132 @@ mod mapper;
 mod plan;
 mod prompt;
 mod resume;
+mod review;
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use protocol::{ServerNotification, ThreadId};
-use runtime::{Opened, Then};
+use protocol::{ReviewTarget, ServerNotification, ThreadId};
+use runtime::{OpenedThread, Then};
 use tokio::sync::oneshot;
 use tracing_subscriber::filter::LevelFilter;
 
-use self::args::Job;
-use self::event::Event;
+use self::args::ExecJob;
+use self::event::ExecEvent;
 use self::mapper::Mapper;
-use self::resume::Found;
+use self::resume::ResumeChoice;
 use crate::flags::Flags;
-use crate::session::{Ending, Output, Request, Session};
+use crate::session::{LocalSession, TurnEnding, TurnOutput, TurnRequest, TurnWork};
 use crate::terminal::{Heading, Paint, View, clean, escaped_json};
+use crate::wording::with_details;
 
 pub(crate) use self::args::{ExecArgs, ExecOptions, Sandbox};
-pub(crate) use self::plan::{Plan, folder, is_in_repository};
+pub(crate) use self::plan::{ExecPlan, folder, is_in_repository};
 pub(crate) use self::resume::STARTED_BY_USERS;
 
 pub(crate) fn run(args: ExecArgs, root: Flags) -> Result<ExitCode> {
     let mut job = args.job(root)?;
     crate::logging::init(LevelFilter::ERROR);
-    let plan = Plan::make(&job.options)?;
-    let prompt = prompt::read(job.prompt.take())?;
+    let plan = ExecPlan::make(&job.options)?;
+    let task = match job.review.take() {
+        Some(review) => ExecTask::Review(review.target()?),
+        None => ExecTask::Prompt(prompt::read(job.prompt.take())?),
+    };
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ending = tokio.block_on(drive(&plan, &job, &prompt));
+    let ending = tokio.block_on(drive(&plan, &job, &task));
     // A model request that hangs must not hold up the exit.
     tokio.shutdown_background();
     finish(&job, &ending?)
 }
 
-async fn drive(plan: &Plan, job: &Job, prompt: &str) -> Result<Ending> {
+/// The task of the turn.
+enum ExecTask {
+    Prompt(String),
+    Review(ReviewTarget),
+}
+
+impl ExecTask {
+    /// The words above the turn.
+    fn shown(&self) -> Cow<'_, str> {
+        match self {
+            Self::Prompt(prompt) => Cow::Borrowed(prompt),
+            Self::Review(target) => Cow::Owned(review::shown(target)),
+        }
+    }
+
+    fn work(&self, plan: &ExecPlan) -> TurnWork {
+        match self {
+            Self::Prompt(prompt) => {
+                TurnWork::Prompt { input: plan.input(prompt), output_schema: plan.output_schema.clone() }
+            }
+            Self::Review(target) => TurnWork::Review(target.clone()),
+        }
+    }
+}
+
+async fn drive(plan: &ExecPlan, job: &ExecJob, task: &ExecTask) -> Result<TurnEnding> {
     // Tried while the thread opens, so that nobody waits for it.
     let landlock_only = plan.landlock_only;
-    let walls = tokio::task::spawn_blocking(move || crate::walls::missing(landlock_only));
-    let mut session = Session::new(plan.loader.clone(), plan.catalogue.clone());
+    let missing = tokio::task::spawn_blocking(move || crate::sandbox_check::missing(landlock_only));
+    let mut session = LocalSession::new(plan.loader.clone(), plan.catalogue.clone());
     let (opened, note) = open(&session, plan, job).await?;
-    let missing = match crate::walls::are_wanted(&opened.settings.sandbox) {
-        true => walls.await?,
+    let missing = match crate::sandbox_check::is_sandboxed(&opened.settings.sandbox) {
+        true => missing.await?,
         false => None,
     };
-    let mut screen = Screen::new(plan, job);
-    screen.opened(&opened, prompt, plan.warnings.iter().chain(&note).chain(&missing))?;
-    let request = Request {
-        thread_id: opened.thread.id.clone(),
-        input: plan.input(prompt),
-        output_schema: plan.output_schema.clone(),
-    };
+    let mut screen = ExecScreen::new(plan, job);
+    let unknown = opened.unknown_model.as_ref();
+    let unknown = unknown.map(|told| with_details(&told.summary, told.details.as_deref()));
+    let warnings = plan.warnings.iter().chain(&note).chain(&missing).chain(&unknown);
+    screen.opened(&opened, &task.shown(), warnings)?;
+    let request = TurnRequest { thread_id: opened.thread.id.clone(), work: task.work(plan) };
     let ending = session.run_turn(request, &mut screen).await;
     session.close().await;
     ending
 }
 
 /// The thread, and what to tell about the choice of it.
-async fn open(session: &Session, plan: &Plan, job: &Job) -> Result<(Opened, Option<String>)> {
+async fn open(
+    session: &LocalSession,
+    plan: &ExecPlan,
+    job: &ExecJob,
+) -> Result<(OpenedThread, Option<String>)> {
     let runtime = &session.runtime;
     match resume::find(runtime, &job.target, &plan.folder.to_string_lossy()).await? {
-        Found::Nothing { note } => Ok((runtime.start_thread(plan.start_params(), None).await?, note)),
-        // Without a record of what follows the thread itself stays as it is, so a copy goes on.
-        Found::Thread(id) if plan.is_ephemeral() => {
-            Ok((runtime.fork_thread(plan.reopen_params(&id)?, None).await?, None))
+        ResumeChoice::Nothing { note } => {
+            let params = plan.with_offered_model(plan.start_params()).await;
+            Ok((runtime.start_thread(params, session.opener()).await?, note))
         }
-        Found::Thread(id) => Ok((resume_thread(session, plan, &id).await?, None)),
+        // Without a record of what follows the thread itself stays as it is, so a copy goes on.
+        ResumeChoice::Thread(id) if plan.is_ephemeral() => {
+            Ok((runtime.fork_thread(plan.reopen_params(&id)?, session.opener()).await?, None))
+        }
+        ResumeChoice::Thread(id) => Ok((resume_thread(session, plan, &id).await?, None)),
     }
 }
 
-async fn resume_thread(session: &Session, plan: &Plan, id: &ThreadId) -> Result<Opened> {
+async fn resume_thread(session: &LocalSession, plan: &ExecPlan, id: &ThreadId) -> Result<OpenedThread> {
     let (told, wait) = oneshot::channel();
     let joined = Then::new(move |opened| {
         drop(told.send(opened));
         Box::pin(async {})
     });
-    session.runtime.resume_thread(plan.reopen_params(id)?, None, joined).await;
+    session.runtime.resume_thread(plan.reopen_params(id)?, session.opener(), joined).await;
     Ok(wait.await.context("the runtime has ended")??)
 }
 
 /// Where the turn is shown: as events on standard output, or to a person on standard error.
-enum Screen {
+enum ExecScreen {
     Events { mapper: Mapper, out: io::Stdout },
     Person(View<io::Stderr>),
 }
 
-impl Screen {
-    fn new(plan: &Plan, job: &Job) -> Self {
+impl ExecScreen {
+    fn new(plan: &ExecPlan, job: &ExecJob) -> Self {
         if job.options.json {
             return Self::Events { mapper: Mapper::default(), out: io::stdout() };
         }
@@ -105,13 +142,13 @@ impl Screen {
 
     fn opened<'a>(
         &mut self,
-        opened: &Opened,
+        opened: &OpenedThread,
         prompt: &str,
         warnings: impl Iterator<Item = &'a String>,
     ) -> io::Result<()> {
         match self {
             Self::Events { mapper, out } => {
-                write_event(out, &Event::ThreadStarted { thread_id: opened.thread.id.to_string() })?;
+                write_event(out, &ExecEvent::ThreadStarted { thread_id: opened.thread.id.to_string() })?;
                 for warning in warnings {
                     write_event(out, &mapper.warning(warning.clone()))?;
                 }
@@ -128,7 +165,7 @@ impl Screen {
     }
 }
 
-impl Output for Screen {
+impl TurnOutput for ExecScreen {
     fn heard(&mut self, notification: &ServerNotification) -> io::Result<()> {
         match self {
             Self::Events { mapper, out } => {
@@ -142,13 +179,13 @@ impl Output for Screen {
     }
 }
 
-fn write_event(out: &mut io::Stdout, event: &Event) -> io::Result<()> {
+fn write_event(out: &mut io::Stdout, event: &ExecEvent) -> io::Result<()> {
     let line = serde_json::to_string(event)?;
     writeln!(out, "{}", escaped_json(&line))?;
     out.flush()
 }
 
-pub(crate) fn heading(opened: &Opened, prompt: &str) -> Heading {
+pub(crate) fn heading(opened: &OpenedThread, prompt: &str) -> Heading {
     let settings = &opened.settings;
     let effort = settings.effort.map(|effort| format!(", effort {}", word(&effort))).unwrap_or_default();
     let record = if opened.thread.ephemeral { " (not recorded)" } else { "" };
@@ -187,7 +224,7 @@ fn sandbox_word(policy: &protocol::SandboxPolicy) -> String {
 }
 
 /// The final message goes to its places, if the turn got that far.
-fn finish(job: &Job, ending: &Ending) -> Result<ExitCode> {
+fn finish(job: &ExecJob, ending: &TurnEnding) -> Result<ExitCode> {
     if !ending.is_good() {
         return Ok(ExitCode::FAILURE);
     }

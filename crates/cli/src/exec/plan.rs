@@ -1,13 +1,16 @@
 //! From options to what the runtime is asked: everything that can be wrong is found before a thread exists.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use protocol::{AskForApproval, ThreadId, ThreadStartParams, UserInput};
-use runtime::Catalogue;
-use runtime::config::{Config, Home, LoadRequest, Loader, LoaderOptions, ProviderKind};
+use runtime::config::{
+    Home, LoadRequest, Loader, LoaderOptions, ProviderConfig, ProviderKind, ProviderReason, ResolvedConfig,
+};
+use runtime::{Catalogue, ModelDirectory};
 use serde_json::{Value, json};
 
 use super::args::ExecOptions;
@@ -18,7 +21,7 @@ const MODEL_KEYS: &[&str] = &["model", "model_provider", "model_reasoning_effort
 
 /// All that a run needs.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ExecPlan {
     pub(crate) loader: Loader,
     pub(crate) catalogue: Catalogue,
     pub(crate) folder: PathBuf,
@@ -29,9 +32,20 @@ pub(crate) struct Plan {
     pub(super) images: Vec<UserInput>,
     pub(super) warnings: Vec<String>,
     choices: Choices,
+    offer: ProviderOffer,
 }
 
-/// What the thread is opened with.
+/// The configured provider, for a line that leaves the model open.
+#[derive(Debug)]
+struct ProviderOffer {
+    provider: ProviderConfig,
+    reason: ProviderReason,
+    /// Every provider by id.
+    known: BTreeMap<String, ProviderConfig>,
+    has_model: bool,
+}
+
+/// The settings that the thread is opened with.
 #[derive(Debug)]
 struct Choices {
     model: Option<String>,
@@ -43,7 +57,7 @@ struct Choices {
     model_flags: Vec<(String, String)>,
 }
 
-impl Plan {
+impl ExecPlan {
     pub(crate) fn make(options: &ExecOptions) -> Result<Self> {
         Self::make_at(Home::from_env()?, options)
     }
@@ -93,7 +107,14 @@ impl Plan {
             thread_source: options.thread_source.clone(),
             model_flags: flags.into_iter().filter(|(key, _)| MODEL_KEYS.contains(&key.as_str())).collect(),
         };
+        let offer = ProviderOffer {
+            has_model: config.model.name.is_some() || config.provider.default_model.is_some(),
+            provider: config.provider.clone(),
+            reason: config.provider_reason.clone(),
+            known: config.providers.clone(),
+        };
         Ok(Self {
+            offer,
             loader,
             catalogue,
             folder,
@@ -128,6 +149,23 @@ impl Plan {
             ephemeral: Some(self.choices.ephemeral),
             ..ThreadStartParams::default()
         }
+    }
+
+    /// Completes what nobody chose: a server that answers on this machine, and the model of a server that has its own.
+    pub(super) async fn with_offered_model(&self, mut params: ThreadStartParams) -> ThreadStartParams {
+        let ProviderOffer { provider, reason, known, has_model } = &self.offer;
+        let is_other = params.model_provider.as_ref().is_some_and(|id| *id != provider.id);
+        let directory = ModelDirectory::new(self.loader.clone());
+        if *reason == ProviderReason::Nothing && !is_other {
+            if let Some((found, models)) = directory.local_server(|id| known.get(id)).await {
+                params.model_provider = Some(found.id.clone());
+                params.model = params.model.or_else(|| models.first().map(|model| model.id.clone()));
+            }
+        } else if params.model.is_none() && !has_model && !is_other && ModelDirectory::can_tell(provider) {
+            let models = directory.models(provider).await.ok();
+            params.model = models.and_then(|models| models.first().map(|model| model.id.clone()));
+        }
+        params
     }
 
     /// The same choices for a stored thread, as `thread/resume` and `thread/fork` take them.
@@ -190,7 +228,7 @@ fn image(path: &Path) -> Result<UserInput> {
 }
 
 /// The folders of `--add-dir` after those of the configuration, as a value of the configuration.
-fn writable_roots(options: &ExecOptions, config: &Config) -> Result<Option<String>> {
+fn writable_roots(options: &ExecOptions, config: &ResolvedConfig) -> Result<Option<String>> {
     if options.add_dir.is_empty() {
         return Ok(None);
     }
@@ -212,7 +250,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Provider and model where the line chooses them.
-fn model_choice(options: &ExecOptions, config: &Config) -> Result<(Option<String>, Option<String>)> {
+fn model_choice(options: &ExecOptions, config: &ResolvedConfig) -> Result<(Option<String>, Option<String>)> {
     if !options.oss && options.local_provider.is_none() {
         // A profile named on the line is a choice as well, and a stored thread is to follow it.
         let profile = options.profile.as_ref().map(|_| config);

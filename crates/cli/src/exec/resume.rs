@@ -5,7 +5,7 @@ use protocol::{Thread, ThreadId, ThreadListParams, ThreadSourceKind};
 use runtime::Runtime;
 use serde_json::json;
 
-use super::args::Target;
+use super::args::ExecTarget;
 
 /// Everything but children of other threads.
 pub(crate) const STARTED_BY_USERS: &[ThreadSourceKind] = &[
@@ -16,35 +16,39 @@ pub(crate) const STARTED_BY_USERS: &[ThreadSourceKind] = &[
     ThreadSourceKind::Unknown,
 ];
 
-/// What was found: a thread to go on with, or why a new one is begun.
+/// The thread to resume, or why a new one is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum ResumeChoice {
     Thread(ThreadId),
     Nothing { note: Option<String> },
 }
 
-pub(super) async fn find(runtime: &Runtime, target: &Target, folder: &str) -> Result<Found> {
+pub(super) async fn find(runtime: &Runtime, target: &ExecTarget, folder: &str) -> Result<ResumeChoice> {
     match target {
-        Target::New => Ok(Found::Nothing { note: None }),
-        Target::Last { of_any_folder } => {
+        ExecTarget::New => Ok(ResumeChoice::Nothing { note: None }),
+        ExecTarget::Last { of_any_folder } => {
             let cwd = (!of_any_folder).then_some(folder);
             let page = list(runtime, cwd, None, 1).await?;
             Ok(match page.data.into_iter().next() {
-                Some(thread) => Found::Thread(thread.id),
+                Some(thread) => ResumeChoice::Thread(thread.id),
                 None => {
                     let place = if *of_any_folder { "" } else { " of this folder" };
-                    Found::Nothing {
+                    ResumeChoice::Nothing {
                         note: Some(format!("there is no earlier thread{place}; a new one begins")),
                     }
                 }
             })
         }
-        Target::Named(name) if is_id(name) => Ok(Found::Thread(ThreadId::new(name.to_ascii_lowercase()))),
-        Target::Named(name) => {
+        ExecTarget::Named(name) if is_id(name) => {
+            Ok(ResumeChoice::Thread(ThreadId::new(name.to_ascii_lowercase())))
+        }
+        ExecTarget::Named(name) => {
             let named = named(runtime, name).await?;
             Ok(named.map_or_else(
-                || Found::Nothing { note: Some(format!("no thread is named `{name}`; a new one begins")) },
-                |thread| Found::Thread(thread.id),
+                || ResumeChoice::Nothing {
+                    note: Some(format!("no thread is named `{name}`; a new one begins")),
+                },
+                |thread| ResumeChoice::Thread(thread.id),
             ))
         }
     }
@@ -82,12 +86,8 @@ async fn list(
 
 /// A UUID; everything else is a name.
 fn is_id(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    bytes.len() == 36
-        && bytes.iter().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => *byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
+    // Of this length is only the form with hyphens.
+    text.len() == uuid::fmt::Hyphenated::LENGTH && uuid::Uuid::try_parse(text).is_ok()
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
 //! A verdict in words for people and as JSON for programs.
 
 use policy::{
-    Because, Evaluation, Ground, Rules, Verdict, Walls, commands_of, escape_for_display, shell_line,
+    Because, Evaluation, Ground, PolicyVerdict, Rules, Walls, commands_of, escape_for_display, shell_line,
 };
 use protocol::{AskForApproval, SandboxPolicy};
 use serde_json::{Value, json};
 
-use crate::terminal::{Paint, Style};
+use crate::terminal::{Paint, TextStyle};
 
 /// Everything that is told about one command.
 #[derive(Debug)]
-pub(super) struct Answer<'a> {
-    pub(super) verdict: Verdict,
+pub(super) struct CommandReport<'a> {
+    pub(super) verdict: PolicyVerdict,
     /// The rules that are about the command.
     pub(super) found: Evaluation,
     pub(super) argv: &'a [String],
@@ -22,53 +22,55 @@ pub(super) struct Answer<'a> {
     pub(super) warnings: Vec<String>,
 }
 
-impl Answer<'_> {
+impl CommandReport<'_> {
     pub(super) fn exit_code(&self) -> u8 {
         match self.verdict {
-            Verdict::Run { .. } => 0,
-            Verdict::Ask { .. } => 3,
-            Verdict::Forbid { .. } => 4,
+            PolicyVerdict::Run { .. } => 0,
+            PolicyVerdict::Ask { .. } => 3,
+            PolicyVerdict::Forbid { .. } => 4,
         }
     }
 
     pub(super) fn text(&self, paint: Paint) -> String {
         let (word, style, rest) = match &self.verdict {
-            Verdict::Run { walls, .. } => ("run", Style::Good, format!(", {}", self.within(*walls))),
-            Verdict::Ask { walls, .. } => {
-                ("ask", Style::Careful, format!("; after a yes it runs {}", self.within(*walls)))
+            PolicyVerdict::Run { walls, .. } => {
+                ("run", TextStyle::Good, format!(", {}", self.within(*walls)))
             }
-            Verdict::Forbid { reason, .. } => {
-                ("refuse", Style::Bad, format!(": {}", escape_for_display(reason)))
+            PolicyVerdict::Ask { walls, .. } => {
+                ("ask", TextStyle::Careful, format!("; after a yes it runs {}", self.within(*walls)))
+            }
+            PolicyVerdict::Forbid { reason, .. } => {
+                ("refuse", TextStyle::Bad, format!(": {}", escape_for_display(reason)))
             }
         };
         let mut lines = vec![format!("{}{rest}", paint.text(style, word))];
         for (command, grounds) in self.by_command() {
             let line = escape_for_display(&shell_line(&command));
-            lines.push(format!("  {}", paint.text(Style::Strong, line)));
+            lines.push(format!("  {}", paint.text(TextStyle::Strong, line)));
             if grounds.is_empty() {
                 lines.push("    nothing is held against it".to_owned());
             }
             lines.extend(grounds.iter().map(|ground| format!("    {}", ground.because)));
         }
-        if let Verdict::Ask { amendment: Some(prefix), .. } = &self.verdict {
+        if let PolicyVerdict::Ask { amendment: Some(prefix), .. } = &self.verdict {
             let prefix = escape_for_display(&shell_line(prefix));
             lines.push(format!("A yes for good would allow whatever begins with `{prefix}`."));
         }
         lines.extend(self.warnings.iter().map(|warning| {
-            format!("{} {}", paint.text(Style::Careful, "warning:"), escape_for_display(warning))
+            format!("{} {}", paint.text(TextStyle::Careful, "warning:"), escape_for_display(warning))
         }));
-        lines.push(paint.text(Style::Faint, self.circumstances()));
+        lines.push(paint.text(TextStyle::Faint, self.circumstances()));
         lines.join("\n") + "\n"
     }
 
     /// The shape other programs know from rule checks, and next to it what this program would do.
     pub(super) fn json(&self) -> Value {
         let (verdict, walls, reason, amendment) = match &self.verdict {
-            Verdict::Run { walls, .. } => ("run", Some(*walls), None, None),
-            Verdict::Ask { walls, reason, amendment, .. } => {
+            PolicyVerdict::Run { walls, .. } => ("run", Some(*walls), None, None),
+            PolicyVerdict::Ask { walls, reason, amendment, .. } => {
                 ("ask", Some(*walls), reason.as_ref(), amendment.as_ref())
             }
-            Verdict::Forbid { reason, .. } => ("forbid", None, Some(reason), None),
+            PolicyVerdict::Forbid { reason, .. } => ("forbid", None, Some(reason), None),
         };
         let commands = self.by_command().into_iter().map(|(command, grounds)| {
             let grounds = grounds.iter().map(|ground| {
@@ -83,7 +85,7 @@ impl Answer<'_> {
         });
         let mut answer = json!({
             "verdict": verdict,
-            "walls": walls.map(|walls| self.wall_word(walls)),
+            "walls": walls.map(|walls| self.sandbox_word(walls)),
             "reason": reason,
             "amendment": amendment,
             "commands": commands.collect::<Vec<_>>(),
@@ -116,22 +118,22 @@ impl Answer<'_> {
     fn within(&self, walls: Walls) -> String {
         match walls {
             Walls::ReadOnlyNoNetwork => "in a sandbox without writing and without network".to_owned(),
-            Walls::AsPolicy if self.has_walls() => format!("in the sandbox ({})", self.mode()),
+            Walls::AsPolicy if self.is_sandboxed() => format!("in the sandbox ({})", self.mode()),
             Walls::AsPolicy => format!("without a sandbox ({})", self.mode()),
             Walls::None => "without a sandbox".to_owned(),
         }
     }
 
-    fn wall_word(&self, walls: Walls) -> &'static str {
+    fn sandbox_word(&self, walls: Walls) -> &'static str {
         match walls {
             Walls::ReadOnlyNoNetwork => "readOnlyNoNetwork",
-            Walls::AsPolicy if self.has_walls() => "policy",
+            Walls::AsPolicy if self.is_sandboxed() => "policy",
             Walls::AsPolicy | Walls::None => "none",
         }
     }
 
-    fn has_walls(&self) -> bool {
-        crate::walls::are_wanted(self.sandbox)
+    fn is_sandboxed(&self) -> bool {
+        crate::sandbox_check::is_sandboxed(self.sandbox)
     }
 
     fn mode(&self) -> &'static str {

@@ -10,24 +10,24 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
-use policy::{Escalation, Executables, Question, Rules, decide};
+use policy::{CommandQuestion, Escalation, Executables, Rules, decide};
 use protocol::AskForApproval;
-use runtime::config::Overrides;
+use runtime::config::RequestOverrides;
 
-use self::answer::Answer;
+use self::answer::CommandReport;
 use crate::exec::Sandbox;
 use crate::flags::Flags;
 use crate::terminal::{Color, Paint, escaped_json, screened};
 use crate::workplace::Workplace;
 
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct PolicyOptions {
     #[command(subcommand)]
-    command: Command,
+    command: PolicyCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum PolicyCommand {
     /// Say whether a command would run, be asked about or be refused, and why.
     #[command(after_help = EXAMPLES)]
     Check(Box<CheckOptions>),
@@ -57,7 +57,7 @@ struct CheckOptions {
     /// When to ask; else what the configuration says.
     #[arg(long, value_enum, value_name = "POLICY")]
     approval_policy: Option<Approval>,
-    /// What commands may touch; else what the configuration says.
+    /// Where commands may write; without it, the configuration decides.
     #[arg(short = 's', long, value_enum, value_name = "MODE")]
     sandbox: Option<Sandbox>,
     /// As if run in this folder.
@@ -96,16 +96,16 @@ impl From<Approval> for AskForApproval {
     }
 }
 
-pub(crate) fn run(options: Options, root: Flags) -> Result<ExitCode> {
-    let Command::Check(options) = options.command;
+pub(crate) fn run(options: PolicyOptions, root: Flags) -> Result<ExitCode> {
+    let PolicyCommand::Check(options) = options.command;
     check(*options, root)
 }
 
 fn check(options: CheckOptions, root: Flags) -> Result<ExitCode> {
-    let overrides = Overrides {
+    let overrides = RequestOverrides {
         approval_policy: options.approval_policy.map(Into::into),
         sandbox_mode: options.sandbox.map(Into::into),
-        ..Overrides::default()
+        ..RequestOverrides::default()
     };
     let place = Workplace::load(&root.then(options.flags), options.cd.as_deref(), overrides)?;
     let (mut rules, warnings) = Rules::load_all(&place.config.rule_folders(), &place.config.project_rules);
@@ -114,12 +114,16 @@ fn check(options: CheckOptions, root: Flags) -> Result<ExitCode> {
     }
     let permissions = &place.config.permissions;
     let mut writable = vec![place.folder.clone()];
-    writable
-        .extend(place.walls(&permissions.sandbox_policy, false).into_iter().flat_map(|walls| walls.writable));
+    writable.extend(
+        place
+            .confinement(&permissions.sandbox_policy, false)
+            .into_iter()
+            .flat_map(|confinement| confinement.writable),
+    );
     let path = place.env.get("PATH").map_or(OsStr::new(""), OsStr::new);
     let executables = Executables::new(path, &place.folder, &writable);
     let argv = as_run(options.argv);
-    let question = Question {
+    let question = CommandQuestion {
         argv: &argv,
         approval: &permissions.approval_policy,
         sandbox: &permissions.sandbox_policy,
@@ -128,7 +132,7 @@ fn check(options: CheckOptions, root: Flags) -> Result<ExitCode> {
         rules: &rules,
         executables: &executables,
     };
-    let answer = Answer {
+    let answer = CommandReport {
         verdict: decide(&question),
         found: rules.check_line(&argv, &executables),
         argv: &argv,
@@ -153,7 +157,7 @@ fn read_rules(file: &PathBuf) -> Result<Rules> {
     Ok(Rules::parse(&name, &text)?)
 }
 
-/// What stands in one argument with spaces is meant for a shell.
+/// A single argument with spaces is a script for a shell.
 fn as_run(argv: Vec<String>) -> Vec<String> {
     match argv.as_slice() {
         [line] if line.contains(char::is_whitespace) => {

@@ -6,16 +6,16 @@ use hyper::http::request::Parts;
 use hyper::{Method, Uri};
 use model_http::Secret;
 
-/// What may be asked of the provider.
+/// The requests that the bridge passes on to the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum ProviderRoute {
     Responses,
     /// The provider's own way to shorten a history.
     Compact,
 }
 
-impl Route {
-    /// What follows `responses` in the provider's URL.
+impl ProviderRoute {
+    /// The path after `responses` in the provider's URL.
     pub(crate) fn rest(self) -> &'static str {
         match self {
             Self::Responses => "",
@@ -36,7 +36,7 @@ impl Route {
 
 /// Why a request does not get through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum GateRefusal {
     Method,
     Path,
     Upgrade,
@@ -44,7 +44,7 @@ pub(crate) enum Refusal {
     Token,
 }
 
-impl Refusal {
+impl GateRefusal {
     pub(crate) fn message(self) -> &'static str {
         match self {
             Self::Method => "only POST is let through",
@@ -56,20 +56,20 @@ impl Refusal {
     }
 }
 
-pub(crate) fn admit(head: &Parts, token: Option<&Secret>) -> Result<Route, Refusal> {
+pub(crate) fn admit(head: &Parts, token: Option<&Secret>) -> Result<ProviderRoute, GateRefusal> {
     if head.method != Method::POST {
-        return Err(Refusal::Method);
+        return Err(GateRefusal::Method);
     }
-    let route = Route::of(&head.uri).ok_or(Refusal::Path)?;
+    let route = ProviderRoute::of(&head.uri).ok_or(GateRefusal::Path)?;
     if head.headers.contains_key(header::UPGRADE) {
-        return Err(Refusal::Upgrade);
+        return Err(GateRefusal::Upgrade);
     }
     // A page in a browser on this machine can reach a loopback port, but it cannot leave these out.
     if head.headers.contains_key(header::ORIGIN) || head.headers.contains_key("sec-fetch-site") {
-        return Err(Refusal::Browser);
+        return Err(GateRefusal::Browser);
     }
     match token {
-        Some(token) if !presents(&head.headers, token) => Err(Refusal::Token),
+        Some(token) if !presents(&head.headers, token) => Err(GateRefusal::Token),
         _ => Ok(route),
     }
 }
@@ -110,19 +110,19 @@ mod tests {
     #[test]
     fn two_paths_get_through_as_they_are_written_and_nothing_else() {
         let cases = [
-            ("/v1/responses", Ok(Route::Responses)),
-            ("/v1/responses/compact", Ok(Route::Compact)),
-            ("/v1/responses/", Err(Refusal::Path)),
-            ("/v1/responses?x=1", Err(Refusal::Path)),
-            ("/v1/responses/../models", Err(Refusal::Path)),
-            ("/v1/responses/%2e%2e/models", Err(Refusal::Path)),
-            ("/v1/%72esponses", Err(Refusal::Path)),
-            ("//v1/responses", Err(Refusal::Path)),
-            ("/V1/responses", Err(Refusal::Path)),
-            ("/v1/responses/compact/x", Err(Refusal::Path)),
-            ("/v1/models", Err(Refusal::Path)),
-            ("*", Err(Refusal::Path)),
-            ("http://elsewhere/v1/responses", Err(Refusal::Path)),
+            ("/v1/responses", Ok(ProviderRoute::Responses)),
+            ("/v1/responses/compact", Ok(ProviderRoute::Compact)),
+            ("/v1/responses/", Err(GateRefusal::Path)),
+            ("/v1/responses?x=1", Err(GateRefusal::Path)),
+            ("/v1/responses/../models", Err(GateRefusal::Path)),
+            ("/v1/responses/%2e%2e/models", Err(GateRefusal::Path)),
+            ("/v1/%72esponses", Err(GateRefusal::Path)),
+            ("//v1/responses", Err(GateRefusal::Path)),
+            ("/V1/responses", Err(GateRefusal::Path)),
+            ("/v1/responses/compact/x", Err(GateRefusal::Path)),
+            ("/v1/models", Err(GateRefusal::Path)),
+            ("*", Err(GateRefusal::Path)),
+            ("http://elsewhere/v1/responses", Err(GateRefusal::Path)),
         ];
         for (uri, expected) in cases {
             assert_eq!(admit(&head("POST", uri, &[]), None), expected, "{uri}");
@@ -132,12 +132,16 @@ mod tests {
     #[test]
     fn other_methods_protocols_and_web_pages_are_refused() {
         for method in ["GET", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "post"] {
-            assert_eq!(admit(&head(method, "/v1/responses", &[]), None), Err(Refusal::Method), "{method}");
+            assert_eq!(
+                admit(&head(method, "/v1/responses", &[]), None),
+                Err(GateRefusal::Method),
+                "{method}"
+            );
         }
         let with = |name, value| admit(&head("POST", "/v1/responses", &[(name, value)]), None);
-        assert_eq!(with("upgrade", "websocket"), Err(Refusal::Upgrade));
-        assert_eq!(with("origin", "http://127.0.0.1:1"), Err(Refusal::Browser));
-        assert_eq!(with("sec-fetch-site", "same-origin"), Err(Refusal::Browser));
+        assert_eq!(with("upgrade", "websocket"), Err(GateRefusal::Upgrade));
+        assert_eq!(with("origin", "http://127.0.0.1:1"), Err(GateRefusal::Browser));
+        assert_eq!(with("sec-fetch-site", "same-origin"), Err(GateRefusal::Browser));
     }
 
     #[test]
@@ -161,7 +165,7 @@ mod tests {
             let result = admit(&head("POST", "/v1/responses", headers), Some(&token));
             assert_eq!(
                 result,
-                if *admitted { Ok(Route::Responses) } else { Err(Refusal::Token) },
+                if *admitted { Ok(ProviderRoute::Responses) } else { Err(GateRefusal::Token) },
                 "{headers:?}"
             );
         }

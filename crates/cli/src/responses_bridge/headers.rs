@@ -2,7 +2,7 @@
 
 use hyper::header::{self, HeaderMap, HeaderName};
 
-/// What a runtime may tell the provider. Whose account is charged is not among it.
+/// Request headers that are passed on to the provider. Those that choose the charged account are not among them.
 const REQUEST: &[&str] = &[
     "accept",
     "content-encoding",

@@ -4,6 +4,7 @@ mod answer;
 mod gate;
 mod headers;
 mod serve;
+mod translate;
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -11,11 +12,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use model_http::{ClientOptions, Provider, Relay, Secret};
+use model_http::{ClientOptions, Provider, Relay, Secret, Translator, Wire};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use self::serve::{Bridge, serve};
+use self::serve::{ResponsesBridge, serve};
 
 pub(crate) const EXAMPLES: &str = "\
 Only POST /v1/responses and POST /v1/responses/compact get through; everything else is answered with 403.
@@ -24,16 +25,24 @@ The runtime is pointed at the bridge by `thread/start.sdkDelegation.bridgeUrl`: 
 Examples:
   oarlock responses-bridge --key-env OPENAI_API_KEY
   oarlock responses-bridge --listen 127.0.0.1:8080 --upstream https://host/v1 --key-env KEY --json
+  oarlock responses-bridge --upstream https://api.anthropic.com/v1 --upstream-wire messages \\
+      --upstream-name anthropic --key-env ANTHROPIC_API_KEY
   oarlock responses-bridge --key-env KEY --token-env TOKEN    with bridgeUrl http://x:TOKEN@127.0.0.1:PORT/v1";
 
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct ResponsesBridgeOptions {
     /// Address to listen on; port 0 takes a free one. The line printed says which.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
     /// The provider: requests go to `URL/responses`.
     #[arg(long, value_name = "URL", default_value = "https://api.openai.com/v1")]
     upstream: String,
+    /// The wire of the provider. Requests and answers are translated where it is not the Responses API.
+    #[arg(long, value_name = "WIRE", value_enum, default_value = "responses")]
+    upstream_wire: UpstreamWire,
+    /// The provider by its name in docs/models.md, where it differs from others of its wire.
+    #[arg(long, value_name = "NAME", default_value = "upstream")]
+    upstream_name: String,
     /// The environment variable that holds the provider's key.
     #[arg(long, value_name = "NAME")]
     key_env: String,
@@ -55,28 +64,58 @@ pub(crate) struct Options {
     json: bool,
 }
 
-pub(crate) fn run(options: &Options) -> Result<()> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum UpstreamWire {
+    Responses,
+    Chat,
+    Messages,
+}
+
+pub(crate) fn run(options: &ResponsesBridgeOptions) -> Result<()> {
     let relay = options.relay()?;
     let token = options.token()?;
     options.check_reach(token.is_some())?;
     if relay.is_exposed() {
         tracing::warn!(upstream = relay.shown_url(), "the key is sent without encryption");
     }
-    let bridge = Bridge::new(relay, token, options.max_body_bytes, usize::from(options.max_requests));
+    let bridge =
+        ResponsesBridge::new(relay, token, options.max_body_bytes, usize::from(options.max_requests))
+            .translating(options.translator()?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(until_stopped(options, Arc::new(bridge)))
 }
 
-impl Options {
+impl ResponsesBridgeOptions {
     fn relay(&self) -> Result<Relay> {
-        let mut provider = Provider::new("upstream", &self.upstream);
+        let (provider, options) = self.provider()?;
+        Relay::new(&provider, &options).context("--upstream or its key cannot be used")
+    }
+
+    /// Where the provider speaks another wire.
+    fn translator(&self) -> Result<Option<Translator>> {
+        if self.upstream_wire == UpstreamWire::Responses {
+            return Ok(None);
+        }
+        let (provider, options) = self.provider()?;
+        Translator::new(&provider, &options).map(Some).context("--upstream or its key cannot be used")
+    }
+
+    fn provider(&self) -> Result<(Provider, ClientOptions)> {
+        let mut provider = Provider::new(&self.upstream_name, &self.upstream);
+        provider.wire = match self.upstream_wire {
+            UpstreamWire::Responses => Wire::Responses,
+            UpstreamWire::Chat => Wire::Chat,
+            UpstreamWire::Messages => Wire::Messages,
+        };
+        // Whoever asked decides whether to ask again.
+        provider.request_max_retries = 0;
         provider.api_key = Some(secret("--key-env", &self.key_env)?);
         let mut options = ClientOptions::new("oarlock", concat!("oarlock/", env!("CARGO_PKG_VERSION")));
         let text = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
         let proxy = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
         options.proxy = proxy.into_iter().find_map(text).map(Secret::new);
         options.no_proxy = ["NO_PROXY", "no_proxy"].into_iter().find_map(text).unwrap_or_default();
-        Relay::new(&provider, &options).context("--upstream or its key cannot be used")
+        Ok((provider, options))
     }
 
     fn token(&self) -> Result<Option<Secret>> {
@@ -111,7 +150,7 @@ fn secret(flag: &str, name: &str) -> Result<Secret> {
 }
 
 /// Until Ctrl-C or SIGTERM.
-async fn until_stopped(options: &Options, bridge: Arc<Bridge>) -> Result<()> {
+async fn until_stopped(options: &ResponsesBridgeOptions, bridge: Arc<ResponsesBridge>) -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let listener = TcpListener::bind(options.listen)
         .await
@@ -139,10 +178,12 @@ async fn until_stopped(options: &Options, bridge: Arc<Bridge>) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn options(listen: &str, allow_remote: bool) -> Options {
-        Options {
+    fn options(listen: &str, allow_remote: bool) -> ResponsesBridgeOptions {
+        ResponsesBridgeOptions {
             listen: listen.parse().expect("an address"),
             upstream: "https://host/v1".to_owned(),
+            upstream_wire: UpstreamWire::Responses,
+            upstream_name: "upstream".to_owned(),
             key_env: "OARLOCK_TEST_NO_SUCH_KEY".to_owned(),
             token_env: None,
             allow_remote,

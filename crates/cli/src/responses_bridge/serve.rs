@@ -11,20 +11,23 @@ use hyper::header::HeaderMap;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use model_http::{Relay, Secret};
+use model_http::{Relay, Secret, Translator};
 use server::{Newcomer, Newcomers};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::answer::{self, Answer};
+use super::answer::{self, BridgeResponse};
+use super::translate::translate;
 use super::{gate, headers};
 
-/// What the bridge works with.
+/// The state that all requests of the bridge share.
 #[derive(Debug)]
-pub(crate) struct Bridge {
+pub(crate) struct ResponsesBridge {
     relay: Relay,
+    /// Set where the provider speaks another wire.
+    translator: Option<Translator>,
     token: Option<Secret>,
     max_body_bytes: usize,
     /// For requests on their way.
@@ -49,7 +52,7 @@ const ERROR_PATIENCE: Duration = Duration::from_secs(30);
 /// When the system has no room for one more connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
-impl Bridge {
+impl ResponsesBridge {
     pub(crate) fn new(
         relay: Relay,
         token: Option<Secret>,
@@ -58,6 +61,7 @@ impl Bridge {
     ) -> Self {
         Self {
             relay,
+            translator: None,
             token,
             max_body_bytes,
             requests: Arc::new(Semaphore::new(max_requests)),
@@ -65,10 +69,19 @@ impl Bridge {
             newcomers: Newcomers::new(MAX_NEWCOMERS),
         }
     }
+
+    /// With requests translated by this one.
+    pub(crate) fn translating(self, translator: Option<Translator>) -> Self {
+        Self { translator, ..self }
+    }
 }
 
 /// Until `stop`; what is under way then is cut off.
-pub(crate) async fn serve(listener: TcpListener, bridge: Arc<Bridge>, stop: impl Future<Output = ()>) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    bridge: Arc<ResponsesBridge>,
+    stop: impl Future<Output = ()>,
+) {
     let mut connections = JoinSet::new();
     tokio::pin!(stop);
     loop {
@@ -93,7 +106,7 @@ pub(crate) async fn serve(listener: TcpListener, bridge: Arc<Bridge>, stop: impl
 
 /// One connection. A client that hangs up ends this, and with it the request to the provider. Until its first request was
 /// let through, it makes room for later ones.
-async fn converse(stream: TcpStream, mut newcomer: Newcomer, bridge: Arc<Bridge>) {
+async fn converse(stream: TcpStream, mut newcomer: Newcomer, bridge: Arc<ResponsesBridge>) {
     // Events are small and wanted at once.
     let _ = stream.set_nodelay(true);
     let place: Arc<OnceLock<OwnedSemaphorePermit>> = Arc::default();
@@ -122,14 +135,14 @@ async fn converse(stream: TcpStream, mut newcomer: Newcomer, bridge: Arc<Bridge>
     }
 }
 
-impl Bridge {
+impl ResponsesBridge {
     /// Answers on a connection that takes its place with the first request that is let through.
     async fn answer_in(
         &self,
         place: &OnceLock<OwnedSemaphorePermit>,
         admitted: &Notify,
         request: Request<Incoming>,
-    ) -> Answer {
+    ) -> BridgeResponse {
         let (head, body) = request.into_parts();
         let route = match gate::admit(&head, self.token.as_ref()) {
             Ok(route) => route,
@@ -153,6 +166,9 @@ impl Bridge {
             Err(answer) => return answer,
         };
         tracing::debug!(?route, bytes = body.len(), "a request goes on");
+        if let Some(translator) = &self.translator {
+            return translate(translator, route, &body, permit).await;
+        }
         match self.relay.post(route.rest(), headers::of_request(&head.headers), body).await {
             Ok(response) => self.hand_back(response, permit).await,
             Err(problem) => {
@@ -164,7 +180,7 @@ impl Bridge {
     }
 
     /// The whole body, so that the provider never sees half a request.
-    async fn read(&self, body: Incoming) -> Result<Bytes, Answer> {
+    async fn read(&self, body: Incoming) -> Result<Bytes, BridgeResponse> {
         let too_large = || {
             let message = format!("the request is larger than {} bytes", self.max_body_bytes);
             answer::error(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &message)
@@ -182,26 +198,31 @@ impl Bridge {
         }
     }
 
-    async fn hand_back(&self, response: Response<Incoming>, permit: OwnedSemaphorePermit) -> Answer {
-        let (head, body) = response.into_parts();
-        tracing::debug!(status = head.status.as_u16(), "the provider answers");
-        let headers = headers::of_answer(&head.headers);
-        if !head.status.is_success() {
-            return self.hand_back_error(head.status, headers, body).await;
+    async fn hand_back(&self, answer: http::HttpResponse, permit: OwnedSemaphorePermit) -> BridgeResponse {
+        let http::HttpResponse { status, headers, body } = answer;
+        tracing::debug!(status = status.as_u16(), "the provider answers");
+        let headers = headers::of_answer(&headers);
+        if !status.is_success() {
+            return self.hand_back_error(status, headers, body).await;
         }
         // Every piece goes out as it came in; the place is free again when the last one has.
         let body = body.map_frame(move |frame| {
             let _held = &permit;
             frame
         });
-        finished(head.status, headers, Response::new(body.boxed_unsync()))
+        finished(status, headers, Response::new(body.boxed_unsync()))
     }
 
     /// An error may quote the key that it refuses; otherwise its bytes are handed back as they are.
-    async fn hand_back_error(&self, status: StatusCode, headers: HeaderMap, body: Incoming) -> Answer {
-        let body = match timeout(ERROR_PATIENCE, Limited::new(body, MAX_ERROR_BYTES).collect()).await {
-            Ok(Ok(body)) => body.to_bytes(),
-            Ok(Err(_)) | Err(_) => {
+    async fn hand_back_error(
+        &self,
+        status: StatusCode,
+        headers: HeaderMap,
+        body: http::ResponseBody,
+    ) -> BridgeResponse {
+        let body = match body.read(MAX_ERROR_BYTES, ERROR_PATIENCE).await {
+            Ok(body) => body,
+            Err(_) => {
                 let message = format!("the provider answered {status} and its reasons broke off");
                 return answer::error(StatusCode::BAD_GATEWAY, "upstream_broken", &message);
             }
@@ -214,7 +235,7 @@ impl Bridge {
     }
 }
 
-fn finished(status: StatusCode, headers: HeaderMap, mut answer: Answer) -> Answer {
+fn finished(status: StatusCode, headers: HeaderMap, mut answer: BridgeResponse) -> BridgeResponse {
     *answer.status_mut() = status;
     *answer.headers_mut() = headers;
     answer

@@ -18,7 +18,7 @@ const BROKEN_PIPE: u8 = 128 + 13;
 pub(super) async fn run(order: Order) -> Result<u8> {
     let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
     let io = if at_terminal { Io::Terminal(raw_mode::size()) } else { Io::Pipe };
-    let mut signals = Signals::new()?;
+    let mut signals = TerminalSignals::new()?;
     let (process, mut output) = Process::spawn(order, io).await?;
     let _raw = at_terminal.then(RawMode::enter).transpose().context("the terminal cannot be used")?;
     let feeding = tokio::spawn(feed(process.clone()));
@@ -30,13 +30,13 @@ pub(super) async fn run(order: Order) -> Result<u8> {
             tokio::select! {
                 passed = &mut passing => break passed,
                 signal = signals.next() => match signal {
-                    Told::Resized => drop(process.resize(raw_mode::size())),
-                    Told::Interrupt if interrupts == 0 => {
+                    TerminalSignal::Resized => drop(process.resize(raw_mode::size())),
+                    TerminalSignal::Interrupt if interrupts == 0 => {
                         interrupts += 1;
                         // One that has just ended cannot be told, and need not be.
                         let _ = process.interrupt().await;
                     }
-                    Told::Interrupt | Told::End => process.kill(),
+                    TerminalSignal::Interrupt | TerminalSignal::End => process.kill(),
                 },
             }
         }
@@ -90,20 +90,20 @@ async fn pass_on(output: &mut Output) -> io::Result<()> {
     Ok(())
 }
 
-enum Told {
+enum TerminalSignal {
     Interrupt,
     End,
     Resized,
 }
 
-struct Signals {
+struct TerminalSignals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
     resized: Signal,
 }
 
-impl Signals {
+impl TerminalSignals {
     fn new() -> Result<Self> {
         let listen = |kind| signal(kind).context("signals cannot be received");
         Ok(Self {
@@ -114,12 +114,12 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Told {
+    async fn next(&mut self) -> TerminalSignal {
         tokio::select! {
-            _ = self.interrupt.recv() => Told::Interrupt,
-            _ = self.terminate.recv() => Told::End,
-            _ = self.hangup.recv() => Told::End,
-            _ = self.resized.recv() => Told::Resized,
+            _ = self.interrupt.recv() => TerminalSignal::Interrupt,
+            _ = self.terminate.recv() => TerminalSignal::End,
+            _ = self.hangup.recv() => TerminalSignal::End,
+            _ = self.resized.recv() => TerminalSignal::Resized,
         }
     }
 }

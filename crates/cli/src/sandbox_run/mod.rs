@@ -1,4 +1,4 @@
-//! `oarlock sandbox`: runs any command within the walls that a model's commands get.
+//! `oarlock sandbox`: runs any command in the sandbox that the model's commands get.
 
 mod attach;
 mod raw_mode;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use protocol::{SandboxMode, SandboxPolicy};
-use runtime::config::Overrides;
+use runtime::config::RequestOverrides;
 use sandbox::{Confinement, Limits, Order, SelfTest, SpawnError, Strength};
 
 use crate::exec::Sandbox;
@@ -18,8 +18,8 @@ use crate::terminal::clean;
 use crate::workplace::Workplace;
 
 #[derive(Debug, Args)]
-pub(crate) struct Options {
-    /// What the command may touch; else what the configuration says, else read-only.
+pub(crate) struct SandboxRunOptions {
+    /// Where the command may write; without it, the configuration decides, or else read-only.
     #[arg(short = 'm', long, value_enum, value_name = "MODE")]
     mode: Option<Sandbox>,
     /// Let it use the network.
@@ -54,14 +54,14 @@ Examples:
   oarlock sandbox -- ls -l                              look, but touch nothing
   oarlock sandbox --mode workspace-write -- make test   write to this folder and temporary ones
   oarlock sandbox --network -- curl -sI https://example.org
-  oarlock sandbox --writable ../cache -- bash           a shell to try the walls with";
+  oarlock sandbox --writable ../cache -- bash           a shell to try the sandbox";
 
 /// There is no sandbox, or something else that is not the command's doing.
 const NOT_OURS_TO_RUN: u8 = 125;
 const NOT_RUNNABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
 
-pub(crate) fn run(options: Options, root: Flags) -> ExitCode {
+pub(crate) fn run(options: SandboxRunOptions, root: Flags) -> ExitCode {
     let attached = order(options, root).and_then(|order| {
         let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let ended = tokio.block_on(attach::run(order.clone()));
@@ -72,7 +72,7 @@ pub(crate) fn run(options: Options, root: Flags) -> ExitCode {
     match attached {
         Ok((_, Ok(code))) => ExitCode::from(code),
         Ok((order, Err(error))) => {
-            eprintln!("oarlock: {}", clean(&told(&order, &error)));
+            eprintln!("oarlock: {}", clean(&explained(&order, &error)));
             ExitCode::from(match error.downcast_ref() {
                 Some(SpawnError::NotFound { .. }) => NOT_FOUND,
                 Some(SpawnError::Denied { .. } | SpawnError::NotRunnable { .. }) => NOT_RUNNABLE,
@@ -86,7 +86,7 @@ pub(crate) fn run(options: Options, root: Flags) -> ExitCode {
     }
 }
 
-fn order(options: Options, root: Flags) -> Result<Order> {
+fn order(options: SandboxRunOptions, root: Flags) -> Result<Order> {
     let mode = options.mode.map(SandboxMode::from);
     if mode == Some(SandboxMode::ReadOnly) && !options.writable.is_empty() {
         bail!("--mode read-only has nothing to write to; use --mode workspace-write with --writable");
@@ -94,10 +94,10 @@ fn order(options: Options, root: Flags) -> Result<Order> {
     let writable_roots = options.writable.iter().map(|path| {
         path.canonicalize().with_context(|| format!("--writable {} cannot be used", path.display()))
     });
-    let overrides = Overrides {
+    let overrides = RequestOverrides {
         sandbox_mode: mode.or_else(|| (!options.writable.is_empty()).then_some(SandboxMode::WorkspaceWrite)),
         writable_roots: writable_roots.collect::<Result<_>>()?,
-        ..Overrides::default()
+        ..RequestOverrides::default()
     };
     let place = Workplace::load(&root.then(options.flags), options.cd.as_deref(), overrides)?;
     let mut policy = place.config.permissions.sandbox_policy.clone();
@@ -107,9 +107,9 @@ fn order(options: Options, root: Flags) -> Result<Order> {
         *network_access |= options.network;
     }
     place.config.requirements.allow_sandbox(&policy)?;
-    let confinement = place.walls(&policy, options.landlock_only);
+    let confinement = place.confinement(&policy, options.landlock_only);
     let mut env = place.env;
-    if confinement.as_ref().is_some_and(|walls| !walls.network) {
+    if confinement.as_ref().is_some_and(|confinement| !confinement.network) {
         // The same hint that a model's commands get.
         env.insert("CODEX_SANDBOX_NETWORK_DISABLED".to_owned(), "1".to_owned());
     }
@@ -124,7 +124,7 @@ fn order(options: Options, root: Flags) -> Result<Order> {
 }
 
 /// The error, and what can be done where there is no sandbox.
-fn told(order: &Order, error: &anyhow::Error) -> String {
+fn explained(order: &Order, error: &anyhow::Error) -> String {
     let is_missing = matches!(error.downcast_ref(), Some(SpawnError::Sandbox { .. }));
     let is_full =
         matches!(&order.confinement, Some(Confinement { strength: Strength::Full, .. })) && is_missing;

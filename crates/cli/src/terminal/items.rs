@@ -14,7 +14,7 @@ use super::safe::clean;
 
 /// How a piece of work stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum WorkStatus {
     Running,
     Done,
     Failed,
@@ -22,12 +22,12 @@ pub(super) enum Standing {
 
 /// A piece of work, ready to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Work {
+pub(super) struct WorkItem {
     pub(super) what: String,
-    pub(super) standing: Standing,
+    pub(super) standing: WorkStatus,
     /// How it ended, in a few words.
     pub(super) ending: String,
-    /// What came of it.
+    /// The output of the work.
     pub(super) output: Option<String>,
     pub(super) output_kind: OutputKind,
 }
@@ -40,15 +40,15 @@ pub(super) enum OutputKind {
 }
 
 /// None for what is said rather than done. Changed files are named as seen from `folder`.
-pub(super) fn work(item: &ThreadItem, folder: Option<&Path>) -> Option<Work> {
+pub(super) fn work(item: &ThreadItem, folder: Option<&Path>) -> Option<WorkItem> {
     match item {
         ThreadItem::CommandExecution {
             command, status, exit_code, duration_ms, aggregated_output, ..
         } => {
             let standing = match status {
-                CommandExecutionStatus::InProgress => Standing::Running,
-                CommandExecutionStatus::Completed => Standing::Done,
-                CommandExecutionStatus::Failed | CommandExecutionStatus::Declined => Standing::Failed,
+                CommandExecutionStatus::InProgress => WorkStatus::Running,
+                CommandExecutionStatus::Completed => WorkStatus::Done,
+                CommandExecutionStatus::Failed | CommandExecutionStatus::Declined => WorkStatus::Failed,
             };
             // A negative one stands for a command that never began.
             let code = exit_code.map(|code| match code {
@@ -57,7 +57,7 @@ pub(super) fn work(item: &ThreadItem, folder: Option<&Path>) -> Option<Work> {
             });
             let declined = matches!(status, CommandExecutionStatus::Declined).then(|| "refused".to_owned());
             let ending = [declined.or(code), duration(*duration_ms)];
-            Some(Work {
+            Some(WorkItem {
                 what: format!("run {}", script(command)),
                 standing,
                 ending: ending.into_iter().flatten().collect::<Vec<_>>().join(", "),
@@ -67,10 +67,10 @@ pub(super) fn work(item: &ThreadItem, folder: Option<&Path>) -> Option<Work> {
         }
         ThreadItem::FileChange { changes, status, .. } => {
             let (standing, ending) = match status {
-                PatchApplyStatus::InProgress => (Standing::Running, ""),
-                PatchApplyStatus::Completed => (Standing::Done, ""),
-                PatchApplyStatus::Failed => (Standing::Failed, "not applied"),
-                PatchApplyStatus::Declined => (Standing::Failed, "refused"),
+                PatchApplyStatus::InProgress => (WorkStatus::Running, ""),
+                PatchApplyStatus::Completed => (WorkStatus::Done, ""),
+                PatchApplyStatus::Failed => (WorkStatus::Failed, "not applied"),
+                PatchApplyStatus::Declined => (WorkStatus::Failed, "refused"),
             };
             let diff = changes.iter().map(diff).collect::<String>();
             let seen = |path: &str| seen_from(folder, path);
@@ -83,7 +83,7 @@ pub(super) fn work(item: &ThreadItem, folder: Option<&Path>) -> Option<Work> {
                 }
             });
             let what = changes.collect::<Vec<_>>().join(", ");
-            Some(Work {
+            Some(WorkItem {
                 what: format!("edit {what}"),
                 standing,
                 ending: ending.to_owned(),
@@ -101,27 +101,30 @@ pub(super) fn work(item: &ThreadItem, folder: Option<&Path>) -> Option<Work> {
                 CollabAgentTool::CloseAgent => "end an agent",
             };
             let standing = match status {
-                CollabAgentToolCallStatus::InProgress => Standing::Running,
-                CollabAgentToolCallStatus::Completed => Standing::Done,
-                CollabAgentToolCallStatus::Failed => Standing::Failed,
+                CollabAgentToolCallStatus::InProgress => WorkStatus::Running,
+                CollabAgentToolCallStatus::Completed => WorkStatus::Done,
+                CollabAgentToolCallStatus::Failed => WorkStatus::Failed,
             };
             let prompt = prompt.as_ref().map(|prompt| format!(": {prompt}")).unwrap_or_default();
             Some(plain(format!("{what}{prompt}"), standing))
         }
         ThreadItem::WebSearch { query, action, .. } => {
-            let standing = if action.is_some() { Standing::Done } else { Standing::Running };
+            let standing = if action.is_some() { WorkStatus::Done } else { WorkStatus::Running };
             Some(plain(format!("search the web for {query}"), standing))
         }
-        ThreadItem::ImageView { path, .. } => Some(plain(format!("look at {path}"), Standing::Done)),
+        ThreadItem::ImageView { path, .. } => Some(plain(format!("look at {path}"), WorkStatus::Done)),
         ThreadItem::ImageGeneration { saved_path, .. } => {
             let place = saved_path.as_ref().map(|path| format!(" {path}")).unwrap_or_default();
-            Some(plain(format!("make an image{place}"), Standing::Done))
+            Some(plain(format!("make an image{place}"), WorkStatus::Done))
+        }
+        ThreadItem::FunctionCallOutput { name, .. } => {
+            Some(plain(format!("hear from {name}"), WorkStatus::Done))
         }
         ThreadItem::EnteredReviewMode { review, .. } => {
-            Some(plain(format!("review {review}"), Standing::Done))
+            Some(plain(format!("review {review}"), WorkStatus::Done))
         }
         ThreadItem::ContextCompaction { .. } => {
-            Some(plain("shorten the history to a summary".to_owned(), Standing::Done))
+            Some(plain("shorten the history to a summary".to_owned(), WorkStatus::Done))
         }
         ThreadItem::UserMessage { .. }
         | ThreadItem::HookPrompt { .. }
@@ -132,8 +135,8 @@ pub(super) fn work(item: &ThreadItem, folder: Option<&Path>) -> Option<Work> {
     }
 }
 
-fn plain(what: String, standing: Standing) -> Work {
-    Work { what, standing, ending: String::new(), output: None, output_kind: OutputKind::Text }
+fn plain(what: String, standing: WorkStatus) -> WorkItem {
+    WorkItem { what, standing, ending: String::new(), output: None, output_kind: OutputKind::Text }
 }
 
 fn seen_from(folder: Option<&Path>, path: &str) -> String {
@@ -141,7 +144,7 @@ fn seen_from(folder: Option<&Path>, path: &str) -> String {
     relative.map_or_else(|| path.to_owned(), |path| path.display().to_string())
 }
 
-/// What is run, without the shell that runs it.
+/// The script, without the shell that runs it.
 fn script(command: &str) -> String {
     let words =
         read_script(command).filter(|line| line.commands.len() == 1).map(|line| line.commands.concat());
@@ -159,37 +162,46 @@ fn diff(change: &FileUpdateChange) -> String {
     }
 }
 
-fn call(item: &ThreadItem) -> Option<Work> {
+fn call(item: &ThreadItem) -> Option<WorkItem> {
     let (name, arguments, standing, duration_ms, output) = match item {
         ThreadItem::McpToolCall { server, tool, arguments, status, error, result, duration_ms, .. } => {
             let standing = match status {
-                McpToolCallStatus::InProgress => Standing::Running,
-                McpToolCallStatus::Completed => Standing::Done,
-                McpToolCallStatus::Failed => Standing::Failed,
+                McpToolCallStatus::InProgress => WorkStatus::Running,
+                McpToolCallStatus::Completed => WorkStatus::Done,
+                McpToolCallStatus::Failed => WorkStatus::Failed,
             };
             let texts = result.iter().flat_map(|result| &result.content);
             let texts = texts.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n");
             let output = error.as_ref().map(|error| error.message.clone()).or(Some(texts));
             (format!("{server}.{tool}"), arguments, standing, duration_ms, output)
         }
-        ThreadItem::DynamicToolCall { tool, arguments, status, content_items, duration_ms, .. } => {
+        ThreadItem::DynamicToolCall {
+            namespace,
+            tool,
+            arguments,
+            status,
+            content_items,
+            duration_ms,
+            ..
+        } => {
             let standing = match status {
-                DynamicToolCallStatus::InProgress => Standing::Running,
-                DynamicToolCallStatus::Completed => Standing::Done,
-                DynamicToolCallStatus::Failed => Standing::Failed,
+                DynamicToolCallStatus::InProgress => WorkStatus::Running,
+                DynamicToolCallStatus::Completed => WorkStatus::Done,
+                DynamicToolCallStatus::Failed => WorkStatus::Failed,
             };
             let texts = content_items.iter().flatten().map(|part| match part {
                 DynamicToolCallOutputContentItem::InputText { text } => text.as_str(),
                 DynamicToolCallOutputContentItem::InputImage { .. } => "(an image)",
             });
             let output = Some(texts.collect::<Vec<_>>().join("\n"));
-            (tool.clone(), arguments, standing, duration_ms, output)
+            let name = namespace.iter().map(|group| format!("{group}.{tool}")).next();
+            (name.unwrap_or_else(|| tool.clone()), arguments, standing, duration_ms, output)
         }
         _ => return None,
     };
     let ending = duration(*duration_ms).unwrap_or_default();
     let what = format!("call {name} {}", compact(arguments));
-    Some(Work { what, standing, ending, output, output_kind: OutputKind::Text })
+    Some(WorkItem { what, standing, ending, output, output_kind: OutputKind::Text })
 }
 
 fn compact(arguments: &Value) -> String {

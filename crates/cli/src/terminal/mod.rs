@@ -6,6 +6,6 @@ mod safe;
 mod view;
 
 pub(crate) use items::describe;
-pub(crate) use paint::{Color, Paint, Style};
+pub(crate) use paint::{Color, Paint, TextStyle};
 pub(crate) use safe::{SafeStderr, clean, clean_line, escaped_json, screened};
 pub(crate) use view::{Heading, View};

@@ -20,7 +20,7 @@ pub(crate) struct Paint {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum TextStyle {
     Plain,
     Strong,
     Faint,
@@ -31,7 +31,7 @@ pub(crate) enum Style {
 }
 
 impl Paint {
-    /// What the choice comes to on this output. `NO_COLOR` and a dumb terminal count unless colours are asked for.
+    /// Whether this output gets colours. `NO_COLOR` and a dumb terminal count unless colours are asked for.
     pub(crate) fn choose(color: Color, is_terminal: bool) -> Self {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -47,16 +47,16 @@ impl Paint {
         Self { is_on }
     }
 
-    pub(crate) fn text(self, style: Style, text: impl Display) -> String {
+    pub(crate) fn text(self, style: TextStyle, text: impl Display) -> String {
         let code = match style {
             _ if !self.is_on => return text.to_string(),
-            Style::Plain => return text.to_string(),
-            Style::Strong => "1",
-            Style::Faint => "2",
-            Style::Good => "32",
-            Style::Bad => "31",
-            Style::Careful => "33",
-            Style::Busy => "36",
+            TextStyle::Plain => return text.to_string(),
+            TextStyle::Strong => "1",
+            TextStyle::Faint => "2",
+            TextStyle::Good => "32",
+            TextStyle::Bad => "31",
+            TextStyle::Careful => "33",
+            TextStyle::Busy => "36",
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn colours_come_by_choice_or_by_terminal() {
-        let red = |color, is_fit| Paint::decide(color, is_fit).text(Style::Bad, "x");
+        let red = |color, is_fit| Paint::decide(color, is_fit).text(TextStyle::Bad, "x");
         assert_eq!(red(Color::Auto, true), "\u{1b}[31mx\u{1b}[0m");
         assert_eq!(red(Color::Always, false), "\u{1b}[31mx\u{1b}[0m");
         assert_eq!(red(Color::Auto, false), "x");
@@ -81,7 +81,14 @@ mod tests {
 
     #[test]
     fn every_colour_is_in_the_list() {
-        let styles = [Style::Strong, Style::Faint, Style::Good, Style::Bad, Style::Careful, Style::Busy];
+        let styles = [
+            TextStyle::Strong,
+            TextStyle::Faint,
+            TextStyle::Good,
+            TextStyle::Bad,
+            TextStyle::Careful,
+            TextStyle::Busy,
+        ];
         for style in styles {
             let text = Paint::decide(Color::Always, true).text(style, "x");
             let (code, end) = text.split_once('x').expect("a text");

@@ -6,8 +6,9 @@ use std::io::{self, Write};
 
 use super::paint::CODES;
 
-/// What a terminal obeys instead of showing it, and what makes a text look like another one: controls old and new, marks
-/// of direction, separators of lines, and characters without a shape. Joiners are part of writing in many languages.
+/// Characters that a terminal obeys instead of showing, or that make a text look like another: controls old and new,
+/// marks of direction, separators of lines, and characters without a shape. Joiners are part of writing in many
+/// languages.
 fn is_obeyed(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
         || matches!(

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use protocol::{
-    ErrorNotification, ItemId, ServerNotification, ThreadItem, TokenUsageBreakdown, Turn, TurnPlanStep,
-    TurnPlanStepStatus, TurnStatus,
+    ErrorNotification, ItemId, ServerNotification, ThreadItem, TokenUsageBreakdown, Turn, TurnCost,
+    TurnPlanStep, TurnPlanStepStatus, TurnStatus,
 };
 
-use super::items::{OutputKind, Standing, Work, duration, work};
-use super::paint::{Paint, Style};
+use super::items::{OutputKind, WorkItem, WorkStatus, duration, work};
+use super::paint::{Paint, TextStyle};
 use super::safe::{clean, screened};
 use crate::wording::{error_text, with_details};
 
@@ -21,7 +21,7 @@ const DIFF_LINES: usize = 40;
 /// The most characters of one line about work.
 const WORK_CHARACTERS: usize = 120;
 
-/// What stands above a turn: names, and what they are.
+/// The lines above a turn: names and values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Heading {
     pub(crate) title: String,
@@ -29,7 +29,7 @@ pub(crate) struct Heading {
     pub(crate) prompt: String,
 }
 
-/// What was shown last. Between different ones there is a blank line.
+/// The kind of block shown last. A blank line separates different kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Block {
     Nothing,
@@ -47,7 +47,7 @@ pub(crate) struct View<W> {
     out: W,
     paint: Paint,
     hides_reasoning: bool,
-    /// What paths are shown relative to.
+    /// Paths are shown relative to this folder.
     folder: Option<PathBuf>,
     block: Block,
     /// The cursor is not at the beginning of a line.
@@ -56,6 +56,8 @@ pub(crate) struct View<W> {
     grown: HashSet<ItemId>,
     plan: Vec<TurnPlanStep>,
     last_error: Option<String>,
+    /// The review that was shown last.
+    review: Option<String>,
     tokens: Option<TokenUsageBreakdown>,
 }
 
@@ -71,6 +73,7 @@ impl<W: Write> View<W> {
             grown: HashSet::new(),
             plan: Vec::new(),
             last_error: None,
+            review: None,
             tokens: None,
         }
     }
@@ -83,23 +86,23 @@ impl<W: Write> View<W> {
 
     pub(crate) fn heading(&mut self, heading: &Heading) -> io::Result<()> {
         self.begin(Block::Facts)?;
-        let title = self.paint.text(Style::Strong, clean(&heading.title));
+        let title = self.paint.text(TextStyle::Strong, clean(&heading.title));
         self.line(&title)?;
         let width = heading.facts.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
         for (name, fact) in &heading.facts {
-            let name = self.paint.text(Style::Faint, format_args!("{name:width$}"));
+            let name = self.paint.text(TextStyle::Faint, format_args!("{name:width$}"));
             self.line(&format!("{name}  {}", clean(fact)))?;
         }
         self.begin(Block::Prompt)?;
-        self.label(Style::Strong, "you")?;
-        self.text(Style::Plain, &heading.prompt)?;
+        self.label(TextStyle::Strong, "you")?;
+        self.text(TextStyle::Plain, &heading.prompt)?;
         self.end_line()?;
         self.out.flush()
     }
 
     /// Something the user should know that is no part of the turn.
     pub(crate) fn warning(&mut self, text: &str) -> io::Result<()> {
-        self.note(Style::Careful, "warning", text)
+        self.note(TextStyle::Careful, "warning", text)
     }
 
     pub(crate) fn on(&mut self, notification: &ServerNotification) -> io::Result<()> {
@@ -107,13 +110,13 @@ impl<W: Write> View<W> {
             ServerNotification::ItemStarted(told) => self.work_begins(&told.item)?,
             ServerNotification::ItemCompleted(told) => self.item_ends(&told.item)?,
             ServerNotification::AgentMessageDelta(told) => {
-                self.grow(&told.item_id, ("agent", Style::Plain), &told.delta)?;
+                self.grow(&told.item_id, ("agent", TextStyle::Plain), &told.delta)?;
             }
             ServerNotification::PlanDelta(told) => {
-                self.grow(&told.item_id, ("proposed plan", Style::Plain), &told.delta)?;
+                self.grow(&told.item_id, ("proposed plan", TextStyle::Plain), &told.delta)?;
             }
             ServerNotification::ReasoningSummaryTextDelta(told) if !self.hides_reasoning => {
-                self.grow(&told.item_id, ("thinking", Style::Faint), &told.delta)?;
+                self.grow(&told.item_id, ("thinking", TextStyle::Faint), &told.delta)?;
             }
             ServerNotification::ReasoningSummaryPartAdded(told) if self.is_in(&told.item_id) => {
                 self.end_line()?;
@@ -124,17 +127,25 @@ impl<W: Write> View<W> {
             }
             ServerNotification::Error(told) => self.error(told)?,
             ServerNotification::ConfigWarning(told) => {
-                self.note(Style::Careful, "warning", &with_details(&told.summary, told.details.as_deref()))?;
+                self.note(
+                    TextStyle::Careful,
+                    "warning",
+                    &with_details(&told.summary, told.details.as_deref()),
+                )?;
             }
             ServerNotification::DeprecationNotice(told) => {
-                self.note(Style::Careful, "warning", &with_details(&told.summary, told.details.as_deref()))?;
+                self.note(
+                    TextStyle::Careful,
+                    "warning",
+                    &with_details(&told.summary, told.details.as_deref()),
+                )?;
             }
             ServerNotification::ModelRerouted(told) => {
                 let text =
                     format!("the provider answered with {} instead of {}", told.to_model, told.from_model);
-                self.note(Style::Careful, "warning", &text)?;
+                self.note(TextStyle::Careful, "warning", &text)?;
             }
-            ServerNotification::TurnCompleted(told) => self.turn_ends(&told.turn)?,
+            ServerNotification::TurnCompleted(told) => self.turn_ends(&told.turn, told.cost.as_ref())?,
             _ => return Ok(()),
         }
         self.out.flush()
@@ -148,7 +159,7 @@ impl<W: Write> View<W> {
 
     fn work_begins(&mut self, item: &ThreadItem) -> io::Result<()> {
         match work(item, self.folder.as_deref()) {
-            Some(work) if work.standing == Standing::Running => self.work(&work),
+            Some(work) if work.standing == WorkStatus::Running => self.work(&work),
             _ => Ok(()),
         }
     }
@@ -159,14 +170,19 @@ impl<W: Write> View<W> {
             return self.end_line();
         }
         match item {
-            ThreadItem::AgentMessage { text, .. } => self.grow(id, ("agent", Style::Plain), text)?,
-            ThreadItem::Plan { text, .. } => self.grow(id, ("proposed plan", Style::Plain), text)?,
-            ThreadItem::ExitedReviewMode { review, .. } => self.grow(id, ("review", Style::Plain), review)?,
+            // The thread's message after a review repeats it.
+            ThreadItem::AgentMessage { text, .. } if self.review.as_ref() == Some(text) => {}
+            ThreadItem::AgentMessage { text, .. } => self.grow(id, ("agent", TextStyle::Plain), text)?,
+            ThreadItem::Plan { text, .. } => self.grow(id, ("proposed plan", TextStyle::Plain), text)?,
+            ThreadItem::ExitedReviewMode { review, .. } => {
+                self.grow(id, ("review", TextStyle::Plain), review)?;
+                self.review = Some(review.clone());
+            }
             ThreadItem::Reasoning { summary, .. } if !self.hides_reasoning => {
                 let parts = summary.iter().map(String::as_str).filter(|part| !part.trim().is_empty());
                 let text = parts.collect::<Vec<_>>().join("\n");
                 if !text.is_empty() {
-                    self.grow(id, ("thinking", Style::Faint), &text)?;
+                    self.grow(id, ("thinking", TextStyle::Faint), &text)?;
                 }
             }
             item => {
@@ -178,27 +194,27 @@ impl<W: Write> View<W> {
         self.end_line()
     }
 
-    fn work(&mut self, work: &Work) -> io::Result<()> {
+    fn work(&mut self, work: &WorkItem) -> io::Result<()> {
         self.begin(Block::Work)?;
         let (mark, style) = match work.standing {
-            Standing::Running => ("...", Style::Busy),
-            Standing::Done => ("ok ", Style::Good),
-            Standing::Failed => ("no ", Style::Bad),
+            WorkStatus::Running => ("...", TextStyle::Busy),
+            WorkStatus::Done => ("ok ", TextStyle::Good),
+            WorkStatus::Failed => ("no ", TextStyle::Bad),
         };
         let mark = self.paint.text(style, mark);
         let ending = match work.ending.as_str() {
             "" => String::new(),
-            ending => self.paint.text(Style::Faint, format_args!(" ({ending})")),
+            ending => self.paint.text(TextStyle::Faint, format_args!(" ({ending})")),
         };
         let what = shortened(&clean(&work.what));
         self.line(&format!("{mark} {what}{ending}"))?;
-        if work.standing == Standing::Running {
+        if work.standing == WorkStatus::Running {
             return Ok(());
         }
         self.output(work)
     }
 
-    fn output(&mut self, work: &Work) -> io::Result<()> {
+    fn output(&mut self, work: &WorkItem) -> io::Result<()> {
         let most = match work.output_kind {
             OutputKind::Text => OUTPUT_LINES,
             OutputKind::Diff => DIFF_LINES,
@@ -207,15 +223,15 @@ impl<W: Write> View<W> {
         let lines: Vec<&str> = output.lines().collect();
         for line in lines.iter().take(most) {
             let style = match (work.output_kind, line.as_bytes().first()) {
-                (OutputKind::Diff, Some(b'+')) => Style::Good,
-                (OutputKind::Diff, Some(b'-')) => Style::Bad,
-                _ => Style::Faint,
+                (OutputKind::Diff, Some(b'+')) => TextStyle::Good,
+                (OutputKind::Diff, Some(b'-')) => TextStyle::Bad,
+                _ => TextStyle::Faint,
             };
             let line = self.paint.text(style, shortened(line));
             self.line(&format!("    {line}"))?;
         }
         if lines.len() > most {
-            let more = self.paint.text(Style::Faint, format_args!("({} more lines)", lines.len() - most));
+            let more = self.paint.text(TextStyle::Faint, format_args!("({} more lines)", lines.len() - most));
             self.line(&format!("    {more}"))?;
         }
         Ok(())
@@ -235,12 +251,12 @@ impl<W: Write> View<W> {
         }
         self.begin(Block::Plan)?;
         let done = plan.iter().filter(|step| step.status == TurnPlanStepStatus::Completed).count();
-        self.label(Style::Strong, &format!("plan ({done} of {} done)", plan.len()))?;
+        self.label(TextStyle::Strong, &format!("plan ({done} of {} done)", plan.len()))?;
         for step in changed {
             let (mark, style) = match step.status {
-                TurnPlanStepStatus::Completed => ("[x]", Style::Good),
-                TurnPlanStepStatus::InProgress => ("[>]", Style::Busy),
-                TurnPlanStepStatus::Pending => ("[ ]", Style::Faint),
+                TurnPlanStepStatus::Completed => ("[x]", TextStyle::Good),
+                TurnPlanStepStatus::InProgress => ("[>]", TextStyle::Busy),
+                TurnPlanStepStatus::Pending => ("[ ]", TextStyle::Faint),
             };
             let mark = self.paint.text(style, mark);
             self.line(&format!("  {mark} {}", shortened(&clean(&step.step))))?;
@@ -251,52 +267,59 @@ impl<W: Write> View<W> {
     fn error(&mut self, told: &ErrorNotification) -> io::Result<()> {
         let text = error_text(&told.error);
         if told.will_retry {
-            return self.note(Style::Careful, "retry", &text);
+            return self.note(TextStyle::Careful, "retry", &text);
         }
-        self.note(Style::Bad, "error", &text)?;
+        self.note(TextStyle::Bad, "error", &text)?;
         self.last_error = Some(text);
         Ok(())
     }
 
-    fn turn_ends(&mut self, turn: &Turn) -> io::Result<()> {
+    fn turn_ends(&mut self, turn: &Turn, cost: Option<&TurnCost>) -> io::Result<()> {
         match (&turn.status, &turn.error) {
             (TurnStatus::Failed, Some(error)) => {
                 let text = error_text(error);
                 // The same error was told when it happened.
                 if self.last_error.as_ref() != Some(&text) {
-                    self.note(Style::Bad, "error", &text)?;
+                    self.note(TextStyle::Bad, "error", &text)?;
                 }
             }
             (TurnStatus::Interrupted, _) => {
-                self.note(Style::Careful, "interrupted", "the turn was stopped")?;
+                self.note(TextStyle::Careful, "interrupted", "the turn was stopped")?;
             }
             _ => {}
         }
         let took = duration(turn.duration_ms).map(|took| format!("took {took}"));
         let tokens = self.tokens.as_ref().map(|tokens| {
             let TokenUsageBreakdown { input_tokens, cached_input_tokens, output_tokens, .. } = tokens;
-            format!("tokens so far: {input_tokens} in ({cached_input_tokens} cached), {output_tokens} out")
+            let about = if tokens.is_estimated { ", estimated" } else { "" };
+            format!(
+                "tokens so far: {input_tokens} in ({cached_input_tokens} cached), {output_tokens} out{about}"
+            )
         });
-        let facts = [took, tokens].into_iter().flatten().collect::<Vec<_>>().join("; ");
+        let cost = cost.map(|cost| {
+            let about = if cost.is_estimated { "about " } else { "" };
+            format!("cost of this turn: {about}{:.4}", cost.amount)
+        });
+        let facts = [took, tokens, cost].into_iter().flatten().collect::<Vec<_>>().join("; ");
         if !facts.is_empty() {
             self.begin(Block::Facts)?;
-            let facts = self.paint.text(Style::Faint, facts);
+            let facts = self.paint.text(TextStyle::Faint, facts);
             self.line(&facts)?;
         }
         self.finish()
     }
 
-    fn note(&mut self, style: Style, label: &str, text: &str) -> io::Result<()> {
+    fn note(&mut self, style: TextStyle, label: &str, text: &str) -> io::Result<()> {
         self.begin(Block::Note)?;
         let label = self.paint.text(style, format_args!("{label}:"));
         self.line(&format!("{label} {}", clean(text)))?;
         self.out.flush()
     }
 
-    fn grow(&mut self, id: &ItemId, (label, style): (&str, Style), delta: &str) -> io::Result<()> {
+    fn grow(&mut self, id: &ItemId, (label, style): (&str, TextStyle), delta: &str) -> io::Result<()> {
         if !self.is_in(id) {
             self.begin(Block::Text(id.clone()))?;
-            let label_style = if style == Style::Faint { Style::Faint } else { Style::Strong };
+            let label_style = if style == TextStyle::Faint { TextStyle::Faint } else { TextStyle::Strong };
             self.label(label_style, label)?;
         }
         self.grown.insert(id.clone());
@@ -307,12 +330,12 @@ impl<W: Write> View<W> {
         matches!(&self.block, Block::Text(open) if open == id)
     }
 
-    fn label(&mut self, style: Style, label: &str) -> io::Result<()> {
+    fn label(&mut self, style: TextStyle, label: &str) -> io::Result<()> {
         let label = self.paint.text(style, label);
         self.line(&label)
     }
 
-    fn text(&mut self, style: Style, text: &str) -> io::Result<()> {
+    fn text(&mut self, style: TextStyle, text: &str) -> io::Result<()> {
         let text = clean(text);
         if text.is_empty() {
             return Ok(());

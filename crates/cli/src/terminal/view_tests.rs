@@ -1,4 +1,4 @@
-//! What is heard, and what a person sees of it.
+//! Notifications, and the text that a person sees.
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
 use super::*;

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use testkit::RunInTime;
+
 use crate::support::{Place, records};
 
 #[test]
@@ -10,8 +12,7 @@ fn threads_are_listed_for_people_and_programs() {
     let empty = place.run(&["threads"]).good();
     assert!(empty.out.contains("No threads"), "{}", empty.out);
     let mut shared = place.command(&["threads"]);
-    let output =
-        shared.env_remove("OARLOCK_HOME").env("CODEX_HOME", place.root()).output().expect("the binary runs");
+    let output = shared.env_remove("OARLOCK_HOME").env("CODEX_HOME", place.root()).output_in_time();
     assert!(output.status.success() && !place.root().join("oarlock").exists(), "looking makes nothing");
     let ids: Vec<String> = ["one", "two", "three"]
         .map(|word| place.offline(&["--json", &format!("say {word}")]).good().thread_id())
@@ -65,8 +66,8 @@ fn doctor_says_what_is_missing() {
         assert_eq!(document["ok"], true, "{document}");
         assert_eq!(check(&document, "home")["status"], "ok");
     }
-    let mut with_key = place.command(&["doctor", "--json"]);
-    let output = with_key.env("OPENAI_API_KEY", "sk-very-secret").output().expect("the binary runs");
+    let mut with_key = place.command(&["doctor", "--json", "--no-request"]);
+    let output = with_key.env("OPENAI_API_KEY", "sk-very-secret").output_in_time();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && !told.contains("very-secret"), "{told}");
 }
@@ -89,7 +90,7 @@ fn whoever_only_looks_makes_no_home() {
             if !own {
                 command.env_remove("OARLOCK_HOME");
             }
-            let output = command.output().expect("the binary runs");
+            let output = command.output_in_time();
             assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:?}");
             assert!(homes.iter().all(|home| !home.exists()), "{arguments:?}, {own}");
         }
@@ -108,7 +109,7 @@ fn doctor_says_when_the_home_cannot_be_made() {
     std::os::unix::fs::symlink(place.root().join("nowhere"), place.root().join("link")).expect("made");
     for home in [file.as_str(), &format!("{file}/home"), place.root().join("link").to_str().expect("plain")] {
         let mut command = place.command(&["doctor", "--provider", "offline"]);
-        let output = command.env("OARLOCK_HOME", home).output().expect("the binary runs");
+        let output = command.env("OARLOCK_HOME", home).output_in_time();
         let told = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(1), "{home}: {told}");
         assert!(told.starts_with("problem  home") && told.contains(home), "{home}: {told}");
@@ -147,8 +148,7 @@ fn doctor_finds_bad_files() {
     let ran = place.run(&["doctor"]).bad();
     assert!(ran.out.contains("problem  config") && ran.out.contains("config.toml:1:"), "{}", ran.out);
     let mut elsewhere = place.command(&["doctor"]);
-    let output =
-        elsewhere.env_remove("OARLOCK_HOME").env("CODEX_HOME", "/nowhere").output().expect("the binary runs");
+    let output = elsewhere.env_remove("OARLOCK_HOME").env("CODEX_HOME", "/nowhere").output_in_time();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stdout).contains("CODEX_HOME"));
 }
@@ -201,7 +201,7 @@ fn log_lines_are_asked_for_by_the_environment() {
         store.delete_index().expect("deleted");
         drop(store);
         let mut command = place.command(&["threads"]);
-        let output = command.envs(variables.iter().copied()).output().expect("the binary runs");
+        let output = command.envs(variables.iter().copied()).output_in_time();
         assert!(output.status.success());
         String::from_utf8(output.stderr).expect("text")
     };

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
 
+use testkit::RunInTime;
+
 use crate::support::Place;
 
 fn shown(output: &Output) -> String {
@@ -16,7 +18,7 @@ fn shown(output: &Output) -> String {
 fn it_works_without_anything_and_touches_nothing() {
     let place = Place::new();
     let mut command = place.command(&["demo"]);
-    let told = shown(&command.env("TMPDIR", place.root()).output().expect("the binary runs"));
+    let told = shown(&command.env("TMPDIR", place.root()).output_in_time());
     for part in [
         "may write to the folder\n",
         "no  run sh test.sh (exit code 1",
@@ -46,7 +48,7 @@ fn without_a_full_sandbox_it_says_so_and_stays_inside() {
     // Within the sandbox no other one can be built.
     let mut command =
         place.command(&["sandbox", "--mode", "workspace-write", "--", env!("CARGO_BIN_EXE_oarlock"), "demo"]);
-    let told = shown(&command.output().expect("the binary runs"));
+    let told = shown(&command.output_in_time());
     assert!(
         told.contains("This machine has no full sandbox (") || told.contains("so the demo runs no commands")
     );
@@ -59,7 +61,7 @@ fn without_a_full_sandbox_it_says_so_and_stays_inside() {
 fn a_kept_demo_can_be_taken_up() {
     let place = Place::new();
     let mut command = place.command(&["demo", "--keep"]);
-    shown(&command.env("TMPDIR", place.root()).output().expect("the binary runs"));
+    shown(&command.env("TMPDIR", place.root()).output_in_time());
     let kept = fs::read_dir(place.root()).expect("a folder").flatten().map(|entry| entry.path());
     let kept: PathBuf = kept.filter(|path| path.join("workspace").exists()).collect();
     let workspace = kept.join("workspace");
@@ -68,6 +70,6 @@ fn a_kept_demo_can_be_taken_up() {
     let arguments =
         ["exec", "--skip-git-repo-check", "-C", folder, "--provider", "offline", "resume", "--last"];
     let mut command = place.command(&[&arguments[..], &["read CHANGES.md"]].concat());
-    let output = command.env("OARLOCK_HOME", kept.join("home")).output().expect("the binary runs");
+    let output = command.env("OARLOCK_HOME", kept.join("home")).output_in_time();
     assert!(shown(&output).contains("    Corrected the greeting."), "{output:?}");
 }

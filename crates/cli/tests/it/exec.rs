@@ -1,10 +1,10 @@
 //! Prompts, answers and events.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use serde_json::json;
+use testkit::{EndInTime, LinesInTime};
 
 use crate::support::{Place, Scripted, exec, records};
 
@@ -111,15 +111,15 @@ fn an_interrupt_stops_the_turn() {
     let flags = model.flags();
     let mut command = place.command(&exec(&flags, &["--json", "go"]));
     let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
-    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let mut lines = LinesInTime::new(child.stdout.take().expect("piped"));
     let mut seen = Vec::new();
     while !seen.iter().any(|line: &String| line.contains("turn.started")) {
-        seen.push(lines.next().expect("more lines").expect("a line"));
+        seen.push(lines.next().expect("more lines"));
     }
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
-    seen.extend(lines.map(|line| line.expect("a line")));
-    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    seen.extend(lines);
+    assert_eq!(child.wait_in_time().code(), Some(1));
     assert!(
         !seen.iter().any(|line| line.contains("turn.completed") || line.contains("turn.failed")),
         "{seen:?}"
@@ -127,4 +127,44 @@ fn an_interrupt_stops_the_turn() {
     let ran =
         place.run(&exec(&flags, &["resume", "--last", "--json", "--provider", "offline", "say on"])).good();
     assert!(ran.out.contains("Offline model: on"), "the thread can go on: {}", ran.out);
+}
+
+#[test]
+fn a_review_is_one_turn_of_a_new_thread() {
+    let place = Place::new();
+    let model = Scripted::start(
+        &place,
+        &json!([
+            { "text": json!({
+                "findings": [], "overall_correctness": "patch is correct",
+                "overall_explanation": "Looks solid.", "overall_confidence_score": 0.9,
+            }).to_string() },
+            { "text": "a plain answer" },
+        ]),
+    );
+    let flags = model.flags();
+    let ran = place.run(&exec(&flags, &["review", "--base", "main"])).good();
+    assert_eq!(ran.out, "Looks solid.\n");
+    assert!(ran.err.contains("you\nreview of what this branch adds to main\n"), "{}", ran.err);
+    assert_eq!(ran.err.matches("Looks solid.").count(), 1, "shown once: {}", ran.err);
+    let answer = place.root().join("review.txt");
+    let path = answer.to_str().expect("a plain path");
+    let arguments = exec(&flags, &["--json", "review", "-o", path, "-"]);
+    let ran = place.run_piped(&arguments, b"is every error tested?").good();
+    let last = &ran.events()[ran.events().len() - 2];
+    assert_eq!(last["item"]["text"], "a plain answer");
+    assert_eq!(fs::read_to_string(path).expect("written"), "a plain answer");
+    assert_eq!(records(&place.home()).len(), 2);
+}
+
+#[test]
+fn a_review_needs_a_subject_and_no_form() {
+    let place = Place::new();
+    let ran = place.offline(&["review"]).bad();
+    assert!(ran.err.contains("--uncommitted") && ran.err.contains("--base"), "{}", ran.err);
+    let ran = place.offline(&["review", "--uncommitted", "--output-schema", "x.json"]).bad();
+    assert!(ran.err.contains("leave out --output-schema"), "{}", ran.err);
+    let ran = place.offline(&["look", "review", "--uncommitted"]).bad();
+    assert!(ran.err.contains("exec review PROMPT"), "{}", ran.err);
+    assert!(records(&place.home()).is_empty());
 }

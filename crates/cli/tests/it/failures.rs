@@ -1,6 +1,7 @@
-//! What cannot be done, said once and in one sentence.
+//! Failures are reported once and in one sentence.
 
 use serde_json::json;
+use testkit::RunInTime;
 
 use crate::support::{Place, Scripted, exec, records};
 
@@ -65,7 +66,7 @@ fn a_reader_that_leaves_ends_the_work() {
     let line = format!("{} exec --provider offline --json 'say hi' | true", env!("CARGO_BIN_EXE_oarlock"));
     let mut shell = std::process::Command::new("sh");
     shell.arg("-c").arg(line).current_dir(place.folder()).env("OARLOCK_HOME", place.home());
-    let output = shell.stdin(std::process::Stdio::null()).output().expect("a shell");
+    let output = shell.stdin(std::process::Stdio::null()).output_in_time();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!told.contains("panicked"), "{told}");
 }

@@ -1,4 +1,4 @@
-//! What is said about commands without running them.
+//! `policy check` explains commands without running them.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What reaches the model.
+//! The requests that reach the model.
 
 use std::fs;
 

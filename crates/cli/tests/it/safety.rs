@@ -1,10 +1,11 @@
-//! What others wrote does nothing to a terminal, and what is ours is nobody else's.
+//! Foreign text does nothing to a terminal, and our files are readable by their owner alone.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use testkit::RunInTime;
 
 use crate::support::{Place, Scripted, exec};
 
@@ -78,7 +79,7 @@ fn everything_of_ours_is_private_whatever_the_umask() {
                 None => shell.env_remove(name),
             };
         }
-        let output = shell.output().expect("the binary runs");
+        let output = shell.output_in_time();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     let mut found = Vec::new();

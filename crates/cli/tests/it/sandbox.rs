@@ -4,6 +4,7 @@ use std::fs;
 use std::process::{Child, Stdio};
 
 use sandbox::{Io, Limits, Order, Process, TerminalSize};
+use testkit::{EndInTime, RunInTime, within};
 
 use crate::support::{Place, Ran, Sign, running, signal};
 
@@ -64,7 +65,7 @@ fn secrets_and_the_network_stay_outside() {
     let file = place.home().join("credentials.json");
     let mut command =
         place.command(&["sandbox", "--", "sh", "-c", script, "sh", file.to_str().expect("plain")]);
-    let output = command.env("SOME_TOKEN", "very-secret").output().expect("the binary runs");
+    let output = command.env("SOME_TOKEN", "very-secret").output_in_time();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(!output.status.success() && !told.contains("a key") && !told.contains("very-secret"), "{told}");
     assert!(told.contains("CODEX_SANDBOX_NETWORK_DISABLED=1"), "{told}");
@@ -106,11 +107,11 @@ fn signals_reach_the_command_and_nothing_is_left() {
         start(&place, "trap 'exit 9' INT; sleep 31041 & echo up > sign; while :; do sleep 0.01; done");
     sign.wait();
     signal(&child, "INT");
-    assert_eq!(child.wait().expect("it ends").code(), Some(9));
+    assert_eq!(child.wait_in_time().code(), Some(9));
     let mut child = start(&place, "trap '' INT TERM; setsid sleep 31041 & echo up > sign; sleep 31041");
     sign.wait();
     signal(&child, "TERM");
-    assert_eq!(child.wait().expect("it ends").code(), Some(137));
+    assert_eq!(child.wait_in_time().code(), Some(137));
     assert_eq!(running("sleep 31041"), Vec::<String>::new());
 }
 
@@ -118,8 +119,8 @@ fn signals_reach_the_command_and_nothing_is_left() {
 fn at_a_terminal_the_command_has_one() {
     let place = Place::new();
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let script =
-        "stty size; trap 'echo stopped; exit 5' INT; read x; echo \"got $x\"; while :; do sleep 0.01; done";
+    // A terminal signals and then throws away what was not read yet, unless told not to.
+    let script = "stty noflsh; stty size; trap 'echo stopped; exit 5' INT; read x; echo \"got $x\"; while :; do sleep 0.01; done";
     let argv = [env!("CARGO_BIN_EXE_oarlock"), "sandbox", "--", "sh", "-c", script];
     let order = Order {
         argv: argv.map(str::to_owned).to_vec(),
@@ -131,7 +132,7 @@ fn at_a_terminal_the_command_has_one() {
         limits: Limits::default(),
         terminal: true,
     };
-    let (exit, told) = tokio.block_on(async {
+    let (exit, told) = tokio.block_on(within("the end of the command", async {
         let (process, mut output) = Process::spawn(order, Io::Terminal(TerminalSize { rows: 33, cols: 99 }))
             .await
             .expect("it starts");
@@ -148,7 +149,7 @@ fn at_a_terminal_the_command_has_one() {
             told.push_str(&String::from_utf8_lossy(&chunk.bytes));
         }
         (process.wait().await, told)
-    });
+    }));
     assert_eq!(exit.code, 5, "{told}");
     assert!(told.contains("stopped"), "{told}");
 }

@@ -5,6 +5,8 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use testkit::RunInTime;
+
 use crate::support::Place;
 
 #[test]
@@ -35,7 +37,7 @@ fn every_command_answers_whatever_a_project_holds() {
                 limited.current_dir(place.folder()).stdin(std::process::Stdio::null());
                 limited.env_clear().envs(std::env::vars()).env_remove("OPENAI_API_KEY");
                 limited.env("OARLOCK_HOME", place.home()).env("HOME", place.root());
-                let ran = limited.output().expect("it runs");
+                let ran = limited.output_in_time();
                 assert!(ran.status.code().is_some(), "{place_in_project} {kind} {arguments:?}: {ran:?}");
                 assert!(began.elapsed() < Duration::from_secs(20), "{place_in_project} {kind} {arguments:?}");
             }

@@ -1,17 +1,18 @@
 //! A home and a folder of one test, the binary in it, and models to talk to.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
+use testkit::{EndInTime, LinesInTime, RunInTime, in_time};
 
 pub(crate) struct Place {
     scratch: tempfile::TempDir,
 }
 
-/// What came of one run.
+/// The outcome of one run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -56,7 +57,7 @@ impl Place {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
-        ran(self.command(arguments).output().expect("the binary runs"))
+        ran(self.command(arguments).output_in_time())
     }
 
     pub(crate) fn run_piped(&self, arguments: &[&str], input: &[u8]) -> Ran {
@@ -64,7 +65,7 @@ impl Place {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary runs");
         child.stdin.take().expect("piped").write_all(input).expect("written");
-        ran(child.wait_with_output().expect("it ends"))
+        ran(child.end_in_time())
     }
 
     /// One turn with the offline model.
@@ -124,10 +125,8 @@ impl Scripted {
         let script = place.file("script.json", script.to_string());
         let mut command = place.command(&["offline-model", "--script", &script]);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
-        let mut line = String::new();
-        let stdout = child.stdout.take().expect("piped");
-        BufReader::new(stdout).read_line(&mut line).expect("a line");
-        Self { child, url: line.trim().to_owned() }
+        let url = LinesInTime::new(child.stdout.take().expect("piped")).next().expect("an address");
+        Self { child, url }
     }
 
     pub(crate) fn flags(&self) -> Vec<String> {
@@ -167,7 +166,9 @@ impl Sign {
 
     /// Waits for the command to write, and returns what it wrote.
     pub(crate) fn wait(&self) -> String {
-        fs::read_to_string(&self.0).expect("something is written")
+        let path = self.0.clone();
+        let read = move || fs::read_to_string(path);
+        in_time("a sign of the command", read).expect("something is written")
     }
 }
 

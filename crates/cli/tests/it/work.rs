@@ -1,10 +1,11 @@
 //! Commands that run and files that change.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
+use testkit::{EndInTime, LinesInTime, RunInTime};
 
 use crate::support::{Place, Ran, Sign, running, signal};
 
@@ -126,7 +127,7 @@ fn an_interrupt_leaves_no_process() {
         sign.wait();
         assert!(!running("sleep 31042").is_empty());
         signal(&child, name);
-        let output = child.wait_with_output().expect("it ends");
+        let output = child.end_in_time();
         assert_eq!(output.status.code(), Some(1));
         assert_eq!(running("sleep 31042"), Vec::<String>::new());
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -154,8 +155,7 @@ fn a_server_is_sealed_before_it_answers() {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary runs");
     let mut input = child.stdin.take().expect("piped");
     writeln!(input, "{}", json!({ "id": 1, "method": "nothing/of/the/kind" })).expect("sent");
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("an answer");
+    LinesInTime::new(child.stdout.take().expect("piped")).next().expect("an answer");
     let limits = fs::read_to_string(format!("/proc/{}/limits", child.id())).expect("limits");
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).expect("the limit");
     assert_eq!(
@@ -164,7 +164,7 @@ fn a_server_is_sealed_before_it_answers() {
         "no image of its memory"
     );
     drop(input);
-    assert!(child.wait().expect("it ends").success());
+    assert!(child.wait_in_time().success());
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_missing_sandbox_is_told_at_the_start_and_nothing_runs_without() {
     };
     let told = "sandboxed commands are refused: ";
     let arguments = ["exec", "--provider", "offline", "--full-auto", "run touch ran"];
-    let output = inside(&arguments).output().expect("the binary runs");
+    let output = inside(&arguments).output_in_time();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(errors.contains(&format!("warning: {told}")), "{errors}");
     assert!(errors.contains("no  run touch ran (not started"), "{errors}");
@@ -189,8 +189,8 @@ fn a_missing_sandbox_is_told_at_the_start_and_nothing_runs_without() {
     let server = server.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = server.spawn().expect("the binary runs");
     let input = child.stdin.take();
-    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-    assert!(lines.any(|line| line.is_ok_and(|line| line.contains(told))), "the log says so");
+    let mut lines = LinesInTime::new(child.stderr.take().expect("piped"));
+    assert!(lines.any(|line| line.contains(told)), "the log says so");
     drop(input);
-    assert!(child.wait().expect("it ends").success());
+    assert!(child.wait_in_time().success());
 }

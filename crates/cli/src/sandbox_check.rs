@@ -1,19 +1,19 @@
-//! Whether sandboxed commands can be had on this machine, said before anybody needs them.
+//! Whether this machine can run sandboxed commands, checked before the first one is needed.
 
 use protocol::SandboxPolicy;
-use sandbox::{Report, SelfTest};
+use sandbox::{SelfTest, SelfTestReport};
 
 /// Commands run in a sandbox of ours under this policy.
-pub(crate) fn are_wanted(policy: &SandboxPolicy) -> bool {
+pub(crate) fn is_sandboxed(policy: &SandboxPolicy) -> bool {
     matches!(policy, SandboxPolicy::ReadOnly { .. } | SandboxPolicy::WorkspaceWrite { .. })
 }
 
-/// Why commands would be refused, if they would. Tries the walls out, which takes a moment the first time.
+/// Why commands would be refused, if they would. Tries the sandbox, which takes a moment the first time.
 pub(crate) fn missing(landlock_only: bool) -> Option<String> {
     missing_in(SelfTest::run(), landlock_only)
 }
 
-fn missing_in(report: &Report, landlock_only: bool) -> Option<String> {
+fn missing_in(report: &SelfTestReport, landlock_only: bool) -> Option<String> {
     match (&report.strength, landlock_only) {
         (_, true) if report.landlock_only => None,
         (_, true) => Some("Landlock alone is asked for, and this kernel has too little of it".to_owned()),
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_counts() {
-        let report = |strength: Result<Strength, &str>, landlock_only| Report {
+        let report = |strength: Result<Strength, &str>, landlock_only| SelfTestReport {
             layers: Vec::new(),
             strength: strength.map_err(str::to_owned),
             landlock_only,

@@ -1,16 +1,17 @@
 //! The generators as a user meets them: all or nothing, one clear sentence, exit code 2.
-#![allow(clippy::expect_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+
+use testkit::RunInTime;
 
 const GENERATORS: [&str; 3] = ["generate-json-schema", "generate-ts", "generate-python"];
 
 fn oarlock(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_oarlock")).args(arguments).output().expect("the binary runs")
+    Command::new(env!("CARGO_BIN_EXE_oarlock")).args(arguments).stdin(Stdio::null()).output_in_time()
 }
 
 fn generate(generator: &str, out: &Path, more: &[&str]) -> Output {

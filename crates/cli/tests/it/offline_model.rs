@@ -1,10 +1,11 @@
 //! The offline model as another program's test meets it: one line with the address, then a Responses endpoint.
-#![allow(clippy::expect_used, reason = "a test may panic")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
+
+use testkit::{EndInTime, LinesInTime, RunInTime, WAIT_LIMIT};
 
 /// A running endpoint, ended with the test.
 struct Endpoint {
@@ -21,9 +22,7 @@ impl Endpoint {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary runs");
-        let mut line = String::new();
-        let stdout = child.stdout.take().expect("piped");
-        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        let line = LinesInTime::new(child.stdout.take().expect("piped")).next().expect("a line");
         let host = line
             .trim()
             .strip_prefix("http://")
@@ -41,6 +40,7 @@ impl Endpoint {
             "prompt_cache_key":"k"}}"#
         );
         let mut stream = TcpStream::connect(&self.host).expect("it listens");
+        stream.set_read_timeout(Some(WAIT_LIMIT)).expect("set");
         write!(
             stream,
             "POST /v1/responses HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
@@ -55,9 +55,8 @@ impl Endpoint {
     fn stop(mut self) -> (ExitStatus, String) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
-        let mut errors = String::new();
-        self.child.stderr.take().expect("piped").read_to_string(&mut errors).expect("read");
-        (self.child.wait().expect("it ends"), errors)
+        let errors: Vec<String> = LinesInTime::new(self.child.stderr.take().expect("piped")).collect();
+        (self.child.wait_in_time(), errors.join("\n"))
     }
 }
 
@@ -101,8 +100,7 @@ fn a_bad_script_is_refused_before_anything_listens() {
     fs::write(&path, r#"[{"txt":"typo"}]"#).expect("written");
     let output = Command::new(env!("CARGO_BIN_EXE_oarlock"))
         .args(["offline-model", "--script", path.to_str().expect("a plain path")])
-        .output()
-        .expect("the binary runs");
+        .output_in_time();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(errors.contains("txt") && output.stdout.is_empty(), "{errors}");

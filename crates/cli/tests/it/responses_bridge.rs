@@ -1,18 +1,15 @@
 //! The bridge between a runtime and a provider, over real sockets: what goes through, what does not, and what is never
 //! said. The test is both ends and decides when each byte is sent.
-#![allow(clippy::expect_used, reason = "a test may panic")]
 
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::thread::JoinHandle;
-use std::time::Duration;
+
+use testkit::{EndInTime, LinesInTime, RunInTime, WAIT_LIMIT};
 
 const KEY: &str = "sk-planted-key-0123456789";
 const TOKEN: &str = "tok-planted-0123456789";
-/// Long enough for a busy machine; a test that waits so long has failed.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A provider that hands each request to the test, which answers it on the stream.
 struct Upstream {
@@ -45,7 +42,7 @@ impl Upstream {
     }
 
     fn next(&self) -> Received {
-        self.requests.recv_timeout(PATIENCE).expect("a request in time")
+        self.requests.recv_timeout(WAIT_LIMIT).expect("a request in time")
     }
 
     fn got_nothing(&self) -> bool {
@@ -60,7 +57,7 @@ impl Received {
 
     /// Whether the bridge hangs up, now or soon.
     fn ends_early(mut self) -> bool {
-        self.stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        self.stream.set_read_timeout(Some(WAIT_LIMIT)).expect("set");
         match self.stream.read(&mut [0; 16]) {
             Ok(read) => read == 0,
             Err(error) => error.kind() == ErrorKind::ConnectionReset,
@@ -70,7 +67,7 @@ impl Received {
 
 /// A message with its body, by its length or in chunks.
 fn read_message(stream: &mut TcpStream) -> (String, Vec<u8>) {
-    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    stream.set_read_timeout(Some(WAIT_LIMIT)).expect("set");
     let mut bytes = Vec::new();
     let end = loop {
         if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -124,8 +121,8 @@ struct Bridge {
     child: Child,
     address: SocketAddr,
     first_line: String,
-    out: JoinHandle<String>,
-    errors: JoinHandle<String>,
+    out: LinesInTime,
+    errors: LinesInTime,
 }
 
 impl Bridge {
@@ -137,23 +134,18 @@ impl Bridge {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary runs");
-        let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
-        let mut first_line = String::new();
-        stdout.read_line(&mut first_line).expect("a line");
+        let mut stdout = LinesInTime::new(child.stdout.take().expect("piped"));
+        let first_line = stdout.next().expect("a line");
         let address = first_line.split("http://").nth(1).and_then(|rest| rest.split(['"', '\n']).next());
         let address = address.and_then(|address| address.parse().ok()).expect("an address");
-        let out = std::thread::spawn(move || rest_of(stdout));
-        let mut stderr = child.stderr.take().expect("piped");
-        let errors = std::thread::spawn(move || {
-            let mut text = String::new();
-            let _ = stderr.read_to_string(&mut text);
-            text
-        });
-        Self { child, address, first_line, out, errors }
+        let errors = LinesInTime::new(child.stderr.take().expect("piped"));
+        Self { child, address, first_line, out: stdout, errors }
     }
 
     fn connect(&self) -> TcpStream {
-        TcpStream::connect(self.address).expect("it listens")
+        let stream = TcpStream::connect(self.address).expect("it listens");
+        stream.set_read_timeout(Some(WAIT_LIMIT)).expect("set");
+        stream
     }
 
     /// Sends a request and does not wait for the answer.
@@ -176,11 +168,9 @@ impl Bridge {
     fn stop(mut self) -> (ExitStatus, String) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
-        let status = self.child.wait().expect("it ends");
-        let out = std::mem::replace(&mut self.out, std::thread::spawn(String::new));
-        let errors = std::mem::replace(&mut self.errors, std::thread::spawn(String::new));
-        let said = [self.first_line.clone(), out.join().expect("read"), errors.join().expect("read")];
-        (status, said.concat())
+        let status = self.child.wait_in_time();
+        let said = [self.first_line.clone()].into_iter().chain(&mut self.out).chain(&mut self.errors);
+        (status, said.collect::<Vec<String>>().join("\n"))
     }
 }
 
@@ -189,12 +179,6 @@ impl Drop for Bridge {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn rest_of(mut stdout: BufReader<ChildStdout>) -> String {
-    let mut text = String::new();
-    let _ = stdout.read_to_string(&mut text);
-    text
 }
 
 fn command(upstream: &str) -> Command {
@@ -492,7 +476,7 @@ fn nothing_secret_is_ever_said() {
         upstream.next().answer(&format!("{answer}\r\nx-answer: planted-header\r\n\r\n{body}"));
         let (_, received) = text_of(&mut client);
         assert!(received.contains("planted-answer"), "{received}");
-        // What a provider quotes of a key it refuses does not reach the runtime.
+        // A provider's quote of a refused key does not reach the runtime.
         assert!(status == "200 OK" || !received.contains(KEY), "{received}");
     }
     bridge.ask("/v1/planted-path", &headers, planted);
@@ -517,7 +501,7 @@ fn what_cannot_work_is_said_before_anything_listens() {
             Some(key) => command.env("PLANTED_KEY", key),
             None => command.env_remove("PLANTED_KEY"),
         };
-        let output = command.output().expect("the binary runs");
+        let output = command.output_in_time();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{errors}");
         assert!(output.stdout.is_empty() && errors.contains(expected) && !errors.contains(KEY), "{errors}");

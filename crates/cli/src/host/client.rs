@@ -1,0 +1,97 @@
+//! Speaks to a running host over the socket beside its store. Blocking on purpose: one command, one or two requests.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use runtime::config::Home;
+use serde_json::{Value, json};
+use store::TaskStore;
+
+use super::store_path;
+
+/// An answer that takes longer is none.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Names the host for all commands of a shell.
+const HOST_VARIABLE: &str = "OARLOCK_HOST";
+
+/// Which host a command speaks to.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct HostChoice {
+    /// The socket of a running host, as `unix://PATH`; else the variable OARLOCK_HOST, else the one beside the store.
+    #[arg(long, value_name = "URL")]
+    host: Option<String>,
+    /// The store of the host, as given to `oarlock host`.
+    #[arg(long, value_name = "STORE")]
+    store: Option<String>,
+}
+
+impl HostChoice {
+    fn socket(&self) -> Result<PathBuf> {
+        let named =
+            || std::env::var(HOST_VARIABLE).ok().filter(|url| !url.is_empty() && self.store.is_none());
+        if let Some(url) = self.host.clone().or_else(named) {
+            return match url.strip_prefix("unix://") {
+                Some(path) if !path.is_empty() => Ok(path.into()),
+                _ => bail!("--host {url}: expected `unix://PATH`"),
+            };
+        }
+        let home = Home::look_from_env()?;
+        Ok(TaskStore::socket_of(&store_path(self.store.as_deref(), home.reading())?))
+    }
+}
+
+pub(crate) struct HostConnection {
+    input: BufReader<UnixStream>,
+    output: UnixStream,
+    next_id: u64,
+}
+
+impl HostConnection {
+    pub(crate) fn open(choice: &HostChoice) -> Result<Self> {
+        let socket = choice.socket()?;
+        Self::connect(&socket).with_context(|| {
+            format!("no host answers at {}; start one with `oarlock host`", socket.display())
+        })
+    }
+
+    fn connect(socket: &Path) -> Result<Self> {
+        let output = UnixStream::connect(socket)?;
+        output.set_read_timeout(Some(PATIENCE))?;
+        let mut connection = Self { input: BufReader::new(output.try_clone()?), output, next_id: 0 };
+        let client = json!({ "name": "oarlock_cli", "title": null, "version": env!("CARGO_PKG_VERSION") });
+        let capabilities = json!({ "experimentalApi": true, "host": { "versions": [1] } });
+        let answer =
+            connection.ask("initialize", &json!({ "clientInfo": client, "capabilities": capabilities }))?;
+        if !answer["capabilities"]["host"].is_object() {
+            bail!("this is an app-server, not a host");
+        }
+        Ok(connection)
+    }
+
+    /// A refusal is an error with the host's own words.
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
+        self.next_id += 1;
+        let id = self.next_id;
+        let mut line = json!({ "id": id, "method": method, "params": params }).to_string();
+        line.push('\n');
+        self.output.write_all(line.as_bytes())?;
+        loop {
+            let mut line = String::new();
+            if self.input.read_line(&mut line)? == 0 {
+                bail!("the host ended the connection");
+            }
+            let mut message: Value = serde_json::from_str(&line)?;
+            if message["id"] != id || message["method"].is_string() {
+                continue;
+            }
+            if let Some(error) = message.get("error") {
+                bail!("{}", error["message"].as_str().unwrap_or("refused"));
+            }
+            return Ok(message["result"].take());
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! `oarlock tasks`, `pending`, `approve`, `reject`, `respond`, `retry` and `task`: what waits, and what is done about it.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::client::{HostChoice, HostConnection};
+use super::table::{age, table};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  oarlock pending                     what waits, since when, and what exactly would run
+  oarlock approve 1                   the first of them
+  oarlock reject 1 --message \"not on a Friday\"
+  oarlock respond 1 \"it is done already\"
+  oarlock retry 1                     run it again, where the outcome is unknown";
+
+#[derive(Debug, Args)]
+pub(crate) struct TasksOptions {
+    #[command(flatten)]
+    host: HostChoice,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PendingOptions {
+    #[command(flatten)]
+    host: HostChoice,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which operation is decided: by its id, or by its number in `oarlock pending`.
+#[derive(Debug, Args)]
+pub(crate) struct DecideOptions {
+    #[command(flatten)]
+    host: HostChoice,
+    /// The operation's id, or its number in `oarlock pending`.
+    id: String,
+    /// The name of the person who decided, where you only pass it on.
+    #[arg(long, value_name = "NAME")]
+    on_behalf_of: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApproveOptions {
+    #[command(flatten)]
+    decide: DecideOptions,
+    /// Also approve the same thing again, for as long as the session lasts.
+    #[arg(long)]
+    session: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RejectOptions {
+    #[command(flatten)]
+    decide: DecideOptions,
+    /// Told to the model.
+    #[arg(long)]
+    message: Option<String>,
+    /// Also end the turn.
+    #[arg(long)]
+    end_turn: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RespondOptions {
+    #[command(flatten)]
+    decide: DecideOptions,
+    /// The result for the model; nothing runs.
+    text: String,
+    /// The result is a failure.
+    #[arg(long)]
+    failed: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskOptions {
+    #[command(flatten)]
+    host: HostChoice,
+    #[command(subcommand)]
+    command: TaskCommandLine,
+}
+
+#[derive(Debug, Subcommand)]
+enum TaskCommandLine {
+    /// Show a task and what waits in it.
+    Show { id: String },
+    /// End its runtime; its turn stays where it is.
+    Suspend { id: String },
+    /// Start its runtime; its turn goes on.
+    Resume { id: String },
+    /// Remove it with its records, for good.
+    Delete { id: String },
+}
+
+fn print(value: &Value) -> Result<ExitCode> {
+    println!("{}", serde_json::to_string_pretty(value)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+pub(crate) fn tasks(options: &TasksOptions) -> Result<ExitCode> {
+    let mut host = HostConnection::open(&options.host)?;
+    let listed = host.ask("task/list", &json!({ "limit": 200 }))?;
+    if options.json {
+        return print(&listed["data"]);
+    }
+    let now = now_ms();
+    let row = |task: &Value| {
+        let name = text(&task["name"]);
+        vec![
+            text(&task["id"]),
+            text(&task["state"]),
+            task["waitingOperations"].to_string(),
+            age(task["updatedAtMs"].as_i64().unwrap_or(now), now),
+            if name.is_empty() { text(&task["preview"]) } else { name },
+        ]
+    };
+    let rows: Vec<Vec<String>> = listed["data"].as_array().into_iter().flatten().map(row).collect();
+    if rows.is_empty() {
+        println!("no tasks yet");
+        return Ok(ExitCode::SUCCESS);
+    }
+    print!("{}", table(&["ID", "STATE", "WAITS", "AGE", "TASK"], &rows));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The command or the call as one line.
+fn what(operation: &Value) -> String {
+    let arguments = &operation["arguments"];
+    let command = arguments["command"].as_array().map(|words| {
+        let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+        match words.as_slice() {
+            [_, "-lc" | "-c", script] => (*script).to_owned(),
+            words => words.join(" "),
+        }
+    });
+    let line = command.or_else(|| arguments["cmd"].as_str().map(str::to_owned));
+    line.unwrap_or_else(|| format!("{} {arguments}", text(&operation["tool"])))
+}
+
+fn waiting(host: &mut HostConnection) -> Result<Vec<Value>> {
+    let listed = host.ask("operation/list", &json!({ "limit": 200 }))?;
+    Ok(listed["data"].as_array().cloned().unwrap_or_default())
+}
+
+pub(crate) fn pending(options: &PendingOptions) -> Result<ExitCode> {
+    let mut host = HostConnection::open(&options.host)?;
+    let operations = waiting(&mut host)?;
+    if options.json {
+        return print(&Value::Array(operations));
+    }
+    if operations.is_empty() {
+        println!("nothing waits");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let now = now_ms();
+    let row = |(operation, number): (&Value, usize)| {
+        vec![
+            number.to_string(),
+            age(operation["createdAtMs"].as_i64().unwrap_or(now), now),
+            text(&operation["state"]),
+            text(&operation["type"]),
+            text(&operation["taskId"]),
+            what(operation),
+        ]
+    };
+    let rows: Vec<Vec<String>> = operations.iter().zip(1..).map(row).collect();
+    print!("{}", table(&["#", "SINCE", "STATE", "KIND", "TASK", "WHAT"], &rows));
+    println!(
+        "\nanswer with `oarlock approve #`, `reject #` or `respond # TEXT`; `retry #` where the outcome is unknown"
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// By its number in the list, or by its id or a part of it that no other has.
+fn chosen(operations: &[Value], id: &str) -> Result<Value> {
+    if let Ok(number) = id.parse::<usize>()
+        && let Some(operation) = number.checked_sub(1).and_then(|at| operations.get(at))
+    {
+        return Ok(operation.clone());
+    }
+    let fits = |operation: &&Value| operation["operationId"].as_str().is_some_and(|known| known.contains(id));
+    let found: Vec<&Value> = operations.iter().filter(fits).collect();
+    match found.as_slice() {
+        [one] => Ok((*one).clone()),
+        [] => bail!("nothing that waits is called {id}; `oarlock pending` lists what does"),
+        _ => bail!("{id} could mean {} operations; use the number from `oarlock pending`", found.len()),
+    }
+}
+
+fn decide(options: &DecideOptions, decision: &Value) -> Result<ExitCode> {
+    let mut host = HostConnection::open(&options.host)?;
+    let operation = chosen(&waiting(&mut host)?, &options.id)?;
+    let mut params = json!({
+        "operationId": operation["operationId"],
+        "argumentsDigest": operation["argumentsDigest"],
+        "decision": decision,
+    });
+    if let Some(name) = &options.on_behalf_of {
+        params["onBehalfOf"] = json!(name);
+    }
+    host.ask("operation/decide", &params)?;
+    println!("{}: {}", text(&decision["type"]), what(&operation));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn approve(options: &ApproveOptions) -> Result<ExitCode> {
+    let scope = if options.session { "session" } else { "call" };
+    decide(&options.decide, &json!({ "type": "approve", "scope": scope }))
+}
+
+pub(crate) fn reject(options: &RejectOptions) -> Result<ExitCode> {
+    let mut decision = json!({ "type": "reject", "endTurn": options.end_turn });
+    if let Some(message) = &options.message {
+        decision["message"] = json!(message);
+    }
+    decide(&options.decide, &decision)
+}
+
+pub(crate) fn respond(options: &RespondOptions) -> Result<ExitCode> {
+    let content = json!([{ "type": "inputText", "text": options.text }]);
+    decide(
+        &options.decide,
+        &json!({ "type": "respond", "contentItems": content, "success": !options.failed }),
+    )
+}
+
+pub(crate) fn retry(options: &DecideOptions) -> Result<ExitCode> {
+    decide(options, &json!({ "type": "retry" }))
+}
+
+pub(crate) fn task(options: &TaskOptions) -> Result<ExitCode> {
+    let mut host = HostConnection::open(&options.host)?;
+    let (method, id) = match &options.command {
+        TaskCommandLine::Show { id } => ("task/read", id),
+        TaskCommandLine::Suspend { id } => ("task/suspend", id),
+        TaskCommandLine::Resume { id } => ("task/resume", id),
+        TaskCommandLine::Delete { id } => ("task/delete", id),
+    };
+    let answer = host.ask(method, &json!({ "threadId": id }))?;
+    match &options.command {
+        TaskCommandLine::Show { .. } => print(&answer),
+        TaskCommandLine::Delete { .. } => {
+            println!("deleted {id}");
+            Ok(ExitCode::SUCCESS)
+        }
+        TaskCommandLine::Suspend { .. } | TaskCommandLine::Resume { .. } => {
+            println!("{id} is {}", text(&answer["task"]["state"]));
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

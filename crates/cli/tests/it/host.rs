@@ -1,0 +1,380 @@
+//! `oarlock host` as real processes: killed at bad moments, and nothing lost, nothing run twice.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::Place;
+
+const LIMIT: Duration = Duration::from_secs(90);
+const APPROVAL: &str = "item/commandExecution/requestApproval";
+
+/// Waits for something that other processes do.
+#[track_caller]
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited too long for {what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+struct RunningHost {
+    child: Child,
+}
+
+impl RunningHost {
+    fn start(place: &Place, more: &[&str]) -> Self {
+        let store = format!("sqlite:{}", place.root().join("tasks.sqlite").display());
+        let arguments = [&["host", "--provider", "offline", "--store", &store], more].concat();
+        let mut command = place.command(&arguments);
+        let child = command.stderr(Stdio::inherit()).spawn().expect("the host starts");
+        let host = Self { child };
+        until("the socket of the host", || UnixStream::connect(socket(place)).ok());
+        host
+    }
+
+    /// The runtimes that this host has started, by their process ids.
+    fn runtimes(&self) -> Vec<String> {
+        let parent = self.child.id().to_string();
+        let is_ours = |entry: &fs::DirEntry| {
+            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            let after_name = stat.rsplit(')').next().unwrap_or_default();
+            let line = fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
+            after_name.split_whitespace().nth(1) == Some(parent.as_str()) && line.contains("app-server")
+        };
+        let entries = fs::read_dir("/proc").expect("processes").flatten();
+        entries.filter(is_ours).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    fn kill(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("ended");
+    }
+}
+
+impl Drop for RunningHost {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn kill_9(process: &str) {
+    let killed = Command::new("kill").args(["-9", process]).status().expect("kill runs");
+    assert!(killed.success());
+}
+
+fn socket(place: &Place) -> PathBuf {
+    place.root().join("tasks.sqlite.sock")
+}
+
+struct HostClient {
+    input: BufReader<UnixStream>,
+    output: UnixStream,
+    heard: VecDeque<Value>,
+    next_id: u64,
+}
+
+impl HostClient {
+    fn connect(place: &Place) -> Self {
+        let output = UnixStream::connect(socket(place)).expect("a host");
+        output.set_read_timeout(Some(LIMIT)).expect("a limit");
+        let input = BufReader::new(output.try_clone().expect("a copy"));
+        let mut client = Self { input, output, heard: VecDeque::new(), next_id: 0 };
+        let capabilities = json!({"experimentalApi": true, "host": {"versions": [1], "allTasks": true}});
+        let info = json!({"name": "tests", "title": null, "version": "1"});
+        let agreed = client.ask("initialize", &json!({"clientInfo": info, "capabilities": capabilities}));
+        assert_eq!(agreed["capabilities"]["host"]["version"], 1, "{agreed}");
+        client
+    }
+
+    fn write(&mut self, message: &Value) {
+        self.output.write_all(format!("{message}\n").as_bytes()).expect("written");
+    }
+
+    fn read(&mut self) -> Value {
+        let mut line = String::new();
+        assert!(self.input.read_line(&mut line).expect("a line in time") > 0, "the host hung up");
+        serde_json::from_str(&line).expect("JSON")
+    }
+
+    fn try_ask(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
+        self.next_id += 1;
+        let id = self.next_id;
+        self.write(&json!({"id": id, "method": method, "params": params}));
+        loop {
+            let mut message = self.read();
+            if message["id"] == id && message.get("method").is_none() {
+                return match message.get("error") {
+                    Some(error) => Err(error.clone()),
+                    None => Ok(message["result"].take()),
+                };
+            }
+            self.heard.push_back(message);
+        }
+    }
+
+    #[track_caller]
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.try_ask(method, params).unwrap_or_else(|error| panic!("{method} was refused: {error}"))
+    }
+
+    /// The next message of this method.
+    fn wait_for(&mut self, method: &str) -> Value {
+        if let Some(at) = self.heard.iter().position(|message| message["method"] == method) {
+            return self.heard.remove(at).expect("it is there");
+        }
+        loop {
+            let message = self.read();
+            if message["method"] == method {
+                return message;
+            }
+            self.heard.push_back(message);
+        }
+    }
+
+    fn start_thread(&mut self, place: &Place, policy: &str) -> String {
+        let params =
+            json!({"cwd": place.folder(), "approvalPolicy": policy, "sandbox": "danger-full-access"});
+        let started = self.ask("thread/start", &params);
+        started["thread"]["id"].as_str().expect("an id").to_owned()
+    }
+
+    fn turn(&mut self, thread: &str, text: &str, input_id: &str) -> Value {
+        let input = json!([{"type": "text", "text": text}]);
+        self.ask("turn/start", &json!({"threadId": thread, "input": input, "inputId": input_id}))["turn"]
+            .take()
+    }
+}
+
+/// A command whose runs are counted in a file.
+fn job(place: &Place, more: &str) {
+    fs::write(place.folder().join("job.sh"), format!("echo x >> runs\n{more}\n")).expect("written");
+}
+
+fn runs(place: &Place) -> usize {
+    fs::read_to_string(place.folder().join("runs")).map_or(0, |text| text.lines().count())
+}
+
+fn command(place: &Place, arguments: &[&str]) -> crate::support::Ran {
+    let url = format!("unix://{}", socket(place).display());
+    let (name, rest) = arguments.split_first().expect("a command");
+    place.run(&[&[*name, "--host", &url], rest].concat())
+}
+
+fn pending(place: &Place) -> Vec<Value> {
+    let listed = command(place, &["pending", "--json"]).good();
+    listed.document().as_array().cloned().expect("a list")
+}
+
+fn state(place: &Place) -> String {
+    let listed = command(place, &["tasks", "--json"]).good().document();
+    listed[0]["state"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_turn_through_the_host_is_a_turn_of_an_app_server() {
+    let place = Place::new();
+    let _host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let thread = client.start_thread(&place, "never");
+    assert_eq!(client.wait_for("thread/started")["params"]["thread"]["id"], thread.as_str());
+    let turn = client.turn(&thread, "say hello", "i1");
+    assert_eq!(turn["status"], "inProgress");
+    assert_eq!(client.wait_for("turn/started")["params"]["turn"]["id"], turn["id"]);
+    let completed = client.wait_for("turn/completed");
+    assert_eq!(completed["params"]["turn"]["status"], "completed", "{completed}");
+    let items: Vec<&str> = client
+        .heard
+        .iter()
+        .filter(|message| message["method"] == "item/completed")
+        .filter_map(|message| message["params"]["item"]["type"].as_str())
+        .collect();
+    assert_eq!(items.first(), Some(&"userMessage"), "{items:?}");
+    assert!(items.contains(&"agentMessage"), "{items:?}");
+    // Input that is known gets its first answer again.
+    assert_eq!(client.turn(&thread, "say hello", "i1")["id"], turn["id"]);
+
+    client.ask("thread/name/set", &json!({"threadId": thread, "name": "Greeting"}));
+    let listed = client.ask("thread/list", &json!({}));
+    assert_eq!((&listed["data"][0]["id"], &listed["data"][0]["name"]), (&json!(thread), &json!("Greeting")));
+    assert_eq!(listed["data"][0]["modelProvider"], "offline", "{listed}");
+    let read = client.ask("thread/read", &json!({"threadId": thread, "includeTurns": true}));
+    let turns = read["thread"]["turns"].as_array().expect("turns");
+    assert_eq!((turns.len(), &turns[0]["status"]), (1, &json!("completed")), "{read}");
+    assert_eq!(turns[0]["items"][0]["id"], "i1", "the input's id is the message's");
+    assert_eq!(client.ask("thread/loaded/list", &json!({}))["data"], json!([thread]));
+
+    let fork = client.ask("thread/fork", &json!({"threadId": thread}));
+    assert_eq!(fork["thread"]["forkedFromId"], thread.as_str());
+    assert_eq!(fork["thread"]["turns"].as_array().map(Vec::len), Some(1), "{fork}");
+    let fork = fork["thread"]["id"].as_str().expect("an id").to_owned();
+    client.turn(&fork, "say goodbye", "i1");
+    client.wait_for("turn/completed");
+
+    client.ask("thread/archive", &json!({"threadId": thread}));
+    let refused = client.try_ask("thread/resume", &json!({"threadId": thread})).expect_err("archived");
+    assert!(refused["message"].as_str().is_some_and(|text| text.contains("archived")), "{refused}");
+    client.ask("thread/unarchive", &json!({"threadId": thread}));
+    let resumed = client.ask("thread/resume", &json!({"threadId": thread}));
+    assert_eq!(resumed["thread"]["status"]["type"], "notLoaded", "no runtime is needed to look");
+    let missing =
+        client.try_ask("thread/start", &json!({"modelProvider": "elsewhere"})).expect_err("refused");
+    assert!(missing["message"].as_str().is_some_and(|text| text.contains("modelProvider")), "{missing}");
+}
+
+#[test]
+fn what_waits_survives_a_kill_of_host_and_runtime_and_goes_on_by_a_decision() {
+    let place = Place::new();
+    job(&place, "");
+    let host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let thread = client.start_thread(&place, "untrusted");
+    client.turn(&thread, "run sh job.sh", "i1");
+    let asked = client.wait_for(APPROVAL);
+    let operation = asked["params"]["operationId"].clone();
+    assert!(operation.is_string(), "{asked}");
+    // Not by this client and not now.
+    client.write(&json!({"id": asked["id"], "result": {"decision": "defer"}}));
+    until("the task to wait", || (state(&place) == "waiting").then_some(()));
+    host.kill();
+    drop(client);
+
+    let host = RunningHost::start(&place, &[]);
+    let waiting = pending(&place);
+    assert_eq!(waiting.len(), 1, "{waiting:?}");
+    assert_eq!((&waiting[0]["operationId"], &waiting[0]["state"]), (&operation, &json!("proposed")));
+    assert_eq!(host.runtimes(), Vec::<String>::new(), "it waits without a process");
+    let shown = command(&place, &["pending"]).good().out;
+    assert!(shown.contains("sh job.sh") && shown.contains("oarlock approve"), "{shown}");
+    assert_eq!((state(&place).as_str(), runs(&place)), ("waiting", 0));
+
+    let mut client = HostClient::connect(&place);
+    let mut decision = json!({
+        "operationId": operation, "argumentsDigest": "sha256:other", "decision": {"type": "approve"},
+    });
+    let refused = client.try_ask("operation/decide", &decision).expect_err("another digest");
+    assert_eq!(refused["data"]["code"], "digestMismatch", "{refused}");
+    decision["argumentsDigest"] = waiting[0]["argumentsDigest"].clone();
+    decision["decision"] = json!({"type": "retry"});
+    let refused = client.try_ask("operation/decide", &decision).expect_err("not offered");
+    assert_eq!(refused["data"]["code"], "decisionNotAvailable", "{refused}");
+    command(&place, &["approve", "1"]).good();
+    decision["decision"] = json!({"type": "reject"});
+    let refused = client.try_ask("operation/decide", &decision).expect_err("decided");
+    assert_eq!(refused["data"]["code"], "alreadyDecided", "{refused}");
+    assert_eq!(refused["data"]["by"], "client:oarlock_cli");
+
+    until("the end of the turn", || (state(&place) == "idle").then_some(()));
+    assert_eq!((runs(&place), pending(&place).len()), (1, 0));
+    let read = client.ask("thread/read", &json!({"threadId": thread, "includeTurns": true}));
+    assert_eq!(read["thread"]["turns"][0]["status"], "completed", "{read}");
+}
+
+#[test]
+fn a_command_that_was_lost_with_its_runtime_is_unknown_and_not_run_again() {
+    let place = Place::new();
+    job(&place, "sleep 300");
+    let host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let thread = client.start_thread(&place, "never");
+    client.turn(&thread, "run sh job.sh", "i1");
+    until("the command", || (runs(&place) == 1).then_some(()));
+    for runtime in host.runtimes() {
+        kill_9(&runtime);
+    }
+    let lost = until("the loss", || pending(&place).pop());
+    assert_eq!(lost["state"], "unknown", "{lost}");
+    assert_eq!(lost["availableDecisions"], json!(["retry", "respond", "reject"]));
+    // Also across the end of the host.
+    host.kill();
+    let _host = RunningHost::start(&place, &[]);
+    assert_eq!(pending(&place)[0]["state"], "unknown");
+    assert_eq!(runs(&place), 1);
+    command(&place, &["respond", "1", "it had been done"]).good();
+    until("the end of the turn", || (state(&place) == "idle").then_some(()));
+    assert_eq!((runs(&place), pending(&place).len()), (1, 0));
+    let mut client = HostClient::connect(&place);
+    let read = client.ask("thread/read", &json!({"threadId": thread, "includeTurns": true}));
+    assert_eq!(read["thread"]["turns"][0]["status"], "completed", "{read}");
+}
+
+#[test]
+fn a_runtime_that_dies_while_somebody_is_asked_is_brought_back_and_the_answer_counts() {
+    let place = Place::new();
+    job(&place, "");
+    let host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let thread = client.start_thread(&place, "untrusted");
+    client.turn(&thread, "run sh job.sh", "i1");
+    let asked = client.wait_for(APPROVAL);
+    let first = host.runtimes();
+    kill_9(&first[0]);
+    until("another runtime", || host.runtimes().first().filter(|next| **next != first[0]).cloned());
+    client.write(&json!({"id": asked["id"], "result": {"decision": "accept"}}));
+    assert_eq!(client.wait_for("turn/completed")["params"]["turn"]["status"], "completed");
+    assert_eq!(runs(&place), 1);
+}
+
+#[test]
+fn idle_runtimes_end_and_a_turn_that_waits_is_suspended() {
+    let place = Place::new();
+    job(&place, "");
+    let host = RunningHost::start(&place, &["--idle-after", "0", "--suspend-after", "0"]);
+    let mut client = HostClient::connect(&place);
+    let thread = client.start_thread(&place, "untrusted");
+    until("the end of the idle runtime", || host.runtimes().is_empty().then_some(()));
+    client.turn(&thread, "run sh job.sh", "i1");
+    client.wait_for(APPROVAL);
+    until("the end of the suspended runtime", || host.runtimes().is_empty().then_some(()));
+    assert_eq!(state(&place), "suspended");
+    command(&place, &["reject", "1", "--message", "not today"]).good();
+    until("the end of the turn", || (state(&place) == "idle").then_some(()));
+    assert_eq!(runs(&place), 0);
+}
+
+#[test]
+fn a_second_host_finds_the_first_by_its_socket() {
+    let place = Place::new();
+    let _host = RunningHost::start(&place, &[]);
+    let store = format!("sqlite:{}", place.root().join("tasks.sqlite").display());
+    let second = place.run(&["host", "--provider", "offline", "--store", &store]).bad();
+    assert!(second.err.contains("tasks.sqlite.sock"), "{second:?}");
+    let by_store = place.run(&["tasks", "--store", &store]).good();
+    assert_eq!(by_store.out, "no tasks yet\n");
+    let nobody = place.run(&["pending"]).bad();
+    assert!(nobody.err.contains("oarlock host"), "{nobody:?}");
+}
+
+/// Each command of the page exists, with the words it is shown with.
+#[test]
+fn the_commands_of_the_page_exist() {
+    let page = include_str!("../../../../docs/host.md");
+    let mut seen = 0;
+    for line in page.lines().filter_map(|line| line.strip_prefix("    oarlock ")) {
+        let words: Vec<&str> = line.split_whitespace().take_while(|word| *word != "&").collect();
+        let place = Place::new();
+        let name: Vec<&str> = match words.as_slice() {
+            ["task", verb, ..] => vec!["task", verb],
+            [name, ..] => vec![name],
+            [] => continue,
+        };
+        let help = place.run(&[name.as_slice(), &["--help"]].concat()).good().out;
+        for flag in words.iter().filter(|word| word.starts_with("--")) {
+            assert!(help.contains(flag), "{line}: no {flag} in\n{help}");
+        }
+        seen += 1;
+    }
+    assert!(seen >= 8, "{seen}");
+}

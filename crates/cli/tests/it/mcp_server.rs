@@ -1,0 +1,218 @@
+//! `oarlock mcp-server`, driven as an MCP client does.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testkit::EndInTime;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A client with a server of its own, a home and a folder to work in.
+struct McpClient {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<Value>,
+    home: TempDir,
+}
+
+impl Drop for McpClient {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl McpClient {
+    fn start(capabilities: &Value) -> Self {
+        let home = TempDir::new().expect("a folder");
+        std::fs::create_dir(home.path().join("work")).expect("made");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_oarlock"))
+            .args(["mcp-server", "-c", "model_provider=offline"])
+            .env("OARLOCK_HOME", home.path().join("home"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let (input, output) = (child.stdin.take(), child.stdout.take().expect("piped"));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                let message = serde_json::from_str(&line).expect("every line is JSON");
+                let _ = sender.send(message);
+            }
+        });
+        let mut client = Self { child, input, lines, home };
+        let params = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities,
+                            "clientInfo": {"name": "test", "version": "1"}});
+        let hello = client.ask(0, "initialize", params);
+        assert_eq!(hello["result"]["protocolVersion"], "2025-06-18");
+        assert_eq!(hello["result"]["serverInfo"]["title"], "Oarlock");
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    }
+
+    fn send(&mut self, message: &Value) {
+        let input = self.input.as_mut().expect("still open");
+        writeln!(input, "{message}").expect("written");
+    }
+
+    fn next(&self) -> Value {
+        self.lines.recv_timeout(PATIENCE).expect("a message")
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "the callers read better")]
+    fn begin(&mut self, id: i64, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+    }
+
+    fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
+        self.begin(id, method, params);
+        let answer = self.next();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    fn work(&self) -> std::path::PathBuf {
+        self.home.path().join("work")
+    }
+
+    /// Arguments under which commands that write are asked about.
+    fn careful(&self, prompt: &str) -> Value {
+        json!({"name": "codex", "_meta": {"progressToken": "t"}, "arguments": {
+            "prompt": prompt, "cwd": self.work(), "approval-policy": "untrusted", "sandbox": "workspace-write"}})
+    }
+}
+
+fn text(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {answer}"))
+}
+
+#[test]
+fn a_thread_is_begun_and_gone_on_with() {
+    let mut client = McpClient::start(&json!({}));
+    let listed = client.ask(1, "tools/list", json!({}));
+    let tools = listed["result"]["tools"].as_array().expect("tools").clone();
+    assert_eq!(tools.iter().map(|tool| &tool["name"]).collect::<Vec<_>>(), ["codex", "codex-reply"]);
+    for tool in &tools {
+        assert_eq!(
+            (&tool["inputSchema"]["required"], &tool["inputSchema"]["type"]),
+            (&json!(["prompt"]), &json!("object"))
+        );
+    }
+    let first = client.ask(2, "tools/call", json!({"name": "codex", "arguments": {"prompt": "Say hello"}}));
+    assert_eq!(text(&first), "Offline model: hello");
+    let thread = first["result"]["structuredContent"]["threadId"].clone();
+    assert_eq!(first["result"]["structuredContent"]["content"], "Offline model: hello");
+    for key in ["threadId", "conversationId"] {
+        let arguments = json!({"prompt": "Say hello again", key: thread});
+        let second = client.ask(3, "tools/call", json!({"name": "codex-reply", "arguments": arguments}));
+        assert_eq!(second["result"]["structuredContent"]["threadId"], thread, "{second}");
+        assert_eq!(second["result"].get("isError"), None, "{second}");
+    }
+}
+
+#[test]
+fn an_approval_is_an_elicitation() {
+    for (answer, happens) in [
+        (json!({"action": "accept", "content": {}}), true),
+        (json!({"action": "accept", "decision": "approved"}), true),
+        (json!({"action": "decline"}), false),
+        (json!({"action": "accept", "decision": "denied"}), false),
+        (json!({"nonsense": 1}), false),
+    ] {
+        let mut client = McpClient::start(&json!({"elicitation": {}}));
+        let call = client.careful("Run `touch wanted`");
+        client.begin(7, "tools/call", call);
+        let asked = loop {
+            let message = client.next();
+            match message["method"].as_str() {
+                Some("notifications/progress") => {
+                    assert_eq!(message["params"]["progressToken"], "t");
+                    assert!(message["params"]["message"].as_str().expect("text").contains("touch wanted"));
+                }
+                _ => break message,
+            }
+        };
+        assert_eq!(asked["method"], "elicitation/create", "{asked}");
+        let params = &asked["params"];
+        assert_eq!(params["requestedSchema"], json!({"type": "object", "properties": {}}));
+        assert_eq!(
+            (&params["codex_elicitation"], &params["codex_mcp_tool_call_id"]),
+            (&json!("exec-approval"), &json!("7"))
+        );
+        assert!(params["message"].as_str().expect("text").contains("touch wanted"), "{params}");
+        assert!(!client.work().join("wanted").exists(), "nothing happens before the answer");
+        client.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer}));
+        let ended = loop {
+            let message = client.next();
+            if message["id"] == 7 {
+                break message;
+            }
+        };
+        assert!(!text(&ended).is_empty());
+        assert_eq!(client.work().join("wanted").exists(), happens, "{answer}");
+    }
+}
+
+#[test]
+fn who_cannot_be_asked_agrees_to_nothing() {
+    let mut client = McpClient::start(&json!({}));
+    let call = client.careful("Run `touch wanted`");
+    client.begin(1, "tools/call", call);
+    while client.next()["id"] != 1 {}
+    assert!(!client.work().join("wanted").exists());
+}
+
+#[test]
+fn a_cancelled_call_stops_and_is_not_answered() {
+    let mut client = McpClient::start(&json!({"elicitation": {}}));
+    let call = client.careful("Run `touch wanted`");
+    client.begin(1, "tools/call", call);
+    let asked = loop {
+        let message = client.next();
+        if message["method"] == "elicitation/create" {
+            break message;
+        }
+    };
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}));
+    let withdrawn = client.next();
+    assert_eq!(
+        (&withdrawn["method"], &withdrawn["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &asked["id"])
+    );
+    client.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept"}}));
+    assert_eq!(client.ask(2, "ping", json!({}))["result"], json!({}), "the call itself is not answered");
+    assert!(!client.work().join("wanted").exists());
+}
+
+#[test]
+fn what_cannot_be_done_is_said_and_the_server_goes_on() {
+    let mut client = McpClient::start(&json!({}));
+    for (params, expected) in [
+        (json!({"name": "nope"}), "Unknown tool 'nope'"),
+        (json!({"name": "codex", "arguments": {}}), "missing field `prompt`"),
+        (json!({"name": "codex", "arguments": {"prompt": "x", "sandbox": "wide-open"}}), "unknown variant"),
+        (json!({"name": "codex", "arguments": {"prompt": "x", "surprise": 1}}), "unknown field `surprise`"),
+        (json!({"name": "codex-reply", "arguments": {"prompt": "x"}}), "threadId is missing"),
+        (
+            json!({"name": "codex-reply", "arguments": {"prompt": "x", "threadId": "no"}}),
+            "invalid thread id: ",
+        ),
+    ] {
+        let answer = client.ask(1, "tools/call", params);
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        assert!(text(&answer).contains(expected), "{answer}");
+    }
+    assert_eq!(client.ask(2, "resources/list", json!({}))["error"]["code"], -32601);
+    for (line, code) in [("not json", -32700), ("[]", -32600), ("{}", -32600), ("7", -32600)] {
+        writeln!(client.input.as_mut().expect("open"), "{line}").expect("written");
+        assert_eq!(client.next()["error"]["code"], code, "{line}");
+    }
+    assert_eq!(client.ask(3, "ping", json!({}))["result"], json!({}));
+    drop(client.input.take());
+    assert!(client.child.wait_in_time().success(), "it ends with its input");
+}
