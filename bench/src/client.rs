@@ -53,7 +53,7 @@ pub(crate) struct Client {
     log: Arc<Mutex<VecDeque<String>>>,
     timeout: Duration,
     next_id: u64,
-    /// What serves the server's requests, if anything does.
+    /// Serves the server's requests, if the client is a host.
     host: Option<Host>,
     answers: HashMap<u64, (Instant, Result<Value, Value>)>,
     turn_ends: HashMap<String, TurnEnd>,

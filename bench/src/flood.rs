@@ -9,7 +9,7 @@ use memchr::memmem::Finder;
 
 use crate::scan::StringField;
 
-/// What a flood has brought so far. A server may merge deltas, so texts are compared, not counts.
+/// The text of a flood so far. A server may merge deltas, so texts are compared, not counts.
 #[derive(Debug)]
 pub(crate) struct Flood {
     method: Finder<'static>,

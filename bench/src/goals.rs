@@ -5,12 +5,12 @@ use crate::metrics::{self, Metric};
 use crate::run::{Results, ServerResults};
 use crate::stats::times_better;
 
-/// What is asked of a metric's median.
+/// The condition on a metric's median.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Rule {
-    /// So many times better than the baseline.
+    /// At least this many times better than the baseline.
     Times(f64),
-    /// So many times better than a baseline of this version, or else than any other.
+    /// At least `times` better than a baseline of this version, `otherwise` times better than any other.
     TimesOfVersion { version: &'static str, times: f64, otherwise: f64 },
     /// Less than this, whatever the baseline.
     Under(f64),
@@ -57,11 +57,14 @@ static GOALS: &[Goal] = &[
     // 64 MB.
     goal(Measure::DelegatedUnread, &metrics::UNREAD_GROWTH, Rule::Under(61.0)),
     goal(Measure::DelegatedUnacknowledged, &metrics::UNACKNOWLEDGED_GROWTH, Rule::Under(61.0)),
+    goal(Measure::WireTurn, &metrics::WIRE_TURN_EXTRA, Rule::Under(1.0)),
+    goal(Measure::WireStream, &metrics::WIRE_STREAM_SHARE, Rule::AtLeast(0.8)),
+    goal(Measure::LongThread, &metrics::LONG_THREAD_GROWTH, Rule::Under(1.0)),
     goal(Measure::Size, &metrics::BINARY, Rule::Under(15.0)),
     goal(Measure::Prompt, &metrics::PROMPT, Rule::Under(2.0)),
 ];
 
-/// What a rule comes to for one pair of servers.
+/// The target that a rule sets for one pair of servers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Target {
     Times(f64),
@@ -114,18 +117,17 @@ impl Target {
 }
 
 /// Every goal of these measures, for each server that is no baseline against each that is; then those of the engine.
-/// What a baseline does as a host's runtime is judged as well: it is compared with nobody.
+/// A baseline with an ability that not every server has is judged as well: it is compared with nobody.
 pub(crate) fn judge(results: &Results, measures: &[Measure], baselines: &[usize]) -> Vec<Verdict> {
     let asked = GOALS.iter().filter(|goal| measures.contains(&goal.measure));
     let (of_engine, goals): (Vec<&Goal>, Vec<&Goal>) = asked.partition(|goal| goal.measure.is_in_process());
-    let (delegated, goals): (Vec<&Goal>, Vec<&Goal>) =
-        goals.into_iter().partition(|goal| goal.measure.is_delegated());
+    let (special, goals): (Vec<&Goal>, Vec<&Goal>) =
+        goals.into_iter().partition(|goal| goal.measure.needs().is_some());
     let mut verdicts = Vec::new();
     for (index, candidate) in results.servers.iter().enumerate() {
         let is_baseline = baselines.contains(&index);
-        if candidate.delegates || !is_baseline {
-            verdicts.extend(delegated.iter().map(|goal| alone(results, goal, candidate)));
-        }
+        let able = |goal: &&&Goal| !is_baseline || goal.measure.needs().is_some_and(|it| candidate.has(it));
+        verdicts.extend(special.iter().filter(able).map(|goal| alone(results, goal, candidate)));
         if is_baseline {
             continue;
         }
@@ -172,6 +174,7 @@ mod tests {
             user_agent: format!("bench/{version} (system)"),
             executable: "/server".into(),
             delegates: false,
+            speaks_all_wires: false,
             samples: samples.iter().map(|(metric, value)| (metric.key, vec![*value])).collect(),
         }
     }

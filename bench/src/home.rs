@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use tempfile::TempDir;
 
-/// What the commands of a thread may do, as the configuration says it.
+use crate::sse::MockWire;
+
+/// The sandbox mode of a thread's commands, as the configuration spells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SandboxMode {
     FullAccess,
@@ -40,7 +42,20 @@ impl Home {
         Ok(home)
     }
 
-    /// What `HOME` says.
+    /// The same with a provider for each wire, named after it. Servers that do not know a wire may refuse it, so it is
+    /// not part of every home.
+    pub(crate) fn create_with_wires(work: &Path, port: u16) -> Result<Self> {
+        let home = Self::create(work, port, SandboxMode::FullAccess)?;
+        let mut text = configuration(port, SandboxMode::FullAccess);
+        for wire in MockWire::ALL {
+            text.push('\n');
+            text.push_str(&provider(wire, wire.name(), port));
+        }
+        fs::write(home.codex_home().join("config.toml"), text)?;
+        Ok(home)
+    }
+
+    /// The folder that `HOME` names.
     pub(crate) fn user_home(&self) -> &Path {
         self.root.path()
     }
@@ -54,22 +69,30 @@ impl Home {
     }
 }
 
+/// The table of a provider.
+fn provider(wire: MockWire, name: &str, port: u16) -> String {
+    let wire = wire.name();
+    format!(
+        r#"[model_providers.{name}]
+name = "{name}"
+base_url = "http://127.0.0.1:{port}/v1"
+wire_api = "{wire}"
+request_max_retries = 0
+stream_max_retries = 0
+supports_websockets = false
+"#
+    )
+}
+
 fn configuration(port: u16, sandbox: SandboxMode) -> String {
-    let sandbox = sandbox.name();
+    let (sandbox, provider) = (sandbox.name(), provider(MockWire::Responses, "mock", port));
     format!(
         r#"model = "mock-model"
 model_provider = "mock"
 approval_policy = "never"
 sandbox_mode = "{sandbox}"
 
-[model_providers.mock]
-name = "mock"
-base_url = "http://127.0.0.1:{port}/v1"
-wire_api = "responses"
-request_max_retries = 0
-stream_max_retries = 0
-supports_websockets = false
-
+{provider}
 [skills.bundled]
 enabled = false
 "#

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::outgoing::Outgoing;
 use crate::sse::Reply;
 
-/// What the host has done so far.
+/// Counts of what the host has done so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Carried {
     /// Model requests.
@@ -35,7 +35,7 @@ pub(crate) struct Host {
     /// The last one stays.
     replies: VecDeque<Arc<Reply>>,
     stream: Option<Outgoing>,
-    /// What comes next in the record of each thread.
+    /// The next ordinal in the record of each thread.
     ordinals: HashMap<String, u64>,
     pub(crate) keeping: Keeping,
     /// The body of the newest model request.
@@ -95,7 +95,7 @@ impl Host {
         Ok(Some(answer(request, &result)))
     }
 
-    /// What comes after these records, which must come after those before.
+    /// Checks that the records continue those before, and returns the next ordinal.
     fn append(&mut self, params: &Value) -> Result<u64> {
         let thread = params["threadId"].as_str().context("an append without threadId")?;
         let items = params["items"].as_array().context("an append without items")?;

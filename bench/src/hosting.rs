@@ -21,7 +21,7 @@ pub(crate) enum Record {
     Nowhere,
 }
 
-/// What a host offers that carries model requests and keeps records.
+/// The capabilities of a host that carries model requests and keeps records.
 pub(crate) fn capabilities() -> Value {
     let features = ["modelTransport", "clientRollout", "operations"];
     json!({"experimentalApi": true, "hostDelegation": {"versions": [1], "features": features}})

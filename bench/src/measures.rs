@@ -8,12 +8,17 @@ mod delegated_turn;
 mod exec;
 mod initialize;
 mod list;
+mod long_thread;
 mod output;
 pub(crate) mod prompt;
 mod resume;
 mod stream;
 mod threads;
 mod turn;
+mod wire_stream;
+mod wire_turn;
+
+use std::sync::Arc;
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -22,9 +27,10 @@ use crate::command::ServerCommand;
 use crate::home::SandboxMode;
 use crate::metrics::Sample;
 use crate::session::Bench;
+use crate::sse::{MockWire, Reply};
 use crate::store::Store;
 
-/// What can be measured, in the order it is.
+/// All measures, in the order in which they run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Measure {
     /// Spawn to the answer to initialize, in a fresh and in a used home.
@@ -51,12 +57,18 @@ pub(crate) enum Measure {
     DelegatedTurn,
     /// One turn of very many deltas that the host hands over.
     DelegatedStream,
-    /// What it adds to a turn that the host keeps the record and things wait for it.
+    /// Time added to a turn when the host keeps the record and the server waits for acknowledgements.
     DelegatedRecord,
     /// A host that sends without pause and reads nothing.
     DelegatedUnread,
     /// A host that sends without pause and acknowledges nothing.
     DelegatedUnacknowledged,
+    /// Turns without tools over each wire.
+    WireTurn,
+    /// One turn of very many deltas over each wire.
+    WireStream,
+    /// Turns in a thread that grows, over each wire.
+    LongThread,
     /// Size of the native executable.
     Size,
     /// A request with a long history, made by the engine this program is built with.
@@ -70,6 +82,15 @@ pub(crate) struct Subject<'run> {
     pub(crate) store: Option<Store>,
     pub(crate) binary_mb: f64,
     pub(crate) delegates: bool,
+    /// Whether it asks models by Chat and Messages, too.
+    pub(crate) speaks_all_wires: bool,
+}
+
+/// An ability that a measure needs and not every server has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ability {
+    Delegation,
+    AllWires,
 }
 
 impl Measure {
@@ -87,16 +108,17 @@ impl Measure {
         self == Self::Prompt
     }
 
-    /// Whether only servers can do it that delegate to a host.
-    pub(crate) fn is_delegated(self) -> bool {
-        matches!(
-            self,
+    /// The ability that only some servers have and this needs. Such a measure compares a server with itself.
+    pub(crate) fn needs(self) -> Option<Ability> {
+        match self {
             Self::DelegatedTurn
-                | Self::DelegatedStream
-                | Self::DelegatedRecord
-                | Self::DelegatedUnread
-                | Self::DelegatedUnacknowledged
-        )
+            | Self::DelegatedStream
+            | Self::DelegatedRecord
+            | Self::DelegatedUnread
+            | Self::DelegatedUnacknowledged => Some(Ability::Delegation),
+            Self::WireTurn | Self::WireStream | Self::LongThread => Some(Ability::AllWires),
+            _ => None,
+        }
     }
 
     pub(crate) fn run(self, bench: &Bench<'_>, subject: &mut Subject<'_>) -> Result<Vec<Sample>> {
@@ -116,13 +138,48 @@ impl Measure {
             Self::DelegatedRecord => delegated_record::run(bench, subject.command),
             Self::DelegatedUnread => delegated_flood::unread(bench, subject.command),
             Self::DelegatedUnacknowledged => delegated_flood::unacknowledged(bench, subject.command),
+            Self::WireTurn => wire_turn::run(bench, subject.command),
+            Self::WireStream => wire_stream::run(bench, subject.command),
+            Self::LongThread => long_thread::run(bench, subject.command),
             Self::Size => Ok(vec![crate::metrics::BINARY.sample(subject.binary_mb)]),
             Self::Prompt => prompt::run(&bench.workload),
         }
     }
 }
 
+/// Whether a turn over each wire comes to its end.
+pub(crate) fn speaks_all_wires(bench: &Bench<'_>, command: &ServerCommand) -> bool {
+    let turns = || -> Result<()> {
+        let home = bench.home_with_wires()?;
+        let mut session = bench.start(command, &home)?;
+        for wire in MockWire::ALL {
+            let thread = session.start_thread_on(wire)?;
+            bench.turn(&mut session, &thread, "hi", &Arc::new(Reply::said(wire, "ok")))?;
+        }
+        session.client.close();
+        Ok(())
+    };
+    turns().is_ok()
+}
+
+impl Ability {
+    /// Said of a server that has it not.
+    pub(crate) fn absence(self) -> &'static str {
+        match self {
+            Self::Delegation => "it does not delegate",
+            Self::AllWires => "it does not ask models by every wire",
+        }
+    }
+}
+
 impl Subject<'_> {
+    pub(crate) fn has(&self, ability: Ability) -> bool {
+        match ability {
+            Ability::Delegation => self.delegates,
+            Ability::AllWires => self.speaks_all_wires,
+        }
+    }
+
     /// Built when it is first needed.
     fn stored(&mut self, bench: &Bench<'_>) -> Result<&Store> {
         let store = match self.store.take() {

@@ -20,7 +20,7 @@ const fn higher(key: &'static str, label: &'static str, unit: &'static str) -> M
     Metric { key, label, unit, better: Better::Higher }
 }
 
-/// What only explains others.
+/// A metric that only explains others.
 const fn count(key: &'static str, label: &'static str, unit: &'static str) -> Metric {
     Metric { key, label, unit, better: Better::Neither }
 }
@@ -80,6 +80,29 @@ pub(crate) static UNACKNOWLEDGED_GROWTH: Metric =
     lower("unacknowledged_growth_mib", "host that acknowledges nothing, peak memory over rest", "MiB");
 pub(crate) static UNACKNOWLEDGED_PUSHED: Metric =
     count("unacknowledged_pushed_mb", "host that acknowledges nothing, pushed at the server", "MB");
+pub(crate) static WIRE_TURN_RESPONSES: Metric =
+    lower("wire_turn_responses_ms", "turn over Responses, net of model", "ms");
+pub(crate) static WIRE_TURN_CHAT: Metric = lower("wire_turn_chat_ms", "turn over Chat, net of model", "ms");
+pub(crate) static WIRE_TURN_MESSAGES: Metric =
+    lower("wire_turn_messages_ms", "turn over Messages, net of model", "ms");
+pub(crate) static WIRE_TURN_EXTRA: Metric =
+    lower("wire_turn_extra_ms", "the slower of Chat and Messages over Responses", "ms");
+pub(crate) static WIRE_STREAM_RESPONSES: Metric =
+    higher("wire_stream_responses_per_s", "one stream over Responses, deltas", "1/s");
+pub(crate) static WIRE_STREAM_CHAT: Metric =
+    higher("wire_stream_chat_per_s", "one stream over Chat, deltas", "1/s");
+pub(crate) static WIRE_STREAM_MESSAGES: Metric =
+    higher("wire_stream_messages_per_s", "one stream over Messages, deltas", "1/s");
+pub(crate) static WIRE_STREAM_SHARE: Metric =
+    higher("wire_stream_share", "the slower of Chat and Messages by Responses", "x");
+pub(crate) static LONG_THREAD_FRESH: Metric =
+    lower("long_thread_fresh_ms", "turn in a fresh thread, net of model", "ms");
+pub(crate) static LONG_THREAD_TURNS: Metric =
+    lower("long_thread_turns_ms", "turn after 300 turns and 540 KB, net of model", "ms");
+pub(crate) static LONG_THREAD_LARGE: Metric =
+    lower("long_thread_large_ms", "turn after 2 MB, net of model", "ms");
+pub(crate) static LONG_THREAD_GROWTH: Metric =
+    lower("long_thread_growth_ms", "what each MB of history adds to a turn, the worst", "ms");
 pub(crate) static BINARY: Metric = lower("binary_mb", "native executable", "MB");
 pub(crate) static PROMPT: Metric = lower("prompt_ms", "request with a long history, assembled", "ms");
 pub(crate) static PROMPT_JSON: Metric =
@@ -122,6 +145,18 @@ pub(crate) static METRICS: &[&Metric] = &[
     &UNREAD_PUSHED,
     &UNACKNOWLEDGED_GROWTH,
     &UNACKNOWLEDGED_PUSHED,
+    &WIRE_TURN_RESPONSES,
+    &WIRE_TURN_CHAT,
+    &WIRE_TURN_MESSAGES,
+    &WIRE_TURN_EXTRA,
+    &WIRE_STREAM_RESPONSES,
+    &WIRE_STREAM_CHAT,
+    &WIRE_STREAM_MESSAGES,
+    &WIRE_STREAM_SHARE,
+    &LONG_THREAD_FRESH,
+    &LONG_THREAD_TURNS,
+    &LONG_THREAD_LARGE,
+    &LONG_THREAD_GROWTH,
     &BINARY,
     &PROMPT,
     &PROMPT_JSON,

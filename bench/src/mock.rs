@@ -1,5 +1,5 @@
-//! The mock model: a Responses endpoint on loopback that answers requests with prepared replies, and knows how
-//! long it spent on that.
+//! The mock model: an endpoint of every wire on loopback that answers requests with prepared replies, and knows how long
+//! it spent on that.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::sse::Reply;
+use crate::sse::{MockWire, Reply};
 
 /// Serves until it is dropped.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Mock {
     shared: Arc<Shared>,
 }
 
-/// What the endpoint has done so far.
+/// Counts of what the endpoint has done so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Served {
     pub(crate) requests: usize,
@@ -77,7 +77,7 @@ impl Mock {
         *lock(&self.shared.served)
     }
 
-    /// What was served since `before`, which must come to exactly `requests`.
+    /// The requests served since `before`; there must be exactly `requests`.
     ///
     /// Waits for the last one: its reply can be worked on by the server before its writer has noted the time.
     pub(crate) fn served_since(&self, before: Served, requests: usize) -> Result<Duration> {
@@ -95,8 +95,11 @@ impl Mock {
 }
 
 impl Shared {
-    fn next_reply(&self) -> Option<Arc<Reply>> {
+    fn next_reply(&self, wire: MockWire) -> Option<Arc<Reply>> {
         let mut replies = lock(&self.replies);
+        if replies.front().is_none_or(|reply| reply.wire != wire) {
+            return None;
+        }
         if replies.len() > 1 { replies.pop_front() } else { replies.front().cloned() }
     }
 }
@@ -130,12 +133,11 @@ fn converse(connection: &TcpStream, shared: &Shared) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(256 * 1024, connection);
     let mut writer = connection;
     while let Some(request) = Request::read(&mut reader)? {
-        if request.is_for_a_response() {
-            let begun = Instant::now();
+        let begun = Instant::now();
+        // A reply of another wire is none to this request, which is refused like one for anything else.
+        if let Some(reply) = request.wire().and_then(|wire| shared.next_reply(wire)) {
             *lock(&shared.last_request) = request.body;
-            if let Some(reply) = shared.next_reply() {
-                writer.write_all(&reply.http)?;
-            }
+            writer.write_all(&reply.http)?;
             let mut served = lock(&shared.served);
             served.requests += 1;
             served.inside += begun.elapsed();
@@ -190,11 +192,12 @@ impl Request {
         Ok(Some(request))
     }
 
-    fn is_for_a_response(&self) -> bool {
-        self.verb == "POST" && self.path.ends_with("/responses")
+    /// The wire by which the model is asked, if it is asked.
+    fn wire(&self) -> Option<MockWire> {
+        MockWire::ALL.into_iter().find(|wire| self.verb == "POST" && self.path.ends_with(wire.path()))
     }
 
-    /// What a server may ask besides: the list of models, or something this mock does not have.
+    /// Answers other requests: the list of models, or 404 for something this mock does not have.
     fn small_answer(&self) -> Vec<u8> {
         let path = self.path.split('?').next().unwrap_or_default();
         let (status, body) = if self.verb == "GET" && path.ends_with("/models") {
@@ -210,7 +213,11 @@ impl Request {
     }
 }
 
+const LONGEST_REQUEST: usize = 64 << 20;
+
 fn read_body(reader: &mut impl BufRead, length: u64, body: &mut Vec<u8>) -> io::Result<()> {
+    // Room for all of it at once: growing step by step would copy a long request several times.
+    body.reserve(usize::try_from(length).unwrap_or(0).min(LONGEST_REQUEST));
     let read = reader.take(length).read_to_end(body)?;
     if read as u64 == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
@@ -264,6 +271,17 @@ mod tests {
         assert_eq!(answer.matches("\"text\":\"first\"").count(), 1);
         assert_eq!(answer.matches("\"text\":\"second\"").count(), 2);
         assert_eq!(mock.last_request(), b"[]");
+    }
+
+    #[test]
+    fn a_reply_goes_to_requests_of_its_own_wire_alone() {
+        let mock = Mock::start().expect("a port is free");
+        mock.serve(Arc::new(Reply::said(MockWire::Messages, "hello")));
+        let post = |path: &str| format!("POST /v1{path} HTTP/1.1\r\nContent-Length: 2\r\n");
+        let (right, wrong) = (post("/messages"), post("/chat/completions"));
+        let answer = ask(&mock, &format!("{wrong}\r\n{{}}{right}connection: close\r\n\r\n{{}}"));
+        assert_eq!((answer.matches("404 Not Found").count(), answer.matches("hello").count()), (1, 1));
+        assert_eq!(mock.served().requests, 1);
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// What clap cannot see: how the arguments fit together.
+    /// Checks how the arguments fit together, which clap cannot.
     pub(crate) fn check(&self) -> Result<()> {
         for (index, server) in self.servers.iter().enumerate() {
             let earlier = &self.servers[..index];
@@ -128,7 +128,7 @@ mod tests {
     fn measures_keep_their_order_however_they_are_asked_for() {
         let options = parse("--server a=x --only turn initialize --only size").expect("valid");
         assert_eq!(options.measures(), [Measure::Initialize, Measure::Turn, Measure::Size]);
-        assert_eq!(parse("--server a=x").expect("valid").measures().len(), 17);
+        assert_eq!(parse("--server a=x").expect("valid").measures().len(), 20);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::sse::Reply;
 
-/// What a batch holds at most; a larger event goes alone.
+/// Limits of a batch; a larger event goes alone.
 const BATCH_EVENTS: usize = 64;
 const BATCH_BYTES: usize = 32 * 1024;
 
@@ -80,7 +80,7 @@ impl Outgoing {
         let start = self.bytes_before[self.sent];
         let limit = self.byte_limit.min(start + BATCH_BYTES);
         let fitting = self.bytes_before[self.sent + 1..=most].partition_point(|bytes| *bytes <= limit);
-        // What is larger than the whole window goes when nothing else is under way.
+        // An event larger than the whole window is sent when nothing else is under way.
         let alone = self.bytes_before[self.sent + 1] <= self.byte_limit || self.acknowledged == self.sent;
         self.sent + fitting.max(usize::from(alone))
     }

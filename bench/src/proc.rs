@@ -1,4 +1,4 @@
-//! What /proc says about a server: its process tree, memory, processor time and executable.
+//! Facts about a server from /proc: its process tree, memory, processor time and executable.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -55,7 +55,7 @@ pub(crate) fn resident_mib(root: u32) -> f64 {
     (pages * rustix::param::page_size() as u64) as f64 / f64::from(1 << 20)
 }
 
-/// What is resident of this process, without its children, in MiB. Lets its peak start again from there.
+/// Resident memory of this process without its children, in MiB. Resets its peak to that.
 ///
 /// A server may keep its own user from that; then its growth includes what it needed before, for a moment.
 pub(crate) fn forget_peak(pid: u32) -> Result<f64> {
@@ -146,7 +146,7 @@ mod tests {
             .spawn()
             .expect("a shell");
         let input = shell.stdin.take();
-        // What comes back has been through the child, so the child runs.
+        // The answer comes from the child, so the child runs.
         let mut stdout = shell.stdout.take().expect("piped");
         let mut byte = [0];
         std::io::Read::read_exact(&mut stdout, &mut byte).expect("the shell speaks");

@@ -1,4 +1,4 @@
-//! What a run came to, for people and for programs.
+//! The report of a run, for people and for programs.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -152,7 +152,7 @@ pub(crate) fn json(options: &Options, results: &Results, verdicts: Option<&[Verd
     })
 }
 
-/// What was measured of this program's own engine.
+/// The measurements of this program's own engine.
 fn engine_json(results: &Results) -> Vec<Value> {
     let measured = METRICS.iter().filter_map(|metric| Some((*metric, results.engine.summary(metric)?)));
     let one = |(metric, summary): (&Metric, crate::stats::Summary)| {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::command::ServerCommand;
-use crate::measures::{Measure, Subject};
+use crate::measures::{Ability, Measure, Subject};
 use crate::metrics::Metric;
 use crate::mock::Mock;
 use crate::options::Options;
@@ -20,7 +20,7 @@ use crate::workload::Workload;
 #[derive(Debug)]
 pub(crate) struct Results {
     pub(crate) servers: Vec<ServerResults>,
-    /// What this program measured of the engine it is built with.
+    /// The measurements of the engine this program is built with.
     pub(crate) engine: ServerResults,
     pub(crate) failures: Vec<Failure>,
     pub(crate) workload: Workload,
@@ -34,6 +34,8 @@ pub(crate) struct ServerResults {
     pub(crate) executable: PathBuf,
     /// Whether it agrees to full delegation.
     pub(crate) delegates: bool,
+    /// Whether it asks models by Chat and Messages, too. Found out only where a measure needs it.
+    pub(crate) speaks_all_wires: bool,
     /// By the key of the metric.
     pub(crate) samples: HashMap<&'static str, Vec<f64>>,
 }
@@ -56,7 +58,15 @@ impl ServerResults {
             user_agent: String::new(),
             executable: PathBuf::new(),
             delegates: false,
+            speaks_all_wires: false,
             samples: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn has(&self, ability: Ability) -> bool {
+        match ability {
+            Ability::Delegation => self.delegates,
+            Ability::AllWires => self.speaks_all_wires,
         }
     }
 
@@ -68,7 +78,7 @@ impl ServerResults {
         summarise(self.samples(metric), metric.better)
     }
 
-    /// What follows the slash in the user agent: `name/VERSION (system) …`.
+    /// The version in the user agent: `name/VERSION (system) …`.
     pub(crate) fn version(&self) -> &str {
         let after = self.user_agent.split_once('/').map_or("", |(_, after)| after);
         after.split_ascii_whitespace().next().unwrap_or_default()
@@ -90,8 +100,12 @@ pub(crate) fn run(options: &Options) -> Result<Results> {
     let mut subjects = Vec::new();
     for command in &options.servers {
         // One that cannot even start would fail every measure, so the run ends here.
-        let (subject, server) =
+        let (mut subject, mut server) =
             look_at(&bench, command).with_context(|| format!("server {}", command.name))?;
+        if options.measures().iter().any(|measure| measure.needs() == Some(Ability::AllWires)) {
+            subject.speaks_all_wires = crate::measures::speaks_all_wires(&bench, command);
+            server.speaks_all_wires = subject.speaks_all_wires;
+        }
         subjects.push(subject);
         results.servers.push(server);
     }
@@ -106,9 +120,9 @@ pub(crate) fn run(options: &Options) -> Result<Results> {
             }
             for index in order(subjects.len(), repetition) {
                 let subject = &mut subjects[index];
-                if measure.is_delegated() && !subject.delegates {
+                if let Some(ability) = measure.needs().filter(|ability| !subject.has(*ability)) {
                     if repetition == 0 {
-                        eprintln!("{} {}: it does not delegate", measure.name(), subject.command.name);
+                        eprintln!("{} {}: {}", measure.name(), subject.command.name, ability.absence());
                     }
                     continue;
                 }
@@ -140,10 +154,12 @@ fn look_at<'run>(bench: &Bench<'_>, command: &'run ServerCommand) -> Result<(Sub
         user_agent: session.user_agent.clone(),
         executable: executable.path,
         delegates,
+        speaks_all_wires: false,
         samples: HashMap::new(),
     };
     session.client.close();
-    let subject = Subject { command, store: None, binary_mb: executable.bytes as f64 / 1e6, delegates };
+    let binary_mb = executable.bytes as f64 / 1e6;
+    let subject = Subject { command, store: None, binary_mb, delegates, speaks_all_wires: false };
     Ok((subject, server))
 }
 
@@ -200,6 +216,7 @@ mod tests {
             user_agent: "bench/0.117.0 (Debian 12; x86_64) unknown (bench; 1)".to_owned(),
             executable: PathBuf::new(),
             delegates: false,
+            speaks_all_wires: false,
             samples: HashMap::new(),
         };
         assert_eq!(server.version(), "0.117.0");

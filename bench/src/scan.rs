@@ -82,7 +82,7 @@ impl StringField {
     }
 }
 
-/// What follows `byte` and the white space before it.
+/// The text after `byte` and the white space before it.
 fn after(byte: u8, text: &[u8]) -> Option<&[u8]> {
     text.trim_ascii_start().strip_prefix(&[byte])
 }

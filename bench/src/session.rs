@@ -12,10 +12,10 @@ use crate::client::Client;
 use crate::command::ServerCommand;
 use crate::home::{Home, SandboxMode};
 use crate::mock::Mock;
-use crate::sse::Reply;
+use crate::sse::{MockWire, Reply};
 use crate::workload::Workload;
 
-/// What lives as long as the run.
+/// State that lives as long as the run.
 #[derive(Debug)]
 pub(crate) struct Bench<'run> {
     pub(crate) mock: &'run Mock,
@@ -55,6 +55,11 @@ impl Bench<'_> {
 
     pub(crate) fn home_with(&self, sandbox: SandboxMode) -> Result<Home> {
         Home::create(self.work, self.mock.port(), sandbox)
+    }
+
+    /// A home with a provider for each wire.
+    pub(crate) fn home_with_wires(&self) -> Result<Home> {
+        Home::create_with_wires(self.work, self.mock.port())
     }
 
     pub(crate) fn start(&self, command: &ServerCommand, home: &Home) -> Result<Session> {
@@ -129,6 +134,13 @@ impl Bench<'_> {
     }
 }
 
+impl TurnTimes {
+    /// The milliseconds that the server adds to those of the model.
+    pub(crate) fn net(self) -> f64 {
+        milliseconds(self.wall.saturating_sub(self.inside_the_model))
+    }
+}
+
 impl Session {
     /// Starts a thread; gives its id and how long that took.
     pub(crate) fn start_thread(&mut self) -> Result<(String, Duration)> {
@@ -141,6 +153,11 @@ impl Session {
         let answer = self.client.call("thread/start", &params)?;
         let id = answer.result["thread"]["id"].as_str().context("thread/start gave no thread id")?;
         Ok((id.to_owned(), answer.at - begun))
+    }
+
+    /// Starts a thread whose model is asked by this wire. The home has to have a provider for it.
+    pub(crate) fn start_thread_on(&mut self, wire: MockWire) -> Result<String> {
+        Ok(self.start_thread_with(json!({"modelProvider": wire.name()}))?.0)
     }
 
     /// Asks for a turn without waiting for anything; gives the id of the request.

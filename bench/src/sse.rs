@@ -6,14 +6,45 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+/// The language in which the mock model is asked and answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MockWire {
+    Responses,
+    Chat,
+    Messages,
+}
+
+impl MockWire {
+    pub(crate) const ALL: [Self; 3] = [Self::Responses, Self::Chat, Self::Messages];
+
+    /// As `wire_api` spells it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Responses => "responses",
+            Self::Chat => "chat",
+            Self::Messages => "messages",
+        }
+    }
+
+    /// The end of the path that requests go to.
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Self::Responses => "/responses",
+            Self::Chat => "/chat/completions",
+            Self::Messages => "/messages",
+        }
+    }
+}
+
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
 /// One answer of the model.
 #[derive(Debug)]
 pub(crate) struct Reply {
+    pub(crate) wire: MockWire,
     /// Status line, headers and the chunked body.
     pub(crate) http: Vec<u8>,
-    /// What is in the body, for a host that hands it over itself: each the JSON of one event.
+    /// The events of the body, each as JSON, for a host that sends them itself.
     pub(crate) events: Vec<String>,
     /// The text of its last message.
     pub(crate) text: Arc<str>,
@@ -36,7 +67,48 @@ impl Reply {
 
     /// A request that is accepted, and then nothing.
     pub(crate) fn nothing() -> Self {
-        Self { http: Vec::new(), events: Vec::new(), text: "".into(), deltas: 0 }
+        let (wire, text) = (MockWire::Responses, "".into());
+        Self { wire, http: Vec::new(), events: Vec::new(), text, deltas: 0 }
+    }
+
+    /// One message in one piece, on any wire.
+    pub(crate) fn said(wire: MockWire, text: &str) -> Self {
+        match wire {
+            MockWire::Responses => Self::message(text),
+            _ => Self::spoken(wire, &[text.to_owned()], None),
+        }
+    }
+
+    /// As [`Self::stream`], on any wire.
+    pub(crate) fn streamed(wire: MockWire, deltas: usize, chunk: Option<NonZeroUsize>) -> Self {
+        match wire {
+            MockWire::Responses => Self::stream(deltas, chunk),
+            _ => Self::spoken(wire, &pieces(deltas), chunk),
+        }
+    }
+
+    /// One message in these pieces, in the shape in which the vendor of the wire sends it.
+    fn spoken(wire: MockWire, pieces: &[String], chunk: Option<NonZeroUsize>) -> Self {
+        let events = match wire {
+            MockWire::Responses => Vec::new(),
+            MockWire::Chat => chat_events(pieces),
+            MockWire::Messages => messages_events(pieces),
+        };
+        let (mut body, mut texts) = (String::new(), Vec::new());
+        for event in events {
+            let text = event.to_string();
+            // Writing to a String cannot fail.
+            let _ = match event["type"].as_str() {
+                Some(kind) => write!(body, "event: {kind}\ndata: {text}\n\n"),
+                None => write!(body, "data: {text}\n\n"),
+            };
+            texts.push(text);
+        }
+        if wire == MockWire::Chat {
+            body.push_str("data: [DONE]\n\n");
+        }
+        let (http, text) = (event_stream(body.as_bytes(), chunk), pieces.concat().into());
+        Self { wire, http, events: texts, text, deltas: pieces.len() }
     }
 
     /// One call of a tool. Nothing is said yet.
@@ -49,7 +121,7 @@ impl Reply {
     /// One message in so many deltas, framed in HTTP chunks of so many bytes or in one. No two deltas are alike, so
     /// a lost, doubled or swapped one changes the text.
     pub(crate) fn stream(deltas: usize, chunk: Option<NonZeroUsize>) -> Self {
-        let pieces: Vec<String> = (0..deltas).map(|index| format!("{index:x} ")).collect();
+        let pieces = pieces(deltas);
         let text = pieces.concat();
         let events =
             [item_added("msg_0")].into_iter().chain(pieces.iter().map(|piece| delta("msg_0", piece)));
@@ -67,8 +139,52 @@ impl Reply {
             let _ = write!(body, "event: {kind}\ndata: {text}\n\n");
             texts.push(text);
         }
-        Self { http: event_stream(body.as_bytes(), chunk), events: texts, text: "".into(), deltas: 0 }
+        let (wire, http) = (MockWire::Responses, event_stream(body.as_bytes(), chunk));
+        Self { wire, http, events: texts, text: "".into(), deltas: 0 }
     }
+}
+
+/// No two are alike, and none needs an escape in JSON.
+fn pieces(deltas: usize) -> Vec<String> {
+    (0..deltas).map(|index| format!("{index:x} ")).collect()
+}
+
+/// As OpenAI sends them: the role, the text, the reason of the end, the usage.
+fn chat_events(pieces: &[String]) -> Vec<Value> {
+    let chunk = |choices: Value, usage: Value| {
+        json!({"id": "chatcmpl_1", "object": "chat.completion.chunk", "created": 1_700_000_000,
+            "model": "mock-model", "choices": choices, "usage": usage})
+    };
+    let choice = |delta: Value, reason: Value| {
+        chunk(json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": reason}]), Value::Null)
+    };
+    let mut events = vec![choice(json!({"role": "assistant", "content": ""}), Value::Null)];
+    events.extend(pieces.iter().map(|piece| choice(json!({"content": piece}), Value::Null)));
+    events.push(choice(json!({}), json!("stop")));
+    let usage = json!({"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120});
+    events.push(chunk(json!([]), usage));
+    events
+}
+
+/// As Anthropic sends them.
+fn messages_events(pieces: &[String]) -> Vec<Value> {
+    let usage = json!({"input_tokens": 100, "output_tokens": 1,
+        "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0});
+    let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "mock-model",
+        "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage});
+    let mut events = vec![
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "ping"}),
+    ];
+    events.extend(pieces.iter().map(|piece| {
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": piece}})
+    }));
+    events.push(json!({"type": "content_block_stop", "index": 0}));
+    let end = json!({"stop_reason": "end_turn", "stop_sequence": null});
+    events.push(json!({"type": "message_delta", "delta": end, "usage": {"output_tokens": 20}}));
+    events.push(json!({"type": "message_stop"}));
+    events
 }
 
 fn message(id: &str, content: &Value) -> Value {
@@ -130,11 +246,16 @@ mod tests {
             rest = after[size..].strip_prefix("\r\n").expect("the end of the chunk");
         }
         let event = |block: &str| {
-            let (kind, data) = block.split_once('\n').expect("two lines");
+            // Chat has no names of events.
+            let (kind, data) = block.split_once('\n').unwrap_or(("", block));
             let event: Value =
                 serde_json::from_str(data.strip_prefix("data: ").expect("data")).expect("JSON");
             assert_eq!(kind.strip_prefix("event: "), event["type"].as_str());
             event
+        };
+        let body = match reply.wire {
+            MockWire::Chat => body.strip_suffix("data: [DONE]\n\n").expect("the end of a chat"),
+            _ => &body,
         };
         let blocks = body.strip_suffix("\n\n").expect("ends with a blank line").split("\n\n");
         let events: Vec<Value> = blocks.map(event).collect();
@@ -160,6 +281,25 @@ mod tests {
         let done = &events[events.len() - 2]["item"]["content"][0]["text"];
         assert_eq!(done.as_str(), Some(&*reply.text));
         assert_eq!(events[events.len() - 1]["type"], "response.completed");
+    }
+
+    #[test]
+    fn every_wire_spells_the_same_text() {
+        let text = |wire: MockWire, event: &Value| {
+            let piece = match wire {
+                MockWire::Responses if event["type"] == "response.output_text.delta" => &event["delta"],
+                MockWire::Responses => &Value::Null,
+                MockWire::Chat => &event["choices"][0]["delta"]["content"],
+                MockWire::Messages => &event["delta"]["text"],
+            };
+            piece.as_str().unwrap_or_default().to_owned()
+        };
+        for wire in MockWire::ALL {
+            let reply = Reply::streamed(wire, 300, NonZeroUsize::new(100));
+            let said: String = events(&reply).iter().map(|event| text(wire, event)).collect();
+            assert_eq!((said.as_str(), reply.deltas, reply.wire), (&*reply.text, 300, wire));
+            assert_eq!(&*Reply::said(wire, "ok").text, "ok");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a list of samples says: its middle, its bad tail, and how it compares with another list's middle.
+//! Statistics of samples: the median, the bad tail, and the ratio of two medians.
 
 /// Which way a metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,11 @@ pub(crate) fn summarise(samples: &[f64], better: Better) -> Option<Summary> {
     }
     let rank = (n * 95).div_ceil(100);
     Some(Summary { median, p95: sorted[rank - 1], n })
+}
+
+/// The median of times; nothing for none.
+pub(crate) fn median(samples: &[f64]) -> Option<f64> {
+    summarise(samples, Better::Lower).map(|summary| summary.median)
 }
 
 /// How many times better the candidate is; above 1 is better whichever way the metric improves.

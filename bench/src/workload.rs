@@ -23,10 +23,15 @@ pub(crate) struct Workload {
     pub(crate) streams: usize,
     /// Deltas of each of them.
     pub(crate) deltas_per_stream: usize,
-    /// What the talkative command writes.
+    /// Output of the command with much output.
     pub(crate) output_bytes: usize,
-    /// What a host sends that does not read or does not acknowledge.
+    /// Bytes sent by a host that does not read or does not acknowledge.
     pub(crate) flood_bytes: usize,
+    /// Turns after which a long thread is measured, and the bytes that its history has by then.
+    pub(crate) history_turns: usize,
+    pub(crate) history_bytes: usize,
+    /// Bytes of its history when it is measured again.
+    pub(crate) large_history_bytes: usize,
     /// Items of the history that a request is made with.
     pub(crate) prompt_items: usize,
 }
@@ -46,6 +51,9 @@ impl Workload {
             deltas_per_stream: part(500, 1),
             output_bytes: part(400_000_000, 1_000_000),
             flood_bytes: part(400_000_000, 20_000_000),
+            history_turns: part(300, 4),
+            history_bytes: part(540_000, 8_000),
+            large_history_bytes: part(2_000_000, 16_000),
             prompt_items: part(2_000, 5),
         }
     }
@@ -61,7 +69,9 @@ impl Workload {
             "stored": self.stored_in_all(),
             "long_turns": self.long_turns, "messages_per_turn": self.messages_per_turn,
             "streams": self.streams, "deltas_per_stream": self.deltas_per_stream,
-            "output_bytes": self.output_bytes, "flood_bytes": self.flood_bytes, "prompt_items": self.prompt_items
+            "output_bytes": self.output_bytes, "flood_bytes": self.flood_bytes, "prompt_items": self.prompt_items,
+            "history_turns": self.history_turns, "history_bytes": self.history_bytes,
+            "large_history_bytes": self.large_history_bytes
         })
     }
 }
@@ -78,6 +88,10 @@ mod tests {
         assert_eq!((full.streams, full.deltas_per_stream), (20, 500));
         assert_eq!((full.turns, full.execs, full.output_bytes), (10, 10, 400_000_000));
         assert_eq!(full.prompt_items, 2_000);
+        assert_eq!(
+            (full.history_turns, full.history_bytes, full.large_history_bytes),
+            (300, 540_000, 2_000_000)
+        );
     }
 
     #[test]

@@ -150,6 +150,25 @@ fn what_is_delegated_is_measured_where_the_server_delegates() {
 }
 
 #[test]
+fn wires_are_measured_where_the_server_speaks_them() {
+    let servers = ["", "--wires", "--wires --slow-chat-ms 20 --slow-history-us 500 --merge 50"];
+    let run = run(&servers, "--scale 50 --reps 2 --only wire-turn wire-stream long-thread --goals");
+    assert_eq!(run.failures(), Vec::<String>::new(), "{}", run.stderr());
+    assert!(run.stderr().contains("wire-turn s0: it does not ask models by every wire"), "{}", run.stderr());
+    assert!(run.median("wire_turn_chat_ms", "s2") >= 20.0);
+    assert!(run.median("wire_turn_extra_ms", "s2") >= 10.0, "{}", run.stdout());
+    assert!(run.median("wire_stream_share", "s2") < 1.0);
+    let growth = run.median("long_thread_turns_ms", "s2") - run.median("long_thread_fresh_ms", "s2");
+    assert!(growth >= 2.0, "{growth}");
+    assert!(run.median("long_thread_growth_ms", "s2") > 1.0);
+    let goals = run.report["goals"].as_array().expect("goals");
+    let judged = |server: &str| goals.iter().filter(|goal| goal["server"] == server).count();
+    assert_eq!((judged("s0"), judged("s1"), judged("s2")), (0, 3, 3));
+    let missed = |goal: &&Value| goal["server"] == "s2" && goal["outcome"] == "fail";
+    assert!(goals.iter().filter(missed).count() >= 2, "{}", run.stdout());
+}
+
+#[test]
 fn a_server_that_keeps_what_a_host_floods_it_with_misses_the_goal() {
     let servers = ["--delegate", "--delegate --hoard-events"];
     let run = run(&servers, "--scale 20 --reps 1 --only delegated-unread delegated-unacknowledged");
@@ -180,6 +199,7 @@ const NOTICED: &[(&str, &str, &str)] = &[
     ("--delegate --fail-turns", "delegated-turn", "ended as"),
     ("--delegate --fail-commands", "delegated-record", "the command did not end well"),
     ("--delegate --lose-records", "delegated-record", "the record goes on at 1 and not at 0"),
+    ("--wires --lose-delta", "wire-stream", "wrong text at byte"),
     ("--die", "turn", "the fake dies as asked"),
 ];
 

@@ -2,16 +2,16 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rpc::{FrameError, Incoming, Limits, LineReader, MAX_ID_BYTES, parse};
+use rpc::{FrameError, Incoming, FrameLimits, FrameReader, MAX_ID_BYTES, parse};
 
 /// Small, so that lines on both sides of it are tried.
-const LIMITS: Limits = Limits { max_frame_bytes: 512 };
+const LIMITS: FrameLimits = FrameLimits { max_frame_bytes: 512 };
 const MAX_ERROR_BYTES: usize = 600 + 6 * MAX_ID_BYTES;
 
 fuzz_target!(|data: &[u8]| {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers");
     runtime.block_on(async {
-        let mut lines = LineReader::new(data, LIMITS);
+        let mut lines = FrameReader::new(data, LIMITS);
         let mut frames = 0;
         while let Some(frame) = lines.next().await {
             frames += 1;

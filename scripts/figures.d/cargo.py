@@ -10,11 +10,13 @@ ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 1800
 
 
-def run_test(package: str, test: str, variables: dict[str, str] | None = None) -> tuple[bool | None, str]:
+def run_test(
+    package: str, test: str, variables: dict[str, str] | None = None, target: str = "--test=journal"
+) -> tuple[bool | None, str]:
     """Whether the tests with this name pass (none when there is no cargo), and what they print."""
     if not shutil.which("cargo"):
         return None, "cargo is not installed"
-    command = ["cargo", "test", "--package", package, "--test", "journal", test, "--", "--nocapture"]
+    command = ["cargo", "test", "--package", package, target, test, "--", "--nocapture"]
     environment = {**os.environ, **(variables or {})}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS)
     said = done.stdout + done.stderr

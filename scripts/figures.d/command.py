@@ -20,8 +20,11 @@ import kills
 import large_line
 import large_output
 import load
+import long_tests
+import mcp_idle
 import one_writer
 import patches
+import real_model
 import repository
 import salvage
 import secrets_kept
@@ -51,6 +54,9 @@ FIGURES: dict[str, tuple[str, Callable[[Run], Outcome]]] = {
     "G19": ("400 MB output: RSS +32 MB, model 16 KB, client 1 MB", large_output.measure),
     "G20": ("1,000 threads: 400 MB, 3 files each; 200 turns; requests in 250 ms", load.measure),
     "G21": ("1,000 interrupts at random moments: 0 writes after the end of the turn", stops.measure),
+    "mcp-idle": ("three idle MCP servers: a turn takes 1 ms more at most", mcp_idle.measure),
+    "long-tests": ("random tests at full length: all hold", long_tests.measure),
+    "real-model": ("a model server with real weights: turns, an interrupt, its death", real_model.measure),
     "delegation": ("host, runtime or both die: 0 lost, 0 run twice, unknown is told", delegation.measure),
 }
 

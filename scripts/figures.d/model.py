@@ -96,6 +96,9 @@ class Model:
         model = self
 
         class Handler(BaseHTTPRequestHandler):
+            # Else each answer waits 40 ms for the head of it to be acknowledged.
+            disable_nagle_algorithm = True
+
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 

@@ -44,6 +44,16 @@ LOOK_AROUND = "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\
 TALK = {"RUST_LOG": "trace", "RUST_BACKTRACE": "1", "OARLOCK_LOG": "trace"}
 
 
+# Variables whose names say nothing hold values that look like what they are. A plain word under a plain name reaches a
+# command: docs/configuration.md says so, and how to exclude it.
+VALUES = {
+    "DATABASE_URL": "postgres://app:{}@db.example/app",
+    "REDIS_URL": "redis://:{}@cache.example:6379/0",
+    "KUBECONFIG_DATA": "users: [{{name: ci}}]\n-----BEGIN EC PRIVATE KEY-----\n{}\n-----END EC PRIVATE KEY-----\n",
+    "MY_COMPANY_THING": "glpat-{}",
+}
+
+
 def make_secrets() -> dict[str, str]:
     """Each unlike the others and unlike anything else that could turn up."""
     return {name: f"planted-{number:02d}-{os.urandom(12).hex()}" for number, name in enumerate(VARIABLES + FILES)}
@@ -74,7 +84,7 @@ def use(run: Run, sandbox: str, search: Search, secrets: dict[str, str]) -> list
     looks = dict(LOOKS)
     if sandbox != "danger-full-access" or os.geteuid() != 0:
         looks["other processes"] = LOOK_AROUND
-    variables = {name: secrets[name] for name in VARIABLES}
+    variables = {name: VALUES.get(name, "{}").format(secrets[name]) for name in VARIABLES}
     with Server(run.binary, home, variables=variables | TALK) as server:
         thread = server.initialize().start_thread()
         for number, look in enumerate(looks.values()):

@@ -1,4 +1,4 @@
-//! What a client does as the host of its server, well or badly.
+//! The host side of a client, well-behaved or not.
 
 use std::io::{ErrorKind, Write};
 use std::sync::mpsc::RecvTimeoutError;
@@ -51,7 +51,7 @@ impl Client {
         }
     }
 
-    /// What keeps the server's output from being read, but for what is being read now, while it is locked.
+    /// While this lock is held, the server's output is not read, apart from a read that is already under way.
     pub(crate) fn reading(&self) -> Arc<Mutex<()>> {
         Arc::clone(&self.reading)
     }

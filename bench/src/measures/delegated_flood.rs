@@ -42,7 +42,7 @@ struct Opened {
 impl Opened {
     fn new(bench: &Bench<'_>, mut session: Session, record: Record) -> Result<Self> {
         let thread = session.start_delegated(record)?;
-        // What a first turn costs whatever it brings is no part of the growth.
+        // A first turn costs memory whatever it contains; that is not part of the growth.
         session.hosted_turn(&thread, "hi", &[Reply::message("ok").into()])?;
         session.client.settle(bench.quiet)?;
         session.client.host()?.serve_in_turn(&[Reply::nothing().into()]);

@@ -1,4 +1,4 @@
-//! What it adds to a turn that the host keeps the record and things wait for it.
+//! Time added to a turn when the host keeps the record and the server waits for acknowledgements.
 
 use anyhow::{Context, Result, ensure};
 

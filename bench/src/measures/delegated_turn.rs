@@ -1,4 +1,4 @@
-//! What it adds that the host carries the model's traffic.
+//! Time added to a turn when the host carries the model's traffic.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use crate::command::ServerCommand;
 use crate::hosting::Record;
 use crate::metrics::{DELEGATED_TURN, DELEGATED_TURN_DIRECT, DELEGATED_TURN_RATIO, Metric, Sample};
-use crate::session::{Bench, TurnTimes, milliseconds};
+use crate::session::Bench;
 use crate::sse::Reply;
-use crate::stats::{Better, summarise};
+use crate::stats::median;
 
 /// Delegated and direct turns by turns on one server, so that both find it in the same state.
 pub(crate) fn run(bench: &Bench<'_>, command: &ServerCommand) -> Result<Vec<Sample>> {
@@ -24,12 +24,13 @@ pub(crate) fn run(bench: &Bench<'_>, command: &ServerCommand) -> Result<Vec<Samp
         let plain = bench.turn(&mut session, &direct_thread, "hi", &reply)?;
         // The first turns pay for what later ones share; they only warm up.
         if number > 0 {
-            delegated.push(net(hosted));
-            direct.push(net(plain));
+            delegated.push(hosted.net());
+            direct.push(plain.net());
         }
     }
     session.client.close();
-    let ratio = median(&delegated)? / median(&direct)?;
+    let none = "no turn was measured";
+    let ratio = median(&delegated).context(none)? / median(&direct).context(none)?;
     let all = |metric: &'static Metric, values: &[f64]| -> Vec<Sample> {
         values.iter().map(|value| metric.sample(*value)).collect()
     };
@@ -37,12 +38,4 @@ pub(crate) fn run(bench: &Bench<'_>, command: &ServerCommand) -> Result<Vec<Samp
     samples.extend(all(&DELEGATED_TURN_DIRECT, &direct));
     samples.push(DELEGATED_TURN_RATIO.sample(ratio));
     Ok(samples)
-}
-
-fn net(times: TurnTimes) -> f64 {
-    milliseconds(times.wall.saturating_sub(times.inside_the_model))
-}
-
-fn median(values: &[f64]) -> Result<f64> {
-    Ok(summarise(values, Better::Lower).context("no turn was measured")?.median)
 }

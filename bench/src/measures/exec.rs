@@ -1,4 +1,4 @@
-//! What a server adds to the time the model and a command take.
+//! Time that a server adds to that of the model and a command.
 
 use anyhow::Result;
 

@@ -10,7 +10,7 @@ pub(crate) fn run(bench: &Bench<'_>, command: &ServerCommand) -> Result<Vec<Samp
     let home = bench.home()?;
     let mut first = bench.start(command, &home)?;
     let fresh = milliseconds(first.initialize);
-    // What a server does for a new home behind its answer is done before the second start.
+    // Work that a server does for a new home after its answer must end before the second start.
     first.client.settle(bench.quiet)?;
     first.client.close();
     let second = bench.start(command, &home)?;

@@ -1,4 +1,4 @@
-//! What a command that writes very much costs the server that reads it.
+//! Memory and time that a command with very much output costs the server.
 
 use anyhow::Result;
 
@@ -11,7 +11,7 @@ pub(crate) fn run(bench: &Bench<'_>, command: &ServerCommand) -> Result<Vec<Samp
     let home = bench.home()?;
     let mut session = bench.start(command, &home)?;
     let (thread, _) = session.start_thread()?;
-    // What the first command costs whatever it writes is no part of the growth.
+    // A first command costs memory whatever it writes; that is not part of the growth.
     bench.command_turn(&mut session, &thread, 0, "true")?;
     session.client.settle(bench.quiet)?;
 

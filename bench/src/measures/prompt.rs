@@ -92,6 +92,7 @@ fn step() -> Step {
         let name = format!("tool_{number}");
         let json = json!({"type": "function", "name": name, "description": "d", "parameters": parameters});
         ToolSpec {
+            namespace: None,
             name,
             kind: ToolKind::Builtin,
             json: Some(Arc::new(json)),

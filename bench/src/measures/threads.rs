@@ -1,4 +1,4 @@
-//! What a server at rest costs, and what each thread adds.
+//! Memory of a server at rest, and of each thread.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! What a server adds to the time the model takes.
+//! Time that a server adds to that of the model.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::command::ServerCommand;
 use crate::metrics::{Sample, TURN};
-use crate::session::{Bench, milliseconds};
+use crate::session::Bench;
 use crate::sse::Reply;
 
 pub(crate) fn run(bench: &Bench<'_>, command: &ServerCommand) -> Result<Vec<Sample>> {
@@ -19,7 +19,7 @@ pub(crate) fn run(bench: &Bench<'_>, command: &ServerCommand) -> Result<Vec<Samp
     let mut samples = Vec::new();
     for _ in 0..bench.workload.turns {
         let times = bench.turn(&mut session, &thread, "hi", &reply)?;
-        samples.push(TURN.sample(milliseconds(times.wall.saturating_sub(times.inside_the_model))));
+        samples.push(TURN.sample(times.net()));
     }
     session.client.close();
     Ok(samples)

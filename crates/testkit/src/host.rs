@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::client::RefusedRequest;
 use crate::outgoing::Outgoing;
 use crate::script::{Answer, Ending, Manners};
 
-/// Whoever waits so long for a message has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Whoever waits so long for a message has failed. Measurements use it too, and wait for much.
+const HOST_WAIT_LIMIT: Duration = Duration::from_secs(60);
 
-/// What has gone over the wire so far.
+/// The messages that have gone over the wire so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// `model/request`s, retries included.
@@ -24,14 +25,6 @@ pub struct Counts {
     pub notifications: usize,
     /// Batches the server refused for whatever reason.
     pub refusals: usize,
-}
-
-/// The error a request was answered with.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Refused {
-    pub code: i64,
-    pub message: String,
-    pub data: Value,
 }
 
 /// Speaks to one app-server: negotiates, carries its model requests by a script, and counts. Blocking on purpose: a test
@@ -107,7 +100,7 @@ impl ScriptedHost {
         host
     }
 
-    /// What `initialize` agreed on.
+    /// The features that `initialize` agreed on.
     pub fn agreed(&self) -> &Value {
         &self.agreed
     }
@@ -150,21 +143,22 @@ impl ScriptedHost {
         outcome.unwrap_or_else(|refused| panic!("{method} was refused: {refused:?}"))
     }
 
-    pub fn request(&mut self, method: &str, params: &Value) -> Result<Value, Refused> {
+    pub fn request(&mut self, method: &str, params: &Value) -> Result<Value, RefusedRequest> {
         let id = self.send(method, params);
+        let deadline = Instant::now() + HOST_WAIT_LIMIT;
         loop {
             if let Some(at) = self.answers.iter().position(|answer| answer["id"] == id) {
                 let mut answer = self.answers.remove(at).expect("it is there");
                 return match answer.get_mut("error") {
                     None => Ok(answer["result"].take()),
-                    Some(error) => Err(Refused {
+                    Some(error) => Err(RefusedRequest {
                         code: error["code"].as_i64().unwrap_or(0),
                         message: error["message"].as_str().unwrap_or_default().to_owned(),
                         data: error["data"].take(),
                     }),
                 };
             }
-            self.receive(method);
+            self.receive(&format!("the answer to {method}"), deadline);
         }
     }
 
@@ -183,20 +177,23 @@ impl ScriptedHost {
 
     /// The params of the next notification or request of this method that fits; all of it for a request.
     pub fn wait_for(&mut self, method: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + HOST_WAIT_LIMIT;
         loop {
             let fits = |message: &Value| message["method"] == method && fits(&message["params"]);
             if let Some(at) = self.heard.iter().position(fits) {
                 let mut message = self.heard.remove(at).expect("it is there");
                 return if message.get("id").is_some() { message } else { message["params"].take() };
             }
-            self.receive(method);
+            self.receive(method, deadline);
         }
     }
 
     /// Takes one message of the server, whatever it is.
-    fn receive(&mut self, wanted: &str) {
-        let line = self.input.recv_timeout(PATIENCE);
-        let line = line.unwrap_or_else(|error| panic!("no {wanted}: {error}; {:?}", self.counts));
+    fn receive(&mut self, wanted: &str, deadline: Instant) {
+        let line = self.input.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+        let line = line.unwrap_or_else(|error| {
+            panic!("waited up to {HOST_WAIT_LIMIT:?} for {wanted}: {error}; {:?}", self.counts)
+        });
         let message: Value = serde_json::from_str(&line).expect("JSON");
         match (message.get("id").and_then(Value::as_u64), message["method"].as_str()) {
             (Some(_), Some("model/request")) => self.carry(&message),
@@ -267,7 +264,7 @@ impl ScriptedHost {
         let Some(mut child) = self.child.take() else { return };
         self.output = Box::new(io::sink());
         let began = Instant::now();
-        while began.elapsed() < PATIENCE {
+        while began.elapsed() < HOST_WAIT_LIMIT {
             // Whatever it still says is taken, so that it can end.
             match self.input.recv_timeout(Duration::from_millis(100)) {
                 Ok(_) | Err(mpsc::RecvTimeoutError::Timeout) => {}

@@ -20,6 +20,9 @@ pub(crate) struct Outgoing {
     byte_credit: usize,
     /// Ids of batches that are not answered, with whether the answer counts.
     under_way: VecDeque<(u64, bool)>,
+    /// A batch was refused: everything under way comes back before anything is sent again. Whoever sends again at every
+    /// refusal sends more with each of them, until both sides only write and nobody reads.
+    goes_back: bool,
     is_ended: bool,
 }
 
@@ -38,6 +41,7 @@ impl Outgoing {
             event_limit: number("events"),
             byte_credit: number("bytes"),
             under_way: VecDeque::new(),
+            goes_back: false,
             is_ended: false,
         }
     }
@@ -54,7 +58,8 @@ impl Outgoing {
     /// The lines that may go out now.
     pub(crate) fn lines(&mut self, next_id: &mut u64) -> Vec<String> {
         let mut lines = Vec::new();
-        while !self.is_ended && self.sent < self.answer.events.len() {
+        self.goes_back &= !self.under_way.is_empty();
+        while !self.is_ended && !self.goes_back && self.sent < self.answer.events.len() {
             let end = self.batch_end();
             if end == self.sent {
                 break;
@@ -136,13 +141,18 @@ impl Outgoing {
                 self.byte_credit = number(&result["credit"]["bytes"]);
             }
             Some(error) => match error["data"]["code"].as_str() {
-                Some("sequenceGap") if counts => self.sent = number(&error["data"]["expected"]),
-                Some("creditExceeded") if counts => self.sent = number(&error["data"]["nextSeq"]),
+                Some("sequenceGap") if counts => self.go_back(number(&error["data"]["expected"])),
+                Some("creditExceeded") if counts => self.go_back(number(&error["data"]["nextSeq"])),
                 Some("sequenceGap" | "creditExceeded") => {}
                 _ => self.is_ended = true,
             },
         }
         true
+    }
+
+    fn go_back(&mut self, to: usize) {
+        self.sent = to;
+        self.goes_back = true;
     }
 
     pub(crate) fn cancel(&mut self) {

@@ -1,4 +1,4 @@
-//! What a scripted host answers, and how well it behaves.
+//! The answers of a scripted host, and how well it behaves.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ pub struct Answer {
     pub ending: Ending,
 }
 
-/// What comes after the events.
+/// The end of a stream, after its events.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ending {
     /// Nothing: the last event is terminal, or the stream stays open.

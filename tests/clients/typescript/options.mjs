@@ -153,8 +153,7 @@ check("baseUrl and apiKey: the built-in provider elsewhere", async (world) => {
 
 check("env: the client's name goes to the model, and nothing of ours to commands", async (world) => {
   await play({ run: "echo [$CHECK_BINARY] [$MARK]" }, { text: "ok" });
-  const config = { shell_environment_policy: { inherit: "all" } };
-  const turn = await world.thread({}, { env: { MARK: "given" }, config }).run("Hello.");
+  const turn = await world.thread({}, { env: { MARK: "given" } }).run("Hello.");
   assert.equal((await asked())[0].headers.originator, "codex_sdk_ts");
   assert.match(turn.items.find(({ type }) => type === "command_execution").aggregated_output, /\[\] \[given\]/);
 });

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{Said, Server};
 
-/// What a host may send ahead.
+/// The window: how much a host may send before an acknowledgement.
 const EVENTS: usize = 256;
 const BYTES: usize = 1 << 20;
 

@@ -28,7 +28,7 @@ struct Options {
 
 #[derive(Debug, clap::Args)]
 struct Flaws {
-    /// What the user agent gives as the version.
+    /// The version in the user agent.
     #[arg(long, default_value = "0.0.0")]
     claim_version: String,
     /// Wait before answering initialize.
@@ -85,12 +85,21 @@ struct Flaws {
     /// Leave the records before a barrier out.
     #[arg(long)]
     lose_records: bool,
+    /// Ask the model by the wire of the thread's provider.
+    #[arg(long)]
+    wires: bool,
+    /// Wait before asking the model by Chat.
+    #[arg(long, default_value_t = 0)]
+    slow_chat_ms: u64,
+    /// Wait this much longer for each turn that the thread had before.
+    #[arg(long, default_value_t = 0)]
+    slow_history_us: u64,
     /// End in the middle of a turn.
     #[arg(long)]
     die: bool,
 }
 
-/// What the model says in one reply.
+/// One reply of the model.
 #[derive(Default)]
 struct Said {
     deltas: Vec<String>,
@@ -118,6 +127,22 @@ impl Said {
         }
         Ok(())
     }
+
+    /// Takes in one event of another wire. Their messages have no event of their own.
+    fn hear_piece(&mut self, data: &str) {
+        let event: Value = serde_json::from_str(data).unwrap_or_default();
+        let pieces = [&event["choices"][0]["delta"]["content"], &event["delta"]["text"]];
+        for piece in pieces.into_iter().filter_map(Value::as_str).filter(|piece| !piece.is_empty()) {
+            self.deltas.push(piece.to_owned());
+        }
+    }
+}
+
+/// A thread that asks its model by a wire.
+#[derive(Default)]
+struct ThreadWire {
+    provider: String,
+    turns: u64,
 }
 
 struct Server {
@@ -128,6 +153,7 @@ struct Server {
     started: usize,
     /// Threads whose model requests the host carries, with what comes next in their record if the host keeps it.
     delegated: HashMap<String, Option<u64>>,
+    by_wire: HashMap<String, ThreadWire>,
     /// Thread ids must differ from those of earlier processes.
     epoch: u128,
 }
@@ -141,7 +167,8 @@ fn main() -> Result<()> {
     let out = io::BufWriter::with_capacity(64 * 1024, io::stdout());
     let epoch = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
     let (flaws, lines) = (options.flaws, io::stdin().lock().lines());
-    let mut server = Server { flaws, home, out, lines, started: 0, delegated: HashMap::new(), epoch };
+    let (delegated, by_wire) = (HashMap::new(), HashMap::new());
+    let mut server = Server { flaws, home, out, lines, started: 0, delegated, by_wire, epoch };
     while let Some(line) = server.lines.next() {
         let message: Value = serde_json::from_str(&line?)?;
         if message["id"].is_null() {
@@ -196,7 +223,25 @@ impl Server {
             let ordinal = (params["rolloutOwnership"] == "client").then_some(0);
             self.delegated.insert(id.clone(), ordinal);
         }
+        let provider = string(&params["modelProvider"]);
+        self.by_wire.insert(id.clone(), ThreadWire { provider, turns: 0 });
         json!({"thread": {"id": id}})
+    }
+
+    /// The path by which this thread asks its model.
+    fn path(&mut self, thread: &str) -> &'static str {
+        let flaws = &self.flaws;
+        let known = self.by_wire.entry(thread.to_owned()).or_default();
+        thread::sleep(Duration::from_micros(flaws.slow_history_us * known.turns));
+        known.turns += 1;
+        match known.provider.as_str() {
+            "chat" if flaws.wires => {
+                thread::sleep(Duration::from_millis(flaws.slow_chat_ms));
+                "chat/completions"
+            }
+            "messages" if flaws.wires => "messages",
+            _ => "responses",
+        }
     }
 
     fn turn(&mut self, params: &Value) -> Result<()> {
@@ -212,7 +257,8 @@ impl Server {
             return self.notify("turn/completed", &json!({"threadId": thread, "turn": turn}));
         }
         let is_delegated = self.delegated.contains_key(&thread);
-        let said = if is_delegated { self.converse_with_host(&thread)? } else { self.converse()? };
+        let path = self.path(&thread);
+        let said = if is_delegated { self.converse_with_host(&thread)? } else { self.converse(path)? };
         let Said { deltas, texts, .. } = said;
         // Written by hand, as they are read: with little work of its own, the fake shows what the driver can take.
         let head = r#"{"method":"item/agentMessage/delta","params":{"threadId":""#;
@@ -235,14 +281,14 @@ impl Server {
     }
 
     /// Asks the model until it says something instead of calling for a command.
-    fn converse(&self) -> Result<Said> {
+    fn converse(&self, path: &str) -> Result<Said> {
         let ok = || Said { texts: vec!["ok".to_owned()], ..Said::default() };
         if self.flaws.skip_model {
             return Ok(ok());
         }
         let mut input = Vec::new();
         loop {
-            let said = self.ask_model(&json!({"input": input}))?;
+            let said = self.ask_model(path, &json!({"input": input}))?;
             let Some((call_id, command)) = &said.call else { return Ok(said) };
             if self.flaws.skip_commands {
                 return Ok(ok());
@@ -251,7 +297,7 @@ impl Server {
         }
     }
 
-    /// What the model is told of a command.
+    /// The output of a command, as the model reads it.
     fn output_of(&self, call_id: &str, command: &str) -> Result<Value> {
         let output = format!("Process exited with code {}\nOutput:\n", self.run_command(command)?);
         Ok(json!({"type": "function_call_output", "call_id": call_id, "output": output}))
@@ -276,21 +322,27 @@ impl Server {
     }
 
     /// One request and its reply.
-    fn ask_model(&self, request: &Value) -> Result<Said> {
+    fn ask_model(&self, wire: &str, request: &Value) -> Result<Said> {
         let configuration = fs::read_to_string(self.home.join("config.toml"))?;
         let base = configuration
             .lines()
             .find_map(|line| line.strip_prefix("base_url = \"http://")?.strip_suffix('"'));
         let (address, path) = base.and_then(|base| base.split_once('/')).context("no base_url")?;
         let mut connection = TcpStream::connect(address)?;
-        let head = format!("POST /{path}/responses HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n");
+        let head = format!("POST /{path}/{wire} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n");
         let request = request.to_string();
         let length = request.len();
         connection.write_all(format!("{head}content-length: {length}\r\n\r\n{request}").as_bytes())?;
         let body = read_chunked(&mut BufReader::new(connection))?;
         let mut said = Said::default();
         for data in body.lines().filter_map(|line| line.strip_prefix("data: ")) {
-            said.hear(data)?;
+            match wire {
+                "responses" => said.hear(data)?,
+                _ => said.hear_piece(data),
+            }
+        }
+        if wire != "responses" {
+            said.texts.push(said.deltas.concat());
         }
         Ok(said)
     }

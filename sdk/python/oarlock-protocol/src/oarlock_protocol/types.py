@@ -283,18 +283,27 @@ __all__ = [
     "HistoryFidelity",
     "HistoryRef",
     "HookCompletedNotification",
+    "HookErrorInfo",
     "HookEventName",
     "HookExecutionMode",
     "HookHandlerType",
+    "HookMetadata",
     "HookOutputEntry",
     "HookOutputEntryKind",
     "HookPromptFragment",
     "HookRunStatus",
     "HookRunSummary",
     "HookScope",
+    "HookSource",
     "HookStartedNotification",
+    "HookTrustStatus",
+    "HooksListEntry",
+    "HooksListParams",
+    "HooksListResponse",
+    "HostAgreed",
     "HostDelegationAgreed",
     "HostDelegationOffer",
+    "HostOffer",
     "ImageDetail",
     "InitialItemsRef",
     "InitializeCapabilities",
@@ -415,6 +424,9 @@ __all__ = [
     "NetworkPolicyRuleAction",
     "NetworkRequirements",
     "NonSteerableTurnKind",
+    "Operation",
+    "OperationDecideParams",
+    "OperationDecideResponse",
     "OperationDecision",
     "OperationDecisionApprove",
     "OperationDecisionReject",
@@ -422,8 +434,12 @@ __all__ = [
     "OperationDecisionRespond",
     "OperationDecisionRetry",
     "OperationId",
+    "OperationListParams",
+    "OperationListResponse",
     "OperationResult",
+    "OperationState",
     "OperationType",
+    "OperationUpdatedNotification",
     "OverriddenMetadata",
     "ParsedCommand",
     "ParsedCommandListFiles",
@@ -577,6 +593,7 @@ __all__ = [
     "SkillsListParams",
     "SkillsListResponse",
     "SortDirection",
+    "StoredDecision",
     "StreamAbortReason",
     "StreamCredit",
     "SubAgentSource",
@@ -585,6 +602,18 @@ __all__ = [
     "SubAgentSourceThreadSpawn",
     "SubAgentSourceThreadSpawnBody",
     "SubagentPlacement",
+    "Task",
+    "TaskDeleteParams",
+    "TaskDeleteResponse",
+    "TaskListParams",
+    "TaskListResponse",
+    "TaskReadParams",
+    "TaskReadResponse",
+    "TaskResumeParams",
+    "TaskResumeResponse",
+    "TaskStatus",
+    "TaskSuspendParams",
+    "TaskSuspendResponse",
     "TerminalInteractionNotification",
     "TextElement",
     "TextPosition",
@@ -627,8 +656,10 @@ __all__ = [
     "ThreadItemContextCompaction",
     "ThreadItemDynamicToolCall",
     "ThreadItemEnteredReviewMode",
+    "ThreadItemEntry",
     "ThreadItemExitedReviewMode",
     "ThreadItemFileChange",
+    "ThreadItemFunctionCallOutput",
     "ThreadItemHookPrompt",
     "ThreadItemImageGeneration",
     "ThreadItemImageView",
@@ -637,6 +668,8 @@ __all__ = [
     "ThreadItemReasoning",
     "ThreadItemUserMessage",
     "ThreadItemWebSearch",
+    "ThreadItemsListParams",
+    "ThreadItemsListResponse",
     "ThreadListParams",
     "ThreadListResponse",
     "ThreadLoadedListParams",
@@ -684,6 +717,8 @@ __all__ = [
     "ThreadStatusSystemError",
     "ThreadTokenUsage",
     "ThreadTokenUsageUpdatedNotification",
+    "ThreadTurnsListParams",
+    "ThreadTurnsListResponse",
     "ThreadUnarchiveParams",
     "ThreadUnarchiveResponse",
     "ThreadUnarchivedNotification",
@@ -715,11 +750,13 @@ __all__ = [
     "ToolsV2",
     "Turn",
     "TurnCompletedNotification",
+    "TurnCost",
     "TurnDiffUpdatedNotification",
     "TurnError",
     "TurnId",
     "TurnInterruptParams",
     "TurnInterruptResponse",
+    "TurnItemsView",
     "TurnPlanStep",
     "TurnPlanStepStatus",
     "TurnPlanUpdatedNotification",
@@ -854,7 +891,7 @@ class RateLimitWindow(WireModel):
 
 
 class CreditsSnapshot(WireModel):
-    """What the account has paid in advance."""
+    """The account's prepaid credits."""
 
     has_credits: StrictBool
     unlimited: StrictBool
@@ -948,7 +985,7 @@ MacOsContactsPermission: TypeAlias = Open[Literal["none", "read_only", "read_wri
 
 
 class AdditionalMacOsPermissions(WireModel):
-    """What only macOS controls."""
+    """Permissions that exist on macOS alone."""
 
     preferences: MacOsPreferencesPermission
     automations: MacOsAutomationPermission
@@ -967,7 +1004,7 @@ class AdditionalNetworkPermissions(WireModel):
 
 
 class AdditionalPermissionProfile(WireModel):
-    """What one command would get on top of the sandbox. Null for nothing more."""
+    """Permissions that one command would get beyond the sandbox. Null for nothing more."""
 
     network: AdditionalNetworkPermissions | None = None
     file_system: AdditionalFileSystemPermissions | None = None
@@ -1066,7 +1103,7 @@ class AppScreenshot(WireModel):
 
 
 class AppMetadata(WireModel):
-    """What the directory knows about an app. Null where it says nothing."""
+    """Facts of the directory about an app. Null where it has none."""
 
     review: AppReview | None = None
     categories: list[str] | None = None
@@ -1153,7 +1190,7 @@ FileChange: TypeAlias = Annotated[
     FileChangeAdd | FileChangeDelete | FileChangeUpdate | UnknownFileChange,
     Tagged("type"),
 ]
-"""What happens to a file, in the older form."""
+"""The kind of change to a file, in the older form."""
 
 
 class ApplyPatchApprovalParams(WireModel):
@@ -1169,7 +1206,7 @@ class ApplyPatchApprovalParams(WireModel):
 
 
 NetworkPolicyRuleAction: TypeAlias = Open[Literal["allow", "deny"]]
-"""What the rule does with requests to the host."""
+"""The rule's action for requests to the host."""
 
 
 class NetworkPolicyAmendment(WireModel):
@@ -1331,7 +1368,7 @@ class CancelLoginAccountParams(WireModel):
 
 
 CancelLoginAccountStatus: TypeAlias = Open[Literal["canceled", "notFound"]]
-"""What became of the login to cancel.
+"""The outcome of cancelling a login.
 `notFound`: No login with this id waits any more.
 """
 
@@ -1492,11 +1529,11 @@ class CollabAgentState(WireModel):
 
     status: CollabAgentStatus
     message: str | None = None
-    """What a completed agent said last, or why it failed."""
+    """The last message of a completed agent, or why it failed."""
 
 
 CollabAgentTool: TypeAlias = Open[Literal["spawnAgent", "sendInput", "resumeAgent", "wait", "closeAgent"]]
-"""What an agent does with its child agents.
+"""A tool call about child agents.
 `resumeAgent`: Opens a closed one again.
 `wait`: Waits until any of them is done.
 `closeAgent`: Ends one and all its descendants.
@@ -1508,7 +1545,7 @@ CollabAgentToolCallStatus: TypeAlias = Open[Literal["inProgress", "completed", "
 
 
 ModeKind: TypeAlias = Open[Literal["plan", "default"]]
-"""What the agent is to do with a prompt.
+"""How the agent treats a prompt.
 `plan`: Work out a plan and propose it as a plan item; questions to the user are allowed.
 `default`: Do the work. Older clients have other names for it.
 """
@@ -1594,7 +1631,7 @@ CommandAction: TypeAlias = Annotated[
     CommandActionRead | CommandActionListFiles | CommandActionSearch | CommandActionUnknown | UnknownCommandAction,
     Tagged("type"),
 ]
-"""What a command seems to do, worked out from its words. For display."""
+"""The apparent action of a command, derived from its words. For display."""
 
 
 CommandExecOutputStream: TypeAlias = Open[Literal["stderr", "stdout"]]
@@ -1647,7 +1684,7 @@ ReadOnlyAccess: TypeAlias = Annotated[
     ReadOnlyAccessRestricted | ReadOnlyAccessFullAccess | UnknownReadOnlyAccess,
     Tagged("type"),
 ]
-"""What can be read."""
+"""The readable part of the file system."""
 
 
 NetworkAccess: TypeAlias = Open[Literal["restricted", "enabled"]]
@@ -1673,7 +1710,7 @@ class SandboxPolicyExternalSandbox(Variant):
 
     type: Literal["externalSandbox"] = "externalSandbox"
     network_access: NetworkAccess = "restricted"
-    """What to tell the model; nothing is enforced."""
+    """The network access told to the model; nothing is enforced."""
 
 
 class SandboxPolicyWorkspaceWrite(Variant):
@@ -1815,11 +1852,14 @@ DynamicToolCallOutputContentItem: TypeAlias = Annotated[
 """One part of a tool's result, as the model gets it."""
 
 
-CommandExecutionApprovalDecisionName: TypeAlias = Open[Literal["accept", "acceptForSession", "decline", "cancel"]]
+CommandExecutionApprovalDecisionName: TypeAlias = Open[
+    Literal["accept", "acceptForSession", "decline", "cancel", "defer"]
+]
 """`accept`: Run it this once.
 `acceptForSession`: Run it, and do not ask again in this session for the same command in the same place.
 `decline`: Do not run it. The turn goes on and the model is told.
 `cancel`: Do not run it, and interrupt the turn.
+`defer`: Not by this client and not now: the question stays open for others and for later.
 """
 
 
@@ -1891,7 +1931,7 @@ CommandExecutionApprovalDecision: TypeAlias = Annotated[
     | UnknownCommandExecutionApprovalDecision,
     Keyed(),
 ]
-"""What to do with a command. `decline` is accepted even when `availableDecisions` does not list it."""
+"""A decision about a command. `decline` is accepted even when `availableDecisions` does not list it."""
 
 
 class CommandExecutionOutputDeltaNotification(WireModel):
@@ -1948,7 +1988,7 @@ class CommandExecutionRequestApprovalParams(WireModel):
     """One shell-quoted line."""
     cwd: str | None = None
     command_actions: list[CommandAction] | None = None
-    """What the command seems to do, for display."""
+    """The command's apparent actions, for display."""
     additional_permissions: AdditionalPermissionProfile | None = None
     """Sandbox access this command alone would get on top."""
     skill_metadata: CommandExecutionRequestApprovalSkillMetadata | None = None
@@ -1958,7 +1998,7 @@ class CommandExecutionRequestApprovalParams(WireModel):
     proposed_network_policy_amendments: list[NetworkPolicyAmendment] | None = None
     """The rules `applyNetworkPolicyAmendment` may choose from."""
     available_decisions: list[CommandExecutionApprovalDecision] | None = None
-    """What to offer the user."""
+    """The decisions to offer to the user."""
     operation_id: OperationId | None = None
     """The same when the request is sent again, also after a restart."""
     arguments_digest: str | None = None
@@ -1993,7 +2033,7 @@ SandboxMode: TypeAlias = Open[Literal["read-only", "workspace-write", "danger-fu
 
 
 class SandboxWorkspaceWrite(WireModel):
-    """What the `workspace-write` mode allows beside the working directory."""
+    """Permissions of the `workspace-write` mode beside the working directory."""
 
     writable_roots: Annotated[list[str], wire("writable_roots")] = []
     """More folders that may be written to."""
@@ -2258,7 +2298,7 @@ ResidencyRequirement: TypeAlias = Open[Literal["us"]]
 
 
 class NetworkRequirements(WireModel):
-    """What the managed network proxy must do and may do."""
+    """Requirements and permissions of the managed network proxy."""
 
     enabled: StrictBool | None = None
     http_port: StrictInt | None = None
@@ -2277,7 +2317,7 @@ class NetworkRequirements(WireModel):
 
 
 class ConfigRequirements(WireModel):
-    """What an administrator allows. A null field restricts nothing."""
+    """Limits set by an administrator. A null field restricts nothing."""
 
     allowed_approval_policies: list[AskForApproval] | None = None
     allowed_sandbox_modes: list[SandboxMode] | None = None
@@ -2436,7 +2476,7 @@ SubAgentSource: TypeAlias = Annotated[
     SubAgentSourceName | SubAgentSourceThreadSpawn | SubAgentSourceOther | UnknownSubAgentSource,
     Keyed(),
 ]
-"""What a child agent is for."""
+"""The purpose of a child agent."""
 
 
 SessionSourceName: TypeAlias = Open[Literal["cli", "appServer", "unknown", "vscode", "exec"]]
@@ -2465,7 +2505,7 @@ SessionSource: TypeAlias = Annotated[
     SessionSourceName | SessionSourceCustom | SessionSourceSubAgent | UnknownSessionSource,
     Keyed(),
 ]
-"""What a thread was started by."""
+"""The origin of a thread."""
 
 
 class ConversationSummary(WireModel):
@@ -2533,7 +2573,7 @@ ReasoningReplay: TypeAlias = Open[Literal["none", "opaque", "signed"]]
 
 
 class ModelCapabilities(WireModel):
-    """What a provider can do. Requests stay within it."""
+    """Capabilities of a provider. Requests stay within them."""
 
     wire: ModelWire
     tools: StrictBool = True
@@ -2589,7 +2629,7 @@ class DelegationCancelParams(WireModel):
 
 
 ModelCancelDisposition: TypeAlias = Open[Literal["canceled", "alreadyTerminal", "unknown"]]
-"""What became of a cancel.
+"""The outcome of a cancellation.
 `alreadyTerminal`: It had ended before.
 `unknown`: Nothing has this id.
 """
@@ -2605,7 +2645,7 @@ DelegationFeature: TypeAlias = Open[
 """Parts of delegation that are agreed one by one.
 `modelTransport`: The host carries model requests.
 `clientRollout`: The host keeps the record of a thread.
-`operations`: What waits or has an effect is recorded under a durable id.
+`operations`: Everything that waits or has an effect is recorded under a durable id.
 `subagents`: The host decides where child agents run.
 `toolSet`: The host chooses the tools and who approves their calls.
 `suspend`: A turn can be put away with `turn/suspend`.
@@ -2617,7 +2657,7 @@ EnvironmentId: TypeAlias = str
 
 
 class DelegationHints(WireModel):
-    """What suits the child; never more than its parent has."""
+    """Suggested settings of the child; never more than its parent has."""
 
     cwd: str | None = None
     sandbox: SandboxPolicy | None = None
@@ -2631,7 +2671,7 @@ class TextElement(WireModel):
 
     byte_range: ByteRange
     placeholder: str | None = None
-    """What the client shows in its place; null for the text itself."""
+    """The text that the client shows in its place; null for the text itself."""
 
 
 class UserInputText(Variant):
@@ -2699,7 +2739,7 @@ class DelegationInputResponse(WireModel):
 
 
 class DelegationLimits(WireModel):
-    """What the child may use up. Unset for no limit of that kind."""
+    """Limits of the child. Unset for no limit of that kind."""
 
     tokens: StrictInt | None = None
     """In all, input and output."""
@@ -2740,6 +2780,10 @@ class TokenUsageBreakdown(WireModel):
     output_tokens: StrictInt
     reasoning_output_tokens: StrictInt
     """The part of `outputTokens` that is reasoning."""
+    cache_write_input_tokens: StrictInt | None = None
+    """The part of `inputTokens` the provider wrote into its cache. Only from providers that count it."""
+    is_estimated: StrictBool = False
+    """The provider gave no count, for some of it at least: about four bytes are taken for a token."""
 
 
 class DelegationProgressNotification(WireModel):
@@ -2768,7 +2812,7 @@ ToolSetMode: TypeAlias = Open[Literal["default", "additive", "replace"]]
 
 
 ToolEffects: TypeAlias = Open[Literal["readonly", "idempotent", "once"]]
-"""What may happen when a tool runs again.
+"""Whether a tool may run again, and with which consequence.
 `readonly`: Nothing; the tool only looks.
 `idempotent`: No second effect, if it is given the same operation id.
 `once`: Possibly a second effect, so it is never run again when the outcome is unknown.
@@ -2832,7 +2876,7 @@ class DelegationRequestParams(WireModel):
     """The child's name, for display."""
     instructions: str | None = None
     input: list[UserInput]
-    """What the child is told first."""
+    """The child's first input."""
     history: DelegatedHistory
     history_ref: HistoryRef | None = None
     """Where that history is in the record, so that the host can build `initialItems`."""
@@ -2886,7 +2930,7 @@ DelegationStatus: TypeAlias = Open[Literal["completed", "failed", "canceled", "t
 
 
 class DelegationResultParams(WireModel):
-    """What a child the host ran has to say. Sending it again does no harm."""
+    """The result of a child that the host ran. Sending it again does no harm."""
 
     delegation_id: OperationId
     status: DelegationStatus
@@ -2911,7 +2955,7 @@ class DeprecationNoticeNotification(WireModel):
 
     summary: str
     details: str | None = None
-    """What to do about it."""
+    """Advice on how to handle it."""
 
 
 class DynamicToolCallParams(WireModel):
@@ -2923,6 +2967,8 @@ class DynamicToolCallParams(WireModel):
     turn_id: TurnId
     call_id: str
     """The model's call id, which is also the id of the tool's item."""
+    namespace: str | None = None
+    """The group of the tool, if it has one."""
     tool: str
     arguments: Any
     operation_id: OperationId | None = None
@@ -2932,7 +2978,7 @@ class DynamicToolCallParams(WireModel):
 
 
 class DynamicToolCallResponse(WireModel):
-    """What the tool gave back."""
+    """The result of the tool."""
 
     content_items: list[DynamicToolCallOutputContentItem]
     success: StrictBool
@@ -2957,6 +3003,10 @@ class DynamicToolSpec(WireModel):
     input_schema: Any
     defer_loading: StrictBool = False
     """Leave the tool out of what the model is offered at first."""
+    namespace: str | None = None
+    """The tool belongs to this group and is called with it. Names are unique within a group."""
+    namespace_description: str | None = None
+    """The purpose of the tools of the group. The first tool of a group that says so counts."""
 
 
 ToolOrigin: TypeAlias = Open[Literal["builtin", "dynamic", "mcp"]]
@@ -3068,7 +3118,7 @@ class EnvironmentStatusResponse(WireModel):
 
 
 class TurnError(WireModel):
-    """What went wrong."""
+    """The failure."""
 
     message: str
     """For people."""
@@ -3125,7 +3175,7 @@ ParsedCommand: TypeAlias = Annotated[
     ParsedCommandRead | ParsedCommandListFiles | ParsedCommandSearch | ParsedCommandUnknown | UnknownParsedCommand,
     Tagged("type"),
 ]
-"""What a command seems to do, in the older form."""
+"""The apparent action of a command, in the older form."""
 
 
 class ExecCommandApprovalParams(WireModel):
@@ -3213,7 +3263,7 @@ class ExternalAgentConfigDetectParams(WireModel):
 
 
 ExternalAgentConfigMigrationItemType: TypeAlias = Open[Literal["AGENTS_MD", "CONFIG", "SKILLS", "MCP_SERVER_CONFIG"]]
-"""What is taken over.
+"""The kind of thing that is imported.
 `AGENTS_MD`: Instructions, into `AGENTS.md`.
 `CONFIG`: Settings, into the config file.
 `SKILLS`: Skill folders.
@@ -3247,7 +3297,7 @@ class ExternalAgentConfigImportResponse(WireModel):
 
 
 class FeedbackUploadParams(WireModel):
-    """Sends feedback to a remote service. Fails where config forbids it."""
+    """Saves feedback as a folder on the server's machine, without credentials. Fails where config forbids it."""
 
     classification: str
     """The kind of feedback."""
@@ -3257,19 +3307,22 @@ class FeedbackUploadParams(WireModel):
     """The thread it is about."""
     include_logs: StrictBool
     extra_log_files: list[str] | None = None
-    """Paths of more files to send along."""
+    """Paths of more files to put in, at most 16. Only with `includeLogs`."""
 
 
 class FeedbackUploadResponse(WireModel):
     thread_id: ThreadId
     """The id the feedback is filed under."""
+    path: str | None = None
+    """The folder that holds it."""
 
 
-FileChangeApprovalDecisionName: TypeAlias = Open[Literal["accept", "acceptForSession", "decline", "cancel"]]
+FileChangeApprovalDecisionName: TypeAlias = Open[Literal["accept", "acceptForSession", "decline", "cancel", "defer"]]
 """`accept`: Apply it.
 `acceptForSession`: Apply it, and do not ask again in this session for patches of the same files.
 `decline`: Do not apply it. The turn goes on and the model is told.
 `cancel`: Do not apply it, and interrupt the turn.
+`defer`: Not by this client and not now: the question stays open for others and for later.
 """
 
 
@@ -3306,7 +3359,7 @@ FileChangeApprovalDecision: TypeAlias = Annotated[
     | UnknownFileChangeApprovalDecision,
     Keyed(),
 ]
-"""What to do with a patch."""
+"""A decision about a patch."""
 
 
 class FileChangeOutputDeltaNotification(WireModel):
@@ -3316,7 +3369,7 @@ class FileChangeOutputDeltaNotification(WireModel):
     turn_id: TurnId
     item_id: ItemId
     delta: str
-    """What the patch tool reports."""
+    """Output of the patch tool."""
 
 
 class FileChangeRequestApprovalParams(WireModel):
@@ -3366,7 +3419,7 @@ PatchChangeKind: TypeAlias = Annotated[
     PatchChangeKindAdd | PatchChangeKindDelete | PatchChangeKindUpdate | UnknownPatchChangeKind,
     Tagged("type"),
 ]
-"""What happens to a file."""
+"""The kind of change to a file."""
 
 
 class FileUpdateChange(WireModel):
@@ -3540,11 +3593,11 @@ FunctionCallOutputContentItem: TypeAlias = Annotated[
 
 
 FunctionCallOutputBody: TypeAlias = str | list[FunctionCallOutputContentItem]
-"""What a tool gave back: one text, or several parts."""
+"""The output of a tool: one text, or several parts."""
 
 
 FuzzyFileSearchMatchType: TypeAlias = Open[Literal["file", "directory"]]
-"""What was found."""
+"""The matches."""
 
 
 class FuzzyFileSearchParams(WireModel):
@@ -3725,7 +3778,7 @@ class GitInfo(WireModel):
 
 
 class GrantedPermissionProfile(WireModel):
-    """What is granted. What is left out is refused; what was not asked for is ignored."""
+    """The granted permissions. Those left out are refused; those not asked for are ignored."""
 
     network: AdditionalNetworkPermissions | None = None
     file_system: AdditionalFileSystemPermissions | None = None
@@ -3743,7 +3796,7 @@ GuardianRiskLevel: TypeAlias = Open[Literal["low", "medium", "high"]]
 
 
 class GuardianApprovalReview(WireModel):
-    """What the automatic reviewer found. Unstable: the shape may change."""
+    """The finding of the automatic reviewer. Unstable: the shape may change."""
 
     status: GuardianApprovalReviewStatus
     risk_score: StrictInt | None = None
@@ -3771,7 +3824,7 @@ HookEventName: TypeAlias = Open[Literal["preToolUse", "postToolUse", "sessionSta
 
 
 HookHandlerType: TypeAlias = Open[Literal["command", "prompt", "agent"]]
-"""What a hook is. Only commands run; the others are skipped with a warning."""
+"""The kind of a hook. Only commands run; the others are skipped with a warning."""
 
 
 HookExecutionMode: TypeAlias = Open[Literal["sync", "async"]]
@@ -3779,7 +3832,7 @@ HookExecutionMode: TypeAlias = Open[Literal["sync", "async"]]
 
 
 HookScope: TypeAlias = Open[Literal["thread", "turn"]]
-"""What a run belongs to."""
+"""The scope of a run."""
 
 
 HookRunStatus: TypeAlias = Open[Literal["running", "completed", "failed", "blocked", "stopped"]]
@@ -3791,7 +3844,7 @@ HookRunStatus: TypeAlias = Open[Literal["running", "completed", "failed", "block
 
 
 HookOutputEntryKind: TypeAlias = Open[Literal["warning", "stop", "feedback", "context", "error"]]
-"""What a hook's words are for.
+"""The purpose of a hook's output.
 `warning`: For the user.
 `stop`: Why it ended the turn.
 `feedback`: Why it blocked, for the model.
@@ -3841,8 +3894,53 @@ class HookCompletedNotification(WireModel):
     run: HookRunSummary
 
 
+class HookErrorInfo(WireModel):
+    """A file of hooks that could not be read."""
+
+    path: str
+    message: str
+
+
+HookSource: TypeAlias = Open[
+    Literal["system", "user", "project", "mdm", "sessionFlags", "plugin", "legacyManagedConfigFile", "unknown"]
+]
+"""Where a hook is configured."""
+
+
+HookTrustStatus: TypeAlias = Open[Literal["trusted", "managed", "untrusted", "modified"]]
+"""Whether the user has agreed to a hook.
+`managed`: An administrator's.
+`untrusted`: Not agreed to, so it does not run.
+`modified`: Changed since it was agreed to, so it does not run.
+"""
+
+
+class HookMetadata(WireModel):
+    """One hook as it is configured."""
+
+    key: str
+    """Its name among all hooks: the file, the event and the place in it."""
+    event_name: HookEventName
+    handler_type: HookHandlerType
+    matcher: str | None = None
+    command: str | None = None
+    timeout_sec: StrictInt
+    status_message: str | None = None
+    source_path: AbsolutePathBuf
+    source: HookSource
+    plugin_id: str | None = None
+    display_order: StrictInt
+    enabled: StrictBool
+    """Whether it runs."""
+    is_managed: StrictBool
+    """Whether an administrator configured it."""
+    current_hash: str
+    """Over the event and the handler. Another one means another hook."""
+    trust_status: HookTrustStatus
+
+
 class HookPromptFragment(WireModel):
-    """What a hook told the agent to go on with."""
+    """A part of a prompt from a hook."""
 
     text: str
     hook_run_id: str
@@ -3858,8 +3956,36 @@ class HookStartedNotification(WireModel):
     run: HookRunSummary
 
 
+class HooksListEntry(WireModel):
+    """The hooks of one working directory."""
+
+    cwd: str
+    hooks: list[HookMetadata]
+    warnings: list[str]
+    """Hooks that are skipped, and why."""
+    errors: list[HookErrorInfo]
+
+
+class HooksListParams(WireModel):
+    """Lists the hooks for each working directory."""
+
+    cwds: list[str] = []
+    """The server's own when empty."""
+
+
+class HooksListResponse(WireModel):
+    data: list[HooksListEntry]
+
+
+class HostAgreed(WireModel):
+    """The version and features of the host."""
+
+    version: StrictInt
+    features: list[str]
+
+
 class HostDelegationAgreed(WireModel):
-    """What both sides will use on this connection. A host that made an offer and finds no such member must stop."""
+    """The agreed version and features. A host that made an offer and finds no such member must stop."""
 
     version: StrictInt
     features: list[DelegationFeature]
@@ -3869,11 +3995,20 @@ class HostDelegationAgreed(WireModel):
 
 
 class HostDelegationOffer(WireModel):
-    """What a host offers in `initialize`."""
+    """A host's offer in `initialize`."""
 
     versions: list[StrictInt]
     """Versions of the delegation wire the host speaks."""
     features: list[DelegationFeature] = []
+
+
+class HostOffer(WireModel):
+    """Features of a host that a client wants to use."""
+
+    versions: list[StrictInt]
+    """Versions of the host's methods the client knows."""
+    all_tasks: StrictBool = False
+    """Also send `operation/updated` of tasks this connection does not follow."""
 
 
 class InitialItemsRef(WireModel):
@@ -3886,7 +4021,7 @@ class InitialItemsRef(WireModel):
 
 
 class InitializeCapabilities(WireModel):
-    """What the client can do and wants."""
+    """Capabilities and wishes of the client."""
 
     experimental_api: StrictBool = False
     """Allows this connection to use experimental methods and fields."""
@@ -3895,6 +4030,8 @@ class InitializeCapabilities(WireModel):
     and answers are not affected.
     """
     host_delegation: HostDelegationOffer | None = None
+    host: HostOffer | None = None
+    """Asks for what a host can do beyond an app-server. An app-server does not answer it."""
 
 
 class InitializeParams(WireModel):
@@ -3905,13 +4042,15 @@ class InitializeParams(WireModel):
 
 
 class ServerCapabilities(WireModel):
-    """What the server agreed to beyond the stock protocol."""
+    """Features beyond the stock protocol that the server agreed to."""
 
     host_delegation: HostDelegationAgreed | None = None
+    host: HostAgreed | None = None
+    """Set by a host."""
 
 
 class InitializeResponse(WireModel):
-    """What the client is talking to."""
+    """The server, as told to the client."""
 
     user_agent: str
     """As sent to providers: `{originator}/{version}`, then the system, the terminal and the client. The
@@ -3928,7 +4067,7 @@ class InitializeResponse(WireModel):
 
 
 InputModality: TypeAlias = Open[Literal["text", "image"]]
-"""What a model takes as input."""
+"""A kind of input that a model takes."""
 
 
 MessagePhase: TypeAlias = Open[Literal["commentary", "final_answer"]]
@@ -3966,7 +4105,7 @@ McpToolCallStatus: TypeAlias = Open[Literal["inProgress", "completed", "failed"]
 
 
 class McpToolCallResult(WireModel):
-    """What the MCP server gave back, unchanged."""
+    """The MCP server's result, unchanged."""
 
     content: list[Any]
     """MCP content blocks."""
@@ -4014,11 +4153,11 @@ WebSearchAction: TypeAlias = Annotated[
     | UnknownWebSearchAction,
     Tagged("type"),
 ]
-"""What was done in a search."""
+"""An action of a web search."""
 
 
 class ThreadItemUserMessage(Variant):
-    """What the user said."""
+    """A message of the user."""
 
     type: Literal["userMessage"] = "userMessage"
     id: ItemId
@@ -4026,7 +4165,7 @@ class ThreadItemUserMessage(Variant):
 
 
 class ThreadItemHookPrompt(Variant):
-    """What a hook told the agent to go on with. Shown live only in threads with raw events, and always in
+    """A prompt from a hook for the agent to go on with. Shown live only in threads with raw events, and always in
     history.
     """
 
@@ -4036,7 +4175,7 @@ class ThreadItemHookPrompt(Variant):
 
 
 class ThreadItemAgentMessage(Variant):
-    """What the agent said."""
+    """A message of the agent."""
 
     type: Literal["agentMessage"] = "agentMessage"
     id: ItemId
@@ -4057,7 +4196,7 @@ class ThreadItemPlan(Variant):
 
 
 class ThreadItemReasoning(Variant):
-    """What the model thought."""
+    """The model's reasoning."""
 
     type: Literal["reasoning"] = "reasoning"
     id: ItemId
@@ -4080,7 +4219,7 @@ class ThreadItemCommandExecution(Variant):
     source: CommandExecutionSource = "agent"
     status: CommandExecutionStatus
     command_actions: list[CommandAction]
-    """What it seems to do, for display."""
+    """Its apparent actions, for display."""
     aggregated_output: str | None = None
     """Standard output and error together; null when there is none."""
     exit_code: StrictInt | None = None
@@ -4122,11 +4261,13 @@ class ThreadItemDynamicToolCall(Variant):
 
     type: Literal["dynamicToolCall"] = "dynamicToolCall"
     id: ItemId
+    namespace: str | None = None
+    """The group of the tool, if it has one."""
     tool: str
     arguments: Any
     status: DynamicToolCallStatus
     content_items: list[DynamicToolCallOutputContentItem] | None = None
-    """What the client gave back; null until then."""
+    """The client's result; null until it is there."""
     success: StrictBool | None = None
     """Null while it runs."""
     duration_ms: StrictInt | None = None
@@ -4145,7 +4286,7 @@ class ThreadItemCollabAgentToolCall(Variant):
     receiver_thread_ids: list[ThreadId]
     """The children's threads. A new child is listed once it exists."""
     prompt: str | None = None
-    """What the children are told, where they are told something."""
+    """The message to the children, where there is one."""
     model: str | None = None
     """The model of a new child."""
     reasoning_effort: ReasoningEffort | None = None
@@ -4187,13 +4328,24 @@ class ThreadItemImageGeneration(Variant):
     """The file it was saved to."""
 
 
+class ThreadItemFunctionCallOutput(Variant):
+    """A message from outside that the model got as the output of a tool."""
+
+    type: Literal["functionCallOutput"] = "functionCallOutput"
+    id: ItemId
+    name: str
+    """The tool that brought it."""
+    namespace: str | None = None
+    output: FunctionCallOutputBody
+
+
 class ThreadItemEnteredReviewMode(Variant):
     """A review began. Its id is the turn's id."""
 
     type: Literal["enteredReviewMode"] = "enteredReviewMode"
     id: ItemId
     review: str
-    """What is reviewed, in a few words."""
+    """The target of the review, in a few words."""
 
 
 class ThreadItemExitedReviewMode(Variant):
@@ -4232,6 +4384,7 @@ ThreadItem: TypeAlias = Annotated[
     | ThreadItemWebSearch
     | ThreadItemImageView
     | ThreadItemImageGeneration
+    | ThreadItemFunctionCallOutput
     | ThreadItemEnteredReviewMode
     | ThreadItemExitedReviewMode
     | ThreadItemContextCompaction
@@ -4286,7 +4439,7 @@ class ItemStartedNotification(WireModel):
     """Sent when an item begins. What follows refers to it by its id."""
 
     item: ThreadItem
-    """What is known so far."""
+    """The item as far as it is known."""
     thread_id: ThreadId
     turn_id: TurnId
     started_at_ms: StrictInt = 0
@@ -4445,7 +4598,7 @@ class UnknownLocalShellAction(UnknownVariant):
 
 
 LocalShellAction: TypeAlias = Annotated[LocalShellActionExec | UnknownLocalShellAction, Tagged("type")]
-"""What a local shell call does."""
+"""The action of a local shell call."""
 
 
 LocalShellStatus: TypeAlias = Open[Literal["completed", "in_progress", "incomplete"]]
@@ -4541,7 +4694,7 @@ LoginAccountResponse: TypeAlias = Annotated[
     | UnknownLoginAccountResponse,
     Tagged("type"),
 ]
-"""What the client needs to go on with the login. `type` is the one asked for."""
+"""Data with which the client goes on with the login. `type` is the one asked for."""
 
 
 class LogoutAccountResponse(WireModel):
@@ -4700,7 +4853,7 @@ McpElicitationObjectType: TypeAlias = Open[Literal["object"]]
 
 
 McpElicitationStringFormat: TypeAlias = Open[Literal["email", "uri", "date", "date-time"]]
-"""What a text must look like."""
+"""The required format of a text."""
 
 
 class McpElicitationStringSchema(ClosedModel):
@@ -4737,7 +4890,7 @@ class McpElicitationSchema(WireModel):
 
 
 McpServerElicitationAction: TypeAlias = Open[Literal["accept", "decline", "cancel"]]
-"""What the user did with the question.
+"""The user's reaction to the question.
 `accept`: Answered it, or agreed to open the page.
 `decline`: Said no.
 `cancel`: Closed it without an answer.
@@ -4887,7 +5040,7 @@ class ModelUpgradeInfo(WireModel):
     model_link: str | None = None
     """A page about the newer model."""
     migration_markdown: str | None = None
-    """What changes for the user, in Markdown."""
+    """The changes for the user, in Markdown."""
 
 
 class ModelAvailabilityNux(WireModel):
@@ -5007,7 +5160,7 @@ SegmentId: TypeAlias = str
 
 
 ModelRequestPurpose: TypeAlias = Open[Literal["turn", "compaction", "review", "memory", "title"]]
-"""What a model request is for. `memory` and `title` may run beside the others.
+"""The purpose of a model request. `memory` and `title` may run beside the others.
 `turn`: A step of a turn.
 `compaction`: Summing up the history.
 `review`: A step of a review.
@@ -5133,7 +5286,7 @@ class ModelStreamAbortedParams(WireModel):
     """How many events were delivered."""
     reason: StreamAbortReason
     error: ModelError | None = None
-    """What went wrong, where there is more to say than `reason`."""
+    """Details of the failure, where there is more to say than `reason`."""
     usage: TokenUsageBreakdown | None = None
     """Tokens used up to then, where known."""
     replay_safe: StrictBool = False
@@ -5168,12 +5321,35 @@ class ModelStreamEventResponse(WireModel):
     """The batch had been taken before."""
 
 
+OperationState: TypeAlias = Open[Literal["started", "finished", "proposed", "decided", "unknown", "withdrawn"]]
+"""How far an operation has come.
+`proposed`: Not decided.
+`decided`: Decided, not started.
+`unknown`: Started before a crash and never seen to finish. Waits for `retry`, `respond` or `reject`.
+`withdrawn`: Given up before it started.
+"""
+
+
+OperationType: TypeAlias = Open[
+    Literal["command", "fileChange", "permission", "function", "mcp", "elicitation", "userInput", "delegation"]
+]
+"""The kind of an operation.
+`function`: A tool the host runs.
+`mcp`: A call to an MCP server.
+`elicitation`: A question of an MCP server.
+`userInput`: A question of the agent.
+`delegation`: A child agent.
+"""
+
+
 class OperationDecisionApprove(Variant):
     """Run it."""
 
     type: Literal["approve"] = "approve"
     scope: DecisionScope | None = None
     """`call` when unset."""
+    execpolicy_amendment: list[str] | None = None
+    """Also save a rule that allows commands with these leading words, as the question offered it."""
 
 
 class OperationDecisionReject(Variant):
@@ -5226,26 +5402,104 @@ OperationDecision: TypeAlias = Annotated[
     | UnknownOperationDecision,
     Tagged("type"),
 ]
-"""What a person or a policy decided."""
+"""The decision of a person or a policy."""
+
+
+class StoredDecision(WireModel):
+    """A decision as the host's store has it."""
+
+    decision: OperationDecision
+    by: str
+    """The name the deciding connection has."""
+    on_behalf_of: str | None = None
+    """The name it gave for somebody else."""
+    decided_at_ms: StrictInt
+    """Unix milliseconds."""
+
+
+class Operation(WireModel):
+    """An operation as the host's store has it."""
+
+    operation_id: OperationId
+    thread_id: ThreadId
+    task_id: ThreadId
+    """The root of the task the thread belongs to."""
+    state: OperationState
+    type: OperationType
+    tool: str
+    """The tool's name, as the model knows it."""
+    namespace: str | None = None
+    item_id: ItemId
+    agent_path: list[str]
+    """From the root agent to the one that asks."""
+    arguments: Any
+    arguments_digest: str
+    """To be repeated with the decision."""
+    effects: ToolEffects
+    available_decisions: list[str]
+    """The decisions that can be carried out now; empty once it is decided."""
+    reason: str | None = None
+    """Why it waits, for display."""
+    attempt: StrictInt
+    """Attempts that were started so far."""
+    decision: StoredDecision | None = None
+    created_at_ms: StrictInt
+    """Unix milliseconds."""
+    updated_at_ms: StrictInt
+    """Unix milliseconds."""
+
+
+class OperationDecideParams(WireModel):
+    """Decides an operation. The first decision counts, and is stored before the runtime hears of it. Works with no
+    runtime
+    alive: the host brings the task back and the turn goes on.
+    """
+
+    operation_id: OperationId
+    arguments_digest: str
+    """As the operation showed it; another one is refused with `digestMismatch`."""
+    decision: OperationDecision
+    on_behalf_of: str | None = None
+    """Who in fact decided, where this client only passes it on."""
+
+
+class OperationDecideResponse(WireModel):
+    operation: Operation
+
+
+class OperationListParams(WireModel):
+    """Lists operations, the oldest first. Works with no runtime alive."""
+
+    thread_id: ThreadId | None = None
+    """Of this thread; of a root, with those of its children."""
+    state: OperationState | None = None
+    """Those that wait for a decision when unset."""
+    cursor: str | None = None
+    """From the page before."""
+    limit: StrictInt | None = None
+    """50 when unset."""
+
+
+class OperationListResponse(WireModel):
+    data: list[Operation]
+    next_cursor: str | None = None
+    """Null on the last page."""
 
 
 class OperationResult(WireModel):
-    """What an operation gave."""
+    """The result of an operation."""
 
     content_items: list[DynamicToolCallOutputContentItem]
     success: StrictBool
 
 
-OperationType: TypeAlias = Open[
-    Literal["command", "fileChange", "permission", "function", "mcp", "elicitation", "userInput", "delegation"]
-]
-"""What kind of thing waits or has an effect.
-`function`: A tool the host runs.
-`mcp`: A call to an MCP server.
-`elicitation`: A question of an MCP server.
-`userInput`: A question of the agent.
-`delegation`: A child agent.
-"""
+class OperationUpdatedNotification(WireModel):
+    """Sent to followers of the task, and to connections that asked for all tasks, whenever an operation is proposed,
+    decided
+    or over.
+    """
+
+    operation: Operation
 
 
 PendingOperationState: TypeAlias = Open[Literal["proposed", "decided", "unknown"]]
@@ -5273,7 +5527,7 @@ class PendingOperation(WireModel):
     arguments_digest: str
     """To be repeated with the decision."""
     effects: ToolEffects = "once"
-    """What may happen when it runs again."""
+    """Whether it may run again, and with which consequence."""
     available_decisions: list[str]
     """The decisions that can be carried out."""
     reason: str | None = None
@@ -5290,7 +5544,7 @@ PermissionGrantScope: TypeAlias = Open[Literal["turn", "session"]]
 
 
 class RequestPermissionProfile(WireModel):
-    """What is asked for. Null for nothing of that kind."""
+    """The requested permissions. Null for none of that kind."""
 
     network: AdditionalNetworkPermissions | None = None
     file_system: AdditionalFileSystemPermissions | None = None
@@ -5584,7 +5838,7 @@ ResponsesApiWebSearchAction: TypeAlias = Annotated[
     | UnknownResponsesApiWebSearchAction,
     Tagged("type"),
 ]
-"""What was done in a search."""
+"""An action of a web search."""
 
 
 class ResponseItemMessage(Variant):
@@ -5800,7 +6054,7 @@ class ResolvedOperation(WireModel):
     decision: OperationDecision | None = None
     """Either this or `result`."""
     result: OperationResult | None = None
-    """What it gave, if it was run."""
+    """Its result, if it was run."""
 
 
 ReviewDelivery: TypeAlias = Open[Literal["inline", "detached"]]
@@ -5853,7 +6107,7 @@ ReviewTarget: TypeAlias = Annotated[
     | UnknownReviewTarget,
     Tagged("type"),
 ]
-"""What to review."""
+"""The target of a review."""
 
 
 class ReviewStartParams(WireModel):
@@ -5919,6 +6173,8 @@ class SessionMeta(WireModel):
     agent_role: str | None = None
     git_info: GitInfo | None = None
     dynamic_tools: list[DynamicToolSpec] | None = None
+    memory_mode: str | None = None
+    """`disabled` for a thread that leaves no memories."""
 
 
 class ThreadTokenUsage(WireModel):
@@ -5932,6 +6188,34 @@ class ThreadTokenUsage(WireModel):
     """In tokens; null when unknown."""
 
 
+ThreadGoalStatus: TypeAlias = Open[Literal["active", "paused", "blocked", "usageLimited", "budgetLimited", "complete"]]
+"""How the goal stands.
+`active`: It is being worked on.
+`paused`: It was put aside.
+`blocked`: The agent cannot go on without help.
+`usageLimited`: The account's usage limit stopped it.
+`budgetLimited`: `tokenBudget` is spent.
+`complete`: It is reached.
+"""
+
+
+class ThreadGoal(WireModel):
+    """A thread's goal and what went into it so far."""
+
+    thread_id: ThreadId
+    objective: str
+    """The aim, in words for the agent."""
+    status: ThreadGoalStatus
+    token_budget: StrictInt | None = None
+    """Null for no limit."""
+    tokens_used: StrictInt
+    time_used_seconds: StrictInt
+    created_at: StrictInt
+    """Unix seconds."""
+    updated_at: StrictInt
+    """Unix seconds."""
+
+
 class ThreadMetadataChange(WireModel):
     """Missing keeps a fact, null clears it."""
 
@@ -5939,6 +6223,8 @@ class ThreadMetadataChange(WireModel):
     git_info: GitInfo | None = None
     model: str | None = None
     reasoning_effort: ReasoningEffort | None = None
+    goal: ThreadGoal | None = None
+    """The thread's goal and its cost so far."""
 
 
 class RolloutItemSessionMeta(Variant):
@@ -6223,7 +6509,7 @@ RolloutItem: TypeAlias = Annotated[
 
 
 RolloutBarrier: TypeAlias = Open[Literal["operationProposed", "operationStarted", "operationFinished", "userInput"]]
-"""What waits for the append to be committed.
+"""The step that waits for the append to be committed.
 `operationProposed`: The request for a decision.
 `operationStarted`: The effect.
 `operationFinished`: The next model request.
@@ -6249,6 +6535,10 @@ class RolloutAppendResponse(WireModel):
 
     next_ordinal: StrictInt
     """The first one that is free now."""
+    valid_for_ms: StrictInt | None = None
+    """Milliseconds that were left of the host's lease when the append arrived. The effect behind the barrier may begin
+    only within that time of sending the append.
+    """
 
 
 class RolloutLoadParams(WireModel):
@@ -6316,13 +6606,13 @@ class SkillToolDependency(WireModel):
     transport: str | None = None
     """How an MCP server is reached."""
     command: str | None = None
-    """What starts an MCP server."""
+    """The command that starts an MCP server."""
     url: str | None = None
     """Where an MCP server is."""
 
 
 class SkillDependencies(WireModel):
-    """What a skill needs."""
+    """The dependencies of a skill."""
 
     tools: list[SkillToolDependency]
 
@@ -6335,7 +6625,7 @@ class SkillErrorInfo(WireModel):
 
 
 SkillScope: TypeAlias = Open[Literal["user", "repo", "system", "admin"]]
-"""Whose skill it is.
+"""The level that a skill belongs to.
 `user`: The user's, or a plugin's.
 `repo`: The project's.
 `system`: Comes with the server.
@@ -6379,7 +6669,7 @@ class SkillsConfigWriteResponse(WireModel):
 
 
 class SkillsListEntry(WireModel):
-    """What was found for one working directory."""
+    """The skills of one working directory."""
 
     cwd: str
     skills: list[SkillMetadata]
@@ -6417,6 +6707,97 @@ SubagentPlacement: TypeAlias = Open[Literal["runtime", "host"]]
 """Who decides where child agents run."""
 
 
+TaskStatus: TypeAlias = Open[Literal["running", "creating", "queued", "idle", "waiting", "suspended", "failed"]]
+"""How far a task has come.
+`creating`: Its runtime starts for the first time.
+`queued`: Waits for room among the running ones.
+`idle`: No turn runs.
+`waiting`: Its turn waits for a decision.
+`suspended`: Its turn waits, and no process is kept for it.
+`failed`: Its runtime could not be brought back. `task/resume` tries again.
+"""
+
+
+class Task(WireModel):
+    """A root thread with its children, as the host's store has it."""
+
+    id: ThreadId
+    name: str | None = None
+    preview: str
+    """Text of the first user message; empty until there is one."""
+    state: TaskStatus
+    has_runtime: StrictBool
+    """A runtime process holds the thread now."""
+    cwd: str | None = None
+    labels: dict[str, str]
+    is_archived: StrictBool
+    epoch: StrictInt
+    """The host's lease: greater after each restart of the host."""
+    waiting_operations: StrictInt
+    """Operations that wait for a decision."""
+    created_at_ms: StrictInt
+    """Unix milliseconds."""
+    updated_at_ms: StrictInt
+    """Unix milliseconds."""
+
+
+class TaskDeleteParams(WireModel):
+    """Removes a task with its records, for good."""
+
+    thread_id: ThreadId
+
+
+class TaskDeleteResponse(WireModel):
+    pass
+
+
+class TaskListParams(WireModel):
+    """Lists tasks, the last changed first."""
+
+    state: TaskStatus | None = None
+    archived: StrictBool = False
+    cursor: str | None = None
+    """From the page before."""
+    limit: StrictInt | None = None
+    """50 when unset."""
+
+
+class TaskListResponse(WireModel):
+    data: list[Task]
+    next_cursor: str | None = None
+    """Null on the last page."""
+
+
+class TaskReadParams(WireModel):
+    thread_id: ThreadId
+
+
+class TaskReadResponse(WireModel):
+    task: Task
+    operations: list[Operation]
+    """Those that wait for a decision."""
+
+
+class TaskResumeParams(WireModel):
+    """Starts a runtime for a task; an unfinished turn goes on."""
+
+    thread_id: ThreadId
+
+
+class TaskResumeResponse(WireModel):
+    task: Task
+
+
+class TaskSuspendParams(WireModel):
+    """Ends the runtime of a task and leaves its turn where it is."""
+
+    thread_id: ThreadId
+
+
+class TaskSuspendResponse(WireModel):
+    task: Task
+
+
 class TerminalInteractionNotification(WireModel):
     """Sent when the agent types into a running terminal."""
 
@@ -6426,11 +6807,11 @@ class TerminalInteractionNotification(WireModel):
     process_id: str
     """The terminal, as in the command item."""
     stdin: str
-    """What was typed."""
+    """The typed text."""
 
 
 ThreadActiveFlag: TypeAlias = Open[Literal["waitingOnApproval", "waitingOnUserInput"]]
-"""What an active thread waits for.
+"""The kind of answer an active thread waits for.
 `waitingOnApproval`: An approval, a permission, or the answer to an MCP server's question.
 `waitingOnUserInput`: The answer to a question of the agent.
 """
@@ -6639,7 +7020,7 @@ class ThreadForkParams(WireModel):
     initial_items_ref: InitialItemsRef | None = None
     """The exact history follows by `rollout/load`."""
     resolved_operations: list[ResolvedOperation] | None = None
-    """What was decided while no runtime was alive."""
+    """Decisions made while no runtime was alive."""
     resume_turn: StrictBool = False
     """Continue the unfinished turn instead of marking it interrupted."""
     tool_set: ToolSet | None = None
@@ -6673,7 +7054,7 @@ class ThreadForkResponse(WireModel):
     fidelity: HistoryFidelity | None = None
     """Set when the request brought a history."""
     rebuilt: list[str] | None = None
-    """What a lossy history made the runtime rebuild."""
+    """The parts that the runtime rebuilt from a lossy history."""
     rollout_ordinal: StrictInt | None = None
     """The next ordinal to be written."""
     items_digest: str | None = None
@@ -6683,35 +7064,7 @@ class ThreadForkResponse(WireModel):
     tool_set_digest: str | None = None
     """Digest of `effectiveTools`; repeated in each model request."""
     pending_operations: list[PendingOperation] | None = None
-    """What waits for the host."""
-
-
-ThreadGoalStatus: TypeAlias = Open[Literal["active", "paused", "blocked", "usageLimited", "budgetLimited", "complete"]]
-"""How the goal stands.
-`active`: It is being worked on.
-`paused`: It was put aside.
-`blocked`: The agent cannot go on without help.
-`usageLimited`: The account's usage limit stopped it.
-`budgetLimited`: `tokenBudget` is spent.
-`complete`: It is reached.
-"""
-
-
-class ThreadGoal(WireModel):
-    """A thread's goal and what went into it so far."""
-
-    thread_id: ThreadId
-    objective: str
-    """What to reach, in words for the agent."""
-    status: ThreadGoalStatus
-    token_budget: StrictInt | None = None
-    """Null for no limit."""
-    tokens_used: StrictInt
-    time_used_seconds: StrictInt
-    created_at: StrictInt
-    """Unix seconds."""
-    updated_at: StrictInt
-    """Unix seconds."""
+    """Operations that wait for the host."""
 
 
 ThreadGoalMutationOrigin: TypeAlias = Open[Literal["user", "automatic"]]
@@ -6789,8 +7142,40 @@ class ThreadIncrementElicitationResponse(WireModel):
     """Whether command timeouts stand still."""
 
 
-ThreadSortKey: TypeAlias = Open[Literal["created_at", "updated_at"]]
-"""What a list of threads is sorted by."""
+class ThreadItemEntry(WireModel):
+    """An item and the turn it belongs to."""
+
+    turn_id: TurnId
+    item: ThreadItem
+
+
+class ThreadItemsListParams(WireModel):
+    """Lists the items of a thread, or of one of its turns."""
+
+    thread_id: ThreadId
+    turn_id: TurnId | None = None
+    """Only items of this turn."""
+    cursor: str | None = None
+    """`nextCursor` of the page before; unset for the first page. `backwardsCursor` goes the other way."""
+    limit: StrictInt | None = None
+    """Most items on one page: 25 when unset, never more than 100."""
+    sort_direction: SortDirection | None = None
+    """Newest first when unset."""
+
+
+class ThreadItemsListResponse(WireModel):
+    data: list[ThreadItemEntry]
+    next_cursor: str | None = None
+    """Null on the last page."""
+    backwards_cursor: str | None = None
+    """For the other `sortDirection`: begins with the first item of this page. Null when the page is empty."""
+
+
+ThreadSortKey: TypeAlias = Open[Literal["created_at", "updated_at", "recency_at", "section_position"]]
+"""The sort key of a list of threads.
+`recency_at`: The same as `updated_at` here.
+`section_position`: Sections are the client's own: the same as `updated_at` here.
+"""
 
 
 ThreadSourceKind: TypeAlias = Open[
@@ -7051,7 +7436,7 @@ class ThreadResumeParams(WireModel):
     initial_items_ref: InitialItemsRef | None = None
     """The exact history follows by `rollout/load`."""
     resolved_operations: list[ResolvedOperation] | None = None
-    """What was decided while no runtime was alive."""
+    """Decisions made while no runtime was alive."""
     resume_turn: StrictBool = False
     """Continue the unfinished turn instead of marking it interrupted."""
     tool_set: ToolSet | None = None
@@ -7083,7 +7468,7 @@ class ThreadResumeResponse(WireModel):
     fidelity: HistoryFidelity | None = None
     """Set when the request brought a history."""
     rebuilt: list[str] | None = None
-    """What a lossy history made the runtime rebuild."""
+    """The parts that the runtime rebuilt from a lossy history."""
     rollout_ordinal: StrictInt | None = None
     """The next ordinal to be written."""
     items_digest: str | None = None
@@ -7093,7 +7478,7 @@ class ThreadResumeResponse(WireModel):
     tool_set_digest: str | None = None
     """Digest of `effectiveTools`; repeated in each model request."""
     pending_operations: list[PendingOperation] | None = None
-    """What waits for the host."""
+    """Operations that wait for the host."""
 
 
 class ThreadRollbackParams(WireModel):
@@ -7165,7 +7550,7 @@ class ThreadStartParams(WireModel):
     ephemeral: StrictBool | None = None
     """Keep the thread in memory only. False when unset."""
     dynamic_tools: list[DynamicToolSpec] | None = None
-    """Tools the client runs for the model."""
+    """Tools the client runs for the model, one by one or in groups of type `namespace`."""
     mock_experimental_field: str | None = None
     """Exists to test the experimental gate."""
     experimental_raw_events: StrictBool = False
@@ -7192,7 +7577,7 @@ class ThreadStartParams(WireModel):
     initial_items_ref: InitialItemsRef | None = None
     """The exact history follows by `rollout/load`."""
     resolved_operations: list[ResolvedOperation] | None = None
-    """What was decided while no runtime was alive."""
+    """Decisions made while no runtime was alive."""
     resume_turn: StrictBool = False
     """Continue the unfinished turn instead of marking it interrupted."""
     tool_set: ToolSet | None = None
@@ -7224,7 +7609,7 @@ class ThreadStartResponse(WireModel):
     fidelity: HistoryFidelity | None = None
     """Set when the request brought a history."""
     rebuilt: list[str] | None = None
-    """What a lossy history made the runtime rebuild."""
+    """The parts that the runtime rebuilt from a lossy history."""
     rollout_ordinal: StrictInt | None = None
     """The next ordinal to be written."""
     items_digest: str | None = None
@@ -7234,7 +7619,7 @@ class ThreadStartResponse(WireModel):
     tool_set_digest: str | None = None
     """Digest of `effectiveTools`; repeated in each model request."""
     pending_operations: list[PendingOperation] | None = None
-    """What waits for the host."""
+    """Operations that wait for the host."""
 
 
 class ThreadStartedNotification(WireModel):
@@ -7256,6 +7641,36 @@ class ThreadTokenUsageUpdatedNotification(WireModel):
     thread_id: ThreadId
     turn_id: TurnId
     token_usage: ThreadTokenUsage
+
+
+TurnItemsView: TypeAlias = Open[Literal["notLoaded", "summary", "full"]]
+"""The part of each turn that a page holds.
+`notLoaded`: No items.
+`summary`: The first message of the user and the last one of the agent.
+`full`: All items.
+"""
+
+
+class ThreadTurnsListParams(WireModel):
+    """Lists the turns of a thread, stored or loaded."""
+
+    thread_id: ThreadId
+    cursor: str | None = None
+    """`nextCursor` of the page before; unset for the first page. `backwardsCursor` goes the other way."""
+    limit: StrictInt | None = None
+    """Most turns on one page: 25 when unset, never more than 100."""
+    sort_direction: SortDirection | None = None
+    """Newest first when unset."""
+    items_view: TurnItemsView | None = None
+    """`summary` when unset."""
+
+
+class ThreadTurnsListResponse(WireModel):
+    data: list[Turn]
+    next_cursor: str | None = None
+    """Null on the last page."""
+    backwards_cursor: str | None = None
+    """For the other `sortDirection`: begins with the first turn of this page. Null when the page is empty."""
 
 
 class ThreadUnarchiveParams(WireModel):
@@ -7284,7 +7699,7 @@ class ThreadUnsubscribeParams(WireModel):
 
 
 ThreadUnsubscribeStatus: TypeAlias = Open[Literal["unsubscribed", "notLoaded", "notSubscribed"]]
-"""What became of the subscription.
+"""The outcome of ending a subscription.
 `notLoaded`: The thread is not in memory.
 `notSubscribed`: There was none.
 """
@@ -7294,11 +7709,12 @@ class ThreadUnsubscribeResponse(WireModel):
     status: ThreadUnsubscribeStatus
 
 
-ToolApprovalDecisionName: TypeAlias = Open[Literal["accept", "acceptForSession", "decline", "cancel"]]
+ToolApprovalDecisionName: TypeAlias = Open[Literal["accept", "acceptForSession", "decline", "cancel", "defer"]]
 """`accept`: Make it this once.
 `acceptForSession`: Make it, and do not ask again in this session for the same call.
 `decline`: Do not make it. The turn goes on and the model is told.
 `cancel`: Do not make it, and interrupt the turn.
+`defer`: Not by this client and not now: the question stays open for others and for later.
 """
 
 
@@ -7335,7 +7751,7 @@ ToolApprovalDecision: TypeAlias = Annotated[
     | UnknownToolApprovalDecision,
     Keyed(),
 ]
-"""What to do with a call."""
+"""A decision about a call."""
 
 
 class ToolRequestApprovalParams(WireModel):
@@ -7413,12 +7829,23 @@ class ToolRequestUserInputResponse(WireModel):
     """By question id."""
 
 
+class TurnCost(WireModel):
+    """The cost of a turn's model requests, by the configured prices."""
+
+    amount: Number
+    """In the currency of the prices."""
+    is_estimated: StrictBool = False
+    """Some of the tokens were not counted by the provider but estimated."""
+
+
 class TurnCompletedNotification(WireModel):
     """Sent when a turn has ended: completed, interrupted or failed."""
 
     thread_id: ThreadId
     turn: Turn
     """Without items."""
+    cost: TurnCost | None = None
+    """Only for models that `[prices]` names."""
 
 
 class TurnDiffUpdatedNotification(WireModel):
@@ -7472,7 +7899,7 @@ class TurnToolOutput(WireModel):
     namespace: str | None = None
     output: FunctionCallOutputBody
     retain: StrictBool = False
-    """Keep it in the history after this turn."""
+    """Asks that it stay in the model's history. It does in any case, until a compaction replaces it by a summary."""
 
 
 class TurnStartParams(WireModel):
@@ -7506,6 +7933,12 @@ class TurnStartParams(WireModel):
     """For this and later turns; an empty list leaves the thread without an environment."""
     additional_context: dict[str, AdditionalContextEntry] | None = None
     """The complete map; unset, null and empty all clear it."""
+    input_id: str | None = None
+    """Becomes the id of the user's message. To a host it also makes the request safe to repeat: an id that is known
+    gets its first answer again.
+    """
+    turn_id: TurnId | None = None
+    """The id of the turn that begins, where the caller chooses it."""
 
 
 class TurnStartResponse(WireModel):
@@ -7533,6 +7966,8 @@ class TurnSteerParams(WireModel):
     """The turn that runs; fails when another one does."""
     additional_context: dict[str, AdditionalContextEntry] | None = None
     """The complete map; unset, null and empty all clear it."""
+    input_id: str | None = None
+    """Becomes the id of the user's message; see `turn/start`."""
 
 
 class TurnSteerResponse(WireModel):
@@ -7563,7 +7998,7 @@ class TurnSuspendResponse(WireModel):
     """Sent after `turn/suspended`."""
 
     pending_operations: list[PendingOperation]
-    """What waits for a decision."""
+    """Operations that wait for a decision."""
 
 
 class TurnSuspendedNotification(WireModel):
@@ -7572,7 +8007,7 @@ class TurnSuspendedNotification(WireModel):
     thread_id: ThreadId
     turn_id: TurnId
     pending_operations: list[PendingOperation]
-    """What waits for a decision."""
+    """Operations that wait for a decision."""
 
 
 WindowsSandboxSetupMode: TypeAlias = Open[Literal["elevated", "unelevated"]]

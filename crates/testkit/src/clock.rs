@@ -1,0 +1,34 @@
+//! The clock of a test.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use runtime::{Clock, Stamp, SystemClock};
+
+/// The real clock, until a test sets it or breaks it.
+#[derive(Debug, Default)]
+pub struct TestClock {
+    fixed_ms: AtomicI64,
+    breaks: AtomicBool,
+}
+
+impl TestClock {
+    pub fn set(&self, now_ms: i64) {
+        self.fixed_ms.store(now_ms, Ordering::SeqCst);
+    }
+
+    /// Whoever looks next panics; after that all is well again.
+    pub fn break_once(&self) {
+        self.breaks.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Clock for TestClock {
+    fn stamp(&self) -> Stamp {
+        assert!(!self.breaks.swap(false, Ordering::SeqCst), "the test broke the clock");
+        let stamp = SystemClock.stamp();
+        match self.fixed_ms.load(Ordering::SeqCst) {
+            0 => stamp,
+            now_ms => Stamp { now_ms, ..stamp },
+        }
+    }
+}
