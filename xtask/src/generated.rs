@@ -1,20 +1,26 @@
-//! Generated files that are kept in the repository: `cargo xtask generate` writes them, the check compares them.
+//! Generated files that are kept in the repository, and generated parts of pages that are not:
+//! `cargo xtask generate` writes them, the check compares them.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use protocol_export::{self as export, Surface};
 
-use crate::workspace;
-use crate::{Problems, method_page};
+use crate::{Problems, code_map, method_page, workspace};
 
-/// A folder with generated files in it, and who makes them.
+/// A folder with generated files in it, and who makes them. The root of the repository has no name.
 struct Output {
     folder: &'static str,
-    make: fn() -> Vec<File>,
+    make: fn() -> Result<Vec<File>>,
     others: Others,
+}
+
+impl Output {
+    fn label(&self) -> &str {
+        if self.folder.is_empty() { "." } else { self.folder }
+    }
 }
 
 /// A path relative to the folder, and what belongs there.
@@ -29,7 +35,7 @@ impl From<export::File> for File {
     }
 }
 
-/// What else may be in the folder.
+/// Other files that may be in the folder.
 #[derive(Debug, Clone, Copy)]
 enum Others {
     Anything,
@@ -38,15 +44,20 @@ enum Others {
 }
 
 const OUTPUTS: &[Output] = &[
-    Output { folder: "docs", make: || vec![method_page::file().into()], others: Others::Anything },
+    Output {
+        folder: "",
+        make: || Ok(vec![page_with_part("ARCHITECTURE.md", "code map", &code_map::text()?)?]),
+        others: Others::Anything,
+    },
+    Output { folder: "docs", make: || Ok(vec![method_page::file().into()]), others: Others::Anything },
     Output {
         folder: "sdk/python/oarlock-protocol",
-        make: || export::python(Surface::Experimental).into_iter().map(File::from).collect(),
+        make: || Ok(export::python(Surface::Experimental).into_iter().map(File::from).collect()),
         others: Others::OnlyUnder("tests"),
     },
     Output {
         folder: "crates/protocol/src/schemas",
-        make: || vec![File { path: "schemas.json.zz".to_owned(), bytes: protocol::schemas::packed() }],
+        make: || Ok(vec![File { path: "schemas.json.zz".to_owned(), bytes: protocol::schemas::packed() }]),
         others: Others::Anything,
     },
 ];
@@ -56,11 +67,11 @@ const REMEDY: &str = "run `cargo xtask generate`";
 pub(crate) fn write() -> Result<()> {
     for output in OUTPUTS {
         let folder = workspace::root().join(output.folder);
-        let files = (output.make)();
+        let files = (output.make)()?;
         let changed = write_changed(&folder, &files)?;
-        println!("{}: {changed} of {} files changed", output.folder, files.len());
-        for path in strays(&files, &kept(output.folder)?, output.others) {
-            println!("{}/{path} is not generated; remove it", output.folder);
+        println!("{}: {changed} of {} files changed", output.label(), files.len());
+        for path in strays(&files, &kept(output, &files)?, output.others) {
+            println!("{}/{path} is not generated; remove it", output.label());
         }
     }
     Ok(())
@@ -86,21 +97,46 @@ fn write_changed(folder: &Path, files: &[File]) -> Result<usize> {
 pub(crate) fn check() -> Result<Problems> {
     let mut problems = Vec::new();
     for output in OUTPUTS {
-        let drift = drift(&(output.make)(), &kept(output.folder)?, output.others);
-        problems.extend(drift.map(|first| format!("{}/{first}", output.folder)));
+        let files = (output.make)()?;
+        let drift = drift(&files, &kept(output, &files)?, output.others);
+        problems.extend(drift.map(|first| format!("{}/{first}", output.label())));
     }
     Ok(problems)
 }
 
-/// The files of the repository below a folder, by their path relative to it.
-fn kept(folder: &str) -> Result<BTreeMap<String, Vec<u8>>> {
+/// The files of the repository that `drift` and `strays` look at, by their path relative to the folder.
+fn kept(output: &Output, made: &[File]) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut kept = BTreeMap::new();
     for path in workspace::files()? {
-        if let Some(relative) = path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')) {
+        let relative = match output.folder {
+            "" => Some(path.as_str()),
+            folder => path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')),
+        };
+        let matters = |relative: &&str| {
+            matches!(output.others, Others::OnlyUnder(_)) || made.iter().any(|file| file.path == **relative)
+        };
+        if let Some(relative) = relative.filter(matters) {
             kept.insert(relative.to_owned(), workspace::read(&path)?);
         }
     }
     Ok(kept)
+}
+
+/// A page that is written by hand, with the part between two markers made anew.
+fn page_with_part(path: &str, part: &str, text: &str) -> Result<File> {
+    let page = with_part(&workspace::read_text(path)?, part, text);
+    Ok(File { path: path.to_owned(), bytes: page.with_context(|| format!("in {path}"))?.into_bytes() })
+}
+
+fn with_part(page: &str, part: &str, text: &str) -> Result<String> {
+    let (begin, end) = (format!("<!-- generated: {part} -->\n"), format!("<!-- end of {part} -->\n"));
+    let Some((before, rest)) = page.split_once(&begin) else {
+        bail!("the line {} is missing", begin.trim());
+    };
+    let Some((_, after)) = rest.split_once(&end) else {
+        bail!("the line {} is missing after {}", end.trim(), begin.trim());
+    };
+    Ok(format!("{before}{begin}{text}{end}{after}"))
 }
 
 /// The first file that is not as it would be generated, and how many more there are.
@@ -209,6 +245,21 @@ mod tests {
     fn a_file_nobody_generates_is_named() {
         let kept = [("a.py", "1\n2\n3\n"), ("b/c.py", "x\n"), ("tests_of_old.py", "")];
         assert_eq!(check_drift(&kept).as_deref(), Some("tests_of_old.py is not generated; remove it"));
+    }
+
+    #[test]
+    fn a_part_of_a_page_is_made_anew() {
+        let page = "a\n<!-- generated: map -->\nold\n<!-- end of map -->\nb\n";
+        let made = "a\n<!-- generated: map -->\nnew\n<!-- end of map -->\nb\n";
+        assert_eq!(with_part(page, "map", "new\n").unwrap(), made);
+        assert_eq!(with_part(made, "map", "new\n").unwrap(), made);
+    }
+
+    #[test]
+    fn a_page_without_both_markers_fails() {
+        for page in ["", "<!-- generated: map -->\n", "<!-- end of map -->\n<!-- generated: map -->\n"] {
+            assert!(with_part(page, "map", "new\n").is_err(), "{page}");
+        }
     }
 
     #[test]

@@ -1,4 +1,8 @@
-//! Which crate may use which: the picture in ARCHITECTURE.md as data. A new crate is a new row.
+//! Which crate may use which. The code map and the picture in ARCHITECTURE.md are made from this table and from the
+//! `description` in each crate's Cargo.toml, one sentence that says what the crate owns.
+//!
+//! A new crate is a new row `("name", &["every", "crate", "it", "may", "use"])`, a line in `ANYTHING`, and
+//! `cargo xtask generate`. A row may stand here before its crate exists.
 
 use anyhow::Result;
 
@@ -6,10 +10,11 @@ use crate::Problems;
 use crate::workspace::{Kind, Metadata, Package};
 
 /// Folder names. Whatever a row does not name, that crate must not depend on.
-const MAY_USE: &[(&str, &[&str])] = &[
+pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("protocol-macros", &[]),
     ("protocol", &["protocol-macros"]),
     ("protocol-export", &["protocol"]),
+    ("support", &[]),
     ("rpc", &[]),
     ("names", &[]),
     ("patch", &["names"]),
@@ -17,34 +22,59 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("policy", &["protocol", "names"]),
     ("sandbox", &["protocol", "names"]),
     ("model", &["protocol"]),
-    ("model-http", &["model"]),
+    ("http", &[]),
+    ("wires", &["model"]),
+    ("model-http", &["model", "wires", "http"]),
     ("journal", &["protocol", "model"]),
     ("engine", &["protocol", "model", "policy"]),
+    ("store", &["protocol"]),
+    ("placements", &["protocol"]),
+    ("catalogue", &["protocol", "engine", "workspace"]),
     ("environments", &["protocol", "engine", "sandbox"]),
     ("tools", &["protocol", "workspace", "engine", "patch", "policy", "sandbox"]),
     ("config", &["protocol", "workspace", "policy", "sandbox"]),
-    ("mcp", &["protocol", "tools"]),
+    ("plugins", &["protocol", "config", "workspace"]),
+    ("skills", &["protocol", "config", "plugins", "engine", "workspace"]),
+    ("command-exec", &["support", "protocol", "config", "sandbox"]),
+    ("hooks", &["support", "protocol", "config", "engine", "sandbox"]),
+    ("delegation", &["support", "protocol", "model", "engine", "journal", "config", "tools", "catalogue"]),
+    ("realtime", &["protocol", "http"]),
+    ("accounts", &["protocol", "http", "config"]),
+    ("memories", &["support", "protocol", "model", "journal", "config"]),
+    ("mcp", &["support", "protocol", "http", "sandbox", "engine", "config", "tools"]),
     (
         "runtime",
         &[
+            "support",
             "protocol",
             "workspace",
             "patch",
             "policy",
             "sandbox",
             "model",
+            "http",
             "model-http",
             "journal",
             "engine",
+            "catalogue",
             "environments",
             "tools",
             "config",
+            "plugins",
+            "skills",
+            "command-exec",
+            "hooks",
+            "delegation",
+            "accounts",
+            "realtime",
             "mcp",
+            "memories",
         ],
     ),
     ("core-api", &["runtime"]),
     ("thread-manager-sample", &["core-api"]),
-    ("server", &["protocol", "rpc", "runtime"]),
+    ("host", &["protocol", "rpc", "store", "model", "model-http", "config", "journal"]),
+    ("server", &["protocol", "rpc", "runtime", "host"]),
     ("client", &["protocol", "rpc"]),
     ("testkit", ANYTHING),
     ("cli", ANYTHING),
@@ -52,10 +82,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("xtask", &["protocol", "protocol-export"]),
 ];
 
-/// What a program or a test kit may build on. The macros stay behind `protocol`, `xtask` behind nobody.
-const ANYTHING: &[&str] = &[
+/// The crates that a program or a test kit may build on. The macros stay behind `protocol`, `xtask` behind nobody.
+pub(crate) const ANYTHING: &[&str] = &[
     "protocol",
     "protocol-export",
+    "support",
     "workspace",
     "rpc",
     "names",
@@ -63,15 +94,28 @@ const ANYTHING: &[&str] = &[
     "policy",
     "sandbox",
     "model",
+    "wires",
+    "http",
     "model-http",
     "journal",
     "engine",
+    "catalogue",
     "environments",
     "tools",
     "config",
+    "placements",
+    "plugins",
+    "skills",
+    "command-exec",
+    "delegation",
+    "accounts",
+    "realtime",
     "mcp",
+    "memories",
     "runtime",
     "core-api",
+    "store",
+    "host",
     "server",
     "client",
     "testkit",
@@ -121,7 +165,7 @@ fn graph(metadata: &Metadata) -> Vec<Crate> {
     members.iter().map(to_crate).collect()
 }
 
-fn short(package: &str) -> String {
+pub(crate) fn short(package: &str) -> String {
     package.strip_prefix(PREFIX).unwrap_or(package).to_owned()
 }
 

@@ -1,22 +1,32 @@
 //! Checks and generators of the workspace. `cargo xtask check` is the part of `scripts/test` that looks at the
 //! tree instead of running it; each check is also a test, so `cargo test -p xtask` names the one that broke.
 
+mod code_map;
+mod folder_sizes;
 mod generated;
+mod known;
 mod layers;
 mod licences;
 mod method_page;
+mod module_cycles;
+mod recipes;
+mod runtime_methods;
 mod rust_functions;
+mod rust_source;
 mod schema_score;
 mod sizes;
+mod type_names;
+mod wording;
 mod words;
 mod workspace;
 
 use std::process::ExitCode;
+use std::thread;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 
-/// What is wrong with the tree, a sentence each; nothing when all is well.
+/// The problems of the tree, a sentence each; none when all is well.
 type Problems = Vec<String>;
 
 type Check = fn() -> Result<Problems>;
@@ -28,7 +38,16 @@ const CHECKS: &[(&str, Check)] = &[
     ("licences", licences::check),
     ("words", words::check),
     ("sizes", sizes::check),
+    ("type names", type_names::check),
+    ("module cycles", module_cycles::check),
+    ("methods of the runtime", runtime_methods::check),
+    ("folders", folder_sizes::check),
+    ("recipes", recipes::check),
 ];
+
+/// The lists of what still breaks a rule, each with the function that takes out what no longer does.
+const LISTS: &[fn() -> Result<()>] =
+    &[type_names::shrink, module_cycles::shrink, runtime_methods::shrink, folder_sizes::shrink];
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about = "Checks and generators of the workspace.")]
@@ -41,10 +60,22 @@ struct Cli {
 enum Command {
     /// Write the files that are derived from the protocol crate.
     Generate,
-    /// Check the tree: layers, generated files, licences, words, sizes.
+    /// Check the tree: layers, generated files, licences, words, sizes, names, modules, folders, recipes.
     Check,
+    /// Take out of the lists in xtask/known what no longer breaks a rule. Nothing is ever added.
+    Shrink,
+    /// Print the type names that more than one type has, and where each is declared.
+    TypeNames,
+    /// Print the dependency cycles between the top modules of each crate, and the lines that make them.
+    ModuleCycles,
     /// Print how many packages the binary needs, and the largest functions.
     Sizes,
+    /// Print how many comments and names are not in plain words.
+    Wording {
+        /// Also print every place.
+        #[arg(long)]
+        places: bool,
+    },
     /// Compare exported JSON Schemas with a reference; fails on a difference docs/differences.md does not list.
     SchemaScore(schema_score::Options),
 }
@@ -53,7 +84,11 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Generate => generated::write(),
         Command::Check => check(),
-        Command::Sizes => sizes::print(),
+        Command::Shrink => LISTS.iter().try_for_each(|shrink| shrink()),
+        Command::TypeNames => type_names::print(),
+        Command::ModuleCycles => module_cycles::print(),
+        Command::Sizes => sizes::text().map(|text| print!("{text}")),
+        Command::Wording { places } => wording::print(places),
         Command::SchemaScore(options) => schema_score::run(&options),
     };
     match result {
@@ -65,10 +100,16 @@ fn main() -> ExitCode {
     }
 }
 
+/// Runs all checks beside each other; most of them wait for cargo or read the same files.
 fn check() -> Result<()> {
+    let (results, sizes) = thread::scope(|scope| {
+        let checks: Vec<_> = CHECKS.iter().map(|(_, check)| scope.spawn(check)).collect();
+        let sizes = scope.spawn(sizes::text);
+        (checks.into_iter().map(ended).collect::<Vec<_>>(), ended(sizes))
+    });
     let mut broken = Vec::new();
-    for (name, check) in CHECKS {
-        let problems = check()?;
+    for ((name, _), problems) in CHECKS.iter().zip(results) {
+        let problems = problems.with_context(|| format!("the check `{name}` could not run"))?;
         println!("{name}: {}", if problems.is_empty() { "ok" } else { "broken" });
         for problem in &problems {
             println!("  {problem}");
@@ -77,9 +118,13 @@ fn check() -> Result<()> {
             broken.push(*name);
         }
     }
-    sizes::print()?;
+    print!("{}", sizes?);
     if !broken.is_empty() {
         bail!("broken: {}", broken.join(", "));
     }
     Ok(())
+}
+
+fn ended<T>(thread: thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|_| bail!("it panicked"))
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use protocol::{
-    CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Method, Order, SERVER_NOTIFICATIONS, SERVER_REQUESTS, Stage,
-    WireType,
+    CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Method, MethodStage, OrderKey, SERVER_NOTIFICATIONS,
+    SERVER_REQUESTS, WireType,
 };
 use protocol_export::File;
 
@@ -86,18 +86,18 @@ fn type_name(wire_type: &WireType) -> String {
     }
 }
 
-fn stage_word(stage: Stage) -> &'static str {
+fn stage_word(stage: MethodStage) -> &'static str {
     match stage {
-        Stage::Stable => "",
-        Stage::Experimental => "yes",
-        Stage::ExperimentalListed => "listed",
+        MethodStage::Stable => "",
+        MethodStage::Experimental => "yes",
+        MethodStage::ExperimentalListed => "listed",
     }
 }
 
-fn order_word(order: Order) -> &'static str {
+fn order_word(order: OrderKey) -> &'static str {
     match order {
-        Order::Connection => "connection",
-        Order::Thread => "thread",
+        OrderKey::Connection => "connection",
+        OrderKey::Thread => "thread",
     }
 }
 

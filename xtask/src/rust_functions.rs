@@ -35,7 +35,7 @@ fn newlines(code: &[u8]) -> usize {
     code.iter().filter(|byte| **byte == b'\n').count()
 }
 
-fn is_word(byte: u8) -> bool {
+pub(crate) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
 
@@ -91,7 +91,7 @@ fn closing_brace(code: &[u8], open: usize) -> Option<usize> {
 }
 
 /// The source with comments, strings and characters blanked out. Lines and positions stay what they were.
-fn blank_text(source: &[u8]) -> Vec<u8> {
+pub(crate) fn blank_text(source: &[u8]) -> Vec<u8> {
     let mut code = source.to_vec();
     let mut at = 0;
     while at < source.len() {

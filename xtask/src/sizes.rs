@@ -2,12 +2,13 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 use anyhow::Result;
 
 use crate::Problems;
 use crate::rust_functions::{Function, functions};
-use crate::workspace::{self, Metadata};
+use crate::workspace::{self, Metadata, Once};
 
 /// The binary's tree stays below this, so that a person can still read the list.
 const MAX_PACKAGES: usize = 200;
@@ -26,23 +27,28 @@ fn too_many(packages: usize) -> Problems {
     vec![format!("the binary needs {packages} third-party packages; fewer than {MAX_PACKAGES} are allowed")]
 }
 
-pub(crate) fn print() -> Result<()> {
+pub(crate) fn text() -> Result<String> {
     let in_binary = binary_packages()?.len();
     let in_lock = third_party_in_lock(&workspace::read_text("Cargo.lock")?);
-    println!("packages: {in_binary} third-party in the oarlock binary, {in_lock} in Cargo.lock");
-    println!("largest functions, in lines:");
+    let mut text =
+        format!("packages: {in_binary} third-party in the oarlock binary, {in_lock} in Cargo.lock\n");
+    text.push_str("largest functions, in lines:\n");
     for (path, Function { name, line, lines }) in largest(&sources()?, LARGEST_SHOWN) {
-        println!("{lines:5}  {name}  {path}:{line}");
+        let _ = writeln!(text, "{lines:5}  {name}  {path}:{line}");
     }
-    Ok(())
+    Ok(text)
 }
 
-/// What is compiled for the binary on this platform, the macros of its crates included, `name version` each.
-fn binary_packages() -> Result<BTreeSet<String>> {
-    let metadata = Metadata::members_only()?;
-    let own: BTreeSet<&str> = metadata.members().map(|member| member.name.as_str()).collect();
-    let arguments = ["tree", "--locked", "--package", BINARY, "--edges", "normal", "--prefix", "none"];
-    Ok(third_party_in_tree(&workspace::cargo(&arguments)?, &own))
+/// The packages compiled for the binary on this platform, the macros of its crates included, `name version` each. Cargo is
+/// asked once.
+fn binary_packages() -> Result<&'static BTreeSet<String>> {
+    static PACKAGES: Once<BTreeSet<String>> = Once::new(|| {
+        let metadata = Metadata::members_only()?;
+        let own: BTreeSet<&str> = metadata.members().map(|member| member.name.as_str()).collect();
+        let arguments = ["tree", "--locked", "--package", BINARY, "--edges", "normal", "--prefix", "none"];
+        Ok(third_party_in_tree(&workspace::cargo(&arguments)?, &own))
+    });
+    PACKAGES.get()
 }
 
 fn third_party_in_tree(tree: &str, own: &BTreeSet<&str>) -> BTreeSet<String> {

@@ -1,11 +1,12 @@
-//! What the checks look at: the packages cargo knows and the files git knows.
+//! The subject of the checks: the packages cargo knows and the files git knows.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 
 /// The part of `cargo metadata` the checks read.
@@ -21,6 +22,7 @@ pub(crate) struct Package {
     pub name: String,
     pub version: String,
     pub license: Option<String>,
+    pub description: Option<String>,
     pub manifest_path: PathBuf,
     pub dependencies: Vec<Dependency>,
 }
@@ -58,6 +60,19 @@ impl Metadata {
     }
 }
 
+/// Something that several checks need, read by the first of them while the others wait.
+pub(crate) struct Once<T>(LazyLock<Result<T>>);
+
+impl<T> Once<T> {
+    pub(crate) const fn new(read: fn() -> Result<T>) -> Self {
+        Self(LazyLock::new(read))
+    }
+
+    pub(crate) fn get(&self) -> Result<&T> {
+        self.0.as_ref().map_err(|error| anyhow!("{error:#}"))
+    }
+}
+
 /// The folder of the root `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).unwrap_or_default()
@@ -77,7 +92,7 @@ pub(crate) fn files() -> Result<Vec<String>> {
     ]))?;
     let names: BTreeSet<&str> = listed.split('\0').filter(|name| !name.is_empty()).collect();
     let root = root();
-    // What was deleted and not committed yet is still listed.
+    // A file that was deleted and not committed yet is still listed.
     Ok(names.into_iter().filter(|name| root.join(name).is_file()).map(str::to_owned).collect())
 }
 
