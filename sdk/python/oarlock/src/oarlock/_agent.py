@@ -1,0 +1,78 @@
+"""An agent: a frozen description without process, key or connection."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeAlias
+
+from ._capabilities import Capability
+from ._manifest import Manifest
+from ._pending import Policy
+from ._tools import BuiltinTool, FunctionTool, Tool
+from ._typing import JSON, D_contra
+
+SandboxName: TypeAlias = Literal["read-only", "workspace-write", "danger-full-access"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A budget for a task."""
+
+    usd: float | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agent(Generic[D_contra]):
+    """What an agent is: model, instructions, tools, workspace, policies."""
+
+    name: str = "agent"
+    model: str | None = None
+    """The host's default when unset."""
+    instructions: str | None = None
+    """Added to the runtime's own."""
+    base_instructions: str | None = None
+    """In place of the runtime's own."""
+    deps_type: type[D_contra] | None = None
+    manifest: Manifest = field(default_factory=Manifest)
+    capabilities: Sequence[Capability] = ()
+    tools: Sequence[Tool[D_contra] | type[BuiltinTool]] = ()
+    tool_set: Literal["additive", "replace"] = "additive"
+    """`replace`: the model has the tools named here and no others."""
+    ask: Literal["runtime", "host"] = "runtime"
+    """Who decides that a built-in asks: the runtime's policy, or `host`: every call asks."""
+    approval: Policy | None = None
+    """Asked last about every call that waits."""
+    sandbox: SandboxName = "workspace-write"
+    settings: Mapping[str, JSON] = field(default_factory=dict)
+    """Configuration of the task by dotted key."""
+    limits: Limits = field(default_factory=Limits)
+
+    def digest(self) -> str:
+        """Covers names, schemas, effects, instructions and manifest; not the bodies of functions."""
+        facts = {
+            "name": self.name,
+            "model": self.model,
+            "instructions": self.instructions,
+            "baseInstructions": self.base_instructions,
+            "manifest": self.manifest.digest(),
+            "capabilities": [capability.id for capability in self.capabilities],
+            "tools": [_tool_facts(tool) for tool in self.tools],
+            "toolSet": self.tool_set,
+            "ask": self.ask,
+            "sandbox": self.sandbox,
+            "settings": dict(self.settings),
+        }
+        text = json.dumps(facts, sort_keys=True, default=str)
+        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def _tool_facts(tool: Tool[Any] | type[BuiltinTool]) -> Mapping[str, JSON]:
+    if isinstance(tool, type):
+        return {"builtin": tool.tool_name}
+    if isinstance(tool, FunctionTool):
+        return {"function": tool.name, "description": tool.description, "digest": tool.schema_digest()}
+    return {"builtin": tool.name}

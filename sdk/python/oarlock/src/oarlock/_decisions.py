@@ -1,0 +1,133 @@
+"""Decisions about what waits, and how they are written on the wire."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from oarlock_protocol import (
+    DynamicToolCallOutputContentItem,
+    DynamicToolCallOutputContentItemInputText,
+    OperationDecision,
+    OperationDecisionApprove,
+    OperationDecisionReject,
+    OperationDecisionReplace,
+    OperationDecisionRespond,
+    OperationDecisionRetry,
+)
+
+from ._errors import ConfigError
+from ._typing import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """Run it. With `scope="session"`, also the same thing again for as long as the task lives."""
+
+    scope: Literal["call", "session"] = "call"
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """Do not run it."""
+
+    message: str | None = None
+    """Shown to the model."""
+    end_turn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Defer:
+    """Not by me, not now: it waits for somebody else."""
+
+    note: str | None = None
+    """For operators; never shown to the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Run something else instead: a command, or the same tool with other arguments."""
+
+    command: Sequence[str] | None = None
+    arguments: Mapping[str, JSON] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.command is None) == (self.arguments is None):
+            raise ConfigError("Replace takes exactly one of `command` and `arguments`")
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    """Run nothing and give this result."""
+
+    result: JSON
+    success: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answers questions of the agent, by their ids."""
+
+    answers: Mapping[str, str | Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Grants permissions that were asked for; never more."""
+
+    permissions: Mapping[str, JSON]
+    scope: Literal["turn", "session"] = "turn"
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Run it again; only where the outcome is unknown."""
+
+
+Decision: TypeAlias = Approve | Reject | Defer | Replace | Respond | Answer | Grant | Retry
+
+
+def text_of(result: JSON) -> str:
+    """A result as the model reads it: text as it is, the rest as JSON."""
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+
+
+def _items(text: str) -> list[DynamicToolCallOutputContentItem]:
+    return [DynamicToolCallOutputContentItemInputText(text=text)]
+
+
+def _answers(answers: Mapping[str, str | Sequence[str]]) -> dict[str, dict[str, list[str]]]:
+    return {key: {"answers": [given] if isinstance(given, str) else list(given)} for key, given in answers.items()}
+
+
+def to_wire(decision: Decision) -> OperationDecision | None:
+    """As `operation/decide` takes it; nothing for a decision that leaves the question open."""
+    match decision:
+        case Approve(scope=scope):
+            return OperationDecisionApprove(scope=scope)
+        case Reject(message=message, end_turn=end_turn):
+            return OperationDecisionReject(message=message, end_turn=end_turn)
+        case Replace(command=command, arguments=arguments):
+            if command is not None:
+                return OperationDecisionReplace(command=list(command))
+            return OperationDecisionReplace(arguments=dict(arguments or {}))
+        case Respond(result=result, success=success):
+            return OperationDecisionRespond(content_items=_items(text_of(result)), success=success)
+        case Answer(answers=answers):
+            return OperationDecisionRespond(
+                content_items=_items(json.dumps({"answers": _answers(answers)})), success=True
+            )
+        case Grant(permissions=permissions, scope=scope):
+            granted = json.dumps({"permissions": dict(permissions), "scope": scope})
+            return OperationDecisionRespond(content_items=_items(granted), success=True)
+        case Retry():
+            return OperationDecisionRetry()
+        case Defer():
+            return None
+
+
+def name_of(decision: Decision) -> str:
+    """As `Pending.allowed` lists it."""
+    return type(decision).__name__.lower()

@@ -1,0 +1,153 @@
+"""An agent with its capabilities put together: what its tasks are started with, and who judges a call."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from oarlock_protocol import BuiltinToolFilter, ToolApprovalRules, ToolSet, ToolSetTool
+
+from ._agent import Agent
+from ._capabilities import Capability, RuntimeInfo, policy_of
+from ._errors import ConfigError
+from ._manifest import Manifest
+from ._pending import Policy
+from ._tools import BuiltinTool, FunctionTool, Tool
+from ._typing import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPlan:
+    """What an agent comes to."""
+
+    agent: Agent[Any]
+    capabilities: tuple[Capability, ...]
+    functions: Mapping[str, FunctionTool[Any, Any, Any]]
+    builtins: Mapping[str, BuiltinTool]
+    manifest: Manifest
+    settings: Mapping[str, JSON]
+    capability_policies: tuple[Policy, ...]
+    notices: tuple[str, ...]
+    instructions: str | None
+
+    def policies_for(self, tool: str) -> list[Policy]:
+        """In the order in which they are asked."""
+        declared: Tool[Any] | None = self.functions.get(tool) or self.builtins.get(tool)
+        first = [declared.approval] if declared is not None and declared.approval is not None else []
+        last = [self.agent.approval] if self.agent.approval is not None else []
+        return [*first, *self.capability_policies, *last]
+
+    def tool_set(self) -> ToolSet | None:
+        """As `thread/start` takes it. Nothing where the runtime's own choice is meant."""
+        per_tool: dict[str, str] = {}
+        for name, function in self.functions.items():
+            # A tool that only looks does not wait, unless somebody has an opinion about it.
+            asks = function.effects != "readonly" or bool(self.policies_for(name))
+            per_tool[name] = "host" if asks else "runtime"
+        per_tool |= {name: "host" for name, builtin in self.builtins.items() if builtin.approval is not None}
+        if not per_tool and self.agent.ask == "runtime" and self.agent.tool_set == "additive":
+            return None
+        allowed = list(self.builtins) if self.agent.tool_set == "replace" else None
+        return ToolSet(
+            mode=self.agent.tool_set,
+            builtin=BuiltinToolFilter(allow=allowed) if allowed is not None else BuiltinToolFilter(),
+            dynamic=[_declared(function) for function in self.functions.values()],
+            approval=ToolApprovalRules(default=self.agent.ask, per_tool=per_tool),
+        )
+
+    def provides(self) -> list[dict[str, str]]:
+        """The tools that this process runs."""
+        return [
+            {"name": function.name, "schemaDigest": function.schema_digest()} for function in self.functions.values()
+        ]
+
+
+def _declared(function: FunctionTool[Any, Any, Any]) -> ToolSetTool:
+    return ToolSetTool(
+        name=function.name,
+        description=function.description,
+        input_schema=dict(function.input_schema),
+        effects=function.effects,
+    )
+
+
+def plan_agent(agent: Agent[Any]) -> AgentPlan:
+    """Checks the agent; what cannot work is a ConfigError before anything starts."""
+    capabilities = _ordered(agent.capabilities)
+    functions: dict[str, FunctionTool[Any, Any, Any]] = {}
+    builtins: dict[str, BuiltinTool] = {}
+    notices: list[str] = []
+    fragments: list[str] = [agent.instructions] if agent.instructions else []
+    manifest, settings = agent.manifest, dict(agent.settings)
+    info = RuntimeInfo(target=platform.machine(), os=platform.system().lower(), shell=None, version="")
+    for capability in capabilities:
+        offered = [_instance(tool) for tool in capability.tools()]
+        for tool in offered:
+            _add(tool, functions, builtins, capability.id)
+        manifest = capability.manifest(manifest)
+        settings |= capability.settings()
+        if fragment := capability.instructions(info):
+            if offered and not any(_is_there(tool, agent, functions, builtins) for tool in offered):
+                notices.append(f"instructions of {capability.id} are left out: none of its tools is there")
+            else:
+                fragments.append(fragment)
+    for given in agent.tools:
+        _add(_instance(given), functions, builtins, f"agent {agent.name}")
+    policies = tuple(policy for capability in capabilities if (policy := policy_of(capability)))
+    return AgentPlan(
+        agent=agent,
+        capabilities=tuple(capabilities),
+        functions=functions,
+        builtins=builtins,
+        manifest=manifest,
+        settings=settings,
+        capability_policies=policies,
+        notices=tuple(notices),
+        instructions="\n\n".join(fragments) or None,
+    )
+
+
+def _ordered(capabilities: Sequence[Capability]) -> list[Capability]:
+    ordered = sorted(capabilities, key=lambda capability: capability.order)
+    ids = {capability.id for capability in ordered}
+    for capability in ordered:
+        if missing := capability.requires - ids:
+            raise ConfigError(f"capability {capability.id} requires {', '.join(sorted(missing))}")
+    return ordered
+
+
+def _instance(tool: Tool[Any] | type[BuiltinTool]) -> Tool[Any]:
+    if not isinstance(tool, type):
+        return tool
+    return tool()
+
+
+def _add(
+    tool: Tool[Any],
+    functions: dict[str, FunctionTool[Any, Any, Any]],
+    builtins: dict[str, BuiltinTool],
+    where: str,
+) -> None:
+    match tool:
+        case FunctionTool():
+            if tool.name in functions and functions[tool.name] is not tool:
+                raise ConfigError(f"{where}: there is a tool {tool.name} already; give this one another name")
+            functions[tool.name] = tool
+        case BuiltinTool():
+            before = builtins.get(tool.name)
+            # The same tool again: the later policy counts.
+            if before is None or tool.approval is not None:
+                builtins[tool.name] = tool
+        case _:
+            raise ConfigError(f"{where}: {tool!r} is not a tool; decorate the function with @tool")
+
+
+def _is_there(
+    tool: Tool[Any],
+    agent: Agent[Any],
+    functions: Mapping[str, FunctionTool[Any, Any, Any]],
+    builtins: Mapping[str, BuiltinTool],
+) -> bool:
+    return tool.name in functions or tool.name in builtins

@@ -1,0 +1,146 @@
+"""What carries the model's requests: data for the host, or a provider of this program."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+from ._errors import ConfigError
+from ._typing import JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """Where the host finds a key. The key itself never enters this program."""
+
+    env: str | None = None
+    file: Path | None = None
+    command: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if sum(way is not None for way in (self.env, self.file, self.command)) != 1:
+            raise ConfigError("Key takes exactly one of `env`, `file` and `command`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAI:
+    """The Responses API of OpenAI, or of an endpoint like it."""
+
+    key: Key = field(default_factory=lambda: Key(env="OPENAI_API_KEY"))
+    base_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anthropic:
+    """The Messages API."""
+
+    key: Key = field(default_factory=lambda: Key(env="ANTHROPIC_API_KEY"))
+    base_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chat:
+    """Any OpenAI-compatible chat endpoint."""
+
+    base_url: str
+    key: Key | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """The model of fixed rules inside the binary: no key, no network."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCapabilities:
+    """What a model behind a provider can do."""
+
+    wire: Literal["responses", "chat", "messages", "other"] = "responses"
+    parallel_tool_calls: bool = True
+    freeform_tools: bool = False
+    hosted_tools: frozenset[str] = frozenset()
+    images_in: bool = True
+    json_schema_output: bool = True
+    context_window: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """A request as the runtime authored it."""
+
+    id: str
+    thread_id: str
+    turn_id: str
+    segment_id: str
+    attempt: int
+    purpose: str
+    body: Mapping[str, JSON]
+    """Of the Responses API."""
+    digest: str
+
+
+@runtime_checkable
+class ModelProvider(Protocol):
+    """Carries requests in this program, for what the host cannot reach or must not see."""
+
+    id: str
+
+    def capabilities(self, model: str) -> ModelCapabilities: ...
+    def stream(self, request: ModelRequest) -> AsyncIterator[Mapping[str, JSON]]:
+        """Yields events of the Responses API."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+Provider: TypeAlias = OpenAI | Anthropic | Chat | Offline | ModelProvider | str
+"""A `str` names a provider of the host's configuration."""
+
+_NAME = "sdk"
+
+
+def _quoted(text: str) -> str:
+    """A TOML string."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _key_settings(key: Key | None) -> dict[str, str]:
+    if key is None:
+        return {}
+    if key.env is not None:
+        return {"env_key": _quoted(key.env)}
+    command = list(key.command) if key.command is not None else ["cat", str(key.file)]
+    arguments = "[" + ", ".join(_quoted(argument) for argument in command[1:]) + "]"
+    return {"auth": f"{{ command = {_quoted(command[0])}, args = {arguments} }}"}
+
+
+def _defined(name: str, base_url: str, wire: str, key: Key | None) -> list[str]:
+    settings = {"name": _quoted(name), "base_url": _quoted(base_url), "wire_api": _quoted(wire), **_key_settings(key)}
+    table = ", ".join(f"{setting} = {value}" for setting, value in settings.items())
+    return ["--provider", _NAME, "-c", f"model_providers.{_NAME}={{ {table} }}"]
+
+
+def host_arguments(provider: OpenAI | Anthropic | Chat | Offline | str | None) -> list[str]:
+    """How `oarlock host` is told of it."""
+    match provider:
+        case None:
+            return []
+        case str():
+            return ["--provider", provider]
+        case Offline():
+            return ["--provider", "offline"]
+        case OpenAI(key=Key(env="OPENAI_API_KEY"), base_url=None):
+            return ["--provider", "openai"]
+        case OpenAI(key=key, base_url=base_url):
+            return _defined("OpenAI", base_url or "https://api.openai.com/v1", "responses", key)
+        case Anthropic(key=key, base_url=base_url):
+            return _defined("Anthropic", base_url or "https://api.anthropic.com/v1", "messages", key)
+        case Chat(base_url=base_url, key=key):
+            return _defined("Chat", base_url, "chat", key)
+
+
+def bridge_arguments(name: str, base_url: str, token_variable: str) -> list[str]:
+    """How `oarlock host` reaches a provider of this program."""
+    return [*_defined(name, base_url, "responses", Key(env=token_variable)), "-c", f"model={_quoted(name)}"]

@@ -1,0 +1,61 @@
+"""A worker: takes up tasks of its agents as they need it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from oarlock_protocol import CLIENT_REQUESTS, ThreadListParams
+
+from ._agent import Agent
+from ._errors import OarlockError
+
+if TYPE_CHECKING:
+    from ._host import Host
+
+log = logging.getLogger("oarlock")
+
+# New tasks are also looked for without a reason: nothing tells of one that another process started.
+_LOOK_EVERY = 1.0
+_ACTIVE = ("running", "waiting", "queued", "creating", "suspended")
+
+
+async def serve(host: Host, agents: Sequence[Agent[Any]], deps: Any) -> None:
+    by_name = {agent.name: agent for agent in agents}
+    news = anyio.Event()
+
+    def heard(_: Any) -> None:
+        news.set()
+
+    host._operation_listeners.append(heard)
+    try:
+        while True:
+            await _take_up(host, by_name, deps)
+            with anyio.move_on_after(_LOOK_EVERY):
+                await news.wait()
+            news = anyio.Event()
+    finally:
+        host._operation_listeners.remove(heard)
+
+
+async def _take_up(host: Host, by_name: dict[str, Agent[Any]], deps: Any) -> None:
+    names = await _agents_of(host)
+    for info in await host.tasks(limit=1_000):
+        agent = by_name.get(names.get(info.id, ""))
+        if agent is None or info.status not in _ACTIVE or host._is_served(info.id):
+            continue
+        given = {} if deps is ... else {"deps": deps(info)}
+        try:
+            await host.open(info.id, agent, **given)
+        except OarlockError as error:
+            log.warning("task %s cannot be served: %s", info.id, error)
+
+
+async def _agents_of(host: Host) -> dict[str, str]:
+    """The name of the agent of each task."""
+    from ._host import task_id_of
+
+    answer = await host._request(CLIENT_REQUESTS["thread/list"], ThreadListParams(limit=100))
+    return {task_id_of(thread.id, thread.name): thread.thread_source or "" for thread in answer.data}

@@ -1,0 +1,55 @@
+"""Events of a turn, under the names that `match` reads best with."""
+
+from ._events import (
+    AgentFinished,
+    AgentSpawned,
+    AnyEvent,
+    CommandOutput,
+    DiffUpdated,
+    Event,
+    ItemCompleted,
+    ItemStarted,
+    ModelRequestFinished,
+    Notice,
+    OutputDelta,
+    PlanUpdated,
+    Raw,
+    ReasoningDelta,
+    TextDelta,
+    ToolDecided,
+    ToolPending,
+    ToolProgress,
+    TurnCompleted,
+    TurnStarted,
+    UsageUpdated,
+)
+from ._events import TurnFailedEvent as TurnFailed
+from ._events import TurnInterruptedEvent as TurnInterrupted
+from ._events import TurnPausedEvent as TurnPaused
+
+__all__ = [
+    "AgentFinished",
+    "AgentSpawned",
+    "AnyEvent",
+    "CommandOutput",
+    "DiffUpdated",
+    "Event",
+    "ItemCompleted",
+    "ItemStarted",
+    "ModelRequestFinished",
+    "Notice",
+    "OutputDelta",
+    "PlanUpdated",
+    "Raw",
+    "ReasoningDelta",
+    "TextDelta",
+    "ToolDecided",
+    "ToolPending",
+    "ToolProgress",
+    "TurnCompleted",
+    "TurnFailed",
+    "TurnInterrupted",
+    "TurnPaused",
+    "TurnStarted",
+    "UsageUpdated",
+]
