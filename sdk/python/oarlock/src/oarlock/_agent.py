@@ -27,7 +27,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Agent(Generic[D_contra]):
-    """What an agent is: model, instructions, tools, workspace, policies."""
+    """A description of an agent: model, instructions, tools, workspace, policies."""
 
     name: str = "agent"
     model: str | None = None

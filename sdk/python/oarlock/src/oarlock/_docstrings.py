@@ -20,7 +20,7 @@ _SPHINX_ANY = re.compile(r"^:(?:param|parameter|arg|argument|key|keyword|type|re
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a docstring says."""
+    """A docstring in parts."""
 
     text: str
     """Without its sections."""

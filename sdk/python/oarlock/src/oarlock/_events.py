@@ -85,7 +85,7 @@ class TextDelta(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputDelta(Event):
-    """What has arrived of a structured answer, unvalidated."""
+    """A structured answer as far as it has arrived, unvalidated."""
 
     partial: JSON
 
@@ -253,8 +253,8 @@ def read_notification(method: str, params: Any) -> Any:
         return None
 
 
-def _turn_ended(seq: int, told: TurnCompletedNotification) -> list[Event]:
-    turn = told.turn
+def _turn_ended(seq: int, notification: TurnCompletedNotification) -> list[Event]:
+    turn = notification.turn
     match turn.status:
         case "failed":
             error = turn.error.to_wire() if turn.error else {"message": "the turn failed"}

@@ -142,9 +142,9 @@ class TaskFollower:
         if method == "turn/completed" and read is not None:
             self._turn_ends(read.turn)
 
-    def take_operation(self, told: OperationUpdatedNotification) -> None:
+    def take_operation(self, notification: OperationUpdatedNotification) -> None:
         """An operation of this task, or of one of its children, has changed."""
-        operation = told.operation
+        operation = notification.operation
         self._seq += 1
         waits = operation.state in ("proposed", "unknown")
         turn = self.turn

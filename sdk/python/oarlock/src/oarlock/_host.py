@@ -185,7 +185,7 @@ class Host:
             self._is_closing = True
             group.cancel_scope.cancel()
             await group.__aexit__(None, None, None)
-            await self._put_away()
+            await self._clean_up()
             raise
         return self
 
@@ -201,9 +201,9 @@ class Host:
         try:
             await group.__aexit__(None, None, None)
         finally:
-            await self._put_away()
+            await self._clean_up()
 
-    async def _put_away(self) -> None:
+    async def _clean_up(self) -> None:
         self._group = None
         with anyio.CancelScope(shield=True):
             if self._bridge is not None:
@@ -316,7 +316,7 @@ class Host:
         return found[:limit]
 
     async def pending(self, *, task_id: str | None = None) -> Sequence[Pending]:
-        """What waits for a decision, of one task or of all, the oldest first. Needs no runtime."""
+        """Calls that wait for a decision, of one task or of all, the oldest first. Needs no runtime."""
         return [
             pending_of(operation, task_id=self._task_id(operation.task_id, task_id))
             for operation in await self._waiting(task_id)
@@ -393,7 +393,7 @@ class Host:
         await serve(self, agents, deps)
 
     async def usage(self, *, since: datetime | None = None, task_id: str | None = None) -> Sequence[Usage]:
-        """What was spent, where the host counts it."""
+        """Tokens and cost, where the host counts them."""
         raise ConfigError("usage: this host does not list usage yet; a run's result has that of its turn")
 
     # ---- opening ----
@@ -571,7 +571,7 @@ class Host:
         return connection
 
     async def _supervise(self, connection: Connection) -> None:
-        """Finds the host again when its connection ends, and takes up what was followed."""
+        """Reconnects when the connection ends, and subscribes to the followed tasks again."""
         await connection.closed.wait()
         if self._is_closing:
             return
@@ -591,13 +591,13 @@ class Host:
                 last = error if isinstance(error, OarlockError) else TransportClosed(str(error))
                 continue
             for follower in list(self._followers.values()):
-                self._spawn(self._take_up, follower)
+                self._spawn(self._resubscribe, follower)
             return
         self._gone = last
         self._ready.set()
         self._close_followers(last)
 
-    async def _take_up(self, follower: TaskFollower) -> None:
+    async def _resubscribe(self, follower: TaskFollower) -> None:
         try:
             await self._resume(follower)
         except OarlockError as error:
@@ -624,15 +624,15 @@ class Host:
 
     def _on_operation(self, params: Mapping[str, Any]) -> None:
         try:
-            told = OperationUpdatedNotification.from_wire(params)
+            notification = OperationUpdatedNotification.from_wire(params)
         except ValidationError as error:
             log.warning("an operation cannot be read: %s", error)
             return
-        follower = self._followers.get(told.operation.task_id)
+        follower = self._followers.get(notification.operation.task_id)
         if follower is not None:
-            follower.take_operation(told)
+            follower.take_operation(notification)
         for listener in self._operation_listeners:
-            listener(told.operation)
+            listener(notification.operation)
 
     def _on_thread(self, thread: Any) -> None:
         """A child of a followed task: its calls are answered by the same agent."""

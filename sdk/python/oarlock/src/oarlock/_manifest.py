@@ -1,4 +1,4 @@
-"""What is in a task's workspace: data, checked before anything starts."""
+"""Contents of a task's workspace: data, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Text:
     ephemeral: bool = field(default=False, kw_only=True)
     """Left out of snapshots."""
     describe: str | None = field(default=None, kw_only=True)
-    """Told to the model with the workspace."""
+    """Shown to the model with the workspace."""
 
 
 @dataclass(frozen=True, slots=True)

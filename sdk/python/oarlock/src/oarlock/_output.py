@@ -12,7 +12,7 @@ from ._typing import JSON, T
 
 
 class OutputForm(Generic[T]):
-    """What `output=` asks for. Anything but an object is wrapped in one, as providers want it."""
+    """The form of a structured answer. Anything but an object is wrapped in one, as providers want it."""
 
     def __init__(self, form: type[T]) -> None:
         self._adapter: TypeAdapter[T] = TypeAdapter(form)
@@ -33,7 +33,7 @@ class OutputForm(Generic[T]):
         return self._adapter.validate_python(value["value"] if isinstance(value, dict) and "value" in value else value)
 
     def partial(self, text: str) -> JSON:
-        """What has arrived so far, unvalidated; nothing where that is no JSON yet."""
+        """The answer so far, unvalidated; nothing where that is no JSON yet."""
         try:
             value = from_json(_unfenced(text), allow_partial=True)
         except ValueError:

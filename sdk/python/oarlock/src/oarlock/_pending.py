@@ -1,4 +1,4 @@
-"""What waits for a decision: a closed union for `match`."""
+"""Calls that wait for a decision: a closed union for `match`."""
 
 from __future__ import annotations
 

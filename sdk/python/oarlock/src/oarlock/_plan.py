@@ -20,7 +20,7 @@ from ._typing import JSON
 
 @dataclass(frozen=True, slots=True)
 class AgentPlan:
-    """What an agent comes to."""
+    """The tools, policies and settings of an agent and its capabilities."""
 
     agent: Agent[Any]
     capabilities: tuple[Capability, ...]

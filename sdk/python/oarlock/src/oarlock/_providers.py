@@ -1,4 +1,4 @@
-"""What carries the model's requests: data for the host, or a provider of this program."""
+"""Model providers: data for the host, or an object of this program."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Offline:
 
 @dataclass(frozen=True, slots=True)
 class ModelCapabilities:
-    """What a model behind a provider can do."""
+    """Features of a model behind a provider."""
 
     wire: Literal["responses", "chat", "messages", "other"] = "responses"
     parallel_tool_calls: bool = True
@@ -123,7 +123,7 @@ def _defined(name: str, base_url: str, wire: str, key: Key | None) -> list[str]:
 
 
 def host_arguments(provider: OpenAI | Anthropic | Chat | Offline | str | None) -> list[str]:
-    """How `oarlock host` is told of it."""
+    """Arguments of `oarlock host` for the provider."""
     match provider:
         case None:
             return []

@@ -54,7 +54,7 @@ class Completed(_Turn, Generic[T_co]):
     """The turn is done."""
 
     output: T_co
-    """What was asked for: the text, or an instance of `output=`."""
+    """The answer: the text, or an instance of `output=`."""
     status: Literal["completed"] = "completed"
 
     def unwrap(self) -> T_co:

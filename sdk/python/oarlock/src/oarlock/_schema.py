@@ -18,7 +18,7 @@ _TAKEN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 class FunctionSchema:
-    """What a function takes and gives, by its signature, annotations and docstring."""
+    """Parameters and result of a function, by its signature, annotations and docstring."""
 
     def __init__(
         self, fn: Callable[..., Any], *, context: type[Any], name: str, strict: bool, names: Mapping[str, Any]
@@ -92,7 +92,7 @@ def _output_schema(adapter: TypeAdapter[Any]) -> Mapping[str, JSON] | None:
 
 
 def complaint(tool: str, error: ValidationError) -> str:
-    """What is wrong with the arguments, in pydantic's words."""
+    """The problems with the arguments, in pydantic's words."""
     lines = [f"The arguments of {tool} are not valid; call it again with these corrected:"]
     for problem in error.errors(include_url=False, include_context=False):
         place = ".".join(str(part) for part in problem["loc"]) or "(all)"

@@ -1,4 +1,4 @@
-"""A worker: takes up tasks of its agents as they need it."""
+"""A worker: opens the active tasks of its agents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("oarlock")
 
-# New tasks are also looked for without a reason: nothing tells of one that another process started.
+# Polled as well: no notification announces a task that another process started.
 _LOOK_EVERY = 1.0
 _ACTIVE = ("running", "waiting", "queued", "creating", "suspended")
 
@@ -32,7 +32,7 @@ async def serve(host: Host, agents: Sequence[Agent[Any]], deps: Any) -> None:
     host._operation_listeners.append(heard)
     try:
         while True:
-            await _take_up(host, by_name, deps)
+            await _open_active(host, by_name, deps)
             with anyio.move_on_after(_LOOK_EVERY):
                 await news.wait()
             news = anyio.Event()
@@ -40,7 +40,7 @@ async def serve(host: Host, agents: Sequence[Agent[Any]], deps: Any) -> None:
         host._operation_listeners.remove(heard)
 
 
-async def _take_up(host: Host, by_name: dict[str, Agent[Any]], deps: Any) -> None:
+async def _open_active(host: Host, by_name: dict[str, Agent[Any]], deps: Any) -> None:
     names = await _agents_of(host)
     for info in await host.tasks(limit=1_000):
         agent = by_name.get(names.get(info.id, ""))

@@ -179,7 +179,7 @@ class Task(Generic[D]):
         return Run(begin, spawn=self._host._spawn, output=form, timeout=timeout, label=f"of task {self.id}")
 
     async def pending(self) -> tuple[Pending, ...]:
-        """What waits for a decision, also with no runtime alive."""
+        """Calls that wait for a decision, also with no runtime alive."""
         return tuple(await self._host.pending(task_id=self.id))
 
     async def decide(self, call: Pending | str, decision: Decision, *, by: str | None = None) -> None:

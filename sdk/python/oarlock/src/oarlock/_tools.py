@@ -17,7 +17,7 @@ from ._typing import DF, JSON, D, D_co, D_contra, Effects, P, R
 
 
 class ToolContext(Generic[D_co]):
-    """What a tool may know of the call it answers. Injected into a first parameter of this type."""
+    """The call that a tool answers. Injected into a first parameter of this type."""
 
     __slots__ = ("_deps", "_progress", "attempt", "call_id", "operation_id", "task_id", "thread_id", "turn_id")
 
@@ -45,11 +45,11 @@ class ToolContext(Generic[D_co]):
 
     @property
     def deps(self) -> D_co:
-        """What `deps=` gave to the task."""
+        """The value of `deps=` of the task."""
         return self._deps
 
     async def progress(self, text: str) -> None:
-        """Tells whoever follows the turn, as a `ToolProgress` event."""
+        """Notifies followers of the turn with a `ToolProgress` event."""
         if self._progress is not None:
             await self._progress(text)
 
