@@ -21,5 +21,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         pytest.skip("OARLOCK_BIN is not set")
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("OARLOCK_HOME", str(folder))
+    # Commands run in a login shell, which reads what is here.
+    monkeypatch.setenv("HOME", str(folder))
     monkeypatch.delenv("OARLOCK_HOST", raising=False)
     yield folder

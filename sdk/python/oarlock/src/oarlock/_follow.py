@@ -84,6 +84,7 @@ class _TurnState:
     usage: Usage = field(default_factory=Usage)
     error: Mapping[str, Any] | None = None
     open_operations: set[str] = field(default_factory=set)
+    decided: set[tuple[str, int]] = field(default_factory=set)
 
     def end(self, pending: tuple[Pending, ...] = ()) -> TurnEnd:
         return TurnEnd(
@@ -155,7 +156,10 @@ class TaskFollower:
             return
         if not waits:
             turn.open_operations.discard(operation.operation_id)
-            if operation.decision is not None and operation.state == "decided":
+            key = (operation.operation_id, operation.attempt)
+            # Announced when it is stored, and again when it is in the record.
+            if operation.decision is not None and operation.state == "decided" and key not in turn.decided:
+                turn.decided.add(key)
                 self.emit(_decided(self._seq, operation))
             return
         turn.open_operations.add(operation.operation_id)

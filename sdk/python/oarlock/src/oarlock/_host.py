@@ -258,6 +258,8 @@ class Host:
             backend: where it runs
             labels: to find it by
         """
+        if labels:
+            raise ConfigError("labels: this host keeps none yet; leave them out, or put them into `task_id`")
         plan = self._planned(agent, deps)
         thread_id = thread_of(task_id) if task_id is not None else str(uuid.uuid4())
         if task_id is not None and await self._exists(thread_id):
@@ -266,8 +268,6 @@ class Host:
             raise TaskExists(f'there is a task {task_id}; if_exists="open" opens it', task_id=task_id)
         where = await self._workspace(thread_id, backend or self._backend, plan.manifest)
         given: dict[str, Any] = {**_agent_params(plan), **({"cwd": where} if where else {})}
-        if labels:
-            given["labels"] = dict(labels)
         params = ThreadStartParams(thread_id=thread_id, thread_source=agent.name, **given)
         follower = self._follow(task_id or thread_id, thread_id, plan, deps)
         try:
