@@ -40,6 +40,7 @@ from ._pending import (
 from ._providers import Anthropic, Chat, Key, ModelCapabilities, ModelProvider, ModelRequest, Offline, OpenAI, Provider
 from ._results import Completed, Failed, Image, Input, Interrupted, Paused, Skill, TurnResult, Usage
 from ._run import Run
+from ._sync import SyncFiles, SyncHost, SyncRun, SyncTask
 from ._task import Task, TurnSettings
 from ._tools import BuiltinTool, FunctionTool, Tool, ToolContext, tool
 from ._typing import Effects
@@ -116,6 +117,10 @@ __all__ = [
     "Skill",
     "Ssh",
     "StoreError",
+    "SyncFiles",
+    "SyncHost",
+    "SyncRun",
+    "SyncTask",
     "Task",
     "TaskBusy",
     "TaskExists",

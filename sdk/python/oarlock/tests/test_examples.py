@@ -1,0 +1,49 @@
+"""The examples, and the programs of the documentation, as they stand."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent
+ROOT = PACKAGE.parent.parent.parent
+EXAMPLES = sorted((ROOT / "examples" / "python").glob("*.py"))
+PAGES = [ROOT / "docs" / "python.md", PACKAGE / "README.md"]
+BLOCKS = [
+    pytest.param(page, block, id=f"{page.name}-{number}")
+    for page in PAGES
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL), 1)
+]
+
+
+def run(source: Path, folder: Path) -> str:
+    paths = [PACKAGE / "src", PACKAGE.parent / "oarlock-protocol" / "src"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONWARNINGS": "error"}
+    done = subprocess.run(
+        [sys.executable, str(source)], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_prints_what_it_says(example: Path, tmp_path: Path) -> None:
+    doc = ast.get_docstring(ast.parse(example.read_text())) or ""
+    expected = doc.rsplit("Prints: ", 1)[1].strip()
+    assert expected in run(example, tmp_path)
+
+
+@pytest.mark.parametrize(("page", "block"), BLOCKS)
+def test_a_snippet_of_the_documentation_runs(page: Path, block: str, tmp_path: Path) -> None:
+    source = tmp_path / "snippet.py"
+    source.write_text(block)
+    if "anyio.run(" in block or "SyncHost(" in block:
+        assert run(source, tmp_path).strip()
+    else:
+        compile(block, page.name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
