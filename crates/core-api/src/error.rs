@@ -1,7 +1,7 @@
 //! Everything that can go wrong, in sentences that say what to do about it.
 
 use runtime::protocol::{ThreadId, TurnId};
-use runtime::{Refusal, RuntimeError};
+use runtime::{Refusal, RuntimeError, ThreadError};
 
 use crate::turn::FinishedTurn;
 
@@ -62,13 +62,13 @@ fn why(finished: &FinishedTurn) -> &str {
 impl From<RuntimeError> for ManagerError {
     fn from(error: RuntimeError) -> Self {
         match error {
-            RuntimeError::UnknownThread(id) | RuntimeError::Gone(id) => Self::Closed(id),
+            RuntimeError::UnknownThread(id) | RuntimeError::Thread(ThreadError::Gone(id)) => Self::Closed(id),
             RuntimeError::NotLoaded(id) | RuntimeError::NoRecord(id) => Self::NoThread(id),
-            RuntimeError::Refused(Refusal::EmptyInput) => Self::EmptyInput,
-            RuntimeError::Refused(Refusal::NotSteerable(_)) => Self::NotSteerable,
-            RuntimeError::Refused(Refusal::NoActiveTurn) | RuntimeError::OtherTurn { .. } => {
-                Self::NoTurnRunning
-            }
+            RuntimeError::Thread(ThreadError::Refused(Refusal::EmptyInput)) => Self::EmptyInput,
+            RuntimeError::Thread(ThreadError::Refused(Refusal::NotSteerable(_))) => Self::NotSteerable,
+            RuntimeError::Thread(
+                ThreadError::Refused(Refusal::NoActiveTurn) | ThreadError::OtherTurn { .. },
+            ) => Self::NoTurnRunning,
             error => Self::Refused(error.to_string()),
         }
     }

@@ -5,11 +5,13 @@ use environments::EnvironmentError;
 use journal::JournalError;
 use mcp::LoginError;
 use plugins::PluginError;
-use protocol::{ThreadId, TurnId};
+use protocol::ThreadId;
 
 use command_exec::CommandExecError;
 use delegation::DelegationError;
 use workspace::{FileError, SearchError};
+
+use crate::thread::error::ThreadError;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuntimeError {
@@ -33,8 +35,6 @@ pub enum RuntimeError {
     NoTurnsKept,
     #[error("thread rollback requires a persisted rollout path")]
     NoRollbackInMemory,
-    #[error("ephemeral thread does not support metadata updates: {0}")]
-    NoMetadataInMemory(ThreadId),
     #[error("ephemeral thread does not support goals: {0}")]
     NoGoalInMemory(ThreadId),
     #[error("thread {0} exists already; choose a fresh threadId")]
@@ -131,6 +131,9 @@ pub enum RuntimeError {
     Provider(String),
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
+    /// Of one thread that is loaded.
+    #[error(transparent)]
+    Thread(ThreadError),
     /// Between a host and the threads whose work it carries.
     #[error(transparent)]
     Delegation(#[from] DelegationError),
@@ -152,26 +155,8 @@ pub enum RuntimeError {
     Files(#[from] FileError),
     #[error(transparent)]
     Search(#[from] SearchError),
-    /// The engine's own rules of turns.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    #[error("expectedTurnId must not be empty")]
-    NoExpectedTurn,
-    #[error("expected active turn id `{expected}` but found `{found}`")]
-    OtherTurn { expected: TurnId, found: TurnId },
     #[error("out-of-band elicitation count is already zero")]
     NoElicitation,
-    #[error("no active turn to interrupt")]
-    NothingToInterrupt,
-    /// The thread's actor is gone: unloaded, or broken by a panic.
-    #[error("thread {0} is not running; resume it")]
-    Gone(ThreadId),
-    /// Another process has the thread's record open.
-    #[error("the thread is open in another process: {0}")]
-    HeldElsewhere(String),
-    /// The record could not be written or read, so what was asked for did not happen.
-    #[error("the thread's record could not be used: {0}")]
-    Storage(String),
     #[error("the work was cut short by a defect in this program")]
     Defect,
 }
@@ -180,9 +165,23 @@ impl From<JournalError> for RuntimeError {
     fn from(error: JournalError) -> Self {
         match error {
             JournalError::InvalidCursor(cursor) => Self::InvalidCursor(cursor),
-            held @ JournalError::Locked { .. } => Self::HeldElsewhere(held.to_string()),
-            error => Self::Storage(error.to_string()),
+            error => Self::Thread(error.into()),
         }
+    }
+}
+
+impl From<ThreadError> for RuntimeError {
+    fn from(error: ThreadError) -> Self {
+        match error {
+            ThreadError::Delegation(error) => Self::Delegation(error),
+            error => Self::Thread(error),
+        }
+    }
+}
+
+impl From<Refusal> for RuntimeError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Thread(refusal.into())
     }
 }
 

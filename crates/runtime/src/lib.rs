@@ -53,6 +53,7 @@ pub use services::{Clock, Services, SystemClock, ThreadPlan, open_thread};
 pub use skills::SkillChoices;
 pub use step::tool_settings::ToolSettings;
 pub use support::Responder;
+pub use thread::error::ThreadError;
 pub use thread::handle::{ReviewOptions, Snapshot, Then, ThreadHandle, TurnOptions};
 pub use thread::hooks::ThreadHooks;
 pub use thread::notify::NotifyCommand;

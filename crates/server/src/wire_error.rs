@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 use host::TaskError;
 use protocol::{CLIENT_REQUESTS, CodexErrorInfo, DecodeError, TurnError};
 use rpc::{EncodedLine, Id, shorten};
-use runtime::{CommandExecError, PluginError, Refusal, RuntimeError, SearchError};
+use runtime::{
+    CommandExecError, DelegationError, PluginError, Refusal, RuntimeError, SearchError, ThreadError,
+};
 use serde_json::Value;
 
 /// A longer name is a mistake or an attack: it is cut, and gets no list of all the others.
@@ -130,7 +132,6 @@ impl From<RuntimeError> for WireError {
             | E::NothingSaid(_)
             | E::NoTurnsKept
             | E::NoRollbackInMemory
-            | E::NoMetadataInMemory(_)
             | E::NoGoalInMemory(_)
             | E::ThreadExists(_)
             | E::EmptyHistory
@@ -161,23 +162,17 @@ impl From<RuntimeError> for WireError {
             | E::NoRealtime(_)
             | E::Realtime(_)
             | E::InvalidLoginId(_)
-            | E::Refused(_)
-            | E::NoExpectedTurn
-            | E::OtherTurn { .. }
             | E::NoElicitation
             | E::GitDiff(_)
             | E::NoConversation(_)
-            | E::NoFeedback
-            | E::NothingToInterrupt
-            | E::HeldElsewhere(_)
-            | E::Gone(_) => Self::INVALID_REQUEST,
+            | E::NoFeedback => Self::INVALID_REQUEST,
+            E::Thread(error) => thread_code(error),
             E::Files(error) if error.is_bad_request() => Self::INVALID_REQUEST,
             E::Search(SearchError::TooManyWalks(_)) => Self::OVERLOADED,
             E::Search(SearchError::NoRoots) | E::Files(_) => Self::INTERNAL,
             E::Search(_) => Self::INVALID_REQUEST,
             E::CommandExec(error) => command_exec_code(error),
-            E::Delegation(error) if error.is_overload() => Self::OVERLOADED,
-            E::Delegation(_) => Self::INVALID_PARAMS,
+            E::Delegation(error) => delegation_code(error),
             E::InputTooLarge { .. } | E::SkillSelector => Self::INVALID_PARAMS,
             E::Plugin(PluginError::Store { .. } | PluginError::Config(_)) => Self::INTERNAL,
             E::Plugin(_) => Self::INVALID_REQUEST,
@@ -190,7 +185,6 @@ impl From<RuntimeError> for WireError {
             | E::UnreadableSummary { .. }
             | E::FeedbackWrite(_)
             | E::Provider(_)
-            | E::Storage(_)
             | E::Defect => Self::INTERNAL,
         };
         let data = match &error {
@@ -201,7 +195,7 @@ impl From<RuntimeError> for WireError {
             })),
             E::ConfigEdit { code, .. } => Some(serde_json::json!({ "config_write_error_code": code })),
             E::Delegation(error) => Some(error.data()),
-            E::Refused(refusal @ Refusal::NotSteerable(turn_kind)) => {
+            E::Thread(ThreadError::Refused(refusal @ Refusal::NotSteerable(turn_kind))) => {
                 let error = TurnError {
                     message: refusal.to_string(),
                     codex_error_info: Some(CodexErrorInfo::ActiveTurnNotSteerable { turn_kind: *turn_kind }),
@@ -254,6 +248,25 @@ impl From<TaskError> for WireError {
             E::CannotRun { .. } | E::Unreadable(_) | E::Store(_) => Self::internal(message),
         }
     }
+}
+
+fn thread_code(error: &ThreadError) -> i64 {
+    use ThreadError as E;
+    match error {
+        E::Refused(_)
+        | E::NoExpectedTurn
+        | E::OtherTurn { .. }
+        | E::NothingToInterrupt
+        | E::NoMetadataInMemory(_)
+        | E::Gone(_)
+        | E::HeldElsewhere(_) => WireError::INVALID_REQUEST,
+        E::Delegation(error) => delegation_code(error),
+        E::Storage(_) => WireError::INTERNAL,
+    }
+}
+
+fn delegation_code(error: &DelegationError) -> i64 {
+    if error.is_overload() { WireError::OVERLOADED } else { WireError::INVALID_PARAMS }
 }
 
 fn command_exec_code(error: &CommandExecError) -> i64 {

@@ -19,6 +19,7 @@ use crate::audience::BoxFuture;
 use crate::error::RuntimeError;
 use crate::open::close::unload;
 use crate::state::RuntimeState;
+use crate::thread::error::ThreadError;
 use crate::thread::handle::TurnOptions;
 use crate::thread::settings::SettingsChange;
 use delegation::{Agent, AgentPlace};
@@ -207,18 +208,18 @@ impl AgentControl {
         let (told, wait) = oneshot::channel();
         let begins = agent.clone();
         // Called between the child's own events: what it told of an earlier turn is behind it.
-        let answer = Responder::new(move |taken: Result<TurnId, RuntimeError>| {
+        let answer = Responder::new(move |taken: Result<TurnId, ThreadError>| {
             if taken.as_ref().is_ok_and(|taken| *taken == turn_id) {
                 begins.begin();
             }
             let _ = told.send(taken);
         });
         thread.start_turn_then(options, answer).await;
-        let taken = wait.await.unwrap_or_else(|_| Err(RuntimeError::Gone(agent.thread())));
+        let taken = wait.await.unwrap_or_else(|_| Err(ThreadError::Gone(agent.thread())));
         taken.map(|turn| turn.to_string()).map_err(|error| error.to_string())
     }
 
-    /// TurnEnds an agent and everything below it. Those at the host come first, while who started them can still write it
+    /// Ends an agent and everything below it. Those at the host come first, while who started them can still write it
     /// down; of the others the deepest come last, so that nothing is started again meanwhile.
     pub(super) async fn close_agent(&self, agent: &Arc<Agent>) {
         let mut below = vec![agent.clone()];

@@ -26,7 +26,7 @@ impl Runtime {
             Ok((thread, change_of(params)?))
         });
         match checked {
-            Ok((thread, change)) => thread.set_goal_then(change, responder).await,
+            Ok((thread, change)) => thread.set_goal_then(change, responder.from_error()).await,
             Err(error) => responder.respond(Err(error)),
         }
     }
@@ -35,7 +35,7 @@ impl Runtime {
     pub async fn goal(&self, id: &ThreadId) -> Result<Option<ThreadGoal>, RuntimeError> {
         let id = check_thread_id(id)?;
         if let Some(loaded) = self.state.loaded(&id) {
-            return loaded.handle.goal().await;
+            return Ok(loaded.handle.goal().await?);
         }
         let wanted = id.clone();
         match self.state.on_disk(move |store| store.read(&wanted)).await? {
@@ -48,7 +48,7 @@ impl Runtime {
     /// Answers whether there was one.
     pub async fn clear_goal(&self, id: &ThreadId, responder: Responder<bool, RuntimeError>) {
         match self.thread(id) {
-            Ok(thread) => thread.clear_goal_then(responder).await,
+            Ok(thread) => thread.clear_goal_then(responder.from_error()).await,
             Err(error) => responder.respond(Err(error)),
         }
     }

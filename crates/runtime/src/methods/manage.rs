@@ -14,6 +14,7 @@ use crate::ids::check_thread_id;
 use crate::open::close::{CLOSING_LIMIT, close_loaded, unload};
 use crate::runtime::Runtime;
 use crate::step::tool_settings::outputs_folder;
+use crate::thread::error::ThreadError;
 use crate::thread::handle::Still;
 
 impl Runtime {
@@ -42,8 +43,8 @@ impl Runtime {
                 self.state.forget(&id);
                 Ok(true)
             }
-            Ok(false) | Err(RuntimeError::Gone(_)) => Ok(false),
-            Err(error) => Err(error),
+            Ok(false) | Err(ThreadError::Gone(_)) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -108,7 +109,7 @@ impl Runtime {
         let id = check_thread_id(&params.thread_id)?;
         let wanted = checked(params.git_info.unwrap_or_default())?;
         if self.state.loaded(&id).is_some_and(|loaded| loaded.identity.ephemeral) {
-            return Err(RuntimeError::NoMetadataInMemory(id));
+            return Err(ThreadError::NoMetadataInMemory(id).into());
         }
         let before = self.row_of(&id).await?.and_then(|row| row.summary.git_info);
         let git_info = merged(before, wanted);
@@ -133,7 +134,7 @@ impl Runtime {
     async fn change(&self, id: &ThreadId, change: ThreadMetadataChange) -> Result<ThreadRow, RuntimeError> {
         let _opening = self.state.threads.opening(id).await;
         if let Some(loaded) = self.state.loaded(id) {
-            return loaded.handle.note(change).await;
+            return Ok(loaded.handle.note(change).await?);
         }
         let (wanted, now_ms) = (id.clone(), self.state.now_ms());
         match self.state.on_disk(move |store| store.edit(&wanted, change, now_ms)).await? {

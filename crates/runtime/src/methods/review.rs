@@ -41,7 +41,7 @@ impl Runtime {
         let responder = Responder::new(move |begun: Result<(), RuntimeError>| {
             responder.respond(begun.map(|()| turn));
         });
-        thread.review_then(ReviewOptions { turn_id, order, change }, responder).await;
+        thread.review_then(ReviewOptions { turn_id, order, change }, responder.from_error()).await;
     }
 
     /// The thread of a detached review: a copy of the thread, with a record of its own. The change keeps it to what the

@@ -20,6 +20,7 @@ use crate::open::resume::{ResumedThread, check_path, resume};
 use crate::open::{OpenRequest, open};
 use crate::providers::identity::Opener;
 use crate::runtime::Runtime;
+use crate::thread::error::ThreadError;
 use crate::thread::handle::{Snapshot, Then};
 use crate::thread::resume_turn::UnheardInput;
 
@@ -47,7 +48,7 @@ impl Runtime {
         &self,
         params: ThreadResumeParams,
         opener: Opener,
-        joined: Then<OpenedThread>,
+        joined: Then<OpenedThread, RuntimeError>,
     ) {
         let (is_asked, resolved) =
             (params.resume_turn, params.resolved_operations.clone().unwrap_or_default());
@@ -56,9 +57,9 @@ impl Runtime {
             Ok(ResumedThread::Joined(thread)) => {
                 let (state, handle) = (self.state.clone(), thread.loaded.handle.clone());
                 let with_turns = thread.with_turns || thread.shows_pending;
-                let then = Then::new(move |snapshot: Result<Snapshot, RuntimeError>| {
+                let then = Then::new(move |snapshot: Result<Snapshot, ThreadError>| {
                     let opened = snapshot.map(|snapshot| thread.respond(&state, snapshot));
-                    Box::pin(joined.give(opened))
+                    Box::pin(joined.give(opened.map_err(RuntimeError::from)))
                 });
                 self.skills_watched(handle.id()).await;
                 handle.snapshot_then(with_turns, then).await;

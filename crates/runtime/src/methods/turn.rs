@@ -16,6 +16,7 @@ use crate::ids::check_thread_id;
 use crate::open::opened::{HostAnswer, OpenedThread};
 use crate::runtime::Runtime;
 use crate::step::input::{MAX_INPUT_CHARS, input_chars};
+use crate::thread::error::ThreadError;
 use crate::thread::handle::{ThreadHandle, TurnOptions};
 use crate::thread::settings::SettingsChange;
 use support::Responder;
@@ -40,7 +41,7 @@ impl Runtime {
                     responder.respond(turn.map(|id| begun((id == own_id).then_some(started_at), id)));
                 });
                 match self.thread(&thread_id) {
-                    Ok(thread) => thread.start_turn_then(options, responder).await,
+                    Ok(thread) => thread.start_turn_then(options, responder.from_error()).await,
                     Err(error) => responder.respond(Err(error)),
                 }
             }
@@ -107,13 +108,13 @@ impl Runtime {
     pub async fn steer_turn(&self, params: TurnSteerParams) -> Result<TurnId, RuntimeError> {
         let thread = self.thread(&params.thread_id)?;
         if params.expected_turn_id.as_str().is_empty() {
-            return Err(RuntimeError::NoExpectedTurn);
+            return Err(ThreadError::NoExpectedTurn.into());
         }
         check_length(&params.input)?;
         let additional = additional_context(params.additional_context)?;
         let text = self.state.read_input(&thread, None, params.input).await?;
         let text = UserText { id: params.input_id.map(ItemId::new), additional, ..text };
-        thread.steer(params.expected_turn_id, text).await
+        Ok(thread.steer(params.expected_turn_id, text).await?)
     }
 
     /// Answers once the turn has stopped.
@@ -121,7 +122,7 @@ impl Runtime {
         // Without an id, whatever runs is meant.
         let expected = Some(params.turn_id).filter(|id| !id.as_str().is_empty());
         match self.thread(&params.thread_id) {
-            Ok(thread) => thread.interrupt_then(expected, responder).await,
+            Ok(thread) => thread.interrupt_then(expected, responder.from_error()).await,
             Err(error) => responder.respond(Err(error)),
         }
     }
@@ -140,7 +141,7 @@ impl Runtime {
         match self.thread(&thread_id) {
             Ok(thread) => {
                 let when_pending = mode == TurnSuspendMode::WhenPending;
-                thread.suspend_then(turn_id, when_pending, limit, responder).await;
+                thread.suspend_then(turn_id, when_pending, limit, responder.from_error()).await;
             }
             Err(error) => responder.respond(Err(error)),
         }
@@ -155,7 +156,7 @@ impl Runtime {
         let ThreadShellCommandParams { thread_id, command } = params;
         match self.thread(&thread_id) {
             Ok(_) if command.trim().is_empty() => responder.respond(Err(RuntimeError::EmptyCommand)),
-            Ok(thread) => thread.shell_then(self.new_turn_id(), command, responder).await,
+            Ok(thread) => thread.shell_then(self.new_turn_id(), command, responder.from_error()).await,
             Err(error) => responder.respond(Err(error)),
         }
     }
@@ -183,13 +184,13 @@ impl Runtime {
 
     /// Ends what commands of the thread left running.
     pub async fn clear_terminals(&self, thread_id: &ThreadId) -> Result<(), RuntimeError> {
-        self.thread(thread_id)?.clear_terminals().await
+        Ok(self.thread(thread_id)?.clear_terminals().await?)
     }
 
     /// Starts a turn that replaces the history by a summary.
     pub async fn compact(&self, thread_id: &ThreadId, responder: Responder<(), RuntimeError>) {
         match self.thread(thread_id) {
-            Ok(thread) => thread.compact_then(self.new_turn_id(), responder).await,
+            Ok(thread) => thread.compact_then(self.new_turn_id(), responder.from_error()).await,
             Err(error) => responder.respond(Err(error)),
         }
     }

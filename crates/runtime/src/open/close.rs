@@ -7,6 +7,7 @@ use protocol::ThreadId;
 
 use crate::error::RuntimeError;
 use crate::state::RuntimeState;
+use crate::thread::error::ThreadError;
 
 /// How long a thread may take to stop.
 pub(crate) const CLOSING_LIMIT: Duration = Duration::from_secs(10);
@@ -27,11 +28,11 @@ pub(crate) async fn close_loaded(state: &Arc<RuntimeState>, id: &ThreadId) -> Re
         session.close();
     }
     match tokio::time::timeout(CLOSING_LIMIT, loaded.handle.close()).await {
-        Ok(Ok(()) | Err(RuntimeError::Gone(_))) => {}
-        Ok(Err(error)) => return Err(error),
+        Ok(Ok(()) | Err(ThreadError::Gone(_))) => {}
+        Ok(Err(error)) => return Err(error.into()),
         Err(_) => {
             let problem = format!("thread {id} did not stop in {} seconds", CLOSING_LIMIT.as_secs());
-            return Err(RuntimeError::Storage(problem));
+            return Err(ThreadError::Storage(problem).into());
         }
     }
     state.forget(id);

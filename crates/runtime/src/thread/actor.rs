@@ -15,11 +15,11 @@ use support::Responder;
 use tokio::sync::{mpsc, watch};
 use tools::Bench;
 
-use crate::error::RuntimeError;
 use crate::ids::IdMaker;
 use crate::services::{Services, ThreadPlan};
 use crate::thread::capture::{StepCapture, captured};
 use crate::thread::effects::RecordedTurns;
+use crate::thread::error::ThreadError;
 use crate::thread::handle::{Snapshot, ThreadCommand, ThreadHandle, TurnOptions};
 use crate::thread::hooks::ThreadHooks;
 use crate::thread::images::ImageFolder;
@@ -176,7 +176,7 @@ impl Actor {
                 None => responder.respond(Err(Refusal::NoActiveTurn.into())),
                 Some(found) if *found != expected => {
                     let found = found.clone();
-                    responder.respond(Err(RuntimeError::OtherTurn { expected, found }));
+                    responder.respond(Err(ThreadError::OtherTurn { expected, found }));
                 }
                 Some(_) => drop(self.steer(text, responder).await),
             },
@@ -242,7 +242,7 @@ impl Actor {
         }
     }
 
-    async fn shell(&mut self, turn_id: TurnId, command: String, responder: Responder<(), RuntimeError>) {
+    async fn shell(&mut self, turn_id: TurnId, command: String, responder: Responder<(), ThreadError>) {
         if self.thread.active_turn().is_none() {
             self.turn_service_tier = None;
         }
@@ -251,18 +251,18 @@ impl Actor {
         self.submit(Input::UserShell { turn_id, call_id, command, step }, (), responder).await;
     }
 
-    async fn interrupt(&mut self, expected: Option<TurnId>, responder: Responder<(), RuntimeError>) {
+    async fn interrupt(&mut self, expected: Option<TurnId>, responder: Responder<(), ThreadError>) {
         match (self.thread.active_turn(), expected) {
-            (None, _) => responder.respond(Err(RuntimeError::NothingToInterrupt)),
+            (None, _) => responder.respond(Err(ThreadError::NothingToInterrupt)),
             (Some(found), Some(expected)) if *found != expected => {
                 let found = found.clone();
-                responder.respond(Err(RuntimeError::OtherTurn { expected, found }));
+                responder.respond(Err(ThreadError::OtherTurn { expected, found }));
             }
             (Some(_), _) => drop(self.submit(Input::Interrupt, (), responder).await),
         }
     }
 
-    async fn start(&mut self, options: TurnOptions, responder: Responder<TurnId, RuntimeError>) {
+    async fn start(&mut self, options: TurnOptions, responder: Responder<TurnId, ThreadError>) {
         if let Err(error) = self.make_way().await {
             return responder.respond(Err(error));
         }
@@ -286,22 +286,22 @@ impl Actor {
         }
     }
 
-    async fn steer(&mut self, text: UserText, responder: Responder<TurnId, RuntimeError>) -> bool {
+    async fn steer(&mut self, text: UserText, responder: Responder<TurnId, ThreadError>) -> bool {
         let active = self.thread.active_turn().cloned().unwrap_or_else(|| TurnId::new(""));
         self.submit(Input::Steer(text), active, responder).await
     }
 
-    async fn note(&mut self, change: ThreadMetadataChange, responder: Responder<ThreadRow, RuntimeError>) {
+    async fn note(&mut self, change: ThreadMetadataChange, responder: Responder<ThreadRow, ThreadError>) {
         let record = RolloutRecord::Metadata { change };
         let written = self.recorder.write(self.services.clock.stamp().now_ms, &[record]).await;
-        let row = written.map_err(RuntimeError::from).and_then(|()| {
-            let unknown = || RuntimeError::NoMetadataInMemory(self.thread.id().clone());
+        let row = written.map_err(ThreadError::from).and_then(|()| {
+            let unknown = || ThreadError::NoMetadataInMemory(self.thread.id().clone());
             self.recorder.row().ok_or_else(unknown)
         });
         responder.respond(row);
     }
 
-    async fn snapshot(&mut self, with_turns: bool) -> Result<Snapshot, RuntimeError> {
+    async fn snapshot(&mut self, with_turns: bool) -> Result<Snapshot, ThreadError> {
         let row = self.recorder.row();
         let is_readable = row.is_some() || self.recorder.next_ordinal().is_some();
         let RecordedTurns { turns, unheard, unfinished, pending } =
@@ -316,7 +316,7 @@ impl Actor {
         &mut self,
         input: Input,
         outcome: T,
-        responder: Responder<T, RuntimeError>,
+        responder: Responder<T, ThreadError>,
     ) -> bool {
         if let Err(error) = self.catch_up().await {
             responder.respond(Err(error.into()));
@@ -334,7 +334,7 @@ impl Actor {
         };
         // Whoever does not get to the acknowledgement gets the error instead.
         let responder = Arc::new(Mutex::new(Some(responder)));
-        let take = |responder: &Mutex<Option<Responder<T, RuntimeError>>>| responder.lock().take();
+        let take = |responder: &Mutex<Option<Responder<T, ThreadError>>>| responder.lock().take();
         let acknowledged = Arc::clone(&responder);
         let acknowledge = Box::new(move || {
             if let Some(responder) = take(&acknowledged) {
@@ -362,6 +362,6 @@ impl Actor {
     }
 }
 
-fn storage(error: &JournalError) -> RuntimeError {
+fn storage(error: &JournalError) -> ThreadError {
     error.clone().into()
 }

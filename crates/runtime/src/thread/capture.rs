@@ -10,9 +10,9 @@ use support::Responder;
 use tokio::task::JoinHandle;
 use tools::Bench;
 
-use crate::error::RuntimeError;
 use crate::step::tool_settings::complete;
 use crate::thread::actor::Actor;
+use crate::thread::error::ThreadError;
 use crate::thread::handle::ReviewOptions;
 use crate::thread::hooks::ThreadHooks;
 use crate::thread::settings::{StepMaker, StepWork, ThreadSettings};
@@ -77,13 +77,13 @@ pub(crate) async fn captured(capturing: &mut Option<StepCapture>) -> Arc<Step> {
 }
 
 impl Actor {
-    pub(crate) async fn compact(&mut self, turn_id: TurnId, responder: Responder<(), RuntimeError>) {
+    pub(crate) async fn compact(&mut self, turn_id: TurnId, responder: Responder<(), ThreadError>) {
         let Some(responder) = self.replace_turn(responder).await else { return };
         let step = self.capture().await;
         self.submit(Input::Compact { turn_id, step }, (), responder).await;
     }
 
-    pub(crate) async fn review(&mut self, options: ReviewOptions, responder: Responder<(), RuntimeError>) {
+    pub(crate) async fn review(&mut self, options: ReviewOptions, responder: Responder<(), ThreadError>) {
         let Some(responder) = self.replace_turn(responder).await else { return };
         let ReviewOptions { turn_id, order, change } = options;
         self.settings.apply(change);
@@ -95,8 +95,8 @@ impl Actor {
     /// when nothing may begin; the caller knows.
     async fn replace_turn(
         &mut self,
-        responder: Responder<(), RuntimeError>,
-    ) -> Option<Responder<(), RuntimeError>> {
+        responder: Responder<(), ThreadError>,
+    ) -> Option<Responder<(), ThreadError>> {
         if let Err(error) = self.make_way().await {
             responder.respond(Err(error));
             return None;

@@ -4,8 +4,8 @@ use engine::{Effect, GoalChange, Input};
 use protocol::{ThreadGoal, ThreadGoalStatus};
 use support::Responder;
 
-use crate::error::RuntimeError;
 use crate::thread::actor::Actor;
+use crate::thread::error::ThreadError;
 use crate::thread::settings::StepWork;
 
 impl Actor {
@@ -13,7 +13,7 @@ impl Actor {
     pub(crate) async fn set_goal(
         &mut self,
         change: GoalChange,
-        responder: Responder<ThreadGoal, RuntimeError>,
+        responder: Responder<ThreadGoal, ThreadError>,
     ) {
         if let Err(error) = self.catch_up().await {
             return responder.respond(Err(error.into()));
@@ -34,7 +34,7 @@ impl Actor {
         self.recapture();
     }
 
-    pub(crate) async fn clear_goal(&mut self, responder: Responder<bool, RuntimeError>) {
+    pub(crate) async fn clear_goal(&mut self, responder: Responder<bool, ThreadError>) {
         let had_one = self.thread.goal().is_some();
         self.submit(Input::ClearGoal, had_one, responder).await;
         self.recapture();

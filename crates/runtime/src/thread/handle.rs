@@ -14,7 +14,7 @@ use support::Responder;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::audience::BoxFuture;
-use crate::error::RuntimeError;
+use crate::thread::error::ThreadError;
 use crate::thread::resume_turn::UnheardInput;
 use crate::thread::settings::{SettingsChange, ThreadSettings};
 
@@ -40,21 +40,19 @@ pub struct ReviewOptions {
 }
 
 /// As [`Responder`], and the thread's next event waits until the future ends.
-pub struct Then<T>(Box<dyn FnOnce(Result<T, RuntimeError>) -> BoxFuture<'static, ()> + Send>);
+pub struct Then<T, E>(Box<dyn FnOnce(Result<T, E>) -> BoxFuture<'static, ()> + Send>);
 
-impl<T> Then<T> {
-    pub fn new(
-        then: impl FnOnce(Result<T, RuntimeError>) -> BoxFuture<'static, ()> + Send + 'static,
-    ) -> Self {
+impl<T, E> Then<T, E> {
+    pub fn new(then: impl FnOnce(Result<T, E>) -> BoxFuture<'static, ()> + Send + 'static) -> Self {
         Self(Box::new(then))
     }
 
-    pub(crate) async fn give(self, outcome: Result<T, RuntimeError>) {
+    pub(crate) async fn give(self, outcome: Result<T, E>) {
         (self.0)(outcome).await;
     }
 }
 
-impl<T> fmt::Debug for Then<T> {
+impl<T, E> fmt::Debug for Then<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Then")
     }
@@ -82,59 +80,59 @@ pub struct Snapshot {
 /// Commands of an actor.
 #[derive(Debug)]
 pub(crate) enum ThreadCommand {
-    Start(Box<TurnOptions>, Responder<TurnId, RuntimeError>),
+    Start(Box<TurnOptions>, Responder<TurnId, ThreadError>),
     Steer {
         expected: TurnId,
         text: UserText,
-        responder: Responder<TurnId, RuntimeError>,
+        responder: Responder<TurnId, ThreadError>,
     },
     /// A host attaches again, with its copy of the record.
-    Rejoin(Option<Vec<journal::JournalEntry>>, Responder<(), RuntimeError>),
+    Rejoin(Option<Vec<journal::JournalEntry>>, Responder<(), ThreadError>),
     ResumeTurn {
         resolved: Vec<ResolvedOperation>,
         texts: Vec<(ItemId, UserText)>,
-        responder: Responder<(), RuntimeError>,
+        responder: Responder<(), ThreadError>,
     },
     Suspend {
         expected: TurnId,
         when_pending: bool,
         limit: Duration,
-        responder: Responder<Vec<PendingOperation>, RuntimeError>,
+        responder: Responder<Vec<PendingOperation>, ThreadError>,
     },
     Interrupt {
         expected: Option<TurnId>,
-        responder: Responder<(), RuntimeError>,
+        responder: Responder<(), ThreadError>,
     },
-    Compact(TurnId, Responder<(), RuntimeError>),
-    Review(Box<ReviewOptions>, Responder<(), RuntimeError>),
-    SetGoal(Box<GoalChange>, Responder<ThreadGoal, RuntimeError>),
-    ReadGoal(Responder<Option<ThreadGoal>, RuntimeError>),
+    Compact(TurnId, Responder<(), ThreadError>),
+    Review(Box<ReviewOptions>, Responder<(), ThreadError>),
+    SetGoal(Box<GoalChange>, Responder<ThreadGoal, ThreadError>),
+    ReadGoal(Responder<Option<ThreadGoal>, ThreadError>),
     /// Answers whether there was one.
-    ClearGoal(Responder<bool, RuntimeError>),
+    ClearGoal(Responder<bool, ThreadError>),
     /// Work on an active goal goes on, if nothing else is done.
     PursueGoal,
     Rollback {
         num_turns: u32,
         turn_id: TurnId,
-        responder: Responder<(), RuntimeError>,
+        responder: Responder<(), ThreadError>,
     },
     Shell {
         turn_id: TurnId,
         command: String,
-        responder: Responder<(), RuntimeError>,
+        responder: Responder<(), ThreadError>,
     },
-    ClearTerminals(Responder<(), RuntimeError>),
-    Note(Box<ThreadMetadataChange>, Responder<journal::ThreadRow, RuntimeError>),
+    ClearTerminals(Responder<(), ThreadError>),
+    Note(Box<ThreadMetadataChange>, Responder<journal::ThreadRow, ThreadError>),
     Snapshot {
         with_turns: bool,
-        then: Then<Snapshot>,
+        then: Then<Snapshot, ThreadError>,
     },
-    ChildEnded(Box<ChildEnd>, Responder<(), RuntimeError>),
-    Remembered(Responder<Remembered, RuntimeError>),
-    Close(Responder<(), RuntimeError>),
+    ChildEnded(Box<ChildEnd>, Responder<(), ThreadError>),
+    Remembered(Responder<Remembered, ThreadError>),
+    Close(Responder<(), ThreadError>),
     /// Closes a thread in which nothing runs or waits, if the caller still wants that when its turn has come. Answers
     /// whether it was closed.
-    CloseIdle(Still, Responder<bool, RuntimeError>),
+    CloseIdle(Still, Responder<bool, ThreadError>),
 }
 
 /// Asked in the actor, one after the other with all that is told of the thread.
@@ -180,18 +178,18 @@ impl ThreadHandle {
 
     /// Accepted means durable: the input survives the process. While a turn runs the input joins it, and the responder is
     /// the id of the running turn.
-    pub async fn start_turn(&self, options: TurnOptions) -> Result<TurnId, RuntimeError> {
+    pub async fn start_turn(&self, options: TurnOptions) -> Result<TurnId, ThreadError> {
         self.wait(|responder| self.start_turn_then(options, responder)).await
     }
 
-    pub async fn start_turn_then(&self, options: TurnOptions, responder: Responder<TurnId, RuntimeError>) {
+    pub async fn start_turn_then(&self, options: TurnOptions, responder: Responder<TurnId, ThreadError>) {
         self.send(responder, |responder| ThreadCommand::Start(Box::new(options), responder)).await;
     }
 
     /// Adds input to the turn the caller believes is running.
-    pub async fn steer(&self, expected: TurnId, text: UserText) -> Result<TurnId, RuntimeError> {
+    pub async fn steer(&self, expected: TurnId, text: UserText) -> Result<TurnId, ThreadError> {
         if expected.as_str().is_empty() {
-            return Err(RuntimeError::NoExpectedTurn);
+            return Err(ThreadError::NoExpectedTurn);
         }
         self.wait(|responder| {
             self.send(responder, |responder| ThreadCommand::Steer { expected, text, responder })
@@ -200,11 +198,11 @@ impl ThreadHandle {
     }
 
     /// Answered when the turn has stopped. Refused when none runs, or another than the one that is meant.
-    pub async fn interrupt(&self, expected: Option<TurnId>) -> Result<(), RuntimeError> {
+    pub async fn interrupt(&self, expected: Option<TurnId>) -> Result<(), ThreadError> {
         self.wait(|responder| self.interrupt_then(expected, responder)).await
     }
 
-    pub async fn interrupt_then(&self, expected: Option<TurnId>, responder: Responder<(), RuntimeError>) {
+    pub async fn interrupt_then(&self, expected: Option<TurnId>, responder: Responder<(), ThreadError>) {
         self.send(responder, |responder| ThreadCommand::Interrupt { expected, responder }).await;
     }
 
@@ -212,7 +210,7 @@ impl ThreadHandle {
     pub(crate) async fn rejoin(
         &self,
         entries: Option<Vec<journal::JournalEntry>>,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<(), ThreadError> {
         self.wait(|responder| self.send(responder, |responder| ThreadCommand::Rejoin(entries, responder)))
             .await
     }
@@ -222,7 +220,7 @@ impl ThreadHandle {
         &self,
         resolved: Vec<ResolvedOperation>,
         texts: Vec<(ItemId, UserText)>,
-    ) -> Result<(), RuntimeError> {
+    ) -> Result<(), ThreadError> {
         self.wait(|responder| {
             self.send(responder, |responder| ThreadCommand::ResumeTurn { resolved, texts, responder })
         })
@@ -235,36 +233,36 @@ impl ThreadHandle {
         expected: TurnId,
         when_pending: bool,
         limit: Duration,
-        responder: Responder<Vec<PendingOperation>, RuntimeError>,
+        responder: Responder<Vec<PendingOperation>, ThreadError>,
     ) {
         let command = |responder| ThreadCommand::Suspend { expected, when_pending, limit, responder };
         self.send(responder, command).await;
     }
 
     /// Starts a turn that compacts the history. A turn that runs is interrupted for it.
-    pub async fn compact(&self, turn_id: TurnId) -> Result<(), RuntimeError> {
+    pub async fn compact(&self, turn_id: TurnId) -> Result<(), ThreadError> {
         self.wait(|responder| self.compact_then(turn_id, responder)).await
     }
 
-    pub async fn compact_then(&self, turn_id: TurnId, responder: Responder<(), RuntimeError>) {
+    pub async fn compact_then(&self, turn_id: TurnId, responder: Responder<(), ThreadError>) {
         self.send(responder, |responder| ThreadCommand::Compact(turn_id, responder)).await;
     }
 
     /// Starts a review. A turn that runs is interrupted for it.
-    pub async fn review_then(&self, options: ReviewOptions, responder: Responder<(), RuntimeError>) {
+    pub async fn review_then(&self, options: ReviewOptions, responder: Responder<(), ThreadError>) {
         self.send(responder, |responder| ThreadCommand::Review(Box::new(options), responder)).await;
     }
 
     /// Sets or changes the goal. Work on an active one begins at once.
-    pub async fn set_goal_then(&self, change: GoalChange, responder: Responder<ThreadGoal, RuntimeError>) {
+    pub async fn set_goal_then(&self, change: GoalChange, responder: Responder<ThreadGoal, ThreadError>) {
         self.send(responder, |responder| ThreadCommand::SetGoal(Box::new(change), responder)).await;
     }
 
-    pub async fn goal(&self) -> Result<Option<ThreadGoal>, RuntimeError> {
+    pub async fn goal(&self) -> Result<Option<ThreadGoal>, ThreadError> {
         self.wait(|responder| self.send(responder, ThreadCommand::ReadGoal)).await
     }
 
-    pub async fn clear_goal_then(&self, responder: Responder<bool, RuntimeError>) {
+    pub async fn clear_goal_then(&self, responder: Responder<bool, ThreadError>) {
         self.send(responder, ThreadCommand::ClearGoal).await;
     }
 
@@ -275,7 +273,7 @@ impl ThreadHandle {
     }
 
     /// Tokens are counted anew, under the given id.
-    pub async fn roll_back(&self, num_turns: u32, turn_id: TurnId) -> Result<(), RuntimeError> {
+    pub async fn roll_back(&self, num_turns: u32, turn_id: TurnId) -> Result<(), ThreadError> {
         self.wait(|responder| {
             self.send(responder, |responder| ThreadCommand::Rollback { num_turns, turn_id, responder })
         })
@@ -283,17 +281,17 @@ impl ThreadHandle {
     }
 
     /// Runs a command of the user's own: within the running turn, or in one of its own with this id.
-    pub async fn shell_then(&self, turn_id: TurnId, command: String, responder: Responder<(), RuntimeError>) {
+    pub async fn shell_then(&self, turn_id: TurnId, command: String, responder: Responder<(), ThreadError>) {
         self.send(responder, |responder| ThreadCommand::Shell { turn_id, command, responder }).await;
     }
 
     /// Ends every process that tools left running.
-    pub async fn clear_terminals(&self) -> Result<(), RuntimeError> {
+    pub async fn clear_terminals(&self) -> Result<(), ThreadError> {
         self.wait(|responder| self.send(responder, ThreadCommand::ClearTerminals)).await
     }
 
     /// Records a change of what is known about the thread.
-    pub async fn note(&self, change: ThreadMetadataChange) -> Result<journal::ThreadRow, RuntimeError> {
+    pub async fn note(&self, change: ThreadMetadataChange) -> Result<journal::ThreadRow, ThreadError> {
         self.wait(|responder| {
             self.send(responder, |responder| ThreadCommand::Note(Box::new(change), responder))
         })
@@ -301,7 +299,7 @@ impl ThreadHandle {
     }
 
     /// The thread's state, ordered with its notifications: after all earlier ones and before all later ones.
-    pub async fn snapshot(&self, with_turns: bool) -> Result<Snapshot, RuntimeError> {
+    pub async fn snapshot(&self, with_turns: bool) -> Result<Snapshot, ThreadError> {
         self.wait(|responder| {
             let then = Then::new(|snapshot| {
                 responder.respond(snapshot);
@@ -312,48 +310,48 @@ impl ThreadHandle {
         .await
     }
 
-    pub async fn snapshot_then(&self, with_turns: bool, then: Then<Snapshot>) {
+    pub async fn snapshot_then(&self, with_turns: bool, then: Then<Snapshot, ThreadError>) {
         match self.commands.reserve().await {
             Ok(place) => place.send(ThreadCommand::Snapshot { with_turns, then }),
-            Err(_) => then.give(Err(RuntimeError::Gone(self.id.clone()))).await,
+            Err(_) => then.give(Err(ThreadError::Gone(self.id.clone()))).await,
         }
     }
 
     /// A child came to an end. Accepted means that it is in the record.
-    pub(crate) async fn child_ended(&self, end: ChildEnd) -> Result<(), RuntimeError> {
+    pub(crate) async fn child_ended(&self, end: ChildEnd) -> Result<(), ThreadError> {
         self.wait(|responder| {
             self.send(responder, |responder| ThreadCommand::ChildEnded(Box::new(end), responder))
         })
         .await
     }
 
-    pub(crate) async fn remembered(&self) -> Result<Remembered, RuntimeError> {
+    pub(crate) async fn remembered(&self) -> Result<Remembered, ThreadError> {
         self.wait(|responder| self.send(responder, ThreadCommand::Remembered)).await
     }
 
     /// Stops the running turn and lets go of the journal.
-    pub async fn close(&self) -> Result<(), RuntimeError> {
+    pub async fn close(&self) -> Result<(), ThreadError> {
         self.wait(|responder| self.send(responder, ThreadCommand::Close)).await
     }
 
     /// Lets go of the journal if nothing runs or waits and `still` agrees. Says whether it did.
-    pub(crate) async fn close_idle(&self, still: Still) -> Result<bool, RuntimeError> {
+    pub(crate) async fn close_idle(&self, still: Still) -> Result<bool, ThreadError> {
         self.wait(|responder| self.send(responder, |responder| ThreadCommand::CloseIdle(still, responder)))
             .await
     }
 
     async fn send<T>(
         &self,
-        responder: Responder<T, RuntimeError>,
-        command: impl FnOnce(Responder<T, RuntimeError>) -> ThreadCommand,
+        responder: Responder<T, ThreadError>,
+        command: impl FnOnce(Responder<T, ThreadError>) -> ThreadCommand,
     ) {
         match self.commands.reserve().await {
             Ok(place) => place.send(command(responder)),
-            Err(_) => responder.respond(Err(RuntimeError::Gone(self.id.clone()))),
+            Err(_) => responder.respond(Err(ThreadError::Gone(self.id.clone()))),
         }
     }
 
-    async fn wait<T, F>(&self, ask: impl FnOnce(Responder<T, RuntimeError>) -> F) -> Result<T, RuntimeError>
+    async fn wait<T, F>(&self, ask: impl FnOnce(Responder<T, ThreadError>) -> F) -> Result<T, ThreadError>
     where
         T: Send + 'static,
         F: Future<Output = ()>,
@@ -363,6 +361,6 @@ impl ThreadHandle {
             let _ = told.send(outcome);
         });
         ask(responder).await;
-        wait.await.unwrap_or_else(|_| Err(RuntimeError::Gone(self.id.clone())))
+        wait.await.unwrap_or_else(|_| Err(ThreadError::Gone(self.id.clone())))
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod actor;
 pub(crate) mod capture;
 pub(crate) mod effects;
 pub(crate) mod end_calls;
+pub(crate) mod error;
 #[cfg(test)]
 mod exact_effects_tests;
 pub(crate) mod goal;

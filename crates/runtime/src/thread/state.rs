@@ -5,10 +5,10 @@ use protocol::PendingOperation;
 use support::Responder;
 use tokio::time::Instant;
 
-use crate::error::RuntimeError;
+use crate::thread::error::ThreadError;
 
 /// Answered with the operations that wait for a decision.
-pub(crate) type SuspendResponder = Responder<Vec<PendingOperation>, RuntimeError>;
+pub(crate) type SuspendResponder = Responder<Vec<PendingOperation>, ThreadError>;
 
 /// Whether a turn runs is for the engine to say; everything else about a thread is one of these.
 #[derive(Debug)]

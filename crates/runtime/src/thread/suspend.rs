@@ -9,8 +9,8 @@ use model::FailureClass;
 use protocol::{ItemId, ResolvedOperation, TurnId};
 use tokio::time::Instant;
 
-use crate::error::RuntimeError;
 use crate::thread::actor::Actor;
+use crate::thread::error::ThreadError;
 use crate::thread::recorder::Recorder;
 use crate::thread::recover::recover;
 use crate::thread::resume_turn::{UnfinishedTurn, pending, resolve};
@@ -24,7 +24,7 @@ impl Actor {
         &mut self,
         resolved: &[ResolvedOperation],
         mut texts: Vec<(ItemId, UserText)>,
-        responder: Responder<(), RuntimeError>,
+        responder: Responder<(), ThreadError>,
     ) {
         if self.thread.active_turn().is_some() {
             return responder.respond(Ok(()));
@@ -80,7 +80,7 @@ impl Actor {
     pub(crate) fn rejoin(
         &mut self,
         entries: Option<Vec<JournalEntry>>,
-        responder: Responder<(), RuntimeError>,
+        responder: Responder<(), ThreadError>,
     ) {
         if self.thread.active_turn().is_none() && self.recorder.is_readable() {
             if let (Recorder::Host(record), Some(entries)) = (&mut self.recorder, entries) {
@@ -95,7 +95,7 @@ impl Actor {
     }
 
     /// Prepares for a new turn: the host must be there, and a suspended turn that nobody resumed ends.
-    pub(crate) async fn make_way(&mut self) -> Result<(), RuntimeError> {
+    pub(crate) async fn make_way(&mut self) -> Result<(), ThreadError> {
         let is_running = self.thread.active_turn().is_some();
         if !is_running && self.session.as_ref().is_some_and(|session| session.is_vacant()) {
             return Err(DelegationError::HostGone.into());
@@ -122,10 +122,10 @@ impl Actor {
         responder: SuspendResponder,
     ) {
         match self.thread.active_turn() {
-            None => return responder.respond(Err(RuntimeError::NothingToInterrupt)),
+            None => return responder.respond(Err(ThreadError::NothingToInterrupt)),
             Some(found) if found != expected => {
                 let (expected, found) = (expected.clone(), found.clone());
-                return responder.respond(Err(RuntimeError::OtherTurn { expected, found }));
+                return responder.respond(Err(ThreadError::OtherTurn { expected, found }));
             }
             Some(_) => {}
         }
@@ -143,7 +143,7 @@ impl Actor {
         drop(self.tasks.take_stopped());
         if let Some(responder) = self.state.end_turn(is_suspended) {
             let waiting = self.read_record().await.map(|history| pending(&history));
-            responder.respond(waiting.map_err(RuntimeError::from));
+            responder.respond(waiting.map_err(ThreadError::from));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use engine::{ThreadSeed, UserText};
-use oarlock_runtime::RuntimeError;
+use oarlock_runtime::ThreadError;
 use protocol::{ThreadId, ThreadStatus, TurnId, TurnStatus};
 use serde_json::json;
 
@@ -26,7 +26,7 @@ async fn a_turn_runs_and_is_there_tomorrow() {
     stage.heard("turn/completed", 1).await;
     assert_eq!(thread.status(), ThreadStatus::Idle);
     thread.close().await.expect("closed");
-    assert!(matches!(thread.interrupt(None).await, Err(RuntimeError::Gone(_))));
+    assert!(matches!(thread.interrupt(None).await, Err(ThreadError::Gone(_))));
 
     let thread = stage.resumed();
     thread.start_turn(turn("u2", "again")).await.expect("accepted");
@@ -58,16 +58,16 @@ async fn an_accepted_prompt_is_on_the_disk_and_an_interrupt_ends_the_turn() {
     );
     let other = thread.steer(TurnId::new("u9"), UserText::typed("x")).await;
     let (expected, found) = (TurnId::new("u9"), TurnId::new("u1"));
-    assert_eq!(other, Err(RuntimeError::OtherTurn { expected, found }));
+    assert_eq!(other, Err(ThreadError::OtherTurn { expected, found }));
     let other = thread.interrupt(Some(TurnId::new("u9"))).await;
-    assert!(matches!(other, Err(RuntimeError::OtherTurn { .. })), "{other:?}");
+    assert!(matches!(other, Err(ThreadError::OtherTurn { .. })), "{other:?}");
     thread.interrupt(None).await.expect("interrupted");
     stage.heard("turn/completed", 1).await;
     let turns = stage.turns();
     assert_eq!(turns[0].status, TurnStatus::Interrupted);
     let shown = serde_json::to_string(&turns[0].items).expect("serialises");
     assert!(shown.contains("and this"), "what was accepted is not lost: {shown}");
-    assert_eq!(thread.interrupt(None).await, Err(RuntimeError::NothingToInterrupt));
+    assert_eq!(thread.interrupt(None).await, Err(ThreadError::NothingToInterrupt));
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn a_lost_record_fails_the_turn_and_not_the_process() {
     fs::remove_file(path).expect("removed");
     let before = stage.methods().len();
     let refused = thread.start_turn(turn("u2", "again")).await;
-    assert!(matches!(&refused, Err(RuntimeError::Storage(_))), "{refused:?}");
+    assert!(matches!(&refused, Err(ThreadError::Storage(_))), "{refused:?}");
     assert_eq!(stage.methods().len(), before, "of a turn that was not accepted nothing is told");
     assert_eq!(thread.status(), ThreadStatus::Idle);
 }
@@ -95,7 +95,7 @@ async fn a_record_lost_in_the_middle_of_a_turn_fails_it() {
     stage.heard("turn/started", 1).await;
     fs::remove_file(stage.store.summary(thread.id()).expect("listed").path).expect("removed");
     let refused = thread.steer(TurnId::new("u1"), UserText::typed("more")).await;
-    assert!(matches!(&refused, Err(RuntimeError::Storage(_))), "{refused:?}");
+    assert!(matches!(&refused, Err(ThreadError::Storage(_))), "{refused:?}");
     stage.heard("turn/completed", 1).await;
     assert_eq!(thread.status(), ThreadStatus::SystemError);
     assert!(stage.methods().contains(&"error".to_owned()));
@@ -123,7 +123,7 @@ async fn a_panic_marks_its_own_thread_and_nothing_else() {
     let id = ThreadId::new(THREAD.replace("0001", "0002"));
     let broken = stage.open(ThreadSeed { id, ..seed() }, None, Arc::new(FixedSteps { panics: true }));
     let gone = broken.start_turn(turn("u1", "hi")).await;
-    assert!(matches!(gone, Err(RuntimeError::Gone(_))), "{gone:?}");
+    assert!(matches!(gone, Err(ThreadError::Gone(_))), "{gone:?}");
     stage.heard("thread/status/changed", 1).await;
     assert_eq!(broken.status(), ThreadStatus::SystemError);
     let sound = stage.fresh();
