@@ -2,6 +2,7 @@
 //! tree instead of running it; each check is also a test, so `cargo test -p xtask` names the one that broke.
 
 mod code_map;
+mod crate_sizes;
 mod folder_sizes;
 mod generated;
 mod known;
@@ -42,6 +43,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("module cycles", module_cycles::check),
     ("methods of the runtime", runtime_methods::check),
     ("folders", folder_sizes::check),
+    ("crates", crate_sizes::check),
     ("recipes", recipes::check),
 ];
 
@@ -60,7 +62,7 @@ struct Cli {
 enum Command {
     /// Write the files that are derived from the protocol crate.
     Generate,
-    /// Check the tree: layers, generated files, licences, words, sizes, names, modules, folders, recipes.
+    /// Check the tree: layers, generated files, licences, words, sizes, names, modules, folders, crates, recipes.
     Check,
     /// Take out of the lists in xtask/known what no longer breaks a rule. Nothing is ever added.
     Shrink,

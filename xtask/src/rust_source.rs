@@ -32,6 +32,7 @@ pub(crate) struct Source {
     /// The files and folders of the modules that this file declares for its tests alone.
     test_modules: Vec<String>,
     is_test_file: bool,
+    product_lines: usize,
 }
 
 impl Source {
@@ -42,6 +43,11 @@ impl Source {
         let is_test_file = attribute(&all, 0).is_some_and(|end| all[1].text == "!" && is_test(&all[..end]));
         let test_modules =
             tests.iter().flat_map(|item| module_files(path, text, &all[item.clone()])).collect();
+        let lines_of = |item: &Range<usize>| match (all.get(item.start), all.get(item.end - 1)) {
+            (Some(first), Some(last)) => last.line + 1 - first.line,
+            _ => 0,
+        };
+        let product_lines = text.lines().count() - tests.iter().map(lines_of).sum::<usize>();
         let span = |token: &Token<'_>| (token.at, token.at + token.text.len(), token.line);
         let mut spans = Vec::with_capacity(all.len());
         let mut next = 0;
@@ -50,12 +56,17 @@ impl Source {
             next = item.end;
         }
         spans.extend(all[next..].iter().map(span));
-        Self { path: path.to_owned(), code, spans, test_modules, is_test_file }
+        Self { path: path.to_owned(), code, spans, test_modules, is_test_file, product_lines }
     }
 
     /// The tokens outside of test code.
     pub(crate) fn tokens(&self) -> Vec<Token<'_>> {
         self.spans.iter().map(|&(at, end, line)| Token { text: &self.code[at..end], line, at }).collect()
+    }
+
+    /// The lines outside of test code, comments and empty ones included.
+    pub(crate) fn product_lines(&self) -> usize {
+        self.product_lines
     }
 
     /// `engine` for a file below `crates/engine/`.

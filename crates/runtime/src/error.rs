@@ -9,14 +9,13 @@ use protocol::ThreadId;
 
 use command_exec::CommandExecError;
 use delegation::DelegationError;
+use driver::{InvalidThreadId, ThreadError};
 use workspace::{FileError, SearchError};
-
-use crate::thread::error::ThreadError;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuntimeError {
-    #[error("invalid thread id: {0}")]
-    InvalidThreadId(String),
+    #[error(transparent)]
+    InvalidThreadId(#[from] InvalidThreadId),
     /// Not in memory.
     #[error("thread not found: {0}")]
     UnknownThread(ThreadId),

@@ -1,10 +1,8 @@
-//! Owns threads as actors that drive the engine and carry out its effects: records, model requests, tools, questions.
-//! Must not know JSON-RPC or sockets.
+//! Owns the threads of a process: opening, listing and closing them, what each request is made of, child agents, and the
+//! methods of the protocol. Must not know JSON-RPC or sockets.
 
 mod agents;
-mod audience;
 mod error;
-mod ids;
 mod listeners;
 mod memory_runs;
 mod methods;
@@ -12,14 +10,11 @@ mod open;
 mod providers;
 mod runtime;
 mod sandboxed_git;
-mod services;
 mod state;
 mod step;
 #[cfg(test)]
 mod testing;
-mod thread;
 
-pub use audience::{Audience, BoxFuture};
 pub use catalogue::{
     ApplyPatchType, Catalogue, CatalogueError, Instructions, ModelEntry, Overrides as ModelOverrides,
     ShellType, Upgrade, WebSearchContent,
@@ -29,6 +24,11 @@ pub use config;
 pub use delegation::{
     DELEGATION_FEATURES, DELEGATION_VERSION, DelegatedTransport, DelegationError, Host, HostChoices,
     HostError, HostId, HostRecord, HostSession,
+};
+pub use driver::{
+    Audience, BoxFuture, Clock, NotifyCommand, Progress, ReviewOptions, Services, SettingsChange, Snapshot,
+    StepMaker, StepWork, SystemClock, Then, ThreadError, ThreadHandle, ThreadHooks, ThreadPlan,
+    ThreadSettings, ToolJob, ToolRunner, ToolSettings, TurnOptions, open_thread,
 };
 pub use engine::{FragmentText, Question, Refusal, Reply, Stamp, approximate_tokens, fragments_of};
 pub use environments::{EnvironmentError, attached_selections};
@@ -49,14 +49,6 @@ pub use providers::identity::{ClientIdentity, Opener};
 pub use providers::logins::LoginDone;
 pub use runtime::{Runtime, RuntimeOptions};
 pub use sandbox::seal_process;
-pub use services::{Clock, Services, SystemClock, ThreadPlan, open_thread};
 pub use skills::SkillChoices;
-pub use step::tool_settings::ToolSettings;
 pub use support::Responder;
-pub use thread::error::ThreadError;
-pub use thread::handle::{ReviewOptions, Snapshot, Then, ThreadHandle, TurnOptions};
-pub use thread::hooks::ThreadHooks;
-pub use thread::notify::NotifyCommand;
-pub use thread::settings::{SettingsChange, StepMaker, StepWork, ThreadSettings};
-pub use thread::tool_jobs::{Progress, ToolJob, ToolRunner};
 pub use workspace::{FileError, InstructionOptions, SearchError, SearchSession};

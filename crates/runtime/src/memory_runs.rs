@@ -12,8 +12,7 @@ use protocol::{
 use support::blocking;
 use tokio::task::JoinHandle;
 
-use crate::audience::{Audience, BoxFuture};
-use crate::services::Clock;
+use driver::{Audience, BoxFuture, Clock};
 
 /// The run that is under way.
 #[derive(Debug, Default)]

@@ -13,9 +13,7 @@ use mcp::McpServices;
 use protocol::{SessionSource, ThreadId, TurnId};
 use skills::Skills;
 
-use crate::audience::Audience;
 use crate::error::RuntimeError;
-use crate::ids::{IdMaker, check_thread_id};
 use crate::listeners::OwnListeners;
 use crate::memory_runs::MemoryRuns;
 use crate::methods::environment::Clients;
@@ -24,11 +22,10 @@ use crate::providers::conversations::Conversations;
 use crate::providers::directory::ModelDirectory;
 use crate::providers::identity::Providers;
 use crate::providers::logins::Logins;
-use crate::services::Clock;
 use crate::state::{LoadedThreads, Records, RuntimeState};
 use crate::step::builder::StepBuilder;
 use crate::step::tool_settings::login_shell;
-use crate::thread::handle::ThreadHandle;
+use driver::{Audience, Clock, IdMaker, ThreadHandle, check_thread_id};
 
 /// The parts a runtime is made of.
 #[derive(Debug)]

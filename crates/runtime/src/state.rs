@@ -22,22 +22,17 @@ use sandbox::OffLimits;
 use skills::Skills;
 use support::blocking;
 
-use crate::audience::Audience;
 use crate::error::RuntimeError;
-use crate::ids::IdMaker;
 use crate::listeners::OwnListeners;
 use crate::memory_runs::MemoryRuns;
 use crate::providers::conversations::Conversations;
 use crate::providers::directory::ModelDirectory;
 use crate::providers::identity::Providers;
 use crate::providers::logins::Logins;
-use crate::services::{Clock, Services};
 use crate::step::builder::StepBuilder;
 use crate::step::input::read_input;
 use crate::step::tool_settings::UNKNOWN_WINDOW;
-use crate::thread::handle::ThreadHandle;
-use crate::thread::hooks::ThreadHooks;
-use crate::thread::notify::NotifyCommand;
+use driver::{Audience, Clock, IdMaker, NotifyCommand, Services, ThreadHandle, ThreadHooks};
 
 /// How many threads may be opened at the same moment.
 const OPENING_LANES: usize = 64;

@@ -1,12 +1,11 @@
-//! Shared by the tests of several modules: who listens to threads, and who a thread is.
+//! For tests: somebody who listens to threads.
 
 use std::fmt;
 
 use engine::{Question, Reply};
-use protocol::{DynamicToolCallParams, DynamicToolCallResponse, ServerNotification, SessionMeta, ThreadId};
-use serde_json::json;
+use protocol::{DynamicToolCallParams, DynamicToolCallResponse, ServerNotification, ThreadId};
 
-use crate::audience::{Audience, BoxFuture};
+use driver::{Audience, BoxFuture};
 
 /// Somebody who hears what is told and is never asked.
 pub(crate) struct Ear<F>(pub(crate) F);
@@ -33,12 +32,4 @@ impl<F: Fn(&ThreadId, ServerNotification) + Send + Sync> Audience for Ear<F> {
     fn ask(&self, _: Question) -> BoxFuture<'static, Result<Reply, String>> {
         Box::pin(async { Err("nobody is asked here".to_owned()) })
     }
-}
-
-pub(crate) fn meta(thread: &str) -> SessionMeta {
-    let meta = json!({
-        "threadId": thread, "sessionId": thread, "createdAtMs": 1, "cwd": "/w", "originator": "test",
-        "cliVersion": "0", "source": "appServer", "modelProvider": "p",
-    });
-    protocol::from_value(&meta).expect("who a thread is")
 }

@@ -17,12 +17,12 @@ use tools::{AgentStatus, Spawned};
 use super::AgentControl;
 use super::spawn::{SpawnPlan, too_many};
 use crate::error::RuntimeError;
-use crate::ids::check_thread_id;
 use crate::open::pipeline::check_unused;
 use delegation::{
     Agent, AgentPlace, AgentRegistry, DelegationError, Family, HOST_PREFIX, HostError, HostId, HostSession,
     result_status,
 };
+use driver::check_thread_id;
 
 /// The longest name a host may give a child.
 const LONGEST_REF: usize = 256;
@@ -65,7 +65,7 @@ impl AgentControl {
             Ok(DelegationRequestResponse::Runtime { child_thread_id }) => {
                 drop(held);
                 let refused = |error: RuntimeError| format!("no agent was started: {error}");
-                let id = check_thread_id(&child_thread_id).map_err(refused)?;
+                let id = check_thread_id(&child_thread_id).map_err(|error| refused(error.into()))?;
                 check_unused(&self.state, &id).await.map_err(refused)?;
                 self.spawn_here(plan, id).await
             }

@@ -12,8 +12,8 @@ use protocol::{
 use serde_json::json;
 use tools::AgentStatus;
 
-use crate::audience::{Audience, BoxFuture};
 use crate::state::RuntimeState;
+use driver::{Audience, BoxFuture};
 
 /// Passes an agent's notifications on to its clients, and keeps its status.
 #[derive(Debug)]

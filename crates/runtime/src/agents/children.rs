@@ -15,14 +15,11 @@ use tokio::sync::oneshot;
 use tools::{AgentStatus, SpawnOrder, Spawned};
 
 use super::AgentControl;
-use crate::audience::BoxFuture;
 use crate::error::RuntimeError;
 use crate::open::close::unload;
 use crate::state::RuntimeState;
-use crate::thread::error::ThreadError;
-use crate::thread::handle::TurnOptions;
-use crate::thread::settings::SettingsChange;
 use delegation::{Agent, AgentPlace};
+use driver::{BoxFuture, SettingsChange, ThreadError, TurnOptions};
 
 /// The children of a thread.
 #[derive(Debug)]

@@ -19,8 +19,7 @@ use crate::error::RuntimeError;
 use crate::open::OpenRequest;
 use crate::open::request::{ChildOptions, EnvironmentChoice, RecordSource, RequestedId};
 use crate::step::agent_roles::find_role;
-use crate::thread::recover::{agreed_rules, recover};
-use crate::thread::settings::ThreadSettings;
+use driver::{ThreadSettings, agreed_rules, recover};
 
 impl AgentControl {
     /// A thread that is back in memory has its children again.

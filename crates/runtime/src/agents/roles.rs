@@ -10,7 +10,7 @@ use support::blocking;
 use crate::error::RuntimeError;
 use crate::open::config_request::{ConfigRequest, settings_of};
 use crate::state::RuntimeState;
-use crate::thread::settings::ThreadSettings;
+use driver::ThreadSettings;
 
 /// Settings with what a role's file says about its agents, on top of what they have from their parent. A role does not
 /// say what they may do.

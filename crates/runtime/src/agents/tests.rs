@@ -4,7 +4,7 @@ use protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::thread::recover::recover;
+use driver::recover;
 
 /// The records of a call that started a child: proposed and begun, and answered where the child is at the host.
 fn spawn_records(call: &str, output: Option<&str>) -> Vec<RolloutRecord> {

@@ -8,9 +8,9 @@ use protocol::{
 };
 
 use crate::error::RuntimeError;
-use crate::ids::{IdMaker, is_uuid};
 use crate::providers::logins::{CurrentLogin, ExternalTokens, LoginDone};
 use crate::runtime::Runtime;
+use driver::{IdMaker, is_uuid};
 
 /// The login of the configured provider.
 enum ProviderLogin {

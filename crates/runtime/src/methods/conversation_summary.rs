@@ -10,8 +10,8 @@ use support::blocking;
 use workspace::{READ_LIMIT, within};
 
 use crate::error::RuntimeError;
-use crate::ids::check_thread_id;
 use crate::runtime::Runtime;
+use driver::check_thread_id;
 
 impl Runtime {
     pub async fn conversation_summary(

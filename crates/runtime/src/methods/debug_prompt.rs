@@ -12,14 +12,12 @@ use serde_json::Value;
 use tools::{Bench, BenchOptions, Registry};
 
 use crate::error::RuntimeError;
-use crate::ids::check_thread_id;
 use crate::open::OpenRequest;
 use crate::open::pipeline::rediscover;
 use crate::providers::identity::ClientIdentity;
 use crate::runtime::Runtime;
-use crate::step::tool_settings::{bench_options, complete};
-use crate::thread::recover::recover;
-use crate::thread::settings::StepMaker;
+use crate::step::tool_settings::bench_options;
+use driver::{StepMaker, check_thread_id, complete_step, recover};
 
 /// The thread whose next request is described.
 #[derive(Debug, Clone)]
@@ -74,7 +72,7 @@ impl Runtime {
         let bench = Bench::new(BenchOptions { ask_always, ..bench_options(&config, "") });
         rediscover(&bench, &settings, &history.model);
         let mut step = self.state.steps.capture(&settings, bench.sources());
-        complete(&mut step, &bench);
+        complete_step(&mut step, &bench);
         Ok(PromptDescription {
             thread_id,
             model: step.model.slug.clone(),

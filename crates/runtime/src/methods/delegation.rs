@@ -10,8 +10,8 @@ use support::Responder;
 
 use crate::agents::AgentControl;
 use crate::error::RuntimeError;
-use crate::ids::check_thread_id;
 use crate::runtime::Runtime;
+use driver::check_thread_id;
 
 impl Runtime {
     /// Takes a batch of events. The answer is given before the turn sees any of them, and late when there is no credit
@@ -26,7 +26,7 @@ impl Runtime {
             Ok(thread) => {
                 self.state.delegation.stream_event(from, &thread, params, responder.from_error());
             }
-            Err(error) => responder.respond(Err(error)),
+            Err(error) => responder.respond(Err(error.into())),
         }
     }
 

@@ -8,11 +8,11 @@ use protocol::{
     ServerNotification, ThreadId,
 };
 
-use crate::audience::{Audience, BoxFuture};
 use crate::error::RuntimeError;
 use crate::open::config_request::ConfigRequest;
 use crate::runtime::Runtime;
 use crate::step::tool_settings::variables;
+use driver::{Audience, BoxFuture};
 use support::blocking;
 
 /// The clients of this process, to be notified of environments that come and go.

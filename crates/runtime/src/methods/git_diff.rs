@@ -6,9 +6,9 @@ use protocol::{GitDiffToRemoteParams, GitDiffToRemoteResponse};
 use workspace::GitCheckout;
 
 use crate::error::RuntimeError;
-use crate::ids::IdMaker;
 use crate::runtime::Runtime;
 use crate::sandboxed_git::SandboxedGit;
+use driver::IdMaker;
 
 /// Without any program of the user's or the repository's, and without looking into submodules, which have a configuration
 /// of their own.

@@ -6,8 +6,8 @@ use protocol::{ThreadGoal, ThreadGoalSetParams, ThreadId, TriState};
 use support::Responder;
 
 use crate::error::RuntimeError;
-use crate::ids::check_thread_id;
 use crate::runtime::Runtime;
+use driver::check_thread_id;
 
 /// The longest objective, in characters. It is repeated in each turn for the goal.
 const MAX_OBJECTIVE: usize = 4_000;

@@ -10,12 +10,10 @@ use protocol::{
 };
 
 use crate::error::RuntimeError;
-use crate::ids::check_thread_id;
 use crate::open::close::{CLOSING_LIMIT, close_loaded, unload};
 use crate::runtime::Runtime;
 use crate::step::tool_settings::outputs_folder;
-use crate::thread::error::ThreadError;
-use crate::thread::handle::Still;
+use driver::{Still, ThreadError, check_thread_id};
 
 impl Runtime {
     /// Unloads a thread. A turn that runs is interrupted. Says whether the thread was in memory.

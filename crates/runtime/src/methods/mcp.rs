@@ -13,11 +13,11 @@ use protocol::{
 };
 use support::blocking;
 
-use crate::audience::{Audience, BoxFuture};
 use crate::error::RuntimeError;
 use crate::open::config_request::ConfigRequest;
 use crate::runtime::Runtime;
 use crate::state::RuntimeState;
+use driver::{Audience, BoxFuture};
 
 /// How long a login waits for the browser.
 const LOGIN_LIMIT: Duration = Duration::from_secs(300);

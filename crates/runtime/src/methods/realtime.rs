@@ -13,12 +13,11 @@ use protocol::{
 use realtime::{ConversationEnd, ConversationOptions, RealtimeError, RealtimeEvent, VoiceConversation};
 use support::blocking;
 
-use crate::audience::Audience;
 use crate::error::RuntimeError;
-use crate::ids::check_thread_id;
 use crate::methods::turn::ClientId;
 use crate::runtime::Runtime;
 use crate::state::RuntimeState;
+use driver::{Audience, check_thread_id};
 
 const FEATURE: &str = "realtime_conversation";
 /// The model of conversations whose settings name none.

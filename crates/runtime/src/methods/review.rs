@@ -8,8 +8,7 @@ use crate::error::RuntimeError;
 use crate::open::opened::OpenedThread;
 use crate::providers::identity::Opener;
 use crate::runtime::Runtime;
-use crate::thread::handle::ReviewOptions;
-use crate::thread::settings::SettingsChange;
+use driver::{ReviewOptions, SettingsChange};
 
 impl Runtime {
     /// Starts a review as a turn of the thread, with settings that hold from then on. Answers with it once it is durable, before anything it leads to is told.

@@ -11,9 +11,9 @@ use protocol::{
 };
 use skills::NotifySkillsChanged;
 
-use crate::audience::Audience;
 use crate::error::RuntimeError;
 use crate::runtime::Runtime;
+use driver::Audience;
 use support::blocking;
 
 impl Runtime {

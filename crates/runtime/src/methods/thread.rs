@@ -10,10 +10,10 @@ use protocol::{
 };
 
 use crate::error::RuntimeError;
-use crate::ids::check_thread_id;
 use crate::open::config_request::current_provider;
 use crate::runtime::Runtime;
 use crate::state::{Loaded, ThreadIdentity};
+use driver::check_thread_id;
 use support::blocking;
 
 /// How many damaged places of a record are named to a client.

@@ -9,7 +9,6 @@ use protocol::{
 };
 
 use crate::error::RuntimeError;
-use crate::ids::check_thread_id;
 use crate::listeners::OwnListeners;
 use crate::open::checks::{id_of_path, unsupported_fork};
 use crate::open::config_request::current_provider;
@@ -20,9 +19,7 @@ use crate::open::resume::{ResumedThread, check_path, resume};
 use crate::open::{OpenRequest, open};
 use crate::providers::identity::Opener;
 use crate::runtime::Runtime;
-use crate::thread::error::ThreadError;
-use crate::thread::handle::{Snapshot, Then};
-use crate::thread::resume_turn::UnheardInput;
+use driver::{Snapshot, Then, ThreadError, UnheardInput, check_thread_id};
 
 impl Runtime {
     /// A new thread. It has a record from its first turn on.

@@ -12,13 +12,10 @@ use protocol::{
 };
 
 use crate::error::RuntimeError;
-use crate::ids::check_thread_id;
 use crate::open::opened::{HostAnswer, OpenedThread};
 use crate::runtime::Runtime;
 use crate::step::input::{MAX_INPUT_CHARS, input_chars};
-use crate::thread::error::ThreadError;
-use crate::thread::handle::{ThreadHandle, TurnOptions};
-use crate::thread::settings::SettingsChange;
+use driver::{SettingsChange, ThreadError, ThreadHandle, TurnOptions, check_thread_id};
 use support::Responder;
 
 /// How long a turn may take to come to a safe point, unless the caller says otherwise.

@@ -5,7 +5,7 @@ use std::path::Path;
 use protocol::{ContentItem, ResponseItem, ThreadForkParams, ThreadId, ThreadStartParams};
 
 use crate::error::RuntimeError;
-use crate::ids::check_thread_id;
+use driver::check_thread_id;
 
 /// Every part of delegation is refused by name until the runtime can do it: half of it would be worse than none.
 macro_rules! refuse {

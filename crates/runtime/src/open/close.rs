@@ -7,7 +7,7 @@ use protocol::ThreadId;
 
 use crate::error::RuntimeError;
 use crate::state::RuntimeState;
-use crate::thread::error::ThreadError;
+use driver::ThreadError;
 
 /// How long a thread may take to stop.
 pub(crate) const CLOSING_LIMIT: Duration = Duration::from_secs(10);

@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::error::RuntimeError;
 use crate::providers::bridge::Bridge;
-use crate::step::tool_settings::ToolSettings;
-use crate::thread::settings::{StepWork, ThreadSettings};
+use crate::step::tool_settings::tool_settings;
 use catalogue::{Catalogue, Overrides};
 use delegation::HostChoices;
+use driver::{StepWork, ThreadSettings};
 use skills::SkillChoices;
 use workspace::InstructionOptions;
 
@@ -248,7 +248,7 @@ pub(crate) fn settings_of(config: &ResolvedConfig, catalogue: &Catalogue) -> Thr
         developer_instructions: config.instructions.developer.as_deref().map(Arc::from),
         collaboration_mode: None,
         dynamic_tools: Arc::default(),
-        tools: Arc::new(ToolSettings::of(config)),
+        tools: Arc::new(tool_settings(config)),
         host: Arc::default(),
         agent_depth: 0,
         environments: None,

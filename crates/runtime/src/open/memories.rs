@@ -10,7 +10,7 @@ use model::{Metadata, ModelTransport};
 use protocol::{SessionMeta, ThreadId};
 
 use crate::state::RuntimeState;
-use crate::thread::settings::ThreadSettings;
+use driver::ThreadSettings;
 
 const FEATURE: &str = "memories";
 

@@ -6,8 +6,8 @@ use protocol::{
     ThreadResumeResponse, ThreadStartResponse,
 };
 
-use crate::thread::settings::ThreadSettings;
 use delegation::tool_set_digest;
+use driver::ThreadSettings;
 
 /// The thread and the settings it works with.
 #[derive(Debug, Clone)]

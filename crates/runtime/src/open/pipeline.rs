@@ -27,13 +27,10 @@ use crate::open::import::split;
 use crate::open::memories::{MemoryAsker, begin as begin_memories, folder_of, memory_mode, opt_out};
 use crate::open::opened::{HostAnswer, OpenedThread};
 use crate::open::request::{EnvironmentChoice, OpenRequest, RecordSource, RequestedId};
-use crate::services::{Services, ThreadPlan, open_thread};
 use crate::state::{Loaded, RuntimeState, ThreadIdentity};
 use crate::step::reading::git_facts;
 use crate::step::tool_settings::bench_options;
-use crate::thread::hooks::ThreadHooks;
-use crate::thread::notify::NotifyCommand;
-use crate::thread::settings::ThreadSettings;
+use driver::{NotifyCommand, Services, ThreadHooks, ThreadPlan, ThreadSettings, open_thread};
 
 /// Opens a thread: the only function that does.
 pub(crate) async fn open(

@@ -12,14 +12,13 @@ use protocol::{
 };
 
 use crate::error::RuntimeError;
-use crate::ids::check_thread_id;
 use crate::open::checks::unsupported_start;
 use crate::open::config_request::{ConfigRequest, StoredSettings};
 use crate::open::copy::CopiedRecord;
 use crate::open::import::ImportFields;
 use crate::providers::bridge::Bridge;
 use crate::providers::identity::ClientIdentity;
-use crate::thread::settings::ThreadSettings;
+use driver::{ThreadSettings, check_thread_id};
 
 /// A thread that is to be opened, whoever asks for it and in whichever way.
 #[derive(Debug)]

@@ -11,7 +11,6 @@ use protocol::{ThreadId, ThreadResumeParams, Turn, TurnId, TurnStatus};
 
 use crate::agents::AgentControl;
 use crate::error::RuntimeError;
-use crate::ids::check_thread_id;
 use crate::open::checks::id_of_path;
 use crate::open::import::{import_fields, split};
 use crate::open::open;
@@ -19,9 +18,7 @@ use crate::open::opened::{HostAnswer, OpenedThread};
 use crate::open::request::{OpenRequest, RecordSource};
 use crate::providers::identity::{ClientIdentity, Opener};
 use crate::state::{Loaded, RuntimeState};
-use crate::thread::handle::Snapshot;
-use crate::thread::recover::{agreed_rules, recover};
-use crate::thread::resume_turn::{is_resumable, pending, resolve};
+use driver::{Snapshot, agreed_rules, check_thread_id, is_resumable, pending, recover, resolve};
 
 /// A resumed thread.
 pub(crate) enum ResumedThread {

@@ -13,9 +13,8 @@ use protocol::{
 };
 use tokio::task::JoinHandle;
 
-use crate::audience::{Audience, BoxFuture};
 use crate::error::RuntimeError;
-use crate::services::Clock;
+use driver::{Audience, BoxFuture, Clock};
 
 /// The address of the issuer, for tests and for those who run one of their own.
 const ISSUER_VARIABLE: &str = "OARLOCK_LOGIN_ISSUER";

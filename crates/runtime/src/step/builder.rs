@@ -19,17 +19,14 @@ use protocol::{
 use serde_json::json;
 use tools::{Registry, ToolSource, describe_to_scripts};
 
-use crate::audience::BoxFuture;
 use crate::providers::directory::ModelDirectory;
-use crate::services::Clock;
 use crate::step::prompts::BASE_INSTRUCTIONS;
 use crate::step::reading::{is_restricted, reader_of};
-use crate::step::tool_settings::{login_shell, offer};
-use crate::thread::settings::{StepMaker, ThreadSettings};
-use crate::thread::tool_jobs::{ToolJob, ToolRunner};
+use crate::step::tool_settings::{login_shell, offer, shape_unknown};
 use catalogue::{Catalogue, ModelEntry};
 use delegation::tool_set_digest;
 use delegation::{shape, shape_offer};
+use driver::{BoxFuture, Clock, StepMaker, ThreadSettings, ToolJob, ToolRunner};
 use skills::Skills;
 use workspace::{git_info, git_root, in_time, read_global_instructions, read_instructions};
 
@@ -103,7 +100,7 @@ impl StepBuilder {
     fn entry(&self, settings: &ThreadSettings) -> ModelEntry {
         let mut entry = self.catalogue.lookup(&settings.model);
         if entry.is_fallback {
-            settings.tools.shape_unknown(&mut entry);
+            shape_unknown(&settings.tools, &mut entry);
             let directory = self.directory.as_ref();
             let told = directory.and_then(|all| all.window_of(&settings.model_provider, &settings.model));
             entry.context_window = told.or(entry.context_window);

@@ -9,10 +9,9 @@ use engine::UserText;
 use protocol::{ContentItem, ServerNotification, UserInput};
 use workspace::{Reader, in_time};
 
-use crate::audience::Audience;
 use crate::error::RuntimeError;
 use crate::step::reading::{is_restricted, reader_of};
-use crate::thread::handle::ThreadHandle;
+use driver::{Audience, ThreadHandle};
 use skills::{Skills, may_mention};
 use support::blocking;
 

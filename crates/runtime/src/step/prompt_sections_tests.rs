@@ -14,12 +14,10 @@ use tools::{
 
 use crate::open::config_request::settings_of;
 use crate::runtime::{Runtime, RuntimeOptions};
-use crate::services::SystemClock;
-use crate::step::tool_settings::ToolSettings;
 use crate::testing::Ear;
-use crate::thread::settings::{StepMaker, ThreadSettings};
 use catalogue::Catalogue;
 use delegation::HostChoices;
+use driver::{StepMaker, SystemClock, ThreadSettings, ToolSettings};
 
 fn runtime(home: &std::path::Path) -> Runtime {
     let environment = Env::fixed([("HOME", home.as_os_str())]);

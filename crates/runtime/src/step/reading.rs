@@ -6,7 +6,7 @@ use protocol::{GitInfo, ReadOnlyAccess, SandboxPolicy};
 use sandbox::OffLimits;
 use workspace::{Access, Reader, in_time};
 
-use crate::thread::settings::ThreadSettings;
+use driver::ThreadSettings;
 use workspace::git_info;
 
 /// The reader of a thread: what a command of it could not read, the server does not read for it.

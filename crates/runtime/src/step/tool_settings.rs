@@ -3,102 +3,52 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use config::{AgentOptions, Features, Home, ResolvedConfig, WireApi};
-use engine::{EnvironmentState, Reach, Step, StepEnvironment};
+use config::{Features, Home, ResolvedConfig, WireApi};
+use driver::{StepWork, ThreadSettings, ToolSettings, images_folder};
+use engine::{EnvironmentState, Reach, StepEnvironment};
 use model_http::Capabilities;
 use plugins::{MarketplaceSearch, list_marketplaces};
-use protocol::{AskForApproval, ModeKind, SandboxPolicy, WebSearchMode, WebSearchToolConfig};
-use tools::{Bench, BenchOptions, Offer, PatchForm, Registry, ShellForm, Suggestion};
+use protocol::{ModeKind, SandboxPolicy, WebSearchMode};
+use tools::{BenchOptions, Offer, PatchForm, Registry, ShellForm, Suggestion};
 
 use crate::providers::identity::wire_of;
 use crate::step::agent_roles::role_lines;
-use crate::thread::images::images_folder;
-use crate::thread::settings::{StepWork, ThreadSettings};
 use catalogue::{ApplyPatchType, ModelEntry, ShellType, WebSearchContent};
 
 /// Tokens that a model of a wire other than Responses is taken to hold when nobody says how many.
 pub(crate) const UNKNOWN_WINDOW: i64 = 128_000;
 
-/// The configuration of a thread's tools.
-#[derive(Debug, Clone)]
-pub struct ToolSettings {
-    /// Keys of the features that are on.
-    pub features: BTreeSet<String>,
-    pub login_shell: bool,
-    pub view_image: Option<bool>,
-    /// Under the sandbox at hand, and without any.
-    pub web_search: (WebSearchMode, WebSearchMode),
-    pub web_search_options: Option<WebSearchToolConfig>,
-    /// Which child agents there may be.
-    pub agents: AgentOptions,
-    /// The provider's wire has tools that the provider runs and tools that take plain text: the Responses wire alone.
-    pub has_hosted_tools: bool,
-    /// The provider takes images.
-    pub takes_images: bool,
-    /// The provider lets a model make several calls at once.
-    pub parallel_calls: bool,
-    /// Runs scripts, where a feature has any.
-    pub node: Option<PathBuf>,
-    /// Plugins that may be suggested to the user.
-    pub suggestions: Vec<Suggestion>,
-}
-
-impl Default for ToolSettings {
-    /// No feature is on, so only what every model has is offered.
-    fn default() -> Self {
-        Self {
-            features: BTreeSet::new(),
-            login_shell: true,
-            view_image: None,
-            web_search: (WebSearchMode::Disabled, WebSearchMode::Disabled),
-            web_search_options: None,
-            agents: AgentOptions::default(),
-            has_hosted_tools: true,
-            takes_images: true,
-            parallel_calls: true,
-            node: None,
-            suggestions: Vec::new(),
-        }
+pub(crate) fn tool_settings(config: &ResolvedConfig) -> ToolSettings {
+    let able = Capabilities::of(&config.provider.id, wire_of(config.provider.wire));
+    let confined = SandboxPolicy::ReadOnly { access: Default::default(), network_access: false };
+    ToolSettings {
+        features: enabled(&config.features),
+        login_shell: config.permissions.allow_login_shell,
+        view_image: config.tools.view_image,
+        web_search: (
+            config.web_search_under(&confined),
+            config.web_search_under(&SandboxPolicy::DangerFullAccess),
+        ),
+        web_search_options: config.tools.web_search_options.clone(),
+        agents: config.agents.clone(),
+        has_hosted_tools: config.provider.wire == WireApi::Responses,
+        takes_images: able.images,
+        parallel_calls: able.parallel_calls,
+        node: node(config),
+        suggestions: suggestions(config),
     }
 }
 
-impl ToolSettings {
-    pub(crate) fn of(config: &ResolvedConfig) -> Self {
-        let able = Capabilities::of(&config.provider.id, wire_of(config.provider.wire));
-        let confined = SandboxPolicy::ReadOnly { access: Default::default(), network_access: false };
-        Self {
-            features: enabled(&config.features),
-            login_shell: config.permissions.allow_login_shell,
-            view_image: config.tools.view_image,
-            web_search: (
-                config.web_search_under(&confined),
-                config.web_search_under(&SandboxPolicy::DangerFullAccess),
-            ),
-            web_search_options: config.tools.web_search_options.clone(),
-            agents: config.agents.clone(),
-            has_hosted_tools: config.provider.wire == WireApi::Responses,
-            takes_images: able.images,
-            parallel_calls: able.parallel_calls,
-            node: node(config),
-            suggestions: suggestions(config),
-        }
+/// A model in no catalogue, on a wire whose providers sell many: it can do what models of today can.
+pub(crate) fn shape_unknown(tools: &ToolSettings, entry: &mut ModelEntry) {
+    if tools.has_hosted_tools {
+        return;
     }
-
-    /// A model in no catalogue, on a wire whose providers sell many: it can do what models of today can.
-    pub(crate) fn shape_unknown(&self, entry: &mut ModelEntry) {
-        if self.has_hosted_tools {
-            return;
-        }
-        entry.apply_patch.get_or_insert(ApplyPatchType::Function);
-        entry.supports_parallel_tool_calls = self.parallel_calls;
-        // Thinking is asked for as the wire does it; a model that refuses is asked without.
-        entry.supports_reasoning_summaries = true;
-        entry.context_window = Some(UNKNOWN_WINDOW);
-    }
-
-    fn has(&self, key: &str) -> bool {
-        self.features.contains(key)
-    }
+    entry.apply_patch.get_or_insert(ApplyPatchType::Function);
+    entry.supports_parallel_tool_calls = tools.parallel_calls;
+    // Thinking is asked for as the wire does it; a model that refuses is asked without.
+    entry.supports_reasoning_summaries = true;
+    entry.context_window = Some(UNKNOWN_WINDOW);
 }
 
 fn enabled(features: &Features) -> BTreeSet<String> {
@@ -274,18 +224,6 @@ pub(crate) fn bench_options(config: &ResolvedConfig, thread_id: &str) -> BenchOp
         suggestions: suggestions(config).into(),
         jobs: Some(home.state().join("jobs")),
         job_seconds: config.agents.job_max_runtime_seconds,
-    }
-}
-
-/// Adds to a step what the thread's tools have come to know since it was opened.
-pub(crate) fn complete(step: &mut Step, bench: &Bench) {
-    step.reveal(&bench.discovered());
-    if let Some(agents) = bench.agents() {
-        step.subagents = agents.roster();
-    }
-    // No other policy has its model told of them.
-    if step.approval_policy == AskForApproval::OnRequest {
-        step.approved_prefixes = bench.approved_prefixes();
     }
 }
 

@@ -3,9 +3,6 @@
 /// How the agent works, unless configuration or the catalogue brings other instructions.
 pub(crate) const BASE_INSTRUCTIONS: &str = include_str!("base.md");
 
-/// How a reviewer works, and the form of its answer.
-pub(crate) const REVIEW_INSTRUCTIONS: &str = include_str!("review.md");
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,14 +10,16 @@ use protocol::{
 use sandbox::OffLimits;
 use tools::ToolSource;
 
-use crate::step::prompts::REVIEW_INSTRUCTIONS;
-use crate::step::tool_settings::ToolSettings;
+use crate::tool_settings::ToolSettings;
 use catalogue::Overrides;
 use delegation::HostChoices;
 use environments::attached_selections;
 use memories::MemoryFolder;
 use skills::SkillChoices;
 use workspace::InstructionOptions;
+
+/// How a reviewer works, and the form of its answer.
+const REVIEW_INSTRUCTIONS: &str = include_str!("review.md");
 
 /// The choices a thread works with. They come from configuration and the request that opened the thread; turns change
 /// some of them.
@@ -131,7 +133,7 @@ impl ThreadSettings {
         }
     }
 
-    pub(crate) fn apply(&mut self, change: SettingsChange) {
+    pub fn apply(&mut self, change: SettingsChange) {
         let SettingsChange {
             cwd,
             approval_policy,
@@ -186,7 +188,7 @@ impl ThreadSettings {
     }
 
     /// As providers spell the tier.
-    pub(crate) fn provider_tier(&self) -> Option<String> {
+    pub fn provider_tier(&self) -> Option<String> {
         self.service_tier.as_ref().map(|tier| match tier {
             ServiceTier::Fast => "priority".to_owned(),
             ServiceTier::Flex => "flex".to_owned(),

@@ -7,30 +7,28 @@ use protocol::{ThreadId, TurnId};
 use uuid::fmt::{Hyphenated, Simple};
 use uuid::{Builder, Uuid};
 
-use crate::error::RuntimeError;
-
 /// Makes time-ordered (version 7) UUIDs. Within one millisecond a counter keeps the order.
 #[derive(Debug, Default)]
-pub(crate) struct IdMaker {
+pub struct IdMaker {
     last: Mutex<(u64, u16)>,
 }
 
 impl IdMaker {
-    pub(crate) fn thread(&self, stamp: Stamp) -> ThreadId {
+    pub fn thread(&self, stamp: Stamp) -> ThreadId {
         ThreadId::new(self.uuid(stamp))
     }
 
-    pub(crate) fn turn(&self, stamp: Stamp) -> TurnId {
+    pub fn turn(&self, stamp: Stamp) -> TurnId {
         TurnId::new(self.uuid(stamp))
     }
 
     /// For something a client watches.
-    pub(crate) fn watch(&self, stamp: Stamp) -> String {
+    pub fn watch(&self, stamp: Stamp) -> String {
         self.uuid(stamp)
     }
 
     /// A version 4 UUID, for what needs no order.
-    pub(crate) fn random(stamp: Stamp) -> String {
+    pub fn random(stamp: Stamp) -> String {
         let (high, low) = (mix((stamp.entropy >> 64) as u64), mix(stamp.entropy as u64));
         let bits = u128::from(high) << 64 | u128::from(low);
         Builder::from_random_bytes(bits.to_be_bytes()).into_uuid().to_string()
@@ -64,19 +62,24 @@ fn mix(entropy: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-pub(crate) fn is_uuid(text: &str) -> bool {
+pub fn is_uuid(text: &str) -> bool {
     check_thread_id(&ThreadId::new(text)).is_ok()
 }
 
+/// A text that is no id of a thread, with the reason.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid thread id: {0}")]
+pub struct InvalidThreadId(String);
+
 /// The id in lower case with hyphens, or why it is none.
-pub(crate) fn check_thread_id(id: &ThreadId) -> Result<ThreadId, RuntimeError> {
+pub fn check_thread_id(id: &ThreadId) -> Result<ThreadId, InvalidThreadId> {
     let text = id.as_str();
     let text = text.strip_prefix("urn:uuid:").unwrap_or(text);
     // Braces are refused, as is a second prefix: texts with these have other lengths.
     let is_plain = matches!(text.len(), Simple::LENGTH | Hyphenated::LENGTH);
     match Uuid::try_parse(text).ok().filter(|_| is_plain) {
         Some(uuid) => Ok(ThreadId::new(uuid.to_string())),
-        None => Err(RuntimeError::InvalidThreadId(explain(text))),
+        None => Err(InvalidThreadId(explain(text))),
     }
 }
 

@@ -15,7 +15,7 @@ use workspace::{FileError, READ_LIMIT, StepCount, within_steps};
 pub(crate) struct ImageFolder(PathBuf);
 
 /// Below the folder of our state.
-pub(crate) fn images_folder(state: &Path, thread_id: &str) -> PathBuf {
+pub fn images_folder(state: &Path, thread_id: &str) -> PathBuf {
     state.join("generated_images").join(thread_id)
 }
 

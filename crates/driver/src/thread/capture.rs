@@ -5,12 +5,11 @@
 use std::sync::Arc;
 
 use engine::{Input, Step};
-use protocol::{ThreadGoal, ThreadGoalStatus, TurnId};
+use protocol::{AskForApproval, ThreadGoal, ThreadGoalStatus, TurnId};
 use support::Responder;
 use tokio::task::JoinHandle;
 use tools::Bench;
 
-use crate::step::tool_settings::complete;
 use crate::thread::actor::Actor;
 use crate::thread::error::ThreadError;
 use crate::thread::handle::ReviewOptions;
@@ -38,11 +37,23 @@ impl StepSource {
             step = self.steps.capture(&self.settings.for_review(&step), &[]);
         } else {
             step.is_preliminary = is_starting;
-            complete(&mut step, &self.bench);
+            complete_step(&mut step, &self.bench);
         }
         step.hooks = self.hooks.points();
         step.service_tier = self.service_tier.or(step.service_tier);
         Arc::new(step)
+    }
+}
+
+/// Adds to a step what the thread's tools have come to know since it was opened.
+pub fn complete_step(step: &mut Step, bench: &Bench) {
+    step.reveal(&bench.discovered());
+    if let Some(agents) = bench.agents() {
+        step.subagents = agents.roster();
+    }
+    // No other policy has its model told of them.
+    if step.approval_policy == AskForApproval::OnRequest {
+        step.approved_prefixes = bench.approved_prefixes();
     }
 }
 

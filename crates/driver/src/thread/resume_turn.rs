@@ -21,14 +21,14 @@ pub(crate) struct UnfinishedTurn {
 
 /// Input that is in the record and not in the model's history.
 #[derive(Debug, Clone)]
-pub(crate) struct UnheardInput {
-    pub(crate) id: ItemId,
-    pub(crate) content: Vec<UserInput>,
-    pub(crate) outside: Option<OutsideMessage>,
+pub struct UnheardInput {
+    pub id: ItemId,
+    pub content: Vec<UserInput>,
+    pub outside: Option<OutsideMessage>,
 }
 
 /// Whether the unfinished turn, if there is one, can go on. What a reviewer knew is in no record, so a review cannot.
-pub(crate) fn is_resumable(history: &ThreadHistory) -> bool {
+pub fn is_resumable(history: &ThreadHistory) -> bool {
     let Some(turn_id) = &history.unfinished_turn else { return true };
     let is_review = |item: &ThreadItem| matches!(item, ThreadItem::EnteredReviewMode { .. });
     let turn = history.turns.iter().rfind(|turn| turn.id == *turn_id);
@@ -145,7 +145,7 @@ fn proposed(operation: &OpenOperation) -> Option<(&str, ToolEffects, &ItemId)> {
 }
 
 /// Operations that wait for the host, as the response to an opening lists them.
-pub(crate) fn pending(history: &ThreadHistory) -> Vec<PendingOperation> {
+pub fn pending(history: &ThreadHistory) -> Vec<PendingOperation> {
     // A child that the host runs waits for nothing.
     let here = history.operations.iter().filter(|operation| !runs_at_host(operation, &history.model));
     here.filter_map(pending_of).collect()
@@ -198,7 +198,7 @@ fn pending_of(operation: &OpenOperation) -> Option<PendingOperation> {
 
 /// Adds decisions made while no runtime was alive to the history, and gives their records. Refuses all of them when one
 /// does not fit.
-pub(crate) fn resolve(
+pub fn resolve(
     history: &mut ThreadHistory,
     resolved: &[ResolvedOperation],
     now_ms: i64,

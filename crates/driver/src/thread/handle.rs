@@ -47,7 +47,7 @@ impl<T, E> Then<T, E> {
         Self(Box::new(then))
     }
 
-    pub(crate) async fn give(self, outcome: Result<T, E>) {
+    pub async fn give(self, outcome: Result<T, E>) {
         (self.0)(outcome).await;
     }
 }
@@ -68,11 +68,11 @@ pub struct Snapshot {
     /// The next ordinal to be written, where the host keeps the record.
     pub next_ordinal: Option<u64>,
     /// User messages of an unfinished turn that the model never saw. Read with the turns.
-    pub(crate) unheard: Vec<UnheardInput>,
+    pub unheard: Vec<UnheardInput>,
     /// The turn that was cut off or suspended and can be resumed. Read with the turns.
-    pub(crate) unfinished: Option<TurnId>,
+    pub unfinished: Option<TurnId>,
     /// Pending operations. Read with the turns.
-    pub(crate) pending: Vec<PendingOperation>,
+    pub pending: Vec<PendingOperation>,
     /// Empty unless asked for. The turn that runs is the last, without the item that is still growing.
     pub turns: Vec<Turn>,
 }
@@ -136,7 +136,7 @@ pub(crate) enum ThreadCommand {
 }
 
 /// Asked in the actor, one after the other with all that is told of the thread.
-pub(crate) struct Still(pub(crate) Box<dyn FnOnce() -> bool + Send>);
+pub struct Still(pub Box<dyn FnOnce() -> bool + Send>);
 
 impl fmt::Debug for Still {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -145,7 +145,7 @@ impl fmt::Debug for Still {
 }
 
 /// The model's history, and the context of its last request.
-pub(crate) type Remembered = (Vec<ResponseItem>, Option<Value>);
+pub type Remembered = (Vec<ResponseItem>, Option<Value>);
 
 /// Sends to a thread; clones send to the same one.
 #[derive(Debug, Clone)]
@@ -161,7 +161,7 @@ impl ThreadHandle {
     }
 
     /// The actor has ended: closed, or broken by a panic.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub fn is_gone(&self) -> bool {
         self.commands.is_closed()
     }
 
@@ -207,16 +207,13 @@ impl ThreadHandle {
     }
 
     /// Goes on from the record of a host that attaches again.
-    pub(crate) async fn rejoin(
-        &self,
-        entries: Option<Vec<journal::JournalEntry>>,
-    ) -> Result<(), ThreadError> {
+    pub async fn rejoin(&self, entries: Option<Vec<journal::JournalEntry>>) -> Result<(), ThreadError> {
         self.wait(|responder| self.send(responder, |responder| ThreadCommand::Rejoin(entries, responder)))
             .await
     }
 
     /// Resumes the turn that was cut off or suspended, if there is one. Decisions made meanwhile are recorded first.
-    pub(crate) async fn resume_turn(
+    pub async fn resume_turn(
         &self,
         resolved: Vec<ResolvedOperation>,
         texts: Vec<(ItemId, UserText)>,
@@ -228,7 +225,7 @@ impl ThreadHandle {
     }
 
     /// Suspends the running turn; answers with its pending operations.
-    pub(crate) async fn suspend_then(
+    pub async fn suspend_then(
         &self,
         expected: TurnId,
         when_pending: bool,
@@ -267,7 +264,7 @@ impl ThreadHandle {
     }
 
     /// A thread that was resumed goes on with its goal, if that is active.
-    pub(crate) async fn pursue_goal(&self) {
+    pub async fn pursue_goal(&self) {
         // One that is gone has nothing to go on with.
         let _ = self.commands.send(ThreadCommand::PursueGoal).await;
     }
@@ -318,14 +315,14 @@ impl ThreadHandle {
     }
 
     /// A child came to an end. Accepted means that it is in the record.
-    pub(crate) async fn child_ended(&self, end: ChildEnd) -> Result<(), ThreadError> {
+    pub async fn child_ended(&self, end: ChildEnd) -> Result<(), ThreadError> {
         self.wait(|responder| {
             self.send(responder, |responder| ThreadCommand::ChildEnded(Box::new(end), responder))
         })
         .await
     }
 
-    pub(crate) async fn remembered(&self) -> Result<Remembered, ThreadError> {
+    pub async fn remembered(&self) -> Result<Remembered, ThreadError> {
         self.wait(|responder| self.send(responder, ThreadCommand::Remembered)).await
     }
 
@@ -335,7 +332,7 @@ impl ThreadHandle {
     }
 
     /// Lets go of the journal if nothing runs or waits and `still` agrees. Says whether it did.
-    pub(crate) async fn close_idle(&self, still: Still) -> Result<bool, ThreadError> {
+    pub async fn close_idle(&self, still: Still) -> Result<bool, ThreadError> {
         self.wait(|responder| self.send(responder, |responder| ThreadCommand::CloseIdle(still, responder)))
             .await
     }

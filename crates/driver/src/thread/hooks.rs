@@ -56,13 +56,13 @@ impl HookTeller for HookJob {
 }
 
 impl ThreadHooks {
-    pub(crate) fn new(config: &ResolvedConfig, is_resumed: bool, transcript: Option<PathBuf>) -> Self {
+    pub fn new(config: &ResolvedConfig, is_resumed: bool, transcript: Option<PathBuf>) -> Self {
         let set = RwLock::new(Arc::new(HookSet::of(config)));
         Self { set, is_resumed, transcript, is_started: AtomicBool::new(false) }
     }
 
     /// From now on these count.
-    pub(crate) fn replace(&self, config: &ResolvedConfig) {
+    pub fn replace(&self, config: &ResolvedConfig) {
         *self.set.write() = Arc::new(HookSet::of(config));
     }
 

@@ -27,11 +27,11 @@ pub struct NotifyCommand {
 }
 
 impl NotifyCommand {
-    pub(crate) fn new(argv: Option<Vec<String>>, client: Option<String>) -> Self {
+    pub fn new(argv: Option<Vec<String>>, client: Option<String>) -> Self {
         Self { argv: RwLock::new(argv), client }
     }
 
-    pub(crate) fn replace(&self, argv: Option<Vec<String>>) {
+    pub fn replace(&self, argv: Option<Vec<String>>) {
         *self.argv.write() = argv;
     }
 }

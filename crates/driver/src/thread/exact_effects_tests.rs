@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use proptest::prelude::*;
 use protocol::{
     CommandExecutionApprovalDecision as Decision, DynamicToolCallParams, DynamicToolCallResponse,
-    OperationType, ServerNotification, ThreadId, ToolEffects, TurnId,
+    OperationType, ServerNotification, SessionMeta, ThreadId, ToolEffects, TurnId,
 };
 use serde_json::{Value, json};
 use support::Responder;
@@ -21,7 +21,6 @@ use tools::{Bench, BenchOptions, Sink};
 
 use crate::audience::{Audience, BoxFuture};
 use crate::services::{Services, SystemClock, ThreadPlan, open_thread};
-use crate::testing::meta;
 use crate::thread::handle::{ThreadHandle, TurnOptions};
 use crate::thread::settings::{SettingsChange, StepMaker, ThreadSettings};
 use crate::thread::tool_jobs::{ToolJob, ToolRunner};
@@ -311,4 +310,12 @@ proptest! {
     fn whatever_happens(steps in steps(), moves in moves()) {
         check(&steps, &moves);
     }
+}
+
+fn meta(thread: &str) -> SessionMeta {
+    let meta = json!({
+        "threadId": thread, "sessionId": thread, "createdAtMs": 1, "cwd": "/w", "originator": "test",
+        "cliVersion": "0", "source": "appServer", "modelProvider": "p",
+    });
+    protocol::from_value(&meta).expect("who a thread is")
 }

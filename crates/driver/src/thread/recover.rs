@@ -19,7 +19,7 @@ const NOT_BEGUN: &str =
     "This call was not carried out: the program stopped before it had begun. Nobody refused it.";
 
 /// Gives every call whose end is lost an output, and says what has to be written down for it.
-pub(crate) fn recover(history: &mut ThreadHistory, now_ms: i64) -> Vec<RolloutRecord> {
+pub fn recover(history: &mut ThreadHistory, now_ms: i64) -> Vec<RolloutRecord> {
     let mut records = Vec::new();
     for operation in &history.operations {
         if runs_at_host(operation, &history.model) {
@@ -61,7 +61,7 @@ pub(crate) fn recover(history: &mut ThreadHistory, now_ms: i64) -> Vec<RolloutRe
 
 /// The rules in decisions whose operations had not begun: the process may have stopped before it saved them. A rule is saved
 /// before its operation begins, so one of an operation that has begun is the user's own to keep or to remove.
-pub(crate) fn agreed_rules(history: &ThreadHistory) -> Vec<Vec<String>> {
+pub fn agreed_rules(history: &ThreadHistory) -> Vec<Vec<String>> {
     let decided = |operation: &OpenOperation| match operation.records.last() {
         Some(OperationRecord::Decided {
             decision: OperationDecision::Approve { execpolicy_amendment, .. },
