@@ -41,18 +41,15 @@ class EmbeddedHost:
         self,
         argv: Callable[[], Awaitable[Sequence[str]]],
         environment: Mapping[str, str],
-        spawn: Callable[..., None],
     ) -> Transport:
         """A running host by its socket, else a new one as a child of this process."""
         found = await self._running()
         if found is not None:
             return found
-        started = await ProcessTransport.spawn(
+        return await ProcessTransport.spawn(
             [*(await argv()), "--store", f"sqlite:{self.path}", "--listen", "stdio://"],
             {**os.environ, **environment},
         )
-        spawn(started.read_stderr)
-        return started
 
     async def _running(self) -> Transport | None:
         if not self.socket.exists():

@@ -532,7 +532,7 @@ class Host:
             async def given() -> Sequence[str]:
                 return argv
 
-            return await self._embedded.connect(given, environment, self._spawn)
+            return await self._embedded.connect(given, environment)
         assert self._url is not None
         try:
             if self._url.startswith("unix://"):

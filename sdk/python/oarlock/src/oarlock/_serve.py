@@ -57,5 +57,11 @@ async def _agents_of(host: Host) -> dict[str, str]:
     """The name of the agent of each task."""
     from ._host import task_id_of
 
-    answer = await host._request(CLIENT_REQUESTS["thread/list"], ThreadListParams(limit=100))
-    return {task_id_of(thread.id, thread.name): thread.thread_source or "" for thread in answer.data}
+    names: dict[str, str] = {}
+    cursor: str | None = None
+    while True:
+        page = await host._request(CLIENT_REQUESTS["thread/list"], ThreadListParams(limit=100, cursor=cursor))
+        names |= {task_id_of(thread.id, thread.name): thread.thread_source or "" for thread in page.data}
+        cursor = page.next_cursor
+        if cursor is None:
+            return names

@@ -7,12 +7,12 @@ import logging
 import os
 import shutil
 import subprocess
-from collections import deque
+import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 from urllib.parse import urlsplit
 
 import anyio
@@ -23,7 +23,7 @@ from ._errors import ConfigError, TransportClosed
 log = logging.getLogger("oarlock.host")
 
 _CHUNK = 65_536
-_STDERR_LINES = 40
+_STDERR_BYTES = 4_096
 # How long a host may take to end its runtimes at a safe point.
 _END_WITHIN = 15.0
 
@@ -90,22 +90,25 @@ class SocketTransport:
 class ProcessTransport:
     """An embedded host: a child of this process, which ends when this process does."""
 
-    def __init__(self, process: anyio.abc.Process) -> None:
+    def __init__(self, process: anyio.abc.Process, stderr: IO[bytes]) -> None:
         self._process = process
-        self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._stderr = stderr
+        self._words = ""
 
     @classmethod
     async def spawn(cls, argv: Sequence[str], environment: Mapping[str, str]) -> ProcessTransport:
+        # A file and not a pipe: runtimes of the host inherit it, and would keep a pipe open for longer than the host.
+        stderr = tempfile.TemporaryFile("ab+")  # noqa: SIM115
         # A session of its own: Ctrl-C is this program's, which ends the host by closing its input.
         process = await anyio.open_process(
             list(argv),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             env=dict(environment),
             start_new_session=True,
         )
-        return cls(process)
+        return cls(process, stderr)
 
     @property
     def pid(self) -> int:
@@ -122,23 +125,6 @@ class ProcessTransport:
         assert self._process.stdout is not None
         return _read_lines(self._process.stdout)
 
-    async def read_stderr(self) -> None:
-        """Keeps the last lines for errors, and gives all to the log."""
-        assert self._process.stderr is not None
-        lines = _Lines()
-        while True:
-            try:
-                chunk = await self._process.stderr.receive(_CHUNK)
-            except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-                return
-            for line in lines.feed(chunk):
-                text = line.decode(errors="replace")
-                self._stderr.append(text)
-                log.info("%s", text)
-
-    async def wait(self) -> int:
-        return await self._process.wait()
-
     async def aclose(self) -> None:
         """Lets the host end by itself, and kills it when that takes too long."""
         with anyio.CancelScope(shield=True):
@@ -149,12 +135,20 @@ class ProcessTransport:
             if self._process.returncode is None:
                 self._process.kill()
                 await self._process.wait()
-            for stream in (self._process.stdout, self._process.stderr):
-                if stream is not None:
-                    await stream.aclose()
+            if self._process.stdout is not None:
+                await self._process.stdout.aclose()
+        self._words = self.last_words()
+        self._stderr.close()
+        for line in self._words.splitlines():
+            log.info("%s", line)
 
     def last_words(self) -> str:
-        return "\n".join(self._stderr)
+        """The end of what the host wrote."""
+        if self._stderr.closed:
+            return self._words
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - _STDERR_BYTES))
+        return self._stderr.read().decode(errors="replace").strip()
 
 
 class WebsocketTransport:
