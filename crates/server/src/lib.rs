@@ -6,6 +6,7 @@ mod application;
 mod handlers;
 mod handshake;
 mod host_face;
+mod http_pages;
 mod hub;
 mod lanes;
 mod listener;

@@ -11,7 +11,9 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, SEC_WEBSOCKET_ACCEPT, UPGRADE};
+use hyper::header::{
+    CONNECTION, CONTENT_TYPE, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::upgrade::{OnUpgrade, Upgraded};
@@ -26,10 +28,11 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::application::ServerApplication;
+use crate::http_pages;
 use crate::hub::WhenFull;
 use crate::server::{ConnectionEnd, ServerState};
 use crate::session::ConnectionSession;
-use crate::transport::{Admission, Allowance, Gatekeeper, Metered, Newcomer, Origin, origin};
+use crate::transport::{Admission, Allowance, Gatekeeper, Metered, Newcomer, Origin, UpgradeAnswer, origin};
 
 /// How long a client may take to say what it wants.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -72,7 +75,7 @@ impl WsPort {
         };
         format!(
             "oarlock app-server (WebSockets)\n  listening on: ws://{address}\n  readyz: http://{address}/readyz\n  \
-             healthz: http://{address}/healthz\n  note: {note}\n"
+             healthz: http://{address}/healthz\n  console: http://{address}/\n  note: {note}\n"
         )
     }
 }
@@ -182,8 +185,13 @@ async fn enter(
 }
 
 fn answer(admission: Admission) -> Response<Full<Bytes>> {
+    if let Admission::Page { file, is_head } = admission {
+        let mut response = http_pages::response(file, is_head);
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        return response;
+    }
     let (status, text) = match &admission {
-        Admission::Healthy => (StatusCode::OK, ""),
+        Admission::Healthy | Admission::Page { .. } => (StatusCode::OK, ""),
         Admission::Refused(status, text) => (*status, *text),
         Admission::Upgrade(_) => (StatusCode::SWITCHING_PROTOCOLS, ""),
     };
@@ -194,15 +202,19 @@ fn answer(admission: Admission) -> Response<Full<Bytes>> {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     }
     match admission {
-        Admission::Upgrade(accept) => {
+        Admission::Upgrade(UpgradeAnswer { accept, is_console }) => {
             headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
             headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
             if let Ok(accept) = HeaderValue::try_from(accept) {
                 headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
             }
+            if is_console {
+                let protocol = HeaderValue::from_static(http_pages::CONSOLE_PROTOCOL);
+                headers.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
+            }
         }
         // One request each: nobody keeps a place by asking for its health.
-        Admission::Healthy | Admission::Refused(..) => {
+        Admission::Healthy | Admission::Page { .. } | Admission::Refused(..) => {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
     }

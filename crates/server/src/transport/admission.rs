@@ -1,8 +1,9 @@
-//! The answer to an HTTP request: a health answer, a websocket, or a refusal. A plain function over the head
-//! of the request.
+//! The answer to an HTTP request: a health answer, a file of the console, a websocket, or a refusal. A plain function
+//! over the head of the request.
 
 use std::net::IpAddr;
 
+use console::ConsoleFile;
 use hyper::header::{
     AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, ORIGIN, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,
     UPGRADE,
@@ -12,6 +13,7 @@ use hyper::{Method, StatusCode};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::auth::WsAuth;
+use crate::http_pages::{console_token, is_console};
 
 /// Who is let in.
 #[derive(Debug)]
@@ -24,15 +26,28 @@ pub(crate) struct Gatekeeper<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Healthy,
-    /// A websocket, with the value of `Sec-WebSocket-Accept`.
-    Upgrade(String),
+    /// A file of the console, or only its head.
+    Page {
+        file: &'static ConsoleFile,
+        is_head: bool,
+    },
+    Upgrade(UpgradeAnswer),
     Refused(StatusCode, &'static str),
+}
+
+/// The headers that open a websocket.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct UpgradeAnswer {
+    /// `Sec-WebSocket-Accept`
+    pub(crate) accept: String,
+    /// The console's subprotocol was offered and must be answered.
+    pub(crate) is_console: bool,
 }
 
 impl Gatekeeper<'_> {
     pub(crate) fn admit(&self, request: &Parts) -> Admission {
-        // Browsers send it, and no page has any business here.
-        if request.headers.contains_key(ORIGIN) {
+        // Browsers send it, and no page but the console has any business here.
+        if request.headers.contains_key(ORIGIN) && !self.is_own_page(request) {
             return Admission::Refused(StatusCode::FORBIDDEN, "");
         }
         // A page's own name that was made to point here shows in the `Host` header.
@@ -46,12 +61,34 @@ impl Gatekeeper<'_> {
             };
         }
         let Some(key) = websocket_key(request) else {
-            return Admission::Refused(StatusCode::BAD_REQUEST, "expected a websocket upgrade");
+            return match (console::find(request.uri.path()), &request.method) {
+                (Some(file), &Method::GET) => Admission::Page { file, is_head: false },
+                (Some(file), &Method::HEAD) => Admission::Page { file, is_head: true },
+                _ => Admission::Refused(StatusCode::BAD_REQUEST, "expected a websocket upgrade"),
+            };
         };
-        match self.auth.check(request.headers.get(AUTHORIZATION).map(|value| value.as_bytes())) {
-            Ok(()) => Admission::Upgrade(derive_accept_key(key)),
+        let authorization = request.headers.get(AUTHORIZATION).map(|value| value.as_bytes().to_vec());
+        let authorization = authorization.or_else(|| console_token(&request.headers));
+        match self.auth.check(authorization.as_deref()) {
+            Ok(()) => Admission::Upgrade(UpgradeAnswer {
+                accept: derive_accept_key(key),
+                is_console: is_console(&request.headers),
+            }),
             Err(text) => Admission::Refused(StatusCode::UNAUTHORIZED, text),
         }
+    }
+
+    /// The page came from this very port: its `Origin` is the `Host` that the browser asks for. Another page can make its
+    /// own name point here, and then both agree; on a port that other machines reach, only a token tells them apart.
+    fn is_own_page(&self, request: &Parts) -> bool {
+        let only = |name: HeaderName| {
+            let mut values = request.headers.get_all(name).iter();
+            values.next().filter(|_| values.next().is_none())?.to_str().ok()
+        };
+        let (Some(origin), Some(host)) = (only(ORIGIN), only(HOST)) else { return false };
+        let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        name.is_some_and(|name| !name.is_empty() && name.eq_ignore_ascii_case(host))
+            && (self.is_loopback || !self.auth.is_open())
     }
 }
 
@@ -111,7 +148,8 @@ mod tests {
 
     #[test]
     fn a_websocket_is_let_in_on_any_path() {
-        let expected = Admission::Upgrade("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=".to_owned());
+        let accept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=".to_owned();
+        let expected = Admission::Upgrade(UpgradeAnswer { accept, is_console: false });
         for path in ["/", "/any/where?x=1"] {
             assert_eq!(admit(&format!("GET {path} | Host: 127.0.0.1:1 | {UPGRADE_HEADERS}"), true), expected);
         }
@@ -120,13 +158,61 @@ mod tests {
     #[test]
     fn a_page_is_not() {
         let forbidden = refused(StatusCode::FORBIDDEN);
-        for origin in ["http://evil", "null", "http://localhost"] {
+        for origin in
+            ["http://evil", "null", "http://localhost", "http://", "ws://localhost:9", "localhost:9"]
+        {
             for path in ["/", "/readyz", "/healthz"] {
-                let head = format!("GET {path} | Host: localhost | Origin: {origin} | {UPGRADE_HEADERS}");
+                let head = format!("GET {path} | Host: localhost:9 | Origin: {origin} | {UPGRADE_HEADERS}");
                 assert!(forbidden(admit(&head, true)), "{head}");
                 assert!(forbidden(admit(&head, false)), "{head}");
             }
         }
+    }
+
+    /// Its own page is. Where other machines reach the port, a name of another page may point here.
+    #[test]
+    fn the_console_is() {
+        let forbidden = refused(StatusCode::FORBIDDEN);
+        for (host, origin) in [("localhost:9", "http://LocalHost:9"), ("127.0.0.1:9", "http://127.0.0.1:9")] {
+            let head = format!("GET / | Host: {host} | Origin: {origin} | {UPGRADE_HEADERS}");
+            assert!(matches!(admit(&head, true), Admission::Upgrade(_)), "{head}");
+            assert!(forbidden(admit(&head, false)), "{head}");
+            let twice = format!("{head} | Origin: http://evil");
+            assert!(forbidden(admit(&twice, true)), "{twice}");
+        }
+        let rebound =
+            format!("GET / | Host: evil.example:9 | Origin: http://evil.example:9 | {UPGRADE_HEADERS}");
+        assert!(forbidden(admit(&rebound, true)));
+        let offer = "Sec-WebSocket-Protocol: oarlock, oarlock.bearer.c2VzYW1l";
+        let head =
+            format!("GET / | Host: localhost | Origin: http://localhost | {offer} | {UPGRADE_HEADERS}");
+        assert!(matches!(admit(&head, true), Admission::Upgrade(UpgradeAnswer { is_console: true, .. })));
+    }
+
+    #[test]
+    fn the_console_is_read_without_a_token() {
+        for (method, head_alone) in [("GET", false), ("HEAD", true)] {
+            let admitted = admit(&format!("{method} / | Host: localhost"), true);
+            assert!(
+                matches!(admitted, Admission::Page { file, is_head } if file.path == "/" && is_head == head_alone)
+            );
+        }
+        assert!(refused(StatusCode::BAD_REQUEST)(admit("POST / | Host: localhost", true)));
+        assert!(refused(StatusCode::FORBIDDEN)(admit("GET / | Host: evil", true)));
+    }
+
+    #[test]
+    fn the_token_of_the_console_is_a_subprotocol() {
+        let headers = |offer: &str| {
+            let mut headers = HeaderMap::new();
+            let value = hyper::header::HeaderValue::from_str(offer).expect("a value");
+            headers.insert(hyper::header::SEC_WEBSOCKET_PROTOCOL, value);
+            headers
+        };
+        let token = |offer: &str| console_token(&headers(offer));
+        assert_eq!(token("oarlock, oarlock.bearer.c2VzYW1l").as_deref(), Some(b"Bearer sesame".as_slice()));
+        assert_eq!(token("oarlock, oarlock.bearer.??"), None);
+        assert_eq!(token("oarlock"), None);
     }
 
     #[test]
@@ -168,7 +254,7 @@ mod tests {
     #[test]
     fn plain_http_is_a_bad_request() {
         let bad = refused(StatusCode::BAD_REQUEST);
-        assert!(bad(admit("GET / | Host: localhost", true)));
+        assert!(bad(admit("GET /other | Host: localhost", true)));
         assert!(bad(admit(&format!("POST / | Host: localhost | {UPGRADE_HEADERS}"), true)));
         let old = UPGRADE_HEADERS.replace("13", "8");
         assert!(bad(admit(&format!("GET / | Host: localhost | {old}"), true)));

@@ -11,7 +11,7 @@ mod proc_net;
 mod stdio;
 mod unix;
 
-pub(crate) use admission::{Admission, Gatekeeper};
+pub(crate) use admission::{Admission, Gatekeeper, UpgradeAnswer};
 pub use auth::{AuthError, AuthFlags, WsAuth, WsAuthMode};
 pub use listen::{Listen, ListenError};
 pub(crate) use metered::{Allowance, Metered};

@@ -17,6 +17,17 @@ const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocke
 
 /// The status and body of the answer to a raw request.
 async fn http(server: &Running, line: &str, headers: &str) -> (u16, String) {
+    let (head, body) = exchange(server, line, headers).await;
+    (head[9..12].parse().unwrap(), body)
+}
+
+/// The status and head of the answer.
+async fn head_of(server: &Running, line: &str, headers: &str) -> (u16, String) {
+    let (head, _) = exchange(server, line, headers).await;
+    (head[9..12].parse().unwrap(), head)
+}
+
+async fn exchange(server: &Running, line: &str, headers: &str) -> (String, String) {
     let mut stream = TcpStream::connect(server.address()).await.unwrap();
     stream.write_all(format!("{line} HTTP/1.1\r\n{headers}\r\n").as_bytes()).await.unwrap();
     let mut answer = Vec::new();
@@ -30,7 +41,7 @@ async fn http(server: &Running, line: &str, headers: &str) -> (u16, String) {
     }
     let answer = String::from_utf8(answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head[9..12].parse().unwrap(), body.to_owned())
+    (head.to_owned(), body.to_owned())
 }
 
 async fn check(server: &Running, line: &str, headers: &str, status: u16, body: &str) {
@@ -51,12 +62,34 @@ async fn who_is_let_in() {
         check(&server, &format!("POST {health}"), &host, 405, "").await;
         check(&server, &format!("GET {health}"), &format!("{host}Origin: null\r\n"), 403, "").await;
     }
-    check(&server, "GET /", &host, 400, "expected a websocket upgrade").await;
+    check(&server, "GET /other", &host, 400, "expected a websocket upgrade").await;
+    check(&server, "GET /", &format!("{upgrade}Origin: http://{}\r\n", server.address()), 101, "").await;
     for origin in ["http://evil", "null"] {
         check(&server, "GET /", &format!("{upgrade}Origin: {origin}\r\n"), 403, "").await;
     }
     let rebound = format!("Host: evil.example\r\n{UPGRADE}");
     check(&server, "GET /", &rebound, 403, "the host is not this machine").await;
+}
+
+/// Everything a browser needs to keep what a model printed from running, and nothing of the page in a cache.
+#[tokio::test]
+async fn the_console_is_served_with_strict_headers() {
+    let server = over_websockets(|_| {}).await;
+    let host = format!("Host: {}\r\n", server.address());
+    let (status, head) = head_of(&server, "HEAD /", &host).await;
+    assert_eq!(status, 200);
+    for expected in [
+        "content-type: text/html; charset=utf-8",
+        "content-encoding: gzip",
+        "cache-control: no-store",
+        "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self';",
+        "frame-ancestors 'none'",
+        "x-content-type-options: nosniff",
+        "connection: close",
+    ] {
+        assert!(head.contains(expected), "{expected} is not in {head}");
+    }
+    assert!(!head.contains("unsafe"), "{head}");
 }
 
 #[tokio::test]

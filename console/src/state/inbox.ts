@@ -1,0 +1,242 @@
+// What waits for a decision. On a host these are operations, and a decision names the digest of exactly what was shown;
+// on an app-server they are its open questions to this connection.
+
+import { computed, signal } from "@preact/signals";
+
+import type {
+  CommandExecutionRequestApprovalParams,
+  FileChangeRequestApprovalParams,
+  Operation,
+  OperationDecision,
+  RequestId,
+  ToolRequestUserInputQuestion,
+} from "../../protocol";
+import { connection, RequestFailed } from "../wire/connection";
+import { announce } from "./announce";
+
+export type Choice = "approve" | "approveForSession" | "retry" | "reject" | "rejectAndStop" | "respond";
+
+export interface Pending {
+  key: string;
+  taskId: string;
+  threadId: string;
+  itemId: string;
+  kind: string;
+  tool: string;
+  /** The program and its arguments, for a command. */
+  command: string[] | string | undefined;
+  cwd: string | undefined;
+  /** Whether a command runs inside the sandbox. */
+  isSandboxed: boolean | undefined;
+  files: string[] | undefined;
+  questions: ToolRequestUserInputQuestion[] | undefined;
+  /** Everything, as it is on the wire. */
+  arguments: unknown;
+  digest: string | undefined;
+  reason: string | undefined;
+  isUnknown: boolean;
+  agentPath: string[];
+  choices: Choice[];
+  sinceMs: number;
+  source: { type: "operation"; operation: Operation } | { type: "question"; id: RequestId; method: string };
+}
+
+export const pending = signal<ReadonlyMap<string, Pending>>(new Map());
+/** The oldest first: it has waited for longest. */
+export const inbox = computed(() => [...pending.value.values()].sort((a, b) => a.sinceMs - b.sinceMs || (a.key < b.key ? -1 : 1)));
+export const deciding = signal<ReadonlySet<string>>(new Set());
+
+const CHOICES: Record<string, Choice> = {
+  accept: "approve",
+  approve: "approve",
+  acceptForSession: "approveForSession",
+  decline: "reject",
+  reject: "reject",
+  cancel: "rejectAndStop",
+  respond: "respond",
+  retry: "retry",
+};
+
+function record(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+}
+
+function strings(value: unknown): string[] | undefined {
+  return Array.isArray(value) && value.every((entry) => typeof entry === "string") ? value : undefined;
+}
+
+export function ofOperation(operation: Operation): Pending {
+  const given = record(operation.arguments);
+  const choices = operation.availableDecisions.map((word) => CHOICES[word]).filter((choice) => choice !== undefined);
+  const command = strings(given["command"]) ?? (typeof given["command"] === "string" ? given["command"] : undefined);
+  return {
+    key: operation.operationId,
+    taskId: operation.taskId,
+    threadId: operation.threadId,
+    itemId: operation.itemId,
+    kind: typeof operation.type === "string" ? operation.type : "other",
+    tool: operation.namespace === null ? operation.tool : `${operation.namespace}.${operation.tool}`,
+    command,
+    cwd: typeof given["cwd"] === "string" ? given["cwd"] : undefined,
+    isSandboxed: typeof given["sandboxed"] === "boolean" ? given["sandboxed"] : undefined,
+    files: strings(given["files"]),
+    questions: Array.isArray(given["questions"]) ? (given["questions"] as ToolRequestUserInputQuestion[]) : undefined,
+    arguments: operation.arguments,
+    digest: operation.argumentsDigest,
+    reason: operation.reason ?? undefined,
+    isUnknown: operation.state === "unknown",
+    agentPath: operation.agentPath,
+    choices: [...new Set(choices)],
+    sinceMs: operation.createdAtMs,
+    source: { type: "operation", operation },
+  };
+}
+
+function ofQuestion(id: RequestId, method: string, params: unknown): Pending | undefined {
+  const base = {
+    key: `question:${String(id)}`,
+    isUnknown: false,
+    agentPath: ["root"],
+    digest: undefined,
+    isSandboxed: undefined,
+    files: undefined,
+    questions: undefined,
+    arguments: params,
+    source: { type: "question" as const, id, method },
+  };
+  if (method === "item/commandExecution/requestApproval") {
+    const asked = params as CommandExecutionRequestApprovalParams;
+    return {
+      ...base,
+      taskId: asked.threadId,
+      threadId: asked.threadId,
+      itemId: asked.itemId,
+      kind: "command",
+      tool: "command",
+      command: asked.command ?? undefined,
+      cwd: asked.cwd ?? undefined,
+      reason: asked.reason ?? undefined,
+      choices: ["approve", "approveForSession", "reject", "rejectAndStop"],
+      sinceMs: asked.startedAtMs || Date.now(),
+    };
+  }
+  if (method === "item/fileChange/requestApproval") {
+    const asked = params as FileChangeRequestApprovalParams;
+    return {
+      ...base,
+      taskId: asked.threadId,
+      threadId: asked.threadId,
+      itemId: asked.itemId,
+      kind: "fileChange",
+      tool: "apply_patch",
+      command: undefined,
+      cwd: undefined,
+      reason: asked.reason ?? undefined,
+      choices: ["approve", "approveForSession", "reject", "rejectAndStop"],
+      sinceMs: asked.startedAtMs || Date.now(),
+    };
+  }
+  return undefined;
+}
+
+function set(entry: Pending): void {
+  const known = pending.peek().has(entry.key);
+  pending.value = new Map(pending.peek()).set(entry.key, entry);
+  if (!known) announce(`A decision is wanted: ${entry.tool}`);
+}
+
+function remove(key: string): void {
+  const next = new Map(pending.peek());
+  if (next.delete(key)) pending.value = next;
+}
+
+async function reload(): Promise<void> {
+  if (!connection.isHost) {
+    pending.value = new Map();
+    return;
+  }
+  const found = new Map<string, Pending>();
+  let cursor: string | null = null;
+  do {
+    const page: { data: Operation[]; nextCursor: string | null } = await connection.request("operation/list", {
+      limit: 200,
+      ...(cursor === null ? {} : { cursor }),
+    });
+    for (const operation of page.data) found.set(operation.operationId, ofOperation(operation));
+    cursor = page.nextCursor;
+  } while (cursor !== null);
+  pending.value = found;
+}
+
+export function startInbox(): void {
+  connection.onReady(() => void reload().catch(() => undefined));
+  connection.onNotice((notice) => {
+    if (notice.method === "operation/updated") {
+      const { operation } = notice.params;
+      if (operation.state === "proposed" || operation.state === "unknown") set(ofOperation(operation));
+      else remove(operation.operationId);
+    } else if (notice.method === "serverRequest/resolved") {
+      remove(`question:${String(notice.params.requestId)}`);
+    }
+  });
+  connection.onQuestion(({ id, method, params }) => {
+    // On a host the operation in the store is what is decided; its question stays open until then.
+    if (connection.isHost) return;
+    const entry = ofQuestion(id, method, params);
+    if (entry !== undefined) set(entry);
+  });
+}
+
+function decisionOf(choice: Choice, text: string): OperationDecision {
+  switch (choice) {
+    case "approve":
+      return { type: "approve" };
+    case "approveForSession":
+      return { type: "approve", scope: "session" };
+    case "retry":
+      return { type: "retry" };
+    case "reject":
+      return { type: "reject", endTurn: false, ...(text === "" ? {} : { message: text }) };
+    case "rejectAndStop":
+      return { type: "reject", endTurn: true, ...(text === "" ? {} : { message: text }) };
+    case "respond":
+      return { type: "respond", contentItems: [{ type: "inputText", text }], success: true };
+  }
+}
+
+const ANSWERS: Partial<Record<Choice, string>> = {
+  approve: "accept",
+  approveForSession: "acceptForSession",
+  reject: "decline",
+  rejectAndStop: "cancel",
+};
+
+/** Decides. The answer is what to tell the person, if anything went another way than they chose. */
+export async function decide(entry: Pending, choice: Choice, text = ""): Promise<string | undefined> {
+  deciding.value = new Set(deciding.peek()).add(entry.key);
+  try {
+    if (entry.source.type === "question") {
+      connection.answer(entry.source.id, { decision: ANSWERS[choice] ?? "decline" });
+    } else {
+      await connection.request("operation/decide", {
+        operationId: entry.key,
+        argumentsDigest: entry.digest ?? "",
+        decision: decisionOf(choice, text),
+      });
+    }
+    remove(entry.key);
+    announce(`${choice === "approve" || choice === "approveForSession" ? "Approved" : "Decided"}: ${entry.tool}`);
+    return undefined;
+  } catch (error) {
+    if (error instanceof RequestFailed) {
+      // Somebody else was first, or it changed: what is there now is read again.
+      void reload().catch(() => undefined);
+      return error.message;
+    }
+    return error instanceof Error ? error.message : String(error);
+  } finally {
+    const next = new Set(deciding.peek());
+    next.delete(entry.key);
+    deciding.value = next;
+  }
+}

@@ -1,0 +1,28 @@
+// Which page is shown: the fragment of the address.
+
+import { signal } from "@preact/signals";
+
+export type Route =
+  | { page: "tasks" }
+  | { page: "task"; id: string }
+  | { page: "inbox" }
+  | { page: "new" }
+  | { page: "host" };
+
+export const route = signal<Route>({ page: "tasks" });
+
+function read(): Route {
+  const [page, id] = location.hash.replace(/^#\/?/, "").split("/");
+  if (page === "task" && id !== undefined && /^[\w-]{1,64}$/.test(id)) return { page: "task", id };
+  if (page === "inbox" || page === "new" || page === "host") return { page };
+  return { page: "tasks" };
+}
+
+export function go(hash: string): void {
+  location.hash = hash;
+}
+
+export function startRoutes(): void {
+  route.value = read();
+  addEventListener("hashchange", () => (route.value = read()));
+}

@@ -1,0 +1,24 @@
+//! Written by `npm run pack` in `console/`. Do not edit.
+
+use crate::ConsoleFile;
+
+pub(crate) const FILES: &[ConsoleFile] = &[
+    ConsoleFile {
+        path: "/assets/app-D71qMhaS.js",
+        content_type: "text/javascript; charset=utf-8",
+        gzip: include_bytes!("../bundle/app-D71qMhaS.js.gz"),
+        is_immutable: true,
+    },
+    ConsoleFile {
+        path: "/assets/index-Dyk9PXLd.css",
+        content_type: "text/css; charset=utf-8",
+        gzip: include_bytes!("../bundle/index-Dyk9PXLd.css.gz"),
+        is_immutable: true,
+    },
+    ConsoleFile {
+        path: "/",
+        content_type: "text/html; charset=utf-8",
+        gzip: include_bytes!("../bundle/index.html.gz"),
+        is_immutable: false,
+    },
+];
