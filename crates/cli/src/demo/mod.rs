@@ -1,5 +1,6 @@
 //! `oarlock demo`: a real turn through the real runtime, with the offline model and files of its own.
 
+mod console;
 mod level;
 mod place;
 
@@ -29,6 +30,12 @@ pub(crate) struct DemoOptions {
     /// Keep the folder with the demo's files and records.
     #[arg(long)]
     keep: bool,
+    /// Start a host with tasks in several states, and print the address of its console.
+    #[arg(long, conflicts_with_all = ["keep", "model_url"])]
+    console: bool,
+    /// The port of that console; 0 picks a free one.
+    #[arg(long, value_name = "PORT", default_value_t = 4600, requires = "console")]
+    port: u16,
     /// When to use colours: `auto` on a terminal, unless NO_COLOR is set.
     #[arg(long, value_enum, value_name = "WHEN", default_value = "auto")]
     color: Color,
@@ -42,6 +49,9 @@ pub(crate) struct DemoOptions {
 
 pub(crate) fn run(options: &DemoOptions) -> Result<ExitCode> {
     crate::logging::init(LevelFilter::ERROR);
+    if options.console {
+        return console::run(options.port);
+    }
     let scratch = tempfile::Builder::new().prefix("oarlock-demo-").tempdir();
     let scratch = scratch.context("a folder for the demo cannot be made")?;
     let demo = Demo {
@@ -240,6 +250,7 @@ fn farewell(paint: Paint, kept: Option<&Path>) -> io::Result<()> {
          oarlock sandbox -- sh          look around in the sandbox yourself\n\
          oarlock policy check -- git push\n\
          oarlock doctor                 what a real model needs\n\
+         oarlock demo --console         a host with tasks in several states, in your browser\n\
          oarlock app-server --help      serve an editor or another program",
     )?;
     let mut out = io::stdout();

@@ -30,6 +30,11 @@ pub(crate) struct HostChoice {
 }
 
 impl HostChoice {
+    /// The host of this `sqlite:` store.
+    pub(crate) fn of_store(path: &Path) -> Self {
+        Self { host: None, store: Some(format!("sqlite:{}", path.display())) }
+    }
+
     fn socket(&self) -> Result<PathBuf> {
         let named =
             || std::env::var(HOST_VARIABLE).ok().filter(|url| !url.is_empty() && self.store.is_none());
