@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use protocol::{Operation, ServerNotification, ThreadId};
+use protocol::{DynamicToolCallParams, DynamicToolCallResponse, Operation, ServerNotification, ThreadId};
 use serde_json::value::RawValue;
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -15,6 +15,35 @@ pub struct ClientReply {
     /// The name of the connection that answered.
     pub by: String,
     pub result: Box<RawValue>,
+}
+
+/// A tool that a call needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedTool {
+    /// The task, whose providers run the calls of its children too.
+    pub task: ThreadId,
+    pub name: String,
+    pub namespace: Option<String>,
+    /// As declared when the task was started.
+    pub schema_digest: Option<String>,
+}
+
+/// A connection that runs a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolProvider {
+    pub connection: u64,
+    /// For the attempt's row.
+    pub name: String,
+}
+
+/// How a call at a client ended.
+#[derive(Debug)]
+pub enum ToolCallEnd {
+    Answered(DynamicToolCallResponse),
+    /// The connection had ended before the call could be sent.
+    NotSent,
+    /// It ended before it answered.
+    Gone,
 }
 
 /// Whoever is connected and follows threads.
@@ -37,9 +66,16 @@ pub trait HostClients: fmt::Debug + Send + Sync {
         params: Box<RawValue>,
     ) -> BoxFuture<'static, Option<ClientReply>>;
 
-    /// Calls a tool at one connection that follows the thread: never at two. Nothing when that connection ends before
-    /// it answers.
-    fn call_tool(&self, thread: &ThreadId, params: Box<RawValue>) -> BoxFuture<'static, Option<ClientReply>>;
+    /// A connection that runs the tool. Waits until there is one.
+    fn provider(&self, tool: WantedTool) -> BoxFuture<'static, ToolProvider>;
+
+    /// Calls a tool at this connection and nowhere else.
+    fn call_tool(
+        &self,
+        provider: &ToolProvider,
+        thread: &ThreadId,
+        params: DynamicToolCallParams,
+    ) -> BoxFuture<'static, ToolCallEnd>;
 
     /// Followers of the parent follow the child too.
     fn child_appeared(&self, parent: &ThreadId, child: &ThreadId);

@@ -1,5 +1,7 @@
 //! One task that lives: an actor that feeds the state machine and performs its effects, exactly as given.
 
+mod calls;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +18,7 @@ use store::{InboxRow, InboxState, TaskChange, TaskLease, TaskState};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::AbortHandle;
 
+use self::calls::CallHandle;
 use crate::ids::now_ms;
 use crate::link::{LinkAnswer, OrderedAnswer};
 use crate::messages::{
@@ -51,6 +54,7 @@ pub(crate) struct TaskDriver {
     inputs: HashMap<String, (InboxRow, Option<TurnReply>)>,
     questions: HashMap<u64, LinkQuestion>,
     asks: HashMap<OperationId, AbortHandle>,
+    calls: HashMap<OperationId, CallHandle>,
     wake_at_ms: Option<i64>,
     /// A runtime that ended while it was being opened.
     early_end: Option<Generation>,
@@ -91,6 +95,7 @@ impl TaskDriver {
             inputs,
             questions: HashMap::new(),
             asks: HashMap::new(),
+            calls: HashMap::new(),
             wake_at_ms: None,
             early_end: None,
         }
@@ -120,7 +125,7 @@ impl TaskDriver {
     }
 
     fn may_leave(&self) -> bool {
-        self.machine.is_at_rest() && self.asks.is_empty() && self.passes.is_empty()
+        self.machine.is_at_rest() && self.asks.is_empty() && self.calls.is_empty() && self.passes.is_empty()
     }
 
     async fn take(&mut self, command: TaskCommand) {
@@ -156,6 +161,7 @@ impl TaskDriver {
             TaskCommand::Asked(question) => self.asked(*question).await,
             TaskCommand::Opened { generation, opened } => self.opened(generation, opened).await,
             TaskCommand::InputAnswered { input, answer } => self.input_answered(&input, answer).await,
+            TaskCommand::Called { operation, news } => self.called(operation, news).await,
             TaskCommand::Answered { operation, method, by, result } => {
                 self.answered(operation, &method, &by, &result).await;
             }
@@ -200,7 +206,13 @@ impl TaskDriver {
             TaskEffect::SendInput { input, .. } => return self.send_input(input),
             TaskEffect::SendPass { pass, .. } => return self.send_pass(pass),
             TaskEffect::FailPass { pass, reason } => self.fail_pass(pass, reason),
+            TaskEffect::AskClients { operation, question } if self.is_call(question) => {
+                return self.call(&operation, question).await;
+            }
             TaskEffect::AskClients { operation, question } => self.ask(&operation, question),
+            TaskEffect::AnswerQuestion { operation, question } if self.is_call(question) => {
+                return self.answer_call(&operation, question).await;
+            }
             TaskEffect::AnswerQuestion { operation, question } => {
                 self.answer_question(&operation, question).await;
             }
@@ -268,6 +280,7 @@ impl TaskDriver {
             self.runtime = None;
         }
         self.questions.clear();
+        self.drop_waiting_calls();
         self.is_suspending.store(false, Ordering::Release);
         let status = ThreadStatus::NotLoaded;
         let told = ThreadStatusChangedNotification { thread_id: self.id.clone(), status };
@@ -444,6 +457,7 @@ impl TaskDriver {
         if let Some(ask) = self.asks.remove(operation) {
             ask.abort();
         }
+        self.calls.remove(operation);
     }
 
     /// The first answer is stored before the runtime hears of it.
@@ -493,7 +507,7 @@ impl TaskDriver {
     }
 
     async fn lose_started(&mut self) -> TaskInput {
-        let lost = match self.shared.store.lose_started_operations(&self.lease).await {
+        let lost = match self.shared.store.lose_started_operations(&self.lease, self.running_calls()).await {
             Ok(rows) => rows,
             Err(error) => {
                 tracing::error!(%error, task = %self.id, "what was lost with the runtime is not stored");

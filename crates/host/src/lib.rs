@@ -21,10 +21,9 @@ mod settings;
 mod shared;
 mod task;
 mod task_host;
-mod tool_calls;
 mod views;
 
-pub use clients::{BoxFuture, ClientReply, HostClients};
+pub use clients::{BoxFuture, ClientReply, HostClients, ToolCallEnd, ToolProvider, WantedTool};
 pub use error::TaskError;
 pub use launcher::{LaunchRequest, LocalLauncher, RuntimeEnd, RuntimeLauncher, RuntimeProcess};
 pub use link::LinkAnswer;

@@ -60,6 +60,11 @@ pub(crate) enum TaskCommand {
         input: String,
         answer: Result<TurnId, ErrorObject>,
     },
+    /// How a call that a client was to run stands.
+    Called {
+        operation: OperationId,
+        news: CallNews,
+    },
     /// A client answered the question about this operation.
     Answered {
         operation: OperationId,
@@ -67,6 +72,21 @@ pub(crate) enum TaskCommand {
         by: String,
         result: Box<RawValue>,
     },
+}
+
+/// How a call stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallNews {
+    /// A client runs it.
+    Begun,
+    /// Its result is stored.
+    Done,
+    /// Stored as unknown: the client is gone.
+    Lost,
+    /// No client runs it any more, and another one may.
+    Again,
+    /// It cannot be run: somebody decided otherwise, or the store fails.
+    Void,
 }
 
 impl fmt::Debug for TaskCommand {

@@ -216,7 +216,8 @@ async fn decided(order: &OpenOrder) -> Result<Vec<ResolvedOperation>, OpenFailur
     };
     let mut resolved = Vec::new();
     for row in store.list_operations(filter).await?.0 {
-        if row.thread != order.task {
+        // Calls of tools are answered when the runtime asks for them again.
+        if row.thread != order.task || row.proposal["type"] == "function" {
             continue;
         }
         if let Some(decision) = store.decision(&row.id, row.attempt).await? {

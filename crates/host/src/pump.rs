@@ -20,7 +20,6 @@ use crate::messages::{LinkQuestion, TaskCommand};
 use crate::questions::{QuestionHead, is_question};
 use crate::shared::HostShared;
 use crate::task::{Generation, TaskInput};
-use crate::tool_calls;
 
 /// The longest line a runtime may send.
 const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
@@ -154,11 +153,6 @@ impl RuntimePump {
             "model/cancel" => {
                 if let Some(params) = self.read::<ModelCancelParams>(&id, params.as_deref()) {
                     self.carrier.cancel(&id, &params.model_request_id);
-                }
-            }
-            "item/tool/call" => {
-                if let Some(params) = params {
-                    tool_calls::spawn(self.shared.clone(), self.link.clone(), self.lease.clone(), id, params);
                 }
             }
             method if is_question(method) => self.question(id, method, params).await,

@@ -3,8 +3,8 @@
 
 use protocol::{
     CommandExecutionApprovalDecision as CommandDecision, CommandExecutionRequestApproval,
-    CommandExecutionRequestApprovalResponse, DecisionScope, DynamicToolCallOutputContentItem,
-    FileChangeApprovalDecision as PatchDecision, FileChangeRequestApproval,
+    CommandExecutionRequestApprovalResponse, DecisionScope, DynamicToolCall,
+    DynamicToolCallOutputContentItem, FileChangeApprovalDecision as PatchDecision, FileChangeRequestApproval,
     FileChangeRequestApprovalResponse, McpServerElicitationAsk, OperationDecision, OperationId,
     PermissionsRequestApproval, RequestMethod, ThreadId, ToolApprovalDecision as GateDecision,
     ToolRequestApproval, ToolRequestApprovalResponse, ToolRequestUserInput,
@@ -37,7 +37,12 @@ const QUESTIONS: &[&str] = &[
 ];
 
 pub(crate) fn is_question(method: &str) -> bool {
-    QUESTIONS.contains(&method)
+    QUESTIONS.contains(&method) || is_call(method)
+}
+
+/// The request that a client runs one of its tools.
+pub(crate) fn is_call(method: &str) -> bool {
+    method == DynamicToolCall::METHOD
 }
 
 /// The decision in an answer. Nothing for an answer that cannot be read, or that leaves the question open.

@@ -31,28 +31,55 @@ const RESUMED: &[&str] = &[
 pub(crate) struct TaskSettings {
     params: Map<String, Value>,
     opened: Map<String, Value>,
+    /// Digests of the schemas of function tools, by `namespace/name`, as declared at the start.
+    schemas: Map<String, Value>,
+}
+
+/// The key of a tool in `schemas`.
+fn tool_key(namespace: Option<&str>, name: &str) -> String {
+    format!("{}/{name}", namespace.unwrap_or_default())
 }
 
 impl TaskSettings {
     pub(crate) fn read(value: &Value) -> Self {
         let object = |name: &str| value[name].as_object().cloned().unwrap_or_default();
-        Self { params: object("params"), opened: object("opened") }
+        Self { params: object("params"), opened: object("opened"), schemas: object("schemas") }
     }
 
     pub(crate) fn to_value(&self) -> Value {
-        json!({ "params": self.params, "opened": self.opened })
+        json!({ "params": self.params, "opened": self.opened, "schemas": self.schemas })
     }
 
     /// Of a new thread. Who carries requests and keeps the record is the host's own choice.
     pub(crate) fn started_with(params: &ThreadStartParams) -> Self {
+        let provided = params.provides.iter().flatten();
+        let schemas = provided
+            .filter_map(|tool| {
+                let digest = tool.schema_digest.as_ref()?;
+                Some((tool_key(tool.namespace.as_deref(), &tool.name), json!(digest)))
+            })
+            .collect();
         let mut params = match serde_json::to_value(params) {
             Ok(Value::Object(params)) => params,
             _ => Map::new(),
         };
-        for own in ["delegation", "rolloutOwnership", "modelProvider", "threadId", "resumeTurn"] {
+        for own in ["delegation", "rolloutOwnership", "modelProvider", "threadId", "resumeTurn", "provides"] {
             params.remove(own);
         }
-        Self { params, opened: Map::new() }
+        Self { params, opened: Map::new(), schemas }
+    }
+
+    pub(crate) fn schema_digest(&self, namespace: Option<&str>, name: &str) -> Option<String> {
+        self.schemas.get(&tool_key(namespace, name))?.as_str().map(str::to_owned)
+    }
+
+    /// Whether somebody decides before a client runs its tool.
+    pub(crate) fn asks_before(&self, tool: &str) -> bool {
+        let rules = self.params.get("toolSet").map(|tools| &tools["approval"]);
+        rules.is_some_and(|rules| {
+            let own = rules["perTool"][tool].as_str();
+            own.or(rules["default"].as_str()) == Some("host")
+        })
     }
 
     pub(crate) fn cwd(&self) -> Option<String> {

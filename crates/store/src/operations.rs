@@ -75,11 +75,23 @@ pub struct OperationRow {
     pub updated_at_ms: i64,
 }
 
+const FUNCTION_DECISIONS: [&str; 5] = ["accept", "acceptWithArguments", "respond", "decline", "cancel"];
+
 impl OperationRow {
+    /// Whether it may run twice.
+    pub fn may_repeat(&self) -> bool {
+        let effects = self.proposal.get("effects").and_then(Value::as_str);
+        matches!(effects, Some("readonly" | "idempotent"))
+    }
+
     /// The decisions that are possible now. After an unknown outcome these are fixed.
     pub fn available_decisions(&self) -> Vec<String> {
         if self.state == OperationRowState::Unknown {
             return ["retry", "respond", "reject"].map(str::to_owned).to_vec();
+        }
+        // Whether a tool of a client runs is decided here, not by the runtime that asks for its result.
+        if self.proposal.get("type").and_then(Value::as_str) == Some("function") {
+            return FUNCTION_DECISIONS.map(str::to_owned).to_vec();
         }
         let listed = self.proposal.get("availableDecisions").and_then(Value::as_array);
         listed.into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect()
@@ -321,6 +333,7 @@ async fn decide(
 async fn lose_started(
     transaction: &mut dyn Transaction,
     lease: &TaskLease,
+    but: &[OperationId],
     expires: bool,
 ) -> Result<Vec<OperationRow>, StoreError> {
     leases::check(transaction, lease, RowLock::Share, expires).await?;
@@ -333,8 +346,7 @@ async fn lose_started(
     let mut lost = Vec::new();
     for row in &rows {
         let row = load(row)?;
-        let effects = row.proposal.get("effects").and_then(Value::as_str);
-        if matches!(effects, Some("readonly" | "idempotent")) {
+        if row.may_repeat() || but.contains(&row.id) {
             continue;
         }
         let sql = "UPDATE operations SET state = 'unknown', updated_at = $2 WHERE id = $1";
@@ -408,13 +420,29 @@ async fn begin(
     let AttemptRequest { lease, operation, attempt, executor } = asked;
     leases::check(transaction, lease, RowLock::Share, expires).await?;
     let row = find(transaction, operation, Some(RowLock::Update)).await?;
-    row.filter(|row| row.root == lease.task)
-        .ok_or_else(|| StoreError::UnknownOperation(operation.clone()))?;
+    let row = row.filter(|row| row.root == lease.task);
+    let row = row.ok_or_else(|| StoreError::UnknownOperation(operation.clone()))?;
     if let Some(found) = attempt_of(transaction, operation, *attempt).await? {
         if found.executor == *executor && found.epoch == lease.epoch {
             return Ok(AttemptStart::Repeated(found));
         }
         return Err(StoreError::AttemptTaken { operation: operation.clone(), attempt: *attempt });
+    }
+    let may_run = match row.state {
+        OperationRowState::Proposed => true,
+        // Decided in the meantime, perhaps not to run.
+        OperationRowState::Decided => {
+            let decision = decision_of(transaction, operation, row.attempt).await?;
+            decision.is_some_and(|row| {
+                use OperationDecision::{Approve, Replace, Retry};
+                matches!(row.decision, Approve { .. } | Replace { .. } | Retry)
+            })
+        }
+        OperationRowState::Started => row.may_repeat(),
+        OperationRowState::Unknown | OperationRowState::Finished | OperationRowState::Withdrawn => false,
+    };
+    if !may_run {
+        return Err(StoreError::NotWaiting(operation.clone()));
     }
     let now = transaction.now_ms().await?;
     let sql = "INSERT INTO attempts (operation_id, attempt, executor, epoch, started_at) VALUES ($1, $2, $3, $4, $5)";
@@ -426,6 +454,7 @@ async fn begin(
         now.into(),
     ];
     transaction.execute(sql, values).await?;
+    set_state(transaction, operation, (OperationRowState::Started, *attempt), now).await?;
     Ok(AttemptStart::Begun(AttemptRow {
         operation_id: operation.clone(),
         attempt: *attempt,
@@ -435,6 +464,47 @@ async fn begin(
         finished_at_ms: None,
         result: None,
     }))
+}
+
+async fn set_state(
+    transaction: &mut dyn Transaction,
+    id: &OperationId,
+    (state, attempt): (OperationRowState, u32),
+    now: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE operations SET state = $2, attempt = $3, updated_at = $4 WHERE id = $1";
+    let values = vec![id.as_str().into(), state.word().into(), attempt.into(), now.into()];
+    transaction.execute(sql, values).await.map(drop)
+}
+
+/// Ends an attempt without a result: unknown where it may have run, else as if it had never been begun. False when it is
+/// not the one under way.
+async fn give_up(
+    transaction: &mut dyn Transaction,
+    id: &OperationId,
+    attempt: u32,
+    was_sent: bool,
+) -> Result<bool, StoreError> {
+    let row = find(transaction, id, Some(RowLock::Update)).await?;
+    let is_current = |row: &OperationRow| row.state == OperationRowState::Started && row.attempt == attempt;
+    if !row.as_ref().is_some_and(is_current) {
+        return Ok(false);
+    }
+    let now = transaction.now_ms().await?;
+    if was_sent {
+        set_state(transaction, id, (OperationRowState::Unknown, attempt), now).await?;
+        return Ok(true);
+    }
+    let sql = "DELETE FROM attempts WHERE operation_id = $1 AND attempt = $2";
+    transaction.execute(sql, vec![id.as_str().into(), attempt.into()]).await?;
+    let before = attempt.saturating_sub(1);
+    let state = match decision_of(transaction, id, before).await? {
+        Some(_) => OperationRowState::Decided,
+        None if before > 0 => OperationRowState::Started,
+        None => OperationRowState::Proposed,
+    };
+    set_state(transaction, id, (state, before), now).await?;
+    Ok(true)
 }
 
 /// The first result counts. False when there was one before, or no such attempt.
@@ -448,7 +518,14 @@ async fn finish(
     let sql = "UPDATE attempts SET finished_at = $3, result = $4 \
                WHERE operation_id = $1 AND attempt = $2 AND finished_at IS NULL";
     let values = vec![id.as_str().into(), attempt.into(), now.into(), SqlValue::json(result)?];
-    Ok(transaction.execute(sql, values).await? == 1)
+    let is_first = transaction.execute(sql, values).await? == 1;
+    if is_first {
+        // As settled as by a decision: the runtime may not have heard of it yet.
+        let sql = "UPDATE operations SET state = 'decided', updated_at = $3 \
+                   WHERE id = $1 AND attempt = $2 AND state IN ('started', 'unknown')";
+        transaction.execute(sql, vec![id.as_str().into(), attempt.into(), now.into()]).await?;
+    }
+    Ok(is_first)
 }
 
 impl TaskStore {
@@ -493,12 +570,17 @@ impl TaskStore {
     }
 
     /// After the end of a task's runtime: what was started and never finished is unknown from now on, and waits for a
-    /// decision. Operations that may run twice stay as they are. Gives those that changed.
-    pub async fn lose_started_operations(&self, lease: &TaskLease) -> Result<Vec<OperationRow>, StoreError> {
+    /// decision. Operations that may run twice stay as they are, and so do `but`, which somebody else runs. Gives those
+    /// that changed.
+    pub async fn lose_started_operations(
+        &self,
+        lease: &TaskLease,
+        but: Vec<OperationId>,
+    ) -> Result<Vec<OperationRow>, StoreError> {
         let (lease, expires) = (lease.clone(), self.leases_expire());
         self.work(move |transaction| {
-            let lease = lease.clone();
-            Box::pin(async move { lose_started(transaction, &lease, expires).await })
+            let (lease, but) = (lease.clone(), but.clone());
+            Box::pin(async move { lose_started(transaction, &lease, &but, expires).await })
         })
         .await
     }
@@ -536,6 +618,22 @@ impl TaskStore {
         self.work(move |transaction| {
             let asked = asked.clone();
             Box::pin(async move { begin(transaction, &asked, expires).await })
+        })
+        .await
+    }
+
+    /// The attempt under way ends without a result: its outcome is unknown where it was sent, and it never was where it
+    /// was not. False when it is not under way.
+    pub async fn give_up_attempt(
+        &self,
+        operation: &OperationId,
+        attempt: u32,
+        was_sent: bool,
+    ) -> Result<bool, StoreError> {
+        let operation = operation.clone();
+        self.work(move |transaction| {
+            let operation = operation.clone();
+            Box::pin(async move { give_up(transaction, &operation, attempt, was_sent).await })
         })
         .await
     }

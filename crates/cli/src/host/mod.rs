@@ -139,9 +139,10 @@ async fn serve(
         address: format!("unix://{}", socket.display()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let host = TaskHost::open(store, Arc::new(HubClients(hub.clone())), options).await?;
+    let clients = HubClients::new(hub.clone());
+    let host = TaskHost::open(store, Arc::new(clients.clone()), options).await?;
     let local = App::new(hub.clone(), runtime);
-    let app = Arc::new(HostApp::new(hub.clone(), host.clone(), local));
+    let app = Arc::new(HostApp::new(hub.clone(), &clients, host.clone(), local));
     // Only the host that holds the store comes here, so a socket that is there was left behind.
     let _ = std::fs::remove_file(&socket);
     let own = Listen::Unix(socket.clone());

@@ -18,7 +18,7 @@ const APPROVAL: &str = "item/commandExecution/requestApproval";
 
 /// Waits for something that other processes do.
 #[track_caller]
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + LIMIT;
     loop {
         if let Some(found) = look() {
@@ -29,12 +29,12 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-struct RunningHost {
+pub(crate) struct RunningHost {
     child: Child,
 }
 
 impl RunningHost {
-    fn start(place: &Place, more: &[&str]) -> Self {
+    pub(crate) fn start(place: &Place, more: &[&str]) -> Self {
         let store = format!("sqlite:{}", place.root().join("tasks.sqlite").display());
         let arguments = [&["host", "--provider", "offline", "--store", &store], more].concat();
         let mut command = place.command(&arguments);
@@ -45,7 +45,7 @@ impl RunningHost {
     }
 
     /// The runtimes that this host has started, by their process ids.
-    fn runtimes(&self) -> Vec<String> {
+    pub(crate) fn runtimes(&self) -> Vec<String> {
         let parent = self.child.id().to_string();
         let is_ours = |entry: &fs::DirEntry| {
             let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
@@ -57,7 +57,7 @@ impl RunningHost {
         entries.filter(is_ours).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().expect("killed");
         self.child.wait().expect("ended");
     }
@@ -70,24 +70,24 @@ impl Drop for RunningHost {
     }
 }
 
-fn kill_9(process: &str) {
+pub(crate) fn kill_9(process: &str) {
     let killed = Command::new("kill").args(["-9", process]).status().expect("kill runs");
     assert!(killed.success());
 }
 
-fn socket(place: &Place) -> PathBuf {
+pub(crate) fn socket(place: &Place) -> PathBuf {
     place.root().join("tasks.sqlite.sock")
 }
 
-struct HostClient {
+pub(crate) struct HostClient {
     input: BufReader<UnixStream>,
     output: UnixStream,
-    heard: VecDeque<Value>,
+    pub(crate) heard: VecDeque<Value>,
     next_id: u64,
 }
 
 impl HostClient {
-    fn connect(place: &Place) -> Self {
+    pub(crate) fn connect(place: &Place) -> Self {
         let output = UnixStream::connect(socket(place)).expect("a host");
         output.set_read_timeout(Some(LIMIT)).expect("a limit");
         let input = BufReader::new(output.try_clone().expect("a copy"));
@@ -99,17 +99,17 @@ impl HostClient {
         client
     }
 
-    fn write(&mut self, message: &Value) {
+    pub(crate) fn write(&mut self, message: &Value) {
         self.output.write_all(format!("{message}\n").as_bytes()).expect("written");
     }
 
-    fn read(&mut self) -> Value {
+    pub(crate) fn read(&mut self) -> Value {
         let mut line = String::new();
         assert!(self.input.read_line(&mut line).expect("a line in time") > 0, "the host hung up");
         serde_json::from_str(&line).expect("JSON")
     }
 
-    fn try_ask(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
+    pub(crate) fn try_ask(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
         self.next_id += 1;
         let id = self.next_id;
         self.write(&json!({"id": id, "method": method, "params": params}));
@@ -126,12 +126,12 @@ impl HostClient {
     }
 
     #[track_caller]
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.try_ask(method, params).unwrap_or_else(|error| panic!("{method} was refused: {error}"))
     }
 
     /// The next message of this method.
-    fn wait_for(&mut self, method: &str) -> Value {
+    pub(crate) fn wait_for(&mut self, method: &str) -> Value {
         if let Some(at) = self.heard.iter().position(|message| message["method"] == method) {
             return self.heard.remove(at).expect("it is there");
         }
@@ -144,14 +144,14 @@ impl HostClient {
         }
     }
 
-    fn start_thread(&mut self, place: &Place, policy: &str) -> String {
+    pub(crate) fn start_thread(&mut self, place: &Place, policy: &str) -> String {
         let params =
             json!({"cwd": place.folder(), "approvalPolicy": policy, "sandbox": "danger-full-access"});
         let started = self.ask("thread/start", &params);
         started["thread"]["id"].as_str().expect("an id").to_owned()
     }
 
-    fn turn(&mut self, thread: &str, text: &str, input_id: &str) -> Value {
+    pub(crate) fn turn(&mut self, thread: &str, text: &str, input_id: &str) -> Value {
         let input = json!([{"type": "text", "text": text}]);
         self.ask("turn/start", &json!({"threadId": thread, "input": input, "inputId": input_id}))["turn"]
             .take()
@@ -159,26 +159,26 @@ impl HostClient {
 }
 
 /// A command whose runs are counted in a file.
-fn job(place: &Place, more: &str) {
+pub(crate) fn job(place: &Place, more: &str) {
     fs::write(place.folder().join("job.sh"), format!("echo x >> runs\n{more}\n")).expect("written");
 }
 
-fn runs(place: &Place) -> usize {
+pub(crate) fn runs(place: &Place) -> usize {
     fs::read_to_string(place.folder().join("runs")).map_or(0, |text| text.lines().count())
 }
 
-fn command(place: &Place, arguments: &[&str]) -> crate::support::Ran {
+pub(crate) fn command(place: &Place, arguments: &[&str]) -> crate::support::Ran {
     let url = format!("unix://{}", socket(place).display());
     let (name, rest) = arguments.split_first().expect("a command");
     place.run(&[&[*name, "--host", &url], rest].concat())
 }
 
-fn pending(place: &Place) -> Vec<Value> {
+pub(crate) fn pending(place: &Place) -> Vec<Value> {
     let listed = command(place, &["pending", "--json"]).good();
     listed.document().as_array().cloned().expect("a list")
 }
 
-fn state(place: &Place) -> String {
+pub(crate) fn state(place: &Place) -> String {
     let listed = command(place, &["tasks", "--json"]).good().document();
     listed[0]["state"].as_str().unwrap_or_default().to_owned()
 }

@@ -8,6 +8,7 @@ mod exec;
 mod failures;
 mod generate;
 mod host;
+mod host_tools;
 mod mcp;
 mod mcp_server;
 mod offline_model;

@@ -82,6 +82,19 @@ pub(crate) enum TaskInput {
     },
     /// A decision is stored.
     Decided(OperationId),
+    /// The call that the question asks for waits for a client that runs it.
+    CallWaits {
+        operation: OperationId,
+        question: u64,
+    },
+    /// A client runs it.
+    CallBegun(OperationId),
+    /// Nobody runs it any more, and another client may.
+    CallStopped(OperationId),
+    /// Its result is stored.
+    CallDone(OperationId),
+    /// The client that ran it is gone. What may not run twice is stored as unknown.
+    CallLost(OperationId),
     SuspendWanted,
     /// The runtime has put its turn away, or had nothing to put away.
     Suspended(Generation),

@@ -53,6 +53,10 @@ pub(crate) struct TaskMachine {
     operations: BTreeMap<OperationId, OperationStage>,
     /// Questions of the runtime that is up, by the operation they are about.
     questions: BTreeMap<OperationId, u64>,
+    /// Calls of the runtime that clients run, by their operation. They survive the runtime.
+    calls: BTreeSet<OperationId>,
+    /// Calls that may run and that no client is there to run.
+    unprovided: BTreeSet<OperationId>,
     /// Input that is committed and not in the record, in the order it came, with the runtime it was sent to.
     inputs: Vec<(String, Option<Generation>)>,
     /// Requests that need a runtime, with the one they were sent to.
@@ -83,6 +87,8 @@ impl TaskMachine {
             is_losing: false,
             operations: seed.operations,
             questions: BTreeMap::new(),
+            calls: BTreeSet::new(),
+            unprovided: BTreeSet::new(),
             inputs: seed.inputs.into_iter().map(|id| (id, None)).collect(),
             passes: BTreeMap::new(),
             is_parked,
@@ -104,7 +110,8 @@ impl TaskMachine {
 
     /// Nothing runs, and nothing is about to: the store has all that is known of the task.
     pub(crate) fn is_at_rest(&self) -> bool {
-        let waits = self.inputs.is_empty() && self.passes.is_empty() && !self.is_losing;
+        let waits =
+            self.inputs.is_empty() && self.passes.is_empty() && self.calls.is_empty() && !self.is_losing;
         !self.has_runtime() && (self.is_draining || (waits && self.retry_at_ms.is_none()))
     }
 
@@ -169,14 +176,25 @@ impl TaskMachine {
             }
             TaskInput::Asked { operation, question } => self.asked(operation, question, effects),
             TaskInput::QuestionGone { question } => self.questions.retain(|_, open| *open != question),
-            TaskInput::Decided(operation) => {
-                self.is_parked = false;
-                self.failures = 0;
-                effects.push(TaskEffect::CloseAsk(operation.clone()));
-                if let Some(question) = self.questions.remove(&operation) {
-                    effects.push(TaskEffect::AnswerQuestion { operation: operation.clone(), question });
+            TaskInput::Decided(operation) => self.settled(operation, effects),
+            TaskInput::CallWaits { operation, question } => {
+                self.questions.insert(operation.clone(), question);
+                if !self.calls.contains(&operation) {
+                    self.unprovided.insert(operation);
                 }
-                self.operations.insert(operation, OperationStage::Decided);
+            }
+            TaskInput::CallStopped(operation) => drop(self.calls.remove(&operation)),
+            TaskInput::CallBegun(operation) => {
+                self.unprovided.remove(&operation);
+                self.calls.insert(operation);
+            }
+            TaskInput::CallDone(operation) => {
+                self.calls.remove(&operation);
+                self.settled(operation, effects);
+            }
+            TaskInput::CallLost(operation) => {
+                self.calls.remove(&operation);
+                self.operations.insert(operation, OperationStage::Unknown);
             }
             TaskInput::SuspendWanted => self.suspend(effects),
             TaskInput::Suspended(generation) => {
@@ -186,6 +204,8 @@ impl TaskMachine {
                 }
             }
             TaskInput::ResumeWanted => {
+                // Whoever resumes the task may run its calls.
+                self.unprovided.clear();
                 self.is_parked = false;
                 self.failures = 0;
                 self.retry_at_ms = None;
@@ -199,6 +219,18 @@ impl TaskMachine {
             }
             TaskInput::TimePassed => {}
         }
+    }
+
+    /// Its decision or its result is stored.
+    fn settled(&mut self, operation: OperationId, effects: &mut Vec<TaskEffect>) {
+        self.is_parked = false;
+        self.failures = 0;
+        self.unprovided.remove(&operation);
+        effects.push(TaskEffect::CloseAsk(operation.clone()));
+        if let Some(question) = self.questions.remove(&operation) {
+            effects.push(TaskEffect::AnswerQuestion { operation: operation.clone(), question });
+        }
+        self.operations.insert(operation, OperationStage::Decided);
     }
 
     fn is_current(&self, generation: Generation) -> bool {
@@ -284,6 +316,8 @@ impl TaskMachine {
     fn close(&mut self, operation: &OperationId, effects: &mut Vec<TaskEffect>) {
         self.operations.remove(operation);
         self.questions.remove(operation);
+        self.calls.remove(operation);
+        self.unprovided.remove(operation);
         effects.push(TaskEffect::CloseAsk(operation.clone()));
     }
 
@@ -342,7 +376,9 @@ impl TaskMachine {
             );
             return;
         }
-        let has_decided = self.operations.values().any(|stage| *stage == OperationStage::Decided);
+        let has_decided = self.operations.iter().any(|(operation, stage)| {
+            *stage == OperationStage::Decided && !self.unprovided.contains(operation)
+        });
         let goes_on = !self.turns.is_empty() && (!self.is_parked || has_decided);
         let has_input = !self.inputs.is_empty() && !self.is_parked;
         if !has_input && self.passes.is_empty() && !goes_on {
@@ -397,12 +433,14 @@ impl TaskMachine {
         }
     }
 
-    /// Every branch of the turn waits for a decision: something is asked, and nothing runs.
+    /// Every branch of the turn waits for a decision, or for a client that runs a call: nothing runs.
     fn is_waiting(&self) -> bool {
-        !self.questions.is_empty()
-            && self.operations.iter().all(|(operation, stage)| {
-                *stage == OperationStage::Proposed && self.questions.contains_key(operation)
-            })
+        let waits = |(operation, stage): (&OperationId, &OperationStage)| {
+            let waits = matches!(stage, OperationStage::Proposed | OperationStage::Unknown)
+                || self.unprovided.contains(operation);
+            waits && self.questions.contains_key(operation)
+        };
+        !self.questions.is_empty() && self.calls.is_empty() && self.operations.iter().all(waits)
     }
 
     fn state(&self) -> TaskState {

@@ -75,6 +75,17 @@ fn add_entry(
     Ok(())
 }
 
+/// A tool that a connection runs for a thread.
+#[wire(omit_null)]
+pub struct ProvidedTool {
+    pub name: String,
+    /// The group of the tool, if it has one.
+    pub namespace: Option<String>,
+    /// Digest of the tool's input schema, in a form of the client's own. A connection that gives another one than the
+    /// thread was started with is not called.
+    pub schema_digest: Option<String>,
+}
+
 /// One part of a tool's result, as the model gets it.
 #[wire(tag = "type")]
 pub enum DynamicToolCallOutputContentItem {

@@ -81,6 +81,10 @@ pub struct ThreadStartParams {
     pub resume_turn: bool,
     #[experimental("thread/start.toolSet")]
     pub tool_set: Option<ToolSet>,
+    /// Tools of the thread that this connection runs, for a host: a call goes to one such connection. Unset means every tool that the thread is started with;
+    /// an app-server asks every subscriber and does not read this.
+    #[experimental("thread/start.provides")]
+    pub provides: Option<Vec<ProvidedTool>>,
     /// A fresh UUID chosen by the caller; made by the server when unset.
     #[experimental("thread/start.threadId")]
     pub thread_id: Option<ThreadId>,
@@ -144,6 +148,10 @@ pub struct ThreadResumeParams {
     pub resume_turn: bool,
     #[experimental("thread/resume.toolSet")]
     pub tool_set: Option<ToolSet>,
+    /// Tools of the thread that this connection runs, for a host: a call goes to one such connection. Unset means none;
+    /// an app-server asks every subscriber and does not read this.
+    #[experimental("thread/resume.provides")]
+    pub provides: Option<Vec<ProvidedTool>>,
     /// Answer without the turns.
     #[omit]
     pub exclude_turns: bool,

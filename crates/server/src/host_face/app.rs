@@ -8,12 +8,14 @@ use runtime::OwnListeners;
 
 use crate::app::App;
 use crate::application::ServerApplication;
+use crate::host_face::clients::HubClients;
+use crate::host_face::providers::ToolProviders;
 use crate::hub::{ConnectionId, Hub};
 use crate::wire_error::WireError;
 
 /// The host's methods that this release has.
 const HOST_VERSION: u32 = 1;
-const HOST_FEATURES: &[&str] = &["tasks", "operations", "defer", "inputId"];
+const HOST_FEATURES: &[&str] = &["tasks", "operations", "defer", "inputId", "provides"];
 /// Agreed on with a connection that wants to hear of every task's operations.
 pub(crate) const ALL_TASKS: &str = "allTasks";
 
@@ -23,11 +25,13 @@ pub struct HostApp {
     pub(crate) hub: Arc<Hub>,
     pub(crate) host: TaskHost,
     pub(crate) local: Arc<App>,
+    pub(crate) providers: Arc<ToolProviders>,
 }
 
 impl HostApp {
-    pub fn new(hub: Arc<Hub>, host: TaskHost, local: App) -> Self {
-        Self { hub, host, local: Arc::new(local) }
+    /// `clients` are the ones that the host asks.
+    pub fn new(hub: Arc<Hub>, clients: &HubClients, host: TaskHost, local: App) -> Self {
+        Self { hub, host, local: Arc::new(local), providers: clients.providers.clone() }
     }
 }
 
@@ -48,6 +52,7 @@ impl ServerApplication for HostApp {
     }
 
     async fn disconnected(&self, connection: ConnectionId) {
+        self.providers.disconnect(connection);
         self.local.disconnected(connection).await;
     }
 

@@ -1,25 +1,38 @@
 //! The connections of the hub, as tasks of a host see them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use host::{BoxFuture, ClientReply, HostClients};
+use host::{BoxFuture, ClientReply, HostClients, ToolCallEnd, ToolProvider, WantedTool};
 use protocol::{
-    CommandExecutionRequestApproval, DynamicToolCall, FileChangeRequestApproval, McpServerElicitationAsk,
+    CommandExecutionRequestApproval, DynamicToolCall, DynamicToolCallOutputContentItem,
+    DynamicToolCallParams, DynamicToolCallResponse, FileChangeRequestApproval, McpServerElicitationAsk,
     Operation, OperationUpdatedNotification, PermissionsRequestApproval, RequestMethod, ServerNotification,
     ThreadId, ToolRequestApproval, ToolRequestUserInput,
 };
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::host_face::app::ALL_TASKS;
-use crate::hub::{AskTarget, ClientConnection, ConnectionId, Hub};
-
-/// How often a call without a client looks for one.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+use crate::host_face::providers::ToolProviders;
+use crate::hub::{AskError, AskTarget, ClientConnection, ConnectionId, Hub};
 
 /// A handle on the hub for tasks, which speak to clients through it.
 #[derive(Debug, Clone)]
-pub struct HubClients(pub Arc<Hub>);
+pub struct HubClients {
+    hub: Arc<Hub>,
+    pub(crate) providers: Arc<ToolProviders>,
+}
+
+impl HubClients {
+    pub fn new(hub: Arc<Hub>) -> Self {
+        Self { hub, providers: Arc::default() }
+    }
+}
+
+/// The client said so instead of giving a result.
+fn failed(text: String) -> DynamicToolCallResponse {
+    let content_items = vec![DynamicToolCallOutputContentItem::InputText { text }];
+    DynamicToolCallResponse { content_items, success: false }
+}
 
 fn follows_all(connection: &ClientConnection) -> bool {
     let agreed = connection.profile().and_then(|profile| profile.agreed.as_ref());
@@ -46,18 +59,18 @@ async fn ask<R: RequestMethod>(
 
 impl HostClients for HubClients {
     fn relay<'a>(&'a self, thread: &'a ThreadId, method: &'a str, params: &'a RawValue) -> BoxFuture<'a, ()> {
-        Box::pin(self.0.relay(thread, method, params))
+        Box::pin(self.hub.relay(thread, method, params))
     }
 
     fn notify<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
-        Box::pin(self.0.notify_thread(thread, notification))
+        Box::pin(self.hub.notify_thread(thread, notification))
     }
 
     fn operation_updated(&self, operation: Operation) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let thread = operation.task_id.clone();
             let told = ServerNotification::OperationUpdated(OperationUpdatedNotification { operation });
-            self.0.notify_experimental(&thread, follows_all, told).await;
+            self.hub.notify_experimental(&thread, follows_all, told).await;
         })
     }
 
@@ -67,7 +80,7 @@ impl HostClients for HubClients {
         method: &str,
         params: Box<RawValue>,
     ) -> BoxFuture<'static, Option<ClientReply>> {
-        let (hub, target) = (self.0.clone(), AskTarget::Thread(thread.clone()));
+        let (hub, target) = (self.hub.clone(), AskTarget::Thread(thread.clone()));
         match method {
             CommandExecutionRequestApproval::METHOD => {
                 Box::pin(ask::<CommandExecutionRequestApproval>(hub, target, params))
@@ -85,22 +98,46 @@ impl HostClients for HubClients {
         }
     }
 
-    /// The connection that has been here for longest runs it.
-    fn call_tool(&self, thread: &ThreadId, params: Box<RawValue>) -> BoxFuture<'static, Option<ClientReply>> {
-        let (hub, thread) = (self.0.clone(), thread.clone());
+    fn provider(&self, tool: WantedTool) -> BoxFuture<'static, ToolProvider> {
+        let (hub, providers) = (self.hub.clone(), self.providers.clone());
         Box::pin(async move {
-            let connection: ConnectionId = loop {
-                match hub.subscribers(&thread).first() {
-                    Some(first) => break *first,
-                    None => tokio::time::sleep(LOOK_AGAIN).await,
+            let mut changes = providers.changes();
+            loop {
+                changes.borrow_and_update();
+                if let Some(connection) = providers.find(&hub, &tool) {
+                    let name = format!("{}#{connection}", client_name(&hub.client_name(connection)));
+                    return ToolProvider { connection: connection.0, name };
                 }
-            };
+                if changes.changed().await.is_err() {
+                    // The server has ended.
+                    std::future::pending::<()>().await;
+                }
+            }
+        })
+    }
+
+    fn call_tool(
+        &self,
+        provider: &ToolProvider,
+        thread: &ThreadId,
+        params: DynamicToolCallParams,
+    ) -> BoxFuture<'static, ToolCallEnd> {
+        let (hub, connection, thread) = (self.hub.clone(), ConnectionId(provider.connection), thread.clone());
+        Box::pin(async move {
+            if !hub.is_connected(connection) {
+                return ToolCallEnd::NotSent;
+            }
             let target = AskTarget::Connection { connection, thread: Some(thread) };
-            ask::<DynamicToolCall>(hub, target, params).await
+            match hub.ask::<DynamicToolCall>(target, params).await {
+                Ok(response) => ToolCallEnd::Answered(response),
+                Err(AskError::Refused(error)) => ToolCallEnd::Answered(failed(error.message)),
+                Err(AskError::Unreadable(error)) => ToolCallEnd::Answered(failed(error.to_string())),
+                Err(AskError::TurnEnded | AskError::Gone) => ToolCallEnd::Gone,
+            }
         })
     }
 
     fn child_appeared(&self, parent: &ThreadId, child: &ThreadId) {
-        self.0.join_child(parent, child);
+        self.hub.join_child(parent, child);
     }
 }

@@ -23,6 +23,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::host_face::app::HostApp;
 use crate::host_face::clients::client_name;
+use crate::host_face::providers::provided_at_start;
 use crate::hub::{Leave, Requester};
 use crate::reply::MethodReply;
 use crate::wire_error::WireError;
@@ -67,6 +68,7 @@ pub(crate) async fn start(
     params: ThreadStartParams,
     reply: MethodReply<ThreadStart>,
 ) {
+    let provides = provided_at_start(&params);
     let started = app.host.start_thread(params, &name_of(&caller)).await;
     let started =
         started.map_err(WireError::from).and_then(|opened| read::<ThreadStartResponse>(opened.get()));
@@ -74,6 +76,7 @@ pub(crate) async fn start(
         Ok(response) => {
             let thread = response.thread.clone();
             app.hub.join(&thread.id, caller.id()).await;
+            app.providers.declare(&thread.id, caller.id(), provides);
             reply.send(Ok(response));
             announce(&app, thread).await;
         }
@@ -114,11 +117,13 @@ pub(crate) async fn resume(
 ) {
     reply.room().await;
     let (hub, thread) = (app.hub.clone(), params.thread_id.clone());
+    let (providers, provides) = (app.providers.clone(), params.provides.clone().unwrap_or_default());
     let join = move |answer: host::JoinReply| async move {
         match answer.map_err(WireError::from).and_then(|opened| read(&opened.to_string())) {
             Ok(response) => {
                 reply.send(Ok(response));
                 hub.join(&thread, caller.id()).await;
+                providers.declare(&thread, caller.id(), provides);
             }
             Err(error) => reply.send(Err(error)),
         }
@@ -219,6 +224,7 @@ pub(crate) async fn unsubscribe(
     caller: Requester,
     params: ThreadUnsubscribeParams,
 ) -> Result<ThreadUnsubscribeResponse, TaskError> {
+    app.providers.leave(&params.thread_id, caller.id());
     let status = match app.hub.leave(&params.thread_id, caller.id()) {
         Leave::Left { .. } => ThreadUnsubscribeStatus::Unsubscribed,
         Leave::NotSubscribed if app.host.is_loaded(&params.thread_id) => {

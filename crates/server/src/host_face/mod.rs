@@ -4,6 +4,7 @@
 mod app;
 mod clients;
 mod handlers;
+mod providers;
 mod routes;
 
 pub use app::HostApp;

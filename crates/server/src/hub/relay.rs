@@ -85,6 +85,17 @@ impl Hub {
         profile.map(|profile| profile.client_name.clone()).unwrap_or_default()
     }
 
+    pub(crate) fn is_connected(&self, connection: ConnectionId) -> bool {
+        self.state().connections.contains_key(&connection)
+    }
+
+    /// Whether the connection agreed on the methods of a host.
+    pub(crate) fn knows_hosts(&self, connection: ConnectionId) -> bool {
+        let state = self.state();
+        let profile = state.connections.get(&connection).and_then(|connection| connection.profile());
+        profile.and_then(|profile| profile.agreed.as_ref()).is_some_and(|agreed| agreed.host.is_some())
+    }
+
     /// Subscribers of the parent follow the child too.
     pub(crate) fn join_child(&self, parent: &ThreadId, child: &ThreadId) {
         let mut state = self.state();

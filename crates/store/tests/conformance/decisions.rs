@@ -183,6 +183,35 @@ async fn an_attempt_is_begun_by_one_and_finished_once() {
     .await;
 }
 
+#[tokio::test]
+async fn an_attempt_that_was_lost_is_unknown_and_one_that_was_never_sent_is_not() {
+    on_each(|store| async move {
+        let lease = waiting(&store).await;
+        let id = operation("op");
+        let state =
+            || async { store.operation(&id).await.expect("an answer").map(|row| (row.state, row.attempt)) };
+        store.begin_attempt(&lease, &id, 1, "client-1").await.expect("begun");
+        assert_eq!(state().await, Some((OperationRowState::Started, 1)));
+        assert!(store.give_up_attempt(&id, 1, false).await.expect("an answer"));
+        assert_eq!(state().await, Some((OperationRowState::Proposed, 0)));
+        store.begin_attempt(&lease, &id, 1, "client-2").await.expect("begun again");
+        let running = vec![id.clone()];
+        assert_eq!(store.lose_started_operations(&lease, running).await.expect("stored").len(), 0);
+        assert!(store.give_up_attempt(&id, 1, true).await.expect("an answer"));
+        assert_eq!(state().await, Some((OperationRowState::Unknown, 1)));
+        let refused = store.begin_attempt(&lease, &id, 2, "client-2").await.expect_err("nobody decided");
+        assert!(matches!(refused, StoreError::NotWaiting(_)), "{refused}");
+        let decision = OperationDecision::Retry;
+        let retry = DecisionRequest { decision, needs: "retry".to_owned(), ..approve("op") };
+        store.decide(retry).await.expect("a decision");
+        store.begin_attempt(&lease, &id, 2, "client-2").await.expect("begun by decision");
+        let result = OperationResult { content_items: Vec::new(), success: true };
+        assert!(store.finish_attempt(&id, 2, result).await.expect("stored"));
+        assert_eq!(state().await, Some((OperationRowState::Decided, 2)), "the runtime has not heard of it");
+    })
+    .await;
+}
+
 fn started(ordinal: u64, id: &str) -> oarlock_store::NewRecord {
     step(ordinal, json!({"state": "started", "operationId": id, "attempt": 1, "executor": "runtime"}))
 }
@@ -198,10 +227,10 @@ async fn what_was_started_and_lost_waits_for_a_decision_unless_it_may_run_twice(
         });
         let records = vec![proposed(0, "op"), started(1, "op"), step(2, twice), started(3, "look")];
         store.append(&lease, &thread("t"), 0, records).await.expect("a commit");
-        let lost = store.lose_started_operations(&lease).await.expect("stored");
+        let lost = store.lose_started_operations(&lease, Vec::new()).await.expect("stored");
         let lost: Vec<_> = lost.iter().map(|row| (row.id.as_str(), row.state)).collect();
         assert_eq!(lost, [("op", OperationRowState::Unknown)]);
-        assert_eq!(store.lose_started_operations(&lease).await.expect("stored").len(), 0, "once");
+        assert_eq!(store.lose_started_operations(&lease, Vec::new()).await.expect("stored").len(), 0, "once");
         let retry = DecisionRequest {
             decision: OperationDecision::Retry,
             needs: "retry".to_owned(),

@@ -476,6 +476,7 @@ __all__ = [
     "PluginUninstallParams",
     "PluginUninstallResponse",
     "ProfileV2",
+    "ProvidedTool",
     "RateLimitSnapshot",
     "RateLimitWindow",
     "RawResponseItemCompletedNotification",
@@ -5760,6 +5761,18 @@ class PluginUninstallResponse(WireModel):
     pass
 
 
+class ProvidedTool(WireModel):
+    """A tool that a connection runs for a thread."""
+
+    name: str
+    namespace: str | None = None
+    """The group of the tool, if it has one."""
+    schema_digest: str | None = None
+    """Digest of the tool's input schema, in a form of the client's own. A connection that gives another one than the
+    thread was started with is not called.
+    """
+
+
 class ReasoningItemReasoningSummarySummaryText(Variant):
     type: Literal["summary_text"] = "summary_text"
     text: str
@@ -7440,6 +7453,10 @@ class ThreadResumeParams(WireModel):
     resume_turn: StrictBool = False
     """Continue the unfinished turn instead of marking it interrupted."""
     tool_set: ToolSet | None = None
+    provides: list[ProvidedTool] | None = None
+    """Tools of the thread that this connection runs, for a host: a call goes to one such connection. Unset means none;
+    an app-server asks every subscriber and does not read this.
+    """
     exclude_turns: StrictBool = False
     """Answer without the turns."""
 
@@ -7581,6 +7598,11 @@ class ThreadStartParams(WireModel):
     resume_turn: StrictBool = False
     """Continue the unfinished turn instead of marking it interrupted."""
     tool_set: ToolSet | None = None
+    provides: list[ProvidedTool] | None = None
+    """Tools of the thread that this connection runs, for a host: a call goes to one such connection. Unset means every
+    tool that the thread is started with;
+    an app-server asks every subscriber and does not read this.
+    """
     thread_id: ThreadId | None = None
     """A fresh UUID chosen by the caller; made by the server when unset."""
 
