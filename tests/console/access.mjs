@@ -97,6 +97,20 @@ export const accessChecks = {
       await link.page.locator(".waiting-here .exact", { hasText: "touch asked.txt" }).waitFor();
       await link.page.keyboard.press("a");
       await link.page.locator(".from-agent", { hasText: "all done" }).waitFor();
+      // A turn goes on while another page is shown.
+      const task = await link.page.evaluate(() => location.hash);
+      await link.page.getByRole("textbox", { name: "Start a turn" }).fill("run until [ -e go ]; do sleep 0.1; done; echo went on");
+      await link.page.keyboard.press("Enter");
+      await link.page.locator(".waiting-here .exact", { hasText: "went on" }).waitFor();
+      await link.page.keyboard.press("Escape");
+      await link.page.keyboard.press("a");
+      await link.page.locator(".tool.command .st-inProgress").last().waitFor();
+      await link.page.keyboard.press("t");
+      await link.page.getByRole("heading", { name: "Tasks" }).waitFor();
+      writeFileSync(join(server.workspace, "go"), "");
+      await link.page.evaluate((hash) => (location.hash = hash), task);
+      await link.page.locator(".terminal", { hasText: "went on" }).last().waitFor();
+      await link.page.locator(".turn-mark.completed").nth(1).waitFor();
       await link.close();
     } finally {
       await server.close();

@@ -9,6 +9,7 @@ import type {
   Operation,
   OperationDecision,
   RequestId,
+  ToolRequestUserInputParams,
   ToolRequestUserInputQuestion,
 } from "../../protocol";
 import { connection, RequestFailed } from "../wire/connection";
@@ -136,6 +137,23 @@ function ofQuestion(id: RequestId, method: string, params: unknown): Pending | u
       sinceMs: asked.startedAtMs || Date.now(),
     };
   }
+  if (method === "item/tool/requestUserInput") {
+    const asked = params as ToolRequestUserInputParams;
+    return {
+      ...base,
+      taskId: asked.threadId,
+      threadId: asked.threadId,
+      itemId: asked.itemId,
+      kind: "userInput",
+      tool: "question",
+      command: undefined,
+      cwd: undefined,
+      questions: asked.questions,
+      reason: undefined,
+      choices: ["respond"],
+      sinceMs: Date.now(),
+    };
+  }
   return undefined;
 }
 
@@ -216,7 +234,8 @@ export async function decide(entry: Pending, choice: Choice, text = ""): Promise
   deciding.value = new Set(deciding.peek()).add(entry.key);
   try {
     if (entry.source.type === "question") {
-      connection.answer(entry.source.id, { decision: ANSWERS[choice] ?? "decline" });
+      const isAnswer = choice === "respond" && entry.questions !== undefined;
+      connection.answer(entry.source.id, isAnswer ? JSON.parse(text) : { decision: ANSWERS[choice] ?? "decline" });
     } else {
       await connection.request("operation/decide", {
         operationId: entry.key,

@@ -82,7 +82,8 @@ export class ThreadView {
 
   leave(): void {
     if (this.#frame !== undefined) cancelAnimationFrame(this.#frame);
-    if (connection.state.peek().type === "ready") {
+    // The last one to leave a thread of an app-server unloads it, and ends its turn. A host keeps it.
+    if (connection.state.peek().type === "ready" && connection.isHost) {
       void connection.request("thread/unsubscribe", { threadId: this.id }).catch(() => undefined);
     }
   }

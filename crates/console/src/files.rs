@@ -4,9 +4,9 @@ use crate::ConsoleFile;
 
 pub(crate) const FILES: &[ConsoleFile] = &[
     ConsoleFile {
-        path: "/assets/app-D71qMhaS.js",
+        path: "/assets/app-I0hucvbz.js",
         content_type: "text/javascript; charset=utf-8",
-        gzip: include_bytes!("../bundle/app-D71qMhaS.js.gz"),
+        gzip: include_bytes!("../bundle/app-I0hucvbz.js.gz"),
         is_immutable: true,
     },
     ConsoleFile {
