@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from oarlock import Host, Offline
+
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
@@ -25,3 +27,11 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.delenv("OARLOCK_HOST", raising=False)
     yield folder
+
+
+@pytest.fixture
+async def needs_provides(home: Path) -> None:
+    """For tests of tools that are asked about, which older hosts cannot do."""
+    async with Host(provider=Offline()) as host:
+        if "provides" not in host._features:
+            pytest.skip("this host has no `provides`")

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
-from oarlock import Agent, Approve, Image, ToolContext, ToolError, tool
+from oarlock import Agent, Approve, Image, RuntimeMismatch, ToolContext, ToolError, tool
 from oarlock.events import ToolProgress
 from oarlock.testing import Call, Calls, ScriptedModel, offline_host
 
@@ -128,8 +128,16 @@ def desk_limit(call: object) -> Approve | None:
     return Approve() if arguments["cents"] < 2_000 else None
 
 
+@pytest.mark.usefixtures("needs_provides")
 async def test_tools_are_typed_by_what_they_need() -> None:
     model = ScriptedModel("hello")
     async with offline_host(model) as host:
         desk: Agent[Ledger] = Agent(name="desk", deps_type=Ledger, tools=[refund], tool_set="replace")
         assert (await host.run(desk, "hello", deps=Ledger(), timeout=60)).unwrap() == "hello"
+
+
+async def test_a_host_that_cannot_ask_first_is_refused() -> None:
+    async with offline_host() as host:
+        host._features = frozenset()
+        with pytest.raises(RuntimeMismatch, match="cannot ask before refund runs"):
+            await host.start(Agent(name="desk", tools=[refund]), deps=Ledger())

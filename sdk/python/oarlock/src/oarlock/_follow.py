@@ -119,8 +119,10 @@ class TaskFollower:
         self.turn: _TurnState | None = None
         self.worker = ToolWorker(self, deps) if plan is not None else None
         self._seq = 0
+        self._has_ordinals = False
         self._listeners: WeakSet[EventBuffer] = WeakSet()
         self._is_settling = False
+        self._has_news = False
         self.on_turn_end: Callable[[TurnEnd], None] | None = None
 
     def replace_agent(self, plan: AgentPlan, deps: Any) -> None:
@@ -134,7 +136,11 @@ class TaskFollower:
         """A notification about this task's root."""
         read = read_notification(method, params)
         ordinal = params.get("ordinal") if isinstance(params, Mapping) else None
-        self._seq = ordinal if isinstance(ordinal, int) else self._seq + 1
+        if isinstance(ordinal, int):
+            self._has_ordinals = True
+            self._seq = max(self._seq, ordinal)
+        elif not self._has_ordinals:
+            self._seq += 1
         if method == "turn/started" and read is not None:
             self._turn_begins(read.turn.id)
         for event in events_of(self._seq, method, params, read):
@@ -146,8 +152,8 @@ class TaskFollower:
     def take_operation(self, notification: OperationUpdatedNotification) -> None:
         """An operation of this task, or of one of its children, has changed."""
         operation = notification.operation
-        self._seq += 1
-        waits = operation.state in ("proposed", "unknown")
+        self._seq += 0 if self._has_ordinals else 1
+        waits = self._needs_decision(operation)
         turn = self.turn
         if turn is None and waits:
             self._turn_begins(turn_of(operation))
@@ -243,6 +249,8 @@ class TaskFollower:
     # ---- waiting for decisions ----
 
     def _settle_soon(self) -> None:
+        # Noted also while a look is under way: its answer may be from before.
+        self._has_news = True
         if not self._is_settling:
             self._is_settling = True
             self.host._spawn(self._settle)
@@ -252,15 +260,22 @@ class TaskFollower:
         pause = _FIRST_LOOK
         try:
             while self.turn is not None and self.turn.status == "inProgress":
-                is_judged = self.worker is None or not self.worker.is_judging
-                if is_judged and (await self._look() or not self.turn.open_operations):
-                    return
+                if self.worker is None or not self.worker.is_judging:
+                    self._has_news = False
+                    is_settled = await self._look()
+                    if not self._has_news and (is_settled or not self.turn.open_operations):
+                        return
                 await anyio.sleep(pause)
                 pause = min(pause * 2, _LAST_LOOK)
         except OarlockError as error:
             log.debug("task %s: cannot look whether it waits: %s", self.task_id, error)
         finally:
             self._is_settling = False
+
+    def _needs_decision(self, operation: Operation) -> bool:
+        if operation.state not in ("proposed", "unknown"):
+            return False
+        return self.worker is None or not self.worker.runs_unasked(operation)
 
     async def _look(self) -> bool:
         """Whether the turn waits and nothing else of it runs."""
@@ -269,10 +284,10 @@ class TaskFollower:
         turn = self.turn
         if turn is None or turn.status != "inProgress":
             return True
-        waiting = [row for row in answer.operations if row.state in ("proposed", "unknown")]
+        waiting = [row for row in answer.operations if self._needs_decision(row)]
         turn.open_operations = {row.operation_id for row in waiting}
         unheard = [row for row in waiting if self.worker is not None and self.worker.judge_soon(row)]
-        if not waiting or unheard or answer.task.state not in ("waiting", "suspended"):
+        if not waiting or unheard or self._has_news or answer.task.state not in ("waiting", "suspended"):
             return False
         deps = self.worker.deps if self.worker is not None else None
         pending = tuple(pending_of(row, task_id=self.task_id, deps=deps) for row in waiting)

@@ -155,6 +155,7 @@ class Host:
         self._followers: dict[str, TaskFollower] = {}
         self._children: dict[str, str] = {}
         self._operation_listeners: list[Callable[[Operation], None]] = []
+        self._features: frozenset[str] = frozenset()
         self._is_closing = False
         self._gone: OarlockError | None = None
 
@@ -405,7 +406,12 @@ class Host:
     def _planned(self, agent: Agent[Any], deps: Any) -> AgentPlan:
         if agent.deps_type is not None and deps is _UNSET:
             raise ConfigError(f"agent {agent.name} needs deps of type {agent.deps_type.__name__}: pass `deps=`")
-        return plan_agent(agent)
+        plan = plan_agent(agent)
+        # Without this feature a host runs every function tool at once, and twice after a crash.
+        if plan.asking_functions() and "provides" not in self._features:
+            names = ", ".join(plan.asking_functions())
+            raise RuntimeMismatch(f'this host cannot ask before {names} runs; update it, or declare effects="readonly"')
+        return plan
 
     async def _exists(self, thread_id: str) -> bool:
         try:
@@ -567,6 +573,7 @@ class Host:
         answer = await connection.request(CLIENT_REQUESTS["initialize"], params)
         if answer.capabilities is None or answer.capabilities.host is None:
             raise RuntimeMismatch("the program at the other end is not a host; start `oarlock host`")
+        self._features = frozenset(answer.capabilities.host.features)
         await connection.notify("initialized")
         return connection
 

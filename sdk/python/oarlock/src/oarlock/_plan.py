@@ -39,13 +39,18 @@ class AgentPlan:
         last = [self.agent.approval] if self.agent.approval is not None else []
         return [*first, *self.capability_policies, *last]
 
+    def asking_functions(self) -> list[str]:
+        """A tool that only looks does not wait, unless somebody has an opinion about it."""
+        return [
+            name
+            for name, function in self.functions.items()
+            if function.effects != "readonly" or self.policies_for(name)
+        ]
+
     def tool_set(self) -> ToolSet | None:
         """As `thread/start` takes it. Nothing where the runtime's own choice is meant."""
-        per_tool: dict[str, str] = {}
-        for name, function in self.functions.items():
-            # A tool that only looks does not wait, unless somebody has an opinion about it.
-            asks = function.effects != "readonly" or bool(self.policies_for(name))
-            per_tool[name] = "host" if asks else "runtime"
+        asking = self.asking_functions()
+        per_tool = {name: "host" if name in asking else "runtime" for name in self.functions}
         per_tool |= {name: "host" for name, builtin in self.builtins.items() if builtin.approval is not None}
         if not per_tool and self.agent.ask == "runtime" and self.agent.tool_set == "additive":
             return None

@@ -56,12 +56,19 @@ class ToolWorker:
     def judge_soon(self, operation: Operation) -> bool:
         """Each attempt at an operation is judged once. False when it was, or is being."""
         key = (operation.operation_id, operation.state, operation.attempt)
-        if key in self._judged:
+        if key in self._judged or self.runs_unasked(operation):
             return False
         self._judged.add(key)
         self._judging.add(operation.operation_id)
         self._follower.host._spawn(self._judge, operation)
         return True
+
+    def runs_unasked(self, operation: Operation) -> bool:
+        """A tool that only looks is on its way already: nobody has to decide about it."""
+        plan = self._follower.plan
+        if plan is None or operation.type != "function" or operation.state != "proposed":
+            return False
+        return operation.tool in plan.functions and operation.tool not in plan.asking_functions()
 
     async def _judge(self, operation: Operation) -> None:
         call = pending_of(operation, task_id=self._follower.task_id, deps=self.deps)
