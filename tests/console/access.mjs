@@ -37,7 +37,7 @@ export const accessChecks = {
         const session = await context.newCDPSession(page);
         await session.send("Runtime.evaluate", { expression: readFileSync(stage.axe, "utf8") });
         const answer = await session.send("Runtime.evaluate", {
-          expression: "axe.run(document).then((found) => JSON.stringify(found.violations.map((one) => [one.id, one.impact, one.nodes.map((node) => node.html.slice(0, 160))])))",
+          expression: "axe.run(document, { resultTypes: ['violations'] }).then((found) => JSON.stringify(found.violations.map((one) => [one.id, one.impact, one.nodes.map((node) => node.html.slice(0, 160))])))",
           awaitPromise: true,
           returnByValue: true,
         });

@@ -15,8 +15,8 @@ export class TestHost {
     this.folder = mkdtempSync(join(tmpdir(), "oarlock-console-"));
     this.workspace = join(this.folder, "workspace");
     this.home = join(this.folder, "home");
-    mkdirSync(this.workspace);
-    mkdirSync(this.home);
+    this.scratch = join(this.folder, "tmp");
+    for (const folder of [this.workspace, this.home, this.scratch]) mkdirSync(folder);
     this.port = 0;
   }
 
@@ -26,7 +26,8 @@ export class TestHost {
     const own = ["host", "--provider", "offline", "--store", `sqlite:${join(this.folder, "tasks.sqlite")}`];
     const args = this.kind === "host" ? [...own, ...listen] : ["app-server", "-c", "model_provider=offline", ...listen];
     this.process = spawn(this.binary, [...args, "-c", "allow_login_shell=false", ...more], {
-      env: { ...process.env, OARLOCK_HOME: this.home, HOME: this.home },
+      // Processes that are killed leave temporary files, which go with the folder.
+      env: { ...process.env, OARLOCK_HOME: this.home, HOME: this.home, TMPDIR: this.scratch },
       stdio: ["ignore", "ignore", "pipe"],
     });
     this.log = "";
