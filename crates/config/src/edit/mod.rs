@@ -16,6 +16,7 @@ use toml_edit::DocumentMut;
 use crate::layer::read_optional;
 use crate::{ConfigError, Home};
 
+pub(crate) use file::real_place;
 pub(crate) use fill::{fill_config, missing_keys};
 pub use plugins::{forget_plugin, switch_plugin_on};
 pub(crate) use review::{record, trust};
@@ -49,7 +50,7 @@ pub(crate) fn edit_file<T>(
     let outcome = change(&mut document)?;
     let changed = document.to_string();
     if changed != text {
-        file::replace(&target, changed.as_bytes()).map_err(|error| ConfigError::write(path, error))?;
+        file::replace(path, &target, changed.as_bytes()).map_err(|error| ConfigError::write(path, error))?;
     }
     Ok(outcome)
 }
@@ -138,6 +139,33 @@ mod tests {
             assert!(fs::symlink_metadata(&file).expect("there").is_symlink());
             assert!(fs::read_to_string(&real).expect("readable").contains("a = true"), "{exists}");
         }
+    }
+
+    #[test]
+    fn nothing_half_written_lies_where_a_link_leads() {
+        let (dir, home) = home();
+        home.create_state().expect("made");
+        let theirs = dir.path().join("dotfiles");
+        fs::create_dir(&theirs).expect("made");
+        symlink("../dotfiles/mine.toml", home.own_config_file()).expect("linked");
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let seen = std::thread::scope(|scope| {
+            let looking = scope.spawn(|| {
+                let mut seen = std::collections::BTreeSet::new();
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    seen.extend(
+                        fs::read_dir(&theirs).expect("listed").flatten().map(|entry| entry.file_name()),
+                    );
+                }
+                seen
+            });
+            (0..100).for_each(|round| add(&home, &format!("k{round}")).expect("written"));
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            looking.join().expect("it ends")
+        });
+        assert!(seen.iter().all(|name| name == "mine.toml"), "a command could swap it: {seen:?}");
+        let text = fs::read_to_string(theirs.join("mine.toml")).expect("readable");
+        assert_eq!(text.lines().count(), 100);
     }
 
     #[test]

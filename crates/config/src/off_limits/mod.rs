@@ -14,6 +14,7 @@ use sandbox::{OffLimits, is_named_within};
 use toml::{Table, Value};
 
 use self::places::{BY_VARIABLE, OF_SYSTEM, OF_USER, OWN_PRIVATE, OWN_SHOWN};
+use crate::edit::real_place;
 use crate::layer::SettingsLayer;
 use crate::{Env, ResolvedConfig, SettingWarning};
 
@@ -36,6 +37,8 @@ impl ResolvedConfig {
         let own = [self.home.reading(), self.home.state()];
         let shown = own.into_iter().flat_map(|home| OWN_SHOWN.iter().map(|name| home.join(name)));
         limits.shown.extend(shown);
+        // Read by commands, written by none: plugins name programs, and the texts are instructions for every thread.
+        limits.protected.extend(limits.shown.iter().filter_map(|shown| link_target(shown)));
         let layers = self.layers.iter().filter(|layer| layer.is_enabled() && is_users_own(layer));
         let tables: Vec<&Table> =
             layers.filter_map(|layer| layer.table.get(TABLE).and_then(Value::as_table)).collect();
@@ -45,8 +48,8 @@ impl ResolvedConfig {
             places.extend(paths(table, "deny_read"));
             limits.unix_sockets.extend(paths(table, "unix_sockets"));
         }
-        let OffLimits { sealed, shown, unix_sockets, .. } = &mut limits;
-        [sealed, &mut places, shown, unix_sockets].into_iter().for_each(tidy);
+        let OffLimits { sealed, shown, protected, unix_sockets, .. } = &mut limits;
+        [sealed, &mut places, shown, protected, unix_sockets].into_iter().for_each(tidy);
         limits.credentials = if tables.is_empty() { usual } else { OffLimits::share_credentials(places) };
         limits
     }
@@ -61,13 +64,24 @@ impl ResolvedConfig {
             for home in [Some(home), real].into_iter().flatten() {
                 // Who works beneath the folder has that part of it opened, but never these.
                 if home.is_dir() {
-                    sealed.extend(OWN_PRIVATE.iter().map(|name| home.join(name)));
+                    let private: Vec<PathBuf> = OWN_PRIVATE.iter().map(|name| home.join(name)).collect();
+                    // People keep config.toml in a folder of dotfiles, which they also work in.
+                    sealed.extend(private.iter().filter_map(|path| link_target(path)));
+                    sealed.extend(private);
                 }
                 sealed.push(home);
             }
         }
         sealed
     }
+}
+
+/// Where a link leads, also when there is nothing yet. `None` for what is no link.
+fn link_target(path: &Path) -> Option<PathBuf> {
+    path.symlink_metadata().ok().filter(|found| found.is_symlink())?;
+    let target = real_place(path).ok()?;
+    let folder = target.parent()?.canonicalize().ok()?;
+    Some(folder.join(target.file_name()?)).map(|place| place.canonicalize().unwrap_or(place))
 }
 
 /// Says so where a project sets what only its user may.

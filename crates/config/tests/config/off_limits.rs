@@ -101,3 +101,26 @@ fn a_misspelt_key_is_refused() {
     let error = machine("[sandbox]\ndeny_raed = []").try_load().expect_err("unknown").to_string();
     assert!(error.contains("deny_raed"), "{error}");
 }
+
+#[test]
+fn what_links_of_our_home_lead_to_is_ours_as_well() {
+    let machine = machine("").dir("w/rules").file("w/plugins/p/.mcp.json", "{}").file("w/mine.toml", "");
+    for (name, target) in [
+        ("hooks.json", "../w/later.json"),
+        ("rules", "../w/rules"),
+        ("credentials.json", "chain"),
+        ("chain", "../w/mine.toml"),
+        ("plugins", "../w/plugins"),
+    ] {
+        std::os::unix::fs::symlink(target, machine.path("base").join(name)).expect("a link");
+    }
+    let (machine, config) = load(machine);
+    let hidden = config.off_limits().hidden();
+    for path in ["w/later.json", "w/rules", "w/mine.toml"] {
+        let real = machine.path("w").canonicalize().expect("there").join(path.trim_start_matches("w/"));
+        assert!(hidden.contains(&real), "{path}: whoever writes it decides what runs");
+    }
+    assert!(!hides(&machine, &config, "w/plugins") && !hides(&machine, &config, "w/other"));
+    let plugins = machine.path("w/plugins").canonicalize().expect("there");
+    assert_eq!(config.off_limits().protected, [plugins], "commands may read it and not write it");
+}
