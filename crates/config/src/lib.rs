@@ -67,7 +67,7 @@ pub use prices::{Price, Prices};
 pub use provider::{AuthCommand, CredentialCaller, ProviderConfig, ProviderKind, ProviderReason};
 pub use redact::CredentialFilter;
 pub use requirements::Requirements;
-pub use review::Review;
+pub use review::{Review, is_harmless_key};
 pub use secret::SecretText;
 pub use shell_environment::{ShellEnvironmentPolicy, closed_search_path, system_search_path};
 pub use skills::{SkillRules, SkillSelector};

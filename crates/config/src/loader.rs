@@ -241,7 +241,7 @@ impl Loader {
         let mut layer = SettingsLayer::new(ConfigLayerSource::SessionFlags, None);
         layer.parse(file, text, PathBase { folder, user: self.user_home().as_deref() })?;
         if let Some(root) = project {
-            review::drop_files_outside(&mut layer.table, root, &self.home);
+            review::restrict_role(&mut layer.table, root, &self.home);
         }
         Ok(layer.table.iter().map(|(key, value)| (key.clone(), to_json(value))).collect())
     }

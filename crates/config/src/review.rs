@@ -1,6 +1,5 @@
 //! Limits on project settings that the user has not reviewed: without a review of exactly these settings, none may
-//! loosen what
-//! the user's own layers say. The rest is taken out, named, and offered for review.
+//! loosen what the user's own layers say. The rest is taken out, named, and offered for review.
 
 use std::path::{Path, PathBuf};
 
@@ -78,6 +77,11 @@ const GUARDED_FEATURES: &[&str] = &[
     "code_mode_only",
     "memories",
 ];
+
+/// Whether a dotted key is one that whoever is not the user may set.
+pub fn is_harmless_key(key: &str) -> bool {
+    HARMLESS.contains(&key.split('.').next().unwrap_or_default())
+}
 
 /// The values of the user's own layers, and their places.
 #[derive(Debug)]
@@ -273,10 +277,13 @@ fn is_kept_role(value: &Value, own: &Own<'_>) -> bool {
     }
 }
 
-/// Takes out the keys that name files which are not in the project.
-pub(crate) fn drop_files_outside(table: &mut Table, root: &Path, home: &Home) {
+/// Leaves of a role that is part of a project the harmless keys, and those that name files of the project. A profile
+/// would name others, and counts more than the keys beside it.
+pub(crate) fn restrict_role(table: &mut Table, root: &Path, home: &Home) {
     let own = Own { settings: &Table::new(), trust: None, root, home };
-    table.retain(|key, value| !FILES.contains(&key) || is_in_project(value.as_str(), &own));
+    table.retain(|key, value| {
+        HARMLESS.contains(&key) || FILES.contains(&key) && is_in_project(value.as_str(), &own)
+    });
 }
 
 /// By its name; that no link leads out of the project is seen to when it is read.

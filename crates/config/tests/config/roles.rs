@@ -107,6 +107,28 @@ fn the_keys_of_a_roles_file_are_read_as_those_of_any_other() {
 }
 
 #[test]
+fn a_role_of_a_project_names_no_file_outside_of_it() {
+    let text = r#"
+        model = "small"
+        model_instructions_file = "tester.md"
+        experimental_compact_prompt_file = "$/secret"
+        profile = "p"
+        model_provider = "theirs"
+        [profiles.p]
+        model_instructions_file = "$/secret"
+        [mcp_servers.x]
+        command = "planted"
+    "#;
+    let machine = Machine::new().file("secret", "key").file("w/roles/tester.toml", text);
+    let mut role = role(machine.path("w/roles/tester.toml"));
+    role.project = Some(machine.path("w"));
+    let keys = machine.loader().keys_of_role(&role).expect("keys");
+    let expected =
+        [("model", json!("small")), ("model_instructions_file", json!(machine.path("w/roles/tester.md")))];
+    assert_eq!(keys, BTreeMap::from(expected.map(|(key, value)| (key.to_owned(), value))));
+}
+
+#[test]
 fn a_roles_file_that_cannot_be_read_is_named() {
     let machine = Machine::new().file("bad.toml", "model = ").file("number.toml", "model = 5");
     for (file, expected) in
