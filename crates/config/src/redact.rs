@@ -61,7 +61,8 @@ impl CredentialFilter {
                 rest = &rest[end..];
                 self.is_in_key = false;
             }
-            let begin = rest.find(KEY_BEGIN).filter(|at| {
+            // A certificate may come first in the same line.
+            let begin = rest.match_indices(KEY_BEGIN).map(|(at, _)| at).find(|at| {
                 let heading = rest[*at + KEY_BEGIN.len()..].split("-----").next().unwrap_or_default();
                 heading.contains("PRIVATE KEY")
             });
@@ -88,7 +89,7 @@ fn words_hidden(line: &str) -> String {
         rest = after;
         if let Some((between, value, after)) = value_of(word, rest) {
             shown.push_str(between);
-            shown.push_str(if is_harmless(value) { value } else { HIDDEN });
+            shown.push_str(if is_harmless(word, value) { value } else { HIDDEN });
             rest = after;
         }
     }
@@ -117,16 +118,34 @@ fn value_of<'a>(word: &str, rest: &'a str) -> Option<(&'a str, &'a str, &'a str)
     if !is_followed && !between.contains([':', '=']) {
         return None;
     }
-    let end = after.find(|c: char| c.is_whitespace() || "\"'\\,;&}])".contains(c)).unwrap_or(after.len());
-    let (value, after) = after.split_at(end);
+    let (value, after) = after.split_at(value_len(between, after));
     // `Authorization: Bearer …`: the next word says the rest.
     let is_next_scheme = value.eq_ignore_ascii_case("bearer") || value.eq_ignore_ascii_case("basic");
     (!value.is_empty() && !is_next_scheme).then_some((between, value, after))
 }
 
-/// Numbers and nothing are not secret: counts of tokens stay.
-fn is_harmless(value: &str) -> bool {
-    value.parse::<f64>().is_ok() || matches!(value, "null" | "true" | "false" | "{" | "[")
+/// A value in quotes ends with them, spaces and commas included.
+fn value_len(before: &str, text: &str) -> usize {
+    let Some(quote) = before.chars().next_back().filter(|last| matches!(last, '"' | '\'')) else {
+        return text.find(|c: char| c.is_whitespace() || "\"'\\,;&}])".contains(c)).unwrap_or(text.len());
+    };
+    // In a text within a text the quotes themselves are escaped.
+    if before.strip_suffix(quote).is_some_and(|before| before.ends_with('\\')) {
+        return text.find(&format!("\\{quote}")).unwrap_or(text.len());
+    }
+    let mut is_escaped = false;
+    let is_end = |c: char| {
+        let is_end = c == quote && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        is_end
+    };
+    text.find(is_end).unwrap_or(text.len())
+}
+
+/// Nothing is not secret, and neither are counts of tokens.
+fn is_harmless(name: &str, value: &str) -> bool {
+    let is_count = || name.to_ascii_lowercase().contains("token") && value.parse::<f64>().is_ok();
+    matches!(value, "null" | "true" | "false" | "{" | "[") || is_count()
 }
 
 #[cfg(test)]
@@ -140,7 +159,10 @@ mod tests {
             ("Authorization: Bearer abc.def-123", "Authorization: Bearer ***"),
             ("api_key=hunter2&x=1", "api_key=***&x=1"),
             (r#"{"apiKey":"hunter2","n":1}"#, r#"{"apiKey":"***","n":1}"#),
-            (r#"{\"password\": \"a b\"}"#, r#"{\"password\": \"*** b\"}"#),
+            (r#"{\"password\": \"a b\"}"#, r#"{\"password\": \"***\"}"#),
+            (r#"{"passphrase": "a, b c", "n": 1}"#, r#"{"passphrase": "***", "n": 1}"#),
+            (r#"{"secret": "a\"b\\", "n": 1}"#, r#"{"secret": "***", "n": 1}"#),
+            ("password=12345678 n=2", "password=*** n=2"),
             ("with sk-proj-0123456789abcdef inside", "with *** inside"),
             ("ghp_0123456789abcdefghij!", "***!"),
             ("skip sk-short", "skip sk-short"),
@@ -158,8 +180,10 @@ mod tests {
             ["a\n", "-----BEGIN RSA PRIVATE KEY-----\n", "MIIB\n", "-----END RSA PRIVATE KEY-----\n", "b\n"];
         let shown: String = lines.iter().map(|line| filter.line(line)).collect();
         assert!(!shown.contains("MIIB") && shown.starts_with("a\n") && shown.ends_with("b\n"), "{shown}");
-        let line = r"-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY----- after";
-        let shown = CredentialFilter::default().line(line);
-        assert!(!shown.contains("MIIB") && shown.ends_with("after"), "{shown}");
+        for before in ["", r"-----BEGIN CERTIFICATE-----\nMIID\n-----END CERTIFICATE-----\n"] {
+            let line = format!(r"{before}-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY----- after");
+            let shown = CredentialFilter::default().line(&line);
+            assert!(!shown.contains("MIIB") && shown.ends_with("after"), "{shown}");
+        }
     }
 }

@@ -20,8 +20,6 @@ use driver::{IdMaker, check_thread_id};
 /// Of each file, no more than this is taken.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 const MAX_EXTRA_FILES: usize = 16;
-/// A longer line is cut: secrets are looked for line by line.
-const MAX_LINE_BYTES: u64 = 1 << 20;
 
 impl Runtime {
     pub async fn save_feedback(
@@ -109,7 +107,8 @@ fn copy_clean(path: &Path, target: &mut impl Write, steps: &StepCount) -> io::Re
     loop {
         steps.step()?;
         line.clear();
-        if lines.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
+        // However long: a secret is found as a whole or not at all.
+        if lines.read_until(b'\n', &mut line)? == 0 {
             return target.flush();
         }
         target.write_all(filter.line(&String::from_utf8_lossy(&line)).as_bytes())?;
