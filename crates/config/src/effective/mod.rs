@@ -17,7 +17,7 @@ use crate::keys::{Keys, ProfileKeys};
 use crate::loader::Layers;
 use crate::{
     ConfigError, Credentials, Env, Features, Home, LoadRequest, ProviderConfig, ProviderReason,
-    RequestOverrides, Requirements, ResolvedConfig, SettingWarning, provider,
+    RequestOverrides, Requirements, ResolvedConfig, SettingWarning, closed_search_path, provider,
 };
 
 /// All that was read.
@@ -92,6 +92,7 @@ pub(crate) fn build(
     };
     warnings.extend(crate::off_limits::project_warning(&merged.layers.layers));
     let mut config = sources.assemble(checked, warnings);
+    config.close_searches();
     config.requirements = merged.requirements;
     config.merged = merged.merged;
     config.warnings.extend(merged.layers.reviews.iter().filter_map(|review| review.warning(home)));
@@ -132,6 +133,18 @@ pub(crate) fn defaults(home: &Home, env: &Env) -> ResolvedConfig {
         layers: &Layers::default(),
     };
     sources.assemble(checked, warnings)
+}
+
+impl ResolvedConfig {
+    /// Commands that print tokens are not looked for where commands of a thread could have put them.
+    fn close_searches(&mut self) {
+        let Some(path) = self.env.text("PATH") else { return };
+        let writable = self.writable_roots();
+        let providers = self.providers.values_mut().chain([&mut self.provider]);
+        for auth in providers.filter_map(|provider| provider.auth.as_mut()) {
+            auth.search = Some(closed_search_path(&path, &writable));
+        }
+    }
 }
 
 impl Sources<'_> {

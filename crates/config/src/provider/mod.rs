@@ -83,6 +83,8 @@ pub struct AuthCommand {
     pub timeout: Duration,
     /// How long a token is taken to be good that does not say itself. None: until it is refused.
     pub refresh: Option<Duration>,
+    /// Where its program and those it starts are looked for: it runs without a sandbox. Unset where there is no `PATH`.
+    pub search: Option<String>,
 }
 
 impl AuthCommand {
@@ -98,6 +100,7 @@ impl AuthCommand {
             cwd: keys.cwd.clone(),
             timeout: Duration::from_millis(timeout),
             refresh: (refresh > 0).then(|| Duration::from_millis(refresh)),
+            search: None,
         }
     }
 }

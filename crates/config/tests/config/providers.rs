@@ -281,3 +281,17 @@ fn a_command_may_print_the_token() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+#[test]
+fn a_command_that_prints_tokens_is_not_looked_for_in_the_project() {
+    let text = "model_provider = \"x\"\n[model_providers.x]\nname = \"x\"\nbase_url = \"http://x/v1\"\n\
+                auth.command = \"printer\"";
+    let mut machine = Machine::with(text).dir("w/.venv/bin").cwd("w");
+    let path = machine.text("$/w/.venv/bin:/usr/bin:/bin");
+    machine.variables.insert("PATH".to_owned(), path);
+    let config = machine.load();
+    for provider in [&config.provider, &config.providers["x"]] {
+        let auth = provider.auth.as_ref().expect("a command");
+        assert_eq!(auth.search.as_deref(), Some("/usr/bin:/bin"));
+    }
+}

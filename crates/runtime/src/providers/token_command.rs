@@ -72,12 +72,13 @@ impl TokenCommand {
     }
 
     /// The user chose the command, so it is not confined, and it gets the whole environment: what it needs to prove who
-    /// it is may be there.
+    /// it is may be there. Only programs are not looked for where commands could have put them.
     async fn run(&self) -> Result<Vec<u8>, String> {
+        let search = self.command.search.clone().map(|search| ("PATH".to_owned(), search));
         let order = Order {
             argv: self.command.argv.clone(),
             cwd: self.command.cwd.clone().unwrap_or_else(|| self.folder.clone()),
-            env: variables().collect(),
+            env: variables().chain(search).collect(),
             confinement: None,
             limits: Limits::default(),
             terminal: false,
@@ -234,8 +235,29 @@ mod tests {
     fn command(script: &str, timeout_ms: u64) -> TokenCommand {
         let argv = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
         let timeout = Duration::from_millis(timeout_ms);
-        let auth = AuthCommand { argv, cwd: None, timeout, refresh: Some(Duration::from_secs(3_600)) };
-        TokenCommand::new("p", auth, PathBuf::from("/"))
+        let refresh = Some(Duration::from_secs(3_600));
+        TokenCommand::new(
+            "p",
+            AuthCommand { argv, cwd: None, timeout, refresh, search: None },
+            PathBuf::from("/"),
+        )
+    }
+
+    #[tokio::test]
+    async fn its_program_is_looked_for_in_its_search_path_alone() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("token-printer");
+        std::fs::write(&program, "#!/bin/sh\necho tok-1\n").expect("written");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("set");
+        let mut named = command("", 20_000);
+        named.command.argv = vec!["token-printer".to_owned()];
+        named.command.search = Some(folder.path().to_string_lossy().into_owned());
+        assert_eq!(named.token(None).await.expect("printed").reveal(), "tok-1");
+        named.kept = tokio::sync::Mutex::default();
+        named.command.search = Some("/usr/bin:/bin".to_owned());
+        assert!(named.token(None).await.is_err());
     }
 
     #[tokio::test]
