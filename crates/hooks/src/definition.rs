@@ -15,6 +15,8 @@ const DEFAULT_TIMEOUT_SEC: u64 = 600;
 const MAX_TIMEOUT_SEC: u64 = 86_400;
 /// Of all layers together.
 const MAX_HOOKS: usize = 100;
+/// Groups of one event in one file: each may have a pattern, which costs time to compile.
+const MAX_GROUPS: usize = 100;
 /// The largest compiled pattern.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
@@ -118,9 +120,14 @@ impl HookSet {
             Ok(groups) => groups,
             Err(error) => return self.refuse(file, &format!("{name}: {error}")),
         };
+        if groups.len() > MAX_GROUPS {
+            return self.refuse(file, &format!("{name}: there are more than {MAX_GROUPS} groups"));
+        }
         for (number, group) in groups.into_iter().enumerate() {
             let matcher = group.matcher.filter(|text| !text.is_empty() && text != "*" && has_matcher(event));
-            let pattern = match matcher.as_deref().map(compile).transpose() {
+            // The patterns of a project that nobody has reviewed are not worth the time: none of its hooks runs.
+            let compiled = matcher.as_deref().filter(|_| file.is_accepted).map(compile);
+            let pattern = match compiled.transpose() {
                 Ok(pattern) => pattern,
                 Err(problem) => {
                     self.refuse(file, &format!("{name}: matcher {matcher:?}: {problem}"));
@@ -278,6 +285,23 @@ mod tests {
         assert_eq!(commands(HookEventName::PreToolUse, "Other"), "d");
         assert_eq!(commands(HookEventName::Stop, ""), "s");
         assert!(!read.has(HookEventName::SessionStart));
+    }
+
+    #[test]
+    fn patterns_of_unreviewed_hooks_are_not_compiled_and_groups_are_bounded() {
+        let costly = r"(\w{50}|\W{50}){9}";
+        let group = json!({"matcher": costly, "hooks": [{"type": "command", "command": "a"}]});
+        let read = |count: usize, is_accepted: bool| {
+            let path = PathBuf::from("/h/hooks.json");
+            let events = Ok(json!({"PreToolUse": vec![group.clone(); count]}));
+            HookSet::read(&[HookFile { path, origin: HookOrigin::Project, events, is_accepted }])
+        };
+        let unreviewed = read(100, false);
+        assert_eq!((unreviewed.hooks.len(), unreviewed.errors.len()), (100, 0));
+        assert!(unreviewed.hooks.iter().all(|hook| hook.pattern.is_none() && hook.matcher.is_some()));
+        assert!(!unreviewed.has(HookEventName::PreToolUse));
+        let many = read(101, true);
+        assert_eq!((many.hooks.len(), many.errors.len()), (0, 1));
     }
 
     #[test]
