@@ -1,10 +1,11 @@
 //! One conversation: a task that owns the socket, and a handle that sends to it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use protocol::ThreadRealtimeAudioChunk;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -13,7 +14,9 @@ use crate::socket::{ServiceSocket, connect};
 
 /// Pieces of sound and text that may wait for the service.
 const WAITING: usize = 256;
-/// How long a goodbye may take.
+/// Their bytes. A client may send them faster than the service reads.
+const WAITING_BYTES: usize = 16 << 20;
+/// How long a goodbye may take, and before it what still waits to be sent.
 const CLOSING: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,8 +64,18 @@ impl ConversationEnd {
 /// A conversation that runs. Dropped, it ends.
 #[derive(Debug)]
 pub struct VoiceConversation {
-    messages: mpsc::Sender<String>,
+    messages: mpsc::Sender<WaitingMessage>,
+    /// The bytes that may still be added to what waits.
+    room: Arc<Semaphore>,
     task: JoinHandle<()>,
+    /// Dropped with the rest: a service that does not read must not keep the task.
+    _open: oneshot::Sender<()>,
+}
+
+#[derive(Debug)]
+struct WaitingMessage {
+    text: String,
+    _room: OwnedSemaphorePermit,
 }
 
 impl VoiceConversation {
@@ -83,12 +96,16 @@ impl VoiceConversation {
         let opening = socket.send(Message::text(open_session(&options.instructions))).await;
         opening.map_err(|error| RealtimeError::Unreachable(error.to_string()))?;
         let (messages, mut waiting) = mpsc::channel(WAITING);
+        let (open, closed) = oneshot::channel();
         let task = tokio::spawn(async move {
-            let end = carry(&mut socket, &mut waiting, &mut heard).await;
+            let end = tokio::select! {
+                end = carry(&mut socket, &mut waiting, &mut heard) => end,
+                () = overdue(closed) => ConversationEnd::Requested,
+            };
             let _ = tokio::time::timeout(CLOSING, socket.close(None)).await;
             ended(end).await;
         });
-        Ok(Self { messages, task })
+        Ok(Self { messages, room: Arc::new(Semaphore::new(WAITING_BYTES)), task, _open: open })
     }
 
     pub fn append_audio(&self, audio: &ThreadRealtimeAudioChunk) -> Result<(), RealtimeError> {
@@ -100,8 +117,10 @@ impl VoiceConversation {
     }
 
     /// Nobody waits for a slow service: what does not fit is refused.
-    fn send(&self, message: String) -> Result<(), RealtimeError> {
-        self.messages.try_send(message).map_err(|error| match error {
+    fn send(&self, text: String) -> Result<(), RealtimeError> {
+        let bytes = u32::try_from(text.len()).map_err(|_| RealtimeError::Full)?;
+        let room = self.room.clone().try_acquire_many_owned(bytes).map_err(|_| RealtimeError::Full)?;
+        self.messages.try_send(WaitingMessage { text, _room: room }).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => RealtimeError::Full,
             mpsc::error::TrySendError::Closed(_) => RealtimeError::NotRunning,
         })
@@ -113,16 +132,22 @@ impl VoiceConversation {
 
     /// Ends it, and waits until that was told.
     pub async fn stop(self) {
-        let Self { messages, task } = self;
-        drop(messages);
+        let Self { messages, task, _open, .. } = self;
+        drop((messages, _open));
         let _ = task.await;
     }
+}
+
+/// Ends a while after the other end is dropped.
+async fn overdue(closed: oneshot::Receiver<()>) {
+    let _ = closed.await;
+    tokio::time::sleep(CLOSING).await;
 }
 
 /// Both ways until one of them ends.
 async fn carry<H, F>(
     socket: &mut ServiceSocket,
-    waiting: &mut mpsc::Receiver<String>,
+    waiting: &mut mpsc::Receiver<WaitingMessage>,
     heard: &mut H,
 ) -> ConversationEnd
 where
@@ -134,7 +159,7 @@ where
             message = waiting.recv() => match message {
                 None => return ConversationEnd::Requested,
                 Some(message) => {
-                    if let Err(error) = socket.send(Message::text(message)).await {
+                    if let Err(error) = socket.send(Message::text(message.text)).await {
                         heard(RealtimeEvent::Failed(error.to_string())).await;
                         return ConversationEnd::TransportClosed;
                     }

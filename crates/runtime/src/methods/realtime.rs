@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use config::ResolvedConfig;
+use config::{LoadRequest, ResolvedConfig};
 use protocol::{
     RealtimeConversationVersion, ServerNotification, ThreadId, ThreadRealtimeAppendAudioParams,
     ThreadRealtimeAppendTextParams, ThreadRealtimeClosedNotification, ThreadRealtimeErrorNotification,
@@ -111,7 +111,9 @@ impl Runtime {
 
 /// Where conversations are held: at the place the settings name, or at the model's provider. With its key.
 fn options(state: &RuntimeState, prompt: &str) -> Result<ConversationOptions, RuntimeError> {
-    let config = state.loader.startup(None).config;
+    // Not the defaults that a server starts with when a file is broken: they name another provider.
+    let config = state.loader.load(&LoadRequest::default());
+    let config = config.map_err(|error| RuntimeError::Config(error.to_string()))?;
     let provider = &config.provider;
     let setting = |name: &str| text_of(&config, name);
     let base = setting("experimental_realtime_ws_base_url").or_else(|| provider.base_url.clone());

@@ -143,3 +143,38 @@ async fn it_needs_the_feature_the_thread_and_a_service() {
     );
     assert!(!text(&json!(refused)).contains("Bearer"));
 }
+
+#[tokio::test]
+async fn a_service_that_does_not_read_fills_no_memory_and_can_be_left() {
+    let mut service = Service::start().await;
+    let stage = service.stage().await;
+    let (_server, mut client) = stage.open().await;
+    let (id, socket) = begin(&mut service, &mut client).await;
+    let sound = "A".repeat(4 << 20);
+    let audio = json!({"data": sound, "sampleRate": 24000, "numChannels": 1});
+    let mut refusals = Vec::new();
+    // More than the system keeps for a connection and than may wait here.
+    for _ in 0..24 {
+        let params = json!({"threadId": id, "audio": audio});
+        refusals.extend(client.request("thread/realtime/appendAudio", params).await.err());
+    }
+    let refused = refusals.first().expect("it is refused before 96 MiB wait");
+    assert!(refused.message.starts_with("too much sound waits"), "{refused:?}");
+    client.ask("thread/realtime/stop", json!({"threadId": id})).await;
+    assert_eq!(client.next_of("thread/realtime/closed").await["reason"], "requested");
+    drop(socket);
+}
+
+#[tokio::test]
+async fn a_broken_file_does_not_lead_to_another_provider() {
+    let mut service = Service::start().await;
+    let stage = service.stage().await;
+    let (_server, mut client) = stage.open().await;
+    let id = client.start_thread(json!({})).await;
+    let file = stage.home().join("config.toml");
+    let text = std::fs::read_to_string(&file).expect("readable");
+    std::fs::write(&file, format!("{text}\nmodel = [\n")).expect("written");
+    let refused = client.refused("thread/realtime/start", json!({"threadId": id, "prompt": "x"})).await;
+    assert!(refused.contains("config.toml:"), "{refused}");
+    assert!(service.conversations.try_recv().is_err(), "nobody was called");
+}
