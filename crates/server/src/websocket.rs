@@ -45,6 +45,9 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 const UNKNOWN: &str =
     "it cannot be told which process connects, and commands run; use --ws-auth or a Unix socket";
 
+/// Said to a client of another user. On a port without a token, the user is all that tells clients apart.
+const OTHER_USER: &str = "this server is for the user who started it; use --ws-auth to let others in";
+
 type ClientSocket = WebSocketStream<Metered<TokioIo<Upgraded>>>;
 
 /// A port that is open.
@@ -101,7 +104,8 @@ pub(crate) async fn serve_stream<A: ServerApplication>(
     let _ = stream.set_nodelay(true);
     tokio::pin!(stop);
     let Entrance { mut newcomer, places, is_loopback } = entrance;
-    let gatekeeper = Gatekeeper { auth: &shared.options.auth, is_loopback };
+    let is_for_all = shared.options.allow_unauthenticated;
+    let gatekeeper = Gatekeeper { auth: &shared.options.auth, is_loopback, is_for_all };
     let admitted = tokio::select! {
         admitted = negotiate(&gatekeeper, stream, &places) => admitted,
         () = newcomer.dropped() => return tracing::debug!("a silent connection made room for another one"),
@@ -169,6 +173,10 @@ async fn enter(
     places: &Arc<Semaphore>,
 ) -> Result<OwnedSemaphorePermit, Admission> {
     let refused = |text| Admission::Refused(StatusCode::FORBIDDEN, text);
+    if gatekeeper.auth.is_open() && !gatekeeper.is_for_all && origin::is_other_user(peer, local).await {
+        tracing::warn!(%peer, "a client of another user was turned away");
+        return Err(refused(OTHER_USER));
+    }
     match origin::of_tcp(peer, local).await {
         Origin::Elsewhere => {}
         Origin::Unknown if !gatekeeper.auth.is_open() => {}

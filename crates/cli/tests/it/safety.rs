@@ -1,8 +1,11 @@
 //! Foreign text does nothing to a terminal, and our files are readable by their owner alone.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
 use testkit::RunInTime;
@@ -141,4 +144,49 @@ fn a_misspelt_address_is_a_problem_for_doctor() {
     assert!(told.contains("did you mean `base_url`?"), "{told}");
     let ran = place.run(&["exec", "hello"]);
     assert!(ran.code == Some(1) && ran.err.contains("did you mean `base_url`?"), "{ran:?}");
+}
+
+/// Without a token, the user is all that tells one client of a local port from another.
+#[test]
+fn other_users_of_this_machine_are_not_let_in_without_a_token() {
+    let place = Place::new();
+    let open = |more: &[&str]| {
+        let arguments = [&["app-server", "--listen", "ws://127.0.0.1:0"], more].concat();
+        let mut child = place.command(&arguments).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
+        let address = lines.find_map(|line| Some(line.split_once("listening on: ws://")?.1.to_owned()));
+        (KilledAtEnd(child), address.expect("it says where it listens"))
+    };
+    let connect = |address: &str, uid: Option<u32>| {
+        let (host, port) = address.rsplit_once(':').expect("an address");
+        let script = format!(
+            "exec 3<>/dev/tcp/{host}/{port}; printf 'GET / HTTP/1.1\\r\\nHost: {address}\\r\\nConnection: Upgrade\\r\\n\
+             Upgrade: websocket\\r\\nSec-WebSocket-Version: 13\\r\\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\\r\\n\\r\\n' >&3; \
+             head -n 1 <&3"
+        );
+        let mut command = Command::new("bash");
+        command.args(["-c", &script]).current_dir("/");
+        if let Some(uid) = uid {
+            command.uid(uid);
+        }
+        let output = command.output_in_time();
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    let (_server, address) = open(&[]);
+    assert_eq!(connect(&address, None), "HTTP/1.1 101 Switching Protocols", "its own user is");
+    // Only root can be somebody else.
+    if fs::metadata("/proc/self").expect("there").uid() == 0 {
+        assert_eq!(connect(&address, Some(65534)), "HTTP/1.1 403 Forbidden");
+        let (_server, address) = open(&["--allow-unauthenticated"]);
+        assert_eq!(connect(&address, Some(65534)), "HTTP/1.1 101 Switching Protocols");
+    }
+}
+
+struct KilledAtEnd(Child);
+
+impl Drop for KilledAtEnd {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Gatekeeper<'a> {
     pub(crate) auth: &'a WsAuth,
     /// The port is open to this machine alone.
     pub(crate) is_loopback: bool,
+    /// Whoever started the server wants everybody to use it without a token.
+    pub(crate) is_for_all: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -136,7 +138,7 @@ mod tests {
             request = request.header(name, value);
         }
         let parts = request.body(()).expect("a request").into_parts().0;
-        Gatekeeper { auth: &WsAuth::default(), is_loopback }.admit(&parts)
+        Gatekeeper { auth: &WsAuth::default(), is_loopback, is_for_all: false }.admit(&parts)
     }
 
     const UPGRADE_HEADERS: &str = "Connection: keep-alive, Upgrade | Upgrade: WebSocket | Sec-WebSocket-Version: 13 \

@@ -44,6 +44,18 @@ pub(crate) async fn of_tcp(peer: SocketAddr, local: SocketAddr) -> Origin {
     look(move || tcp_origin(peer, local)).await
 }
 
+/// Whether the other end of a TCP connection belongs to another user of this machine. Root may do what we may.
+pub(crate) async fn is_other_user(peer: SocketAddr, local: SocketAddr) -> bool {
+    // Nobody closes it.
+    let _turn = LOOKS.acquire().await;
+    let found = tokio::task::spawn_blocking(move || find_socket(peer, local)).await.unwrap_or_default();
+    found.is_some_and(|socket| is_other(socket.uid, rustix::process::geteuid().as_raw()))
+}
+
+fn is_other(uid: u32, own: u32) -> bool {
+    uid != own && uid != 0
+}
+
 async fn look(work: impl FnOnce() -> Origin + Send + 'static) -> Origin {
     // Nobody closes it.
     let _turn = LOOKS.acquire().await;
@@ -173,6 +185,14 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn others_are_all_but_ourselves_and_root() {
+        assert_eq!(
+            [(1000, 1000), (0, 1000), (1001, 1000), (65534, 0)].map(|(uid, own)| is_other(uid, own)),
+            [false, false, true, true]
+        );
+    }
 
     #[test]
     fn the_tree_is_told_from_parents() {
