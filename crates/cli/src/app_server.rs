@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use protocol::{AbsolutePath, SessionSource};
 use runtime::config::{Home, Loader, LoaderOptions, ProviderKind, Startup};
-use runtime::{Catalogue, Runtime, RuntimeOptions, SystemClock};
+use runtime::{Catalogue, OwnListeners, Runtime, RuntimeOptions, SystemClock};
 use server::{App, AuthFlags, HubAudience, Listen, ServerOptions, StopSignals, WsAuthMode};
 
 use crate::logging;
@@ -28,6 +28,9 @@ pub(crate) struct AppServerArgs {
     /// Let anybody use a websocket that other machines can reach: without --ws-auth it is refused.
     #[arg(long)]
     allow_unauthenticated: bool,
+    /// A file of whoever started this server, such as the store of a host: commands can neither read nor write it.
+    #[arg(long, value_name = "FILE", hide = true)]
+    off_limits: Vec<PathBuf>,
     #[command(flatten)]
     auth: WsAuthArgs,
 }
@@ -105,6 +108,9 @@ pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<
             version: env!("CARGO_PKG_VERSION").to_owned(),
             store: logging::store_options(),
         });
+        let mut listeners = OwnListeners::default();
+        args.off_limits.iter().for_each(|file| listeners.add_file(file));
+        runtime.add_listeners(listeners);
         let app = Arc::new(App::new(hub.clone(), runtime));
         let signals = StopSignals::of_process().context("signals cannot be handled")?;
         anyhow::Ok(server::serve(options, app, hub, server::routes(), signals).await?)

@@ -42,6 +42,16 @@ impl TaskStore {
         SqliteBackend::socket(path)
     }
 
+    /// Every file that belongs to a store in this file, those included that are not there at the moment.
+    pub fn files_of(path: &Path) -> Vec<std::path::PathBuf> {
+        let beside = |end: &str| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(end);
+            name.into()
+        };
+        ["", "-wal", "-shm", "-journal", ".lock", ".sock"].into_iter().map(beside).collect()
+    }
+
     /// Whether leases end by themselves when they are not renewed.
     pub fn leases_expire(&self) -> bool {
         self.backend.leases_expire()

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &HostArgs, mut flags: Vec<(String, String)>) -> Result<E
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    let launcher = launcher(&flags)?;
+    let launcher = launcher(&flags, &path)?;
     let loader = Loader::new(home, flags, LoaderOptions::default());
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let reason = tokio.block_on(serve(args, listen, loader, launcher, &path))?;
@@ -96,12 +96,16 @@ pub(crate) fn run(args: &HostArgs, mut flags: Vec<(String, String)>) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// This very program, as an app-server with the same settings.
-fn launcher(flags: &[(String, String)]) -> Result<LocalLauncher> {
+/// This very program, as an app-server with the same settings. Whoever can write the store can decide in it, so its
+/// commands cannot reach it, wherever it is.
+fn launcher(flags: &[(String, String)], store: &Path) -> Result<LocalLauncher> {
     let mut arguments: Vec<OsString> =
         ["app-server", "--max-line-bytes", RUNTIME_LINE_BYTES].map(OsString::from).to_vec();
     for (key, value) in flags {
         arguments.extend(["-c".into(), format!("{key}={value}").into()]);
+    }
+    for file in TaskStore::files_of(store) {
+        arguments.extend(["--off-limits".into(), file.into()]);
     }
     let environment =
         PASSED_ON.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));

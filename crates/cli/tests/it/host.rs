@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -88,7 +88,11 @@ pub(crate) struct HostClient {
 
 impl HostClient {
     pub(crate) fn connect(place: &Place) -> Self {
-        let output = UnixStream::connect(socket(place)).expect("a host");
+        Self::connect_to(&socket(place))
+    }
+
+    fn connect_to(socket: &Path) -> Self {
+        let output = UnixStream::connect(socket).expect("a host");
         output.set_read_timeout(Some(LIMIT)).expect("a limit");
         let input = BufReader::new(output.try_clone().expect("a copy"));
         let mut client = Self { input, output, heard: VecDeque::new(), next_id: 0 };
@@ -232,6 +236,33 @@ fn a_turn_through_the_host_is_a_turn_of_an_app_server() {
     let missing =
         client.try_ask("thread/start", &json!({"modelProvider": "elsewhere"})).expect_err("refused");
     assert!(missing["message"].as_str().is_some_and(|text| text.contains("modelProvider")), "{missing}");
+}
+
+#[test]
+fn no_command_reaches_the_store_that_lies_in_its_folder() {
+    let place = Place::new();
+    let store = format!("sqlite:{}", place.folder().join("store.sqlite").display());
+    let socket = place.folder().join("store.sqlite.sock");
+    let arguments = ["host", "--provider", "offline", "--store", &store];
+    let child = place.command(&arguments).stderr(Stdio::inherit()).spawn().expect("the host starts");
+    let _host = RunningHost { child };
+    until("the socket of the host", || UnixStream::connect(&socket).ok());
+    let mut client = HostClient::connect_to(&socket);
+    let params = json!({"cwd": place.folder(), "approvalPolicy": "never", "sandbox": "workspace-write"});
+    let started = client.ask("thread/start", &params);
+    let thread = started["thread"]["id"].as_str().expect("an id").to_owned();
+    let attempts = "for f in store.sqlite store.sqlite-wal store.sqlite-shm store.sqlite.lock; do \
+                    head -c 4 $f > got-$f && test -s got-$f && echo read $f >> reached; \
+                    (echo x >> $f) && echo wrote $f >> reached; mv $f moved && echo moved $f >> reached; done; \
+                    echo x > store.sqlite-journal; echo tried > tried";
+    fs::write(place.folder().join("attack.sh"), attempts).expect("written");
+    client.turn(&thread, "Run `sh attack.sh`", "i1");
+    let completed = client.wait_for("turn/completed");
+    assert_eq!(completed["params"]["turn"]["status"], "completed", "{completed}");
+    assert!(place.folder().join("tried").exists(), "the command ran: {completed}");
+    assert_eq!(fs::read_to_string(place.folder().join("reached")).unwrap_or_default(), "");
+    let planted = fs::read(place.folder().join("store.sqlite-journal")).unwrap_or_default();
+    assert_eq!(planted, b"", "the store would be rolled back by it");
 }
 
 #[test]

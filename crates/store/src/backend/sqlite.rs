@@ -59,6 +59,7 @@ impl SqliteBackend {
     pub(crate) fn open(options: &SqliteOptions) -> Result<Self, StoreError> {
         let lock = lock(&options.path)?;
         let connection = connect(&options.path).map_err(|error| database(&error))?;
+        hold_journal(&options.path);
         let (jobs, inbox) = mpsc::channel(QUEUE);
         let clock = Arc::clone(&options.clock);
         std::thread::Builder::new()
@@ -84,6 +85,15 @@ fn lock(path: &Path) -> Result<File, StoreError> {
         }
         Err(error) => Err(failed(error)),
     }
+}
+
+/// A rollback journal of somebody else's making would be played back into the store when it is opened next. An empty one
+/// is ignored, and a file that is there can be kept from the commands of tasks.
+fn hold_journal(path: &Path) {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-journal");
+    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let _ = open(PathBuf::from(name), flags, Mode::RUSR | Mode::WUSR);
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
