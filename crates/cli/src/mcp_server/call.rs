@@ -41,6 +41,7 @@ async fn open(threads: &OpenThreads, params: &Value) -> Result<(ManagedThread, S
     match params.get("name").and_then(Value::as_str) {
         Some(START) => {
             let (prompt, options) = arguments::<StartArguments>(params)?.options();
+            threads.limits.check(&options).await?;
             Ok((threads.start(options).await.map_err(say)?, prompt))
         }
         Some(REPLY) => {

@@ -2,6 +2,7 @@
 
 mod approval;
 mod call;
+mod limits;
 mod peer;
 mod threads;
 mod tools;
@@ -12,12 +13,14 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Args;
 use core_api::ThreadManager;
+use runtime::config::{Home, Loader, LoaderOptions};
 use serde_json::{Value, json};
 use tokio::io::BufReader;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::flags::Flags;
 use crate::logging;
+use limits::CallLimits;
 use peer::{ClientLine, ClientPeer, read_message};
 use threads::OpenThreads;
 
@@ -41,20 +44,21 @@ pub(crate) struct McpServerOptions {
 pub(crate) fn run(options: McpServerOptions, root: Flags) -> Result<ExitCode> {
     let flags = root.then(options.flags).pairs()?;
     logging::init(LevelFilter::WARN);
+    let limits = CallLimits::new(Loader::new(Home::from_env()?, flags.clone(), LoaderOptions::default()));
     let mut builder = ThreadManager::builder().client_name("oarlock_mcp_server");
     for (key, value) in flags {
         builder = builder.flag(key, value);
     }
     let manager = builder.build()?;
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    tokio.block_on(serve(manager));
+    tokio.block_on(serve(manager, limits));
     Ok(ExitCode::SUCCESS)
 }
 
 /// Until the client closes our input. Calls that run then are interrupted.
-async fn serve(manager: ThreadManager) {
+async fn serve(manager: ThreadManager, limits: CallLimits) {
     let (peer, writing) = ClientPeer::start(tokio::io::stdout());
-    let threads = Arc::new(OpenThreads::new(manager));
+    let threads = Arc::new(OpenThreads::new(manager, limits));
     let mut input = BufReader::new(tokio::io::stdin());
     while let Some(message) = read_message(&mut input).await {
         match message {

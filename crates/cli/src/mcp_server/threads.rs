@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::call::run_call;
+use super::limits::CallLimits;
 use super::peer::ClientPeer;
 
 /// Calls that run at a time. More are refused.
@@ -19,6 +20,7 @@ const MOST_OPEN: usize = 32;
 #[derive(Debug)]
 pub(super) struct OpenThreads {
     manager: ThreadManager,
+    pub(super) limits: CallLimits,
     /// The one used last at the end.
     open: Mutex<Vec<ManagedThread>>,
     /// By the id of the request as text. Setting it to true stops the call.
@@ -26,8 +28,8 @@ pub(super) struct OpenThreads {
 }
 
 impl OpenThreads {
-    pub(super) fn new(manager: ThreadManager) -> Self {
-        Self { manager, open: Mutex::default(), running: Mutex::default() }
+    pub(super) fn new(manager: ThreadManager, limits: CallLimits) -> Self {
+        Self { manager, limits, open: Mutex::default(), running: Mutex::default() }
     }
 
     /// Runs a call in the background. Its answer goes to the client, unless the client cancels it.

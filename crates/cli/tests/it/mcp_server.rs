@@ -28,11 +28,17 @@ impl Drop for McpClient {
 
 impl McpClient {
     fn start(capabilities: &Value) -> Self {
+        Self::start_with(capabilities, &[])
+    }
+
+    fn start_with(capabilities: &Value, more: &[&str]) -> Self {
         let home = TempDir::new().expect("a folder");
         std::fs::create_dir(home.path().join("work")).expect("made");
         let mut child = Command::new(env!("CARGO_BIN_EXE_oarlock"))
             .args(["mcp-server", "-c", "model_provider=offline"])
+            .args(more)
             .env("OARLOCK_HOME", home.path().join("home"))
+            .env("HOME", home.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -113,6 +119,49 @@ fn a_thread_is_begun_and_gone_on_with() {
         assert_eq!(second["result"]["structuredContent"]["threadId"], thread, "{second}");
         assert_eq!(second["result"].get("isError"), None, "{second}");
     }
+}
+
+/// The arguments are written by a model, which a web page may have talked into anything.
+#[test]
+fn a_call_cannot_have_programs_run_or_the_sandbox_taken_away() {
+    let mut client = McpClient::start(&json!({}));
+    let home = client.home.path().to_owned();
+    let planted = home.join("planted");
+    let program = json!(["/bin/sh", "-c", format!("touch {}", planted.display())]);
+    for (arguments, expected) in [
+        (json!({"config": {"notify": program}}), "`notify`"),
+        (json!({"config": {"mcp_servers.x.command": "/bin/true"}}), "`mcp_servers.x.command`"),
+        (json!({"config": {"model_providers": {"x": {"name": "x"}}}}), "`model_providers`"),
+        (json!({"config": {"hooks": {}}}), "`hooks`"),
+        (json!({"config": {"js_repl_node_path": "/bin/true"}}), "`js_repl_node_path`"),
+        (json!({"config": {"features.codex_hooks": true}}), "`features.codex_hooks`"),
+        (json!({"config": {"sandbox_mode": "danger-full-access"}}), "danger-full-access"),
+        (json!({"sandbox": "danger-full-access"}), "danger-full-access"),
+        (json!({"sandbox": "workspace-write", "cwd": home}), "home folder"),
+    ] {
+        let mut call = json!({"prompt": "Run `touch planted`", "cwd": client.work()});
+        arguments.as_object().expect("an object").iter().for_each(|(key, value)| call[key] = value.clone());
+        let answer = client.ask(5, "tools/call", json!({"name": "codex", "arguments": call}));
+        assert_eq!(answer["result"]["isError"], true, "{arguments}: {answer}");
+        assert!(text(&answer).contains(expected), "{arguments}: {answer}");
+    }
+    assert!(!planted.exists() && !client.work().join("planted").exists());
+    let call = json!({"prompt": "Say hello", "cwd": client.work(), "approval-policy": "never",
+                      "sandbox": "workspace-write", "config": {"model_reasoning_effort": "low"}});
+    let answer = client.ask(6, "tools/call", json!({"name": "codex", "arguments": call}));
+    assert_eq!(answer["result"].get("isError"), None, "{answer}");
+}
+
+#[test]
+fn what_the_user_has_opened_a_call_may_use_and_not_open_further() {
+    let open = ["-c", "sandbox_mode=danger-full-access"];
+    let mut client = McpClient::start_with(&json!({}), &open);
+    let mut call = json!({"prompt": "Say hello", "cwd": client.work(), "sandbox": "danger-full-access"});
+    let answer = client.ask(5, "tools/call", json!({"name": "codex", "arguments": call}));
+    assert_eq!(answer["result"].get("isError"), None, "{answer}");
+    call["approval-policy"] = json!("never");
+    let answer = client.ask(6, "tools/call", json!({"name": "codex", "arguments": call}));
+    assert!(text(&answer).contains("approval-policy"), "{answer}");
 }
 
 #[test]
