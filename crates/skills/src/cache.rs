@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use config::{ConfigError, LoadRequest, Loader, ResolvedConfig, SkillRules};
 use engine::SkillLine;
 use futures_util::future::BoxFuture;
-use protocol::{SkillErrorInfo, SkillScope, ThreadId};
+use protocol::{ConfigWarningNotification, SkillErrorInfo, SkillScope, ThreadId};
 use workspace::Reader;
 
+use super::bound::{BoundedList, MAX_LIST_BYTES, bounded};
 use super::roots::{SkillRoot, roots};
 use super::scan::{scan, sort};
 use super::watch::FollowedThreads;
@@ -70,7 +71,15 @@ pub(super) struct Directory {
     /// When its roots were last determined.
     since: Instant,
     /// The lines that were made last, and for which choices.
-    lines: Mutex<Option<(SkillChoices, Arc<[SkillLine]>)>>,
+    lines: Mutex<Option<(SkillChoices, ListedSkills)>>,
+}
+
+/// The list for the model, and what did not fit into it.
+#[derive(Debug, Clone)]
+struct ListedSkills {
+    lines: Arc<[SkillLine]>,
+    shortened: usize,
+    left_out: usize,
 }
 
 impl Directory {
@@ -138,12 +147,12 @@ impl Directory {
     }
 
     /// The list for the model: skills that are enabled and that it may use by itself.
-    fn lines(&self, choices: &SkillChoices) -> Arc<[SkillLine]> {
+    fn listed(&self, choices: &SkillChoices) -> ListedSkills {
         let mut made = self.lines.lock();
-        if let Some((known, lines)) = &*made
+        if let Some((known, listed)) = &*made
             && known == choices
         {
-            return lines.clone();
+            return listed.clone();
         }
         let is_listed = |skill: &&Skill| {
             skill.is_implicit && self.is_offered(skill, choices) && self.is_enabled(skill, choices)
@@ -153,9 +162,11 @@ impl Directory {
             description: skill.description.clone(),
             path: skill.path.to_string_lossy().into_owned(),
         };
-        let lines: Arc<[SkillLine]> = self.scan_result().skills.iter().filter(is_listed).map(line).collect();
-        *made = Some((choices.clone(), lines.clone()));
-        lines
+        let lines = self.scan_result().skills.iter().filter(is_listed).map(line).collect();
+        let BoundedList { lines, shortened, left_out } = bounded(lines, MAX_LIST_BYTES);
+        let listed = ListedSkills { lines: lines.into(), shortened, left_out };
+        *made = Some((choices.clone(), listed.clone()));
+        listed
     }
 }
 
@@ -168,7 +179,7 @@ impl Skills {
     /// Skills of a project are left out where `limits` do not allow to read them.
     pub fn lines(&self, cwd: &Path, choices: &SkillChoices, limits: Option<&Reader>) -> Arc<[SkillLine]> {
         let directory = self.fresh(cwd);
-        let lines = directory.lines(choices);
+        let lines = directory.listed(choices).lines;
         let Some(limits) = limits else { return lines };
         let is_refused = |skill: &&Skill| skill.project.is_some() && !limits.allows(&skill.path);
         let refused: HashSet<&Path> = directory
@@ -179,6 +190,24 @@ impl Skills {
             .map(|skill| skill.path.as_path())
             .collect();
         lines.iter().filter(|line| !refused.contains(Path::new(&line.path))).cloned().collect()
+    }
+
+    /// Says once for each thread that its list does not hold all of its skills. Reads the disk as [`Skills::lines`] does.
+    pub fn list_warning(&self, thread: &ThreadId) -> Option<ConfigWarningNotification> {
+        let cwd = self.following.lock().warn_once(thread)?;
+        let ListedSkills { lines, shortened, left_out } = self.fresh(&cwd).listed(&SkillChoices::default());
+        if shortened == 0 && left_out == 0 {
+            return None;
+        }
+        let summary = format!(
+            "There are more skills than the model is told of: {} are listed, {shortened} of them with a shortened \
+             description, and {left_out} are left out.",
+            lines.len()
+        );
+        let details = "The list is part of every request and has a limit. A skill that is left out can be asked for by \
+                       `$name`; switch off those you do not need with [[skills.config]]."
+            .to_owned();
+        Some(ConfigWarningNotification { summary, details: Some(details), path: None, range: None })
     }
 
     /// Reads the disk now if the skills are not known yet.

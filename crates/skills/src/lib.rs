@@ -1,6 +1,7 @@
 //! Owns skills: instructions in folders, one `SKILL.md` each. They are found on disk, listed for the model, and added to
 //! its input when the user asks for one. Must not know turns of threads or the server.
 
+mod bound;
 mod cache;
 mod front_matter;
 mod invoke;

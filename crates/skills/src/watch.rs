@@ -30,6 +30,8 @@ pub(crate) struct FollowedThreads {
     threads: BTreeMap<ThreadId, VecDeque<PathBuf>>,
     /// Working directories whose skills are as the disk has them.
     watched: BTreeSet<PathBuf>,
+    /// Threads whose clients know whether all of their skills are listed.
+    warned: BTreeSet<ThreadId>,
     /// Counts the working directories that were added.
     added: u64,
     /// How many of the added working directories are watched.
@@ -45,6 +47,12 @@ impl FollowedThreads {
 
     pub(super) fn is_watched(&self, cwd: &Path) -> bool {
         self.watched.contains(cwd)
+    }
+
+    /// Where the thread works, when this is asked for the first time.
+    pub(super) fn warn_once(&mut self, thread: &ThreadId) -> Option<PathBuf> {
+        let cwd = self.threads.get(thread)?.back()?.clone();
+        self.warned.insert(thread.clone()).then_some(cwd)
     }
 
     /// False when the thread is followed there already.
@@ -107,6 +115,7 @@ impl Skills {
     /// The thread is not loaded any more.
     pub fn unfollow(&self, thread: &ThreadId) {
         let mut following = self.following.lock();
+        following.warned.remove(thread);
         if following.threads.remove(thread).is_some() {
             following.wake.notify_one();
         }

@@ -54,7 +54,7 @@ pub(crate) async fn read_input(
     let has_files = input.iter().any(|part| matches!(part, UserInput::LocalImage { .. }));
     let is_needed = may_mention(&input) || has_files;
     let settings = if is_needed { Some(thread.snapshot(false).await?.settings) } else { None };
-    let cwd = cwd.map(Path::to_owned);
+    let (cwd, id) = (cwd.map(Path::to_owned), thread.id().clone());
     let read = move || {
         // Searched for here, so that the thread itself need not.
         cwd.iter().for_each(|cwd| skills.preload(cwd));
@@ -70,6 +70,7 @@ pub(crate) async fn read_input(
             let invoked = skills.invoke(&text.shown, &cwd, &settings.skills, limits);
             (text.skills, warnings) = (invoked.skills, invoked.warnings);
         }
+        warnings.extend(skills.list_warning(&id));
         Ok::<_, RuntimeError>((text, warnings))
     };
     let (text, warnings) = blocking(read).await??;

@@ -119,3 +119,28 @@ async fn a_turn_in_another_folder_has_the_skills_of_that_folder() {
         assert!(asked.contains("- there: About there") && asked.contains("<name>there</name>"), "{asked}");
     }
 }
+
+#[tokio::test]
+async fn many_skills_do_not_fill_every_request() {
+    let stage = Stage::new(json!([{"text": "one"}, {"text": "two"}])).await;
+    for number in 0..400 {
+        skill(
+            &stage,
+            &format!("home/skills/s{number:03}"),
+            "One of very many skills that somebody collected",
+        );
+    }
+    let (_server, mut client) = stage.open().await;
+    let thread = client.start_thread(json!({"cwd": here(&stage)})).await;
+    client.turn(&thread, "first").await;
+    let warning = client.next_of("configWarning").await;
+    let summary = warning["summary"].as_str().expect("text");
+    assert!(summary.starts_with("There are more skills than the model is told of"), "{warning}");
+    client.transcript();
+    client.turn(&thread, "second").await;
+    let is_told_again = client.transcript().iter().any(|line| line.contains("configWarning"));
+    assert!(!is_told_again, "once for a thread is enough");
+    let asked = texts(&stage.asked()[0]);
+    let told = asked.iter().find(|text| text.starts_with("<skills_instructions>")).expect("a section");
+    assert!(told.contains("- s000: ") && told.len() < 27_000, "{}", told.len());
+}
