@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import agent_jobs
 import approvals
 import bypasses
 import delegation
 import executions
+import file_search
 import flood
 import frames
 import honesty
@@ -55,6 +57,8 @@ FIGURES: dict[str, tuple[str, Callable[[Run], Outcome]]] = {
     "G20": ("1,000 threads: 400 MB, 3 files each; 200 turns; requests in 250 ms", load.measure),
     "G21": ("1,000 interrupts at random moments: 0 writes after the end of the turn", stops.measure),
     "mcp-idle": ("three idle MCP servers: a turn takes 1 ms more at most", mcp_idle.measure),
+    "search": ("100,000 files: results within 30 ms of a keystroke", file_search.measure),
+    "agent-jobs": ("kills in the middle of a job: no row twice, none missing", agent_jobs.measure),
     "long-tests": ("random tests at full length: all hold", long_tests.measure),
     "real-model": ("a model server with real weights: turns, an interrupt, its death", real_model.measure),
     "delegation": ("host, runtime or both die: 0 lost, 0 run twice, unknown is told", delegation.measure),

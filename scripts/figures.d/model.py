@@ -148,7 +148,7 @@ class Model:
         self.asked[plan.name] += 1
         self.bodies[plan.name] = body
         _break_if(where == "head")
-        yield _event({"type": "response.created", "response": {"id": f"resp-{plan.name}"}})
+        yield stream_event({"type": "response.created", "response": {"id": f"resp-{plan.name}"}})
         _break_if(where == "created")
         if plan.gate and not plan.tool:
             self.gate.wait(GATE_SECONDS)
@@ -158,19 +158,19 @@ class Model:
             yield from self._call(plan)
         elif left := [call for call in plan.calls() if call["call_id"] not in outputs]:
             for call in left if plan.together else left[:1]:
-                yield from [_event({"type": "response.output_item.done", "item": call})] * (1 + plan.twice)
+                yield from [stream_event({"type": "response.output_item.done", "item": call})] * (1 + plan.twice)
         else:
-            yield from _message(f"msg-{plan.name}", plan.answer())
+            yield from message_events(f"msg-{plan.name}", plan.answer())
         _break_if(where == "item")
         usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
-        yield _event({"type": "response.completed", "response": {"id": f"resp-{plan.name}", "usage": usage}})
+        yield stream_event({"type": "response.completed", "response": {"id": f"resp-{plan.name}", "usage": usage}})
 
     def _call(self, plan: Plan) -> Iterator[bytes]:
         if plan.gate:
-            yield from _message(f"before-{plan.name}", f"before the call of {plan.name}")
+            yield from message_events(f"before-{plan.name}", f"before the call of {plan.name}")
             self.gate.wait(GATE_SECONDS)
         call = {"type": "function_call", "id": f"fc-{plan.name}", "call_id": f"call-{plan.name}"}
-        yield _event({"type": "response.output_item.done", "item": {**call, "name": TOOL, "arguments": "{}"}})
+        yield stream_event({"type": "response.output_item.done", "item": {**call, "name": TOOL, "arguments": "{}"}})
 
     def close(self) -> None:
         self.gate.set()
@@ -187,12 +187,12 @@ def _break_if(is_asked: bool) -> None:
         raise Broken
 
 
-def _event(event: Json) -> bytes:
+def stream_event(event: Json) -> bytes:
     return f"event: {event['type']}\ndata: {json.dumps(event, separators=(',', ':'))}\n\n".encode()
 
 
 def _delta(item: str, text: str, number: int) -> bytes:
-    return _event(
+    return stream_event(
         {
             "type": "response.output_text.delta",
             "sequence_number": number,
@@ -205,28 +205,28 @@ def _delta(item: str, text: str, number: int) -> bytes:
     )
 
 
-def _message(item: str, text: str) -> Iterator[bytes]:
+def message_events(item: str, text: str) -> Iterator[bytes]:
     head = {"type": "message", "role": "assistant", "id": item}
-    yield _event({"type": "response.output_item.added", "item": {**head, "content": []}})
+    yield stream_event({"type": "response.output_item.added", "item": {**head, "content": []}})
     third = len(text) // 3 + 1
     for start in range(0, len(text), third):
         yield _delta(item, text[start : start + third], start)
     content = [{"type": "output_text", "text": text}]
-    yield _event({"type": "response.output_item.done", "item": {**head, "content": content}})
+    yield stream_event({"type": "response.output_item.done", "item": {**head, "content": content}})
 
 
 def _flood(size: int) -> Iterator[bytes]:
     for message in range(flood_messages(size)):
         item = f"flood-{message:03d}"
         head = {"type": "message", "role": "assistant", "id": item}
-        yield _event({"type": "response.output_item.added", "item": {**head, "content": []}})
+        yield stream_event({"type": "response.output_item.added", "item": {**head, "content": []}})
         first = message * FLOOD_DELTAS
         # The numbers are put into a ready-made event: writing JSON anew each time would slow the stream down.
         form = _delta(item, FLOOD_PIECE, 0).replace(b'"sequence_number":0', b'"sequence_number":%d')
         for start in range(first, first + FLOOD_DELTAS, 100):
             yield b"".join(form % (number, number) for number in range(start, start + 100))
         content = [{"type": "output_text", "text": flood_text(message)}]
-        yield _event({"type": "response.output_item.done", "item": {**head, "content": content}})
+        yield stream_event({"type": "response.output_item.done", "item": {**head, "content": content}})
 
 
 def _read(items: list[Json]) -> tuple[Plan, set[str]]:
