@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use engine::{ToolCall, ToolPayload};
+use engine::{ToolCall, ToolPayload, UNKNOWN_OUTCOME};
 use protocol::FunctionCallOutputBody;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -118,8 +118,11 @@ impl AgentJob<'_> {
                     let agent = spawned["agent_id"].as_str().unwrap_or_default().to_owned();
                     running.push(RunningRow { item, agent, since: Instant::now() });
                 }
-                // Perhaps there are as many agents as may be. One fewer is there when another row has ended.
-                Err(_) if !running.is_empty() && tries < MOST_TRIES => {
+                // Perhaps there are as many agents as may be. One fewer is there when another row has ended. An agent
+                // that a crash cut off while it was started may be there: another one would work on the same row.
+                Err(problem)
+                    if !running.is_empty() && tries < MOST_TRIES && !problem.contains(UNKNOWN_OUTCOME) =>
+                {
                     state.at_once = Some(running.len());
                     waiting.push_front((item, tries + 1));
                     return;
@@ -132,16 +135,18 @@ impl AgentJob<'_> {
 
     /// Waits until at least one agent has ended or has no more time.
     async fn wait(&self, agents: &dyn ChildAgents, running: &mut Vec<RunningRow>, state: &mut JobState) {
-        let ids: Vec<_> = running.iter().map(|one| one.agent.clone()).collect();
-        // An agent of before a restart is not loaded until somebody asks for it.
-        for id in &ids {
-            if agents.status(id).await == AgentStatus::NotFound {
-                let _ = agents.resume(id).await;
+        let reports = self.reports().await;
+        let mut ended = BTreeMap::new();
+        for one in running.iter() {
+            if let Some(status) = taken_up(agents, one, reports.contains_key(&one.item.id)).await {
+                ended.insert(one.agent.clone(), status);
             }
         }
-        let ended = agents.wait(&ids, LOOK).await;
-        let board = self.board.clone();
-        let reports = tokio::task::spawn_blocking(move || board.reports()).await.unwrap_or_default();
+        if ended.is_empty() {
+            let ids: Vec<_> = running.iter().map(|one| one.agent.clone()).collect();
+            ended = agents.wait(&ids, LOOK).await;
+        }
+        let reports = self.reports().await;
         let all = std::mem::take(running);
         for one in all {
             let status = ended.get(&one.agent);
@@ -161,6 +166,9 @@ impl AgentJob<'_> {
                 None => {
                     let problem = match status {
                         Some(AgentStatus::Errored(problem)) => format!("the agent failed: {problem}"),
+                        Some(AgentStatus::Interrupted) => {
+                            "the agent was cut off before it reported".to_owned()
+                        }
                         Some(_) => "the agent ended without calling report_agent_job_result".to_owned(),
                         None => format!("no report within {} seconds", self.limits.runtime.as_secs()),
                     };
@@ -168,6 +176,11 @@ impl AgentJob<'_> {
                 }
             }
         }
+    }
+
+    async fn reports(&self) -> BTreeMap<String, JobReport> {
+        let board = self.board.clone();
+        tokio::task::spawn_blocking(move || board.reports()).await.unwrap_or_default()
     }
 
     async fn call(&self, call_id: String, name: &str, arguments: Value) -> Result<Value, String> {
@@ -192,6 +205,26 @@ impl AgentJob<'_> {
             json!(item.id),
             schema.unwrap_or_default(),
         )
+    }
+}
+
+/// How an agent stands that nothing more will come of, which waiting alone would not tell: one of before a restart, whose
+/// turn ended with its process, and one that somebody stopped.
+async fn taken_up(agents: &dyn ChildAgents, row: &RunningRow, is_reported: bool) -> Option<AgentStatus> {
+    match agents.status(&row.agent).await {
+        AgentStatus::Interrupted => Some(AgentStatus::Interrupted),
+        // Its row was done before the restart, and it is closed.
+        AgentStatus::NotFound if is_reported => Some(AgentStatus::Completed(None)),
+        // Not loaded until somebody asks for it.
+        AgentStatus::NotFound => {
+            let _ = agents.resume(&row.agent).await;
+            match agents.status(&row.agent).await {
+                AgentStatus::Running => None,
+                AgentStatus::PendingInit | AgentStatus::NotFound => Some(AgentStatus::Interrupted),
+                status => Some(status),
+            }
+        }
+        _ => None,
     }
 }
 

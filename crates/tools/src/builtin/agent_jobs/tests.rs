@@ -86,9 +86,19 @@ impl Sink for Workers {
 }
 
 async fn run_in(folder: &Path, workers: Workers, arguments: Value) -> (ToolOutcome, Arc<Workers>) {
+    run_with(folder, AgentStatus::Completed(None), workers, arguments).await
+}
+
+/// With agents that all stand like this.
+async fn run_with(
+    folder: &Path,
+    status: AgentStatus,
+    workers: Workers,
+    arguments: Value,
+) -> (ToolOutcome, Arc<Workers>) {
     let jobs = folder.join("state/jobs");
     let workers = Arc::new(Workers { folder: jobs.clone(), ..workers });
-    let agents = FakeAgents::standing(AgentStatus::Completed(None));
+    let agents = FakeAgents::standing(status);
     let options = BenchOptions { jobs: Some(jobs), ..bench().options().clone() };
     let caller = Caller {
         thread_id: "thread".to_owned().into(),
@@ -169,6 +179,20 @@ async fn no_more_agents_than_there_may_be_and_a_stop_ends_the_rest() {
     let result: Value = serde_json::from_str(&text(&outcome)).expect("JSON");
     assert_eq!((&result["completed_items"], &result["status"]), (&json!(3), &json!("cancelled")));
     assert_eq!(workers.calls.lock().iter().filter(|(_, name)| name == "spawn_agent").count(), 3);
+}
+
+/// In the process after a restart, agents are closed, or were cut off: nothing more comes of them by itself.
+#[tokio::test]
+async fn a_job_does_not_wait_for_agents_of_a_process_that_is_gone() {
+    for status in [AgentStatus::NotFound, AgentStatus::Interrupted] {
+        let folder = folder_with("n\n1\n2\n");
+        let arguments = json!({"csv_path": "in.csv", "instruction": "do {n}", "output_csv_path": "out.csv"});
+        let workers = Workers { silent: vec!["row-2"], ..Workers::default() };
+        let (outcome, _) = run_with(folder.path(), status, workers, arguments).await;
+        let result: Value = serde_json::from_str(&text(&outcome)).expect("JSON");
+        assert_eq!((&result["completed_items"], &result["failed_items"]), (&json!(1), &json!(1)), "{result}");
+        assert_eq!(result["failed_item_errors"][0]["last_error"], "the agent was cut off before it reported");
+    }
 }
 
 #[tokio::test]
