@@ -14,7 +14,8 @@ import pytest
 PACKAGE = Path(__file__).parent.parent
 ROOT = PACKAGE.parent.parent.parent
 EXAMPLES = sorted((ROOT / "examples" / "python").glob("*.py"))
-PAGES = [ROOT / "docs" / "python.md", PACKAGE / "README.md"]
+# The README's program is run by test_package.
+PAGES = [ROOT / "docs" / "python.md"]
 BLOCKS = [
     pytest.param(page, block, id=f"{page.name}-{number}")
     for page in PAGES

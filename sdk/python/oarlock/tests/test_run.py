@@ -6,7 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from oarlock import Agent, Completed, ConfigError, Host, Interrupted, Local, Offline, RpcError, TaskBusy, TaskExists
+from oarlock import (
+    Agent,
+    Completed,
+    ConfigError,
+    Dir,
+    Docker,
+    Host,
+    Interrupted,
+    Limits,
+    Local,
+    Manifest,
+    Offline,
+    RpcError,
+    TaskBusy,
+    TaskExists,
+    Text,
+)
 from oarlock.events import Event, TextDelta, TurnCompleted, TurnStarted
 
 pytestmark = pytest.mark.anyio
@@ -128,3 +144,26 @@ async def test_a_host_that_cannot_start_says_why(tmp_path: Path) -> None:
             pass
     with pytest.raises(ConfigError, match="expected unix"):
         Host.connect("http://127.0.0.1")
+
+
+async def test_what_the_host_cannot_hold_is_refused() -> None:
+    async with Host(provider=Offline()) as host:
+        for agent in (Agent(limits=Limits(usd=1)), Agent(manifest=Manifest(env={"A": "b"}))):
+            with pytest.raises(ConfigError, match="does not hold it yet"):
+                await host.start(agent)
+        with pytest.raises(ConfigError, match="labels"):
+            await host.start(HELLO, labels={"a": "b"})
+        with pytest.raises(ConfigError, match="on its own machine only"):
+            await host.start(HELLO, backend=Docker("debian:12"))
+
+
+async def test_a_manifest_never_overwrites(tmp_path: Path) -> None:
+    agent = Agent(manifest=Manifest(entries={"a.txt": "new", "b": Dir({"c.sh": Text("true", mode=0o755)})}))
+    async with Host(provider=Offline()) as host:
+        task = await host.start(agent, backend=Local(tmp_path))
+        assert await task.files.list("b") == ["c.sh"]
+        assert (tmp_path / "b" / "c.sh").stat().st_mode & 0o777 == 0o755
+        with pytest.raises(ConfigError, match="is there already"):
+            await host.start(agent, backend=Local(tmp_path))
+        with pytest.raises(ConfigError, match="not a path within"):
+            await host.start(Agent(manifest=Manifest(entries={"../a": ""})))

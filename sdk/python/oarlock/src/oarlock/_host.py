@@ -35,14 +35,13 @@ from oarlock_protocol import Task as TaskRow
 from pydantic import ValidationError
 
 from . import _decisions
-from ._agent import Agent
+from ._agent import Agent, Limits
 from ._backends import Backend, Local
 from ._bridge import ModelBridge
 from ._connection import Connection
 from ._decisions import Decision, Defer
 from ._embedded import EmbeddedHost
 from ._errors import (
-    BackendError,
     ConfigError,
     DecisionConflict,
     OarlockError,
@@ -407,6 +406,13 @@ class Host:
         if agent.deps_type is not None and deps is _UNSET:
             raise ConfigError(f"agent {agent.name} needs deps of type {agent.deps_type.__name__}: pass `deps=`")
         plan = plan_agent(agent)
+        for name, is_set in (
+            ("limits", agent.limits != Limits()),
+            ("manifest.env", bool(plan.manifest.env)),
+            ("manifest.setup", bool(plan.manifest.setup)),
+        ):
+            if is_set:
+                raise ConfigError(f"agent {agent.name}: {name}: this host does not hold it yet; leave it out")
         # Without this feature a host runs every function tool at once, and twice after a crash.
         if plan.asking_functions() and "provides" not in self._features:
             names = ", ".join(plan.asking_functions())
@@ -470,7 +476,7 @@ class Host:
             case Local(workspace=workspace) if workspace is not None:
                 folder = _absolute(workspace)
             case _:
-                raise BackendError(f"{backend!r}: this host runs tasks on its own machine only")
+                raise ConfigError(f"backend: {backend!r}: this host runs tasks on its own machine only")
         planned = list(planned_files(manifest))
         for part in planned:
             if isinstance(part, PlannedFile) and (folder / part.path).exists():
