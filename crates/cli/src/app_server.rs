@@ -111,10 +111,20 @@ pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<
         let mut listeners = OwnListeners::default();
         args.off_limits.iter().for_each(|file| listeners.add_file(file));
         runtime.add_listeners(listeners);
+        let lease = runtime.clone();
         let app = Arc::new(App::new(hub.clone(), runtime));
         let signals = StopSignals::of_process().context("signals cannot be handled")?;
-        anyhow::Ok(server::serve(options, app, hub, server::routes(), signals).await?)
+        tokio::select! {
+            reason = server::serve(options, app, hub, server::routes(), signals) => anyhow::Ok(Some(reason?)),
+            () = lease.lease_over() => Ok(None),
+        }
     })?;
+    let Some(reason) = reason else {
+        // Nothing is put away: another host may have the threads by now, and commands end with this process.
+        tracing::error!("the host has not renewed its lease; this runtime ends");
+        tokio.shutdown_background();
+        return Ok(ExitCode::FAILURE);
+    };
     tracing::debug!(?reason, "the server stops");
     // A client that does not read must not keep the process.
     tokio.shutdown_background();

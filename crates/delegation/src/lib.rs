@@ -7,6 +7,7 @@ mod children;
 mod dynamic_tools;
 mod error;
 mod failure;
+mod heartbeat;
 mod host;
 mod host_choices;
 mod host_record;
@@ -33,6 +34,7 @@ mod uploads;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use protocol::ThreadId;
 
@@ -62,9 +64,21 @@ pub struct Delegation {
     sessions: Mutex<HashMap<ThreadId, Weak<HostSession>>>,
     /// The newest lease seen of each thread, loaded or not.
     epochs: Mutex<HashMap<ThreadId, u64>>,
+    heartbeat: heartbeat::Heartbeat,
 }
 
 impl Delegation {
+    /// The lease of the host holds for so long.
+    pub fn lease_renewed(&self, valid_for: Duration) {
+        self.heartbeat.heard(valid_for);
+    }
+
+    /// Returns when the lease of the host is over. Nothing may go on in this process then: another host may have its
+    /// threads.
+    pub async fn lease_over(&self) {
+        self.heartbeat.over().await;
+    }
+
     /// A host's connection has ended: what it carried will not come.
     pub fn host_gone(&self, host: HostId) {
         let sessions: Vec<_> = self.sessions.lock().values().filter_map(Weak::upgrade).collect();

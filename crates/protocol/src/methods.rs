@@ -465,6 +465,8 @@ notifications! {
     CLIENT_NOTIFICATIONS {
         /// The client has read the answer to `initialize`. Not required.
         Initialized = "initialized" (NoParams);
+        /// The lease of the host that opened the threads holds.
+        DelegationHeartbeat = "delegation/heartbeat" (DelegationHeartbeatNotification) [experimental, root];
         /// Progress of a child the host runs.
         DelegationProgress = "delegation/progress" (DelegationProgressNotification) [experimental, root];
         /// The notification form of `model/streamEvent`: no acknowledgement, no flow control.

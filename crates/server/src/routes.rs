@@ -3,8 +3,8 @@
 use protocol::{
     AppsList, CancelLoginAccount, CollaborationModeList, CommandExec, CommandExecResize,
     CommandExecTerminate, CommandExecWrite, ConfigBatchWrite, ConfigRead, ConfigRequirementsRead,
-    ConfigValueWrite, DelegationProgress, DelegationResult, EnvironmentAdd, EnvironmentInfo,
-    EnvironmentStatusRead, ExperimentalFeatureEnablementSet, ExperimentalFeatureList,
+    ConfigValueWrite, DelegationHeartbeat, DelegationProgress, DelegationResult, EnvironmentAdd,
+    EnvironmentInfo, EnvironmentStatusRead, ExperimentalFeatureEnablementSet, ExperimentalFeatureList,
     ExternalAgentConfigDetect, ExternalAgentConfigImport, FeedbackUpload, FsCopy, FsCreateDirectory,
     FsGetMetadata, FsReadDirectory, FsReadFile, FsRemove, FsUnwatch, FsWatch, FsWriteFile, FuzzyFileSearch,
     FuzzyFileSearchSessionStart, FuzzyFileSearchSessionStop, FuzzyFileSearchSessionUpdate, GetAccount,
@@ -60,6 +60,7 @@ pub fn routes() -> Router<App> {
         .deferred(TurnSuspend, turn::suspend)
         .on(RolloutLoad, delegation::load)
         .on(DelegationResult, delegation::result)
+        .hear(DelegationHeartbeat, |_| None, delegation::heartbeat)
         .hear(DelegationProgress, |_| None, delegation::progress)
         .deferred(CommandExec, command_exec::start)
         .deferred(CommandExecWrite, command_exec::write)

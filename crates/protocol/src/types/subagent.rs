@@ -134,6 +134,14 @@ pub struct DelegationProgressNotification {
     pub usage: Option<TokenUsageBreakdown>,
 }
 
+/// Sent by a host whose lease on its tasks expires, each time it was renewed. A runtime that has heard one exits when the
+/// lease is over before the next one comes: another host may have its threads by then.
+#[wire]
+pub struct DelegationHeartbeatNotification {
+    /// Milliseconds that are left of the lease.
+    pub valid_for_ms: u64,
+}
+
 /// Sends more input to a child the host runs.
 #[wire]
 pub struct DelegationInputParams {

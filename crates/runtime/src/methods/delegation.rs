@@ -1,5 +1,7 @@
 //! `model/*` and `rollout/load`: a host that carries the requests of a thread.
 
+use std::time::Duration;
+
 use delegation::HostId;
 use protocol::{
     DelegationProgressNotification, DelegationResultParams, DelegationResultResponse,
@@ -85,6 +87,17 @@ impl Runtime {
         params: RolloutLoadParams,
     ) -> Result<RolloutLoadResponse, RuntimeError> {
         Ok(self.state.uploads.add(host, params)?)
+    }
+
+    /// The lease of the host holds for so long.
+    pub fn lease_renewed(&self, valid_for: Duration) {
+        self.state.delegation.lease_renewed(valid_for);
+    }
+
+    /// Returns when the lease of a host that sends heartbeats is over: this process must end, since another host may have
+    /// its threads.
+    pub async fn lease_over(&self) {
+        self.state.delegation.lease_over().await;
     }
 
     /// A host's connection has ended: what it carried will not come.

@@ -1,12 +1,13 @@
 //! Messages of hosts about the model requests they carry and the children they run.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use protocol::{
-    DelegationProgressNotification, DelegationResultParams, DelegationResultResponse,
-    ModelRequestRejectedParams, ModelRequestRejectedResponse, ModelStreamAbortedParams,
-    ModelStreamAbortedResponse, ModelStreamEvent, ModelStreamEventParams, RolloutLoadParams,
-    RolloutLoadResponse,
+    DelegationHeartbeatNotification, DelegationProgressNotification, DelegationResultParams,
+    DelegationResultResponse, ModelRequestRejectedParams, ModelRequestRejectedResponse,
+    ModelStreamAbortedParams, ModelStreamAbortedResponse, ModelStreamEvent, ModelStreamEventParams,
+    RolloutLoadParams, RolloutLoadResponse,
 };
 use runtime::{Responder, RuntimeError};
 
@@ -76,5 +77,12 @@ pub(crate) async fn result(
 pub(crate) async fn progress(app: Arc<App>, caller: Requester, params: DelegationProgressNotification) {
     if let Err(error) = app.runtime.delegation_progress(caller.id().into(), &params) {
         tracing::warn!(connection = %caller.id(), delegation = %params.delegation_id, "progress was refused: {error}");
+    }
+}
+
+/// Only a connection that agreed on delegation has a lease that matters here.
+pub(crate) async fn heartbeat(app: Arc<App>, caller: Requester, params: DelegationHeartbeatNotification) {
+    if caller.agreed().is_some_and(|agreed| agreed.host_delegation.is_some()) {
+        app.runtime.lease_renewed(Duration::from_millis(params.valid_for_ms));
     }
 }

@@ -42,6 +42,7 @@ from .types import (
     ContextCompactedNotification,
     DelegationCancelParams,
     DelegationCancelResponse,
+    DelegationHeartbeatNotification,
     DelegationInputParams,
     DelegationInputResponse,
     DelegationProgressNotification,
@@ -1854,12 +1855,18 @@ SERVER_NOTIFICATIONS: Final[ServerNotifications] = {
 }
 """What the server tells a client."""
 
-ClientNotificationMethod: TypeAlias = Literal["initialized", "delegation/progress", "model/streamEvent"]
+ClientNotificationMethod: TypeAlias = Literal[
+    "initialized",
+    "delegation/heartbeat",
+    "delegation/progress",
+    "model/streamEvent",
+]
 
 ClientNotifications = TypedDict(
     "ClientNotifications",
     {
         "initialized": NotificationMethod[None],
+        "delegation/heartbeat": NotificationMethod[DelegationHeartbeatNotification],
         "delegation/progress": NotificationMethod[DelegationProgressNotification],
         "model/streamEvent": NotificationMethod[ModelStreamEventParams],
     },
@@ -1871,6 +1878,12 @@ CLIENT_NOTIFICATIONS: Final[ClientNotifications] = {
         params=None,
         experimental=False,
         doc="The client has read the answer to `initialize`. Not required.",
+    ),
+    "delegation/heartbeat": NotificationMethod(
+        method="delegation/heartbeat",
+        params=DelegationHeartbeatNotification,
+        experimental=True,
+        doc="The lease of the host that opened the threads holds.",
     ),
     "delegation/progress": NotificationMethod(
         method="delegation/progress",

@@ -158,6 +158,7 @@ __all__ = [
     "DelegationCancelParams",
     "DelegationCancelResponse",
     "DelegationFeature",
+    "DelegationHeartbeatNotification",
     "DelegationHints",
     "DelegationInputParams",
     "DelegationInputResponse",
@@ -2651,6 +2652,16 @@ DelegationFeature: TypeAlias = Open[
 `toolSet`: The host chooses the tools and who approves their calls.
 `suspend`: A turn can be put away with `turn/suspend`.
 """
+
+
+class DelegationHeartbeatNotification(WireModel):
+    """Sent by a host whose lease on its tasks expires, each time it was renewed. A runtime that has heard one exits
+    when the
+    lease is over before the next one comes: another host may have its threads by then.
+    """
+
+    valid_for_ms: StrictInt
+    """Milliseconds that are left of the lease."""
 
 
 EnvironmentId: TypeAlias = str
