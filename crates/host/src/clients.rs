@@ -77,6 +77,9 @@ pub trait HostClients: fmt::Debug + Send + Sync {
         params: DynamicToolCallParams,
     ) -> BoxFuture<'static, ToolCallEnd>;
 
+    /// Whether somebody follows the thread here.
+    fn is_followed(&self, thread: &ThreadId) -> bool;
+
     /// Followers of the parent follow the child too.
     fn child_appeared(&self, parent: &ThreadId, child: &ThreadId);
 }

@@ -14,12 +14,13 @@ use protocol::{
 use rpc::ErrorObject;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use store::{InboxRow, InboxState, TaskChange, TaskLease, TaskState};
+use store::{InboxRow, InboxState, OperationRowState, ReplicaIdentity, StoreError, TaskLease, TaskState};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::AbortHandle;
 
 use self::calls::CallHandle;
 use crate::ids::now_ms;
+use crate::lease::{LeaseState, LeaseTerm};
 use crate::link::{LinkAnswer, OrderedAnswer};
 use crate::messages::{
     LinkQuestion, LiveRuntime, OpenFailure, OpenedRuntime, TaskCommand, TaskPass, TaskView, TurnReply,
@@ -33,11 +34,19 @@ use crate::task::{Generation, TaskEffect, TaskInput, TaskMachine};
 
 /// How long a turn may take to come to a safe point.
 const SUSPEND_WITHIN: Duration = Duration::from_secs(10);
+/// The pause before the runtime of an earlier host is looked for again.
+const PREVIOUS_PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) struct TaskDriver {
     shared: Arc<HostShared>,
     id: ThreadId,
+    /// As which it owns the task.
+    replica: ReplicaIdentity,
     lease: TaskLease,
+    host_lease: watch::Receiver<LeaseState>,
+    term: LeaseTerm,
+    /// Another host has the task, or may have it: nothing more is done about it here.
+    is_fenced: bool,
     machine: TaskMachine,
     mailbox: mpsc::Sender<TaskCommand>,
     commands: mpsc::Receiver<TaskCommand>,
@@ -45,6 +54,7 @@ pub(crate) struct TaskDriver {
     view: watch::Sender<TaskView>,
     is_suspending: Arc<AtomicBool>,
     runtime: Option<LiveRuntime>,
+    opening: Option<AbortHandle>,
     /// As the last runtime opened the thread.
     opened: Option<Value>,
     /// Why the last one did not.
@@ -64,7 +74,9 @@ pub(crate) struct TaskDriver {
 pub(crate) struct DriverParts {
     pub(crate) shared: Arc<HostShared>,
     pub(crate) id: ThreadId,
+    pub(crate) replica: ReplicaIdentity,
     pub(crate) lease: TaskLease,
+    pub(crate) term: LeaseTerm,
     pub(crate) machine: TaskMachine,
     pub(crate) inputs: Vec<InboxRow>,
     pub(crate) mailbox: mpsc::Sender<TaskCommand>,
@@ -75,12 +87,18 @@ pub(crate) struct DriverParts {
 
 impl TaskDriver {
     pub(crate) fn new(parts: DriverParts) -> Self {
-        let DriverParts { shared, id, lease, machine, inputs, mailbox, commands, gate, view } = parts;
+        let DriverParts { shared, id, replica, lease, term, machine, inputs, mailbox, commands, gate, view } =
+            parts;
+        let host_lease = shared.lease.subscribe();
         let inputs = inputs.into_iter().map(|row| (row.input_id.clone(), (row, None))).collect();
         Self {
             shared,
             id,
+            replica,
             lease,
+            host_lease,
+            term,
+            is_fenced: false,
             machine,
             mailbox,
             commands,
@@ -88,6 +106,7 @@ impl TaskDriver {
             view,
             is_suspending: Arc::default(),
             runtime: None,
+            opening: None,
             opened: None,
             refusal: None,
             passes: HashMap::new(),
@@ -101,11 +120,15 @@ impl TaskDriver {
         }
     }
 
-    /// Until the task is at rest, and nobody is asked or waits.
+    /// Until the task is at rest, and nobody is asked or waits, or until another host has it.
     pub(crate) async fn run(mut self) {
+        self.end_previous().await;
         self.advance(TaskInput::Loaded).await;
         loop {
-            if self.may_leave() && self.shared.let_go(&self.id, &mut self.commands) {
+            if self.is_over() {
+                return self.abandon();
+            }
+            if self.may_leave() && self.leave().await {
                 return;
             }
             let pause = self.wake_at_ms.map(|at_ms| {
@@ -120,7 +143,65 @@ impl TaskDriver {
                     self.wake_at_ms = None;
                     self.advance(TaskInput::TimePassed).await;
                 }
+                _ = self.host_lease.changed() => {}
             }
+        }
+    }
+
+    /// Whether the host's own lease, or that of this task, is over.
+    fn is_over(&mut self) -> bool {
+        self.is_fenced |= self.host_lease.borrow_and_update().term() != Some(self.term);
+        self.is_fenced
+    }
+
+    /// The runtime of whoever had the task before is gone before anything is made of what it left.
+    async fn end_previous(&mut self) {
+        let launcher = self.shared.options.launcher.clone();
+        loop {
+            let ended = match self.shared.store.runtime_of(&self.id).await {
+                Ok(Some(reference)) => launcher.end_previous(&reference).await,
+                Ok(None) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            };
+            let Err(problem) = ended else { return };
+            if self.is_over() {
+                return;
+            }
+            tracing::error!(task = %self.id, "the task waits: {problem}");
+            tokio::time::sleep(PREVIOUS_PAUSE).await;
+        }
+    }
+
+    /// Without a follower here, the host that is asked next may have the task.
+    async fn leave(&mut self) -> bool {
+        let shared = self.shared.clone();
+        // Nobody takes the task up in between.
+        let _loading = shared.loading.lock().await;
+        if !shared.let_go(&self.id, &mut self.commands) {
+            return false;
+        }
+        if shared.store.leases_expire()
+            && !shared.clients.is_followed(&self.id)
+            && let Err(error) = shared.store.release_task(&self.lease).await
+        {
+            tracing::warn!(%error, task = %self.id, "a task at rest is not released");
+        }
+        true
+    }
+
+    /// Lets go of everything at once. The store has what counts; the next owner goes on from there.
+    fn abandon(mut self) {
+        tracing::warn!(task = %self.id, "another host has the task now");
+        self.shared.forget(&self.id, &self.mailbox);
+        self.runtime = None;
+        if let Some(opening) = self.opening.take() {
+            opening.abort();
+        }
+        for (_, ask) in self.asks.drain() {
+            ask.abort();
+        }
+        for (_, pass) in self.passes.drain() {
+            give(pass, Err(Some(owner_lost())));
         }
     }
 
@@ -148,6 +229,7 @@ impl TaskDriver {
                 }
                 self.advance(input).await;
             }
+            TaskCommand::LookAgain => self.look_again().await,
             TaskCommand::Pass(pass) => {
                 self.next_pass += 1;
                 self.passes.insert(self.next_pass, pass);
@@ -174,6 +256,9 @@ impl TaskDriver {
         while let Some(input) = waiting.pop() {
             tracing::debug!(task = %self.id, ?input, "a task goes on");
             for effect in self.machine.on(now_ms(), input) {
+                if self.is_over() {
+                    return;
+                }
                 if let Some(input) = self.perform(effect).await {
                     waiting.push(input);
                 }
@@ -196,7 +281,7 @@ impl TaskDriver {
     /// An effect that is over at once may lead to the next input.
     async fn perform(&mut self, effect: TaskEffect) -> Option<TaskInput> {
         match effect {
-            TaskEffect::StartRuntime(generation) => self.start(generation),
+            TaskEffect::StartRuntime(generation) => return self.start(generation).await,
             TaskEffect::EndRuntime(generation) => {
                 if let Some(live) = self.runtime.take_if(|live| live.generation == generation) {
                     live.finish();
@@ -224,29 +309,67 @@ impl TaskDriver {
         None
     }
 
-    fn start(&mut self, generation: Generation) {
+    /// Each runtime has an epoch of its own: whatever an earlier one still sends is refused.
+    async fn start(&mut self, generation: Generation) -> Option<TaskInput> {
         self.is_suspending.store(false, Ordering::Release);
+        match self.shared.store.next_epoch(&self.id, &self.replica).await {
+            Ok(lease) => self.lease = lease,
+            Err(error) => {
+                self.refusal = Some(failure(&error.to_string()));
+                self.note_fence(&error);
+                return Some(TaskInput::RuntimeFailed { generation, is_final: false });
+            }
+        }
         let order = OpenOrder {
             shared: self.shared.clone(),
             task: self.id.clone(),
             lease: self.lease.clone(),
+            term: self.term,
             generation,
             mailbox: self.mailbox.clone(),
             gate: self.gate.clone(),
             is_suspending: self.is_suspending.clone(),
         };
         let mailbox = self.mailbox.clone();
-        tokio::spawn(async move {
+        let opening = tokio::spawn(async move {
             let opened = open(order).await.map(Box::new);
             let _ = mailbox.send(TaskCommand::Opened { generation, opened }).await;
         });
+        self.opening = Some(opening.abort_handle());
+        None
+    }
+
+    /// A store that refuses this owner has another one.
+    fn note_fence(&mut self, error: &StoreError) {
+        self.is_fenced |= matches!(error, StoreError::Fenced(_) | StoreError::UnknownTask(_));
+    }
+
+    /// Input and decisions that another host has stored for this task.
+    async fn look_again(&mut self) {
+        match self.shared.store.waiting_inputs(&self.id).await {
+            Ok(rows) => {
+                for row in rows {
+                    let input = row.input_id.clone();
+                    if !self.inputs.contains_key(&input) {
+                        self.inputs.insert(input.clone(), (row, None));
+                        self.advance(TaskInput::InputReceived(input)).await;
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%error, task = %self.id, "its inbox could not be read"),
+        }
+        for operation in self.machine.undecided() {
+            let row = self.shared.store.operation(&operation).await;
+            if row.is_ok_and(|row| row.is_some_and(|row| row.state == OperationRowState::Decided)) {
+                self.advance(TaskInput::Decided(operation)).await;
+            }
+        }
     }
 
     async fn opened(&mut self, generation: Generation, opened: Result<Box<OpenedRuntime>, OpenFailure>) {
         match opened {
             Ok(opened) => {
-                let OpenedRuntime { live, lease, answer, taken } = *opened;
-                self.lease = lease;
+                let OpenedRuntime { live, answer, taken } = *opened;
                 self.runtime = Some(live);
                 self.opened = Some(answer);
                 self.refusal = None;
@@ -511,6 +634,7 @@ impl TaskDriver {
             Ok(rows) => rows,
             Err(error) => {
                 tracing::error!(%error, task = %self.id, "what was lost with the runtime is not stored");
+                self.note_fence(&error);
                 Vec::new()
             }
         };
@@ -523,9 +647,9 @@ impl TaskDriver {
     }
 
     async fn set_state(&mut self, state: TaskState) {
-        let change = TaskChange { state: Some(state), ..TaskChange::default() };
-        if let Err(error) = self.shared.store.update_task(&self.id, change).await {
+        if let Err(error) = self.shared.store.set_task_state(&self.lease, state).await {
             tracing::warn!(%error, task = %self.id, "the state of a task is not stored");
+            self.note_fence(&error);
         }
     }
 }
@@ -551,6 +675,13 @@ fn turn_in(answer: LinkAnswer) -> Option<Result<TurnId, ErrorObject>> {
 
 fn failure(message: &str) -> ErrorObject {
     ErrorObject { code: -32603, message: message.to_owned(), data: None }
+}
+
+/// Whoever asked may ask again; the request may have been carried out.
+fn owner_lost() -> ErrorObject {
+    let data = serde_json::value::to_raw_value(&json!({ "code": "ownerLost" })).ok();
+    let message = "another host has taken the task over before this was answered; ask again";
+    ErrorObject { code: -32603, message: message.to_owned(), data }
 }
 
 fn lost() -> ErrorObject {

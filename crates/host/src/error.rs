@@ -37,6 +37,9 @@ pub enum TaskError {
     CannotRun { thread: ThreadId, reason: String },
     #[error("another host owns thread {thread}: {address}")]
     OwnedElsewhere { thread: ThreadId, address: String },
+    /// The request may have been carried out.
+    #[error("thread {0}: the host that has it was lost before it answered; ask again")]
+    OwnerLost(ThreadId),
     #[error("an answer of the runtime cannot be read: {0}")]
     Unreadable(String),
     #[error(transparent)]

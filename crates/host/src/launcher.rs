@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use protocol::ThreadId;
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::{Child, Command};
 
 use crate::clients::BoxFuture;
+use crate::local_process::{end_local, local_reference};
 
 /// The runtime of which task, and where it works.
 #[derive(Debug, Clone)]
@@ -37,12 +39,22 @@ pub trait RuntimeEnd: fmt::Debug + Send {
     fn wait(&mut self) -> BoxFuture<'_, ()>;
 
     fn kill(&mut self);
+
+    /// How another host finds this runtime to end it, as JSON without secrets. Nothing where it ends with this process.
+    fn reference(&self) -> Option<Value> {
+        None
+    }
 }
 
 /// Starts runtimes somewhere.
 pub trait RuntimeLauncher: fmt::Debug + Send + Sync {
     /// The error is one sentence with what was tried.
     fn launch(&self, request: LaunchRequest) -> BoxFuture<'_, Result<RuntimeProcess, String>>;
+
+    /// Ends the runtime that an earlier host started, by its reference. Returns when it is certainly gone.
+    fn end_previous<'a>(&'a self, _reference: &'a Value) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
 }
 
 /// On this machine: a program of ours, on pipes, with an environment of its own.
@@ -57,6 +69,10 @@ pub struct LocalLauncher {
 impl RuntimeLauncher for LocalLauncher {
     fn launch(&self, request: LaunchRequest) -> BoxFuture<'_, Result<RuntimeProcess, String>> {
         Box::pin(async move { self.spawn(&request) })
+    }
+
+    fn end_previous<'a>(&'a self, reference: &'a Value) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(end_local(reference))
     }
 }
 
@@ -100,5 +116,9 @@ impl RuntimeEnd for LocalEnd {
     fn kill(&mut self) {
         // It may have ended by itself.
         let _ = self.child.start_kill();
+    }
+
+    fn reference(&self) -> Option<Value> {
+        local_reference(self.child.id())
     }
 }

@@ -103,7 +103,11 @@ impl RuntimeLink {
     }
 
     pub(crate) fn notify(&self, method: &str) {
-        if let Ok(line) = rpc::notification(method, &()) {
+        self.notify_of(method, &());
+    }
+
+    pub(crate) fn notify_of(&self, method: &str, params: &impl Serialize) {
+        if let Ok(line) = rpc::notification(method, params) {
             let _ = self.put(line);
         }
     }

@@ -2,21 +2,17 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use protocol::{OperationId, ThreadId, TurnId};
 use rpc::{ErrorObject, Id};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use store::{InboxRow, StoreError, TaskLease};
+use store::{InboxRow, StoreError};
 use tokio::sync::{Mutex, mpsc, watch};
 
-use crate::launcher::RuntimeEnd;
+use crate::guard::RuntimeGuard;
 use crate::link::{OrderedAnswer, RuntimeLink};
 use crate::task::{Generation, TaskInput};
-
-/// How long a runtime may take to stop after the end of its input.
-const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// A request of the runtime that somebody has to answer.
 #[derive(Debug)]
@@ -45,6 +41,8 @@ pub(crate) type TurnReply = Box<dyn FnOnce(Result<TurnId, ErrorObject>) + Send>;
 /// Messages to a task.
 pub(crate) enum TaskCommand {
     Input(TaskInput),
+    /// Another host may have stored input or decisions for the task.
+    LookAgain,
     Pass(TaskPass),
     /// Input that is committed.
     Turn {
@@ -104,21 +102,14 @@ pub(crate) struct LiveRuntime {
     pub(crate) generation: Generation,
     pub(crate) link: RuntimeLink,
     /// Dropping it kills the process.
-    pub(crate) end: Option<Box<dyn RuntimeEnd>>,
+    pub(crate) guard: RuntimeGuard,
 }
 
 impl LiveRuntime {
     /// Lets the process stop by itself, and kills it when that takes too long.
-    pub(crate) fn finish(mut self) {
+    pub(crate) fn finish(self) {
         self.link.close();
-        if let Some(mut end) = self.end.take() {
-            tokio::spawn(async move {
-                if tokio::time::timeout(END_WITHIN, end.wait()).await.is_err() {
-                    end.kill();
-                    end.wait().await;
-                }
-            });
-        }
+        self.guard.finish();
     }
 }
 
@@ -146,7 +137,6 @@ impl From<StoreError> for OpenFailure {
 #[derive(Debug)]
 pub(crate) struct OpenedRuntime {
     pub(crate) live: LiveRuntime,
-    pub(crate) lease: TaskLease,
     /// As the runtime answered.
     pub(crate) answer: Value,
     /// Inputs that are in the record already.

@@ -10,14 +10,16 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use store::{
-    InboxState, LeaseGrant, OperationFilter, OperationRowState, StoreError, StoredRecord, TaskChange,
-    TaskFilter, TaskLease,
+    InboxState, OperationFilter, OperationRowState, StoreError, StoredRecord, TaskChange, TaskFilter,
+    TaskLease,
 };
 use tokio::sync::{Mutex, mpsc};
 
 use crate::append::TaskThreads;
 use crate::carrier::ModelCarrier;
+use crate::guard::{RuntimeGuard, beat};
 use crate::launcher::{LaunchRequest, RuntimeProcess};
+use crate::lease::LeaseTerm;
 use crate::link::RuntimeLink;
 use crate::messages::{LiveRuntime, OpenFailure, OpenedRuntime, TaskCommand};
 use crate::pump::RuntimePump;
@@ -35,6 +37,7 @@ pub(crate) struct OpenOrder {
     pub(crate) shared: Arc<HostShared>,
     pub(crate) task: ThreadId,
     pub(crate) lease: TaskLease,
+    pub(crate) term: LeaseTerm,
     pub(crate) generation: Generation,
     pub(crate) mailbox: mpsc::Sender<TaskCommand>,
     pub(crate) gate: Arc<Mutex<()>>,
@@ -59,14 +62,17 @@ pub(crate) async fn open(order: OpenOrder) -> Result<OpenedRuntime, OpenFailure>
     }
 }
 
-async fn open_in_time(mut order: OpenOrder) -> Result<OpenedRuntime, OpenFailure> {
+async fn open_in_time(order: OpenOrder) -> Result<OpenedRuntime, OpenFailure> {
     let store = order.shared.store.clone();
-    order.lease = next_lease(&order).await?;
     let row = store.task(&order.task).await?.ok_or_else(|| "the task was deleted".to_owned())?;
     let mut settings = TaskSettings::read(&row.settings);
     let records = all_records(&order.shared, &order.task).await?;
     let request = LaunchRequest { task: order.task.clone(), cwd: settings.cwd() };
     let process = order.shared.options.launcher.launch(request).await?;
+    // Before it gets the thread: whoever adopts the task must be able to end it.
+    if let Some(reference) = process.end.reference() {
+        store.note_runtime(&order.lease, reference).await?;
+    }
     let known = task_threads(&order.shared, &order.task).await?;
     let threads = TaskThreads {
         root: order.task.clone(),
@@ -76,6 +82,7 @@ async fn open_in_time(mut order: OpenOrder) -> Result<OpenedRuntime, OpenFailure
     };
     let live = connect(&order, process, threads);
     greet(&live.link, &order.shared.options.version).await?;
+    beat(&live.link, *order.shared.lease.borrow());
     let taken = settle_inputs(&order, &records).await?;
     let (thread, epoch) = (order.task.as_str(), order.lease.epoch);
     let provider = &order.shared.options.provider;
@@ -101,17 +108,7 @@ async fn open_in_time(mut order: OpenOrder) -> Result<OpenedRuntime, OpenFailure
     settings.set_opened(&answer);
     let change = TaskChange { settings: Some(settings.to_value()), ..TaskChange::default() };
     store.update_task(&order.task, change).await?;
-    Ok(OpenedRuntime { live, lease: order.lease, answer, taken })
-}
-
-/// Each runtime has an epoch of its own: whatever an earlier one still sends is refused.
-async fn next_lease(order: &OpenOrder) -> Result<TaskLease, OpenFailure> {
-    let store = &order.shared.store;
-    store.release_task(&order.lease).await?;
-    match store.acquire_task(&order.task, &order.shared.replica).await? {
-        LeaseGrant::Granted(lease) => Ok(lease),
-        LeaseGrant::Held { address, .. } => Err(format!("another host has the task: {address}").into()),
-    }
+    Ok(OpenedRuntime { live, answer, taken })
 }
 
 pub(crate) async fn all_records(
@@ -169,7 +166,8 @@ fn connect(order: &OpenOrder, process: RuntimeProcess, threads: TaskThreads) -> 
         is_suspending: order.is_suspending.clone(),
     };
     tokio::spawn(pump.run(output));
-    LiveRuntime { generation: order.generation, link, end: Some(end) }
+    let guard = RuntimeGuard::new(end, link.clone(), order.shared.lease.subscribe(), order.term);
+    LiveRuntime { generation: order.generation, link, guard }
 }
 
 async fn greet(link: &RuntimeLink, version: &str) -> Result<(), OpenFailure> {

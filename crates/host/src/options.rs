@@ -6,6 +6,7 @@ use model::ModelTransport;
 use protocol::{DelegatedProvider, ModelCapabilities, ModelWire, ReasoningReplay};
 
 use crate::launcher::RuntimeLauncher;
+use crate::lease::ReplicaOptions;
 use crate::task::TaskTimes;
 
 /// The id under which runtimes know the host's provider. Not one of the built-in providers.
@@ -53,6 +54,7 @@ impl CarriedProvider {
 
 #[derive(Debug, Clone)]
 pub struct HostOptions {
+    pub replica: ReplicaOptions,
     pub times: TaskTimes,
     pub provider: CarriedProvider,
     pub launcher: Arc<dyn RuntimeLauncher>,

@@ -2,18 +2,17 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex as SyncMutex;
 use protocol::ThreadId;
 use store::{ReplicaIdentity, TaskStore};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::clients::HostClients;
+use crate::lease::LeaseState;
 use crate::messages::{LivingTask, TaskCommand};
 use crate::options::HostOptions;
-
-/// The only place for now.
-pub(crate) const SITE: &str = "local";
 
 /// State that all tasks share.
 #[derive(Debug)]
@@ -21,7 +20,13 @@ pub(crate) struct HostShared {
     pub(crate) store: TaskStore,
     pub(crate) clients: Arc<dyn HostClients>,
     pub(crate) options: HostOptions,
-    pub(crate) replica: ReplicaIdentity,
+    /// Another incarnation after the lease was lost.
+    pub(crate) replica: SyncMutex<ReplicaIdentity>,
+    pub(crate) lease: watch::Sender<LeaseState>,
+    /// The name of this host, when another process has taken it.
+    pub(crate) replaced: watch::Sender<Option<String>>,
+    /// It takes over nothing more.
+    pub(crate) is_stopping: AtomicBool,
     pub(crate) living: SyncMutex<HashMap<ThreadId, LivingTask>>,
     /// Held while a task is loaded: one driver per task.
     pub(crate) loading: Mutex<()>,
@@ -29,7 +34,11 @@ pub(crate) struct HostShared {
 
 impl HostShared {
     pub(crate) fn site(&self) -> &str {
-        SITE
+        &self.options.replica.site
+    }
+
+    pub(crate) fn replica(&self) -> ReplicaIdentity {
+        self.replica.lock().clone()
     }
 
     /// A driver that is at rest leaves, unless somebody has just sent it something.
@@ -41,5 +50,13 @@ impl HostShared {
         living.remove(id);
         commands.close();
         true
+    }
+
+    /// A driver whose task is another host's now leaves; one that has taken its place stays.
+    pub(crate) fn forget(&self, id: &ThreadId, mailbox: &mpsc::Sender<TaskCommand>) {
+        let mut living = self.living.lock();
+        if living.get(id).is_some_and(|task| task.mailbox.same_channel(mailbox)) {
+            living.remove(id);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use journal::HistoryBuilder;
 use parking_lot::Mutex as SyncMutex;
@@ -11,22 +12,21 @@ use store::{
     TaskStore,
 };
 use tokio::sync::{Mutex, mpsc, watch};
+use tokio::time::Instant;
 
 use crate::clients::HostClients;
 use crate::driver::{DriverParts, TaskDriver};
 use crate::error::TaskError;
-use crate::ids::now_ms;
+use crate::lease::LeaseState;
 use crate::messages::{LivingTask, TaskCommand, TaskView};
 use crate::open_runtime::all_records;
 use crate::options::HostOptions;
-use crate::shared::{HostShared, SITE};
+use crate::shared::HostShared;
 use crate::task::{OperationStage, TaskInput, TaskMachine, TaskSeed};
 use crate::views::entry_of;
 
 /// Commands that wait for a task.
 const MAILBOX: usize = 256;
-/// A lease of an embedded store does not run out; this is for its row alone.
-const REPLICA_TTL_MS: i64 = 15_000;
 
 /// Durable tasks over any number of runtimes. Clones are the same host.
 #[derive(Debug, Clone)]
@@ -42,37 +42,59 @@ impl TaskHost {
         options: HostOptions,
     ) -> Result<Self, StoreError> {
         let replica = ReplicaIdentity {
-            id: "embedded".to_owned(),
-            incarnation: now_ms(),
+            id: options.replica.id.clone(),
+            incarnation: 0,
             address: options.address.clone(),
-            sites: vec![SITE.to_owned()],
+            sites: vec![options.replica.site.clone()],
         };
-        store.renew_replica(&replica, REPLICA_TTL_MS).await?;
+        let ttl_ms = i64::try_from(options.replica.ttl.as_millis()).unwrap_or(i64::MAX);
+        let before = Instant::now();
+        let replica = store.register_replica(&replica, ttl_ms).await?;
         let shared = HostShared {
             store,
             clients,
             options,
-            replica,
+            replica: SyncMutex::new(replica),
+            lease: watch::Sender::new(LeaseState::Forever),
+            replaced: watch::Sender::new(None),
+            is_stopping: AtomicBool::new(false),
             living: SyncMutex::default(),
             loading: Mutex::default(),
         };
-        Ok(Self { shared: Arc::new(shared) })
-    }
-
-    /// Brings back what goes on by itself: turns that ran, input that waits, decisions that were not carried out.
-    pub async fn recover(&self) -> Result<usize, TaskError> {
-        let tasks = self.shared.store.tasks_with_work().await?;
-        let count = tasks.len();
-        for task in tasks {
-            if let Err(error) = self.living(&task).await {
-                tracing::error!(%error, %task, "a task could not be taken up");
-            }
+        let host = Self { shared: Arc::new(shared) };
+        if host.shared.store.leases_expire() {
+            host.keep_lease(before);
         }
-        Ok(count)
+        Ok(host)
     }
 
-    /// Suspends every turn at a safe point and ends every runtime.
+    /// Brings back what goes on by itself and no other host has: turns that ran, input that waits, decisions that were not
+    /// carried out.
+    pub async fn recover(&self) -> Result<usize, TaskError> {
+        Ok(self.adopt().await?)
+    }
+
+    /// Returns when another process has taken the name of this host, which then has no tasks any more.
+    pub async fn replaced(&self) -> String {
+        let mut replaced = self.shared.replaced.subscribe();
+        match replaced.wait_for(Option::is_some).await {
+            Ok(name) => name.clone().unwrap_or_default(),
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Suspends every turn at a safe point, ends every runtime, and leaves the tasks to other hosts.
     pub async fn shut_down(&self) {
+        self.shared.is_stopping.store(true, Ordering::Release);
+        self.drain().await;
+        if self.shared.store.leases_expire()
+            && let Err(error) = self.shared.store.retire_replica(&self.shared.replica()).await
+        {
+            tracing::warn!(%error, "other hosts take over the tasks of this one when its lease is over");
+        }
+    }
+
+    async fn drain(&self) {
         let living: Vec<LivingTask> = self.shared.living.lock().values().cloned().collect();
         for task in &living {
             let _ = task.mailbox.send(TaskCommand::Input(TaskInput::DrainWanted)).await;
@@ -134,14 +156,18 @@ impl TaskHost {
         if let Some(task) = self.found(root) {
             return Ok(task);
         }
-        let row = self.shared.store.task(root).await?;
-        let row = row.ok_or_else(|| TaskError::UnknownThread(root.clone()))?;
-        let lease = match self.shared.store.acquire_task(root, &self.shared.replica).await? {
+        let lost = || TaskError::OwnerLost(root.clone());
+        let term = self.shared.lease.borrow().term().ok_or_else(lost)?;
+        let replica = self.shared.replica();
+        let lease = match self.shared.store.acquire_task(root, &replica).await? {
             LeaseGrant::Granted(lease) => lease,
             LeaseGrant::Held { address, .. } => {
                 return Err(TaskError::OwnedElsewhere { thread: root.clone(), address });
             }
         };
+        // Read under the lease: nobody else changes it any more.
+        let row = self.shared.store.task(root).await?;
+        let row = row.ok_or_else(|| TaskError::UnknownThread(root.clone()))?;
         let inputs = self.shared.store.waiting_inputs(root).await?;
         let seed = self.seed(&row, inputs.iter().map(|row| row.input_id.clone()).collect()).await?;
         let (mailbox, commands) = mpsc::channel(MAILBOX);
@@ -151,7 +177,9 @@ impl TaskHost {
         let driver = TaskDriver::new(DriverParts {
             shared: self.shared.clone(),
             id: root.clone(),
+            replica,
             lease,
+            term,
             machine: TaskMachine::new(root.clone(), self.shared.options.times, seed),
             inputs,
             mailbox,

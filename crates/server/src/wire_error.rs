@@ -245,6 +245,7 @@ impl From<TaskError> for WireError {
                 coded("ownedElsewhere", serde_json::json!({ "address": address }))
             }
             E::RuntimeGone(_) => coded("runtimeGone", Value::Null),
+            E::OwnerLost(_) => coded("ownerLost", Value::Null),
             E::CannotRun { .. } | E::Unreadable(_) | E::Store(_) => Self::internal(message),
         }
     }

@@ -14,6 +14,11 @@ pub enum StoreError {
     /// Another owner holds the task, or its lease has run out. Nothing may be started under the old one.
     #[error("the lease on {0} is over: another owner has the task, or its time ran out")]
     Fenced(ThreadId),
+    /// Nothing may be done any more under the earlier start.
+    #[error(
+        "replica {0} was started again elsewhere, or its lease is over; give each host a name of its own"
+    )]
+    ReplicaReplaced(String),
     #[error("the next record of {thread} is {next}, not {expected}")]
     OrdinalConflict { thread: ThreadId, expected: u64, next: u64 },
     /// The first decision counts.

@@ -111,6 +111,7 @@ async fn put(transaction: &mut dyn Transaction, entry: &InboxEntry) -> Result<In
         position.into(),
     ];
     let made = transaction.execute(&sql, values).await? == 1;
+    transaction.notify(entry.thread.as_str()).await?;
     let row = find(transaction, entry.thread.as_str(), &entry.input_id).await?;
     let row = row.ok_or_else(|| StoreError::UnknownTask(entry.thread.clone()))?;
     Ok(if made { InboxPut::Received(row) } else { InboxPut::Known(row) })

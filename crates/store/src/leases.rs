@@ -68,14 +68,31 @@ async fn renew(
         (now + ttl_ms).into(),
     ];
     if transaction.execute(sql, values).await? == 0 {
-        // A newer start of the same host has taken its place.
-        return Err(StoreError::Database(format!("replica {} was started again elsewhere", replica.id)));
+        return Err(StoreError::ReplicaReplaced(replica.id.clone()));
     }
     Ok(())
 }
 
-/// The owner of a task and whether its lease still holds.
-async fn holder(
+/// A start of a replica: its incarnation is greater than that of any start before, whatever the clocks say.
+async fn register(
+    transaction: &mut dyn Transaction,
+    mut replica: ReplicaIdentity,
+    ttl_ms: i64,
+) -> Result<ReplicaIdentity, StoreError> {
+    let sql =
+        format!("SELECT incarnation FROM replicas WHERE id = $1{}", transaction.row_lock(RowLock::Update));
+    let row = query_one(transaction, &sql, vec![replica.id.as_str().into()]).await?;
+    let last = row.map_or(Ok(0), |row| row.int(0))?;
+    if replica.incarnation != 0 && replica.incarnation != last {
+        return Err(StoreError::ReplicaReplaced(replica.id));
+    }
+    replica.incarnation = last + 1;
+    renew(transaction, &replica, ttl_ms).await?;
+    Ok(replica)
+}
+
+/// The owner of a task with its incarnation and epoch, whether or not its lease still holds.
+pub(crate) async fn holder(
     transaction: &mut dyn Transaction,
     task: &ThreadId,
     lock: RowLock,
@@ -91,7 +108,7 @@ async fn holder(
 }
 
 /// The address of a replica whose lease holds, with what is left of it.
-async fn alive(
+pub(crate) async fn alive(
     transaction: &mut dyn Transaction,
     replica: &str,
     incarnation: i64,
@@ -127,6 +144,15 @@ async fn acquire(
     if alive(transaction, &replica.id, replica.incarnation, expires).await?.is_none() {
         return Err(StoreError::Fenced(task.clone()));
     }
+    own(transaction, task, replica).await.map(LeaseGrant::Granted)
+}
+
+/// Makes a replica the owner of a task whose row is locked, with an epoch greater than all before.
+pub(crate) async fn own(
+    transaction: &mut dyn Transaction,
+    task: &ThreadId,
+    replica: &ReplicaIdentity,
+) -> Result<TaskLease, StoreError> {
     let epoch =
         transaction.timeline().await? * EPOCHS_OF_A_TIMELINE + next_number(transaction, "epoch").await?;
     let sql = "UPDATE tasks SET owner = $2, owner_incarnation = $3, epoch = $4 WHERE id = $1";
@@ -134,13 +160,25 @@ async fn acquire(
         vec![task.as_str().into(), replica.id.as_str().into(), replica.incarnation.into(), epoch.into()];
     transaction.execute(sql, values).await?;
     let epoch = u64::try_from(epoch).map_err(|_| StoreError::Damaged("a negative epoch".to_owned()))?;
-    let lease = TaskLease {
-        task: task.clone(),
-        replica: replica.id.clone(),
-        incarnation: replica.incarnation,
-        epoch,
-    };
-    Ok(LeaseGrant::Granted(lease))
+    let (task, incarnation) = (task.clone(), replica.incarnation);
+    Ok(TaskLease { task, replica: replica.id.clone(), incarnation, epoch })
+}
+
+/// Another epoch for the owner of a task: whatever carries an earlier one is refused from now on.
+async fn next_epoch(
+    transaction: &mut dyn Transaction,
+    task: &ThreadId,
+    replica: &ReplicaIdentity,
+    expires: bool,
+) -> Result<TaskLease, StoreError> {
+    let held = holder(transaction, task, RowLock::Update).await?;
+    let is_own =
+        held.is_some_and(|(owner, incarnation, _)| owner == replica.id && incarnation == replica.incarnation);
+    let lives = alive(transaction, &replica.id, replica.incarnation, expires).await?.is_some();
+    if !is_own || !lives {
+        return Err(StoreError::Fenced(task.clone()));
+    }
+    own(transaction, task, replica).await
 }
 
 /// The remaining time of the lease, by the database's clock. Locks the task against another owner until the commit.
@@ -159,47 +197,49 @@ pub(crate) async fn check(
     Ok(expires.then_some(left))
 }
 
-async fn adoptable(
-    transaction: &mut dyn Transaction,
-    replica: &ReplicaIdentity,
-    limit: u32,
-    expires: bool,
-) -> Result<Vec<ThreadId>, StoreError> {
-    let now = if expires { transaction.now_ms().await? } else { i64::MIN };
-    let lock = transaction.row_lock(RowLock::UpdateSkipLocked);
-    // Roots whose owner is gone or out of time, and that have something left to do.
-    let sql = format!(
-        "SELECT id, site FROM tasks WHERE parent_id IS NULL AND archived = 0 \
-         AND state IN ('creating', 'queued', 'running', 'waiting') AND (owner IS NULL OR NOT EXISTS \
-         (SELECT 1 FROM replicas WHERE replicas.id = tasks.owner AND replicas.incarnation = tasks.owner_incarnation \
-         AND replicas.expires_at > $1)) ORDER BY priority DESC, created_at LIMIT {}{lock}",
-        limit.clamp(1, 1_000)
-    );
-    let rows = transaction.query(&sql, vec![now.into()]).await?;
-    let mut found = Vec::new();
-    for row in rows {
-        if replica.sites.contains(&row.text(1)?) {
-            found.push(ThreadId::new(row.text(0)?));
-        }
-    }
-    Ok(found)
-}
-
-/// Roots with something to do that no decision or request is needed for.
-async fn with_work(transaction: &mut dyn Transaction) -> Result<Vec<ThreadId>, StoreError> {
-    let sql = "SELECT id FROM tasks WHERE parent_id IS NULL AND archived = 0 AND \
-               (state IN ('queued', 'running') \
-               OR EXISTS (SELECT 1 FROM inbox WHERE inbox.thread_id = tasks.id AND inbox.state = 'received') \
-               OR EXISTS (SELECT 1 FROM operations WHERE operations.root_id = tasks.id \
-               AND operations.state = 'decided')) ORDER BY priority DESC, created_at";
-    let rows = transaction.query(sql, Vec::new()).await?;
-    rows.iter().map(|row| Ok(ThreadId::new(row.text(0)?))).collect()
-}
-
 impl TaskStore {
-    /// Tasks that go on by themselves when a host starts: a turn runs, input waits, or a decision was not carried out.
-    pub async fn tasks_with_work(&self) -> Result<Vec<ThreadId>, StoreError> {
-        self.work(move |transaction| Box::pin(async move { with_work(transaction).await })).await
+    /// Enters a host that has just started, with no incarnation yet, or one that lost its lease, under another incarnation:
+    /// whatever it owned before is not its own any more. Refused when another start has taken the name meanwhile.
+    pub async fn register_replica(
+        &self,
+        replica: &ReplicaIdentity,
+        ttl_ms: i64,
+    ) -> Result<ReplicaIdentity, StoreError> {
+        let replica = replica.clone();
+        self.work(move |transaction| {
+            let replica = replica.clone();
+            Box::pin(async move { register(transaction, replica, ttl_ms).await })
+        })
+        .await
+    }
+
+    /// The replica stops: what it still owns may be adopted at once.
+    pub async fn retire_replica(&self, replica: &ReplicaIdentity) -> Result<(), StoreError> {
+        let replica = replica.clone();
+        self.work(move |transaction| {
+            let replica = replica.clone();
+            Box::pin(async move {
+                let sql = "UPDATE replicas SET expires_at = 0 WHERE id = $1 AND incarnation = $2";
+                let values = vec![replica.id.as_str().into(), replica.incarnation.into()];
+                transaction.execute(sql, values).await?;
+                transaction.notify("").await
+            })
+        })
+        .await
+    }
+
+    /// Another epoch for a task that this replica owns, for its next runtime.
+    pub async fn next_epoch(
+        &self,
+        task: &ThreadId,
+        replica: &ReplicaIdentity,
+    ) -> Result<TaskLease, StoreError> {
+        let (task, replica, expires) = (task.clone(), replica.clone(), self.leases_expire());
+        self.work(move |transaction| {
+            let (task, replica) = (task.clone(), replica.clone());
+            Box::pin(async move { next_epoch(transaction, &task, &replica, expires).await })
+        })
+        .await
     }
 
     /// Says that this replica is alive. Its deadline counts from before this call.
@@ -239,22 +279,9 @@ impl TaskStore {
             Box::pin(async move {
                 let sql =
                     "UPDATE tasks SET owner = NULL, owner_incarnation = NULL WHERE id = $1 AND epoch = $2";
-                transaction.execute(sql, vec![lease.task.as_str().into(), lease.epoch.into()]).await.map(drop)
+                transaction.execute(sql, vec![lease.task.as_str().into(), lease.epoch.into()]).await?;
+                transaction.notify(lease.task.as_str()).await
             })
-        })
-        .await
-    }
-
-    /// Tasks of these sites that have something to do and no living owner.
-    pub async fn adoptable_tasks(
-        &self,
-        replica: &ReplicaIdentity,
-        limit: u32,
-    ) -> Result<Vec<ThreadId>, StoreError> {
-        let (replica, expires) = (replica.clone(), self.leases_expire());
-        self.work(move |transaction| {
-            let replica = replica.clone();
-            Box::pin(async move { adoptable(transaction, &replica, limit, expires).await })
         })
         .await
     }

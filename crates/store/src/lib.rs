@@ -5,6 +5,7 @@
 //! Every operation is one function over a [`backend::Transaction`], written once. A backend only runs transactions:
 //! SQLite on one writer thread with group commit, Postgres on a pool of connections.
 
+mod adoption;
 mod audit;
 mod backend;
 mod decision;
@@ -16,12 +17,14 @@ mod model_streams;
 mod operations;
 mod placement_rows;
 mod records;
+mod runtimes;
 mod store;
 mod tasks;
 mod usage;
 
+pub use adoption::TaskOwner;
 pub use audit::{AuditEntry, AuditRow};
-pub use backend::{PostgresOptions, SqliteOptions, StoreClock};
+pub use backend::{PostgresOptions, SqliteOptions, StoreClock, StoreNews};
 pub use decision::DecisionRow;
 pub use error::StoreError;
 pub use inbox::{InboxEntry, InboxPut, InboxRow, InboxState};

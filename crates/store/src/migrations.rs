@@ -6,7 +6,7 @@ use crate::backend::{SqlValue, Transaction, query_one};
 use crate::error::StoreError;
 
 /// Each step leads from one schema to the next. Released steps never change.
-const STEPS: &[&[&str]] = &[FIRST];
+const STEPS: &[&[&str]] = &[FIRST, RUNTIMES];
 
 const FIRST: &[&str] = &[
     "CREATE TABLE replicas (
@@ -61,6 +61,10 @@ const FIRST: &[&str] = &[
         at BIGINT NOT NULL, number BIGINT NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL,
         details TEXT NOT NULL, PRIMARY KEY (number))",
 ];
+
+/// Process ids of runtimes, for whoever adopts their tasks.
+const RUNTIMES: &[&str] = &["CREATE TABLE runtimes (
+        task_id TEXT PRIMARY KEY REFERENCES tasks (id) ON DELETE CASCADE, epoch BIGINT NOT NULL, reference TEXT NOT NULL)"];
 
 /// Brings the tables up to date. Several hosts may do this at once: the first does the work.
 pub(crate) async fn migrate(

@@ -323,6 +323,7 @@ async fn decide(
     transaction.execute(sql, values).await?;
     let sql = "UPDATE operations SET state = 'decided', updated_at = $2 WHERE id = $1";
     transaction.execute(sql, vec![id.as_str().into(), now.into()]).await?;
+    transaction.notify(row.root.as_str()).await?;
     let decision = decision_of(transaction, id, row.attempt).await?;
     let decision = decision.ok_or_else(|| StoreError::Damaged("a decision is gone".to_owned()))?;
     let operation = OperationRow { state: OperationRowState::Decided, updated_at_ms: now, ..row };

@@ -57,6 +57,18 @@ impl TaskStore {
         self.backend.leases_expire()
     }
 
+    /// What other hosts on the same database tell of. None where there can be no others.
+    pub fn news(&self) -> Option<tokio::sync::mpsc::Receiver<crate::StoreNews>> {
+        self.backend.news()
+    }
+
+    /// The same store by a way of its own, for what must not wait behind anything else. Fails at once where the database
+    /// cannot be reached.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        Self { backend: self.backend.beside().unwrap_or_else(|| Arc::clone(&self.backend)) }
+    }
+
     /// Runs one piece of work in a transaction of its own.
     pub(crate) async fn work<T, F>(&self, work: F) -> Result<T, StoreError>
     where

@@ -37,7 +37,7 @@ impl TaskState {
         (Self::Failed, "failed"),
     ];
 
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         Self::ALL.iter().find(|(state, _)| *state == self).map_or("idle", |(_, word)| word)
     }
 

@@ -8,9 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use runtime::config::Home;
 use serde_json::{Value, json};
-use store::TaskStore;
 
-use super::store_path;
+use super::{StoreChoice, machine_name};
 
 /// An answer that takes longer is none.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -45,7 +44,8 @@ impl HostChoice {
             };
         }
         let home = Home::look_from_env()?;
-        Ok(TaskStore::socket_of(&store_path(self.store.as_deref(), home.reading())?))
+        let store = StoreChoice::parse(self.store.as_deref(), home.reading())?;
+        Ok(store.socket(&machine_name(), home.reading()))
     }
 }
 

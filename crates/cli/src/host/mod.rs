@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::host::{CarriedProvider, HostOptions, LocalLauncher, TaskHost, TaskTimes};
+use ::host::{CarriedProvider, HostOptions, LocalLauncher, ReplicaOptions, TaskHost, TaskTimes};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use protocol::{AbsolutePath, SessionSource};
@@ -20,7 +20,7 @@ use server::{
     App, ExitReason, HostApp, Hub, HubAudience, HubClients, Listen, ServerListener, ServerOptions,
     StopSignals, host_routes,
 };
-use store::{SqliteOptions, TaskStore};
+use store::{PostgresOptions, SqliteOptions, TaskStore};
 
 use crate::logging;
 
@@ -29,9 +29,15 @@ pub(crate) struct HostArgs {
     /// Where to serve beside the store's own socket: `stdio://`, `ws://IP:PORT` or `unix://PATH`.
     #[arg(long, value_name = "URL")]
     listen: Option<String>,
-    /// Where tasks are kept: `sqlite:PATH`.
+    /// Where tasks are kept: `sqlite:PATH`, or `postgres://USER@HOST/NAME`, which several hosts may share.
     #[arg(long, value_name = "STORE")]
     store: Option<String>,
+    /// The name of this host among those on the same Postgres; the name of this machine if left out.
+    #[arg(long, value_name = "NAME")]
+    replica: Option<String>,
+    /// On Postgres: how long others wait, in seconds, before they take over the tasks of a host that was not heard of.
+    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(2..=3_600))]
+    lease: u64,
     /// The provider to carry model requests to; `offline` needs no key and no network.
     #[arg(long, value_name = "ID")]
     provider: Option<String>,
@@ -63,16 +69,91 @@ const PASSED_ON: &[&str] = &[
     "LOG_FORMAT",
 ];
 
-/// The file of a `sqlite:` store, by what was asked for or beside the configuration.
-pub(crate) fn store_path(asked: Option<&str>, home: &Path) -> Result<PathBuf> {
-    let path = match asked {
-        None => home.join("host.sqlite"),
-        Some(text) => match text.strip_prefix("sqlite:").map(|path| path.trim_start_matches("//")) {
-            Some(path) if !path.is_empty() => PathBuf::from(path),
-            _ => bail!("--store {text}: expected `sqlite:PATH`"),
-        },
-    };
-    Ok(std::path::absolute(path)?)
+/// How long work waits for a database that is away.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where tasks are kept.
+#[derive(Debug)]
+pub(crate) enum StoreChoice {
+    Sqlite(PathBuf),
+    /// The address, which may hold a password.
+    Postgres(String),
+}
+
+impl StoreChoice {
+    /// By what was asked for, or a file beside the configuration.
+    pub(crate) fn parse(asked: Option<&str>, home: &Path) -> Result<Self> {
+        let path = match asked {
+            None => home.join("host.sqlite"),
+            Some(text) if text.starts_with("postgres://") || text.starts_with("postgresql://") => {
+                return Ok(Self::Postgres(text.to_owned()));
+            }
+            Some(text) => match text.strip_prefix("sqlite:").map(|path| path.trim_start_matches("//")) {
+                Some(path) if !path.is_empty() => PathBuf::from(path),
+                _ => {
+                    // What it is may be an address with a password.
+                    let kind = text.split(':').next().unwrap_or_default();
+                    bail!("--store {kind}…: expected `sqlite:PATH` or `postgres://USER@HOST/NAME`");
+                }
+            },
+        };
+        Ok(Self::Sqlite(std::path::absolute(path)?))
+    }
+
+    /// The socket of the host that has it open on this machine.
+    pub(crate) fn socket(&self, replica: &str, home: &Path) -> PathBuf {
+        match self {
+            Self::Sqlite(path) => TaskStore::socket_of(path),
+            Self::Postgres(_) => home.join(format!("host-{replica}.sock")),
+        }
+    }
+
+    async fn open(&self, lease: Duration) -> Result<TaskStore> {
+        match self {
+            Self::Sqlite(path) => {
+                if let Some(folder) = path.parent() {
+                    std::fs::create_dir_all(folder)
+                        .with_context(|| format!("cannot make {}", folder.display()))?;
+                }
+                let clock = Arc::new(|| jiff::Timestamp::now().as_millisecond());
+                Ok(TaskStore::open_sqlite(&SqliteOptions { path: path.clone(), clock }).await?)
+            }
+            Self::Postgres(address) => {
+                // Under a third of the lease, so that the host notices in time that it lost it.
+                let wait_limit = (lease * 4 / 15).min(Duration::from_secs(4));
+                let options = PostgresOptions::parse(address, wait_limit, PATIENCE)?;
+                Ok(TaskStore::open_postgres(&options).await?)
+            }
+        }
+    }
+
+    /// Without a password.
+    fn shown(&self) -> String {
+        match self {
+            Self::Sqlite(path) => path.display().to_string(),
+            Self::Postgres(_) => "Postgres".to_owned(),
+        }
+    }
+}
+
+/// The name of this machine, which is what a host is called unless it is told otherwise.
+pub(crate) fn machine_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name: String =
+        name.trim().chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).collect();
+    if name.is_empty() { "host".to_owned() } else { name }
+}
+
+fn replica_options(args: &HostArgs, store: &StoreChoice) -> Result<ReplicaOptions> {
+    if let StoreChoice::Sqlite(_) = store {
+        return Ok(ReplicaOptions::embedded());
+    }
+    let id = args.replica.clone().unwrap_or_else(machine_name);
+    if id.is_empty() || id.contains('/') || id.len() > 100 {
+        bail!("--replica {id}: expected a short name without `/`");
+    }
+    let (site, ttl) = (format!("local:{}", machine_name()), Duration::from_secs(args.lease));
+    Ok(ReplicaOptions { id, site, ttl })
 }
 
 pub(crate) fn run(args: &HostArgs, mut flags: Vec<(String, String)>) -> Result<ExitCode> {
@@ -82,14 +163,20 @@ pub(crate) fn run(args: &HostArgs, mut flags: Vec<(String, String)>) -> Result<E
     }
     let home = Home::from_env()?;
     let home_path = home.reading().to_owned();
-    let path = store_path(args.store.as_deref(), &home_path)?;
-    if let Some(folder) = path.parent() {
+    let store = StoreChoice::parse(args.store.as_deref(), &home_path)?;
+    let replica = args.replica.clone().unwrap_or_else(machine_name);
+    let socket = store.socket(&replica, &home_path);
+    if let Some(folder) = socket.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    let launcher = launcher(&flags, &path)?;
+    let own_files: Vec<PathBuf> = match &store {
+        StoreChoice::Sqlite(path) => TaskStore::files_of(path).into_iter().collect(),
+        StoreChoice::Postgres(_) => vec![socket],
+    };
+    let launcher = launcher(&flags, own_files)?;
     let loader = Loader::new(home, flags, LoaderOptions::default());
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let reason = tokio.block_on(serve(args, listen, loader, launcher, &path))?;
+    let reason = tokio.block_on(serve(args, listen, loader, launcher, &store))?;
     tracing::debug!(?reason, "the host stops");
     // A client that does not read must not keep the process.
     tokio.shutdown_background();
@@ -98,13 +185,13 @@ pub(crate) fn run(args: &HostArgs, mut flags: Vec<(String, String)>) -> Result<E
 
 /// This very program, as an app-server with the same settings. Whoever can write the store can decide in it, so its
 /// commands cannot reach it, wherever it is.
-fn launcher(flags: &[(String, String)], store: &Path) -> Result<LocalLauncher> {
+fn launcher(flags: &[(String, String)], own_files: Vec<PathBuf>) -> Result<LocalLauncher> {
     let mut arguments: Vec<OsString> =
         ["app-server", "--max-line-bytes", RUNTIME_LINE_BYTES].map(OsString::from).to_vec();
     for (key, value) in flags {
         arguments.extend(["-c".into(), format!("{key}={value}").into()]);
     }
-    for file in TaskStore::files_of(store) {
+    for file in own_files {
         arguments.extend(["--off-limits".into(), file.into()]);
     }
     let environment =
@@ -121,19 +208,23 @@ async fn serve(
     listen: Option<Listen>,
     loader: Loader,
     launcher: LocalLauncher,
-    path: &Path,
+    chosen: &StoreChoice,
 ) -> Result<ExitReason> {
     let Startup { config, warnings } = loader.startup(std::env::current_dir().ok().as_deref());
     let codex_home = AbsolutePath::new(loader.home().reading().to_string_lossy())
         .context("the home folder is not an absolute path")?;
-    let clock = Arc::new(|| jiff::Timestamp::now().as_millisecond());
-    let store = TaskStore::open_sqlite(&SqliteOptions { path: path.to_owned(), clock }).await?;
-    let socket = TaskStore::socket_of(path);
+    let replica = replica_options(args, chosen)?;
+    let store = chosen.open(replica.ttl).await?;
+    let socket = chosen.socket(&replica.id, loader.home().reading());
+    if let Some(folder) = socket.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
     let hub = Hub::new();
     let runtime = local_runtime(loader, &hub, &config);
     let provider = carried(&runtime, &config)?;
     let seconds = |seconds: u64| i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX / 2);
     let options = HostOptions {
+        replica,
         times: TaskTimes {
             idle_after_ms: seconds(args.idle_after),
             suspend_after_ms: seconds(args.suspend_after),
@@ -147,11 +238,11 @@ async fn serve(
     let host = TaskHost::open(store, Arc::new(clients.clone()), options).await?;
     let local = App::new(hub.clone(), runtime);
     let app = Arc::new(HostApp::new(hub.clone(), &clients, host.clone(), local));
-    // Only the host that holds the store comes here, so a socket that is there was left behind.
+    // Only the host that holds the store, or the name, comes here: a socket that is there was left behind.
     let _ = std::fs::remove_file(&socket);
     let own = Listen::Unix(socket.clone());
     let listener = ServerListener::bind(&own).await?;
-    tracing::info!(store = %path.display(), "the host is open");
+    tracing::info!(store = chosen.shown(), "the host is open");
     let recovered = host.recover().await?;
     if recovered > 0 {
         tracing::info!(recovered, "tasks go on");
@@ -171,17 +262,29 @@ async fn serve(
         signals()?,
         listener,
     );
-    let reason = match listen {
-        None => {
-            eprintln!("oarlock host: tasks in {}, clients at unix://{}", path.display(), socket.display());
-            beside.await
-        }
-        Some(listen) => {
-            let chosen = server::serve(server_options(listen), app, hub, host_routes(), signals()?);
-            tokio::select! {
-                reason = beside => reason,
-                reason = chosen => reason?,
+    let asked = async {
+        match listen {
+            None => {
+                eprintln!(
+                    "oarlock host: tasks in {}, clients at unix://{}",
+                    chosen.shown(),
+                    socket.display()
+                );
+                std::future::pending().await
             }
+            Some(listen) => {
+                let stop = StopSignals::of_process().context("signals cannot be handled")?;
+                Ok::<_, anyhow::Error>(
+                    server::serve(server_options(listen), app, hub, host_routes(), stop).await?,
+                )
+            }
+        }
+    };
+    let reason = tokio::select! {
+        reason = beside => reason,
+        reason = asked => reason?,
+        name = host.replaced() => {
+            bail!("another host was started as `{name}`; give each host on a database a name of its own with --replica");
         }
     };
     let _ = std::fs::remove_file(&socket);

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::support::Place;
 
-const LIMIT: Duration = Duration::from_secs(90);
-const APPROVAL: &str = "item/commandExecution/requestApproval";
+pub(crate) const LIMIT: Duration = Duration::from_secs(90);
+pub(crate) const APPROVAL: &str = "item/commandExecution/requestApproval";
 
 /// Waits for something that other processes do.
 #[track_caller]
@@ -44,23 +44,27 @@ impl RunningHost {
         host
     }
 
-    /// The runtimes that this host has started, by their process ids.
     pub(crate) fn runtimes(&self) -> Vec<String> {
-        let parent = self.child.id().to_string();
-        let is_ours = |entry: &fs::DirEntry| {
-            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-            let after_name = stat.rsplit(')').next().unwrap_or_default();
-            let line = fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
-            after_name.split_whitespace().nth(1) == Some(parent.as_str()) && line.contains("app-server")
-        };
-        let entries = fs::read_dir("/proc").expect("processes").flatten();
-        entries.filter(is_ours).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        runtimes_of(&self.child)
     }
 
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("killed");
         self.child.wait().expect("ended");
     }
+}
+
+/// The runtimes that a host has started, by their process ids.
+pub(crate) fn runtimes_of(host: &Child) -> Vec<String> {
+    let parent = host.id().to_string();
+    let is_ours = |entry: &fs::DirEntry| {
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        let line = fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
+        after_name.split_whitespace().nth(1) == Some(parent.as_str()) && line.contains("app-server")
+    };
+    let entries = fs::read_dir("/proc").expect("processes").flatten();
+    entries.filter(is_ours).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 impl Drop for RunningHost {
@@ -88,10 +92,10 @@ pub(crate) struct HostClient {
 
 impl HostClient {
     pub(crate) fn connect(place: &Place) -> Self {
-        Self::connect_to(&socket(place))
+        Self::at(&socket(place))
     }
 
-    fn connect_to(socket: &Path) -> Self {
+    pub(crate) fn at(socket: &Path) -> Self {
         let output = UnixStream::connect(socket).expect("a host");
         output.set_read_timeout(Some(LIMIT)).expect("a limit");
         let input = BufReader::new(output.try_clone().expect("a copy"));
@@ -247,7 +251,7 @@ fn no_command_reaches_the_store_that_lies_in_its_folder() {
     let child = place.command(&arguments).stderr(Stdio::inherit()).spawn().expect("the host starts");
     let _host = RunningHost { child };
     until("the socket of the host", || UnixStream::connect(&socket).ok());
-    let mut client = HostClient::connect_to(&socket);
+    let mut client = HostClient::at(&socket);
     let params = json!({"cwd": place.folder(), "approvalPolicy": "never", "sandbox": "workspace-write"});
     let started = client.ask("thread/start", &params);
     let thread = started["thread"]["id"].as_str().expect("an id").to_owned();
@@ -333,6 +337,8 @@ fn a_command_that_was_lost_with_its_runtime_is_unknown_and_not_run_again() {
     let _host = RunningHost::start(&place, &[]);
     assert_eq!(pending(&place)[0]["state"], "unknown");
     assert_eq!(runs(&place), 1);
+    // What would run now is something else, and nobody agreed to it.
+    job(&place, "echo more >> runs");
     command(&place, &["respond", "1", "it had been done"]).good();
     until("the end of the turn", || (state(&place) == "idle").then_some(()));
     assert_eq!((runs(&place), pending(&place).len()), (1, 0));

@@ -16,6 +16,7 @@ mod plugins;
 mod policy;
 mod providers;
 mod recorder;
+mod replicas;
 mod requests;
 mod responses_bridge;
 mod resume;

@@ -95,7 +95,7 @@ impl TaskHost {
         preview: String,
     ) -> Result<(), TaskError> {
         let store = &self.shared.store;
-        let lease = match store.acquire_task(id, &self.shared.replica).await? {
+        let lease = match store.acquire_task(id, &self.shared.replica()).await? {
             LeaseGrant::Granted(lease) => lease,
             LeaseGrant::Held { address, .. } => {
                 return Err(TaskError::OwnedElsewhere { thread: id.clone(), address });

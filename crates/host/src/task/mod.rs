@@ -115,6 +115,13 @@ impl TaskMachine {
         !self.has_runtime() && (self.is_draining || (waits && self.retry_at_ms.is_none()))
     }
 
+    /// Operations that wait for a decision.
+    pub(crate) fn undecided(&self) -> Vec<OperationId> {
+        let waits =
+            |stage: &OperationStage| matches!(stage, OperationStage::Proposed | OperationStage::Unknown);
+        self.operations.iter().filter(|(_, stage)| waits(stage)).map(|(id, _)| id.clone()).collect()
+    }
+
     /// The turn of the root that has no end.
     pub(crate) fn turn(&self) -> Option<&TurnId> {
         self.turns.get(&self.root)

@@ -137,6 +137,10 @@ impl HostClients for HubClients {
         })
     }
 
+    fn is_followed(&self, thread: &ThreadId) -> bool {
+        !self.hub.subscribers(thread).is_empty()
+    }
+
     fn child_appeared(&self, parent: &ThreadId, child: &ThreadId) {
         self.hub.join_child(parent, child);
     }

@@ -1,6 +1,7 @@
 //! Databases behind the store: each runs transactions, and nothing else.
 
 mod postgres;
+mod postgres_news;
 mod postgres_tls;
 mod sqlite;
 mod value;
@@ -16,7 +17,19 @@ pub(crate) use sqlite::SqliteBackend;
 pub use sqlite::SqliteOptions;
 pub(crate) use value::{SqlRow, SqlValue};
 
+use protocol::ThreadId;
+use tokio::sync::mpsc;
+
 use crate::error::StoreError;
+
+/// News from other hosts on the same database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreNews {
+    /// Input, a decision or a released lease of this task.
+    Task(ThreadId),
+    /// Something was missed, or concerns any task: look at all.
+    Unknown,
+}
 
 pub(crate) type SqlFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
@@ -35,12 +48,18 @@ pub(crate) trait Transaction: Send {
     /// Locks rows for the rest of the transaction where others may write at the same time; appended to a `SELECT`.
     fn row_lock(&self, lock: RowLock) -> &'static str;
 
+    /// Tells other hosts, when this is committed, that something about a task has changed. An empty name stands for any
+    /// task. They look for themselves sooner or later, so that this may be lost.
+    fn notify<'a>(&'a mut self, task: &'a str) -> SqlFuture<'a, ()>;
+
     /// The upper half of new epochs: greater after a failover to another copy of the database.
     fn timeline(&mut self) -> SqlFuture<'_, i64>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RowLock {
+    /// As it was committed last.
+    Nothing,
     /// Others may read under the same lock; nobody writes.
     Share,
     Update,
@@ -62,6 +81,12 @@ pub(crate) type Work = Box<
 pub(crate) trait DatabaseBackend: fmt::Debug + Send + Sync {
     /// Runs the work and commits it. An error of the work undoes it.
     fn run(&self, work: Work) -> Pin<Box<dyn Future<Output = AnyResult> + Send + '_>>;
+
+    /// Calls that something about a task has changed, where several hosts share the database.
+    fn news(&self) -> Option<mpsc::Receiver<StoreNews>>;
+
+    /// The same database over a connection that nothing else uses, and without patience.
+    fn beside(&self) -> Option<Arc<dyn DatabaseBackend>>;
 
     /// Whether leases end by themselves. They need not where one process alone can open the database.
     fn leases_expire(&self) -> bool;

@@ -2,27 +2,28 @@
 
 use std::fmt;
 use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
-use tokio_postgres::config::SslMode;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, NoTls, Row};
 
-use super::postgres_tls::TlsConnector;
-use super::{AnyResult, DatabaseBackend, RowLock, SqlFuture, SqlRow, SqlValue, Transaction, Work};
+use super::postgres_news::{NEWS_CHANNEL, listen};
+use super::postgres_tls::{TlsConnector, tls_config};
+use super::{AnyResult, DatabaseBackend, RowLock, SqlFuture, SqlRow, SqlValue, StoreNews, Transaction, Work};
 use crate::error::StoreError;
 
 /// Connections of one host, at most.
 const CONNECTIONS: usize = 8;
-/// All waits for the database stay under a third of a lease, so that a host notices in time that it lost its lease.
-const STATEMENT_LIMIT: Duration = Duration::from_secs(4);
-const CONNECT_LIMIT: Duration = Duration::from_secs(4);
+/// The pause before work is tried again that met a database which was away.
+const AWAY_PAUSE: Duration = Duration::from_millis(100);
 /// Tries of work that lost to another transaction, or whose connection broke.
 const TRIES: u32 = 4;
 
@@ -33,6 +34,37 @@ pub struct PostgresOptions {
     pub url: String,
     /// Used unless the address says `sslmode=disable`.
     pub tls: Option<Arc<rustls::ClientConfig>>,
+    /// The longest wait for one statement, lock or connection: under a third of a lease, so that a host notices in time
+    /// that it lost its lease.
+    pub wait_limit: Duration,
+    /// How long work waits for a database that is away before it fails.
+    pub patience: Duration,
+}
+
+impl PostgresOptions {
+    /// By an address such as `postgres://USER@HOST/NAME?sslmode=require`. Beyond what Postgres addresses always hold,
+    /// `sslrootcert` names a file with the certificates to trust instead of the system's, and `sslmode` may be
+    /// `verify-full`, which is what `require` means here.
+    pub fn parse(address: &str, wait_limit: Duration, patience: Duration) -> Result<Self, StoreError> {
+        let (url, authorities) = split_address(address);
+        let tls = tls_config(authorities.as_deref())?;
+        Ok(Self { url, tls: Some(tls), wait_limit, patience })
+    }
+}
+
+/// The address as the driver reads it, and the file of certificates it names.
+fn split_address(address: &str) -> (String, Option<String>) {
+    let Some((base, query)) = address.split_once('?') else { return (address.to_owned(), None) };
+    let mut authorities = None;
+    let mut kept = Vec::new();
+    for pair in query.split('&') {
+        match pair.split_once('=') {
+            Some(("sslrootcert", file)) => authorities = Some(file.to_owned()),
+            Some(("sslmode", "verify-full" | "verify-ca")) => kept.push("sslmode=require"),
+            _ => kept.push(pair),
+        }
+    }
+    (format!("{base}?{}", kept.join("&")), authorities)
 }
 
 impl fmt::Debug for PostgresOptions {
@@ -43,8 +75,10 @@ impl fmt::Debug for PostgresOptions {
 }
 
 pub(crate) struct PostgresBackend {
+    options: PostgresOptions,
     config: Config,
-    tls: Option<Arc<rustls::ClientConfig>>,
+    /// Marks what this host tells others, so that it does not listen to itself.
+    mark: Arc<str>,
     idle: Mutex<Vec<Client>>,
     permits: Semaphore,
 }
@@ -65,13 +99,31 @@ impl PostgresBackend {
             )
         };
         let mut config = Config::from_str(&options.url).map_err(|_| wrong())?;
-        config.connect_timeout(CONNECT_LIMIT).tcp_user_timeout(STATEMENT_LIMIT).application_name("oarlock");
+        let limit = options.wait_limit;
+        config.connect_timeout(limit).tcp_user_timeout(limit).application_name("oarlock");
+        config.keepalives_idle(limit);
         Ok(Self {
+            options: options.clone(),
             config,
-            tls: options.tls.clone(),
+            mark: format!("{:016x}", RandomState::new().hash_one(0_u8)).into(),
             idle: Mutex::default(),
             permits: Semaphore::new(CONNECTIONS),
         })
+    }
+
+    pub(super) fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The encryption of connections, where there is any: none over a socket of this machine.
+    pub(super) fn tls(&self) -> Option<TlsConnector> {
+        let is_local = self.config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
+        let plain = is_local || self.config.get_ssl_mode() == SslMode::Disable;
+        self.options.tls.as_ref().filter(|_| !plain).map(|tls| TlsConnector::new(Arc::clone(tls)))
     }
 
     async fn client(&self) -> Result<Client, StoreError> {
@@ -85,17 +137,16 @@ impl PostgresBackend {
         let setup = format!(
             "SET synchronous_commit = on; SET statement_timeout = {limit}; SET lock_timeout = {limit}; \
              SET idle_in_transaction_session_timeout = {limit}",
-            limit = STATEMENT_LIMIT.as_millis()
+            limit = self.options.wait_limit.as_millis()
         );
         client.batch_execute(&setup).await.map_err(|error| failure(&error))?;
         Ok(client)
     }
 
     async fn connect(&self) -> Result<Client, tokio_postgres::Error> {
-        let plain = self.config.get_ssl_mode() == SslMode::Disable;
-        match self.tls.as_ref().filter(|_| !plain) {
+        match self.tls() {
             Some(tls) => {
-                let (client, connection) = self.config.connect(TlsConnector::new(Arc::clone(tls))).await?;
+                let (client, connection) = self.config.connect(tls).await?;
                 tokio::spawn(follow(connection));
                 Ok(client)
             }
@@ -113,7 +164,7 @@ impl PostgresBackend {
             Err(error) => return Ok(Err(error)),
         };
         let transaction = client.transaction().await?;
-        let mut running = PostgresTransaction { transaction: &transaction, broken: None };
+        let mut running = PostgresTransaction { transaction: &transaction, mark: &self.mark, broken: None };
         let result = work(&mut running).await;
         if let Some(error) = running.broken {
             return Err(error);
@@ -166,6 +217,7 @@ fn failure(error: &tokio_postgres::Error) -> StoreError {
 
 struct PostgresTransaction<'a, 'c> {
     transaction: &'a tokio_postgres::Transaction<'c>,
+    mark: &'a str,
     /// The error of a statement that may go away with another try.
     broken: Option<tokio_postgres::Error>,
 }
@@ -228,10 +280,18 @@ impl Transaction for PostgresTransaction<'_, '_> {
 
     fn row_lock(&self, lock: RowLock) -> &'static str {
         match lock {
+            RowLock::Nothing => "",
             RowLock::Share => " FOR SHARE",
             RowLock::Update => " FOR UPDATE",
             RowLock::UpdateSkipLocked => " FOR UPDATE SKIP LOCKED",
         }
+    }
+
+    fn notify<'a>(&'a mut self, task: &'a str) -> SqlFuture<'a, ()> {
+        Box::pin(async move {
+            let values = vec![NEWS_CHANNEL.into(), format!("{} {task}", self.mark).into()];
+            self.query("SELECT pg_notify($1, $2)", values).await.map(drop)
+        })
     }
 
     fn timeline(&mut self) -> SqlFuture<'_, i64> {
@@ -251,22 +311,72 @@ impl DatabaseBackend for PostgresBackend {
         Box::pin(async move {
             let closed = |_| StoreError::Unavailable("the store is closed".to_owned());
             let _permit = self.permits.acquire().await.map_err(closed)?;
+            let begun = Instant::now();
             let mut tries = 0;
             loop {
                 tries += 1;
-                match self.try_once(&work).await {
+                let error = match self.try_once(&work).await {
+                    Ok(Err(error)) if error.is_temporary() => error,
                     Ok(result) => return result,
                     Err(error) if tries < TRIES && is_worth_another_try(&error) => {
                         tracing::debug!(%error, tries, "a transaction is tried again");
                         tokio::time::sleep(Duration::from_millis(20 << tries)).await;
+                        continue;
                     }
-                    Err(error) => return Err(failure(&error)),
+                    Err(error) => failure(&error),
+                };
+                if !error.is_temporary() || begun.elapsed() >= self.options.patience {
+                    return Err(error);
                 }
+                tracing::debug!(%error, tries, "work waits for the database");
+                tokio::time::sleep(AWAY_PAUSE).await;
             }
         })
     }
 
+    fn news(&self) -> Option<mpsc::Receiver<StoreNews>> {
+        let own = Self { mark: self.mark.clone(), ..Self::new(&self.options).ok()? };
+        Some(listen(own))
+    }
+
+    fn beside(&self) -> Option<Arc<dyn DatabaseBackend>> {
+        let options = PostgresOptions { patience: Duration::ZERO, ..self.options.clone() };
+        Some(Arc::new(Self { mark: self.mark.clone(), ..Self::new(&options).ok()? }))
+    }
+
     fn leases_expire(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_name_certificates_and_every_mode() {
+        for (address, url, authorities) in [
+            ("postgres://u@h/n", "postgres://u@h/n", None),
+            ("postgres://u@h/n?sslmode=verify-full", "postgres://u@h/n?sslmode=require", None),
+            (
+                "postgres://u@h/n?sslrootcert=/etc/ca.pem&sslmode=require&connect_timeout=3",
+                "postgres://u@h/n?sslmode=require&connect_timeout=3",
+                Some("/etc/ca.pem"),
+            ),
+        ] {
+            assert_eq!(split_address(address), (url.to_owned(), authorities.map(str::to_owned)), "{address}");
+        }
+    }
+
+    #[test]
+    fn no_error_repeats_a_password() {
+        let options = PostgresOptions {
+            url: "postgres://u:hunter2@[::/n".to_owned(),
+            tls: None,
+            wait_limit: Duration::ZERO,
+            patience: Duration::ZERO,
+        };
+        let error = PostgresBackend::new(&options).map(drop).map_err(|error| error.to_string());
+        assert!(error.as_ref().is_err_and(|text| !text.contains("hunter2")), "{error:?}");
     }
 }

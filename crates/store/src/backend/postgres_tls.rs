@@ -7,10 +7,36 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use rustls::pki_types::ServerName;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::client;
+
+use crate::error::StoreError;
+
+/// Trusts the certificates in the file, or those that this system trusts.
+pub(super) fn tls_config(authorities: Option<&str>) -> Result<Arc<rustls::ClientConfig>, StoreError> {
+    let wrong = |problem: String| StoreError::Database(format!("TLS to the database: {problem}"));
+    let builder =
+        rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| wrong(error.to_string()))?;
+    let Some(file) = authorities else {
+        let builder = builder.with_platform_verifier().map_err(|error| wrong(error.to_string()))?;
+        return Ok(Arc::new(builder.with_no_client_auth()));
+    };
+    let mut trusted = rustls::RootCertStore::empty();
+    let unreadable = |problem: String| wrong(format!("sslrootcert={file}: {problem}"));
+    for certificate in
+        CertificateDer::pem_file_iter(file).map_err(|error| unreadable(format!("{error:?}")))?
+    {
+        let certificate = certificate.map_err(|error| unreadable(format!("{error:?}")))?;
+        trusted.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+    }
+    Ok(Arc::new(builder.with_root_certificates(trusted).with_no_client_auth()))
+}
 
 #[derive(Debug, Clone)]
 pub(super) struct TlsConnector {

@@ -14,7 +14,8 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    AnyResult, DatabaseBackend, RowLock, SqlFuture, SqlRow, SqlValue, StoreClock, Transaction, Work,
+    AnyResult, DatabaseBackend, RowLock, SqlFuture, SqlRow, SqlValue, StoreClock, StoreNews, Transaction,
+    Work,
 };
 use crate::error::StoreError;
 
@@ -235,6 +236,11 @@ impl Transaction for SqliteTransaction<'_> {
         ""
     }
 
+    fn notify<'a>(&'a mut self, _: &'a str) -> SqlFuture<'a, ()> {
+        // Nobody else has the file open.
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     fn timeline(&mut self) -> SqlFuture<'_, i64> {
         Box::pin(std::future::ready(Ok(0)))
     }
@@ -248,6 +254,14 @@ impl DatabaseBackend for SqliteBackend {
             self.jobs.send(SqliteJob { work, done }).await.map_err(|_| closed())?;
             result.await.map_err(|_| closed())?
         })
+    }
+
+    fn news(&self) -> Option<mpsc::Receiver<StoreNews>> {
+        None
+    }
+
+    fn beside(&self) -> Option<Arc<dyn DatabaseBackend>> {
+        None
     }
 
     fn leases_expire(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use oarlock_store::{StoreError, TaskStore};
 
-use crate::databases::{PostgresServer, on_each, sqlite_options};
+use crate::databases::{on_each, postgres, sqlite_options};
 use crate::{create, granted, owned, plain, replica, thread};
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn what_is_committed_is_there_after_the_process_and_the_file_is_one_proces
 
 #[tokio::test]
 async fn a_database_that_is_restarted_delays_and_loses_nothing() {
-    let Some(server) = PostgresServer::start() else { return };
+    let Some(server) = postgres() else { return };
     let store = server.store().await;
     let lease = owned(&store, "t", &replica("a", 1)).await;
     for (mode, next) in [("fast", 0), ("immediate", 1)] {

@@ -7,7 +7,7 @@ use protocol::{OperationDecision, OperationId, OperationResult};
 use serde_json::json;
 
 use crate::databases::on_each;
-use crate::{create, owned, proposed, replica, step, thread};
+use crate::{TTL_MS, create, owned, proposed, replica, step, thread};
 
 fn operation(id: &str) -> OperationId {
     OperationId::new(id)
@@ -237,7 +237,10 @@ async fn what_was_started_and_lost_waits_for_a_decision_unless_it_may_run_twice(
             ..approve("op")
         };
         assert_eq!(store.decide(retry).await.expect("a decision").decision.attempt, 1);
-        assert_eq!(store.tasks_with_work().await.expect("a list"), [thread("t")]);
+        // A host that is started again goes on with it.
+        let again = store.register_replica(&replica("a", 0), TTL_MS).await.expect("a registration");
+        let adopted = store.adopt_tasks(&again, 10).await.expect("tasks");
+        assert_eq!(adopted.iter().map(|lease| &lease.task).collect::<Vec<_>>(), [&thread("t")]);
     })
     .await;
 }

@@ -7,6 +7,9 @@ mod databases;
 mod decisions;
 mod inputs;
 mod owners;
+#[allow(unreachable_pub, reason = "the file is a module of the testkit too")]
+#[path = "../../../testkit/src/postgres.rs"]
+mod postgres;
 mod rows;
 
 use std::collections::BTreeMap;

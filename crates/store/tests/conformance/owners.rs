@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use oarlock_store::{LeaseGrant, StoreError, TaskChange, TaskState};
+use oarlock_store::{LeaseGrant, StoreError, StoreNews, TaskChange, TaskState};
+use serde_json::json;
 
-use crate::databases::{PostgresServer, on_each};
+use crate::databases::{on_each, postgres};
 use crate::{TTL_MS, create, granted, owned, plain, replica, thread};
 
 #[tokio::test]
@@ -40,6 +41,11 @@ async fn a_host_that_is_started_again_takes_its_tasks_back_with_a_higher_epoch()
         assert!(matches!(fenced, Err(StoreError::Fenced(_))), "{fenced:?}");
         let overtaken = store.renew_replica(&replica("a", 1), TTL_MS).await;
         assert!(overtaken.is_err(), "the earlier start renews nothing");
+        let overtaken = store.register_replica(&replica("a", 1), TTL_MS).await;
+        assert!(
+            matches!(overtaken, Err(StoreError::ReplicaReplaced(_))),
+            "nor does it come back: {overtaken:?}"
+        );
     })
     .await;
 }
@@ -81,7 +87,7 @@ async fn many_at_once_and_one_gets_it() {
 
 #[tokio::test]
 async fn a_lease_that_ran_out_is_anothers_and_writes_nothing_more() {
-    let Some(server) = PostgresServer::start() else { return };
+    let Some(server) = postgres() else { return };
     let store = server.store().await;
     let (first, second) = (replica("a", 1), replica("b", 1));
     create(&store, "t", None).await;
@@ -95,10 +101,75 @@ async fn a_lease_that_ran_out_is_anothers_and_writes_nothing_more() {
     let late = store.append(&lease, &thread("t"), 1, vec![plain("late")]).await;
     assert!(matches!(late, Err(StoreError::Fenced(_))), "{late:?}");
     store.update_task(&thread("t"), state(TaskState::Running)).await.expect("a change");
-    assert_eq!(store.adoptable_tasks(&second, 10).await.expect("tasks"), [thread("t")]);
-    let adopted = granted(&store, "t", &second).await;
-    assert!(adopted.epoch > lease.epoch);
-    assert!(store.adoptable_tasks(&first, 10).await.expect("tasks").is_empty());
+    let owner = store.owner_of(&thread("t")).await.expect("an answer");
+    assert_eq!(owner, None, "its owner is out of time");
+    let adopted = store.adopt_tasks(&second, 10).await.expect("tasks");
+    assert_eq!(adopted.len(), 1);
+    assert!(adopted[0].epoch > lease.epoch);
+    let owner = store.owner_of(&thread("t")).await.expect("an answer");
+    assert_eq!(owner.map(|owner| owner.address).as_deref(), Some("ws://b"));
+    assert!(store.adopt_tasks(&second, 10).await.expect("tasks").is_empty(), "once");
+    let stale = store.set_task_state(&lease, TaskState::Failed).await;
+    assert!(matches!(stale, Err(StoreError::Fenced(_))), "{stale:?}");
+    let stale = store.note_runtime(&lease, json!({"pid": 1})).await;
+    assert!(matches!(stale, Err(StoreError::Fenced(_))), "{stale:?}");
+    // Its next runtime has an epoch of its own.
+    let next = store.next_epoch(&thread("t"), &second).await.expect("an epoch");
+    assert!(next.epoch > adopted[0].epoch);
+    let stale = store.next_epoch(&thread("t"), &first).await;
+    assert!(matches!(stale, Err(StoreError::Fenced(_))), "{stale:?}");
+}
+
+/// Two that look at the same time share the work, and nothing is in two hands.
+#[tokio::test]
+async fn replicas_that_adopt_at_once_get_different_tasks() {
+    let Some(server) = postgres() else { return };
+    let store = server.store().await;
+    for number in 0..12 {
+        let id = format!("t{number}");
+        create(&store, &id, None).await;
+        store.update_task(&thread(&id), state(TaskState::Running)).await.expect("a change");
+    }
+    let mut racers = Vec::new();
+    for name in ["a", "b", "c"] {
+        let own = store.register_replica(&replica(name, 0), TTL_MS).await.expect("a registration");
+        let store = store.clone();
+        racers.push(tokio::spawn(async move {
+            let mut all = Vec::new();
+            loop {
+                let adopted = store.adopt_tasks(&own, 2).await.expect("tasks");
+                if adopted.is_empty() {
+                    return all;
+                }
+                all.extend(adopted.into_iter().map(|lease| lease.task));
+            }
+        }));
+    }
+    let mut all = Vec::new();
+    for racer in racers {
+        all.extend(racer.await.expect("no panic"));
+    }
+    // Rows that another one had locked in that moment are left for the next look.
+    let own = store.register_replica(&replica("d", 0), TTL_MS).await.expect("a registration");
+    all.extend(store.adopt_tasks(&own, 100).await.expect("tasks").into_iter().map(|lease| lease.task));
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 12);
+}
+
+#[tokio::test]
+async fn other_hosts_hear_of_decisions_input_and_released_tasks() {
+    let Some(server) = postgres() else { return };
+    let (store, other) = (server.store().await, server.store().await);
+    let mut news = other.news().expect("several hosts may share it");
+    assert_eq!(news.recv().await, Some(StoreNews::Unknown), "it listens");
+    let lease = owned(&store, "t", &replica("a", 1)).await;
+    store.release_task(&lease).await.expect("a release");
+    assert_eq!(news.recv().await, Some(StoreNews::Task(thread("t"))));
+    // It goes on after the database was away.
+    server.stop("fast");
+    server.begin();
+    assert_eq!(news.recv().await, Some(StoreNews::Unknown));
 }
 
 fn state(state: TaskState) -> TaskChange {
@@ -116,7 +187,9 @@ async fn only_tasks_of_own_sites_with_work_left_are_adopted() {
         }
         let moved = TaskChange { site: Some("there".to_owned()), ..TaskChange::default() };
         store.update_task(&thread("elsewhere"), moved).await.expect("a change");
-        assert_eq!(store.adoptable_tasks(&replica("a", 1), 10).await.expect("tasks"), [thread("running")]);
+        let own = store.register_replica(&replica("a", 0), TTL_MS).await.expect("a registration");
+        let adopted = store.adopt_tasks(&own, 10).await.expect("tasks");
+        assert_eq!(adopted.iter().map(|lease| &lease.task).collect::<Vec<_>>(), [&thread("running")]);
     })
     .await;
 }

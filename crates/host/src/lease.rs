@@ -1,0 +1,51 @@
+//! The lease of this host among others on the same store, and who it is among them.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The lease of this host, by its own clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeaseState {
+    /// The store is this host's alone.
+    Forever,
+    Until {
+        /// Another one after the lease was lost.
+        term: LeaseTerm,
+        ends: Instant,
+    },
+    /// Others may have its tasks. Nothing of it may go on.
+    Over,
+}
+
+/// Tells a lease from the next one, after it was lost.
+pub(crate) type LeaseTerm = i64;
+
+impl LeaseState {
+    /// What began in a term goes on only as long as that is the term.
+    pub(crate) fn term(self) -> Option<LeaseTerm> {
+        match self {
+            Self::Forever => Some(0),
+            Self::Until { term, .. } => Some(term),
+            Self::Over => None,
+        }
+    }
+}
+
+/// Who this host is among others.
+#[derive(Debug, Clone)]
+pub struct ReplicaOptions {
+    /// Stays the same when the host is started again. No two hosts that run share one.
+    pub id: String,
+    /// Where its runtimes are. Only hosts of the same site take over each other's tasks.
+    pub site: String,
+    /// How long others wait before they take over the tasks of a host that was not heard of.
+    pub ttl: Duration,
+}
+
+impl ReplicaOptions {
+    /// The only host of an embedded store.
+    pub fn embedded() -> Self {
+        Self { id: "embedded".to_owned(), site: "local".to_owned(), ttl: Duration::from_secs(15) }
+    }
+}
