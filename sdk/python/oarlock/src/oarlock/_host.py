@@ -662,6 +662,10 @@ class Host:
         elif method in _APPROVALS:
             # Decided by `operation/decide`, here or elsewhere, so that the record says by whom and nothing is lost.
             self._spawn(self._answer, self._connection, request_id, {"decision": "defer"})
+            operation_id = params.get("operationId") if isinstance(params, Mapping) else None
+            follower = self._followers.get(str(operation_id).split(":")[0])
+            if follower is not None and follower.worker is not None:
+                follower.worker.asked(str(operation_id))
         else:
             log.debug("%s is left to others", method)
 

@@ -24,8 +24,8 @@ log = logging.getLogger("oarlock.host")
 
 _CHUNK = 65_536
 _STDERR_BYTES = 4_096
-# How long a host may take to end its runtimes at a safe point.
-_END_WITHIN = 15.0
+# How long a host may take to end its runtimes at a safe point. Killed after that: the store is made for it.
+_END_WITHIN = 3.0
 
 
 class Transport(Protocol):

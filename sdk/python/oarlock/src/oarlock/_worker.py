@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("oarlock")
 
 _POLICY_SECONDS = 30.0
+_ASKED_SECONDS = 5.0
 _DECISIONS = (Approve, Reject, Defer, Replace, Respond, Retry)
 
 
@@ -46,6 +47,7 @@ class ToolWorker:
         self.deps = deps
         self._judging: set[str] = set()
         self._judged: set[tuple[str, str, int]] = set()
+        self._asked: dict[str, anyio.Event] = {}
 
     @property
     def is_judging(self) -> bool:
@@ -63,6 +65,10 @@ class ToolWorker:
         self._follower.host._spawn(self._judge, operation)
         return True
 
+    def asked(self, operation_id: str) -> None:
+        """The host has asked about this operation."""
+        self._asked.setdefault(operation_id, anyio.Event()).set()
+
     def runs_unasked(self, operation: Operation) -> bool:
         """A tool that only looks is on its way already: nobody has to decide about it."""
         plan = self._follower.plan
@@ -74,6 +80,10 @@ class ToolWorker:
         call = pending_of(operation, task_id=self._follower.task_id, deps=self.deps)
         try:
             decision, by = await self._opinion(operation, call)
+            if isinstance(call, PendingFunction) and operation.state == "proposed" and decision is not None:
+                # A host may lose a decision that comes before it has asked.
+                with anyio.move_on_after(_ASKED_SECONDS):
+                    await self._asked.setdefault(operation.operation_id, anyio.Event()).wait()
             if decision is not None and not isinstance(decision, Defer):
                 await self._follower.host._decide(call, decision, by=by)
                 return
