@@ -116,7 +116,7 @@ impl Issuer {
             method: Method::POST,
             url,
             headers: http::HeaderMap::new(),
-            body: Bytes::from(body),
+            body: Bytes::from(body).into(),
         };
         request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
         let sent =

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bytes::Bytes;
 use config::SecretText;
-use http::{Client, HeaderName, HeaderValue, HttpRequest, Method, header};
+use http::{Client, HeaderName, HeaderValue, HttpBody, HttpRequest, Method, header};
 use protocol::{CreditsSnapshot, GetAccountRateLimitsResponse, RateLimitSnapshot, RateLimitWindow};
 use serde_json::Value;
 
@@ -35,7 +34,7 @@ pub async fn read_usage(
     if let Some(Ok(account)) = account_id.map(HeaderValue::from_str) {
         headers.insert(HeaderName::from_static("chatgpt-account-id"), account);
     }
-    let request = HttpRequest { method: Method::GET, url, headers, body: Bytes::new() };
+    let request = HttpRequest { method: Method::GET, url, headers, body: HttpBody::default() };
     let answer = client.send(request, PATIENCE).await.map_err(|error| unreachable(error.to_string()))?;
     if !answer.status.is_success() {
         return Err(AccountLoginError::Status(answer.status.as_u16()));

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper::header::HeaderMap;
 use hyper::upgrade::Upgraded;
 use hyper::{Method, StatusCode, Uri};
@@ -13,14 +11,14 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
 use crate::connector::Connector;
 use crate::error::{Cause, HttpError, host_of};
-use crate::{HttpResponse, Proxy, ResponseBody};
+use crate::{HttpBody, HttpResponse, Proxy, ResponseBody};
 
 /// A pool of connections to any number of hosts. A clone shares the pool. Making one does no work: connections and
 /// trusted certificates come with the first request that needs them.
 ///
 /// HTTP/1.1 on purpose: one request has one connection, so a reader that stops reading slows its own stream only.
 #[derive(Clone)]
-pub struct Client(legacy::Client<Connector, Full<Bytes>>);
+pub struct Client(legacy::Client<Connector, HttpBody>);
 
 /// One request. Its body is whole, so that it can be sent again.
 #[derive(Clone)]
@@ -29,7 +27,7 @@ pub struct HttpRequest {
     /// With scheme and host.
     pub url: Uri,
     pub headers: HeaderMap,
-    pub body: Bytes,
+    pub body: HttpBody,
 }
 
 const IDLE_CONNECTION: Duration = Duration::from_secs(90);
@@ -46,7 +44,7 @@ impl Client {
     /// credentials of a request are for the host it names.
     pub async fn send(&self, request: HttpRequest, patience: Duration) -> Result<HttpResponse, HttpError> {
         let host = host_of(&request.url);
-        let mut sent = hyper::Request::new(Full::new(request.body));
+        let mut sent = hyper::Request::new(request.body);
         *sent.method_mut() = request.method;
         *sent.uri_mut() = request.url;
         *sent.headers_mut() = request.headers;
@@ -76,7 +74,7 @@ impl Client {
         patience: Duration,
     ) -> Result<UpgradedConnection, HttpError> {
         let host = host_of(&request.url);
-        let mut sent = hyper::Request::new(Full::new(request.body));
+        let mut sent = hyper::Request::new(request.body);
         *sent.method_mut() = request.method;
         *sent.uri_mut() = request.url;
         *sent.headers_mut() = request.headers;

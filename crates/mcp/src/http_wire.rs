@@ -128,7 +128,7 @@ impl Sender {
         if method == Method::POST {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
-        HttpRequest { method, url: self.endpoint.url.clone(), headers, body }
+        HttpRequest { method, url: self.endpoint.url.clone(), headers, body: body.into() }
     }
 
     /// Sends with the token of the login, if there is one. A token that is refused is renewed once.

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use base64::Engine as _;
-use bytes::Bytes;
-use http::{Client, HeaderMap, HeaderName, HeaderValue, HttpRequest, Method, Proxy, Uri, header};
+use http::{Client, HeaderMap, HeaderName, HeaderValue, HttpBody, HttpRequest, Method, Proxy, Uri, header};
 use hyper::http::uri::{Authority, Parts, PathAndQuery, Scheme};
 
 use wires::Wire;
@@ -113,7 +112,7 @@ impl Endpoint {
         self.url.0.scheme() == Some(&Scheme::HTTPS)
     }
 
-    pub(crate) fn request(&self, own: &HeaderMap, body: Bytes) -> HttpRequest {
+    pub(crate) fn request(&self, own: &HeaderMap, body: HttpBody) -> HttpRequest {
         let mut headers = self.headers.clone();
         headers.extend(own.clone());
         HttpRequest { method: Method::POST, url: self.url.0.clone(), headers, body }

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Client, HeaderValue, HttpRequest, Method, header};
+use http::{Client, HeaderValue, HttpBody, HttpRequest, Method, header};
 use model::{FailureClass, ModelFailure};
 use serde_json::Value;
 use wires::HttpRefusal;
@@ -95,7 +94,7 @@ pub(crate) async fn get(
     let mut headers = endpoint.headers.clone();
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     headers.remove(header::CONTENT_TYPE);
-    let request = HttpRequest { method: Method::GET, url, headers, body: Bytes::new() };
+    let request = HttpRequest { method: Method::GET, url, headers, body: HttpBody::default() };
     let sent = tokio::time::timeout(patience, client.send(request, patience)).await;
     let answer = match sent {
         Ok(sent) => sent.map_err(|error| unreachable(error.to_string()))?,

@@ -37,7 +37,7 @@ impl Relay {
             headers.insert(header::AUTHORIZATION, credential.clone());
         }
         let url = self.endpoint.url_below(rest).ok_or("the path cannot be part of a URL")?;
-        let request = HttpRequest { method: Method::POST, url, headers, body };
+        let request = HttpRequest { method: Method::POST, url, headers, body: body.into() };
         self.client.send(request, PATIENCE).await.map_err(|error| self.clean(error.to_string()))
     }
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Client, HeaderMap, HttpResponse};
+use http::{Client, HeaderMap, HttpBody, HttpResponse};
 use model::protocol::CodexErrorInfo;
 use model::{
     EventStream, FailureClass, FailureVerdict, ModelFailure, ModelTransport, PreparedRequest, Trace,
@@ -148,7 +147,7 @@ impl Carrier {
         let encoded = self.encoders.encode(request, able);
         let EncodedRequest { body, decoder } =
             encoded.map_err(|error| ModelFailure::new(FailureClass::InvalidRequest, error.to_string()))?;
-        let body = Bytes::from(body);
+        let body: HttpBody = body.into_iter().collect();
         let mut retry = 0;
         loop {
             let failure = match self.attempt(&own, &body, &request.body.model).await {
@@ -176,7 +175,7 @@ impl Carrier {
     async fn attempt(
         &self,
         own: &HeaderMap,
-        body: &Bytes,
+        body: &HttpBody,
         model: &str,
     ) -> Result<HttpResponse, ModelFailure> {
         let request = self.endpoint.request(own, body.clone());

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use http::{Client, HeaderMap, HeaderName, HeaderValue, HttpRequest, Method, UpgradedConnection};
+use http::{Client, HeaderMap, HeaderName, HeaderValue, HttpBody, HttpRequest, Method, UpgradedConnection};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -49,7 +48,7 @@ pub(crate) async fn connect(
     ] {
         all.insert(HeaderName::from_static(name), value);
     }
-    let request = HttpRequest { method: Method::GET, url, headers: all, body: Bytes::new() };
+    let request = HttpRequest { method: Method::GET, url, headers: all, body: HttpBody::default() };
     let upgraded = client.upgrade(request, PATIENCE).await.map_err(|error| unreachable(error.to_string()))?;
     let limits =
         WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE)).max_frame_size(Some(MAX_MESSAGE));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use model::RequestBody;
 
 use crate::{Capabilities, Decoder, Unsupported, Wire, chat, messages, responses};
@@ -21,7 +22,8 @@ enum WireEncoder {
 /// A request ready to be sent.
 #[derive(Debug)]
 pub struct EncodedRequest {
-    pub body: Vec<u8>,
+    /// In parts that follow each other; those of the history are shared with the encoder.
+    pub body: Vec<Bytes>,
     /// Reads the answer. Each attempt needs a clone of its own.
     pub decoder: Decoder,
 }

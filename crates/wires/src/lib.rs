@@ -17,6 +17,7 @@ mod piece;
 mod responses;
 mod responses_writer;
 mod schema;
+mod shared_bytes;
 mod tools;
 mod usage;
 

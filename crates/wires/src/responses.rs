@@ -2,16 +2,18 @@
 
 use std::sync::{Arc, Weak};
 
+use bytes::Bytes;
 use model::protocol::ResponseItem;
 use model::{ModelFailure, RequestBody, StreamEvent, parse_event};
 
+use crate::shared_bytes::SharedBytes;
 use crate::{blob, json};
 
 /// The items written so far, comma by comma.
 #[derive(Debug, Default)]
 pub(crate) struct ResponsesEncoder {
     seen: Vec<Weak<ResponseItem>>,
-    bytes: Vec<u8>,
+    bytes: SharedBytes,
 }
 
 impl ResponsesEncoder {
@@ -20,20 +22,18 @@ impl ResponsesEncoder {
     }
 
     /// The fields in the order of [`RequestBody`], byte for byte as it would be written whole.
-    pub(crate) fn encode(&mut self, request: &RequestBody) -> Result<Vec<u8>, serde_json::Error> {
+    pub(crate) fn encode(&mut self, request: &RequestBody) -> Result<Vec<Bytes>, serde_json::Error> {
         self.follow(&request.input);
         let frame = serde_json::to_vec(&without_input(request))?;
         // `model` and `instructions` come before `input`, whose place is found by writing them again.
-        let mut head = Vec::with_capacity(frame.len() + self.bytes.len());
+        let mut head = Vec::with_capacity(frame.len());
         head.push(b'{');
         json::field(&mut head, "model", &request.model);
         json::field(&mut head, "instructions", &request.instructions);
         json::key(&mut head, "input");
         head.push(b'[');
-        let behind = head.len();
-        head.extend_from_slice(&self.bytes);
-        head.extend_from_slice(&frame[behind..]);
-        Ok(head)
+        let behind = Bytes::from(frame).slice(head.len()..);
+        Ok([Bytes::from(head)].into_iter().chain(self.bytes.all()).chain([behind]).collect())
     }
 
     fn follow(&mut self, input: &[Arc<ResponseItem>]) {
@@ -42,16 +42,18 @@ impl ResponsesEncoder {
         if !continues {
             *self = Self::default();
         }
+        let mut new = Vec::new();
         for item in input.iter().skip(self.seen.len()) {
             self.seen.push(Arc::downgrade(item));
             if is_foreign(item) {
                 continue;
             }
-            if !self.bytes.is_empty() {
-                self.bytes.push(b',');
+            if !self.bytes.is_empty() || !new.is_empty() {
+                new.push(b',');
             }
-            json::write(&mut self.bytes, item.as_ref());
+            json::write(&mut new, item.as_ref());
         }
+        self.bytes.add(new);
     }
 }
 

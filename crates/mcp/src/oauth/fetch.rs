@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use http::{Client, HeaderMap, HeaderValue, HttpRequest, Method, StatusCode, Uri};
+use http::{Client, HeaderMap, HeaderValue, HttpBody, HttpRequest, Method, StatusCode, Uri};
 use serde_json::Value;
 
 use super::LoginError;
@@ -51,7 +51,7 @@ impl Fetcher {
         let uri = self.rule.check(subject, url).await?;
         let mut headers = json_wanted();
         headers.insert("mcp-protocol-version", HeaderValue::from_static(crate::server::PROTOCOL_VERSION));
-        self.send(HttpRequest { method: Method::GET, url: uri, headers, body: Bytes::new() }).await
+        self.send(HttpRequest { method: Method::GET, url: uri, headers, body: HttpBody::default() }).await
     }
 
     pub(super) async fn post_json(
@@ -89,7 +89,7 @@ impl Fetcher {
             basic.set_sensitive(true);
             headers.insert(AUTHORIZATION, basic);
         }
-        self.send(HttpRequest { method: Method::POST, url, headers, body: Bytes::from(body) }).await
+        self.send(HttpRequest { method: Method::POST, url, headers, body: Bytes::from(body).into() }).await
     }
 
     async fn send(&self, request: HttpRequest) -> Result<JsonAnswer, LoginError> {

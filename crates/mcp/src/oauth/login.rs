@@ -196,7 +196,7 @@ impl McpLogins {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         let body = Bytes::from(message.to_string());
-        let request = HttpRequest { method: Method::POST, url: url.clone(), headers, body };
+        let request = HttpRequest { method: Method::POST, url: url.clone(), headers, body: body.into() };
         let answer = self.http.send(request, PROBING).await;
         let answer = answer.map_err(|error| LoginError::NotOffered(error.to_string()))?;
         match answer.status {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use model::protocol::{ReasoningEffort, ResponseItem};
 use model::{OutputFormat, RequestBody};
 use serde_json::{Map, Value, json};
@@ -10,6 +11,7 @@ use crate::blob::Blob;
 use crate::capabilities::{CallIds, ReasoningReturn};
 use crate::order::Transcript;
 use crate::piece::{ContentPart, HistoryCall, HistoryPiece, developer_text, in_tags};
+use crate::shared_bytes::SharedBytes;
 use crate::tools::{Targets, functions};
 use crate::{Capabilities, Wire, ids, json};
 
@@ -23,11 +25,13 @@ struct ChatHistory {
     system: String,
     style: ChatStyle,
     transcript: Transcript<ChatWriter>,
+    /// The messages that the writer has finished.
+    written: SharedBytes,
 }
 
 impl ChatEncoder {
     pub(crate) fn kept_bytes(&self) -> usize {
-        self.kept.as_ref().map_or(0, |kept| kept.transcript.writer.bytes.len())
+        self.kept.as_ref().map_or(0, |kept| kept.written.len())
     }
 
     /// The body, and what the names of its tools stand for. The error names what cannot be expressed.
@@ -35,7 +39,7 @@ impl ChatEncoder {
         &mut self,
         request: &RequestBody,
         able: &Capabilities,
-    ) -> Result<(Vec<u8>, Targets), String> {
+    ) -> Result<(Vec<Bytes>, Targets), String> {
         let (functions, targets) = functions(&request.tools)?;
         let lead = request.input.iter().map_while(|item| developer_text(item));
         let lead = Vec::from_iter(lead);
@@ -49,8 +53,8 @@ impl ChatEncoder {
         if let Some(problem) = kept.transcript.writer.problem.or(tail.problem) {
             return Err(problem.to_owned());
         }
-        let written = &kept.transcript.writer.bytes;
-        let mut body = Vec::with_capacity(written.len() + tail.bytes.len() + 4_096);
+        kept.written.add(kept.transcript.writer.hand_over());
+        let mut body = Vec::with_capacity(4_096);
         body.push(b'{');
         options(&mut body, request, able, !functions.is_empty())?;
         if !functions.is_empty() {
@@ -65,14 +69,16 @@ impl ChatEncoder {
         if !kept.system.is_empty() {
             json::write(&mut body, &json!({ "role": "system", "content": kept.system }));
         }
-        for part in [written, &tail.bytes] {
-            if !part.is_empty() {
-                json::comma(&mut body);
-                body.extend_from_slice(part);
-            }
+        if !kept.written.is_empty() {
+            json::comma(&mut body);
         }
-        body.extend_from_slice(b"]}");
-        Ok((body, targets))
+        let mut end = tail.bytes;
+        if !end.is_empty() && (!kept.written.is_empty() || !kept.system.is_empty()) {
+            end.insert(0, b',');
+        }
+        end.extend_from_slice(b"]}");
+        let parts = [Bytes::from(body)].into_iter().chain(kept.written.all()).chain([Bytes::from(end)]);
+        Ok((parts.collect(), targets))
     }
 
     /// The bytes written before, if this request repeats them.
@@ -88,7 +94,12 @@ impl ChatEncoder {
         let kept = self.kept.take().filter(fits);
         self.kept.insert(kept.unwrap_or_else(|| {
             let writer = ChatWriter { style: style.clone(), ..ChatWriter::default() };
-            ChatHistory { system, style, transcript: Transcript::new(writer) }
+            ChatHistory {
+                system,
+                style,
+                transcript: Transcript::new(writer),
+                written: SharedBytes::default(),
+            }
         }))
     }
 }
@@ -176,6 +187,8 @@ impl Default for ChatStyle {
 #[derive(Debug, Default)]
 struct ChatWriter {
     bytes: Vec<u8>,
+    /// Others were handed over before these.
+    goes_on: bool,
     open: Open,
     /// Of tool outputs; they follow once all outputs are there.
     images: Vec<ContentPart>,
@@ -227,11 +240,17 @@ impl crate::order::MessageWriter for ChatWriter {
 
     fn tail(&self) -> Self {
         let (open, images, style) = (self.open.clone(), self.images.clone(), self.style.clone());
-        Self { bytes: Vec::new(), open, images, style, problem: self.problem }
+        Self { open, images, style, problem: self.problem, ..Self::default() }
     }
 }
 
 impl ChatWriter {
+    /// The messages that were finished since the last time.
+    fn hand_over(&mut self) -> Vec<u8> {
+        self.goes_on |= !self.bytes.is_empty();
+        std::mem::take(&mut self.bytes)
+    }
+
     fn user(&mut self, more: Vec<ContentPart>) {
         if let Open::User(parts) = &mut self.open {
             return parts.extend(more);
@@ -398,7 +417,7 @@ impl ChatWriter {
     }
 
     fn message(&mut self, message: &Value) {
-        if !self.bytes.is_empty() {
+        if self.goes_on || !self.bytes.is_empty() {
             self.bytes.push(b',');
         }
         json::write(&mut self.bytes, message);

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use model::protocol::ResponseItem;
 use model::{OutputFormat, RequestBody};
 use serde_json::{Value, json};
 
 use super::MessagesDecoder;
 use super::family::{self, ModelFamily};
-use super::write::{MessagesStyle, MessagesWriter, write_marked};
+use super::write::{MessagesStyle, MessagesWriter, add_marked, chosen};
 use crate::digest::PrefixDigest;
 use crate::order::Transcript;
 use crate::piece::developer_text;
+use crate::shared_bytes::SharedBytes;
 use crate::tools::{Function, functions, with_structured_answer};
 use crate::{Capabilities, Thinking, json, schema};
 
@@ -26,11 +28,13 @@ struct MessagesHistory {
     /// Of everything before the messages.
     seed: PrefixDigest,
     transcript: Transcript<MessagesWriter>,
+    /// What the writer has written so far.
+    written: SharedBytes,
 }
 
 impl MessagesEncoder {
     pub(crate) fn kept_bytes(&self) -> usize {
-        self.kept.as_ref().map_or(0, |kept| kept.transcript.writer.bytes.len())
+        self.kept.as_ref().map_or(0, |kept| kept.written.len())
     }
 
     /// The body, and what reads its answer. The error names what cannot be expressed.
@@ -38,7 +42,7 @@ impl MessagesEncoder {
         &mut self,
         request: &Arc<RequestBody>,
         able: &Capabilities,
-    ) -> Result<(Vec<u8>, MessagesDecoder), String> {
+    ) -> Result<(Vec<Bytes>, MessagesDecoder), String> {
         let (mut functions, mut targets) = functions(&request.tools)?;
         let forced = forced_schema(request, able)?;
         if let Some(schema) = forced {
@@ -59,21 +63,23 @@ impl MessagesEncoder {
         };
         let kept = self.kept_for(style, PrefixDigest::of(&prefix), history);
         kept.transcript.follow(history)?;
-        let written = &kept.transcript.writer;
+        kept.written.add(kept.transcript.writer.hand_over());
         let mut tail = kept.transcript.rest();
         tail.finish();
-        if let Some(problem) = written.problem.or(tail.problem) {
+        if let Some(problem) = kept.transcript.writer.problem.or(tail.problem) {
             return Err(problem.to_owned());
         }
-        let mut body = Vec::with_capacity(written.bytes.len() + tail.bytes.len() + prefix.len() + 512);
+        let mut body = Vec::with_capacity(prefix.len() + 512);
         body.push(b'{');
         options(&mut body, request, able, tail.loop_without_thinking || forced.is_some())?;
         body.extend_from_slice(&prefix);
         body.extend_from_slice(br#","messages":["#);
-        write_marked(&mut body, written, &tail, able.cache_marks);
-        body.extend_from_slice(b"]}");
-        let decoder = MessagesDecoder::new(able, Arc::clone(request), targets, tail.digest_here());
-        Ok((body, decoder))
+        let marks = if able.cache_marks { chosen(&kept.transcript.writer, &tail) } else { Vec::new() };
+        let digest = tail.digest_here();
+        let mut body = vec![Bytes::from(body)];
+        add_marked(&mut body, &kept.written, tail.bytes, &marks);
+        body.push(Bytes::from_static(b"]}"));
+        Ok((body, MessagesDecoder::new(able, Arc::clone(request), targets, digest)))
     }
 
     /// The bytes written before, if this request repeats them.
@@ -89,7 +95,7 @@ impl MessagesEncoder {
         let kept = self.kept.take().filter(fits);
         self.kept.insert(kept.unwrap_or_else(|| {
             let transcript = Transcript::new(MessagesWriter::new(style.clone(), seed));
-            MessagesHistory { style, seed, transcript }
+            MessagesHistory { style, seed, transcript, written: SharedBytes::default() }
         }))
     }
 }

@@ -1,11 +1,13 @@
 //! The `messages` array as bytes that only grow.
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::blob::Blob;
 use crate::capabilities::CallIds;
 use crate::digest::PrefixDigest;
 use crate::piece::{ContentPart, HistoryPiece, arguments_object, in_tags};
+use crate::shared_bytes::SharedBytes;
 use crate::{Wire, ids, json};
 
 /// All that decides how a piece is written.
@@ -25,7 +27,7 @@ enum MessageRole {
 
 /// A block that may carry a cache mark.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct CacheMark {
+pub(super) struct CacheMark {
     /// Where its closing brace is.
     at: usize,
     /// Its number among all blocks.
@@ -37,7 +39,7 @@ struct CacheMark {
 #[derive(Debug)]
 pub(super) struct MessagesWriter {
     pub(super) bytes: Vec<u8>,
-    /// Bytes of the writer this one goes on from.
+    /// Bytes before these: those that were handed over, and those of the writer this one goes on from.
     before: usize,
     open: Option<MessageRole>,
     /// No block of the open message is written yet.
@@ -121,6 +123,13 @@ impl MessagesWriter {
             style,
             problem: None,
         }
+    }
+
+    /// The bytes that were written since the last time. What is written next goes on behind them.
+    pub(super) fn hand_over(&mut self) -> Vec<u8> {
+        (self.digest, self.digested) = (self.digest_here(), 0);
+        self.before = self.len();
+        std::mem::take(&mut self.bytes)
     }
 
     /// Ends the request. An answer at the end would be taken for one to be continued, which newer models refuse.
@@ -282,38 +291,23 @@ const APART: usize = 15;
 const MOST_MARKS: usize = 3;
 const CACHE_MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 
-/// Writes both parts, with cache marks on the last user messages.
-pub(super) fn write_marked(
-    body: &mut Vec<u8>,
-    written: &MessagesWriter,
-    tail: &MessagesWriter,
-    with_marks: bool,
-) {
-    let mut marks = match with_marks {
-        true => chosen(&written.marks, &tail.marks),
-        false => Vec::new(),
-    };
-    marks.reverse();
+/// Adds both parts of the messages, with cache marks at these places.
+pub(super) fn add_marked(body: &mut Vec<Bytes>, written: &SharedBytes, tail: Vec<u8>, marks: &[CacheMark]) {
+    let (split, tail) = (written.len(), Bytes::from(tail));
     let mut from = 0;
-    for mark in marks {
-        copy(body, written, tail, from, mark.at);
-        body.extend_from_slice(CACHE_MARK);
-        from = mark.at;
+    let ends = marks.iter().map(|mark| (mark.at, Bytes::from_static(CACHE_MARK)));
+    for (to, mark) in ends.chain([(split + tail.len(), Bytes::new())]) {
+        body.extend(written.between(from, to));
+        body.push(tail.slice(from.saturating_sub(split)..to.saturating_sub(split)));
+        body.push(mark);
+        from = to;
     }
-    copy(body, written, tail, from, tail.len());
 }
 
-/// The bytes of both buffers between two places.
-fn copy(body: &mut Vec<u8>, written: &MessagesWriter, tail: &MessagesWriter, from: usize, to: usize) {
-    let split = written.bytes.len();
-    body.extend_from_slice(&written.bytes[from.min(split)..to.min(split)]);
-    body.extend_from_slice(&tail.bytes[from.saturating_sub(split)..to.saturating_sub(split)]);
-}
-
-/// From the last to the first. The end of the last user message, then ends of earlier ones, or blocks between where
-/// those are too far apart.
-fn chosen(written: &[CacheMark], tail: &[CacheMark]) -> Vec<CacheMark> {
-    let backwards = || tail.iter().rev().chain(written.iter().rev()).copied();
+/// The places of cache marks: the end of the last user message, and ends of earlier ones, or blocks between where those
+/// are too far apart.
+pub(super) fn chosen(written: &MessagesWriter, tail: &MessagesWriter) -> Vec<CacheMark> {
+    let backwards = || tail.marks.iter().rev().chain(written.marks.iter().rev()).copied();
     let mut chosen: Vec<CacheMark> = Vec::new();
     // The last mark of a request always ends a user message.
     let Some(mut last) = backwards().next() else { return chosen };
@@ -326,5 +320,6 @@ fn chosen(written: &[CacheMark], tail: &[CacheMark]) -> Vec<CacheMark> {
         chosen.push(*next);
         last = *next;
     }
+    chosen.reverse();
     chosen
 }

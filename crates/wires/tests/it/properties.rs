@@ -88,7 +88,7 @@ fn words(text: &str) -> Vec<u32> {
 
 fn body_of(wire: Wire, provider: &str, input: &[Arc<ResponseItem>]) -> Vec<u8> {
     let able = Capabilities::of(provider, wire);
-    Encoder::new(wire).encode(&request("m", input.to_vec()), &able).unwrap().body
+    Encoder::new(wire).encode(&request("m", input.to_vec()), &able).unwrap().body.concat()
 }
 
 fn problems(wire: Wire, body: &[u8]) -> Vec<String> {
@@ -159,7 +159,7 @@ proptest! {
             let mut encoder = Encoder::new(wire);
             for end in (0..=input.len()).chain([cut.min(input.len())]) {
                 let request = request("m", input[..end].to_vec());
-                let body = encoder.encode(&request, &able).unwrap().body;
+                let body = encoder.encode(&request, &able).unwrap().body.concat();
                 prop_assert_eq!(body, body_of(wire, provider, &input[..end]));
             }
         }

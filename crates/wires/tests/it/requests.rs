@@ -318,7 +318,11 @@ fn a_thread_that_changes_provider_keeps_its_text_and_calls() {
     let ids =
         body["messages"].as_array().unwrap().iter().filter_map(|message| message["tool_call_id"].as_str());
     assert!(ids.into_iter().all(|id| id.len() == 9), "{body}");
-    let back = Encoder::new(Wire::Responses).encode(&request("gpt", input.clone()), &responses).unwrap().body;
+    let back = Encoder::new(Wire::Responses)
+        .encode(&request("gpt", input.clone()), &responses)
+        .unwrap()
+        .body
+        .concat();
     let back: Value = serde_json::from_slice(&back).unwrap();
     let kinds = back["input"].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap());
     assert_eq!(kinds.clone().filter(|kind| *kind == "reasoning").count(), 1, "only its own");
@@ -339,7 +343,7 @@ fn cache_marks_roll_and_never_exceed_four() {
         for n in 0..calls {
             input.push(output(&format!("c{turn}_{n}"), "x"));
         }
-        let body = encoder.encode(&request(CLAUDE, input.clone()), &able).unwrap().body;
+        let body = encoder.encode(&request(CLAUDE, input.clone()), &able).unwrap().body.concat();
         let body = String::from_utf8(body).unwrap();
         let tree: Value = serde_json::from_str(&body).unwrap();
         assert_eq!(messages_problems(&tree), Vec::<String>::new(), "turn {turn}");

@@ -31,7 +31,7 @@ fn an_older_model_gives_a_structured_answer_as_a_call_that_becomes_text() {
         with_schema(OLD_CLAUDE, json!({"type": "object", "properties": {"n": {"type": "integer"}}}));
     let able = Capabilities::of("anthropic", Wire::Messages);
     let sent = Encoder::new(Wire::Messages).encode(&request, &able).unwrap();
-    let body: Value = serde_json::from_slice(&sent.body).unwrap();
+    let body: Value = serde_json::from_slice(&sent.body.concat()).unwrap();
     assert_eq!(body["tool_choice"], json!({"type": "any", "disable_parallel_tool_use": true}));
     assert_eq!((&body["thinking"], &body["output_config"]), (&Value::Null, &Value::Null));
     let offered = body["tools"].as_array().unwrap().last().unwrap();

@@ -59,7 +59,7 @@ pub(crate) fn output(id: &str, text: &str) -> Arc<ResponseItem> {
 /// The request on the wire, as a tree.
 pub(crate) fn encoded(wire: Wire, provider: &str, request: &Arc<RequestBody>) -> Value {
     let sent = Encoder::new(wire).encode(request, &Capabilities::of(provider, wire)).unwrap();
-    serde_json::from_slice(&sent.body).unwrap()
+    serde_json::from_slice(&sent.body.concat()).unwrap()
 }
 
 pub(crate) fn decoder(wire: Wire, provider: &str) -> Decoder {
