@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use engine::{Effect, Input, Stamp, Step, Thread, ThreadSeed, ToolKind, ToolSpec, UserText};
+use engine::{Effect, Input, Stamp, Step, ThreadMachine, ThreadSeed, ToolKind, ToolSpec, UserText};
 use protocol::{ContentItem, ResponseItem, ThreadId, TurnId, UserInput};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub(crate) fn run(workload: &Workload) -> Result<Vec<Sample>> {
     for number in 0..REQUESTS {
         let mut seed = ThreadSeed::new(ThreadId::new("019a8b3c-0000-7000-8000-000000000001"));
         seed.history = history.clone();
-        let mut thread = Thread::new(seed);
+        let mut thread = ThreadMachine::new(seed);
         let input = Input::Start {
             turn_id: TurnId::new("turn"),
             text: words("go on"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use engine::{
-    Effect, Gate, Input, ModelInfo, Stamp, Step, Thread, ThreadSeed, ToolKind, ToolOutcome, ToolSpec,
+    Effect, Gate, Input, ModelInfo, Stamp, Step, ThreadMachine, ThreadSeed, ToolKind, ToolOutcome, ToolSpec,
     Truncation, UserText,
 };
 use model::{
@@ -361,7 +361,7 @@ fn step() -> Arc<Step> {
 type Outcome = Vec<Effect>;
 
 struct Play<'a> {
-    thread: Thread,
+    thread: ThreadMachine,
     carrier: &'a mut dyn Carrier,
     attempts: VecDeque<Attempt>,
     step: Arc<Step>,
@@ -401,7 +401,7 @@ fn plain_end() -> Attempt {
 
 fn play(carrier: &mut dyn Carrier, attempts: &[Attempt], step: &Arc<Step>) -> Outcome {
     let mut play = Play {
-        thread: Thread::new(ThreadSeed::new(ThreadId::new(THREAD))),
+        thread: ThreadMachine::new(ThreadSeed::new(ThreadId::new(THREAD))),
         carrier,
         attempts: attempts.iter().cloned().collect(),
         step: step.clone(),

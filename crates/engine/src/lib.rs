@@ -48,7 +48,7 @@ pub use step::{
     DirectCalls, EnvironmentState, Gate, ModelInfo, Reach, SkillLine, Step, StepEnvironment, SubagentLine,
     ToolKind, ToolNamespace, ToolSpec, Truncation, effective_cwd,
 };
-pub use thread::{Thread, ThreadSeed};
+pub use thread::{ThreadMachine, ThreadSeed};
 pub use tokens::{TokenPrice, approximate_tokens};
 pub use truncate::truncate_middle;
 pub use turn::earlier::{Earlier, EarlierState};

@@ -18,7 +18,7 @@ use crate::ids::Stamp;
 use crate::status::Facts;
 use crate::turn::proposals::refuse_late;
 use crate::turn::work::{Core, Transition};
-use crate::turn::{Turn, TurnKind};
+use crate::turn::{TurnKind, TurnMachine};
 use crate::{ChildEnd, Effect, Input, OperationEnd, Refusal, Step};
 
 /// The data a thread is made from, new or stored.
@@ -79,14 +79,14 @@ impl ThreadSeed {
     }
 }
 
-/// Takes one input at a time and says what is to be done. Same inputs, same effects.
+/// A thread as a state machine: takes one input at a time and returns the effects. Same inputs, same effects.
 #[derive(Debug, Clone)]
-pub struct Thread {
+pub struct ThreadMachine {
     core: Core,
-    turn: Option<Turn>,
+    turn: Option<TurnMachine>,
 }
 
-impl Thread {
+impl ThreadMachine {
     pub fn new(seed: ThreadSeed) -> Self {
         let baseline = seed.context.and_then(|context| serde_json::from_value::<Baseline>(context).ok());
         Self {
@@ -142,7 +142,7 @@ impl Thread {
     }
     /// Everything that goes on waits for a client.
     pub fn is_pending(&self) -> bool {
-        self.turn.as_ref().is_some_and(Turn::is_pending)
+        self.turn.as_ref().is_some_and(TurnMachine::is_pending)
     }
     pub fn active_turn(&self) -> Option<&TurnId> {
         self.turn.as_ref().map(|turn| &turn.id)
@@ -165,22 +165,24 @@ impl Thread {
             }
             (turn, Input::ChildEnded(end)) => child_ended(&mut work, turn, *end),
             (None, Input::UserShell { turn_id, call_id, command, step }) => {
-                Some(Turn::shell(&mut work, turn_id, call_id, command, step))
+                Some(TurnMachine::shell(&mut work, turn_id, call_id, command, step))
             }
             (None, Input::Start { turn_id, text, output_schema, step }) => {
-                Turn::start(&mut work, turn_id, text, output_schema, step)
+                TurnMachine::start(&mut work, turn_id, text, output_schema, step)
             }
             (None, Input::Resume { turn_id, said, earlier, step }) => {
-                Turn::resume(&mut work, turn_id, said, earlier, step)
+                TurnMachine::resume(&mut work, turn_id, said, earlier, step)
             }
-            (None, Input::Compact { turn_id, step }) => Turn::compact(&mut work, turn_id, step),
-            (None, Input::Review { turn_id, order, step }) => Turn::review(&mut work, turn_id, order, step),
+            (None, Input::Compact { turn_id, step }) => TurnMachine::compact(&mut work, turn_id, step),
+            (None, Input::Review { turn_id, order, step }) => {
+                TurnMachine::review(&mut work, turn_id, order, step)
+            }
             (turn, Input::SetGoal { goal, begin }) => set_goal(&mut work, turn, *goal, begin),
             (turn, Input::ClearGoal) => {
                 work.clear_goal();
                 turn
             }
-            (None, Input::PursueGoal { turn_id, step }) => Turn::pursue(&mut work, turn_id, step),
+            (None, Input::PursueGoal { turn_id, step }) => TurnMachine::pursue(&mut work, turn_id, step),
             (None, Input::Rollback { num_turns, turn_id, step }) => {
                 // The record counts turns; only it can say what is left of them.
                 work.record(RolloutRecord::RolledBack { num_turns });
@@ -253,7 +255,7 @@ impl Thread {
 
 /// Records the child's operation as finished and queues a notification for the model. A running turn makes another
 /// request for it.
-fn child_ended(work: &mut Transition<'_>, turn: Option<Turn>, end: ChildEnd) -> Option<Turn> {
+fn child_ended(work: &mut Transition<'_>, turn: Option<TurnMachine>, end: ChildEnd) -> Option<TurnMachine> {
     let ChildEnd { id, turn_id, status, operation } = end;
     if let Some(OperationEnd { operation_id, success, output }) = operation {
         work.record_finished(operation_id, 1, success, output);
@@ -272,13 +274,13 @@ fn child_ended(work: &mut Transition<'_>, turn: Option<Turn>, end: ChildEnd) -> 
 /// Work on an active goal begins where no turn runs; a turn that runs becomes part of it.
 fn set_goal(
     work: &mut Transition<'_>,
-    turn: Option<Turn>,
+    turn: Option<TurnMachine>,
     goal: ThreadGoal,
     begin: Option<(TurnId, Arc<Step>)>,
-) -> Option<Turn> {
+) -> Option<TurnMachine> {
     work.set_goal(turn.as_ref().map(|turn| &turn.id), goal);
     match (turn, begin) {
-        (None, Some((turn_id, step))) => Turn::pursue(work, turn_id, step),
+        (None, Some((turn_id, step))) => TurnMachine::pursue(work, turn_id, step),
         (turn, _) => turn,
     }
 }

@@ -37,7 +37,7 @@ const WAITING_COMMANDS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Actor {
     pub(crate) services: Services,
-    pub(crate) thread: engine::Thread,
+    pub(crate) thread: engine::ThreadMachine,
     pub(crate) recorder: Recorder,
     pub(crate) settings: ThreadSettings,
     /// Of the turn that runs, and of no later one.
@@ -95,7 +95,7 @@ impl Actor {
         let actor = move || Self {
             services,
             // A long history takes a while, which whoever opened the thread need not wait for.
-            thread: engine::Thread::new(seeded),
+            thread: engine::ThreadMachine::new(seeded),
             recorder,
             settings: plan.settings,
             turn_service_tier: None,

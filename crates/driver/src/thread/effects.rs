@@ -72,7 +72,7 @@ impl Actor {
         stamp: Stamp,
         effects: Vec<Effect>,
         mut acknowledge: Option<Acknowledge>,
-        before: Option<engine::Thread>,
+        before: Option<engine::ThreadMachine>,
     ) -> Result<(), JournalError> {
         let result = self.in_order(stamp, effects, &mut acknowledge, FailedWrite::Stops).await;
         let result = match result {
@@ -267,7 +267,7 @@ impl Actor {
             (Recorder::Waiting { .. } | Recorder::Ephemeral, Some(seed)) => (**seed).clone(),
             _ => self.read_back().await?,
         };
-        self.thread = engine::Thread::new(seed);
+        self.thread = engine::ThreadMachine::new(seed);
         self.state.catch_up();
         Ok(())
     }

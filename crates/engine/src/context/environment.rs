@@ -15,7 +15,7 @@ pub(crate) struct Environment<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct State {
+pub(crate) struct EnvironmentFacts {
     cwd: String,
     current_date: String,
     timezone: String,
@@ -64,11 +64,11 @@ fn places(step: &Step) -> String {
 }
 
 impl<'a> StepFragment<'a> for Environment<'a> {
-    type State = State;
+    type State = EnvironmentFacts;
 
-    fn state(step: &Step) -> State {
+    fn state(step: &Step) -> EnvironmentFacts {
         let chosen = step.environments.iter().filter(|environment| environment.is_chosen);
-        State {
+        EnvironmentFacts {
             cwd: step.cwd.clone(),
             current_date: step.current_date.clone(),
             timezone: step.timezone.clone(),
@@ -83,7 +83,7 @@ impl<'a> StepFragment<'a> for Environment<'a> {
         Some(Self { step, with_cwd: true })
     }
 
-    fn changed(before: &State, step: &'a Step) -> Option<Self> {
+    fn changed(before: &EnvironmentFacts, step: &'a Step) -> Option<Self> {
         let now = Self::state(step);
         (*before != now).then(|| Self { step, with_cwd: before.cwd != now.cwd })
     }

@@ -36,7 +36,7 @@ pub(crate) use skills::{SkillBody, SkillList};
 pub(crate) use subagents::{SubagentNotification, SubagentRoster};
 pub(crate) use tasks::{GoalBudgetSpent, GoalContext, ReviewOutcome};
 
-type State<'a, F> = <F as StepFragment<'a>>::State;
+type StateOf<'a, F> = <F as StepFragment<'a>>::State;
 
 /// The state that context was last made from; stored with each turn, so that a later request tells only what changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,18 +45,18 @@ pub(crate) struct Baseline {
     #[serde(default)]
     effort: Option<ReasoningEffort>,
     #[serde(flatten)]
-    model: State<'static, ModelSwitch<'static>>,
+    model: StateOf<'static, ModelSwitch<'static>>,
     #[serde(flatten, deserialize_with = "protocol::from_members")]
-    permissions: State<'static, PermissionInstructions<'static>>,
-    collaboration_mode: State<'static, CollaborationText<'static>>,
+    permissions: StateOf<'static, PermissionInstructions<'static>>,
+    collaboration_mode: StateOf<'static, CollaborationText<'static>>,
     #[serde(default)]
-    personality: State<'static, PersonalityText>,
+    personality: StateOf<'static, PersonalityText>,
     #[serde(flatten)]
-    environment: State<'static, Environment<'static>>,
+    environment: StateOf<'static, Environment<'static>>,
     #[serde(default)]
-    project_instructions: State<'static, ProjectInstructions<'static>>,
+    project_instructions: StateOf<'static, ProjectInstructions<'static>>,
     #[serde(default)]
-    skills: State<'static, SkillList<'static>>,
+    skills: StateOf<'static, SkillList<'static>>,
 }
 
 impl Baseline {

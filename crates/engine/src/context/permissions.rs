@@ -28,7 +28,7 @@ pub(crate) struct PermissionInstructions<'a> {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct State {
+pub(crate) struct PermissionFacts {
     approval_policy: AskForApproval,
     sandbox: SandboxPolicy,
     /// The prefixes that were listed, in no order that counts.
@@ -38,7 +38,7 @@ pub(crate) struct State {
     can_request_permissions: bool,
 }
 
-impl State {
+impl PermissionFacts {
     /// The model was told of one more prefix by itself, so that the list need not be told again.
     pub(crate) fn learn(&mut self, prefix: &[String]) {
         if self.approval_policy == AskForApproval::OnRequest {
@@ -54,10 +54,10 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl<'a> StepFragment<'a> for PermissionInstructions<'a> {
-    type State = State;
+    type State = PermissionFacts;
 
-    fn state(step: &Step) -> State {
-        State {
+    fn state(step: &Step) -> PermissionFacts {
+        PermissionFacts {
             approval_policy: step.approval_policy.clone(),
             sandbox: step.sandbox.clone(),
             approved_prefixes: Listed::of(step).lines.into_iter().collect(),

@@ -21,7 +21,7 @@ use crate::turn::assessment_text::{INSTRUCTIONS, action_of, fits, question_text,
 use crate::turn::operation::operation_id;
 use crate::turn::proposals::Decided;
 use crate::turn::work::Transition;
-use crate::turn::{Turn, TurnPhase};
+use crate::turn::{TurnMachine, TurnPhase};
 use crate::{Effect, Question, Step};
 
 /// A score from here on is a no.
@@ -41,7 +41,7 @@ struct RiskVerdict {
     rationale: String,
 }
 
-impl Turn {
+impl TurnMachine {
     /// Whether the reviewer decides about this. What a host decides stays with the host, and what is too long to be shown
     /// whole with the user: the part that is cut out could be what matters.
     pub(crate) fn is_assessed(&self, work: &Transition<'_>, active: &ActiveProposal) -> bool {

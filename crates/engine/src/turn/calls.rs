@@ -19,13 +19,13 @@ use crate::turn::operation::{Proposed, operation_id};
 use crate::turn::proposals::REFUSED;
 use crate::turn::sampling::Sampling;
 use crate::turn::work::Transition;
-use crate::turn::{Turn, TurnPhase, warning};
+use crate::turn::{TurnMachine, TurnPhase, warning};
 use crate::{Effect, Gate, Proposal, Question, ToolKind};
 
 /// How many tools of one turn run at a time, however many the model asks for.
 const MOST_AT_ONCE: usize = 16;
 
-impl Turn {
+impl TurnMachine {
     /// Only what this step offered can run.
     pub(crate) fn begin_call(&self, work: &mut Transition<'_>, sampling: &mut Sampling, call: ToolCall) {
         let (runner, parallel, output) = match self.step.called(&call) {

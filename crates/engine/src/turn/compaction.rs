@@ -14,7 +14,7 @@ use crate::context::{self, Baseline};
 use crate::items::text_of;
 use crate::request::{RequestParts, prepare};
 use crate::turn::work::Transition;
-use crate::turn::{Retry, Turn, TurnPhase};
+use crate::turn::{Retry, TurnMachine, TurnPhase};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Compacting {
@@ -36,7 +36,7 @@ pub(crate) enum AfterCompaction {
     Continue { keep_context: bool },
 }
 
-impl Turn {
+impl TurnMachine {
     pub(crate) fn begin_compaction(&mut self, work: &mut Transition<'_>, then: AfterCompaction) {
         let item_id = work.ids.item();
         work.item_started(&self.id, ThreadItem::ContextCompaction { id: item_id.clone() });

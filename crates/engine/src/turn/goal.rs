@@ -13,9 +13,9 @@ use crate::context::{GoalBudgetSpent, GoalContext, alone};
 use crate::goal::{MAX_IDLE_TURNS, Pursuit};
 use crate::turn::compaction::AfterCompaction;
 use crate::turn::work::Transition;
-use crate::turn::{Turn, TurnKind};
+use crate::turn::{TurnKind, TurnMachine};
 
-impl Turn {
+impl TurnMachine {
     /// Begins a turn that nobody typed anything for. `None` when there is nothing to work on.
     pub(crate) fn pursue(work: &mut Transition<'_>, id: TurnId, step: Arc<Step>) -> Option<Self> {
         let pursuit = work.core.pursuit.as_ref().filter(|pursuit| pursuit.is_active())?;

@@ -6,7 +6,7 @@ use crate::context::{HookContext, alone, hook_prompt};
 use crate::hooks::{HookDecision, HookOccasion, HookVerdict};
 use crate::turn::compaction::AfterCompaction;
 use crate::turn::work::Transition;
-use crate::turn::{Said, Turn, TurnKind};
+use crate::turn::{Said, TurnKind, TurnMachine};
 use crate::{Effect, UserText};
 
 /// How often hooks may keep one turn from ending. A hook that never lets go would cost without end.
@@ -29,7 +29,7 @@ enum HookSubject {
     End,
 }
 
-impl Turn {
+impl TurnMachine {
     /// The turn begins once the hooks have let its prompt through.
     pub(crate) fn check_first(&mut self, work: &mut Transition<'_>, said: Said) {
         self.notify_started(work);

@@ -57,8 +57,9 @@ pub(crate) enum TurnKind {
     Shell,
 }
 
+/// The running turn as a state machine; `protocol::Turn` is what clients see of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Turn {
+pub(crate) struct TurnMachine {
     pub(crate) id: TurnId,
     pub(crate) kind: TurnKind,
     pub(crate) began_ms: i64,
@@ -131,7 +132,7 @@ pub(crate) enum Retry {
     Compacting(Box<Compacting>),
 }
 
-impl Turn {
+impl TurnMachine {
     pub(crate) fn new(work: &Transition<'_>, id: TurnId, kind: TurnKind, step: Arc<Step>) -> Self {
         Self {
             id,

@@ -6,7 +6,7 @@ use protocol::FunctionCallOutputBody;
 use crate::Effect;
 use crate::calls::{OpenCall, Runner, StoppedBy, ToolCall, unsupported};
 use crate::truncate::truncate_output;
-use crate::turn::Turn;
+use crate::turn::TurnMachine;
 use crate::turn::work::Transition;
 use crate::{ToolKind, Truncation};
 
@@ -22,7 +22,7 @@ pub(crate) struct NestedCall {
     pub(crate) open: OpenCall,
 }
 
-impl Turn {
+impl TurnMachine {
     pub(crate) fn on_nested_call(&mut self, work: &mut Transition<'_>, parent: &str, call: ToolCall) {
         let text = |text: &str| Some(FunctionCallOutputBody::Text(text.to_owned()));
         let is_known = self.call_of(&call.call_id).is_some();

@@ -8,7 +8,7 @@ use protocol::{
 use crate::calls::{ActiveProposal, OpenCall, ProposalStage, Runner, StoppedBy};
 use crate::decision::{ProposalDecision, checked, decision_in, is_for_tool};
 use crate::grants::union;
-use crate::turn::Turn;
+use crate::turn::TurnMachine;
 use crate::turn::active_proposal::{Ended, ResumedAs, ended_item, stop_waiting};
 use crate::turn::calls::output_of;
 use crate::turn::operation::operation_id;
@@ -19,7 +19,7 @@ use crate::{Effect, Proposal, Question, Reply};
 pub(crate) const REFUSED: &str =
     "the call was refused; do not try it again, go on without it or say what stands in the way";
 
-impl Turn {
+impl TurnMachine {
     pub(crate) fn on_proposed(
         mut self,
         work: &mut Transition<'_>,

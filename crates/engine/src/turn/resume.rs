@@ -15,14 +15,14 @@ use crate::turn::operation::operation_id;
 use crate::turn::said::Said;
 use crate::turn::sampling::{Sampling, StreamState};
 use crate::turn::work::Transition;
-use crate::turn::{Turn, TurnKind, TurnPhase};
+use crate::turn::{TurnKind, TurnMachine, TurnPhase};
 use crate::{Gate, Step, ToolKind, UserText};
 
 /// The output of a call that started and never finished.
 pub const UNKNOWN_OUTCOME: &str = "The outcome of this call is not known: the program stopped while it ran. It may \
     have happened wholly, partly or not at all. Look at how things stand before you repeat it.";
 
-impl Turn {
+impl TurnMachine {
     pub(crate) fn resume(
         work: &mut Transition<'_>,
         id: TurnId,

@@ -11,13 +11,13 @@ use crate::items::text_of;
 use crate::review::{NO_RESULT, ReviewOrder, review_text};
 use crate::turn::said::Said;
 use crate::turn::work::{Aside, Transition};
-use crate::turn::{Turn, TurnKind};
+use crate::turn::{TurnKind, TurnMachine};
 use crate::{Step, tokens};
 
 /// The item that shows the result as a message.
 const RESULT_ITEM: &str = "review_rollout_assistant";
 
-impl Turn {
+impl TurnMachine {
     pub(crate) fn review(
         work: &mut Transition<'_>,
         id: TurnId,

@@ -11,7 +11,7 @@ use crate::grants::NOTHING;
 use crate::input::ToolOutcome;
 use crate::truncate::truncate_output;
 use crate::turn::work::Transition;
-use crate::turn::{Turn, TurnKind, TurnPhase};
+use crate::turn::{TurnKind, TurnMachine, TurnPhase};
 use crate::{Effect, Step};
 
 /// The tool that runs them. It is never offered to a model.
@@ -29,7 +29,7 @@ pub fn user_shell_result(exit_code: i32, duration: Duration, output: &str) -> St
     format!("Exit code: {exit_code}\nDuration: {seconds:.4} seconds\nOutput:\n{output}")
 }
 
-impl Turn {
+impl TurnMachine {
     pub(crate) fn shell(
         work: &mut Transition<'_>,
         id: TurnId,

@@ -14,9 +14,9 @@ use crate::items::{announced, begun, saved_at, shown};
 use crate::plan_text::{self, PlanPiece};
 use crate::turn::sampling::{Active, ActiveMessage, ActivePlan, Sampling, StreamState, append_at};
 use crate::turn::work::Transition;
-use crate::turn::{Retry, Turn, TurnKind, TurnPhase, warning};
+use crate::turn::{Retry, TurnKind, TurnMachine, TurnPhase, warning};
 
-impl Turn {
+impl TurnMachine {
     pub(crate) fn on_model(
         mut self,
         work: &mut Transition<'_>,

@@ -15,9 +15,9 @@ use crate::turn::calls::arguments_of;
 use crate::turn::operation::operation_id;
 use crate::turn::sampling::StreamState;
 use crate::turn::work::Transition;
-use crate::turn::{Retry, Turn, TurnPhase};
+use crate::turn::{Retry, TurnMachine, TurnPhase};
 
-impl Turn {
+impl TurnMachine {
     /// Everything that goes on waits for a client.
     pub(crate) fn is_pending(&self) -> bool {
         match &self.phase {

@@ -117,7 +117,7 @@ fn a_host_that_decides_is_asked_itself() {
     let mut seed = oarlock_engine::ThreadSeed::new(protocol::ThreadId::new("t"));
     seed.shows_operations = true;
     let mut fixture = Fixture::new();
-    fixture.thread = oarlock_engine::Thread::new(seed);
+    fixture.thread = oarlock_engine::ThreadMachine::new(seed);
     fixture.step = Step { approval_policy: AskForApproval::OnRequest, reviews_approvals: true, ..step() };
     fixture.start("u1", "go").model(done(call("c1", "update_plan", "{}"))).model(completed(10)).take();
     let proposed = Input::Proposed {

@@ -356,7 +356,7 @@ fn another_thread_can_begin_with_what_this_one_knows() {
         ..oarlock_engine::ThreadSeed::new(ThreadId::new("child"))
     };
     let mut child = Fixture::new();
-    child.thread = oarlock_engine::Thread::new(seed);
+    child.thread = oarlock_engine::ThreadMachine::new(seed);
     child.start("u1", "your task");
     // The environment of both is known, so it is not sent again.
     let mut expected = fixture.prompt();

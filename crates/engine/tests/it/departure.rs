@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use model::{FailureClass, ModelFailure};
 use oarlock_engine::{
-    Effect, Input, Question, Reply, Stamp, StorageFailure, Thread, ThreadSeed, ToolOutcome,
+    Effect, Input, Question, Reply, Stamp, StorageFailure, ThreadMachine, ThreadSeed, ToolOutcome,
 };
 use protocol::{
     CommandExecutionApprovalDecision as Decision, FileChangeApprovalDecision, ItemId, OperationId,
@@ -145,7 +145,7 @@ fn what_a_broken_stream_cost_is_added_and_says_nothing_of_the_size() {
 fn asked(for_host: bool, question: Option<Question>) -> (Fixture, Vec<Effect>) {
     let mut fixture = Fixture::new();
     let seed = ThreadSeed { shows_operations: for_host, ..ThreadSeed::new(ThreadId::new("t")) };
-    fixture.thread = Thread::new(seed);
+    fixture.thread = ThreadMachine::new(seed);
     fixture.start("u1", "hi").model(done(call("c1", "update_plan", "{}"))).take();
     let mut proposal = proposal("c1", 0, true);
     proposal.arguments = json!({ "command": ["touch", "x"], "cwd": "/w" });

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use oarlock_engine::{
-    Earlier, EarlierState, Effect, Gate, Input, Question, Reply, Thread, ThreadSeed, ToolCall, ToolKind,
-    ToolOutcome, ToolPayload, UNKNOWN_OUTCOME,
+    Earlier, EarlierState, Effect, Gate, Input, Question, Reply, ThreadMachine, ThreadSeed, ToolCall,
+    ToolKind, ToolOutcome, ToolPayload, UNKNOWN_OUTCOME,
 };
 use protocol::{
     DynamicToolCallOutputContentItem, DynamicToolCallResponse, FunctionCallOutputBody, ItemId,
@@ -32,8 +32,11 @@ fn cut_off(calls: &[(&str, &str)]) -> Fixture {
     let mut fixture = Fixture::new();
     let calls = calls.iter().map(|(id, name)| item(call(id, name, "{}")));
     let history = std::iter::once(user("go")).chain(calls).collect();
-    fixture.thread =
-        Thread::new(ThreadSeed { history, shows_operations: true, ..ThreadSeed::new(ThreadId::new("t")) });
+    fixture.thread = ThreadMachine::new(ThreadSeed {
+        history,
+        shows_operations: true,
+        ..ThreadSeed::new(ThreadId::new("t"))
+    });
     fixture
 }
 
@@ -170,8 +173,11 @@ fn a_rule_that_was_agreed_to_is_still_saved_and_the_model_told_once() {
     // The process died after the model's history had it.
     let history = fixture.thread.history().iter().map(|item| (**item).clone()).collect();
     let mut fixture = Fixture::new();
-    fixture.thread =
-        Thread::new(ThreadSeed { history, shows_operations: true, ..ThreadSeed::new(ThreadId::new("t")) });
+    fixture.thread = ThreadMachine::new(ThreadSeed {
+        history,
+        shows_operations: true,
+        ..ThreadSeed::new(ThreadId::new("t"))
+    });
     resume(&mut fixture, vec![earlier("c1", approved_with(&["touch", "a b"]))]);
     propose(&mut fixture);
     let trace = fixture.take();
@@ -402,7 +408,8 @@ fn a_closed_tool_is_not_called() {
 /// Calls begin when their response is complete.
 fn patient() -> Fixture {
     let mut fixture = Fixture::new();
-    fixture.thread = Thread::new(ThreadSeed { calls_wait: true, ..ThreadSeed::new(ThreadId::new("t")) });
+    fixture.thread =
+        ThreadMachine::new(ThreadSeed { calls_wait: true, ..ThreadSeed::new(ThreadId::new("t")) });
     fixture.start("u1", "go").take();
     fixture
 }

@@ -86,7 +86,10 @@ async fn only_what_was_shown_and_offered_can_be_decided() {
             ..approve("op")
         };
         let refused = store.decide(retry.clone()).await.expect_err("not offered");
-        assert!(refused.to_string().contains("accept, acceptWithArguments, respond, decline, cancel"), "{refused}");
+        assert!(
+            refused.to_string().contains("accept, acceptWithArguments, respond, decline, cancel"),
+            "{refused}"
+        );
         let refused = store.decide(approve("nothing")).await.expect_err("not there");
         assert!(matches!(refused, StoreError::UnknownOperation(_)), "{refused}");
         let withdrawn = step(1, json!({"state": "withdrawn", "operationId": "op"}));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use model::{ModelFailure, StreamEvent, parse_event};
 use oarlock_engine::{
     Effect, HookOccasion, Input, ModelInfo, Proposal, Question, Refusal, Reply, Stamp, Step, StorageFailure,
-    Thread, ThreadSeed, ToolKind, ToolSpec, Truncation, UserText,
+    ThreadMachine, ThreadSeed, ToolKind, ToolSpec, Truncation, UserText,
 };
 use protocol::{
     AskForApproval, CommandExecutionSource, CommandExecutionStatus, ItemId, OperationDecision,
@@ -87,7 +87,7 @@ pub(crate) fn completed(total: i64) -> StreamEvent {
 }
 
 pub(crate) struct Fixture {
-    pub(crate) thread: Thread,
+    pub(crate) thread: ThreadMachine,
     pub(crate) step: Step,
     pub(crate) trace: Vec<String>,
     pub(crate) attempt: u64,
@@ -116,7 +116,7 @@ struct Watch {
 impl Fixture {
     pub(crate) fn new() -> Self {
         Self {
-            thread: Thread::new(ThreadSeed::new(ThreadId::new("t"))),
+            thread: ThreadMachine::new(ThreadSeed::new(ThreadId::new("t"))),
             step: step(),
             trace: vec![],
             attempt: 0,

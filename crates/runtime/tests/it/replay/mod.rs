@@ -7,7 +7,7 @@ mod scene;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::THREAD;
-use engine::{Effect, Thread};
+use engine::{Effect, ThreadMachine};
 use journal::{RecordBatch, Store, StoreOptions, ThreadHistory};
 use moves::{CALL, COMPLETED, MESSAGE_DONE, Move, PLAIN, Place, Setting, moves, settings};
 use proptest::prelude::*;
@@ -92,7 +92,7 @@ fn check_cut(records: &[Timed], cut: usize) {
 /// Whatever a crash left, the next request is one that a provider takes: every call has its output.
 fn check_can_go_on(history: ThreadHistory) {
     let mut scene = Scene::new(PLAIN);
-    scene.thread = Thread::new(seed(history));
+    scene.thread = ThreadMachine::new(seed(history));
     let effects = scene.play(Move::Start(Place::Here)).expect("an idle thread starts");
     let asked = effects.iter().find_map(|effect| match effect {
         Effect::RequestModel { request, .. } => Some(json!(request.body.input)),

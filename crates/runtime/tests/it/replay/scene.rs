@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::{Effect, Input, Refusal, Stamp, Thread, ThreadSeed};
+use engine::{Effect, Input, Refusal, Stamp, ThreadMachine, ThreadSeed};
 use journal::{HistoryBuilder, JournalEntry, Record, ThreadHistory};
 use protocol::{ResponseItem, RolloutRecord, ServerNotification, ThreadId, Turn, TurnId};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::support::{BEGAN_MS, THREAD, meta};
 pub(crate) type Timed = (i64, RolloutRecord);
 
 pub(crate) struct Scene {
-    pub(crate) thread: Thread,
+    pub(crate) thread: ThreadMachine,
     pub(crate) records: Vec<Timed>,
     /// The clients' view: the turns that ended, without those taken back.
     pub(crate) told: Vec<Told>,
@@ -38,7 +38,7 @@ impl Scene {
         let seed = ThreadSeed::new(ThreadId::new(THREAD));
         let identity = RolloutRecord::SessionMeta { meta: Box::new(meta()) };
         Self {
-            thread: Thread::new(seed),
+            thread: ThreadMachine::new(seed),
             records: vec![(BEGAN_MS, identity)],
             told: vec![],
             setting,
@@ -62,7 +62,7 @@ impl Scene {
     /// A thread opened from what is left of this one, at the same moment. Attempts are counted anew.
     pub(crate) fn reopened(&self) -> Self {
         let mut reopened = Self::new(self.setting);
-        reopened.thread = Thread::new(seed(replay(&self.records)));
+        reopened.thread = ThreadMachine::new(seed(replay(&self.records)));
         reopened.records.clone_from(&self.records);
         (reopened.moves, reopened.now_ms) = (self.moves, self.now_ms);
         reopened
