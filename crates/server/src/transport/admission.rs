@@ -63,7 +63,12 @@ impl Gatekeeper<'_> {
             };
         }
         let Some(key) = websocket_key(request) else {
-            return match (console::find(request.uri.path()), &request.method) {
+            // An upgrade that is not well-formed is a mistake of a client, which would not know what to do with a page.
+            let page = match request.headers.contains_key(UPGRADE) {
+                true => None,
+                false => console::find(request.uri.path()),
+            };
+            return match (page, &request.method) {
                 (Some(file), &Method::GET) => Admission::Page { file, is_head: false },
                 (Some(file), &Method::HEAD) => Admission::Page { file, is_head: true },
                 _ => Admission::Refused(StatusCode::BAD_REQUEST, "expected a websocket upgrade"),
