@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
+use engine::digest_of;
 use serde_json::{Value, json};
 
 use super::client::{HostChoice, HostConnection};
@@ -12,10 +13,14 @@ use super::table::{age, table};
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   oarlock pending                     what waits, since when, and what exactly would run
-  oarlock approve 1                   the first of them
-  oarlock reject 1 --message \"not on a Friday\"
-  oarlock respond 1 \"it is done already\"
-  oarlock retry 1                     run it again, where the outcome is unknown";
+  oarlock approve 3f9a01c2            the one with this code
+  oarlock reject 3f9a01c2 --message \"not on a Friday\"
+  oarlock respond 3f9a01c2 \"it is done already\"
+  oarlock retry 3f9a01c2              run it again, where the outcome is unknown";
+
+/// Letters of a code. Fewer than [`FEWEST`] of them name nothing.
+const CODE: usize = 8;
+const FEWEST: usize = 4;
 
 #[derive(Debug, Args)]
 pub(crate) struct TasksOptions {
@@ -35,12 +40,12 @@ pub(crate) struct PendingOptions {
     json: bool,
 }
 
-/// Which operation is decided: by its id, or by its number in `oarlock pending`.
+/// Which operation is decided: by its id, or by its code in `oarlock pending`.
 #[derive(Debug, Args)]
 pub(crate) struct DecideOptions {
     #[command(flatten)]
     host: HostChoice,
-    /// The operation's id, or its number in `oarlock pending`.
+    /// The operation's code in `oarlock pending`, or its id.
     id: String,
     /// The name of the person who decided, where you only pass it on.
     #[arg(long, value_name = "NAME")]
@@ -168,9 +173,9 @@ pub(crate) fn pending(options: &PendingOptions) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let now = now_ms();
-    let row = |(operation, number): (&Value, usize)| {
+    let row = |operation: &Value| {
         vec![
-            number.to_string(),
+            code(operation),
             age(operation["createdAtMs"].as_i64().unwrap_or(now), now),
             text(&operation["state"]),
             text(&operation["type"]),
@@ -178,27 +183,32 @@ pub(crate) fn pending(options: &PendingOptions) -> Result<ExitCode> {
             what(operation),
         ]
     };
-    let rows: Vec<Vec<String>> = operations.iter().zip(1..).map(row).collect();
-    print!("{}", table(&["#", "SINCE", "STATE", "KIND", "TASK", "WHAT"], &rows));
+    let rows: Vec<Vec<String>> = operations.iter().map(row).collect();
+    print!("{}", table(&["CODE", "SINCE", "STATE", "KIND", "TASK", "WHAT"], &rows));
     println!(
-        "\nanswer with `oarlock approve #`, `reject #` or `respond # TEXT`; `retry #` where the outcome is unknown"
+        "\nanswer with `oarlock approve CODE`, `reject CODE` or `respond CODE TEXT`; `retry CODE` where the outcome is unknown"
     );
     Ok(ExitCode::SUCCESS)
 }
 
-/// By its number in the list, or by its id or a part of it that no other has.
+/// A short name for an operation and exactly what it would run. Unlike a place in a list, it never comes to mean
+/// something else between looking and answering.
+fn code(operation: &Value) -> String {
+    let digest = digest_of(&json!([operation["operationId"], operation["argumentsDigest"]]));
+    let letters = digest.rsplit(':').next().unwrap_or_default();
+    letters.chars().take(CODE).collect()
+}
+
+/// By its code or the beginning of it, or by its whole id.
 fn chosen(operations: &[Value], id: &str) -> Result<Value> {
-    if let Ok(number) = id.parse::<usize>()
-        && let Some(operation) = number.checked_sub(1).and_then(|at| operations.get(at))
-    {
-        return Ok(operation.clone());
-    }
-    let fits = |operation: &&Value| operation["operationId"].as_str().is_some_and(|known| known.contains(id));
+    let fits = |operation: &&Value| {
+        operation["operationId"] == id || (id.len() >= FEWEST && code(operation).starts_with(id))
+    };
     let found: Vec<&Value> = operations.iter().filter(fits).collect();
     match found.as_slice() {
         [one] => Ok((*one).clone()),
-        [] => bail!("nothing that waits is called {id}; `oarlock pending` lists what does"),
-        _ => bail!("{id} could mean {} operations; use the number from `oarlock pending`", found.len()),
+        [] => bail!("nothing that waits has the code {id}; `oarlock pending` lists what does"),
+        _ => bail!("{id} could mean {} operations; give the whole code from `oarlock pending`", found.len()),
     }
 }
 

@@ -186,6 +186,13 @@ pub(crate) fn pending(place: &Place) -> Vec<Value> {
     listed.document().as_array().cloned().expect("a list")
 }
 
+/// The first column of the first row of `oarlock pending`.
+pub(crate) fn code(place: &Place) -> String {
+    let shown = command(place, &["pending"]).good().out;
+    let row = shown.lines().nth(1).expect("a row");
+    row.split_whitespace().next().expect("a code").to_owned()
+}
+
 pub(crate) fn state(place: &Place) -> String {
     let listed = command(place, &["tasks", "--json"]).good().document();
     listed[0]["state"].as_str().unwrap_or_default().to_owned()
@@ -305,7 +312,11 @@ fn what_waits_survives_a_kill_of_host_and_runtime_and_goes_on_by_a_decision() {
     decision["decision"] = json!({"type": "retry"});
     let refused = client.try_ask("operation/decide", &decision).expect_err("not offered");
     assert_eq!(refused["data"]["code"], "decisionNotAvailable", "{refused}");
-    command(&place, &["approve", "1"]).good();
+    for unclear in ["1", &code(&place)[..3]] {
+        let refused = command(&place, &["approve", unclear]).bad();
+        assert!(refused.err.contains("oarlock pending"), "{refused:?}");
+    }
+    command(&place, &["approve", &code(&place)]).good();
     decision["decision"] = json!({"type": "reject"});
     let refused = client.try_ask("operation/decide", &decision).expect_err("decided");
     assert_eq!(refused["data"]["code"], "alreadyDecided", "{refused}");
@@ -339,7 +350,7 @@ fn a_command_that_was_lost_with_its_runtime_is_unknown_and_not_run_again() {
     assert_eq!(runs(&place), 1);
     // What would run now is something else, and nobody agreed to it.
     job(&place, "echo more >> runs");
-    command(&place, &["respond", "1", "it had been done"]).good();
+    command(&place, &["respond", &code(&place), "it had been done"]).good();
     until("the end of the turn", || (state(&place) == "idle").then_some(()));
     assert_eq!((runs(&place), pending(&place).len()), (1, 0));
     let mut client = HostClient::connect(&place);
@@ -376,7 +387,7 @@ fn idle_runtimes_end_and_a_turn_that_waits_is_suspended() {
     client.wait_for(APPROVAL);
     until("the end of the suspended runtime", || host.runtimes().is_empty().then_some(()));
     assert_eq!(state(&place), "suspended");
-    command(&place, &["reject", "1", "--message", "not today"]).good();
+    command(&place, &["reject", &code(&place), "--message", "not today"]).good();
     until("the end of the turn", || (state(&place) == "idle").then_some(()));
     assert_eq!(runs(&place), 0);
 }

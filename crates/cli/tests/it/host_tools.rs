@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::host::{HostClient, RunningHost, command, pending, state, until};
+use crate::host::{HostClient, RunningHost, code, command, pending, state, until};
 use crate::support::Place;
 
 const CALL: &str = "item/tool/call";
@@ -63,7 +63,7 @@ fn a_call_goes_to_one_provider_and_one_that_may_not_run_twice_waits_when_it_is_l
 
     let mut second = HostClient::connect(&place);
     join(&mut second, &thread, &refund());
-    command(&place, &["retry", "1"]).good();
+    command(&place, &["retry", &code(&place)]).good();
     let again = second.wait_for(CALL);
     assert_eq!(again["params"]["operationId"], call["params"]["operationId"], "one key for both");
     answer(&mut second, &again, "refunded");
@@ -152,7 +152,7 @@ fn a_call_that_is_asked_about_runs_after_the_decision_with_what_was_decided() {
 
     client.turn(&thread, "call refund {\"order\": \"C\"}", "i2");
     client.wait_for(GATE);
-    command(&place, &["reject", "1", "--message", "not on a Friday"]).good();
+    command(&place, &["reject", &code(&place), "--message", "not on a Friday"]).good();
     end_of_turn(&mut client);
     until("the end of the turn", || (state(&place) == "idle").then_some(()));
     assert!(client.heard.iter().all(|message| message["method"] != CALL), "it was refused");
