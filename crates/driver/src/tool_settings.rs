@@ -1,4 +1,4 @@
-//! What a thread's tools are configured to do.
+//! The configuration of a thread's tools.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

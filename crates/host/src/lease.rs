@@ -22,7 +22,7 @@ pub(crate) enum LeaseState {
 pub(crate) type LeaseTerm = i64;
 
 impl LeaseState {
-    /// What began in a term goes on only as long as that is the term.
+    /// The current term. Work that began in another one must stop.
     pub(crate) fn term(self) -> Option<LeaseTerm> {
         match self {
             Self::Forever => Some(0),

@@ -35,7 +35,7 @@ impl From<Bytes> for HttpBody {
     }
 }
 
-/// What is in it is nobody's business.
+/// The length alone: a body may hold prompts, which do not belong in logs.
 impl fmt::Debug for HttpBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HttpBody({} bytes)", self.len())

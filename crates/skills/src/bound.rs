@@ -6,7 +6,7 @@ use engine::SkillLine;
 pub(super) const MAX_LIST_BYTES: usize = 24 << 10;
 /// Descriptions are not cut below this while the list still gets shorter by leaving skills out.
 const SHORTEST_DESCRIPTION: usize = 60;
-/// What a line has beside name, description and path.
+/// Bytes of a line beside name, description and path.
 const AROUND: usize = "- :  (file: )\n".len();
 
 /// A list within its limit.

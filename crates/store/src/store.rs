@@ -57,7 +57,7 @@ impl TaskStore {
         self.backend.leases_expire()
     }
 
-    /// What other hosts on the same database tell of. None where there can be no others.
+    /// Notifications of other hosts on the same database. None where there can be no others.
     pub fn news(&self) -> Option<tokio::sync::mpsc::Receiver<crate::StoreNews>> {
         self.backend.news()
     }

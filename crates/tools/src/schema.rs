@@ -40,6 +40,16 @@ pub(crate) fn function_json<A: JsonSchema>(name: &str, about: &str) -> Value {
     })
 }
 
+/// The same of a tool that takes text of a grammar instead of arguments.
+pub(crate) fn freeform_json(name: &str, about: &str, grammar: &str) -> Value {
+    json!({
+        "type": "custom",
+        "name": name,
+        "description": about,
+        "format": { "type": "grammar", "syntax": "lark", "definition": grammar },
+    })
+}
+
 fn parameters<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;

@@ -91,7 +91,7 @@ impl StoreChoice {
             Some(text) => match text.strip_prefix("sqlite:").map(|path| path.trim_start_matches("//")) {
                 Some(path) if !path.is_empty() => PathBuf::from(path),
                 _ => {
-                    // What it is may be an address with a password.
+                    // Only the scheme is shown: the rest may be an address with a password.
                     let kind = text.split(':').next().unwrap_or_default();
                     bail!("--store {kind}…: expected `sqlite:PATH` or `postgres://USER@HOST/NAME`");
                 }

@@ -1,4 +1,4 @@
-//! What a call may choose. Its arguments are written by a model, which anything it reads can steer: they may narrow
+//! The settings that a call may choose. Its arguments are written by a model, which anything it reads can steer: they may narrow
 //! what the user's own settings allow, never widen it.
 
 use std::path::{Path, PathBuf};

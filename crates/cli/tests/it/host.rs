@@ -348,7 +348,7 @@ fn a_command_that_was_lost_with_its_runtime_is_unknown_and_not_run_again() {
     let _host = RunningHost::start(&place, &[]);
     assert_eq!(pending(&place)[0]["state"], "unknown");
     assert_eq!(runs(&place), 1);
-    // What would run now is something else, and nobody agreed to it.
+    // The script is another one now, and nobody approved that.
     job(&place, "echo more >> runs");
     command(&place, &["respond", &code(&place), "it had been done"]).good();
     until("the end of the turn", || (state(&place) == "idle").then_some(()));

@@ -142,7 +142,7 @@ fn the_tasks_of_a_killed_host_are_taken_over_and_nothing_runs_twice() {
     assert_eq!(runtimes.len(), 2);
     first.kill();
 
-    // What ran is lost with its host, and somebody has to say what became of it.
+    // The command that ran was lost with its host: its outcome is unknown until somebody decides.
     let lost = until("the loss", || {
         second.pending(&place, &ran).filter(|operation| operation["state"] == "unknown")
     });
@@ -196,7 +196,7 @@ fn a_host_that_was_stopped_past_its_lease_finds_itself_fenced_and_so_does_its_ru
     }
     let_go(&place, "ran");
     first.signal("-CONT");
-    // What its client says now comes too late.
+    // The client of the fenced host answers too late.
     client.write(&json!({"id": question["id"], "result": {"decision": "accept"}}));
     until("the fenced host to answer", || (!first.state(&place, &ran).is_empty()).then_some(()));
     second.decide(&place, "respond", &lost, &["it had been done"]);

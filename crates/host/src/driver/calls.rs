@@ -73,7 +73,7 @@ impl TaskDriver {
         }
     }
 
-    /// What was decided about the call, or what came of it.
+    /// Answers the runtime with the decision about the call or its result, or starts it.
     pub(super) async fn answer_call(&mut self, operation: &OperationId, number: u64) -> Option<TaskInput> {
         if self.calls.contains_key(operation) {
             // Under way since before this runtime.

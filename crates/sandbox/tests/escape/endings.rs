@@ -152,7 +152,7 @@ fn when_the_server_is_killed() {
 
 /// Not a test of its own: stands for a server until it is killed.
 #[test]
-#[ignore = "stands for a server"]
+#[ignore = "plays the server, started by another test"]
 fn server() {
     let Ok(order) = std::env::var(ORDER) else { return };
     let mut helper = launch(order.as_bytes(), Stdio::null(), Stdio::piped(), Stdio::inherit()).unwrap();

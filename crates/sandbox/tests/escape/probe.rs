@@ -12,7 +12,7 @@ pub(crate) const VARIABLE: &str = "OARLOCK_PROBE";
 
 /// Not a test of its own: started inside the walls with a name to try.
 #[test]
-#[ignore = "runs inside the walls"]
+#[ignore = "runs inside the sandbox, started by another test"]
 fn probe() {
     let Ok(name) = std::env::var(VARIABLE) else { return };
     let attempt = match name.split('_').next() {

@@ -233,7 +233,7 @@ fn where_a_layer_cannot_be_had_nothing_is_started() {
 
 /// Not a test of its own: started behind walls.
 #[test]
-#[ignore = "runs inside the walls"]
+#[ignore = "runs inside the sandbox, started by another test"]
 fn behind_walls() {
     let failure = failure_of_true();
     assert_eq!(failure.stage, StartStage::Namespaces);

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::hub::{ConnectionId, Hub};
 
-/// What clients declared by `provides`. Every change wakes the calls that wait for a client.
+/// The tools that each client runs, as declared by `provides`. Every change wakes the calls that wait for a client.
 #[derive(Debug, Default)]
 pub(crate) struct ToolProviders {
     declared: Mutex<HashMap<ThreadId, Vec<DeclaredTools>>>,

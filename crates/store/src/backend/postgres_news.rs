@@ -1,5 +1,4 @@
-//! What other hosts tell of, by LISTEN and NOTIFY. Behind a pooler that keeps no sessions nothing comes, and hosts look for
-//! themselves.
+//! Notifications of other hosts, by LISTEN and NOTIFY. Behind a pooler that keeps no sessions none arrive, and hosts poll.
 
 use std::future::poll_fn;
 use std::time::Duration;

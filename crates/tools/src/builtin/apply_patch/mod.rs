@@ -11,10 +11,10 @@ mod tests;
 use engine::{ToolOutcome, ToolPayload};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::offer::{Offer, PatchForm, Standing};
-use crate::schema::{function_json, parse_function};
+use crate::schema::{freeform_json, function_json, parse_function};
 use crate::{BuiltinTool, ToolCx, ToolError};
 use patching::Patching;
 
@@ -63,12 +63,7 @@ impl BuiltinTool for ApplyPatch {
         if offer.patch == Some(PatchForm::Function) {
             return function_json::<Args>(Self::NAME, Self::ABOUT);
         }
-        json!({
-            "type": "custom",
-            "name": Self::NAME,
-            "description": ABOUT_FREEFORM,
-            "format": { "type": "grammar", "syntax": "lark", "definition": GRAMMAR },
-        })
+        freeform_json(Self::NAME, ABOUT_FREEFORM, GRAMMAR)
     }
 
     /// Models mix the two forms up; either is clear.

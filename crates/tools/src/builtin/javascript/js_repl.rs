@@ -12,6 +12,7 @@ use super::pragma::repl_cell;
 use super::run::{Follow, Followed, ScriptOutput, body_of, follow, texts_of};
 use super::scripts::Scripts;
 use crate::files::shown::room;
+use crate::schema::{freeform_json, parse_function};
 use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
 
 const FEATURE: &str = "js_repl";
@@ -60,18 +61,13 @@ impl BuiltinTool for JsRepl {
     }
 
     fn spec(_offer: &Offer) -> Value {
-        json!({
-            "type": "custom",
-            "name": Self::NAME,
-            "description": Self::ABOUT,
-            "format": { "type": "grammar", "syntax": "lark", "definition": GRAMMAR },
-        })
+        freeform_json(Self::NAME, Self::ABOUT, GRAMMAR)
     }
 
     fn parse(payload: ToolPayload) -> Result<Args, ToolError> {
         match payload {
             ToolPayload::Custom { input } => Ok(Args { input }),
-            function => crate::schema::parse_function(Self::NAME, function),
+            function => parse_function(Self::NAME, function),
         }
     }
 

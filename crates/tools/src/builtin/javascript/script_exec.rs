@@ -16,6 +16,7 @@ use super::pragma::script;
 use super::run::{Follow, Followed, ScriptOutput, body_of, callable, follow, identifier, texts_of};
 use super::scripts::{Cell, Scripts};
 use crate::builtin::exec_command::max_tokens;
+use crate::schema::{freeform_json, parse_function};
 use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
 
 const FEATURE: &str = "code_mode";
@@ -57,18 +58,13 @@ impl BuiltinTool for ScriptExec {
     }
 
     fn spec(_offer: &Offer) -> Value {
-        json!({
-            "type": "custom",
-            "name": Self::NAME,
-            "description": Self::ABOUT,
-            "format": { "type": "grammar", "syntax": "lark", "definition": GRAMMAR },
-        })
+        freeform_json(Self::NAME, Self::ABOUT, GRAMMAR)
     }
 
     fn parse(payload: ToolPayload) -> Result<Args, ToolError> {
         match payload {
             ToolPayload::Custom { input } => Ok(Args { input }),
-            function => crate::schema::parse_function(Self::NAME, function),
+            function => parse_function(Self::NAME, function),
         }
     }
 
