@@ -81,7 +81,7 @@ pub(crate) fn read_scanned(
     each: &mut dyn FnMut(JournalEntry),
 ) -> Result<ReadSummary, JournalError> {
     let JournalScan { lines, mut damage, next_seq, length, .. } = scan;
-    let mut input = LineReader::new(file);
+    let mut input = JournalLines::new(file);
     let records = lines.len() as u64;
     for line in lines {
         let decoded =
@@ -113,7 +113,7 @@ impl DecodedLine {
 
 /// Reads lines of a file, without a system call or a copy where the next one is in the buffer. Several can read the
 /// same open file.
-pub(crate) struct LineReader<'a> {
+pub(crate) struct JournalLines<'a> {
     file: &'a File,
     buffer: Vec<u8>,
     /// Where in the file the buffer begins.
@@ -121,7 +121,7 @@ pub(crate) struct LineReader<'a> {
     next_room: u64,
 }
 
-impl<'a> LineReader<'a> {
+impl<'a> JournalLines<'a> {
     pub(crate) fn new(file: &'a File) -> Self {
         Self { file, buffer: Vec::new(), start: 0, next_room: 0 }
     }

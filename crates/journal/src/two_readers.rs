@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::error::JournalError;
 use crate::line::Envelope;
-use crate::reader::{DecodedLine, LineReader, ReadSummary, read_scanned};
+use crate::reader::{DecodedLine, JournalLines, ReadSummary, read_scanned};
 use crate::record::JournalEntry;
 use crate::scan::{JournalScan, LineRef};
 
@@ -37,7 +37,7 @@ pub(crate) fn read_all_scanned(
     let decoded = thread::scope(|scope| {
         let (sender, receiver) = sync_channel(1);
         let second = move || {
-            let mut reader = LineReader::new(file);
+            let mut reader = JournalLines::new(file);
             for turn in lines.chunks(TURN).skip(1).step_by(2) {
                 let decoded = decode(&mut reader, turn);
                 let is_last = decoded.is_err();
@@ -49,7 +49,7 @@ pub(crate) fn read_all_scanned(
         };
         let second = thread::Builder::new().name("journal-decode".to_owned()).spawn_scoped(scope, second);
         let from_second = second.is_ok().then_some(&receiver);
-        let mut reader = LineReader::new(file);
+        let mut reader = JournalLines::new(file);
         for (number, turn) in lines.chunks(TURN).enumerate() {
             let decoded = match from_second.filter(|_| number % 2 == 1) {
                 Some(from_second) => receive(from_second)?,
@@ -68,7 +68,7 @@ fn all(_: &Envelope<'_>) -> bool {
     true
 }
 
-fn decode(reader: &mut LineReader<'_>, turn: &[LineRef]) -> io::Result<Vec<DecodedLine>> {
+fn decode(reader: &mut JournalLines<'_>, turn: &[LineRef]) -> io::Result<Vec<DecodedLine>> {
     turn.iter().map(|line| reader.decode(*line, &all)).collect()
 }
 
