@@ -1,0 +1,262 @@
+//! Answers to our requests.
+
+use serde_json::{Value, json};
+
+use super::calls::Asked;
+use super::facts::{OpenThread, RunningTurn, short_id, text};
+use super::popup::{PickAction, PickEntry};
+use super::{SessionStart, TerminalEffect, TerminalState};
+use crate::diff::diff;
+use crate::rows::{Ink, ScreenRow};
+use crate::safe::one_line;
+
+/// A diff of this many lines is still shown.
+const WHOLE_DIFF: usize = 5_000;
+/// Turns of a resumed thread that are shown again.
+const EARLIER_TURNS: usize = 5;
+
+impl TerminalState {
+    pub(super) fn answered(&mut self, message: &mut Value) {
+        let Some(asked) = message["id"].as_i64().and_then(|id| self.calls.remove(&id)) else { return };
+        if message.get("error").is_some() {
+            self.failed(asked, &text(&message["error"]["message"]));
+            return;
+        }
+        let result = message["result"].take();
+        match asked {
+            Asked::Initialize => self.connected(),
+            Asked::Open { is_resumed } => self.opened(&result, is_resumed),
+            Asked::FindLast => self.found_last(&result),
+            Asked::Find { wanted } => self.found(&wanted, &result),
+            Asked::Threads => self.choose_thread(&result),
+            Asked::Models => self.choose_model(&result),
+            Asked::Turn { .. } | Asked::Review => self.turn_accepted(&result["turn"]),
+            Asked::Diff => self.show_diff(&result),
+            Asked::Steer { .. } | Asked::Interrupt | Asked::Compact | Asked::Files | Asked::Unheard => {}
+        }
+    }
+
+    fn failed(&mut self, asked: Asked, why: &str) {
+        match asked {
+            Asked::Initialize | Asked::FindLast | Asked::Find { .. } => self.give_up(why),
+            Asked::Open { .. } => self.give_up(why),
+            Asked::Turn { text } => {
+                self.turn = None;
+                self.sent.retain(|sent| *sent != text);
+                self.trouble(why);
+                if self.editor.is_empty() {
+                    self.editor.set(&text);
+                }
+            }
+            Asked::Steer { text } => {
+                // The turn was over, or takes no input: then it is for the next one.
+                self.sent.retain(|sent| *sent != text);
+                self.queue.push_back(text);
+                if self.turn.is_none() {
+                    self.next_in_queue();
+                }
+            }
+            Asked::Review | Asked::Compact => {
+                self.turn = None;
+                self.trouble(why);
+            }
+            Asked::Files => self.is_searching_files = false,
+            Asked::Interrupt | Asked::Unheard => {}
+            Asked::Threads | Asked::Models | Asked::Diff => self.trouble(why),
+        }
+    }
+
+    /// Without a thread there is nothing to do here.
+    fn give_up(&mut self, why: &str) {
+        self.trouble(why);
+        if self.thread.is_some() {
+            return;
+        }
+        self.is_over = true;
+        self.effects.push(TerminalEffect::Leave { is_good: false });
+    }
+
+    fn connected(&mut self) {
+        self.tell_initialized();
+        match self.options.start.clone() {
+            SessionStart::New(_) => self.ask_start(),
+            SessionStart::Last(_) => self.ask_threads(Asked::FindLast, 1, self.options.remote.is_none()),
+            SessionStart::Named(wanted, _) if wanted.len() == 36 => self.ask_resume(&wanted),
+            SessionStart::Named(wanted, _) => self.ask_threads(Asked::Find { wanted }, 100, false),
+            SessionStart::Choose(_) => self.ask_threads(Asked::Threads, 20, self.options.remote.is_none()),
+        }
+    }
+
+    fn found_last(&mut self, page: &Value) {
+        match page["data"][0]["id"].as_str() {
+            Some(id) => self.ask_resume(id),
+            None => {
+                self.note("there is no earlier thread of this folder; a new one begins");
+                self.ask_start();
+            }
+        }
+    }
+
+    fn found(&mut self, wanted: &str, page: &Value) {
+        let threads = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let named = threads.iter().filter(|thread| thread["name"].as_str() == Some(wanted)).take(1);
+        let begins = |thread: &&Value| thread["id"].as_str().is_some_and(|id| id.starts_with(wanted));
+        let mut found: Vec<&Value> = named.collect();
+        if found.is_empty() {
+            found = threads.iter().filter(begins).collect();
+        }
+        match found.as_slice() {
+            [thread] => self.ask_resume(&text(&thread["id"])),
+            [] => self.give_up(&format!(
+                "no thread is named `{wanted}` or has an id that begins so; `oarlock threads` lists them"
+            )),
+            several => {
+                let ids: Vec<String> = several.iter().map(|thread| text(&thread["id"])).collect();
+                self.give_up(&format!("`{wanted}` could be any of these:\n{}", ids.join("\n")));
+            }
+        }
+    }
+
+    fn opened(&mut self, answer: &Value, is_resumed: bool) {
+        let Some(thread) = OpenThread::read(answer) else {
+            self.give_up("the server's answer names no thread");
+            return;
+        };
+        self.turn = None;
+        self.spent = super::Spending::default();
+        self.agents.clear();
+        self.close_files();
+        self.choices = super::ThreadChoices::default();
+        self.header(&thread, is_resumed);
+        if let Some(earlier) = self.thread.take().filter(|earlier| earlier.id != thread.id) {
+            self.tell_unsubscribe(&earlier.id);
+        }
+        self.thread = Some(thread);
+        if is_resumed {
+            self.earlier_turns(&answer["thread"]["turns"]);
+        }
+        if let Some(prompt) = self.options.prompt.take() {
+            self.queue.push_front(prompt);
+        }
+        if self.turn.is_none() {
+            self.next_in_queue();
+        }
+    }
+
+    fn header(&mut self, thread: &OpenThread, is_resumed: bool) {
+        let between = self.glyphs.between;
+        let place =
+            self.options.remote.as_deref().map(|remote| format!("{between}{remote}")).unwrap_or_default();
+        let first = ScreenRow::new(Ink::Strong, "oarlock")
+            .with(Ink::Faint, format!(" {}{between}{}{place}", self.options.version, thread.folder));
+        let rules = format!("sandbox {}, approvals {}", thread.sandbox, thread.approvals);
+        let second = format!("{} ({}){between}{rules}{between}/help", thread.model, thread.provider);
+        let mut shown = vec![first.hanging(2), ScreenRow::new(Ink::Faint, second).hanging(2)];
+        if is_resumed {
+            let name = thread.name.as_deref().map(|name| format!(" {}", one_line(name))).unwrap_or_default();
+            shown.push(ScreenRow::new(Ink::Faint, format!("going on with {}{name}", thread.short_id())));
+        }
+        self.say(shown);
+    }
+
+    /// The end of the transcript, and the turn that still runs.
+    fn earlier_turns(&mut self, turns: &Value) {
+        let turns = turns.as_array().map(Vec::as_slice).unwrap_or_default();
+        let from = turns.len().saturating_sub(EARLIER_TURNS);
+        if from > 0 {
+            self.note(&format!("{} {from} turns before", self.glyphs.cut));
+        }
+        for turn in &turns[from..] {
+            let is_running = turn["status"].as_str() == Some("inProgress");
+            for item in turn["items"].as_array().into_iter().flatten() {
+                match (is_running, item["status"].as_str()) {
+                    (true, Some("inProgress")) => self.item_started(item),
+                    _ => self.item_completed(item),
+                }
+            }
+            if is_running {
+                let id = turn["id"].as_str().map(str::to_owned);
+                self.turn = Some(RunningTurn { id, began: self.now, is_stopping: false });
+            }
+        }
+    }
+
+    fn turn_accepted(&mut self, turn: &Value) {
+        self.choices = super::ThreadChoices::default();
+        let Some(running) = &mut self.turn else { return };
+        if running.id.is_none() {
+            running.id = turn["id"].as_str().map(str::to_owned);
+        }
+        if running.is_stopping
+            && let Some((thread, turn)) = self.running()
+        {
+            self.tell_interrupt(&thread, &turn);
+        }
+    }
+
+    fn choose_thread(&mut self, page: &Value) {
+        let threads = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let own = self.thread.as_ref().map(|thread| thread.id.clone());
+        let entry = |thread: &Value| {
+            let id = text(&thread["id"]);
+            let name = thread["name"].as_str().filter(|name| !name.is_empty());
+            let label = one_line(name.unwrap_or_else(|| thread["preview"].as_str().unwrap_or_default()));
+            PickEntry { label, detail: short_id(&id).to_owned(), action: PickAction::Resume(id) }
+        };
+        let others = threads.iter().filter(|thread| thread["id"].as_str() != own.as_deref());
+        let entries: Vec<PickEntry> = others.map(entry).collect();
+        if entries.is_empty() {
+            self.note("there is no other thread");
+            if self.thread.is_none() {
+                self.ask_start();
+            }
+            return;
+        }
+        self.pick("Go on with which thread?", entries);
+    }
+
+    fn choose_model(&mut self, page: &Value) {
+        let models = page["data"].as_array().into_iter().flatten();
+        let current = self.thread.as_ref().map(|thread| thread.model.clone()).unwrap_or_default();
+        let entry = |model: &Value| {
+            let name = text(&model["model"]);
+            let now = if name == current { " (now)" } else { "" };
+            let label = format!("{name}{now}");
+            PickEntry {
+                label,
+                detail: one_line(&text(&model["description"])),
+                action: PickAction::Model(name),
+            }
+        };
+        let entries: Vec<PickEntry> = models.map(entry).collect();
+        if entries.is_empty() {
+            self.note("the provider lists no models; `/model NAME` takes any name");
+            return;
+        }
+        self.pick("Which model?", entries);
+    }
+
+    fn show_diff(&mut self, result: &Value) {
+        let (code, out) = (result["exitCode"].as_i64().unwrap_or(-1), text(&result["stdout"]));
+        let whole = if code == 0 { out } else { self.diff.clone() };
+        match whole.trim().is_empty() {
+            true if code == 0 => self.note("git sees no changes"),
+            true => self
+                .note(&format!("no changes in this turn; git says: {}", one_line(&text(&result["stderr"])))),
+            false => self.say(diff(&whole, WHOLE_DIFF)),
+        }
+    }
+
+    /// The input of a turn or of a steer: images by their paths before the text.
+    pub(super) fn input_of(&mut self, said: &str) -> Value {
+        let mut parts: Vec<Value> = Vec::new();
+        for image in std::mem::take(&mut self.options.images) {
+            parts.push(json!({ "type": "localImage", "path": image.to_string_lossy() }));
+        }
+        for path in self.images_in(said) {
+            parts.push(json!({ "type": "localImage", "path": path }));
+        }
+        parts.push(json!({ "type": "text", "text": said, "text_elements": [] }));
+        Value::Array(parts)
+    }
+}

@@ -1,0 +1,164 @@
+//! Requests of ours, and what their answers are for.
+
+use protocol::{
+    CommandExec, FuzzyFileSearchSessionStart, FuzzyFileSearchSessionStop, FuzzyFileSearchSessionUpdate,
+    Initialize, Initialized, ModelList, NotificationMethod, RequestMethod, ReviewStart, ThreadCompactStart,
+    ThreadList, ThreadResume, ThreadStart, ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer,
+};
+use serde_json::{Value, json};
+
+use super::{TerminalEffect, TerminalState};
+
+/// What an answer is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Asked {
+    Initialize,
+    Open {
+        is_resumed: bool,
+    },
+    /// The last thread of this folder.
+    FindLast,
+    /// A thread by the beginning of its id, or by its name.
+    Find {
+        wanted: String,
+    },
+    Threads,
+    Models,
+    Turn {
+        text: String,
+    },
+    Steer {
+        text: String,
+    },
+    Interrupt,
+    Review,
+    Compact,
+    Diff,
+    Files,
+    Unheard,
+}
+
+impl TerminalState {
+    pub(super) fn ask<M: RequestMethod>(&mut self, asked: Asked, params: &Value) {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.calls.insert(id, asked);
+        self.effects.push(TerminalEffect::Send(json!({ "id": id, "method": M::METHOD, "params": params })));
+    }
+
+    pub(super) fn reply(&mut self, id: &Value, result: &Value) {
+        self.effects.push(TerminalEffect::Send(json!({ "id": id, "result": result })));
+    }
+
+    pub(super) fn refuse(&mut self, id: &Value, method: &str) {
+        let message = format!("this client does not answer {method}");
+        let error = json!({ "code": -32601, "message": message });
+        self.effects.push(TerminalEffect::Send(json!({ "id": id, "error": error })));
+    }
+
+    /// `operations` lets approvals be answered with another command, or with words for the model.
+    pub(super) fn introduce(&mut self) {
+        let client =
+            json!({ "name": "oarlock_terminal", "title": "Oarlock", "version": self.options.version });
+        let delegation = json!({ "versions": [1], "features": ["operations"] });
+        let capabilities = json!({ "experimentalApi": true, "hostDelegation": delegation });
+        self.ask::<Initialize>(
+            Asked::Initialize,
+            &json!({ "clientInfo": client, "capabilities": capabilities }),
+        );
+    }
+
+    pub(super) fn tell_initialized(&mut self) {
+        self.effects.push(TerminalEffect::Send(json!({ "method": Initialized::METHOD })));
+    }
+
+    pub(super) fn ask_start(&mut self) {
+        let params = self.choices.start_params(&self.options.folder, self.options.remote.is_some());
+        self.ask::<ThreadStart>(Asked::Open { is_resumed: false }, &params);
+    }
+
+    pub(super) fn ask_resume(&mut self, thread: &str) {
+        let mut params = self.choices.resume_params();
+        params["threadId"] = thread.into();
+        self.ask::<ThreadResume>(Asked::Open { is_resumed: true }, &params);
+    }
+
+    pub(super) fn ask_threads(&mut self, asked: Asked, limit: u32, of_folder: bool) {
+        let by_users = ["cli", "vscode", "exec", "appServer", "unknown"];
+        let mut params =
+            json!({ "limit": limit, "sortKey": "updated_at", "modelProviders": [], "sourceKinds": by_users });
+        if of_folder {
+            params["cwd"] = self.folder().into();
+        }
+        self.ask::<ThreadList>(asked, &params);
+    }
+
+    pub(super) fn ask_models(&mut self) {
+        self.ask::<ModelList>(Asked::Models, &json!({ "limit": 100 }));
+    }
+
+    pub(super) fn ask_turn(&mut self, thread: &str, text: &str) {
+        let mut params = self.choices.turn_params();
+        params["threadId"] = thread.into();
+        params["input"] = self.input_of(text);
+        self.ask::<TurnStart>(Asked::Turn { text: text.to_owned() }, &params);
+    }
+
+    pub(super) fn ask_steer(&mut self, thread: &str, turn: &str, text: &str) {
+        let params = json!({ "threadId": thread, "expectedTurnId": turn, "input": self.input_of(text) });
+        self.ask::<TurnSteer>(Asked::Steer { text: text.to_owned() }, &params);
+    }
+
+    pub(super) fn tell_interrupt(&mut self, thread: &str, turn: &str) {
+        self.ask::<TurnInterrupt>(Asked::Interrupt, &json!({ "threadId": thread, "turnId": turn }));
+    }
+
+    pub(super) fn ask_review(&mut self, thread: &str, target: &Value) {
+        self.ask::<ReviewStart>(
+            Asked::Review,
+            &json!({ "threadId": thread, "target": target, "delivery": "inline" }),
+        );
+    }
+
+    pub(super) fn ask_compact(&mut self, thread: &str) {
+        self.ask::<ThreadCompactStart>(Asked::Compact, &json!({ "threadId": thread }));
+    }
+
+    pub(super) fn tell_unsubscribe(&mut self, thread: &str) {
+        self.ask::<ThreadUnsubscribe>(Asked::Unheard, &json!({ "threadId": thread }));
+    }
+
+    /// By git itself, in a sandbox that writes nothing, and without the programs that a repository may name.
+    pub(super) fn ask_diff(&mut self) {
+        let command = [
+            "git",
+            "-c",
+            "core.fsmonitor=false",
+            "--no-pager",
+            "diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            "HEAD",
+        ];
+        let sandbox = json!({ "type": "readOnly" });
+        let params = json!({ "command": command, "cwd": self.folder(), "sandboxPolicy": sandbox });
+        self.ask::<CommandExec>(Asked::Diff, &params);
+    }
+
+    pub(super) fn ask_files_open(&mut self) {
+        let params = json!({ "sessionId": FILE_SEARCH, "roots": [self.folder()] });
+        self.ask::<FuzzyFileSearchSessionStart>(Asked::Files, &params);
+    }
+
+    pub(super) fn ask_files(&mut self, query: &str) {
+        let params = json!({ "sessionId": FILE_SEARCH, "query": query });
+        self.ask::<FuzzyFileSearchSessionUpdate>(Asked::Files, &params);
+    }
+
+    pub(super) fn tell_files_closed(&mut self) {
+        self.ask::<FuzzyFileSearchSessionStop>(Asked::Unheard, &json!({ "sessionId": FILE_SEARCH }));
+    }
+}
+
+/// One search at a time.
+pub(super) const FILE_SEARCH: &str = "oarlock-terminal";

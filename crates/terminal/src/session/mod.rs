@@ -1,0 +1,256 @@
+//! The session: what the user does and what the server says come in, and what is to be sent and shown comes out. It
+//! has no clock, no terminal and no connection.
+
+mod answers;
+mod approval;
+mod calls;
+mod facts;
+mod form;
+mod input;
+mod items;
+mod live;
+mod notifications;
+mod popup;
+mod questions;
+mod slash;
+mod start;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crossterm::event::KeyEvent;
+use serde_json::Value;
+
+pub use self::start::{SessionStart, ThreadChoices};
+
+use self::calls::Asked;
+use self::facts::{OpenThread, RunningTurn, Spending};
+use self::items::AskedPatch;
+use self::live::LiveItems;
+use self::popup::Popup;
+use self::questions::ShownQuestion;
+use crate::editor::{InputEditor, InputHistory};
+use crate::glyphs::Glyphs;
+use crate::rows::{Ink, ScreenRow, rows};
+use crate::screen::{ScreenSize, ScreenStyle};
+
+/// What a session begins with.
+#[derive(Debug)]
+pub struct SessionOptions {
+    pub version: String,
+    /// Where the user is. A remote server may know nothing of it.
+    pub folder: String,
+    pub start: SessionStart,
+    /// Sent as soon as the thread is open.
+    pub prompt: Option<String>,
+    pub images: Vec<PathBuf>,
+    /// The address, for a server that was not started for this session.
+    pub remote: Option<String>,
+    /// What to type in a shell to go on, up to the id.
+    pub resume_command: String,
+    pub style: ScreenStyle,
+    pub size: ScreenSize,
+    /// Inputs of earlier sessions, the oldest first.
+    pub history: Vec<String>,
+    /// Whether the path is a file on this machine.
+    pub is_file: fn(&std::path::Path) -> bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum TerminalEvent {
+    Key(KeyEvent),
+    Paste(String),
+    /// A whole line, from a terminal that knows nothing else.
+    Typed(String),
+    Resized(ScreenSize),
+    /// Time has passed.
+    Tick,
+    Message(Value),
+    /// The server is gone, and why.
+    Lost(String),
+    /// A signal asks the process to end.
+    Stop,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum TerminalEffect {
+    Send(Value),
+    Print(Vec<ScreenRow>),
+    /// To be kept for later sessions.
+    Remember(String),
+    /// The process is to be put to sleep, as the shell's users expect of Ctrl-Z.
+    Sleep,
+    Leave {
+        is_good: bool,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct TerminalState {
+    options: SessionOptions,
+    glyphs: Glyphs,
+    now: Duration,
+    effects: Vec<TerminalEffect>,
+    calls: BTreeMap<i64, Asked>,
+    next_id: i64,
+    thread: Option<OpenThread>,
+    /// What the user chose for the turns to come.
+    choices: ThreadChoices,
+    turn: Option<RunningTurn>,
+    live: LiveItems,
+    spent: Spending,
+    editor: InputEditor,
+    popup: Option<Popup>,
+    is_searching_files: bool,
+    questions: VecDeque<ShownQuestion>,
+    /// Sent, and not yet told back by the server.
+    sent: VecDeque<String>,
+    /// To be sent when the turn has ended.
+    queue: VecDeque<String>,
+    /// All changes of the turn.
+    diff: String,
+    plan: Vec<ScreenRow>,
+    /// The changes of patches that may be asked about, by their items.
+    asked_patches: BTreeMap<String, AskedPatch>,
+    /// What is known of child agents, by their threads.
+    agents: BTreeMap<String, String>,
+    last_key: Option<Duration>,
+    /// When leaving was asked for the first time.
+    wants_to_leave: Option<Duration>,
+    is_over: bool,
+}
+
+/// How long the first Ctrl-C counts.
+const LEAVE_TWICE: Duration = Duration::from_secs(2);
+
+impl TerminalState {
+    pub(crate) fn new(mut options: SessionOptions) -> Self {
+        let history = InputHistory::new(std::mem::take(&mut options.history));
+        let choices = options.start.choices().clone();
+        let mut state = Self {
+            glyphs: Glyphs::new(options.style.is_ascii),
+            options,
+            now: Duration::ZERO,
+            effects: Vec::new(),
+            calls: BTreeMap::new(),
+            next_id: 0,
+            thread: None,
+            choices,
+            turn: None,
+            live: LiveItems::default(),
+            spent: Spending::default(),
+            editor: InputEditor::default(),
+            popup: None,
+            is_searching_files: false,
+            questions: VecDeque::new(),
+            sent: VecDeque::new(),
+            queue: VecDeque::new(),
+            diff: String::new(),
+            plan: Vec::new(),
+            asked_patches: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            last_key: None,
+            wants_to_leave: None,
+            is_over: false,
+        };
+        state.editor.history = history;
+        state
+    }
+
+    /// The first effects.
+    pub(crate) fn begin(&mut self) -> Vec<TerminalEffect> {
+        self.introduce();
+        std::mem::take(&mut self.effects)
+    }
+
+    pub(crate) fn on(&mut self, now: Duration, event: TerminalEvent) -> Vec<TerminalEffect> {
+        self.now = now;
+        if self.wants_to_leave.is_some_and(|first| now.saturating_sub(first) > LEAVE_TWICE) {
+            self.wants_to_leave = None;
+        }
+        match event {
+            TerminalEvent::Key(key) => self.key(key),
+            TerminalEvent::Paste(text) => self.paste(&text),
+            TerminalEvent::Typed(line) => self.typed(&line),
+            TerminalEvent::Resized(size) => self.options.size = size,
+            TerminalEvent::Tick => {}
+            TerminalEvent::Message(message) => self.message(message),
+            TerminalEvent::Lost(why) => self.lost(&why),
+            TerminalEvent::Stop => self.leave(),
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Rows that stay, as one piece: an empty line comes before them.
+    fn say(&mut self, rows: Vec<ScreenRow>) {
+        let mut spaced = vec![ScreenRow::default()];
+        spaced.extend(rows);
+        self.print(spaced);
+    }
+
+    fn print(&mut self, rows: Vec<ScreenRow>) {
+        if let Some(TerminalEffect::Print(earlier)) = self.effects.last_mut() {
+            earlier.extend(rows);
+        } else if !rows.is_empty() {
+            self.effects.push(TerminalEffect::Print(rows));
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.say(rows(Ink::Faint, &crate::safe::readable(text)));
+    }
+
+    fn trouble(&mut self, text: &str) {
+        let text = crate::safe::readable(text);
+        let mark = self.glyphs.bad;
+        let mut told = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let head = if number == 0 { format!("{mark} ") } else { "  ".to_owned() };
+            told.push(ScreenRow::new(Ink::Bad, format!("{head}{line}")).hanging(2));
+        }
+        self.say(told);
+    }
+
+    /// The server is gone: nothing more can be done here.
+    fn lost(&mut self, why: &str) {
+        if self.is_over {
+            return;
+        }
+        self.flush_live();
+        self.trouble(&format!("the server is gone: {why}"));
+        self.goodbye();
+        self.is_over = true;
+        self.effects.push(TerminalEffect::Leave { is_good: false });
+    }
+
+    fn leave(&mut self) {
+        if self.is_over {
+            return;
+        }
+        self.flush_live();
+        // A turn of a server elsewhere goes on without us.
+        if let (None, Some((thread, turn))) = (&self.options.remote, self.running()) {
+            self.tell_interrupt(&thread, &turn);
+        }
+        self.goodbye();
+        self.is_over = true;
+        self.effects.push(TerminalEffect::Leave { is_good: true });
+    }
+
+    /// How to go on.
+    fn goodbye(&mut self) {
+        let Some(thread) = &self.thread else { return };
+        if !thread.has_turns {
+            return;
+        }
+        let short = thread.short_id().to_owned();
+        let row = ScreenRow::new(Ink::Faint, format!("thread {short}; go on with: "))
+            .with(Ink::Plain, format!("{} {short}", self.options.resume_command));
+        self.say(vec![row]);
+    }
+}

@@ -1,0 +1,779 @@
+//! The session as a user meets it: keys and messages in, a screen out.
+#![allow(clippy::needless_pass_by_value, reason = "messages are written where they are sent")]
+
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use super::{SessionOptions, SessionStart, TerminalEffect, TerminalEvent, TerminalState, ThreadChoices};
+use crate::rows::ScreenRow;
+use crate::screen::{ScreenSize, ScreenStyle};
+
+const SMALL: ScreenSize = ScreenSize { columns: 80, rows: 24 };
+const LARGE: ScreenSize = ScreenSize { columns: 200, rows: 50 };
+const THREAD: &str = "01a1e1a1-feec-7000-80ad-c975e4b244a3";
+
+/// A session, what it sent, and everything it printed.
+struct Stage {
+    state: TerminalState,
+    now: Duration,
+    sent: Vec<Value>,
+    printed: Vec<ScreenRow>,
+    remembered: Vec<String>,
+    left: Option<bool>,
+    size: ScreenSize,
+}
+
+impl Stage {
+    fn new(size: ScreenSize) -> Self {
+        Self::with(size, SessionStart::New(ThreadChoices::default()), None)
+    }
+
+    fn with(size: ScreenSize, start: SessionStart, prompt: Option<&str>) -> Self {
+        let state = TerminalState::new(SessionOptions {
+            version: "0.1.0".to_owned(),
+            folder: "/home/me/project".to_owned(),
+            start,
+            prompt: prompt.map(str::to_owned),
+            images: Vec::new(),
+            remote: None,
+            resume_command: "oarlock resume".to_owned(),
+            style: ScreenStyle { has_colours: false, is_ascii: false, can_redraw: true },
+            size,
+            history: vec!["an earlier prompt".to_owned()],
+            is_file: |path| path.ends_with("there.png"),
+        });
+        let (sent, printed, remembered) = (Vec::new(), Vec::new(), Vec::new());
+        let mut stage = Self { state, now: Duration::ZERO, sent, printed, remembered, left: None, size };
+        let effects = stage.state.begin();
+        stage.perform(effects);
+        stage
+    }
+
+    /// With a thread that is open.
+    fn open(size: ScreenSize) -> Self {
+        let mut stage = Self::new(size);
+        stage.answer("initialize", json!({}));
+        stage.answer("thread/start", opened(json!([])));
+        stage
+    }
+
+    /// With a turn that runs.
+    fn running(size: ScreenSize) -> Self {
+        let mut stage = Self::open(size);
+        stage.types("fix the greeting");
+        stage.key(KeyCode::Enter);
+        stage.answer("turn/start", json!({ "turn": { "id": "turn-1" } }));
+        stage.tell("turn/started", json!({ "turn": { "id": "turn-1" } }));
+        let content = json!([{ "type": "text", "text": "fix the greeting" }]);
+        stage.item("completed", json!({ "type": "userMessage", "id": "u1", "content": content }));
+        stage
+    }
+
+    fn perform(&mut self, effects: Vec<TerminalEffect>) {
+        for effect in effects {
+            match effect {
+                TerminalEffect::Send(message) => self.sent.push(message),
+                TerminalEffect::Print(rows) => self.printed.extend(rows),
+                TerminalEffect::Remember(text) => self.remembered.push(text),
+                TerminalEffect::Sleep => {}
+                TerminalEffect::Leave { is_good } => self.left = Some(is_good),
+            }
+        }
+    }
+
+    fn on(&mut self, event: TerminalEvent) {
+        let effects = self.state.on(self.now, event);
+        self.perform(effects);
+    }
+
+    fn wait(&mut self, seconds: u64) {
+        self.now += Duration::from_secs(seconds);
+        self.on(TerminalEvent::Tick);
+    }
+
+    fn key(&mut self, code: KeyCode) {
+        self.on(TerminalEvent::Key(KeyEvent::from(code)));
+    }
+
+    fn control(&mut self, letter: char) {
+        self.on(TerminalEvent::Key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL)));
+    }
+
+    fn types(&mut self, text: &str) {
+        text.chars().for_each(|letter| self.key(KeyCode::Char(letter)));
+    }
+
+    /// The last request of this method is answered.
+    #[track_caller]
+    fn answer(&mut self, method: &str, result: Value) {
+        let id = self.last(method)["id"].clone();
+        self.on(TerminalEvent::Message(json!({ "id": id, "result": result })));
+    }
+
+    #[track_caller]
+    fn refuse(&mut self, method: &str, message: &str) {
+        let id = self.last(method)["id"].clone();
+        self.on(TerminalEvent::Message(json!({ "id": id, "error": { "code": -32600, "message": message } })));
+    }
+
+    #[track_caller]
+    fn last(&self, method: &str) -> &Value {
+        let found = self.sent.iter().rev().find(|message| message["method"] == method);
+        found.unwrap_or_else(|| panic!("no {method} among {:#?}", self.sent))
+    }
+
+    fn tell(&mut self, method: &str, mut params: Value) {
+        params["threadId"] = THREAD.into();
+        self.on(TerminalEvent::Message(json!({ "method": method, "params": params })));
+    }
+
+    fn item(&mut self, what: &str, item: Value) {
+        self.tell(&format!("item/{what}"), json!({ "item": item, "turnId": "turn-1" }));
+    }
+
+    fn ask(&mut self, method: &str, mut params: Value) {
+        params["threadId"] = THREAD.into();
+        // Nobody is typing any more.
+        self.now += Duration::from_secs(2);
+        self.on(TerminalEvent::Message(json!({ "id": 7, "method": method, "params": params })));
+    }
+
+    /// The answer to the server's question.
+    #[track_caller]
+    fn reply(&self) -> &Value {
+        let found =
+            self.sent.iter().rev().find(|message| message["id"] == 7 && message.get("method").is_none());
+        &found.expect("an answer")["result"]
+    }
+
+    fn end_turn(&mut self, status: &str) {
+        self.tell(
+            "turn/completed",
+            json!({ "turn": { "id": "turn-1", "status": status, "durationMs": 2_100 } }),
+        );
+    }
+
+    /// The terminal as it looks now: what was printed, and the region below it. `▏` is the cursor.
+    fn screen(&self) -> String {
+        let region = self.state.region();
+        let printed = self.printed.iter().flat_map(|row| row.wrapped(self.size.columns));
+        let mut lines: Vec<String> = printed.map(|row| row.text().trim_end().to_owned()).collect();
+        for (number, row) in region.rows.iter().enumerate() {
+            assert!(row.width() <= self.size.columns, "{row:?}");
+            let mut text = row.text();
+            if number == region.cursor.0 {
+                let at = text.char_indices().nth(region.cursor.1).map_or(text.len(), |(at, _)| at);
+                text.insert(at, '▏');
+            }
+            lines.push(text.trim_end().to_owned());
+        }
+        let from = lines.len().saturating_sub(self.size.rows);
+        lines[from..].join("\n")
+    }
+
+    fn printed(&self) -> String {
+        self.printed.iter().map(|row| row.text() + "\n").collect()
+    }
+}
+
+fn opened(turns: Value) -> Value {
+    json!({
+        "thread": { "id": THREAD, "name": null, "turns": turns },
+        "model": "offline", "modelProvider": "offline", "cwd": "/home/me/project",
+        "approvalPolicy": "on-request", "sandbox": { "type": "workspaceWrite" },
+    })
+}
+
+fn command(status: &str) -> Value {
+    json!({
+        "type": "commandExecution", "id": "c1", "command": "/bin/bash -lc 'sh test.sh'", "cwd": "/home/me/project",
+        "status": status, "aggregatedOutput": null, "exitCode": null, "durationMs": null,
+    })
+}
+
+fn command_question() -> Value {
+    json!({
+        "itemId": "c1", "command": "/bin/bash -lc 'git push origin main'", "cwd": "/home/me/project",
+        "reason": "needs the network",
+        "availableDecisions": [
+            "accept",
+            { "acceptWithExecpolicyAmendment": { "execpolicy_amendment": ["git", "push"] } },
+            { "acceptWithCommandOverride": { "command": ["/bin/bash", "-lc", "git push origin main"] } },
+            { "respond": { "contentItems": [], "success": true } },
+            "cancel",
+        ],
+    })
+}
+
+fn whole_turn(size: ScreenSize) -> Stage {
+    let mut stage = Stage::running(size);
+    stage.tell(
+        "turn/plan/updated",
+        json!({ "explanation": null, "plan": [
+        { "step": "Correct the word", "status": "completed" },
+        { "step": "Run the test", "status": "inProgress" },
+        { "step": "Say what changed", "status": "pending" },
+    ] }),
+    );
+    let diff = "@@ -1,2 +1,2 @@\n # Greets whoever is named.\n-echo \"Helo\"\n+echo \"Hello\"\n";
+    let changes = json!([{ "path": "/home/me/project/greet.sh", "kind": { "type": "update", "move_path": null }, "diff": diff }]);
+    stage.item(
+        "completed",
+        json!({ "type": "fileChange", "id": "f1", "changes": changes, "status": "completed" }),
+    );
+    stage.item("started", command("inProgress"));
+    stage.tell(
+        "item/commandExecution/outputDelta",
+        json!({ "itemId": "c1", "delta": "one\ntwo\n\u{1b}[32mok: Hello" }),
+    );
+    stage.wait(3);
+    stage
+}
+
+#[test]
+fn a_turn_at_80x24() {
+    let mut stage = whole_turn(SMALL);
+    assert_snapshot!("turn_running_80x24", stage.screen());
+    let mut ended = command("completed");
+    (ended["aggregatedOutput"], ended["exitCode"], ended["durationMs"]) =
+        (json!("ok: Hello, Ada!\n"), json!(0), json!(28));
+    stage.item("completed", ended);
+    stage.tell(
+        "item/agentMessage/delta",
+        json!({ "itemId": "m1", "delta": "The greeting was **misspelt**; `test.sh` pas" }),
+    );
+    stage.tell(
+        "item/agentMessage/delta",
+        json!({ "itemId": "m1", "delta": "ses now.\n\n- one word in greet.sh" }),
+    );
+    stage.item("completed", json!({ "type": "agentMessage", "id": "m1", "text": "whatever" }));
+    stage.tell(
+        "thread/tokenUsage/updated",
+        json!({ "tokenUsage": {
+        "total": { "inputTokens": 4_138, "outputTokens": 52 }, "last": { "totalTokens": 12_000 },
+        "modelContextWindow": 100_000,
+    } }),
+    );
+    stage.end_turn("completed");
+    assert_snapshot!("turn_over_80x24", stage.screen());
+}
+
+#[test]
+fn a_turn_at_200x50() {
+    assert_snapshot!("turn_running_200x50", whole_turn(LARGE).screen());
+}
+
+#[test]
+fn an_approval_shows_what_would_run() {
+    let mut stage = Stage::running(SMALL);
+    stage.item("started", command("inProgress"));
+    stage.ask("item/commandExecution/requestApproval", command_question());
+    assert_snapshot!("approval_80x24", stage.screen());
+    stage.types("y");
+    assert_eq!(stage.reply(), &json!({ "decision": "accept" }));
+    assert!(!stage.screen().contains("y yes"), "the keys are gone");
+}
+
+#[test]
+fn every_key_of_an_approval_answers_what_it_says() {
+    let answer = |keys: &str, then: &str| {
+        let mut stage = Stage::running(SMALL);
+        stage.ask("item/commandExecution/requestApproval", command_question());
+        stage.types(keys);
+        if !then.is_empty() {
+            stage.types(then);
+            stage.key(KeyCode::Enter);
+        }
+        stage.reply()["decision"].clone()
+    };
+    assert_eq!(answer("n", ""), "decline");
+    let amendment = json!({ "acceptWithExecpolicyAmendment": { "execpolicy_amendment": ["git", "push"] } });
+    assert_eq!(answer("a", ""), amendment);
+    let edited = json!({ "acceptWithCommandOverride": { "command": ["/bin/bash", "-lc", "git push origin main -n"] } });
+    assert_eq!(answer("e", " -n"), edited);
+    let told = answer("w", "use a branch");
+    assert_eq!(told["respond"]["success"], false);
+    assert!(
+        told["respond"]["contentItems"][0]["text"]
+            .as_str()
+            .is_some_and(|said| said.ends_with("says: use a branch"))
+    );
+    let told = answer("u", "se a branch");
+    assert!(
+        told["respond"]["contentItems"][0]["text"]
+            .as_str()
+            .is_some_and(|said| said.ends_with("says: use a branch"))
+    );
+}
+
+#[test]
+fn what_is_not_offered_cannot_be_chosen() {
+    let mut stage = Stage::running(SMALL);
+    let mut question = command_question();
+    question["availableDecisions"] = json!(["accept", "cancel"]);
+    stage.ask("item/commandExecution/requestApproval", question);
+    for key in ["s", "a", "e"] {
+        assert!(
+            !stage.screen().contains(&format!("{key} ")) || stage.sent.iter().all(|sent| sent["id"] != 7)
+        );
+    }
+    stage.types("s");
+    stage.key(KeyCode::Esc);
+    assert!(stage.sent.iter().all(|message| message["id"] != 7), "no key answered");
+    stage.key(KeyCode::Esc);
+    assert_eq!(stage.reply(), &json!({ "decision": "cancel" }));
+}
+
+#[test]
+fn a_word_to_the_model_is_a_no_and_a_steer_where_there_is_no_other_way() {
+    let mut stage = Stage::running(SMALL);
+    let mut question = command_question();
+    question["availableDecisions"] = json!(["accept", "cancel"]);
+    stage.ask("item/commandExecution/requestApproval", question);
+    stage.types("wnot now");
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.reply(), &json!({ "decision": "decline" }));
+    assert_eq!(stage.last("turn/steer")["params"]["input"][0]["text"], "not now");
+}
+
+#[test]
+fn keys_that_were_on_their_way_answer_nothing() {
+    let mut stage = Stage::running(SMALL);
+    stage.types("sa");
+    let question =
+        json!({ "id": 7, "method": "item/commandExecution/requestApproval", "params": command_question() });
+    stage.on(TerminalEvent::Message(question));
+    stage.types("y");
+    assert!(stage.sent.iter().all(|message| message["id"] != 7), "{:?}", stage.sent.last());
+    stage.wait(2);
+    stage.types("y");
+    assert_eq!(stage.reply(), &json!({ "decision": "accept" }));
+    assert_eq!(stage.state.editor.text(), "say", "and what was typed is still there");
+}
+
+#[test]
+fn pasted_text_answers_nothing() {
+    let mut stage = Stage::running(SMALL);
+    stage.ask("item/commandExecution/requestApproval", command_question());
+    stage.on(TerminalEvent::Paste("y".to_owned()));
+    assert!(stage.sent.iter().all(|message| message["id"] != 7));
+}
+
+#[test]
+fn hidden_characters_of_a_command_are_shown_by_number() {
+    let mut stage = Stage::running(SMALL);
+    let mut question = command_question();
+    question["command"] = "/bin/bash -lc 'rm \u{202e}x\u{1b}[2K\u{200b}'".into();
+    question["availableDecisions"][1]["acceptWithExecpolicyAmendment"]["execpolicy_amendment"] =
+        json!(["rm\u{202e}"]);
+    stage.ask("item/commandExecution/requestApproval", question);
+    let screen = stage.screen();
+    assert!(screen.contains(r"rm \u{202e}x\u{1b}[2K\u{200b}"), "{screen}");
+    assert!(screen.contains(r"always, for `rm\u{202e}`"), "{screen}");
+    assert!(!screen.contains(['\u{1b}', '\u{202e}', '\u{200b}']));
+}
+
+#[test]
+fn a_patch_is_shown_with_its_question() {
+    let mut stage = Stage::running(SMALL);
+    let changes = json!([{ "path": "/home/me/project/a.txt", "kind": { "type": "add" }, "diff": "hello\n" }]);
+    stage.item(
+        "started",
+        json!({ "type": "fileChange", "id": "f1", "changes": changes, "status": "inProgress" }),
+    );
+    stage
+        .ask("item/fileChange/requestApproval", json!({ "itemId": "f1", "reason": null, "grantRoot": null }));
+    assert_snapshot!("patch_approval_80x24", stage.screen());
+    stage.types("s");
+    assert_eq!(stage.reply(), &json!({ "decision": "acceptForSession" }));
+    stage.item(
+        "completed",
+        json!({ "type": "fileChange", "id": "f1", "changes": changes, "status": "completed" }),
+    );
+    assert_eq!(stage.printed().matches("+hello").count(), 1, "shown once");
+}
+
+#[test]
+fn permissions_are_granted_as_asked_or_not_at_all() {
+    let asked = json!({ "network": { "enabled": true }, "fileSystem": { "read": null, "write": ["/srv"] } });
+    for (key, expected) in [
+        ("y", json!({ "permissions": asked, "scope": "turn" })),
+        ("s", json!({ "permissions": asked, "scope": "session" })),
+        ("n", json!({ "permissions": {}, "scope": "turn" })),
+    ] {
+        let mut stage = Stage::running(SMALL);
+        stage.ask(
+            "item/permissions/requestApproval",
+            json!({ "itemId": "p", "permissions": asked, "reason": "to deploy" }),
+        );
+        assert!(stage.printed().contains("reach the network\n    write /srv\n"), "{}", stage.printed());
+        stage.types(key);
+        assert_eq!(stage.reply(), &expected);
+    }
+}
+
+#[test]
+fn questions_of_the_model_are_a_form() {
+    let mut stage = Stage::running(SMALL);
+    stage.ask("item/tool/requestUserInput", json!({ "itemId": "q", "questions": [
+        { "id": "colour", "header": "Colour", "question": "Which one?", "isOther": true, "isSecret": false,
+          "options": [{ "label": "Red", "description": "warm" }, { "label": "Blue", "description": "cold" }] },
+        { "id": "pin", "header": "PIN", "question": "Which number?", "isOther": false, "isSecret": true, "options": null },
+    ] }));
+    assert_snapshot!("form_80x24", stage.screen());
+    stage.types("2");
+    stage.key(KeyCode::Enter);
+    stage.types("1234");
+    assert!(stage.screen().contains("› ****▏"), "{}", stage.screen());
+    stage.key(KeyCode::Enter);
+    assert_eq!(
+        stage.reply(),
+        &json!({ "answers": { "colour": { "answers": ["Blue"] }, "pin": { "answers": ["1234"] } } })
+    );
+    assert!(!stage.printed().contains("1234"), "a secret is not printed");
+    assert!(stage.remembered.iter().all(|text| !text.contains("1234")), "nor kept");
+}
+
+#[test]
+fn a_form_of_an_mcp_server_is_checked() {
+    let mut stage = Stage::running(SMALL);
+    let schema = json!({ "type": "object", "required": ["n", "tags"], "properties": {
+        "n": { "type": "integer", "minimum": 1, "maximum": 9 },
+        "sure": { "type": "boolean", "default": true },
+        "tags": { "type": "array", "items": { "type": "string", "enum": ["a", "b"] } },
+        "note": { "type": "string", "maxLength": 3 },
+    } });
+    let params =
+        json!({ "serverName": "shop", "mode": "form", "message": "How many?", "requestedSchema": schema });
+    stage.ask("mcpServer/elicitation/request", params.clone());
+    for line in ["12", "1.5", "", "3", "", "a, b", "long", ""] {
+        stage.types(line);
+        stage.key(KeyCode::Enter);
+    }
+    let content = json!({ "n": 3, "sure": true, "tags": ["a", "b"] });
+    assert_eq!(stage.reply(), &json!({ "action": "accept", "content": content, "_meta": null }));
+    let mut stage = Stage::running(SMALL);
+    stage.ask("mcpServer/elicitation/request", params);
+    stage.key(KeyCode::Esc);
+    assert_eq!(stage.reply()["action"], "decline");
+}
+
+#[test]
+fn a_question_answered_elsewhere_goes_away() {
+    let mut stage = Stage::running(SMALL);
+    stage.types("my draft");
+    stage.ask("item/commandExecution/requestApproval", command_question());
+    stage.tell("serverRequest/resolved", json!({ "requestId": 7 }));
+    assert_eq!(stage.state.editor.text(), "my draft");
+    assert!(stage.sent.iter().all(|message| message["id"] != 7));
+}
+
+#[test]
+fn unknown_requests_are_refused_by_name() {
+    let mut stage = Stage::running(SMALL);
+    stage.ask("item/tool/call", json!({ "tool": "x" }));
+    let refused = stage.sent.last().expect("an answer");
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(7), &json!(-32601)));
+}
+
+#[test]
+fn enter_steers_and_tab_keeps_for_later() {
+    let mut stage = Stage::running(SMALL);
+    stage.types("also the readme");
+    stage.key(KeyCode::Enter);
+    let steer = stage.last("turn/steer")["params"].clone();
+    assert_eq!(
+        (&steer["expectedTurnId"], &steer["input"][0]["text"]),
+        (&json!("turn-1"), &json!("also the readme"))
+    );
+    stage.types("then commit");
+    stage.key(KeyCode::Tab);
+    assert_snapshot!("queued_80x24", stage.screen());
+    stage.end_turn("completed");
+    assert_eq!(stage.last("turn/start")["params"]["input"][0]["text"], "then commit");
+}
+
+#[test]
+fn a_steer_that_came_too_late_is_the_next_turn() {
+    let mut stage = Stage::running(SMALL);
+    stage.types("late");
+    stage.key(KeyCode::Enter);
+    stage.end_turn("completed");
+    stage.refuse("turn/steer", "no turn runs");
+    assert_eq!(stage.last("turn/start")["params"]["input"][0]["text"], "late");
+}
+
+#[test]
+fn escape_stops_the_turn_also_before_it_has_a_name() {
+    let mut stage = Stage::running(SMALL);
+    stage.key(KeyCode::Esc);
+    stage.key(KeyCode::Esc);
+    let count = stage.sent.iter().filter(|message| message["method"] == "turn/interrupt").count();
+    assert_eq!((count, &stage.last("turn/interrupt")["params"]["turnId"]), (1, &json!("turn-1")));
+    assert!(stage.screen().contains("stopping"));
+    stage.end_turn("interrupted");
+    assert!(stage.printed().ends_with("\nstopped\n"));
+
+    let mut stage = Stage::open(SMALL);
+    stage.types("go");
+    stage.key(KeyCode::Enter);
+    stage.key(KeyCode::Esc);
+    stage.answer("turn/start", json!({ "turn": { "id": "turn-1" } }));
+    assert_eq!(stage.last("turn/interrupt")["params"]["turnId"], "turn-1");
+}
+
+#[test]
+fn control_c_twice_leaves_and_says_how_to_go_on() {
+    let mut stage = Stage::running(SMALL);
+    stage.end_turn("completed");
+    stage.types("draft");
+    stage.control('c');
+    assert_eq!((stage.left, stage.state.editor.text()), (None, ""));
+    assert!(stage.screen().contains("Ctrl-C again leaves"));
+    stage.wait(3);
+    stage.control('c');
+    assert_eq!(stage.left, None, "too slow");
+    stage.control('c');
+    assert_eq!(stage.left, Some(true));
+    assert!(
+        stage.printed().ends_with("thread 01a1e1a1-feec; go on with: oarlock resume 01a1e1a1-feec\n"),
+        "{}",
+        stage.printed()
+    );
+}
+
+#[test]
+fn a_server_that_is_gone_ends_the_session() {
+    let mut stage = Stage::running(SMALL);
+    stage.item("started", command("inProgress"));
+    stage.on(TerminalEvent::Lost("signal: 9 (SIGKILL)".to_owned()));
+    assert_eq!(stage.left, Some(false));
+    assert!(stage.printed().contains("✗ the server is gone: signal: 9 (SIGKILL)"));
+    assert!(stage.printed().contains("oarlock resume 01a1e1a1-feec"));
+}
+
+#[test]
+fn commands_complete_and_are_found() {
+    let mut stage = Stage::open(SMALL);
+    stage.types("/");
+    assert_snapshot!("commands_80x24", stage.screen());
+    stage.types("st");
+    stage.key(KeyCode::Tab);
+    assert_eq!(stage.state.editor.text(), "/status ");
+    stage.key(KeyCode::Enter);
+    assert!(stage.printed().contains(THREAD), "{}", stage.printed());
+    stage.types("/hlep");
+    stage.key(KeyCode::Enter);
+    assert!(stage.printed().contains("there is no command /hlep; did you mean /help?"));
+    stage.types("/home/me is full");
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.last("turn/start")["params"]["input"][0]["text"], "/home/me is full");
+}
+
+#[test]
+fn files_are_found_by_the_server() {
+    let mut stage = Stage::open(SMALL);
+    stage.types("look at @gre");
+    assert_eq!(stage.last("fuzzyFileSearch/sessionStart")["params"]["roots"], json!(["/home/me/project"]));
+    assert_eq!(stage.last("fuzzyFileSearch/sessionUpdate")["params"]["query"], "gre");
+    let session = stage.last("fuzzyFileSearch/sessionUpdate")["params"]["sessionId"].clone();
+    let files = json!([{ "path": "greet.sh" }, { "path": "a dir/greet.md" }]);
+    let found = json!({ "sessionId": session, "query": "gre", "files": files });
+    stage.on(TerminalEvent::Message(json!({ "method": "fuzzyFileSearch/sessionUpdated", "params": found })));
+    assert_snapshot!("files_80x24", stage.screen());
+    stage.key(KeyCode::Down);
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.state.editor.text(), "look at \"a dir/greet.md\" ");
+    stage.last("fuzzyFileSearch/sessionStop");
+}
+
+#[test]
+fn images_are_sent_by_their_paths() {
+    let mut stage = Stage::open(SMALL);
+    stage.types("compare there.png and missing.png");
+    stage.key(KeyCode::Enter);
+    let input = &stage.last("turn/start")["params"]["input"];
+    assert_eq!(input[0], json!({ "type": "localImage", "path": "/home/me/project/there.png" }));
+    assert_eq!((&input[1]["type"], input.as_array().map(Vec::len)), (&json!("text"), Some(2)));
+}
+
+#[test]
+fn models_and_approvals_are_chosen_for_the_next_turn() {
+    let mut stage = Stage::open(SMALL);
+    stage.types("/model");
+    stage.key(KeyCode::Enter);
+    stage.answer(
+        "model/list",
+        json!({ "data": [
+        { "model": "offline", "description": "here" }, { "model": "big", "description": "there" },
+    ] }),
+    );
+    assert_snapshot!("models_80x24", stage.screen());
+    stage.types("2");
+    stage.types("/approvals never");
+    stage.key(KeyCode::Enter);
+    stage.types("go");
+    stage.key(KeyCode::Enter);
+    let params = &stage.last("turn/start")["params"];
+    assert_eq!((&params["model"], &params["approvalPolicy"]), (&json!("big"), &json!("never")));
+    assert_eq!(params.get("sandboxPolicy"), None, "the sandbox stays as it was");
+}
+
+#[test]
+fn an_earlier_thread_is_shown_again_and_gone_on_with() {
+    let start = SessionStart::Named("01a1e1a1".to_owned(), ThreadChoices::default());
+    let mut stage = Stage::with(SMALL, start, Some("and now in French"));
+    stage.answer("initialize", json!({}));
+    stage.answer(
+        "thread/list",
+        json!({ "data": [{ "id": "02", "name": null }, { "id": THREAD, "name": null }] }),
+    );
+    assert_eq!(stage.last("thread/resume")["params"]["threadId"], THREAD);
+    let turns = json!([{ "id": "t", "status": "completed", "items": [
+        { "type": "userMessage", "id": "u", "content": [{ "type": "text", "text": "say hello" }] },
+        { "type": "agentMessage", "id": "m", "text": "Hello." },
+    ] }]);
+    stage.answer("thread/resume", opened(turns));
+    assert_snapshot!("resumed_80x24", stage.screen());
+    assert_eq!(stage.last("turn/start")["params"]["input"][0]["text"], "and now in French");
+}
+
+#[test]
+fn a_thread_that_is_not_there_is_an_error() {
+    let start = SessionStart::Named("zz".to_owned(), ThreadChoices::default());
+    let mut stage = Stage::with(SMALL, start, None);
+    stage.answer("initialize", json!({}));
+    stage.answer("thread/list", json!({ "data": [] }));
+    assert_eq!(stage.left, Some(false));
+    assert!(stage.printed().contains("no thread is named `zz`"));
+}
+
+#[test]
+fn what_is_typed_before_the_thread_is_open_is_sent_then() {
+    let mut stage = Stage::new(SMALL);
+    stage.types("hello");
+    stage.key(KeyCode::Enter);
+    stage.answer("initialize", json!({}));
+    stage.answer("thread/start", opened(json!([])));
+    assert_eq!(stage.last("turn/start")["params"]["input"][0]["text"], "hello");
+}
+
+#[test]
+fn a_turn_that_is_refused_gives_the_words_back() {
+    let mut stage = Stage::open(SMALL);
+    stage.types("hello");
+    stage.key(KeyCode::Enter);
+    stage.refuse("turn/start", "the key is missing");
+    assert!(stage.printed().contains("✗ the key is missing"));
+    assert_eq!(stage.state.editor.text(), "hello");
+}
+
+#[test]
+fn failures_and_retries_are_one_line_each() {
+    let mut stage = Stage::running(SMALL);
+    let error = json!({ "message": "429 Too Many Requests", "additionalDetails": null });
+    stage.tell("error", json!({ "error": error, "willRetry": true }));
+    assert!(stage.printed().ends_with("! 429 Too Many Requests; trying again\n"));
+    stage.tell("error", json!({ "error": error, "willRetry": false }));
+    let turn = json!({ "id": "turn-1", "status": "failed", "error": error });
+    stage.tell("turn/completed", json!({ "turn": turn }));
+    assert_eq!(stage.printed().matches("429").count(), 2, "{}", stage.printed());
+}
+
+#[test]
+fn hostile_text_never_commands_the_terminal() {
+    let loud = "a\u{1b}[2Jb\u{1b}]52;c;eA==\u{7}c\u{9b}31md\u{202e}e\r\u{8}f\u{7f}";
+    let mut stage = Stage::running(SMALL);
+    stage.tell(
+        "item/agentMessage/delta",
+        json!({ "itemId": "m1", "delta": format!("# {loud}\n```{loud}\n{loud}\n```\n{loud}") }),
+    );
+    stage.tell("item/reasoning/summaryTextDelta", json!({ "itemId": "r1", "delta": loud }));
+    let mut running = command("inProgress");
+    running["command"] = loud.into();
+    stage.item("started", running.clone());
+    stage.tell("item/commandExecution/outputDelta", json!({ "itemId": "c1", "delta": loud }));
+    stage.tell(
+        "turn/plan/updated",
+        json!({ "explanation": loud, "plan": [{ "step": loud, "status": "pending" }] }),
+    );
+    stage.tell("error", json!({ "error": { "message": loud }, "willRetry": true }));
+    stage.tell("thread/name/updated", json!({ "threadName": loud }));
+    stage.on(TerminalEvent::Message(
+        json!({ "method": "configWarning", "params": { "summary": loud, "details": loud } }),
+    ));
+    let mut question = command_question();
+    (question["reason"], question["cwd"]) = (loud.into(), loud.into());
+    stage.ask("item/commandExecution/requestApproval", question);
+    let shown = stage.screen();
+    running["status"] = "failed".into();
+    running["aggregatedOutput"] = loud.into();
+    stage.item("completed", running);
+    stage.tell(
+        "turn/completed",
+        json!({ "turn": { "status": "failed", "error": { "message": loud, "additionalDetails": loud } } }),
+    );
+    let all = format!("{shown}{}{}", stage.printed(), stage.screen());
+    let bad: Vec<char> = all.chars().filter(|c| *c != '\n' && crate::safe::is_obeyed(*c)).collect();
+    assert!(bad.is_empty(), "{bad:?}");
+}
+
+#[test]
+fn agents_are_seen_at_work_and_listed() {
+    let mut stage = Stage::running(SMALL);
+    let states = json!({ "02b2f2b2-0000-7000-8000-000000000000": { "status": "running", "message": null } });
+    stage.item(
+        "completed",
+        json!({
+            "type": "collabAgentToolCall", "id": "a1", "tool": "spawnAgent", "status": "completed",
+            "prompt": "look for the cause", "agentsStates": states,
+        }),
+    );
+    assert!(stage.printed().contains("✓ start an agent: look for the cause"), "{}", stage.printed());
+    let told = json!({ "threadId": "02b2f2b2-0000-7000-8000-000000000000", "item": command("inProgress") });
+    stage.on(TerminalEvent::Message(json!({ "method": "item/started", "params": told })));
+    assert!(stage.screen().contains("• agent 02b2f2b2-0000 run sh test.sh"), "{}", stage.screen());
+    assert!(!stage.printed().contains("sh test.sh"), "a child's work is not in the transcript");
+    stage.end_turn("completed");
+    assert!(!stage.screen().contains("• agent"));
+    stage.types("/agents");
+    stage.key(KeyCode::Enter);
+    assert!(stage.printed().contains("02b2f2b2-0000  run sh test.sh"), "{}", stage.printed());
+}
+
+#[test]
+fn a_terminal_without_a_region_is_told_in_lines() {
+    let mut stage = Stage::running(SMALL);
+    stage.state.options.style.can_redraw = false;
+    stage.ask("item/commandExecution/requestApproval", command_question());
+    assert!(stage.printed().contains("y yes"), "{}", stage.printed());
+    stage.on(TerminalEvent::Typed("please not".to_owned()));
+    assert_eq!(stage.reply()["decision"]["respond"]["success"], false);
+    stage.end_turn("completed");
+    stage.on(TerminalEvent::Typed("/approvals".to_owned()));
+    assert!(stage.printed().contains("4 never, workspace-write"), "{}", stage.printed());
+    stage.on(TerminalEvent::Typed("4".to_owned()));
+    stage.on(TerminalEvent::Typed("go".to_owned()));
+    let params = &stage.last("turn/start")["params"];
+    assert_eq!(
+        (&params["approvalPolicy"], &params["sandboxPolicy"]["type"]),
+        (&json!("never"), &json!("workspaceWrite"))
+    );
+}
+
+#[test]
+fn every_size_of_terminal_is_drawn() {
+    for (columns, rows) in [(1, 1), (8, 3), (20, 6), (41, 10), (200, 50)] {
+        let mut stage = whole_turn(SMALL);
+        stage.ask("item/commandExecution/requestApproval", command_question());
+        stage.size = ScreenSize { columns, rows };
+        stage.on(TerminalEvent::Resized(stage.size));
+        let region = stage.state.region();
+        assert!(region.rows.len() <= rows.max(6), "{columns}x{rows}: {region:?}");
+        assert!(region.rows.iter().all(|row| row.width() <= columns.max(8)), "{columns}x{rows}: {region:?}");
+        assert!(region.cursor.0 < region.rows.len());
+    }
+}
