@@ -9,12 +9,14 @@ mod exec;
 mod flags;
 mod generate;
 mod host;
+mod interactive;
 mod logging;
 mod mcp;
 mod mcp_server;
 mod offline_model;
 mod plugins;
 mod policy_check;
+mod responses_bridge;
 mod sandbox_check;
 mod sandbox_run;
 mod session;
@@ -28,7 +30,7 @@ mod workplace;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::flags::Flags;
@@ -36,16 +38,22 @@ use crate::terminal::clean;
 
 /// An agent runtime: one prompt at the terminal, or threads and turns over JSON-RPC.
 #[derive(Debug, Parser)]
-#[command(name = "oarlock", version, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "oarlock", version, after_help = EXAMPLES)]
 struct Cli {
+    /// Begin an interactive session with this; in a terminal, `oarlock` alone begins one without.
+    #[arg(value_name = "PROMPT")]
+    prompt: Option<String>,
+    #[command(flatten)]
+    interactive: interactive::InteractiveOptions,
     #[command(flatten)]
     flags: Flags,
     #[command(subcommand)]
-    command: CliCommand,
+    command: Option<CliCommand>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  oarlock                                        an interactive session, in a terminal
   oarlock demo                                   see it work, without a key and without a network
   oarlock exec \"explain this folder\"             one prompt, one answer
   oarlock exec --provider offline \"say hello\"    the same with the model inside this program
@@ -69,6 +77,8 @@ enum CliCommand {
     /// Run one turn and print the answer.
     #[command(after_help = EXEC_EXAMPLES)]
     Exec(Box<exec::ExecArgs>),
+    /// Go on with an earlier thread in an interactive session.
+    Resume(Box<interactive::ResumeOptions>),
     /// List stored threads.
     Threads(threads::ThreadsOptions),
     /// Serve threads and turns to clients that speak JSON-RPC, or write the protocol to files.
@@ -172,8 +182,69 @@ enum Generate {
 }
 
 fn main() -> ExitCode {
-    let Cli { flags, command } = Cli::parse();
+    let Cli { prompt, interactive, flags, command } = Cli::parse();
+    let Some(command) = command else {
+        return converse(&interactive, prompt, &flags);
+    };
+    if interactive.is_used() {
+        return usage("options of an interactive session stand without a command, or after `resume`");
+    }
+    dispatch(command, flags)
+}
+
+/// Without a command: an interactive session, or how to use this program where nobody sits.
+fn converse(options: &interactive::InteractiveOptions, prompt: Option<String>, flags: &Flags) -> ExitCode {
+    match &prompt {
+        // A word alone is more likely a command that does not exist.
+        Some(word) if !word.contains(char::is_whitespace) => {
+            let near = near_command(word).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+            usage(&format!("there is no command `{word}`{near}"))
+        }
+        None if !interactive::has_terminal() => {
+            eprint!("{}", Cli::command().render_help());
+            ExitCode::from(2)
+        }
+        _ => {
+            seal();
+            exit(interactive::start(options, prompt, flags), 1)
+        }
+    }
+}
+
+fn usage(problem: &str) -> ExitCode {
+    eprintln!("oarlock: {}\n\nFor more information, try '--help'.", clean(problem));
+    ExitCode::from(2)
+}
+
+/// The command that differs least, if it is a typing error away.
+fn near_command(word: &str) -> Option<String> {
+    let command = Cli::command();
+    let names = command.get_subcommands().map(|command| command.get_name().to_owned());
+    let near = names.map(|name| (distance(word, &name), name)).filter(|(distance, _)| *distance <= 2);
+    near.min().map(|(_, name)| name)
+}
+
+/// How many letters differ, are missing or are too many.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (number, letter) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], number + 1);
+        for (at, expected) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *expected);
+            diagonal = row[at + 1];
+            row[at + 1] = changed.min(diagonal + 1).min(row[at] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+fn dispatch(command: CliCommand, flags: Flags) -> ExitCode {
     match command {
+        CliCommand::Resume(options) => {
+            seal();
+            exit(interactive::resume(*options, flags), 1)
+        }
         CliCommand::Exec(args) => {
             seal();
             exit(exec::run(*args, flags), 1)
@@ -265,5 +336,31 @@ fn exit(result: Result<ExitCode>, failure: u8) -> ExitCode {
             eprintln!("oarlock: {}", clean(&format!("{error:#}")));
             ExitCode::from(failure)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_commands_are_found() {
+        assert_eq!(near_command("exce").as_deref(), Some("exec"));
+        assert_eq!(near_command("threds").as_deref(), Some("threads"));
+        assert_eq!(near_command("doctor").as_deref(), Some("doctor"));
+        assert_eq!(near_command("explain"), None);
+        assert_eq!([distance("", "ab"), distance("abc", "abd"), distance("kitten", "sitting")], [2, 1, 3]);
+    }
+
+    #[test]
+    fn a_prompt_and_a_command_are_told_apart() {
+        let read = |line: &[&str]| Cli::try_parse_from([&["oarlock"], line].concat());
+        assert!(read(&["explain this"]).is_ok_and(|cli| cli.prompt.is_some() && cli.command.is_none()));
+        assert!(read(&["threads"]).is_ok_and(|cli| cli.prompt.is_none() && cli.command.is_some()));
+        assert!(read(&["-m", "x", "say hello"]).is_ok_and(|cli| cli.interactive.is_used()));
+        assert!(
+            read(&["resume", "--last"]).is_ok_and(|cli| matches!(cli.command, Some(CliCommand::Resume(_))))
+        );
+        assert!(read(&["--ws-token-file", "x"]).is_err(), "a token is for a remote server");
     }
 }

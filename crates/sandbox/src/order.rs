@@ -21,7 +21,7 @@ pub struct Order {
     pub terminal: bool,
 }
 
-/// The sandbox around a command.
+/// Walls around a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Confinement {
     pub strength: Strength,

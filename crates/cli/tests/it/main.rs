@@ -24,5 +24,6 @@ mod safety;
 mod sandbox;
 mod strange;
 mod support;
+mod terminal;
 mod wires;
 mod work;

@@ -1,4 +1,4 @@
-//! A command of the user's own within the sandbox.
+//! A command of the user's own within the walls.
 
 use std::fs;
 use std::process::{Child, Stdio};

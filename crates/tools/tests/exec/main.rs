@@ -4,7 +4,6 @@
 
 mod approvals;
 mod approved;
-mod confinement;
 mod elsewhere;
 mod elsewhere_asked;
 mod elsewhere_lost;
@@ -20,3 +19,4 @@ mod sessions;
 mod stage;
 mod start_files;
 mod swaps;
+mod walls;

@@ -68,15 +68,15 @@ pub(crate) struct WantedMounts {
 
 impl MountPlan {
     pub(crate) fn make(
-        confinement: &Confinement,
+        walls: &Confinement,
         cwd: &Path,
         wanted: WantedMounts,
         patience: &Patience<'_>,
     ) -> Result<Self, StartFailure> {
         let mut plan = Self::default();
-        let mut roots = writable_roots(confinement)?;
+        let mut roots = writable_roots(walls)?;
         if wanted.hidden {
-            plan.hidden = HiddenPaths::find(confinement);
+            plan.hidden = HiddenPaths::find(walls);
             plan.refuse_hidden_directory(cwd)?;
             // A hidden path is not opened by being inside a root, or by being one.
             roots.retain(|root| plan.hidden.above(root).is_none());
@@ -87,9 +87,9 @@ impl MountPlan {
         }
         if wanted.protected {
             for root in &roots {
-                plan.protect_names(root, confinement, &roots, patience)?;
+                plan.protect_names(root, walls, &roots, patience)?;
             }
-            for path in &confinement.protected_paths {
+            for path in &walls.protected_paths {
                 plan.protect_if_there(path, &roots);
             }
         }
@@ -162,7 +162,7 @@ impl MountPlan {
     fn protect_names(
         &mut self,
         root: &Path,
-        confinement: &Confinement,
+        walls: &Confinement,
         roots: &[PathBuf],
         patience: &Patience<'_>,
     ) -> Result<(), StartFailure> {
@@ -178,7 +178,7 @@ impl MountPlan {
             return Ok(());
         }
         let root = OpenFolder { path: root, opened: &opened };
-        for name in &confinement.protected {
+        for name in &walls.protected {
             let protecting = format!("protect {}", root.path.join(name).display());
             self.protect(&root, OsStr::new(name), roots, patience).at(StartStage::Mounts, &protecting)?;
         }

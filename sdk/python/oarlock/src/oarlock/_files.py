@@ -8,7 +8,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import anyio
-import oarlock_protocol as protocol
+from oarlock_protocol import (
+    CLIENT_REQUESTS,
+    FsCreateDirectoryParams,
+    FsReadDirectoryParams,
+    FsReadFileParams,
+    FsWriteFileParams,
+)
 
 from ._errors import ConfigError
 
@@ -32,8 +38,8 @@ class Files:
         return str(PurePosixPath(self._root) / pure)
 
     async def read_bytes(self, path: str) -> bytes:
-        params = protocol.FsReadFileParams(path=self._path(path))
-        answer = await self._host._request(protocol.CLIENT_REQUESTS["fs/readFile"], params)
+        params = FsReadFileParams(path=self._path(path))
+        answer = await self._host._request(CLIENT_REQUESTS["fs/readFile"], params)
         return base64.b64decode(answer.data_base64)
 
     async def read_text(self, path: str) -> str:
@@ -42,16 +48,16 @@ class Files:
     async def write(self, path: str, data: str | bytes) -> None:
         """Makes missing folders too."""
         target = self._path(path)
-        folder = protocol.FsCreateDirectoryParams(path=str(PurePosixPath(target).parent), recursive=True)
-        await self._host._request(protocol.CLIENT_REQUESTS["fs/createDirectory"], folder)
+        folder = FsCreateDirectoryParams(path=str(PurePosixPath(target).parent), recursive=True)
+        await self._host._request(CLIENT_REQUESTS["fs/createDirectory"], folder)
         raw = data.encode() if isinstance(data, str) else data
-        params = protocol.FsWriteFileParams(path=target, data_base64=base64.b64encode(raw).decode())
-        await self._host._request(protocol.CLIENT_REQUESTS["fs/writeFile"], params)
+        params = FsWriteFileParams(path=target, data_base64=base64.b64encode(raw).decode())
+        await self._host._request(CLIENT_REQUESTS["fs/writeFile"], params)
 
     async def list(self, path: str = ".") -> Sequence[str]:
         """Names, sorted; those of folders end with `/`."""
-        params = protocol.FsReadDirectoryParams(path=self._path(path))
-        answer = await self._host._request(protocol.CLIENT_REQUESTS["fs/readDirectory"], params)
+        params = FsReadDirectoryParams(path=self._path(path))
+        answer = await self._host._request(CLIENT_REQUESTS["fs/readDirectory"], params)
         return sorted(f"{entry.file_name}/" if entry.is_directory else entry.file_name for entry in answer.entries)
 
     async def upload(self, src: str | Path, *, to: str) -> None:

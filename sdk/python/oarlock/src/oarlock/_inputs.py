@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-import oarlock_protocol as protocol
+from oarlock_protocol import UserInput, UserInputImage, UserInputLocalImage, UserInputText
 
 from ._results import Image, Input, Skill
 
@@ -26,19 +26,19 @@ def image_url(image: Image) -> str:
     return data_url(Path(image.src).read_bytes())
 
 
-def to_user_input(input: Input) -> list[protocol.UserInput]:
+def to_user_input(input: Input) -> list[UserInput]:
     parts = [input] if isinstance(input, str) else list(input)
     return [_part(part) for part in parts]
 
 
-def _part(part: str | Image | Skill) -> protocol.UserInput:
+def _part(part: str | Image | Skill) -> UserInput:
     match part:
         case str():
-            return protocol.UserInputText(text=part)
+            return UserInputText(text=part)
         case Image(src=Path() as path):
-            return protocol.UserInputLocalImage(path=str(path.absolute()))
+            return UserInputLocalImage(path=str(path.absolute()))
         case Image():
-            return protocol.UserInputImage(url=image_url(part))
+            return UserInputImage(url=image_url(part))
         case Skill(name=name):
             # As a person would name it; the runtime knows where it is.
-            return protocol.UserInputText(text=f"${name}")
+            return UserInputText(text=f"${name}")

@@ -17,8 +17,7 @@ from ._backends import Backend
 from ._decisions import Decision
 from ._events import Event
 from ._files import Files
-from ._host import _UNSET, Host
-from ._ids import TaskInfo
+from ._host import _UNSET, Host, TaskInfo
 from ._pending import Pending
 from ._providers import ModelProvider, Provider
 from ._results import Completed, Failed, Input, Interrupted, Paused, Usage
@@ -195,12 +194,7 @@ class SyncTask(Generic[D]):
         self._portal.call(partial(self._async.decide, call, decision, by=by))
 
     def events(self, *, after: int | None = None) -> Iterator[Event]:
-        """Follows every turn of the task, also those that others start.
-
-        Args:
-            after: the `seq` of an event; what was recorded after it is replayed first, all of it after 0. Unset, from
-                now on
-        """
+        """Follows every turn of the task from now on, also those that others start."""
         return _SyncIterator(self._portal, self._portal.call(partial(self._async.events, after=after)))
 
     def suspend(self, *, snapshot: bool = True) -> None:

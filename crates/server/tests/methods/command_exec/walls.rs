@@ -1,4 +1,4 @@
-//! The sandbox around a client's command.
+//! The walls around a client's command.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,4 @@
-//! `oarlock responses-bridge`: lets a runtime use a model provider without ever seeing the key. Owns the bridge and its
-//! options. Must not know anything of threads and turns.
+//! `oarlock responses-bridge`: lets a runtime use a model provider without ever seeing the key.
 
 mod answer;
 mod gate;
@@ -19,7 +18,7 @@ use tokio::net::TcpListener;
 
 use self::serve::{ResponsesBridge, serve};
 
-pub const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Only POST /v1/responses and POST /v1/responses/compact get through; everything else is answered with 403.
 The runtime is pointed at the bridge by `thread/start.sdkDelegation.bridgeUrl`: the printed address and `/v1`.
 
@@ -31,7 +30,7 @@ Examples:
   oarlock responses-bridge --key-env KEY --token-env TOKEN    with bridgeUrl http://x:TOKEN@127.0.0.1:PORT/v1";
 
 #[derive(Debug, Args)]
-pub struct ResponsesBridgeOptions {
+pub(crate) struct ResponsesBridgeOptions {
     /// Address to listen on; port 0 takes a free one. The line printed says which.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
@@ -72,8 +71,7 @@ enum UpstreamWire {
     Messages,
 }
 
-/// Serves until a signal ends it.
-pub fn run(options: &ResponsesBridgeOptions) -> Result<()> {
+pub(crate) fn run(options: &ResponsesBridgeOptions) -> Result<()> {
     let relay = options.relay()?;
     let token = options.token()?;
     options.check_reach(token.is_some())?;

@@ -1,1 +1,0 @@
-"""Other packages' names over this one."""
