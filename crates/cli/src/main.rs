@@ -16,7 +16,6 @@ mod mcp_server;
 mod offline_model;
 mod plugins;
 mod policy_check;
-mod responses_bridge;
 mod sandbox_check;
 mod sandbox_run;
 mod session;

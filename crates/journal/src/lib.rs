@@ -30,6 +30,7 @@ mod store;
 mod thread_journal;
 mod time;
 mod turn_builder;
+mod two_readers;
 mod writer;
 
 pub use batch::RecordBatch;

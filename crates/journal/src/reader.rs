@@ -1,8 +1,8 @@
 //! Reading a journal: record by record, in order, tolerant of damage and in bounded memory.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use crate::damage::{DamageKind, DamageReport};
@@ -11,6 +11,7 @@ use crate::heap;
 use crate::line::Envelope;
 use crate::record::{JournalEntry, Strange};
 use crate::scan::{self, BUFFER, JournalScan, LineRef, ScanLimits};
+use crate::two_readers::read_all_scanned;
 
 /// Longer lines are skipped when read and refused when written.
 pub(crate) const MAX_LINE: usize = 100_000_000;
@@ -68,7 +69,7 @@ pub fn read_each(
     let file = open_to_read(path)?;
     let limits = ScanLimits { max_line: options.max_line, up_to: options.up_to.unwrap_or(u64::MAX) };
     let scan = scan::scan(&file, limits).map_err(|error| JournalError::storage("read", path, error))?;
-    read_scanned(path, &file, scan, &|_| true, &mut each)
+    read_all_scanned(path, &file, scan, &mut each)
 }
 
 /// Reads what a scan has found. Lines whose envelope is not `wanted` are passed over without being parsed.
@@ -80,60 +81,109 @@ pub(crate) fn read_scanned(
     each: &mut dyn FnMut(JournalEntry),
 ) -> Result<ReadSummary, JournalError> {
     let JournalScan { lines, mut damage, next_seq, length, .. } = scan;
-    let mut input = BufferedFile { input: BufReader::with_capacity(BUFFER, file), at: None };
-    let mut buffer = Vec::new();
+    let mut input = JournalLines::new(file);
     let records = lines.len() as u64;
-    let mut next_room = 0;
     for line in lines {
-        if line.offset >= next_room {
-            heap::make_room();
-            next_room = line.offset + BYTES_PER_ROOM;
-        }
-        let reason = match input.read(line, &mut buffer).map(Envelope::parse) {
-            // Its writer took back what it could not finish.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => error.to_string(),
-            Err(error) => return Err(JournalError::storage("read", path, error)),
-            Ok(Ok(envelope)) if !wanted(&envelope) => continue,
-            Ok(Ok(envelope)) => {
-                let (entry, strange) = envelope.open();
-                each(entry);
-                match strange {
-                    None | Some(Strange::Kind) => continue,
-                    Some(Strange::Payload(reason)) => reason,
-                }
-            }
-            Ok(Err(error)) => error.to_string(),
-        };
-        let what = DamageKind::Undecodable { seq: line.seq, reason };
-        damage.add(u64::from(line.line), line.offset, what);
+        let decoded =
+            input.decode(line, wanted).map_err(|error| JournalError::storage("read", path, error))?;
+        decoded.give(line, &mut damage, each);
     }
     Ok(ReadSummary { damage, next_seq, records, length })
 }
 
-/// Reads pieces of a file, without a system call or a copy where the next piece is in the buffer.
-struct BufferedFile<'a> {
-    input: BufReader<&'a File>,
-    at: Option<u64>,
+/// One line after it was looked into.
+#[derive(Debug, Default)]
+pub(crate) struct DecodedLine {
+    entry: Option<JournalEntry>,
+    /// Why it could not be read, where that is damage.
+    fault: Option<String>,
 }
 
-impl BufferedFile<'_> {
-    fn read<'b>(&'b mut self, line: LineRef, aside: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
-        // Unknown again should this fail.
-        match self.at.take() {
-            Some(at) => self.input.seek_relative(line.offset.cast_signed() - at.cast_signed())?,
-            None => {
-                self.input.seek(SeekFrom::Start(line.offset))?;
+impl DecodedLine {
+    pub(crate) fn give(self, line: LineRef, damage: &mut DamageReport, each: &mut dyn FnMut(JournalEntry)) {
+        if let Some(entry) = self.entry {
+            each(entry);
+        }
+        if let Some(reason) = self.fault {
+            let what = DamageKind::Undecodable { seq: line.seq, reason };
+            damage.add(u64::from(line.line), line.offset, what);
+        }
+    }
+}
+
+/// Reads lines of a file, without a system call or a copy where the next one is in the buffer. Several can read the
+/// same open file.
+pub(crate) struct JournalLines<'a> {
+    file: &'a File,
+    buffer: Vec<u8>,
+    /// Where in the file the buffer begins.
+    start: u64,
+    next_room: u64,
+}
+
+impl<'a> JournalLines<'a> {
+    pub(crate) fn new(file: &'a File) -> Self {
+        Self { file, buffer: Vec::new(), start: 0, next_room: 0 }
+    }
+
+    pub(crate) fn decode(
+        &mut self,
+        line: LineRef,
+        wanted: &dyn Fn(&Envelope<'_>) -> bool,
+    ) -> io::Result<DecodedLine> {
+        if line.offset >= self.next_room {
+            heap::make_room();
+            self.next_room = line.offset + BYTES_PER_ROOM;
+        }
+        let envelope = match self.read(line).map(Envelope::parse) {
+            Ok(Ok(envelope)) => envelope,
+            Ok(Err(error)) => return Ok(DecodedLine { entry: None, fault: Some(error.to_string()) }),
+            // Its writer took back what it could not finish.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Ok(DecodedLine { entry: None, fault: Some(error.to_string()) });
+            }
+            Err(error) => return Err(error),
+        };
+        if !wanted(&envelope) {
+            return Ok(DecodedLine::default());
+        }
+        let (entry, strange) = envelope.open();
+        let fault = match strange {
+            None | Some(Strange::Kind) => None,
+            Some(Strange::Payload(reason)) => Some(reason),
+        };
+        Ok(DecodedLine { entry: Some(entry), fault })
+    }
+
+    fn read(&mut self, line: LineRef) -> io::Result<&[u8]> {
+        let len = line.len as usize;
+        let end = self.start + self.buffer.len() as u64;
+        if line.offset < self.start || line.offset + u64::from(line.len) > end {
+            self.fill(line.offset, len)?;
+        }
+        let from = usize::try_from(line.offset - self.start).unwrap_or(usize::MAX);
+        let bytes = self.buffer.get(from..).and_then(|rest| rest.get(..len));
+        bytes.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// Reads from here on: at least this much, where the file has it.
+    fn fill(&mut self, offset: u64, len: usize) -> io::Result<()> {
+        self.start = offset;
+        self.buffer.resize(len.max(BUFFER), 0);
+        let mut filled = 0;
+        while filled < len {
+            match self.file.read_at(&mut self.buffer[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.buffer.clear();
+                    return Err(error);
+                }
             }
         }
-        let len = line.len as usize;
-        if self.input.buffer().len() >= len {
-            self.at = Some(line.offset);
-            return Ok(&self.input.buffer()[..len]);
-        }
-        aside.resize(len, 0);
-        self.input.read_exact(aside)?;
-        self.at = Some(line.offset + u64::from(line.len));
-        Ok(aside)
+        self.buffer.truncate(filled);
+        Ok(())
     }
 }
 

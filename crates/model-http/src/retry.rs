@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use model::{FailureClass, ModelFailure};
+use model::{FailureClass, FailureVerdict, ModelFailure};
 
 const BASE: Duration = Duration::from_millis(200);
 
@@ -14,6 +14,16 @@ pub(crate) fn is_worth_it(failure: &ModelFailure) -> bool {
         Some(status) => status >= 500,
         None => failure.class == FailureClass::Connection && failure.is_retryable(),
     }
+}
+
+/// The failure as the caller is told of it. What was sent often enough here is not sent again by the caller: two
+/// budgets, one inside the other, made thirty requests of one.
+pub(crate) fn after(mut failure: ModelFailure, retries: u32) -> ModelFailure {
+    if retries > 0 && is_worth_it(&failure) {
+        let info = failure.codex_error_info();
+        failure.verdict = Some(FailureVerdict { info, may_retry: false });
+    }
+    failure
 }
 
 /// 200 ms, doubled with every retry, and up to a tenth more or less so that many clients do not come back at once.
@@ -72,6 +82,18 @@ mod tests {
         assert_eq!(draws(3), draws(3));
         assert_ne!(draws(3), draws(4));
         assert_ne!(draws(0)[0], draws(0)[1]);
+    }
+
+    #[test]
+    fn only_one_budget_is_spent_on_a_failure() {
+        let failed = |status| ModelFailure::from_http(status, "", "u");
+        let tried = after(failed(502), 4);
+        assert!(!tried.is_retryable());
+        assert_eq!(tried.message, failed(502).message);
+        assert_eq!(tried.codex_error_info(), failed(502).codex_error_info());
+        // Without a budget of its own, the caller's counts.
+        assert!(after(failed(502), 0).is_retryable());
+        assert_eq!(after(failed(400), 0), failed(400));
     }
 
     #[track_caller]

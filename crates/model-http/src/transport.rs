@@ -157,7 +157,7 @@ impl Carrier {
             let status = failure.http_status;
             if retry == self.max_retries || !retry::is_worth_it(&failure) {
                 tracing::debug!(provider = self.endpoint.name, status, retry, "the request failed");
-                return Err(failure);
+                return Err(retry::after(failure, retry));
             }
             retry += 1;
             let delay = self.backoff.delay(retry);
@@ -203,6 +203,14 @@ impl Carrier {
         let mut failure = ModelFailure::from_http(status, &body, &self.endpoint.shown_url).traced(&trace);
         if failure.class == FailureClass::UsageLimit {
             failure.rate_limits = Some(Box::new(limits));
+        }
+        if failure.class == FailureClass::TooManyAttempts
+            && let Some(wait) = retry_after_ms.filter(|wait| *wait <= wires::LONGEST_WAIT_MS)
+        {
+            // The caller waits that long, and says so.
+            let info = failure.codex_error_info();
+            failure.retry_after_ms = Some(wait);
+            failure.verdict = Some(FailureVerdict { info, may_retry: true });
         }
         Err(failure)
     }

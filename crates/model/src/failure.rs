@@ -88,6 +88,10 @@ impl ModelFailure {
             return verdict.may_retry;
         }
         match self.class {
+            // A wrong key, a wrong address or a missing model stays so.
+            FailureClass::UnexpectedStatus if matches!(self.http_status, Some(401 | 403 | 404 | 405)) => {
+                false
+            }
             FailureClass::Stream
             | FailureClass::InternalServerError
             | FailureClass::UnexpectedStatus
@@ -380,6 +384,12 @@ mod tests {
         check_trace(400, "bad", "bad");
         let untraced = ModelFailure::from_http(404, "gone", "u").traced(&Trace::default());
         assert_eq!(untraced.message, "unexpected status 404 Not Found: gone, url: u");
+    }
+
+    #[test]
+    fn what_stays_wrong_is_not_tried_again() {
+        let retryable = |status| ModelFailure::from_http(status, "", "u").is_retryable();
+        assert_eq!([401, 403, 404, 405, 502, 504].map(retryable), [false, false, false, false, true, true]);
     }
 
     #[test]

@@ -47,5 +47,5 @@ pub use rules::{
 pub use safe::is_known_safe;
 pub use script::{PlainScript, Word, read_script};
 pub use session::{SessionCall, SessionKey};
-pub use verdict::{Escalation, PolicyVerdict, Walls};
+pub use verdict::{Escalation, PolicyVerdict, SandboxChoice};
 pub use why::{Because, Ground, Why};

@@ -10,7 +10,7 @@ use crate::quote::shell_line;
 use crate::refusal::refuse_escalation;
 use crate::rules::{RuleDecision, Rules};
 use crate::safe::{is_harmless_builtin, obeys_repository, only_looks};
-use crate::verdict::{Escalation, PolicyVerdict, Walls};
+use crate::verdict::{Escalation, PolicyVerdict, SandboxChoice};
 use crate::why::{Because, Ground, Why};
 
 /// A command and all that decides about it.
@@ -52,9 +52,9 @@ pub fn decide(question: &CommandQuestion<'_>) -> PolicyVerdict {
         Some(RuleDecision::Prompt) if question.may_ask(&judged) => {
             let asking = of_decision(&judged, RuleDecision::Prompt);
             PolicyVerdict::Ask {
-                walls: match question.escalation {
-                    Escalation::RequireEscalated => Walls::None,
-                    Escalation::Default | Escalation::WithAdditional => Walls::AsPolicy,
+                sandbox: match question.escalation {
+                    Escalation::RequireEscalated => SandboxChoice::None,
+                    Escalation::Default | Escalation::WithAdditional => SandboxChoice::AsPolicy,
                 },
                 reason: justification(&judged, RuleDecision::Prompt),
                 amendment: amendment::propose(question, &commands, &judged),
@@ -63,7 +63,7 @@ pub fn decide(question: &CommandQuestion<'_>) -> PolicyVerdict {
         }
         Some(RuleDecision::Prompt) => question.forbid(&judged, RuleDecision::Prompt),
         Some(RuleDecision::Allow) => PolicyVerdict::Run {
-            walls: question.walls(&judged),
+            sandbox: question.sandbox(&judged),
             why: of_decision(&judged, RuleDecision::Allow),
         },
     }
@@ -173,21 +173,21 @@ impl CommandQuestion<'_> {
         PolicyVerdict::Forbid { reason, why }
     }
 
-    /// The walls of what runs without a question. Only rules take them away, and only if they allow every command;
+    /// The sandbox of what runs without a question. Only rules take them away, and only if they allow every command;
     /// what is merely known to be safe under `untrusted` gets the narrowest ones.
-    fn walls(&self, judged: &[Judged]) -> Walls {
+    fn sandbox(&self, judged: &[Judged]) -> SandboxChoice {
         let by_rule = judged.iter().any(Judged::by_rule);
         if by_rule && judged.iter().all(|one| one.by_rule() || is_harmless_builtin(&one.command)) {
-            return Walls::None;
+            return SandboxChoice::None;
         }
         if *self.approval == AskForApproval::Untrusted && self.restricted() && !by_rule {
-            return Walls::ReadOnlyNoNetwork;
+            return SandboxChoice::ReadOnlyNoNetwork;
         }
-        Walls::AsPolicy
+        SandboxChoice::AsPolicy
     }
 }
 
-/// Whether the runtime itself builds walls under this policy.
+/// Whether the runtime itself builds a sandbox under this policy.
 pub(crate) fn is_restricted(sandbox: &SandboxPolicy) -> bool {
     match sandbox {
         SandboxPolicy::ReadOnly { .. } | SandboxPolicy::WorkspaceWrite { .. } => true,

@@ -3,7 +3,7 @@
 use protocol::{AskForApproval, SandboxPolicy};
 
 use crate::matrix::is_restricted;
-use crate::verdict::{PolicyVerdict, Walls};
+use crate::verdict::{PolicyVerdict, SandboxChoice};
 use crate::why::{Because, Why};
 
 /// Decides about a patch. `all_writable` says whether the sandbox lets every file of it be written; without a sandbox
@@ -11,10 +11,10 @@ use crate::why::{Because, Why};
 pub fn decide_patch(approval: &AskForApproval, sandbox: &SandboxPolicy, all_writable: bool) -> PolicyVerdict {
     let inside = all_writable || !is_restricted(sandbox);
     let why = Why::single(&[], if inside { Because::PatchInside } else { Because::PatchOutside });
-    let run = |why| PolicyVerdict::Run { walls: Walls::AsPolicy, why };
+    let run = |why| PolicyVerdict::Run { sandbox: SandboxChoice::AsPolicy, why };
     let ask = |why| {
-        let walls = if inside { Walls::AsPolicy } else { Walls::None };
-        PolicyVerdict::Ask { walls, reason: None, amendment: None, why }
+        let sandbox = if inside { SandboxChoice::AsPolicy } else { SandboxChoice::None };
+        PolicyVerdict::Ask { sandbox, reason: None, amendment: None, why }
     };
     match approval {
         AskForApproval::Untrusted => ask(why),

@@ -6,11 +6,11 @@ use crate::why::Why;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyVerdict {
     /// Run it at once.
-    Run { walls: Walls, why: Why },
+    Run { sandbox: SandboxChoice, why: Why },
     /// Ask first.
     Ask {
-        /// The walls after a yes.
-        walls: Walls,
+        /// The sandbox after a yes.
+        sandbox: SandboxChoice,
         /// A rule's own words about why to ask.
         reason: Option<String>,
         /// The leading words that a yes for good would allow.
@@ -31,7 +31,7 @@ impl PolicyVerdict {
 
 /// The sandbox that a command runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Walls {
+pub enum SandboxChoice {
     /// A sandbox without writing and without network, whatever the policy would give.
     ReadOnlyNoNetwork,
     /// The sandbox of the policy.

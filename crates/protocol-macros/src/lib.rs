@@ -69,7 +69,7 @@ fn expand(container: &Container, mut item: Item) -> syn::Result<TokenStream> {
     let derived_read = read.is_none().then(|| quote!(::serde::Deserialize));
     Ok(quote! {
         #[derive(Debug, Clone, PartialEq, #copy ::serde::Serialize, #derived_read)]
-        #[cfg_attr(feature = "schema", derive(::schemars::JsonSchema))]
+        #[cfg_attr(all(feature = "schema", debug_assertions), derive(::schemars::JsonSchema))]
         #serde
         #item
         #gate
@@ -89,7 +89,7 @@ fn named(container: &Container, item: &Item) -> Option<TokenStream> {
         impl crate::method::Named for #ident {
             const NAME: &'static str = #name;
 
-            #[cfg(feature = "schema")]
+            #[cfg(all(feature = "schema", debug_assertions))]
             fn schema(generator: &mut ::schemars::SchemaGenerator) -> ::schemars::Schema {
                 generator.subschema_for::<Self>()
             }
@@ -134,7 +134,7 @@ fn presence(container: &Container, field: &mut Field) -> syn::Result<()> {
             // Left out of the JSON, so the schema would not show what leaving it out means.
             field
                 .attrs
-                .push(parse_quote!(#[cfg_attr(feature = "schema", schemars(extend("default" = false)))]));
+                .push(parse_quote!(#[cfg_attr(all(feature = "schema", debug_assertions), schemars(extend("default" = false)))]));
             Some(parse_quote!(#[serde(default, skip_serializing_if = "std::ops::Not::not")]))
         }
         _ if omit => {

@@ -78,8 +78,9 @@ impl Container {
         if self.closed {
             parts.push(quote!(deny_unknown_fields));
         }
-        let name =
-            self.name.as_ref().map(|name| quote!(#[cfg_attr(feature = "schema", schemars(rename = #name))]));
+        let name = self.name.as_ref().map(
+            |name| quote!(#[cfg_attr(all(feature = "schema", debug_assertions), schemars(rename = #name))]),
+        );
         quote!(#[serde(#(#parts),*)] #name)
     }
 }
@@ -121,9 +122,9 @@ impl Experimental {
     /// The mark the exporters read; the gate is generated beside it, so the two cannot disagree.
     pub(crate) fn schema_attribute(&self) -> Attribute {
         if self.listed {
-            parse_quote!(#[cfg_attr(feature = "schema", schemars(extend("x-experimental" = "listed")))])
+            parse_quote!(#[cfg_attr(all(feature = "schema", debug_assertions), schemars(extend("x-experimental" = "listed")))])
         } else {
-            parse_quote!(#[cfg_attr(feature = "schema", schemars(extend("x-experimental" = "hidden")))])
+            parse_quote!(#[cfg_attr(all(feature = "schema", debug_assertions), schemars(extend("x-experimental" = "hidden")))])
         }
     }
 }

@@ -14,7 +14,7 @@ pub trait Named {
     /// The name in the exports.
     const NAME: &'static str;
 
-    #[cfg(feature = "schema")]
+    #[cfg(all(feature = "schema", debug_assertions))]
     fn schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema;
 }
 
@@ -123,7 +123,7 @@ impl Method {
 #[derive(Debug, Clone, Copy)]
 pub struct WireType {
     pub name: &'static str,
-    #[cfg(feature = "schema")]
+    #[cfg(all(feature = "schema", debug_assertions))]
     pub(crate) schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
     /// Decodes the text and encodes it again, as a peer that understands all of it would.
     #[cfg(feature = "round-trip")]
@@ -134,7 +134,7 @@ impl WireType {
     pub const fn of<T: Payload>() -> Self {
         Self {
             name: T::NAME,
-            #[cfg(feature = "schema")]
+            #[cfg(all(feature = "schema", debug_assertions))]
             schema: T::schema,
             #[cfg(feature = "round-trip")]
             round_trip: round_trip::<T>,
@@ -157,7 +157,7 @@ crate::gate::never_gated!(NoParams);
 impl Named for NoParams {
     const NAME: &'static str = "NoParams";
 
-    #[cfg(feature = "schema")]
+    #[cfg(all(feature = "schema", debug_assertions))]
     fn schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         generator.subschema_for::<Self>()
     }

@@ -12,7 +12,7 @@ macro_rules! string_ids {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[cfg_attr(all(feature = "schema", debug_assertions), derive(schemars::JsonSchema))]
         #[serde(transparent)]
         pub struct $name(String);
 

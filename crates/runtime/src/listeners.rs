@@ -105,9 +105,9 @@ mod tests {
             ..OwnListeners::default()
         });
         let policy = SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: true };
-        let walls = Confinement::for_policy(&policy, Path::new("/"), None, Strength::Full, &off_limits);
-        let walls = walls.expect("walls");
-        assert_eq!((walls.closed_ports, walls.hidden), (vec![4711], vec![token.clone()]));
+        let confinement = Confinement::for_policy(&policy, Path::new("/"), None, Strength::Full, &off_limits);
+        let confinement = confinement.expect("a sandbox");
+        assert_eq!((confinement.closed_ports, confinement.hidden), (vec![4711], vec![token.clone()]));
         assert!(off_limits.is_sealed(&token));
     }
 

@@ -80,14 +80,16 @@ async fn measure(order: Order) -> Cost {
 fn order(kind: &str, workspace: &Path) -> Order {
     let protected = PROTECTED_NAMES.map(str::to_owned).to_vec();
     let writable = vec![workspace.to_owned(), PathBuf::from("/tmp")];
-    let walls = Confinement { writable, protected, ..Confinement::read_only() };
+    let confinement = Confinement { writable, protected, ..Confinement::read_only() };
     let confinement = match kind {
         "unconfined" => None,
-        "landlock only" => Some(Confinement { strength: Strength::LandlockOnly, ..walls }),
+        "landlock only" => Some(Confinement { strength: Strength::LandlockOnly, ..confinement }),
         "full, read-only" => Some(Confinement::read_only()),
-        "full, network" => Some(Confinement { network: true, ..walls }),
-        "full, listed" => Some(Confinement { read: ReadAccess::Only(walls.writable.clone()), ..walls }),
-        _ => Some(walls),
+        "full, network" => Some(Confinement { network: true, ..confinement }),
+        "full, listed" => {
+            Some(Confinement { read: ReadAccess::Only(confinement.writable.clone()), ..confinement })
+        }
+        _ => Some(confinement),
     };
     Order {
         argv: vec!["true".to_owned()],

@@ -72,12 +72,11 @@ impl OffLimits {
     /// asking means asking the kernel.
     fn keep_uncovered(&self, paths: &mut Vec<PathBuf>, is_wanted: impl Fn(&PathBuf) -> bool) {
         paths.sort();
-        let shown: HashSet<&Path> = self.shown.iter().map(PathBuf::as_path).collect();
-        let mut kept: HashSet<PathBuf> = HashSet::new();
+        let mut above: Vec<PathBuf> = Vec::new();
         paths.retain(|path| {
-            let is_kept = !is_covered(path, &shown, |above| kept.contains(above)) && is_wanted(path);
+            let is_kept = !self.is_covered(path, &mut above) && is_wanted(path);
             if is_kept {
-                kept.insert(path.clone());
+                above.push(path.clone());
             }
             is_kept
         });
@@ -87,20 +86,25 @@ impl OffLimits {
     fn outermost(&self, mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
         paths.sort();
         paths.dedup();
-        // There are hundreds of them, and this is done before every command.
-        let hidden: HashSet<&Path> = paths.iter().map(PathBuf::as_path).collect();
-        let shown: HashSet<&Path> = self.shown.iter().map(PathBuf::as_path).collect();
-        let is_outer = |path: &&PathBuf| !is_covered(path, &shown, |above| hidden.contains(above));
-        paths.iter().filter(is_outer).cloned().collect()
+        let (mut above, mut outer) = (Vec::new(), Vec::new());
+        for path in &paths {
+            if !self.is_covered(path, &mut above) {
+                outer.push(path.clone());
+            }
+            above.push(path);
+        }
+        outer
     }
-}
 
-/// Whether a path lies beneath a hidden one, with nothing between them that is shown.
-fn is_covered(path: &Path, shown: &HashSet<&Path>, is_hidden: impl Fn(&Path) -> bool) -> bool {
-    let length = |path: &Path| path.as_os_str().len();
-    let shown = path.ancestors().find(|above| shown.contains(above)).map_or(0, length);
-    let above = path.ancestors().skip(1).find(|above| is_hidden(above)).map(length);
-    above.is_some_and(|above| above >= shown)
+    /// Whether a path lies beneath a hidden one, with nothing between them that is shown. Asked about sorted paths, in
+    /// which a folder comes right before what lies beneath it: `above` are the hidden paths above the last one, and
+    /// afterwards those above this one. There are hundreds of paths, and this is done before every command.
+    fn is_covered<P: AsRef<Path>>(&self, path: &Path, above: &mut Vec<P>) -> bool {
+        while above.pop_if(|above| !path.starts_with(above)).is_some() {}
+        let length = |path: &Path| path.components().count();
+        let Some(nearest) = above.last().map(|above| length(above.as_ref())) else { return false };
+        !self.shown.iter().any(|shown| path.starts_with(shown) && length(shown) > nearest)
+    }
 }
 
 /// As it is written, and without links.

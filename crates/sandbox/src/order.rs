@@ -21,7 +21,7 @@ pub struct Order {
     pub terminal: bool,
 }
 
-/// Walls around a command.
+/// The sandbox around a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Confinement {
     pub strength: Strength,

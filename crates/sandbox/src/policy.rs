@@ -1,4 +1,4 @@
-//! From the sandbox policy of the wire to the walls around a command.
+//! From the sandbox policy of the wire to the sandbox around a command.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::off_limits::spellings;
 use crate::{Confinement, OffLimits, ReadAccess, Strength};
 
 impl Confinement {
-    /// `None` for the policies that ask for no walls. `tmpdir` is the folder that `TMPDIR` names.
+    /// `None` for the policies that ask for no sandbox. `tmpdir` is the folder that `TMPDIR` names.
     pub fn for_policy(
         policy: &SandboxPolicy,
         cwd: &Path,
@@ -47,7 +47,7 @@ impl Confinement {
     }
 
     /// The writable roots of [`for_policy`](Self::for_policy) alone, which are asked for more often and cost less: what
-    /// is hidden matters only where a root lies in it. Empty for the policies that ask for no walls.
+    /// is hidden matters only where a root lies in it. Empty for the policies that ask for no sandbox.
     pub fn writable_under(
         policy: &SandboxPolicy,
         cwd: &Path,
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn walls(policy: serde_json::Value) -> Option<Confinement> {
+    fn confinement(policy: serde_json::Value) -> Option<Confinement> {
         let policy = serde_json::from_value(policy).unwrap();
         Confinement::for_policy(
             &policy,
@@ -176,25 +176,26 @@ mod tests {
 
     #[test]
     fn no_walls_where_none_are_asked_for() {
-        assert_eq!(walls(json!({"type": "dangerFullAccess"})), None);
-        assert_eq!(walls(json!({"type": "externalSandbox"})), None);
+        assert_eq!(confinement(json!({"type": "dangerFullAccess"})), None);
+        assert_eq!(confinement(json!({"type": "externalSandbox"})), None);
     }
 
     #[test]
     fn read_only_has_nothing_to_write_to() {
-        let walls = walls(json!({"type": "readOnly"})).unwrap();
-        assert_eq!((walls.writable, walls.network), (vec![], false));
-        assert_eq!(walls.read, ReadAccess::Everything);
-        assert_eq!(walls.hidden, [PathBuf::from("/etc")]);
+        let confinement = confinement(json!({"type": "readOnly"})).unwrap();
+        assert_eq!((confinement.writable, confinement.network), (vec![], false));
+        assert_eq!(confinement.read, ReadAccess::Everything);
+        assert_eq!(confinement.hidden, [PathBuf::from("/etc")]);
     }
 
     #[test]
     fn the_workspace_and_temporary_folders_are_writable_once_each() {
-        let walls = walls(json!({"type": "workspaceWrite", "writableRoots": ["/x", "/tmp"]})).unwrap();
-        assert_eq!(walls.writable, ["/w", "/x", "/tmp", "/t"].map(PathBuf::from));
-        assert_eq!(walls.protected, PROTECTED_NAMES);
-        assert_eq!(walls.hidden, ["/etc", "/w/s"].map(PathBuf::from));
-        assert!(!walls.network);
+        let confinement =
+            confinement(json!({"type": "workspaceWrite", "writableRoots": ["/x", "/tmp"]})).unwrap();
+        assert_eq!(confinement.writable, ["/w", "/x", "/tmp", "/t"].map(PathBuf::from));
+        assert_eq!(confinement.protected, PROTECTED_NAMES);
+        assert_eq!(confinement.hidden, ["/etc", "/w/s"].map(PathBuf::from));
+        assert!(!confinement.network);
     }
 
     #[test]
@@ -211,9 +212,10 @@ mod tests {
                 ..OffLimits::default()
             };
             let (cwd, tmpdir) = (Path::new(cwd), Some(Path::new("/etc/t")));
-            let walls = Confinement::for_policy(&policy, cwd, tmpdir, Strength::Full, &off_limits).unwrap();
-            assert_eq!(Confinement::writable_under(&policy, cwd, tmpdir, &off_limits), walls.writable);
-            closed += 5 - walls.writable.len();
+            let confinement =
+                Confinement::for_policy(&policy, cwd, tmpdir, Strength::Full, &off_limits).unwrap();
+            assert_eq!(Confinement::writable_under(&policy, cwd, tmpdir, &off_limits), confinement.writable);
+            closed += 5 - confinement.writable.len();
         }
         assert!(closed > 0, "no root lies in a hidden place");
     }
@@ -223,17 +225,17 @@ mod tests {
         let policy = json!({
             "type": "workspaceWrite", "networkAccess": true, "excludeTmpdirEnvVar": true, "excludeSlashTmp": true
         });
-        let walls = walls(policy).unwrap();
-        assert_eq!((walls.writable, walls.network), (vec![PathBuf::from("/w")], true));
+        let confinement = confinement(policy).unwrap();
+        assert_eq!((confinement.writable, confinement.network), (vec![PathBuf::from("/w")], true));
     }
 
     #[test]
     fn listed_reading_includes_the_workspace() {
         let access = json!({"type": "restricted", "readableRoots": ["/r"]});
         let policy = json!({"type": "readOnly", "access": access});
-        assert_eq!(walls(policy).unwrap().read, ReadAccess::Only(vec!["/w".into(), "/r".into()]));
+        assert_eq!(confinement(policy).unwrap().read, ReadAccess::Only(vec!["/w".into(), "/r".into()]));
         let access = json!({"type": "restricted", "includePlatformDefaults": false});
         let policy = json!({"type": "readOnly", "access": access});
-        assert_eq!(walls(policy).unwrap().read, ReadAccess::Exactly(vec!["/w".into()]));
+        assert_eq!(confinement(policy).unwrap().read, ReadAccess::Exactly(vec!["/w".into()]));
     }
 }

@@ -53,7 +53,7 @@ fn report(attempts: Result<Vec<EscapeAttempt>, String>) -> SelfTestReport {
             let strength = if open.is_empty() {
                 Ok(Strength::Full)
             } else {
-                Err(refusal(&format!("these walls do not hold here: {}", open.join(", ")), landlock_only))
+                Err(refusal(&format!("these layers do not hold here: {}", open.join(", ")), landlock_only))
             };
             let layers =
                 attempts.into_iter().map(|a| LayerResult { name: a.layer, ok: a.held, detail: a.detail });
@@ -74,7 +74,7 @@ fn refusal(why: &str, landlock_only: bool) -> String {
     format!("sandboxed commands are refused: {why}{instead}")
 }
 
-/// Says what counts; it does not decide about the strength, as limits are no walls.
+/// Says what counts; it does not decide about the strength, as limits are no barrier.
 fn limits() -> LayerResult {
     cgroup::remove_leftovers();
     let group = cgroup::Group::make(&Limits { memory: Some(1 << 30), ..Limits::default() });

@@ -1,7 +1,6 @@
 //! Work that waits for the disk.
 
-use std::future::Future;
-use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -12,9 +11,20 @@ pub struct Panicked;
 
 /// Runs blocking work on a thread that serves no other task.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Panicked> {
-    // Boxed: one size of future for every kind of work keeps the callers small.
-    let work: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(tokio::task::spawn_blocking(work));
-    work.await.map_err(|error| {
+    let result = Arc::new(Mutex::new(None));
+    let slot = Arc::clone(&result);
+    run(Box::new(move || {
+        let done = work();
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+    }))
+    .await?;
+    let done = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+    done.ok_or(Panicked)
+}
+
+/// Not generic: the code around a task is long, and the program would have it once for every kind of work.
+async fn run(work: Box<dyn FnOnce() + Send>) -> Result<(), Panicked> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
         tracing::error!(%error, "blocking work was cut short");
         Panicked
     })

@@ -89,7 +89,7 @@ fn the_help_helps() {
     }
 }
 
-/// The program starts itself again as the helper that builds the walls.
+/// The program starts itself again as the helper that builds the sandbox.
 #[test]
 fn commands_run_within_walls() {
     let place = Place::new();

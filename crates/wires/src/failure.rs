@@ -80,7 +80,7 @@ pub(crate) fn room_helps() -> FailureVerdict {
 }
 
 /// A limit that is lifted only later is better told than waited for.
-const LONGEST_WAIT_MS: u64 = 120_000;
+pub const LONGEST_WAIT_MS: u64 = 120_000;
 
 /// An error object in the middle of a stream that began well.
 pub(crate) fn in_stream(event: &Value) -> Option<ModelFailure> {

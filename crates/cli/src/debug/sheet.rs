@@ -80,7 +80,7 @@ impl Sheet {
             chapter("instructions", "Base instructions", instructions.collect()),
             chapter("tools", "Tools", tools.collect()),
             chapter("history", "History", history.collect()),
-            chapter("next", "Told next, before the user's words", next.collect()),
+            chapter("next", "Added next, before the user's words", next.collect()),
         ];
         Self { facts, chapters }
     }
@@ -292,7 +292,7 @@ mod tests {
         ] {
             assert!(lines.iter().any(|line| line == expected), "{expected}\n{text}");
         }
-        assert!(!text.contains("Told next") && !text.contains("Work well."), "{text}");
+        assert!(!text.contains("Added next") && !text.contains("Work well."), "{text}");
         assert!(lines.iter().any(|line| line.ends_with("long…") || line.contains("long long")), "{text}");
     }
 

@@ -99,12 +99,16 @@ pub(super) fn run(port: u16) -> Result<ExitCode> {
 /// In a process group of its own: Ctrl-C is for the demo, which then ends the host at once.
 fn start(place: &DemoFolder, port: u16) -> Result<HostProcess> {
     let log = File::create(log_of(place)).context("the demo's folder cannot be written")?;
+    // Runtimes that are killed leave their temporary folders behind: let these go with the demo's own folder.
+    let temporary = place.home.join("tmp");
+    std::fs::create_dir(&temporary).context("the demo's folder cannot be written")?;
     let child = Command::new(std::env::current_exe().context("this program cannot find itself")?)
         .args(["host", "--provider", "offline", "-c", "allow_login_shell=false", "--store"])
         .arg(format!("sqlite:{}", store_of(place).display()))
         .arg("--listen")
         .arg(format!("ws://127.0.0.1:{port}"))
         .env("OARLOCK_HOME", &place.home)
+        .env("TMPDIR", &temporary)
         .env_remove("CODEX_HOME")
         .stdin(Stdio::null())
         .stdout(Stdio::null())

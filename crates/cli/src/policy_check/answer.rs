@@ -1,7 +1,8 @@
 //! A verdict in words for people and as JSON for programs.
 
 use policy::{
-    Because, Evaluation, Ground, PolicyVerdict, Rules, Walls, commands_of, escape_for_display, shell_line,
+    Because, Evaluation, Ground, PolicyVerdict, Rules, SandboxChoice, commands_of, escape_for_display,
+    shell_line,
 };
 use protocol::{AskForApproval, SandboxPolicy};
 use serde_json::{Value, json};
@@ -33,11 +34,11 @@ impl CommandReport<'_> {
 
     pub(super) fn text(&self, paint: Paint) -> String {
         let (word, style, rest) = match &self.verdict {
-            PolicyVerdict::Run { walls, .. } => {
-                ("run", TextStyle::Good, format!(", {}", self.within(*walls)))
+            PolicyVerdict::Run { sandbox, .. } => {
+                ("run", TextStyle::Good, format!(", {}", self.within(*sandbox)))
             }
-            PolicyVerdict::Ask { walls, .. } => {
-                ("ask", TextStyle::Careful, format!("; after a yes it runs {}", self.within(*walls)))
+            PolicyVerdict::Ask { sandbox, .. } => {
+                ("ask", TextStyle::Careful, format!("; after a yes it runs {}", self.within(*sandbox)))
             }
             PolicyVerdict::Forbid { reason, .. } => {
                 ("refuse", TextStyle::Bad, format!(": {}", escape_for_display(reason)))
@@ -65,10 +66,10 @@ impl CommandReport<'_> {
 
     /// The shape other programs know from rule checks, and next to it what this program would do.
     pub(super) fn json(&self) -> Value {
-        let (verdict, walls, reason, amendment) = match &self.verdict {
-            PolicyVerdict::Run { walls, .. } => ("run", Some(*walls), None, None),
-            PolicyVerdict::Ask { walls, reason, amendment, .. } => {
-                ("ask", Some(*walls), reason.as_ref(), amendment.as_ref())
+        let (verdict, sandbox, reason, amendment) = match &self.verdict {
+            PolicyVerdict::Run { sandbox, .. } => ("run", Some(*sandbox), None, None),
+            PolicyVerdict::Ask { sandbox, reason, amendment, .. } => {
+                ("ask", Some(*sandbox), reason.as_ref(), amendment.as_ref())
             }
             PolicyVerdict::Forbid { reason, .. } => ("forbid", None, Some(reason), None),
         };
@@ -85,7 +86,7 @@ impl CommandReport<'_> {
         });
         let mut answer = json!({
             "verdict": verdict,
-            "walls": walls.map(|walls| self.sandbox_word(walls)),
+            "effectiveSandbox": sandbox.map(|sandbox| self.sandbox_word(sandbox)),
             "reason": reason,
             "amendment": amendment,
             "commands": commands.collect::<Vec<_>>(),
@@ -115,20 +116,20 @@ impl CommandReport<'_> {
         commands.into_iter().map(|command| (command.clone(), about(&command))).collect()
     }
 
-    fn within(&self, walls: Walls) -> String {
-        match walls {
-            Walls::ReadOnlyNoNetwork => "in a sandbox without writing and without network".to_owned(),
-            Walls::AsPolicy if self.is_sandboxed() => format!("in the sandbox ({})", self.mode()),
-            Walls::AsPolicy => format!("without a sandbox ({})", self.mode()),
-            Walls::None => "without a sandbox".to_owned(),
+    fn within(&self, sandbox: SandboxChoice) -> String {
+        match sandbox {
+            SandboxChoice::ReadOnlyNoNetwork => "in a sandbox without writing and without network".to_owned(),
+            SandboxChoice::AsPolicy if self.is_sandboxed() => format!("in the sandbox ({})", self.mode()),
+            SandboxChoice::AsPolicy => format!("without a sandbox ({})", self.mode()),
+            SandboxChoice::None => "without a sandbox".to_owned(),
         }
     }
 
-    fn sandbox_word(&self, walls: Walls) -> &'static str {
-        match walls {
-            Walls::ReadOnlyNoNetwork => "readOnlyNoNetwork",
-            Walls::AsPolicy if self.is_sandboxed() => "policy",
-            Walls::AsPolicy | Walls::None => "none",
+    fn sandbox_word(&self, sandbox: SandboxChoice) -> &'static str {
+        match sandbox {
+            SandboxChoice::ReadOnlyNoNetwork => "readOnlyNoNetwork",
+            SandboxChoice::AsPolicy if self.is_sandboxed() => "policy",
+            SandboxChoice::AsPolicy | SandboxChoice::None => "none",
         }
     }
 

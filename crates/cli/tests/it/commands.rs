@@ -52,10 +52,10 @@ fn doctor_says_what_is_missing() {
     let advice = check(&document, "provider")["advice"].to_string();
     assert!(advice.contains("OPENAI_API_KEY") && advice.contains("offline"), "{advice}");
     assert_eq!(check(&document, "sandbox")["status"], "ok");
-    let walls = &document["sandbox"];
-    assert_eq!((&walls["strength"], &walls["reason"]), (&"full".into(), &serde_json::Value::Null));
-    let layers = walls["layers"].as_array().expect("layers");
-    assert!(layers.len() > 5 && layers.iter().all(|layer| layer["ok"] == true), "{walls}");
+    let sandbox = &document["sandbox"];
+    assert_eq!((&sandbox["strength"], &sandbox["reason"]), (&"full".into(), &serde_json::Value::Null));
+    let layers = sandbox["layers"].as_array().expect("layers");
+    assert!(layers.len() > 5 && layers.iter().all(|layer| layer["ok"] == true), "{sandbox}");
     assert!(document["features"].as_object().is_some_and(|features| features.contains_key("shell_tool")));
 
     for arguments in [

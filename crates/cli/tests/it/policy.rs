@@ -65,7 +65,7 @@ fn programs_get_the_known_shape_and_the_verdict() {
         "justification": "pushes are looked at", "source": source });
     assert_eq!(document["matchedRules"], json!([{ "prefixRuleMatch": rule }]));
     assert_eq!((&document["decision"], &document["verdict"]), (&json!("prompt"), &json!("ask")));
-    assert_eq!(document["walls"], "policy");
+    assert_eq!(document["effectiveSandbox"], "policy");
     assert_eq!(document["commands"][0]["grounds"][0]["rule"], source.as_str());
 
     let document = check(&place, &["--json", "--approval-policy", "untrusted", "--", "make"]).document();

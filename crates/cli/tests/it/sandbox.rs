@@ -1,4 +1,4 @@
-//! A command of the user's own within the walls.
+//! A command of the user's own within the sandbox.
 
 use std::fs;
 use std::process::{Child, Stdio};

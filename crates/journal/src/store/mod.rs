@@ -24,6 +24,7 @@ use crate::layout::{StoreLayout, StoredJournal, ThreadKey};
 use crate::reader::{self, ReadOptions, ReadSummary};
 use crate::row::ThreadRow;
 use crate::thread_journal::ThreadJournal;
+use crate::two_readers::read_all_scanned;
 use crate::writer::{JournalWriter, Recovery, WriterOptions};
 
 /// Long enough for a thousand journals or two, and short enough for a person who waits.
@@ -150,7 +151,7 @@ impl Store {
         let file = reader::open_to_read(&path)?;
         let mut builder = HistoryBuilder::new(Some(key.thread_id()));
         builder.expect(scan.lines.len());
-        let read = reader::read_scanned(&path, &file, scan, &|_| true, &mut |entry| builder.add(entry))?;
+        let read = read_all_scanned(&path, &file, scan, &mut |entry| builder.add(entry))?;
         recovery.damage = read.damage;
         let mut history = builder.finish();
         if !history.summary.is_identified() {

@@ -227,6 +227,20 @@ async fn failures_have_one_vocabulary() {
 }
 
 #[tokio::test]
+async fn a_provider_that_says_how_long_to_wait_is_asked_again_then() {
+    for (after, expected) in [("7", (Some(7_000), true)), ("86400", (None, false))] {
+        let limited = Answer::raw(format!(
+            "HTTP/1.1 429 Slow\r\nretry-after: {after}\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}"
+        ));
+        let server = Server::start(vec![limited]).await;
+        let found = events(&transport(&provider(&server, "openai", Wire::Responses)), request("hi")).await;
+        let limited = found[0].as_ref().unwrap_err();
+        assert_eq!((limited.retry_after_ms, limited.is_retryable()), expected);
+        assert_eq!(server.requests().len(), 1);
+    }
+}
+
+#[tokio::test]
 async fn a_page_that_answers_says_to_check_the_address() {
     let page =
         "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>";

@@ -1,6 +1,6 @@
 //! Commands made to slip through: none of them runs outside of a sandbox without a question.
 
-use oarlock_policy::{Escalation, PolicyVerdict, Walls};
+use oarlock_policy::{Escalation, PolicyVerdict, SandboxChoice};
 use protocol::{AskForApproval, SandboxPolicy};
 
 use crate::support::{Machine, approvals, external, read_only, workspace_write};
@@ -458,7 +458,7 @@ fn many_or_deep_commands_are_all_judged() {
     }
 }
 
-/// Settings of the repository can make these run programs, so they run in the narrowest walls or are asked about.
+/// Settings of the repository can make these run programs, so they run in the narrowest sandbox or are asked about.
 #[test]
 fn git_never_runs_helpers_outside() {
     let machine = Machine::new();
@@ -467,7 +467,7 @@ fn git_never_runs_helpers_outside() {
         for sandbox in [read_only(), workspace_write()] {
             let verdict = machine.decide(&argv, &AskForApproval::Untrusted, &sandbox);
             assert!(
-                matches!(verdict, PolicyVerdict::Run { walls: Walls::ReadOnlyNoNetwork, .. }),
+                matches!(verdict, PolicyVerdict::Run { sandbox: SandboxChoice::ReadOnlyNoNetwork, .. }),
                 "{script}: {verdict:?}"
             );
         }
@@ -478,7 +478,7 @@ fn git_never_runs_helpers_outside() {
     }
 }
 
-/// Whatever the policy: without a rule, nothing leaves the walls without a question.
+/// Whatever the policy: without a rule, nothing leaves the sandbox without a question.
 #[test]
 fn nothing_runs_without_walls_on_its_own() {
     let machine = Machine::new();
@@ -491,7 +491,7 @@ fn nothing_runs_without_walls_on_its_own() {
                     [Escalation::Default, Escalation::RequireEscalated, Escalation::WithAdditional]
                 {
                     let verdict = machine.ask(&argv, &approval, &sandbox, escalation, None);
-                    let outside = matches!(verdict, PolicyVerdict::Run { walls: Walls::None, .. });
+                    let outside = matches!(verdict, PolicyVerdict::Run { sandbox: SandboxChoice::None, .. });
                     assert!(!outside, "{script:?} {approval:?} {sandbox:?} {escalation:?}");
                 }
             }
@@ -536,14 +536,14 @@ fn an_allowed_command_opens_no_door() {
         for approval in approvals() {
             let verdict = machine.decide(&argv, &approval, &workspace_write());
             assert!(
-                !matches!(verdict, PolicyVerdict::Run { walls: Walls::None, .. }),
+                !matches!(verdict, PolicyVerdict::Run { sandbox: SandboxChoice::None, .. }),
                 "{script:?} {approval:?}"
             );
         }
     }
     let planted = words(&[machine.workspace().join("bash").to_str().unwrap(), "-lc", "make"]);
     let verdict = machine.decide(&planted, &AskForApproval::Never, &workspace_write());
-    assert!(matches!(verdict, PolicyVerdict::Run { walls: Walls::AsPolicy, .. }), "{verdict:?}");
+    assert!(matches!(verdict, PolicyVerdict::Run { sandbox: SandboxChoice::AsPolicy, .. }), "{verdict:?}");
 }
 
 /// The commands without a shell around them.

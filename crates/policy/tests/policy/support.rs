@@ -131,8 +131,8 @@ pub(crate) fn external() -> SandboxPolicy {
 /// A verdict in one word per part.
 pub(crate) fn brief(verdict: &PolicyVerdict) -> String {
     match verdict {
-        PolicyVerdict::Run { walls, .. } => format!("run {walls:?}"),
-        PolicyVerdict::Ask { walls, .. } => format!("ask {walls:?}"),
+        PolicyVerdict::Run { sandbox, .. } => format!("run {sandbox:?}"),
+        PolicyVerdict::Ask { sandbox, .. } => format!("ask {sandbox:?}"),
         PolicyVerdict::Forbid { .. } => "forbid".to_owned(),
     }
 }

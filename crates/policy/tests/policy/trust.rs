@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use oarlock_policy::{
-    Because, CommandQuestion, Escalation, Executables, PolicyVerdict, Rules, Walls, decide,
+    Because, CommandQuestion, Escalation, Executables, PolicyVerdict, Rules, SandboxChoice, decide,
 };
 use protocol::AskForApproval;
 
@@ -32,7 +32,7 @@ fn judged(machine: &Machine, executables: &Executables, script: &str) -> PolicyV
 /// Whether `git fetch` leaves the sandbox by the rule when these folders are its `PATH`.
 fn leaves(machine: &Machine, path: &[&Path]) -> bool {
     let verdict = judged(machine, &machine.executables_on(path), "git fetch");
-    let outside = matches!(verdict, PolicyVerdict::Run { walls: Walls::None, .. });
+    let outside = matches!(verdict, PolicyVerdict::Run { sandbox: SandboxChoice::None, .. });
     assert!(outside || matches!(verdict.why().grounds[0].because, Because::Unheld(_)), "{verdict:?}");
     outside
 }
@@ -126,7 +126,7 @@ fn other_ways_to_say_the_name_do_not_leave_the_sandbox() {
         for approval in approvals() {
             let argv = machine.shell(script);
             let verdict = machine.decide(&argv, &approval, &workspace_write());
-            let outside = matches!(verdict, PolicyVerdict::Run { walls: Walls::None, .. });
+            let outside = matches!(verdict, PolicyVerdict::Run { sandbox: SandboxChoice::None, .. });
             assert!(!outside, "{script} {approval:?}: {verdict:?}");
         }
     }

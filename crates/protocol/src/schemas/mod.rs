@@ -1,10 +1,11 @@
 //! The schemas of all types the method tables and the envelope lead to. Taking them from the types needs a good deal
 //! of code per type, so programs carry the result instead: a compressed file that `cargo xtask generate` writes.
-//! With the feature `schema` they come from the types themselves.
+//! With the feature `schema` they come from the types themselves, in builds for development alone: a release build of
+//! the whole workspace, where the feature is on, must not carry that code.
 
-#[cfg(feature = "schema")]
+#[cfg(all(feature = "schema", debug_assertions))]
 mod by_hand;
-#[cfg(feature = "schema")]
+#[cfg(all(feature = "schema", debug_assertions))]
 mod collect;
 
 use std::borrow::Cow;
@@ -15,13 +16,19 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-#[cfg(feature = "schema")]
+#[cfg(all(feature = "schema", debug_assertions))]
 pub use collect::packed;
+
+/// The content of the file. A build for development makes it anew.
+#[cfg(not(all(feature = "schema", debug_assertions)))]
+pub fn packed() -> Vec<u8> {
+    PACKED.to_vec()
+}
 
 /// How a schema refers to another one.
 pub const REFERENCE: &str = "#/definitions/";
 
-#[cfg(any(test, not(feature = "schema")))]
+#[cfg(any(test, not(all(feature = "schema", debug_assertions))))]
 static PACKED: &[u8] = include_bytes!("schemas.json.zz");
 
 /// The side that a schema describes.
@@ -102,26 +109,26 @@ fn value(schema: &RawValue) -> Value {
     serde_json::from_str(schema.get()).unwrap_or_default()
 }
 
-#[cfg(feature = "schema")]
+#[cfg(all(feature = "schema", debug_assertions))]
 fn with<R>(read: impl FnOnce(&Schemas<'_>) -> R) -> R {
     static ALL: std::sync::OnceLock<Schemas<'static>> = std::sync::OnceLock::new();
     read(ALL.get_or_init(|| Schemas::parse(collect::text())))
 }
 
 /// Unpacked for the moment: a server needs them too rarely to keep them in memory.
-#[cfg(not(feature = "schema"))]
+#[cfg(not(all(feature = "schema", debug_assertions)))]
 fn with<R>(read: impl FnOnce(&Schemas<'_>) -> R) -> R {
     read(&Schemas::parse(&unpacked()))
 }
 
-#[cfg(any(test, not(feature = "schema")))]
+#[cfg(any(test, not(all(feature = "schema", debug_assertions))))]
 fn unpacked() -> String {
     // As for parsing: the bytes are part of the program, and a test unpacks them.
     let bytes = miniz_oxide::inflate::decompress_to_vec_zlib(PACKED).unwrap_or_default();
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-#[cfg(all(test, feature = "schema"))]
+#[cfg(all(test, feature = "schema", debug_assertions))]
 mod tests {
     use super::*;
 

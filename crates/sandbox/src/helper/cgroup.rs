@@ -28,7 +28,7 @@ pub(crate) struct Group {
 #[derive(Debug)]
 enum Door {
     /// Old hierarchies let a thread move itself at once. To move another one, or a whole process, they wait until
-    /// every processor has passed through the kernel, which takes longer than all the walls together.
+    /// every processor has passed through the kernel, which takes longer than the whole sandbox.
     Thread(File),
     /// New ones know only whole processes, with the same wait, but a process can be born inside.
     Birth { folder: File, processes: File },

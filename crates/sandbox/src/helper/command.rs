@@ -57,20 +57,20 @@ fn prepare(
     limits.apply()?;
     rustix::process::chdir(&order.cwd)
         .at(StartStage::Directory, &format!("enter {}", order.cwd.display()))?;
-    let (Some(walls), Some(rules)) = (&order.confinement, rules) else { return Ok(()) };
+    let (Some(confinement), Some(rules)) = (&order.confinement, rules) else { return Ok(()) };
     // Inside namespaces this has been done before the fork, but for what the supervisor needs.
-    let privileged = walls.strength == Strength::LandlockOnly || handover.is_some();
+    let privileged = confinement.strength == Strength::LandlockOnly || handover.is_some();
     if privileged && request.has(SandboxLayer::Privileges) {
         privileges::drop_all()?;
     }
     sys::prctl(libc::PR_SET_NO_NEW_PRIVS, 1).at(StartStage::Privileges, "refuse new privileges")?;
-    let duties = Duties::of(request, walls);
+    let duties = Duties::of(request, confinement);
     if request.has(SandboxLayer::Landlock) {
         // The supervisor has bound itself, and with it this process, to the other rules.
         landlock::enforce(rules, if duties.names { LandlockPart::Supervised } else { LandlockPart::All })?;
     }
     if request.has(SandboxLayer::Seccomp) {
-        let listener = seccomp::enforce(network(walls, duties.connections), duties.names)?;
+        let listener = seccomp::enforce(network(confinement, duties.connections), duties.names)?;
         if let (Some(listener), Some(handover)) = (listener, handover) {
             supervise::hand_over(&listener, handover)
                 .at(StartStage::Seccomp, "hand over to the supervisor")?;
@@ -80,11 +80,11 @@ fn prepare(
 }
 
 /// Without a process namespace nobody could tell who listens at a local socket.
-fn network(walls: &Confinement, supervised: bool) -> NetworkFilter {
-    match (walls.network, supervised) {
+fn network(confinement: &Confinement, supervised: bool) -> NetworkFilter {
+    match (confinement.network, supervised) {
         (false, _) => NetworkFilter::None,
         (true, true) => NetworkFilter::Supervised,
-        (true, false) => NetworkFilter::Unwatched { local_sockets: walls.strength == Strength::Full },
+        (true, false) => NetworkFilter::Unwatched { local_sockets: confinement.strength == Strength::Full },
     }
 }
 
@@ -107,7 +107,7 @@ fn place_pinned(count: u32) -> Result<(), StartFailure> {
 
 /// The Landlock rules within a new root, which shows nothing but what may be read.
 pub(crate) fn landlock_rules<'a>(
-    walls: &Confinement,
+    confinement: &Confinement,
     writable: impl Iterator<Item = &'a Path>,
 ) -> LandlockRules {
     let writable = writable.chain([Path::new("/dev/shm")]).map(Path::to_owned).collect();
@@ -115,7 +115,7 @@ pub(crate) fn landlock_rules<'a>(
         readable: vec![PathBuf::from("/")],
         listable: Vec::new(),
         writable,
-        network: walls.network,
+        network: confinement.network,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The first process inside the namespaces. It builds the walls around itself, starts the command, and waits for it;
+//! The first process inside the namespaces. It builds the sandbox around itself, starts the command, and waits for it;
 //! when it ends, the kernel ends everything else in there.
 
 use std::fs::File;
@@ -27,7 +27,7 @@ use crate::Confinement;
 /// The decisions that were made outside.
 pub(super) struct Inside<'a> {
     pub(super) request: &'a HelperRequest,
-    pub(super) walls: &'a Confinement,
+    pub(super) confinement: &'a Confinement,
     pub(super) plan: &'a MountPlan,
     pub(super) group: &'a Group,
     /// Before the namespace made a stranger of it.
@@ -53,7 +53,7 @@ pub(super) fn run(inside: Inside<'_>, report: OwnedFd, end: OwnedFd) -> ! {
             match handover.and_then(|handover| supervise::take_over(&handover)) {
                 Some(listener) => {
                     let mut command = command;
-                    CallSupervisor::new(listener, inside.walls, inside.granted)
+                    CallSupervisor::new(listener, inside.confinement, inside.granted)
                         .run(move || command.reap(WaitOptions::NOHANG))
                 }
                 None => command.wait_for(),
@@ -94,13 +94,13 @@ fn build(inside: &Inside<'_>, report: &OwnedFd) -> Result<HostProc, StartFailure
 }
 
 fn mount(inside: &Inside<'_>) -> Result<(), StartFailure> {
-    let Inside { request, walls, plan, .. } = inside;
+    let Inside { request, confinement, plan, .. } = inside;
     // Files made here are for a command that may be another user.
     let mask = umask(Mode::from_raw_mode(0o022));
     let devices = Devices::open(request.order.terminal)?;
     let proc = masks::fresh(request)?;
-    let root = NewRoot::begin(walls, plan)?;
-    root.apply(walls, plan)?;
+    let root = NewRoot::begin(confinement, plan)?;
+    root.apply(confinement, plan)?;
     root.seal_run()?;
     devices.mount(&root)?;
     root.put(&proc, std::path::Path::new("/proc")).at(StartStage::Mounts, "put the new /proc in place")?;
@@ -111,11 +111,11 @@ fn mount(inside: &Inside<'_>) -> Result<(), StartFailure> {
         root.hide(plan)?;
     }
     umask(mask);
-    root.enter(walls)
+    root.enter(confinement)
 }
 
 fn duties(inside: &Inside<'_>) -> Duties {
-    Duties::of(inside.request, inside.walls)
+    Duties::of(inside.request, inside.confinement)
 }
 
 /// Gives the command's process, and where it hands over what its supervisor is to listen to.
@@ -124,7 +124,7 @@ fn start(
     proc: &HostProc,
     report: &mut File,
 ) -> Result<(i32, Option<OwnedFd>), StartFailure> {
-    let rules = landlock_rules(inside.walls, inside.plan.writable());
+    let rules = landlock_rules(inside.confinement, inside.plan.writable());
     let duties = duties(inside);
     if duties.names && inside.request.has(SandboxLayer::Landlock) {
         // The supervisor acts for the command, so it acts under the same rules.

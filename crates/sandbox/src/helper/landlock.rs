@@ -1,4 +1,4 @@
-//! The second wall, from the kernel's own access rules: it holds where a mount would have been forgotten.
+//! The second layer, from the kernel's own access rules: it holds where a mount would have been forgotten.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::failure::At;
 use super::sys;
 use super::wire::{StartFailure, StartStage};
 
-/// The first version that knows about truncating files, without which it is no wall by itself.
+/// The first version that knows about truncating files, without which it is no barrier by itself.
 const ENOUGH_ALONE: i32 = 3;
 
 /// The first version that keeps signals and local sockets apart.

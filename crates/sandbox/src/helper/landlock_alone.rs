@@ -14,11 +14,11 @@ use crate::{Confinement, ReadAccess};
 const MOST_RULES: usize = 4_096;
 
 /// `roots` are the writable ones, without links.
-pub(crate) fn rules(walls: &Confinement, roots: &[PathBuf]) -> Result<LandlockRules, StartFailure> {
-    if let (true, Some(port)) = (walls.network, walls.closed_ports.first()) {
+pub(crate) fn rules(confinement: &Confinement, roots: &[PathBuf]) -> Result<LandlockRules, StartFailure> {
+    if let (true, Some(port)) = (confinement.network, confinement.closed_ports.first()) {
         return Err(refusal(&format!("keep a command with network from port {port} of this server")));
     }
-    let mut hidden = HiddenPaths::find(walls);
+    let mut hidden = HiddenPaths::find(confinement);
     if rustix::process::geteuid().is_root() {
         only_root().for_each(|path| hidden.cover(path));
     }
@@ -30,7 +30,7 @@ pub(crate) fn rules(walls: &Confinement, roots: &[PathBuf]) -> Result<LandlockRu
             return Err(refusal(&format!("hide {name} within the writable folder {root}")));
         }
     }
-    let asked: Vec<PathBuf> = match &walls.read {
+    let asked: Vec<PathBuf> = match &confinement.read {
         ReadAccess::Everything => vec![PathBuf::from("/")],
         ReadAccess::Only(paths) => {
             let own = ["/dev", "/proc"].iter().chain(PLATFORM).map(PathBuf::from);
@@ -41,7 +41,7 @@ pub(crate) fn rules(walls: &Confinement, roots: &[PathBuf]) -> Result<LandlockRu
     let readable = around(&asked, &hidden)?;
     // The names in a folder are seen also where its files are not: there is no rule for one folder without what is
     // below.
-    Ok(LandlockRules { readable, listable: asked, writable, network: walls.network })
+    Ok(LandlockRules { readable, listable: asked, writable, network: confinement.network })
 }
 
 /// The same paths without what is hidden in them.

@@ -1,4 +1,4 @@
-//! Starting a helper and waiting for it, without an async runtime: for the self-test, and for tests of the walls.
+//! Starting a helper and waiting for it, without an async runtime: for the self-test, and for tests of the sandbox.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};

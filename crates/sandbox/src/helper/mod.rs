@@ -1,4 +1,4 @@
-//! The helper process: this same executable, started again under another name, which builds the walls around one
+//! The helper process: this same executable, started again under another name, which builds the sandbox around one
 //! command, starts it, and sees to it that nothing of it is left afterwards.
 //!
 //! It is entered before `main`, so that any program that links this crate can start commands, tests included.
@@ -135,8 +135,8 @@ fn watch_over(
     status: &mut StatusPipe,
 ) -> Result<Option<HelperStatus>, StartFailure> {
     match &request.order.confinement {
-        Some(walls) if walls.strength == crate::Strength::Full => {
-            outside::run(request, walls, &control, mapping, status).map(Some)
+        Some(confinement) if confinement.strength == crate::Strength::Full => {
+            outside::run(request, confinement, &control, mapping, status).map(Some)
         }
         _ => pair::run(request, &control, status),
     }

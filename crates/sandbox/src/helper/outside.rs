@@ -29,7 +29,7 @@ const LONGEST_END: Duration = Duration::from_secs(5);
 
 pub(super) fn run(
     request: &HelperRequest,
-    walls: &Confinement,
+    confinement: &Confinement,
     control: &OwnedFd,
     mapping: Option<OwnedFd>,
     status: &mut StatusPipe,
@@ -39,7 +39,7 @@ pub(super) fn run(
         protected: mounts && request.has(SandboxLayer::ProtectedNames),
         hidden: mounts && request.has(SandboxLayer::HiddenPaths),
     };
-    let mut plan = MountPlan::make(walls, &request.order.cwd, wanted, &Patience::new(control))?;
+    let mut plan = MountPlan::make(confinement, &request.order.cwd, wanted, &Patience::new(control))?;
     // Dropped, and thereby taken away, when all is over.
     let placeholders = plan.take_placeholders();
     let mut group = Group::make(&request.order.limits);
@@ -48,16 +48,17 @@ pub(super) fn run(
     let mut user = User::current();
     if mounts && user.is_root() && request.has(SandboxLayer::Privileges) && request.has(SandboxLayer::OwnUser)
     {
-        plan.own_files = OwnFiles::prepare(walls, &request.order.cwd, &plan, mapping)?;
+        plan.own_files = OwnFiles::prepare(confinement, &request.order.cwd, &plan, mapping)?;
         user.is_stranger = plan.own_files.is_some();
     }
     if wanted.hidden && user.is_root() {
         plan.hide_what_only_root_reads();
     }
-    let sockets = if walls.network { walls.unix_sockets.as_slice() } else { &[] };
-    let granted = Granted::open(sockets, &walls.writable, plan.own_files.as_ref());
+    let sockets = if confinement.network { confinement.unix_sockets.as_slice() } else { &[] };
+    let granted = Granted::open(sockets, &confinement.writable, plan.own_files.as_ref());
     let (mapped, tell_mapped) = pipe()?;
-    let forked = group.fork(namespaces(request, walls)).at(StartStage::Namespaces, "make namespaces")?;
+    let forked =
+        group.fork(namespaces(request, confinement)).at(StartStage::Namespaces, "make namespaces")?;
     let first = match forked {
         Forked::Child => {
             // A lock is held as long as any copy of its descriptor.
@@ -65,7 +66,8 @@ pub(super) fn run(
             drop((reports, ended, tell_mapped));
             let limits = limits(request, &group);
             let mapped = user.is_stranger.then_some(&mapped);
-            let inside = Inside { request, walls, plan: &plan, group: &group, user, mapped, limits, granted };
+            let inside =
+                Inside { request, confinement, plan: &plan, group: &group, user, mapped, limits, granted };
             inside::run(inside, report, end)
         }
         Forked::Parent { child } => child,
@@ -92,7 +94,7 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), StartFailure> {
     pipe_with(PipeFlags::CLOEXEC).at(StartStage::Order, "make a pipe")
 }
 
-fn namespaces(request: &HelperRequest, walls: &Confinement) -> i32 {
+fn namespaces(request: &HelperRequest, confinement: &Confinement) -> i32 {
     let mut flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWUTS | libc::CLONE_NEWCGROUP;
     if request.has(SandboxLayer::ProcessNamespace) {
         flags |= libc::CLONE_NEWPID;
@@ -100,7 +102,7 @@ fn namespaces(request: &HelperRequest, walls: &Confinement) -> i32 {
     if request.has(SandboxLayer::IpcNamespace) {
         flags |= libc::CLONE_NEWIPC;
     }
-    if !walls.network && request.has(SandboxLayer::NetworkNamespace) {
+    if !confinement.network && request.has(SandboxLayer::NetworkNamespace) {
         flags |= libc::CLONE_NEWNET;
     }
     flags

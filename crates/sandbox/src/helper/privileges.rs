@@ -33,7 +33,7 @@ impl User {
         self.uid == 0
     }
 
-    /// Root of the new namespace while the walls are built: a terminal file system can be mounted by nobody else.
+    /// Root of the new namespace while the sandbox is built: a terminal file system can be mounted by nobody else.
     ///
     /// Only somebody outside can map more than one user; then `mapped` is where the word comes that it is done.
     pub(crate) fn map_to_root(self, proc: &HostProc, mapped: Option<&OwnedFd>) -> Result<(), StartFailure> {

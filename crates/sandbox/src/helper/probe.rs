@@ -1,4 +1,4 @@
-//! Attempts to get out, made from inside the walls by this same program: what the self-test believes is what happened.
+//! Attempts to get out, made from inside the sandbox by this same program: what the self-test believes is what happened.
 
 use std::fs;
 use std::io;
@@ -56,7 +56,7 @@ fn writable(path: impl AsRef<Path>) -> io::Result<fs::File> {
 }
 
 fn files() -> EscapeAttempt {
-    // A wall that lets nothing be written at all would be no use either.
+    // A sandbox that lets nothing be written at all would be no use either.
     match fs::write("inside", "x") {
         Ok(()) => stopped("files", "writing outside of the workspace", writable("../outside")),
         Err(error) => attempt("files", false, format!("the workspace cannot be written to: {error}")),

@@ -1,5 +1,5 @@
 //! Which system calls the command is refused. What most programs use stays allowed; what reaches into the kernel, into
-//! other processes or out of the walls does not.
+//! other processes or out of the sandbox does not.
 
 use std::os::fd::OwnedFd;
 

@@ -68,7 +68,7 @@ fn start(request: &HelperRequest, group: &Group, mut report: File, helper: Pid) 
         .order
         .confinement
         .as_ref()
-        .map(|walls| landlock_alone::rules(walls, &roots::writable_roots(walls)?));
+        .map(|confinement| landlock_alone::rules(confinement, &roots::writable_roots(confinement)?));
     let rules = rules.transpose().unwrap_or_else(|failure| {
         report::tell_failure(&mut report, &failure);
         sys::exit(127)

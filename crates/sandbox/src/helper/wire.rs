@@ -54,7 +54,7 @@ impl fmt::Display for StartFailure {
     }
 }
 
-/// Which step failed. Only `Exec` and `Directory` are about the command; the others are about the walls.
+/// Which step failed. Only `Exec` and `Directory` are about the command; the others are about the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StartStage {

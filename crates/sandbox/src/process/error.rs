@@ -18,7 +18,7 @@ pub enum SpawnError {
     NotRunnable { program: String, message: String },
     #[error("the working directory is not usable: {message}")]
     BadDirectory { path: PathBuf, message: String },
-    /// The walls could not be put up, so the command was not started without them.
+    /// The sandbox could not be put up, so the command was not started without them.
     #[error("the sandbox could not be set up: {message}")]
     Sandbox { message: String },
     #[error("cannot start a process")]

@@ -17,7 +17,7 @@ use super::stream::{PipeStream, register};
 use crate::helper::wire::{HelperStatus, StartFailure};
 
 /// How long a helper gets to kill and reap everything. Far more than it needs, and more than it gives itself: it is
-/// killed after that, and then nobody looks after what it has started without walls.
+/// killed after that, and then nobody looks after what it has started without a sandbox.
 const CLEAN_UP: Duration = Duration::from_secs(10);
 /// The longest line is an error message with a path in it.
 const MAX_STATUS_BYTES: usize = 64 * 1024;

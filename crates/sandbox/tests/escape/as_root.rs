@@ -30,8 +30,8 @@ impl System {
     }
 }
 
-fn run(scene: &Scene, system: &System, walls: Confinement, script: &str) -> (HelperStatus, String) {
-    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(walls));
+fn run(scene: &Scene, system: &System, confinement: Confinement, script: &str) -> (HelperStatus, String) {
+    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(confinement));
     order.argv[2] = script.to_owned();
     order.env.insert("SYSTEM".to_owned(), system.path().display().to_string());
     scene::run(&order, &[])
@@ -43,7 +43,7 @@ fn what_only_root_may_read_is_closed() {
         return;
     }
     let (scene, system) = (Scene::new(Workspace::Repository), System::make());
-    for walls in [scene.walls(), Confinement::read_only()] {
+    for confinement in [scene.confinement(), Confinement::read_only()] {
         for script in [
             "! cat /etc/shadow && ! cat /etc/gshadow && ! cat /etc/shadow-",
             "! cat $SYSTEM/closed && ! cat $SYSTEM/group && cat $SYSTEM/open",
@@ -51,7 +51,7 @@ fn what_only_root_may_read_is_closed() {
             "test $(id -u) = 1000 && test $(stat -c %u .) = 1000 && test $(stat -c %u .git/config) = 1000",
             "echo x > /dev/stdout && echo x > /dev/stderr && echo x > /dev/null",
         ] {
-            let (end, said) = run(&scene, &system, walls.clone(), script);
+            let (end, said) = run(&scene, &system, confinement.clone(), script);
             assert_eq!(end, HelperStatus::Exited { code: 0 }, "{script}: {said}");
         }
     }
@@ -72,12 +72,12 @@ fn what_is_the_users_own_is_as_before() {
     fs::write(scene.at("ws/theirs"), "x").unwrap();
     chown(scene.at("ws/theirs"), Some(1234), Some(1234)).unwrap();
     let home = Some(scene.at("home"));
-    let all = Confinement { home: home.clone(), ..scene.walls() };
+    let all = Confinement { home: home.clone(), ..scene.confinement() };
     let paths = vec![scene.at("ws"), scene.at("home"), scene.at("outside"), scene.at("outside/folder")];
-    let listed = Confinement { home, read: ReadAccess::Only(paths), ..scene.walls() };
+    let listed = Confinement { home, read: ReadAccess::Only(paths), ..scene.confinement() };
     let elsewhere = "! cat $OUT/file";
     let readable = "test $(stat -c %u $OUT/file) = 1000 && cat $OUT/file && ls $OUT/folder";
-    for (walls, outside) in [(all, elsewhere), (listed, readable)] {
+    for (confinement, outside) in [(all, elsewhere), (listed, readable)] {
         for script in [
             outside,
             "$WS/../home/.tool/bin/tool && ! echo x > $WS/../home/.tool/new",
@@ -87,7 +87,7 @@ fn what_is_the_users_own_is_as_before() {
             "git init -q --bare d/repo && git --git-dir=d/repo --work-tree=d -c user.name=a -c user.email=b \
              commit -q --allow-empty -m x",
         ] {
-            let (end, said) = run(&scene, &system, walls.clone(), script);
+            let (end, said) = run(&scene, &system, confinement.clone(), script);
             assert_eq!(end, HelperStatus::Exited { code: 0 }, "{script}: {said}");
         }
         for made in ["ws/d/e/made", "ws/folder/nested/made", "ws/d/repo/HEAD"] {
@@ -116,8 +116,8 @@ fn a_linked_working_tree_can_be_used() {
     fs::remove_dir_all(scene.at("ws/folder")).unwrap();
     let tree = system.path().join("tree");
     git(&main, &["worktree", "add", "-q", tree.to_str().unwrap()]);
-    let walls = Confinement { writable: vec![tree.clone()], ..scene.walls() };
-    let mut order = scene.order(Way::Shell(Workspace::Bare, "git status && git log"), Some(walls));
+    let confinement = Confinement { writable: vec![tree.clone()], ..scene.confinement() };
+    let mut order = scene.order(Way::Shell(Workspace::Bare, "git status && git log"), Some(confinement));
     order.cwd = tree;
     let (end, said) = scene::run(&order, &[]);
     assert_eq!(end, HelperStatus::Exited { code: 0 }, "{said}");

@@ -17,7 +17,7 @@ use super::scene::{self, Scene};
 #[test]
 fn own_rules_hold_for_what_the_supervisor_does() {
     let scene = Scene::new(Workspace::Bare);
-    let (end, said) = scene::run(&scene.order(Way::Call("confined_program"), Some(scene.walls())), &[]);
+    let (end, said) = scene::run(&scene.order(Way::Call("confined_program"), Some(scene.confinement())), &[]);
     assert_eq!(end, HelperStatus::Exited { code: 0 }, "{said}");
     let left: Vec<_> = fs::read_dir(scene.at("ws/outer")).unwrap().flatten().map(|e| e.file_name()).collect();
     assert_eq!(left, ["by-sibling"]);
@@ -27,7 +27,7 @@ fn own_rules_hold_for_what_the_supervisor_does() {
 #[test]
 fn any_number_of_programs_may_confine_themselves() {
     let scene = Scene::new(Workspace::Bare);
-    let (end, said) = scene::run(&scene.order(Way::Call("confined_many"), Some(scene.walls())), &[]);
+    let (end, said) = scene::run(&scene.order(Way::Call("confined_many"), Some(scene.confinement())), &[]);
     assert_eq!(end, HelperStatus::Exited { code: 0 }, "{said}");
 }
 

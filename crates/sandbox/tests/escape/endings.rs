@@ -26,11 +26,11 @@ fn mark() -> String {
 
 /// Leaves a daemon in a session of its own, a child that ignores polite signals, and a grandchild of a dead parent.
 fn order(scene: &Scene, mode: Option<Strength>, mark: &str, then: &str) -> Order {
-    let walls = mode.map(|strength| match strength {
-        Strength::Full => scene.walls(),
+    let confinement = mode.map(|strength| match strength {
+        Strength::Full => scene.confinement(),
         Strength::LandlockOnly => scene.weak_walls(),
     });
-    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), walls);
+    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), confinement);
     order.argv[2] = format!(
         "setsid sleep {mark} & (trap '' TERM HUP INT; sleep {mark}) & (sleep {mark} &) ; echo ready; {then}"
     );
@@ -166,11 +166,11 @@ fn server() {
 fn a_storm_of_forks_is_capped_and_ends() {
     for mode in MODES {
         let (scene, mark) = (Scene::new(Workspace::Bare), mark());
-        let walls = mode.map(|strength| match strength {
-            Strength::Full => scene.walls(),
+        let confinement = mode.map(|strength| match strength {
+            Strength::Full => scene.confinement(),
             Strength::LandlockOnly => scene.weak_walls(),
         });
-        let mut order = scene.order(Way::Shell(Workspace::Bare, ""), walls);
+        let mut order = scene.order(Way::Shell(Workspace::Bare, ""), confinement);
         order.limits.processes = 40;
         // Each shell makes two more, until none can be made.
         let script = format!("storm() {{ storm & storm & sleep {mark}; }}; storm; wait");

@@ -44,7 +44,7 @@ find . -mindepth 1 ! -name 'oarlock*' -printf '%P %y %m %n %s %l\n' | sort
 
 fn listing(without: &[SandboxLayer]) -> String {
     let scene = Scene::new(Workspace::Bare);
-    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.walls()));
+    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.confinement()));
     order.argv = ["bash", "-c", SCRIPT].map(str::to_owned).to_vec();
     order.env.insert("LC_ALL".to_owned(), "C".to_owned());
     let mut helper = scene::start(&order, without, Stdio::piped());
@@ -72,7 +72,7 @@ fn every_other_file_is_the_same_for_a_normal_user() {
 #[test]
 fn files_can_be_made_by_every_call() {
     let scene = Scene::new(Workspace::Bare);
-    let (end, said) = scene::run(&scene.order(Way::Call("files_work"), Some(scene.walls())), &[]);
+    let (end, said) = scene::run(&scene.order(Way::Call("files_work"), Some(scene.confinement())), &[]);
     assert_eq!(end, HelperStatus::Exited { code: 0 }, "{said}");
     super::as_normal_user("files_at_depth::files_can_be_made_by_every_call");
 }

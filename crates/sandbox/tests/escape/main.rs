@@ -1,10 +1,11 @@
-//! Attempts to get out of the walls. Every one must fail, for root and for a normal user; and with a layer left out,
+//! Attempts to get out of the sandbox. Every one must fail, for root and for a normal user; and with a layer left out,
 //! one must succeed, or the suite would not notice its absence.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
 mod as_root;
 mod attempts;
 mod confined;
+mod confinement;
 mod endings;
 mod files_at_depth;
 mod layers;
@@ -18,7 +19,6 @@ mod sockets_probe;
 mod sockets_work;
 mod stand_ins;
 mod state;
-mod walls;
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -41,7 +41,7 @@ fn escapes(way: Way, without: &[SandboxLayer]) -> Option<String> {
         Way::Call(_) => Workspace::Bare,
     };
     let scene = Scene::new(workspace);
-    let (end, said) = scene::run(&scene.order(way, Some(scene.walls())), without);
+    let (end, said) = scene::run(&scene.order(way, Some(scene.confinement())), without);
     let damage = scene.damage(workspace);
     match end {
         HelperStatus::Exited { code: 0 } => Some(format!("succeeded {said} {damage:?}")),

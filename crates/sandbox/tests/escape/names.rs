@@ -17,7 +17,7 @@ fn left(scene: &Scene) -> Vec<&'static str> {
 
 /// A command that says when it runs, and then waits for its input to end.
 fn waiting(scene: &Scene, then: &str) -> oarlock_sandbox::testing::LaunchedHelper {
-    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.walls()));
+    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.confinement()));
     order.argv[2] = format!("echo ready; read line; {then}");
     scene::waiting(&order)
 }
@@ -42,7 +42,7 @@ fn many_at_once_hold_and_leave_nothing() {
         for _ in 0..6 {
             scope.spawn(|| {
                 for _ in 0..8 {
-                    let order = scene.order(Way::Shell(Workspace::Bare, TRY_ALL), Some(scene.walls()));
+                    let order = scene.order(Way::Shell(Workspace::Bare, TRY_ALL), Some(scene.confinement()));
                     assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 1 });
                 }
             });
@@ -58,7 +58,7 @@ fn what_a_killed_helper_left_is_taken_away_by_the_next() {
     killed.child.kill().unwrap();
     killed.child.wait().unwrap();
     assert_eq!(left(&scene), PROTECTED_NAMES);
-    let order = scene.order(Way::Shell(Workspace::Bare, TRY_ALL), Some(scene.walls()));
+    let order = scene.order(Way::Shell(Workspace::Bare, TRY_ALL), Some(scene.confinement()));
     assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 1 });
     assert_eq!(left(&scene), Vec::<&str>::new());
 }
@@ -81,7 +81,7 @@ fn an_empty_folder_of_the_users_is_not_a_stand_in() {
     let scene = Scene::new(Workspace::Bare);
     fs::create_dir(scene.at("ws/.codex")).unwrap();
     fs::set_permissions(scene.at("ws/.codex"), fs::Permissions::from_mode(0o755)).unwrap();
-    let order = scene.order(Way::Shell(Workspace::Bare, TRY_ALL), Some(scene.walls()));
+    let order = scene.order(Way::Shell(Workspace::Bare, TRY_ALL), Some(scene.confinement()));
     assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 1 });
     assert_eq!(left(&scene), [".codex"]);
 }
@@ -89,7 +89,7 @@ fn an_empty_folder_of_the_users_is_not_a_stand_in() {
 #[test]
 fn a_start_that_fails_leaves_nothing_either() {
     let scene = Scene::new(Workspace::Bare);
-    let mut order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(scene.walls()));
+    let mut order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(scene.confinement()));
     order.argv = vec!["no-such-program".to_owned()];
     assert!(matches!(scene::run(&order, &[]).0, HelperStatus::Failed(_)));
     assert_eq!(left(&scene), Vec::<&str>::new());

@@ -37,7 +37,7 @@ find . -mindepth 1 ! -name 'oarlock*' -printf '%P %y %m %n %l\n' | sort
 
 fn listing(without: &[SandboxLayer]) -> String {
     let scene = Scene::new(Workspace::Bare);
-    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.walls()));
+    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.confinement()));
     order.argv[2] = SCRIPT.to_owned();
     order.env.insert("LC_ALL".to_owned(), "C".to_owned());
     let mut helper = scene::start(&order, without, Stdio::piped());
@@ -73,7 +73,7 @@ fn what_happens_at_depth_needs_the_supervisor() {
 #[test]
 fn names_can_be_made_by_descriptors() {
     let scene = Scene::new(Workspace::Bare);
-    let (end, said) = scene::run(&scene.order(Way::Call("names_work"), Some(scene.walls())), &[]);
+    let (end, said) = scene::run(&scene.order(Way::Call("names_work"), Some(scene.confinement())), &[]);
     assert_eq!(end, HelperStatus::Exited { code: 0 }, "{said}");
     assert_eq!(std::fs::read_to_string(scene.at("ws/published")).unwrap(), "text");
 }

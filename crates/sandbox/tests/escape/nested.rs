@@ -25,10 +25,10 @@ fn scene() -> Scene {
 }
 
 fn order(scene: &Scene, script: &str) -> Order {
-    let walls = scene.walls();
-    let found = protected_below(&walls.writable, &PROTECTED_NAMES, ScanLimit::default());
-    let walls = Confinement { protected_paths: found.paths, ..walls };
-    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(walls));
+    let confinement = scene.confinement();
+    let found = protected_below(&confinement.writable, &PROTECTED_NAMES, ScanLimit::default());
+    let confinement = Confinement { protected_paths: found.paths, ..confinement };
+    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(confinement));
     order.argv[2] = script.to_owned();
     order
 }
@@ -70,18 +70,18 @@ fn nested_names_are_read_only() {
 fn what_was_found_may_be_gone_or_a_link_by_now() {
     let scene = scene();
     let mut order = order(&scene, "test ! -e gone/.git && ! echo x > sub/.codex/config.toml && echo x > f");
-    let walls = order.confinement.as_mut().unwrap();
+    let confinement = order.confinement.as_mut().unwrap();
     symlink(scene.at("outside"), scene.at("ws/l")).unwrap();
     fs::create_dir(scene.at("outside/folder/.git")).unwrap();
     let more = ["ws/gone/.git", "ws/l/folder/.git", "ws/a/c/.git", "outside/folder/.git", "ws"];
-    walls.protected_paths.extend(more.map(|path| scene.at(path)));
-    walls.protected_paths.push(PathBuf::from("relative/.git"));
+    confinement.protected_paths.extend(more.map(|path| scene.at(path)));
+    confinement.protected_paths.push(PathBuf::from("relative/.git"));
     assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 0 });
     as_normal_user("nested::what_was_found_may_be_gone_or_a_link_by_now");
 }
 
 /// Whatever is swapped meanwhile, commands start, and nothing outside becomes writable. Only somebody outside of the
-/// walls can swap like this: inside, the folders above what is protected cannot be moved.
+/// sandbox can swap like this: inside, the folders above what is protected cannot be moved.
 #[test]
 fn what_was_found_may_be_swapped_at_any_moment() {
     let scene = scene();
@@ -118,7 +118,7 @@ fn a_root_that_was_turned_after_the_decision_is_refused() {
     order.confinement = Some(Confinement {
         writable: vec![root.clone()],
         resolved: vec![(root.clone(), root.clone())],
-        ..scene.walls()
+        ..scene.confinement()
     });
     assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 0 });
     fs::rename(&root, scene.at("ws/other")).unwrap();

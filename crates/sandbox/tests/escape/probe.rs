@@ -10,7 +10,7 @@ use std::os::unix::net::{SocketAddr, UnixStream};
 /// Where the name of the attempt is passed.
 pub(crate) const VARIABLE: &str = "OARLOCK_PROBE";
 
-/// Not a test of its own: started inside the walls with a name to try.
+/// Not a test of its own: started inside the sandbox with a name to try.
 #[test]
 #[ignore = "runs inside the sandbox, started by another test"]
 fn probe() {
@@ -32,7 +32,7 @@ fn probe() {
     std::process::exit(i32::from(!reached(&name)));
 }
 
-/// Whether the call got past the walls: it succeeded, or the kernel found fault with its arguments.
+/// Whether the call got past the sandbox: it succeeded, or the kernel found fault with its arguments.
 fn reached(name: &str) -> bool {
     match attempt(name) {
         Ok(()) => true,

@@ -87,8 +87,8 @@ impl Scene {
         self.folder.path().join(name)
     }
 
-    /// Walls as for `workspace-write` without network.
-    pub(crate) fn walls(&self) -> Confinement {
+    /// The sandbox of `workspace-write` without network.
+    pub(crate) fn confinement(&self) -> Confinement {
         Confinement {
             strength: Strength::Full,
             read: ReadAccess::Everything,
@@ -100,10 +100,10 @@ impl Scene {
         }
     }
 
-    /// Walls of Landlock alone, which cannot hide anything within a writable root.
+    /// A sandbox of Landlock alone, which cannot hide anything within a writable root.
     pub(crate) fn weak_walls(&self) -> Confinement {
         let hidden = vec![self.at("secret")];
-        Confinement { strength: Strength::LandlockOnly, hidden, ..self.walls() }
+        Confinement { strength: Strength::LandlockOnly, hidden, ..self.confinement() }
     }
 
     pub(crate) fn order(&self, way: Way, confinement: Option<Confinement>) -> Order {

@@ -155,20 +155,20 @@ fn full() -> (TcpListener, Vec<TcpStream>) {
     (listener, queue)
 }
 
-fn walls(scene: &Scene) -> Confinement {
+fn confinement(scene: &Scene) -> Confinement {
     let closed = outside().closed.local_addr().unwrap().port();
-    let mut walls = Confinement { network: true, closed_ports: vec![closed], ..scene.walls() };
-    walls.writable.push("/tmp".into());
-    walls
+    let mut confinement = Confinement { network: true, closed_ports: vec![closed], ..scene.confinement() };
+    confinement.writable.push("/tmp".into());
+    confinement
 }
 
 fn run(
     scene: &Scene,
-    walls: Confinement,
+    confinement: Confinement,
     name: &'static str,
     without: &[SandboxLayer],
 ) -> Result<(), String> {
-    let mut order = scene.order(Way::Call(name), Some(walls));
+    let mut order = scene.order(Way::Call(name), Some(confinement));
     let outside = outside();
     let port = |listener: &TcpListener| listener.local_addr().unwrap().port().to_string();
     for (name, value) in [
@@ -193,7 +193,7 @@ fn run(
 fn nobody_outside_is_reached() {
     for name in ATTEMPTS {
         let scene = Scene::new(Workspace::Bare);
-        let said = run(&scene, walls(&scene), name, &[]).expect_err(name);
+        let said = run(&scene, confinement(&scene), name, &[]).expect_err(name);
         assert!(said.contains("Exited { code: 1 }"), "{said}");
     }
 }
@@ -208,7 +208,7 @@ fn every_attempt_would_succeed_without_its_layer() {
     for (without, names) in WITHOUT {
         for name in *names {
             let scene = Scene::new(Workspace::Bare);
-            assert_eq!(run(&scene, walls(&scene), name, without), Ok(()), "{without:?}");
+            assert_eq!(run(&scene, confinement(&scene), name, without), Ok(()), "{without:?}");
         }
     }
 }
@@ -223,7 +223,7 @@ fn what_is_inside_can_be_reached() {
     for name in WORK {
         let scene = Scene::new(Workspace::Bare);
         let began = Instant::now();
-        assert_eq!(run(&scene, walls(&scene), name, &[]), Ok(()));
+        assert_eq!(run(&scene, confinement(&scene), name, &[]), Ok(()));
         assert!(began.elapsed() < super::PATIENCE, "{name} took {:?}", began.elapsed());
     }
 }
@@ -237,7 +237,7 @@ fn what_is_inside_can_be_reached_for_a_normal_user() {
 #[test]
 fn own_rules_hold_for_connections() {
     let scene = Scene::new(Workspace::Bare);
-    assert_eq!(run(&scene, walls(&scene), "confined_connection", &[]), Ok(()));
+    assert_eq!(run(&scene, confinement(&scene), "confined_connection", &[]), Ok(()));
     super::as_normal_user("sockets::own_rules_hold_for_connections");
 }
 
@@ -251,13 +251,13 @@ fn a_granted_socket_can_be_reached_and_no_other() {
             let _ = stream.write_all(b"granted");
         }
     });
-    let with = Confinement { unix_sockets: vec![scene.at("secret/granted")], ..walls(&scene) };
+    let with = Confinement { unix_sockets: vec![scene.at("secret/granted")], ..confinement(&scene) };
     assert_eq!(run(&scene, with.clone(), "online_work_granted", &[]), Ok(()));
     assert!(run(&scene, with, "online_local_path", &[]).is_err());
-    assert!(run(&scene, walls(&scene), "online_work_granted", &[]).is_err());
+    assert!(run(&scene, confinement(&scene), "online_work_granted", &[]).is_err());
     // A link that a command can have made grants nothing.
     std::os::unix::fs::symlink(scene.at("secret/granted"), scene.at("ws/link")).unwrap();
-    let turned = Confinement { unix_sockets: vec![scene.at("ws/link")], ..walls(&scene) };
+    let turned = Confinement { unix_sockets: vec![scene.at("ws/link")], ..confinement(&scene) };
     assert!(run(&scene, turned, "online_work_granted", &[]).is_err());
 }
 
@@ -271,9 +271,9 @@ fn landlock_alone_has_no_local_sockets() {
         ("online_work_open_port", true),
     ] {
         let scene = Scene::new(Workspace::Bare);
-        let writable = walls(&scene).writable;
-        let walls = Confinement { network: true, writable, ..scene.weak_walls() };
-        let found = run(&scene, walls, name, &[]);
+        let writable = confinement(&scene).writable;
+        let confinement = Confinement { network: true, writable, ..scene.weak_walls() };
+        let found = run(&scene, confinement, name, &[]);
         assert_eq!(found.is_ok(), works, "{name} {found:?}");
     }
 }

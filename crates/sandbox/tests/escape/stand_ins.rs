@@ -28,7 +28,7 @@ fn while_swapping(scene: &Scene, swap: impl Fn() + Sync) {
             });
         }
         for _ in 0..STARTS {
-            let order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(scene.walls()));
+            let order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(scene.confinement()));
             // Whether it is started does not matter here.
             let _ = scene::run(&order, &[]);
         }
@@ -110,7 +110,7 @@ fn a_locked_stand_in_stalls_nobody() {
         let scene = Scene::new(Workspace::Bare);
         let _locked = hostile(&scene, owner);
         let began = Instant::now();
-        let order = scene.order(Way::Shell(Workspace::Bare, "! mkdir .git/hooks"), Some(scene.walls()));
+        let order = scene.order(Way::Shell(Workspace::Bare, "! mkdir .git/hooks"), Some(scene.confinement()));
         assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 0 }, "{owner:?}");
         assert!(began.elapsed() < super::PATIENCE, "{:?}", began.elapsed());
         // It is not ours to take away.
@@ -127,7 +127,7 @@ fn what_belongs_to_somebody_else_is_not_locked() {
     let scene = Scene::new(Workspace::Bare);
     let theirs = hostile(&scene, Some(NOBODY));
     theirs.unlock().unwrap();
-    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.walls()));
+    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.confinement()));
     order.argv[2] = "echo ready; read line".to_owned();
     let mut helper = scene::waiting(&order);
     theirs.try_lock().expect("nobody else has a lock");
@@ -139,7 +139,7 @@ fn what_belongs_to_somebody_else_is_not_locked() {
 fn a_start_that_waits_is_ended_when_it_is_called_off() {
     let scene = Scene::new(Workspace::Bare);
     let _locked = hostile(&scene, None);
-    let order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(scene.walls()));
+    let order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(scene.confinement()));
     let mut helper = scene::start(&order, &[], std::process::Stdio::piped());
     let began = Instant::now();
     helper.close_control();

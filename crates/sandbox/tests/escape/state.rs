@@ -28,8 +28,9 @@ fn make_state(folder: &Path) {
 }
 
 fn order(scene: &Scene, state: PathBuf, script: &str) -> Order {
-    let walls = Confinement { hidden: vec![state.clone()], reserved: vec![state], ..scene.walls() };
-    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(walls));
+    let confinement =
+        Confinement { hidden: vec![state.clone()], reserved: vec![state], ..scene.confinement() };
+    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(confinement));
     order.argv[2] = script.to_owned();
     order
 }
@@ -85,8 +86,8 @@ fn around_a_writable_root_or_equal_to_it() {
         let mut order =
             order(&scene, state.clone(), "! cat $T/key && ! echo x > $T/rules/x && ! ls $T/rules");
         order.env.insert("T".to_owned(), state.display().to_string());
-        let walls = order.confinement.as_mut().unwrap();
-        walls.writable = vec![root.clone()];
+        let confinement = order.confinement.as_mut().unwrap();
+        confinement.writable = vec![root.clone()];
         order.cwd = scene.at("outside");
         assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 0 }, "{root:?}");
         order.cwd = root;
@@ -191,8 +192,8 @@ fn parts_of_it_can_be_shown() {
         ("mv home/.state/skills home/s", 1),
     ] {
         let mut order = order(&scene, state.clone(), script);
-        let walls = order.confinement.as_mut().unwrap();
-        walls.shown = vec![state.join("skills"), state.join("outputs/this"), state.join("none")];
+        let confinement = order.confinement.as_mut().unwrap();
+        confinement.shown = vec![state.join("skills"), state.join("outputs/this"), state.join("none")];
         let (end, said) = scene::run(&order, &[]);
         assert_eq!(end, HelperStatus::Exited { code: expected }, "{script}: {said}");
     }

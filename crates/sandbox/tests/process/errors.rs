@@ -96,10 +96,10 @@ async fn walls_that_cannot_be_put_up_stop_the_command() {
     let folder = tempfile::tempdir().expect("a directory");
     let trace = folder.path().join("ran");
     let mut order = confined(order(&["touch", trace.to_str().expect("it is text")]));
-    let walls = order.confinement.as_mut().expect("it has walls");
-    walls.writable = vec![folder.path().to_owned()];
+    let confinement = order.confinement.as_mut().expect("it has confinement");
+    confinement.writable = vec![folder.path().to_owned()];
     // Longer than any name can be, so it can be neither found nor held free.
-    walls.protected = vec!["x".repeat(300)];
+    confinement.protected = vec!["x".repeat(300)];
     let error = refused(order).await;
     assert!(matches!(error, SpawnError::Sandbox { .. }), "{error:?}");
     assert!(!trace.exists());

@@ -41,7 +41,9 @@ async fn twenty_at_once_within_walls() {
 #[tokio::test]
 #[ignore = "prints a measurement"]
 async fn cost_of_one() {
-    for (name, order) in [("without walls", order(&["true"])), ("within walls", confined(order(&["true"])))] {
+    for (name, order) in
+        [("without a sandbox", order(&["true"])), ("in a sandbox", confined(order(&["true"])))]
+    {
         let mut times = Vec::new();
         for _ in 0..200 {
             let began = Instant::now();

@@ -31,7 +31,7 @@ pub(crate) fn confined(order: Order) -> Order {
     Order { confinement: Some(Confinement::read_only()), ..order }
 }
 
-/// The same order without and with walls.
+/// The same order without and with a sandbox.
 pub(crate) fn both(order: Order) -> [Order; 2] {
     [order.clone(), confined(order)]
 }

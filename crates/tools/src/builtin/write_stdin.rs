@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use engine::{Proposal, Question, ToolOutcome};
-use policy::Walls;
+use policy::SandboxChoice;
 use protocol::{OperationType, ServerNotification, TerminalInteractionNotification, ToolEffects};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -101,7 +101,7 @@ impl BuiltinTool for WriteStdin {
 /// into it is asked about like a command. Stopping what runs in it is always allowed.
 async fn allow_typing(cx: &ToolCx, session: &Session, chars: &str) -> Result<(), ToolError> {
     let setting = Setting::of(cx);
-    let now = confinement(&setting, Walls::AsPolicy, None);
+    let now = confinement(&setting, SandboxChoice::AsPolicy, None);
     if !session.tty || chars == INTERRUPT || !exceeds(session.confinement.as_ref(), now.as_ref()) {
         return Ok(());
     }

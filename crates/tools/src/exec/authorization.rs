@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use engine::{Proposal, Question};
-use policy::{Escalation, Executables, SessionKey, StoppedAttempt, Walls};
+use policy::{Escalation, Executables, SandboxChoice, SessionKey, StoppedAttempt};
 use protocol::{AskForApproval, OperationDecision, OperationType, ThreadItem, ToolEffects};
 use sandbox::{Confinement, Frozen, Limits, Order, freeze_sandboxed};
 use serde_json::json;
@@ -48,7 +48,7 @@ enum Settled {
 
 /// The policy's decision about an attempt, before anybody is asked.
 struct AttemptPlan {
-    walls: Walls,
+    sandbox: SandboxChoice,
     ask: Option<ToolCommandQuestion>,
 }
 
@@ -104,7 +104,7 @@ impl Authorization {
         for _ in 0..MOST_CHANGES {
             let ask =
                 ToolCommandQuestion { reason: Some(reason), amendment: amendment.clone(), every_time: false };
-            match self.settle(AttemptPlan { walls: Walls::None, ask: Some(ask) }).await? {
+            match self.settle(AttemptPlan { sandbox: SandboxChoice::None, ask: Some(ask) }).await? {
                 Settled::Go(go) => return Ok(*go),
                 Settled::Changed(change) => reason = format!("{}, without a sandbox", changed(&change)),
                 // It was another command that the sandbox stopped, so this one is decided from the beginning.
@@ -116,7 +116,7 @@ impl Authorization {
 
     /// For a command of the user: it needs no decision and is only shown and recorded.
     pub(crate) async fn clear_for_user(&mut self) -> Result<Go, Blocked> {
-        let plan = AttemptPlan { walls: Walls::None, ask: None };
+        let plan = AttemptPlan { sandbox: SandboxChoice::None, ask: None };
         let Prepared { mut go, proposal, .. } = self.prepare(plan)?;
         if let Go::Here(here) = &mut go {
             planted_variables::leave_out(&mut here.order, &self.setting);
@@ -160,13 +160,13 @@ impl Authorization {
 
     async fn decide(&self, change: Option<&str>) -> Result<AttemptPlan, Blocked> {
         let verdict = self.judge(&self.setting.approval, self.wish.permissions.escalation).await;
-        let (walls, ask) = match verdict {
+        let (sandbox, ask) = match verdict {
             verdict if let Some(place) = &self.setting.elsewhere => self.decide_elsewhere(verdict, place)?,
             policy::PolicyVerdict::Forbid { reason, .. } => return Err(Blocked::Forbidden(reason)),
-            policy::PolicyVerdict::Run { walls, .. } => (walls, None),
-            policy::PolicyVerdict::Ask { walls, reason, amendment, .. } => {
+            policy::PolicyVerdict::Run { sandbox, .. } => (sandbox, None),
+            policy::PolicyVerdict::Ask { sandbox, reason, amendment, .. } => {
                 let reason = self.wish.permissions.justification.clone().or(reason);
-                (walls, Some(ToolCommandQuestion { reason, amendment, every_time: false }))
+                (sandbox, Some(ToolCommandQuestion { reason, amendment, every_time: false }))
             }
         };
         let ask = ask.or_else(|| self.setting.ask_always.then(ToolCommandQuestion::default));
@@ -180,23 +180,25 @@ impl Authorization {
             }),
             _ => ask,
         };
-        Ok(AttemptPlan { walls, ask })
+        Ok(AttemptPlan { sandbox, ask })
     }
 
     /// Nothing confines what runs there, and no program there is known to be what its name says. So only a rule, or a
-    /// policy that asks for no walls, lets a command run without a question.
+    /// policy that asks for no sandbox, lets a command run without a question.
     fn decide_elsewhere(
         &self,
         verdict: policy::PolicyVerdict,
         place: &Elsewhere,
-    ) -> Result<(Walls, Option<ToolCommandQuestion>), Blocked> {
+    ) -> Result<(SandboxChoice, Option<ToolCommandQuestion>), Blocked> {
         let Setting { approval, sandbox, .. } = &self.setting;
         let reason = match verdict {
             policy::PolicyVerdict::Forbid { reason, .. } => return Err(Blocked::Forbidden(reason)),
-            // Only rules take the walls away.
-            policy::PolicyVerdict::Run { walls: Walls::None, .. } => return Ok((Walls::None, None)),
+            // Only rules take the sandbox away.
+            policy::PolicyVerdict::Run { sandbox: SandboxChoice::None, .. } => {
+                return Ok((SandboxChoice::None, None));
+            }
             policy::PolicyVerdict::Run { .. } if !must_ask(approval, sandbox) => {
-                return Ok((Walls::None, self.setting.ask_always.then(|| elsewhere(place, None))));
+                return Ok((SandboxChoice::None, self.setting.ask_always.then(|| elsewhere(place, None))));
             }
             policy::PolicyVerdict::Run { .. } => None,
             policy::PolicyVerdict::Ask { reason, .. } => reason,
@@ -206,7 +208,7 @@ impl Authorization {
             return Err(Blocked::Forbidden(format!("`{line}` was rejected: {}", place.unconfined())));
         }
         let reason = self.wish.permissions.justification.clone().or(reason);
-        Ok((Walls::None, Some(elsewhere(place, reason))))
+        Ok((SandboxChoice::None, Some(elsewhere(place, reason))))
     }
 
     fn may_ask(&self) -> bool {
@@ -215,8 +217,9 @@ impl Authorization {
 
     /// Proposes, and looks once more. The inner error says what is no longer as it was decided about.
     async fn settle(&mut self, plan: AttemptPlan) -> Result<Settled, Blocked> {
-        let (by_rule, is_asked) = (plan.walls == Walls::None && plan.ask.is_none(), plan.ask.is_some());
-        let walls = plan.walls;
+        let (by_rule, is_asked) =
+            (plan.sandbox == SandboxChoice::None && plan.ask.is_none(), plan.ask.is_some());
+        let sandbox = plan.sandbox;
         let is_let_out = self.is_let_out(&plan);
         let Prepared { mut go, identity, proposal } = self.prepare(plan)?;
         if let (Go::Here(here), true) = (&mut go, by_rule) {
@@ -236,10 +239,12 @@ impl Authorization {
         if let Go::Here(here) = &mut go {
             // Not a part of what was agreed to: it only takes away, and may differ from one moment to the next.
             if let Some(confinement) = here.order.confinement.as_mut().filter(|_| is_asked) {
-                self.hide_what_came_since(confinement, walls);
+                self.hide_what_came_since(confinement, sandbox);
             }
-            if let Some(walls) = here.order.confinement.as_mut().filter(|walls| !walls.writable.is_empty()) {
-                walls.protected_paths.extend(self.setting.roots.protected(&roots));
+            if let Some(sandbox) =
+                here.order.confinement.as_mut().filter(|sandbox| !sandbox.writable.is_empty())
+            {
+                sandbox.protected_paths.extend(self.setting.roots.protected(&roots));
                 self.setting.search_after = Some(self.setting.roots.search_after(&roots));
             }
             let goes_without = is_let_out && start_files::are_writable(&self.setting);
@@ -260,9 +265,9 @@ impl Authorization {
     }
 
     /// Somebody may have thought about it for minutes, in which credentials have come into being.
-    fn hide_what_came_since(&self, confinement: &mut Confinement, walls: Walls) {
+    fn hide_what_came_since(&self, confinement: &mut Confinement, sandbox: SandboxChoice) {
         let additional = self.wish.permissions.additional.as_ref();
-        let now = confine::confinement(&self.setting, walls, additional);
+        let now = confine::confinement(&self.setting, sandbox, additional);
         let hidden = now.into_iter().flat_map(|now| now.hidden);
         let new: Vec<_> = hidden.filter(|place| !confinement.hidden.contains(place)).collect();
         confinement.hidden.extend(new);
@@ -282,7 +287,9 @@ impl Authorization {
     fn is_let_out(&self, plan: &AttemptPlan) -> bool {
         let is_here = self.setting.elsewhere.is_none();
         let is_sandboxed = confine::is_sandboxed(&self.setting);
-        is_here && ((plan.walls == Walls::None && is_sandboxed) || (plan.ask.is_some() && !is_sandboxed))
+        is_here
+            && ((plan.sandbox == SandboxChoice::None && is_sandboxed)
+                || (plan.ask.is_some() && !is_sandboxed))
     }
 
     /// Whether to go on with it; else another command has taken its place.
@@ -331,11 +338,11 @@ impl Authorization {
         })
     }
 
-    fn prepare(&self, AttemptPlan { walls, ask }: AttemptPlan) -> Result<Prepared, Blocked> {
+    fn prepare(&self, AttemptPlan { sandbox, ask }: AttemptPlan) -> Result<Prepared, Blocked> {
         let executables = self.executables();
         let identity = self.identity_among(&executables)?;
         let additional = self.wish.permissions.additional.as_ref();
-        let confinement = confine::confinement(&self.setting, walls, additional);
+        let confinement = confine::confinement(&self.setting, sandbox, additional);
         let env = self.extra_env(confinement.as_ref());
         let mut digested = json!({
             "argv": self.wish.argv,
@@ -381,7 +388,7 @@ impl Authorization {
         &self,
         identity: &CommandIdentity,
         env: Vec<(String, String)>,
-        walls: Option<Confinement>,
+        sandbox: Option<Confinement>,
     ) -> Result<Go, Blocked> {
         if let Some(place) = &self.setting.elsewhere {
             let Wish { argv, cwd, tty, .. } = &self.wish;
@@ -397,7 +404,7 @@ impl Authorization {
             // Without links, which could be made to lead elsewhere after the last look.
             cwd: identity.cwd().to_owned(),
             env: whole,
-            confinement: walls,
+            confinement: sandbox,
             limits: Limits::default(),
             terminal: self.wish.tty,
         };

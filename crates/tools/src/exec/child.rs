@@ -57,7 +57,7 @@ impl Go {
 
     /// The roots that it may write to, if it is confined to any.
     pub(crate) fn writable(&self) -> &[PathBuf] {
-        self.confinement().map_or(&[], |walls| &walls.writable)
+        self.confinement().map_or(&[], |sandbox| &sandbox.writable)
     }
 }
 

@@ -1,8 +1,8 @@
-//! From the sandbox of a step, and what was granted on top, to the walls around one command.
+//! From the sandbox of a step, and what was granted on top, to the sandbox around one command.
 
 use std::path::{Path, PathBuf};
 
-use policy::Walls;
+use policy::SandboxChoice;
 use protocol::{
     AbsolutePath, AdditionalFileSystemPermissions, AdditionalPermissionProfile, NetworkAccess, SandboxPolicy,
 };
@@ -10,13 +10,13 @@ use sandbox::{Confinement, OffLimits, ReadAccess, Strength, is_named_within, spl
 
 use super::setting::Setting;
 
-/// The walls around a command; `None` for none.
+/// The sandbox around a command; `None` for none.
 pub(crate) fn confinement(
     setting: &Setting,
-    walls: Walls,
+    choice: SandboxChoice,
     additional: Option<&AdditionalPermissionProfile>,
 ) -> Option<Confinement> {
-    if walls == Walls::None {
+    if choice == SandboxChoice::None {
         return None;
     }
     let mut confinement = of_policy(setting)?;
@@ -36,7 +36,7 @@ pub(crate) fn confinement(
     let writable: Vec<_> = writable.into_iter().filter(|path| !is_hidden(path)).collect();
     add(&mut confinement.writable, writable);
     confinement.network |= networks.any(|network| network.enabled == Some(true));
-    if walls == Walls::ReadOnlyNoNetwork {
+    if choice == SandboxChoice::ReadOnlyNoNetwork {
         (confinement.writable, confinement.network) = (Vec::new(), false);
     }
     confinement.resolved = setting.roots.resolved(&confinement.writable);
@@ -81,7 +81,7 @@ pub(crate) fn has_network(setting: &Setting, confinement: Option<&Confinement>) 
     }
 }
 
-/// Whether the policy asks for walls.
+/// Whether the policy asks for a sandbox.
 pub(crate) fn is_sandboxed(setting: &Setting) -> bool {
     match setting.sandbox {
         SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. } => false,
@@ -89,7 +89,7 @@ pub(crate) fn is_sandboxed(setting: &Setting) -> bool {
     }
 }
 
-/// `None` where the policy asks for no walls.
+/// `None` where the policy asks for no sandbox.
 fn of_policy(setting: &Setting) -> Option<Confinement> {
     let options = &setting.options;
     let strength = if options.landlock_only { Strength::LandlockOnly } else { Strength::Full };
@@ -134,19 +134,19 @@ mod tests {
 
     #[test]
     fn policies_become_walls() {
-        let walls = |sandbox| confinement(&setting(sandbox, json!({})), Walls::AsPolicy, None);
-        assert_eq!(walls(json!({"type": "dangerFullAccess"})), None);
-        assert_eq!(walls(json!({"type": "externalSandbox"})), None);
-        let read_only = walls(json!({"type": "readOnly"})).expect("walls");
+        let confinement = |sandbox| confinement(&setting(sandbox, json!({})), SandboxChoice::AsPolicy, None);
+        assert_eq!(confinement(json!({"type": "dangerFullAccess"})), None);
+        assert_eq!(confinement(json!({"type": "externalSandbox"})), None);
+        let read_only = confinement(json!({"type": "readOnly"})).expect("a sandbox");
         assert_eq!((read_only.writable, read_only.network), (vec![], false));
         assert_eq!(read_only.read, ReadAccess::Everything);
         assert_eq!(read_only.protected, sandbox::PROTECTED_NAMES);
         let roots = json!({"type": "workspaceWrite", "networkAccess": true, "writableRoots": ["/var"]});
-        let workspace = walls(roots).expect("walls");
+        let workspace = confinement(roots).expect("a sandbox");
         assert_eq!((workspace.writable, workspace.network), (list(&["/usr", "/var", "/tmp"]), true));
         let narrow = json!({"type": "workspaceWrite", "excludeSlashTmp": true, "readOnlyAccess":
             {"type": "restricted", "includePlatformDefaults": false, "readableRoots": ["/etc"]}});
-        let narrow = walls(narrow).expect("walls");
+        let narrow = confinement(narrow).expect("a sandbox");
         assert_eq!(narrow.read, ReadAccess::Exactly(list(&["/usr", "/etc"])));
         assert_eq!(narrow.writable, list(&["/usr"]));
     }
@@ -157,15 +157,15 @@ mod tests {
             json!({"network": {"enabled": true}, "fileSystem": {"read": ["/etc"], "write": ["/var"]}});
         let restricted = json!({"type": "readOnly", "access": {"type": "restricted", "readableRoots": []}});
         let setting = setting(restricted, grants);
-        let wide = confinement(&setting, Walls::AsPolicy, None).expect("walls");
+        let wide = confinement(&setting, SandboxChoice::AsPolicy, None).expect("a sandbox");
         assert_eq!((wide.writable, wide.network), (list(&["/var"]), true));
         assert_eq!(wide.read, ReadAccess::Only(list(&["/usr", "/etc", "/var"])));
-        let least = confinement(&setting, Walls::ReadOnlyNoNetwork, None).expect("walls");
+        let least = confinement(&setting, SandboxChoice::ReadOnlyNoNetwork, None).expect("a sandbox");
         assert_eq!((least.writable, least.network), (vec![], false));
-        assert_eq!(confinement(&setting, Walls::None, None), None);
+        assert_eq!(confinement(&setting, SandboxChoice::None, None), None);
         let more = json!({"network": null, "fileSystem": {"read": null, "write": ["/opt"]}, "macos": null});
         let more: AdditionalPermissionProfile = serde_json::from_value(more).expect("a profile");
-        let more = confinement(&setting, Walls::AsPolicy, Some(&more)).expect("walls");
+        let more = confinement(&setting, SandboxChoice::AsPolicy, Some(&more)).expect("a sandbox");
         assert_eq!(more.writable, list(&["/var", "/opt"]));
     }
 
@@ -173,7 +173,7 @@ mod tests {
     fn commands_know_whether_there_is_a_network() {
         let network = |sandbox| {
             let setting = setting(sandbox, json!({}));
-            has_network(&setting, confinement(&setting, Walls::AsPolicy, None).as_ref())
+            has_network(&setting, confinement(&setting, SandboxChoice::AsPolicy, None).as_ref())
         };
         assert!(network(json!({"type": "dangerFullAccess"})));
         assert!(!network(json!({"type": "readOnly"})));
@@ -199,8 +199,8 @@ mod tests {
             options.off_limits.credentials = vec![at("ssh")].into();
             options.off_limits.shown = vec![at("home/skills")];
             setting.options = options.into();
-            let walls = confinement(&setting, Walls::AsPolicy, None).expect("walls");
-            [walls.hidden, walls.shown, walls.writable].map(|paths| {
+            let confinement = confinement(&setting, SandboxChoice::AsPolicy, None).expect("a sandbox");
+            [confinement.hidden, confinement.shown, confinement.writable].map(|paths| {
                 paths
                     .iter()
                     .map(|path| path.strip_prefix(&root).expect("below").display().to_string())

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use policy::Walls;
+use policy::SandboxChoice;
 use rustix::fs::OFlags;
 use sandbox::ReadAccess;
 use workspace::{Access, Entry, OpenedFile, ReadError, ReadProblem, Reader};
@@ -80,7 +80,7 @@ impl FileAccess {
     fn of(cx: &ToolCx) -> Self {
         let setting = Setting::of(cx);
         let off_limits = &setting.options.off_limits;
-        let access = match confinement(&setting, Walls::AsPolicy, None) {
+        let access = match confinement(&setting, SandboxChoice::AsPolicy, None) {
             Some(confined) => {
                 Access { readable: roots_of(confined.read), hidden: confined.hidden, shown: confined.shown }
             }
@@ -147,7 +147,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 
 /// `None` when everything may be read.
 pub(crate) fn readable_roots(cx: &ToolCx) -> Option<Vec<PathBuf>> {
-    roots_of(confinement(&Setting::of(cx), Walls::AsPolicy, None)?.read)
+    roots_of(confinement(&Setting::of(cx), SandboxChoice::AsPolicy, None)?.read)
 }
 
 /// The folders that a command with this access can read; `None` for all of them.

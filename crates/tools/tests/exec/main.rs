@@ -4,6 +4,7 @@
 
 mod approvals;
 mod approved;
+mod confinement;
 mod elsewhere;
 mod elsewhere_asked;
 mod elsewhere_lost;
@@ -19,4 +20,3 @@ mod sessions;
 mod stage;
 mod start_files;
 mod swaps;
-mod walls;

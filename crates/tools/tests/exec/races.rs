@@ -169,7 +169,7 @@ async fn round(stage: &Stage, case: Case, trace: PathBuf, dice: &mut Dice) {
 
 type Call = tokio::task::JoinHandle<engine::ToolOutcome>;
 
-/// A command that the walls stopped too late to be tried again is not asked about.
+/// A command that the sandbox stopped too late to be tried again is not asked about.
 async fn asked_or_over(table: &Table, call: &mut Call) {
     tokio::select! {
         () = table.asked.notified() => {}

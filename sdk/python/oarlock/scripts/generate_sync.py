@@ -43,7 +43,8 @@ from ._backends import Backend
 from ._decisions import Decision
 from ._events import Event
 from ._files import Files
-from ._host import _UNSET, Host, TaskInfo
+from ._host import _UNSET, Host
+from ._ids import TaskInfo
 from ._pending import Pending
 from ._providers import ModelProvider, Provider
 from ._results import Completed, Failed, Input, Interrupted, Paused, Usage

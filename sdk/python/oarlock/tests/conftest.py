@@ -33,5 +33,5 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 async def needs_provides(home: Path) -> None:
     """For tests of tools that are asked about, which older hosts cannot do."""
     async with Host(provider=Offline()) as host:
-        if "provides" not in host._features:
+        if "provides" not in host._opened().features:
             pytest.skip("this host has no `provides`")

@@ -138,6 +138,6 @@ async def test_tools_are_typed_by_what_they_need() -> None:
 
 async def test_a_host_that_cannot_ask_first_is_refused() -> None:
     async with offline_host() as host:
-        host._features = frozenset()
+        host._opened().features = frozenset()
         with pytest.raises(RuntimeMismatch, match="cannot ask before refund runs"):
             await host.start(Agent(name="desk", tools=[refund]), deps=Ledger())

@@ -41,21 +41,21 @@ pub(crate) struct HiddenPaths {
 }
 
 impl HiddenPaths {
-    pub(crate) fn find(walls: &Confinement) -> Self {
+    pub(crate) fn find(confinement: &Confinement) -> Self {
         let mut hidden = Self::default();
-        for path in &walls.hidden {
+        for path in &confinement.hidden {
             let way = FollowedPath::follow(path);
             hidden.links.extend(way.links);
             match way.missing.first() {
                 None => hidden.cover(way.end),
-                Some(name) if walls.reserved.contains(path) && is_folder_name(&way.missing) => {
+                Some(name) if confinement.reserved.contains(path) && is_folder_name(&way.missing) => {
                     hidden.missing.push(way.end.join(name));
                 }
                 Some(_) => {}
             }
         }
         hidden.cover_other_ways();
-        for path in &walls.shown {
+        for path in &confinement.shown {
             let way = FollowedPath::follow(path);
             if way.missing.is_empty() && hidden.above(&way.end).is_some_and(|above| above != way.end) {
                 hidden.covers.insert(way.end, Cover::Shown);
@@ -206,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    fn walls(hidden: &[PathBuf], shown: &[PathBuf]) -> Confinement {
+    fn confinement(hidden: &[PathBuf], shown: &[PathBuf]) -> Confinement {
         let hidden = hidden.to_vec();
         Confinement { reserved: hidden.clone(), hidden, shown: shown.to_vec(), ..Confinement::read_only() }
     }
@@ -218,7 +218,7 @@ mod tests {
         fs::create_dir_all(at.join("data/state/skills")).unwrap();
         symlink("data", at.join("a")).unwrap();
         symlink(at.join("a/state"), at.join("b")).unwrap();
-        let hidden = HiddenPaths::find(&walls(&[at.join("b")], &[at.join("b/skills")]));
+        let hidden = HiddenPaths::find(&confinement(&[at.join("b")], &[at.join("b/skills")]));
         assert_eq!(hidden.links, [at.join("b"), at.join("a")]);
         let covers: Vec<_> = hidden.covers().collect();
         let (state, skills) = (at.join("data/state"), at.join("data/state/skills"));
@@ -233,7 +233,7 @@ mod tests {
         let at = tempfile::tempdir().unwrap();
         let at = at.path().canonicalize().unwrap();
         let paths = [at.join("a/b/c.json"), at.join(".state"), at.join("c.json")];
-        let hidden = HiddenPaths::find(&walls(&paths, &[]));
+        let hidden = HiddenPaths::find(&confinement(&paths, &[]));
         assert_eq!(hidden.missing, [at.join("a"), at.join(".state")]);
         assert_eq!(hidden.covers().count(), 0);
     }
@@ -243,7 +243,7 @@ mod tests {
         let at = tempfile::tempdir().unwrap();
         let at = at.path().canonicalize().unwrap();
         fs::create_dir_all(at.join("s/t/u/v")).unwrap();
-        let hidden = HiddenPaths::find(&walls(
+        let hidden = HiddenPaths::find(&confinement(
             &[at.join("s"), at.join("s/t"), at.join("s/t/u/v")],
             &[at.join("s/t/u")],
         ));

@@ -58,10 +58,10 @@ pub(crate) struct NewRoot {
 
 impl NewRoot {
     /// Clones what may be read into a root of its own. Everything in it is read-only, and no device works there.
-    pub(crate) fn begin(walls: &Confinement, plan: &MountPlan) -> Result<Self, StartFailure> {
+    pub(crate) fn begin(confinement: &Confinement, plan: &MountPlan) -> Result<Self, StartFailure> {
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", private).at(StartStage::Mounts, "keep mounts private")?;
-        let everything = match &walls.read {
+        let everything = match &confinement.read {
             ReadAccess::Everything => {
                 let attributes = NOSUID | NODEV | if plan.root_is_writable() { 0 } else { RDONLY };
                 Some(clone_tree(Path::new("/"), attributes).at(StartStage::Mounts, "copy the root")?)
@@ -76,10 +76,10 @@ impl NewRoot {
         let at = open_old(&stage("root")).at(StartStage::Mounts, "open the stage")?;
         attach(&root, &at).at(StartStage::Mounts, "attach the new root")?;
         let new = Self { root, made: RefCell::default() };
-        if walls.read != ReadAccess::Everything {
+        if confinement.read != ReadAccess::Everything {
             new.know_as_made(&new.root).at(StartStage::Mounts, "look at the new root")?;
         }
-        match &walls.read {
+        match &confinement.read {
             ReadAccess::Everything => {
                 new.show_own(plan)?;
                 new.replace_run()?;
@@ -94,15 +94,15 @@ impl NewRoot {
     }
 
     /// Mounts what is writable, and within it what is not.
-    pub(crate) fn apply(&self, walls: &Confinement, plan: &MountPlan) -> Result<(), StartFailure> {
+    pub(crate) fn apply(&self, confinement: &Confinement, plan: &MountPlan) -> Result<(), StartFailure> {
         for (path, place) in plan.places.iter().filter(|(path, _)| *path != Path::new("/")) {
             let mounted = self.mount_place(path, *place, plan);
             if place.is_required {
                 mounted.at(StartStage::Mounts, &format!("mount {}", path.display()))?;
             }
         }
-        if walls.read != ReadAccess::Everything {
-            self.link_all(&walls.writable);
+        if confinement.read != ReadAccess::Everything {
+            self.link_all(&confinement.writable);
         }
         if plan.root_is_writable() {
             self.bind(Path::new("/sys"), RDONLY | NOSUID | NODEV)
@@ -163,8 +163,8 @@ impl NewRoot {
     }
 
     /// Makes the new root the only one.
-    pub(crate) fn enter(self, walls: &Confinement) -> Result<(), StartFailure> {
-        if walls.read != ReadAccess::Everything {
+    pub(crate) fn enter(self, confinement: &Confinement) -> Result<(), StartFailure> {
+        if confinement.read != ReadAccess::Everything {
             sys::mount_setattr(&self.root, RDONLY | NOSUID | NODEV, false)
                 .at(StartStage::Mounts, "seal the root")?;
         }

@@ -38,7 +38,7 @@ impl OwnFiles {
     /// `None` where such mounts are not to be had: in most containers, and on file systems that cannot do it. Nothing
     /// that happens to a path meanwhile leads to that.
     pub(crate) fn prepare(
-        walls: &Confinement,
+        confinement: &Confinement,
         cwd: &Path,
         plan: &MountPlan,
         mapping: Option<OwnedFd>,
@@ -55,7 +55,7 @@ impl OwnFiles {
                 None => return Ok(None),
             };
         }
-        for path in read_only(walls, cwd, plan) {
+        for path in read_only(confinement, cwd, plan) {
             match tree(&path, NOSUID | NODEV | RDONLY, &mapping, plan) {
                 Ok(Some(tree)) => _ = trees.entry(path).or_insert(tree),
                 Ok(None) => return Ok(None),
@@ -93,16 +93,16 @@ impl OwnFiles {
 }
 
 /// The folders that can be read as the user's own.
-fn read_only(walls: &Confinement, cwd: &Path, plan: &MountPlan) -> BTreeSet<PathBuf> {
-    let listed = match &walls.read {
+fn read_only(confinement: &Confinement, cwd: &Path, plan: &MountPlan) -> BTreeSet<PathBuf> {
+    let listed = match &confinement.read {
         ReadAccess::Everything => &[],
         ReadAccess::Only(paths) | ReadAccess::Exactly(paths) => paths.as_slice(),
     };
-    let asked = walls.home.iter().map(PathBuf::as_path).chain([cwd]);
+    let asked = confinement.home.iter().map(PathBuf::as_path).chain([cwd]);
     let asked = asked.chain(listed.iter().map(PathBuf::as_path));
     let mut own: BTreeSet<PathBuf> = asked.filter_map(|path| path.canonicalize().ok()).collect();
     own.extend(plan.git_folders.iter().cloned());
-    if walls.read == ReadAccess::Everything {
+    if confinement.read == ReadAccess::Everything {
         let closed: Vec<PathBuf> =
             own.iter().map(PathBuf::as_path).chain(plan.writable()).filter_map(closed_above).collect();
         own.extend(closed);
@@ -183,7 +183,7 @@ fn make_mapping() -> io::Result<OwnedFd> {
     opened
 }
 
-/// The maps of the namespace that a command's walls are built in: root, to build them, and whom the command becomes.
+/// The maps of the namespace that a command's sandbox is built in: root, to build them, and whom the command becomes.
 pub(crate) fn write_command_maps(child: i32, inside: u32) -> io::Result<()> {
     write_maps(child, &format!("0 0 1\n{inside} {STRANGER} 1\n"))
 }

@@ -68,15 +68,15 @@ pub(crate) struct WantedMounts {
 
 impl MountPlan {
     pub(crate) fn make(
-        walls: &Confinement,
+        confinement: &Confinement,
         cwd: &Path,
         wanted: WantedMounts,
         patience: &Patience<'_>,
     ) -> Result<Self, StartFailure> {
         let mut plan = Self::default();
-        let mut roots = writable_roots(walls)?;
+        let mut roots = writable_roots(confinement)?;
         if wanted.hidden {
-            plan.hidden = HiddenPaths::find(walls);
+            plan.hidden = HiddenPaths::find(confinement);
             plan.refuse_hidden_directory(cwd)?;
             // A hidden path is not opened by being inside a root, or by being one.
             roots.retain(|root| plan.hidden.above(root).is_none());
@@ -87,9 +87,9 @@ impl MountPlan {
         }
         if wanted.protected {
             for root in &roots {
-                plan.protect_names(root, walls, &roots, patience)?;
+                plan.protect_names(root, confinement, &roots, patience)?;
             }
-            for path in &walls.protected_paths {
+            for path in &confinement.protected_paths {
                 plan.protect_if_there(path, &roots);
             }
         }
@@ -162,7 +162,7 @@ impl MountPlan {
     fn protect_names(
         &mut self,
         root: &Path,
-        walls: &Confinement,
+        confinement: &Confinement,
         roots: &[PathBuf],
         patience: &Patience<'_>,
     ) -> Result<(), StartFailure> {
@@ -178,7 +178,7 @@ impl MountPlan {
             return Ok(());
         }
         let root = OpenFolder { path: root, opened: &opened };
-        for name in &walls.protected {
+        for name in &confinement.protected {
             let protecting = format!("protect {}", root.path.join(name).display());
             self.protect(&root, OsStr::new(name), roots, patience).at(StartStage::Mounts, &protecting)?;
         }

@@ -12,11 +12,11 @@ const OWN: [&str; 3] = ["/dev", "/proc", "/sys"];
 /// The writable roots without symbolic links. Those that do not exist are left out.
 ///
 /// One that no longer leads where it led when it was decided on is an error: another command has turned it.
-pub(crate) fn writable_roots(walls: &Confinement) -> Result<Vec<PathBuf>, StartFailure> {
-    let mut resolved: Vec<(&PathBuf, PathBuf)> = Vec::with_capacity(walls.writable.len());
-    for asked in &walls.writable {
+pub(crate) fn writable_roots(confinement: &Confinement) -> Result<Vec<PathBuf>, StartFailure> {
+    let mut resolved: Vec<(&PathBuf, PathBuf)> = Vec::with_capacity(confinement.writable.len());
+    for asked in &confinement.writable {
         let Ok(end) = fs::canonicalize(asked) else { continue };
-        let decided = walls.resolved.iter().find(|(path, _)| path == asked);
+        let decided = confinement.resolved.iter().find(|(path, _)| path == asked);
         if let Some((_, decided)) = decided.filter(|(_, decided)| *decided != end) {
             let (asked, decided, end) = (asked.display(), decided.display(), end.display());
             let message = format!(

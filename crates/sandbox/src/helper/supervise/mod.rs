@@ -50,13 +50,13 @@ pub(super) struct Duties {
 }
 
 impl Duties {
-    pub(super) fn of(request: &HelperRequest, walls: &Confinement) -> Self {
-        if walls.strength != Strength::Full || !request.has(SandboxLayer::Seccomp) {
+    pub(super) fn of(request: &HelperRequest, confinement: &Confinement) -> Self {
+        if confinement.strength != Strength::Full || !request.has(SandboxLayer::Seccomp) {
             return Self::default();
         }
-        let names = !walls.writable.is_empty() && !walls.protected.is_empty();
+        let names = !confinement.writable.is_empty() && !confinement.protected.is_empty();
         Self {
-            connections: walls.network && request.has(SandboxLayer::Connections),
+            connections: confinement.network && request.has(SandboxLayer::Connections),
             names: names && request.has(SandboxLayer::Names),
         }
     }
@@ -119,10 +119,10 @@ pub(super) struct CallSupervisor {
 }
 
 impl CallSupervisor {
-    pub(super) fn new(listener: OwnedFd, walls: &Confinement, granted: Granted) -> Self {
+    pub(super) fn new(listener: OwnedFd, confinement: &Confinement, granted: Granted) -> Self {
         calls::take_turns(&listener);
-        let rules = ConnectionRules { closed_ports: walls.closed_ports.clone(), granted };
-        let names = NameGuard { protects: !walls.protected.is_empty(), mask_changed: false };
+        let rules = ConnectionRules { closed_ports: confinement.closed_ports.clone(), granted };
+        let names = NameGuard { protects: !confinement.protected.is_empty(), mask_changed: false };
         let domains = Domains::new();
         Self { listener, open: true, rules, names, domains, waiting: Vec::new(), checked: Instant::now() }
     }

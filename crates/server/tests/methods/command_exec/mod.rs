@@ -1,11 +1,11 @@
 //! `command/exec` and what goes with it: real commands of real clients.
 
 mod buffered;
+mod confinement;
 mod ending;
 mod errors;
 mod streaming;
 mod terminal;
-mod walls;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use testkit::{Stage, TestClient, TestServer, within};
 
 const DELTA: &str = "command/exec/outputDelta";
-/// Most of what is tested has nothing to do with walls.
+/// Most of what is tested has nothing to do with the sandbox.
 const NO_WALLS: &str = "sandbox_mode = \"danger-full-access\"";
 
-/// A server without walls, and one client.
+/// A server without a sandbox, and one client.
 async fn open() -> (Stage, TestServer, TestClient) {
     let stage = Stage::configured(json!([]), NO_WALLS).await;
     let (server, client) = stage.open().await;

@@ -2,7 +2,7 @@
 
 use engine::{Proposal, Question};
 use patch::Boundary;
-use policy::Walls;
+use policy::SandboxChoice;
 use protocol::{FileChangeRequestApprovalParams, ItemId, OperationType, PatchApplyStatus, ToolEffects};
 use serde_json::json;
 
@@ -18,7 +18,7 @@ impl Patching<'_> {
         &self,
         preview: &PatchPreview,
         reach: &Boundary,
-    ) -> Result<(bool, Walls), ToolError> {
+    ) -> Result<(bool, SandboxChoice), ToolError> {
         let step = self.cx.step();
         let options = self.cx.bench().options();
         let ask_always = options.asks_about(self.cx.name()) || options.asks_about(ApplyPatch::NAME);
@@ -27,13 +27,13 @@ impl Patching<'_> {
             if asks && !ask_always && !may_ask(&step.approval_policy) {
                 return Err(ToolError::Refused(format!("patch rejected: {}", place.unconfined())));
             }
-            return Ok((asks || ask_always, Walls::None));
+            return Ok((asks || ask_always, SandboxChoice::None));
         }
         let inside =
             preview.standing == PatchScope::Inside && preview.targets().iter().all(|path| reach.allows(path));
         match policy::decide_patch(&step.approval_policy, &step.sandbox, inside) {
-            policy::PolicyVerdict::Run { walls, .. } => Ok((ask_always, walls)),
-            policy::PolicyVerdict::Ask { walls, .. } => Ok((true, walls)),
+            policy::PolicyVerdict::Run { sandbox, .. } => Ok((ask_always, sandbox)),
+            policy::PolicyVerdict::Ask { sandbox, .. } => Ok((true, sandbox)),
             policy::PolicyVerdict::Forbid { reason, .. } => Err(ToolError::Refused(reason)),
         }
     }
@@ -46,9 +46,9 @@ impl Patching<'_> {
 
     /// Where the sandbox, and what was granted since, let files be written.
     pub(super) fn reach(&self) -> Boundary {
-        match confinement(&Setting::of(self.cx), Walls::AsPolicy, None) {
-            Some(walls) => {
-                Boundary::roots(walls.writable).closing(walls.hidden).closing(walls.protected_paths)
+        match confinement(&Setting::of(self.cx), SandboxChoice::AsPolicy, None) {
+            Some(sandbox) => {
+                Boundary::roots(sandbox.writable).closing(sandbox.hidden).closing(sandbox.protected_paths)
             }
             None => Boundary::Anywhere,
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use patch::{Applied, Boundary, CommitError, VerifyError};
-use policy::Walls;
+use policy::SandboxChoice;
 
 use super::patched::Patched;
 use super::preview::{PatchPreview, PatchProblem, PatchScope};
@@ -36,7 +36,7 @@ impl Patching<'_> {
         loop {
             let reach = self.reach();
             preview = self.placed(preview, &reach).await?;
-            let (asks, walls) = self.decide(&preview, &reach)?;
+            let (asks, sandbox) = self.decide(&preview, &reach)?;
             let asks = (asks && !is_theirs) || concern.is_some();
             let proposal = self.proposal(&preview, number, asks, concern.take());
             let decided = self.cx.propose(proposal).await;
@@ -50,7 +50,7 @@ impl Patching<'_> {
                 return Ok(Patched { said: None, item: None, diff: None, success: false, seconds: 0.0 });
             }
             let agreed = decided.by_client;
-            let anywhere = agreed && (walls == Walls::None || asks_outside);
+            let anywhere = agreed && (sandbox == SandboxChoice::None || asks_outside);
             let boundary = if anywhere { Boundary::Anywhere } else { reach };
             let shown = preview.changes();
             let (returned, committed) = self.commit(preview, boundary).await?;

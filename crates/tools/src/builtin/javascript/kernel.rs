@@ -117,13 +117,13 @@ impl NodeKernel {
         Ok(Self { process, outlet, mark, line, searched, is_stray, stray, confinement, _setting: setting })
     }
 
-    /// Whether a script that may run under these walls may run here: the walls are those the kernel has.
+    /// Whether a script that may run under this sandbox may run here: the sandbox is those the kernel has.
     pub(super) fn fits(&self, cleared: &ClearedScript) -> bool {
         // Which repositories are protected is found out while commands run, and only takes away.
-        let walls = |walls: &Option<Confinement>| {
-            walls.clone().map(|walls| Confinement { protected_paths: Vec::new(), ..walls })
+        let confinement = |confinement: &Option<Confinement>| {
+            confinement.clone().map(|confinement| Confinement { protected_paths: Vec::new(), ..confinement })
         };
-        self.is_alive() && walls(&self.confinement) == walls(&cleared.here.order.confinement)
+        self.is_alive() && confinement(&self.confinement) == confinement(&cleared.here.order.confinement)
     }
 
     pub(super) fn is_alive(&self) -> bool {

@@ -35,7 +35,7 @@ fn all_beneath(paths: &[PathBuf], roots: &[PathBuf]) -> bool {
 mod tests {
     use super::*;
 
-    fn walls(writable: &[&str], network: bool, read: ReadAccess) -> Confinement {
+    fn confinement(writable: &[&str], network: bool, read: ReadAccess) -> Confinement {
         let writable = writable.iter().map(PathBuf::from).collect();
         Confinement { writable, network, read, ..Confinement::read_only() }
     }
@@ -43,18 +43,18 @@ mod tests {
     #[test]
     fn more_is_more_in_any_way() {
         let only = |paths: &[&str]| ReadAccess::Only(paths.iter().map(PathBuf::from).collect());
-        let narrow = walls(&["/w"], false, only(&["/w"]));
+        let narrow = confinement(&["/w"], false, only(&["/w"]));
         assert!(!exceeds(None, None) && !exceeds(Some(&narrow), None));
         assert!(exceeds(None, Some(&narrow)));
         assert!(!exceeds(Some(&narrow), Some(&narrow)));
         let cases = [
-            (walls(&["/w/sub"], false, only(&["/w/sub"])), false),
-            (walls(&[], false, only(&[])), false),
-            (walls(&["/w", "/tmp"], false, only(&["/w"])), true),
-            (walls(&["/w"], true, only(&["/w"])), true),
-            (walls(&["/w"], false, only(&["/w", "/etc"])), true),
-            (walls(&["/w"], false, ReadAccess::Everything), true),
-            (walls(&["/w2"], false, only(&["/w"])), true),
+            (confinement(&["/w/sub"], false, only(&["/w/sub"])), false),
+            (confinement(&[], false, only(&[])), false),
+            (confinement(&["/w", "/tmp"], false, only(&["/w"])), true),
+            (confinement(&["/w"], true, only(&["/w"])), true),
+            (confinement(&["/w"], false, only(&["/w", "/etc"])), true),
+            (confinement(&["/w"], false, ReadAccess::Everything), true),
+            (confinement(&["/w2"], false, only(&["/w"])), true),
         ];
         for (opened, expected) in cases {
             assert_eq!(exceeds(Some(&opened), Some(&narrow)), expected, "{opened:?}");

@@ -9,8 +9,8 @@ from itertools import count
 from typing import Any, TypeVar
 
 import anyio
-from oarlock_protocol import RequestMethod, WireModel, write
-from pydantic import ValidationError
+import oarlock_protocol as protocol
+from pydantic_core import ValidationError
 
 from ._errors import ProtocolError, TransportClosed, refused
 from ._transports import Transport
@@ -86,13 +86,13 @@ class Connection:
                 await self._transport.send(data)
 
     async def request(
-        self, method: RequestMethod[_Params, _Response], params: _Params, *, task_id: str | None = None
+        self, method: protocol.RequestMethod[_Params, _Response], params: _Params, *, task_id: str | None = None
     ) -> _Response:
         """The typed answer, or the host's refusal as an error."""
         number = next(self._numbers)
         waiting = self._waiting[number] = _Waiting()
         try:
-            await self._send({"id": number, "method": method.method, "params": write(params)})
+            await self._send({"id": number, "method": method.method, "params": protocol.write(params)})
             await waiting.done.wait()
         finally:
             self._waiting.pop(number, None)
@@ -109,8 +109,8 @@ class Connection:
     async def notify(self, method: str) -> None:
         await self._send({"method": method})
 
-    async def respond(self, request_id: Any, result: WireModel | Mapping[str, Any]) -> None:
-        value = result.to_wire() if isinstance(result, WireModel) else dict(result)
+    async def respond(self, request_id: Any, result: protocol.WireModel | Mapping[str, Any]) -> None:
+        value = result.to_wire() if isinstance(result, protocol.WireModel) else dict(result)
         await self._send({"id": request_id, "result": value})
 
     async def refuse(self, request_id: Any, code: int, message: str) -> None:

@@ -7,16 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from oarlock_protocol import (
-    DynamicToolCallOutputContentItem,
-    DynamicToolCallOutputContentItemInputText,
-    OperationDecision,
-    OperationDecisionApprove,
-    OperationDecisionReject,
-    OperationDecisionReplace,
-    OperationDecisionRespond,
-    OperationDecisionRetry,
-)
+import oarlock_protocol as protocol
 
 from ._errors import ConfigError
 from ._typing import JSON
@@ -94,36 +85,36 @@ def text_of(result: JSON) -> str:
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
 
-def _items(text: str) -> list[DynamicToolCallOutputContentItem]:
-    return [DynamicToolCallOutputContentItemInputText(text=text)]
+def _items(text: str) -> list[protocol.DynamicToolCallOutputContentItem]:
+    return [protocol.DynamicToolCallOutputContentItemInputText(text=text)]
 
 
 def _answers(answers: Mapping[str, str | Sequence[str]]) -> dict[str, dict[str, list[str]]]:
     return {key: {"answers": [given] if isinstance(given, str) else list(given)} for key, given in answers.items()}
 
 
-def to_wire(decision: Decision) -> OperationDecision | None:
+def to_wire(decision: Decision) -> protocol.OperationDecision | None:
     """As `operation/decide` takes it; nothing for a decision that leaves the question open."""
     match decision:
         case Approve(scope=scope):
-            return OperationDecisionApprove(scope=scope)
+            return protocol.OperationDecisionApprove(scope=scope)
         case Reject(message=message, end_turn=end_turn):
-            return OperationDecisionReject(message=message, end_turn=end_turn)
+            return protocol.OperationDecisionReject(message=message, end_turn=end_turn)
         case Replace(command=command, arguments=arguments):
             if command is not None:
-                return OperationDecisionReplace(command=list(command))
-            return OperationDecisionReplace(arguments=dict(arguments or {}))
+                return protocol.OperationDecisionReplace(command=list(command))
+            return protocol.OperationDecisionReplace(arguments=dict(arguments or {}))
         case Respond(result=result, success=success):
-            return OperationDecisionRespond(content_items=_items(text_of(result)), success=success)
+            return protocol.OperationDecisionRespond(content_items=_items(text_of(result)), success=success)
         case Answer(answers=answers):
-            return OperationDecisionRespond(
+            return protocol.OperationDecisionRespond(
                 content_items=_items(json.dumps({"answers": _answers(answers)})), success=True
             )
         case Grant(permissions=permissions, scope=scope):
             granted = json.dumps({"permissions": dict(permissions), "scope": scope})
-            return OperationDecisionRespond(content_items=_items(granted), success=True)
+            return protocol.OperationDecisionRespond(content_items=_items(granted), success=True)
         case Retry():
-            return OperationDecisionRetry()
+            return protocol.OperationDecisionRetry()
         case Defer():
             return None
 

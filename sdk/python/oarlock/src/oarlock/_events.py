@@ -8,26 +8,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from oarlock_protocol import (
-    SERVER_NOTIFICATIONS,
-    AgentMessageDeltaNotification,
-    CommandExecutionOutputDeltaNotification,
-    ConfigWarningNotification,
-    ErrorNotification,
-    ItemCompletedNotification,
-    ItemStartedNotification,
-    McpToolCallProgressNotification,
-    ReasoningSummaryTextDeltaNotification,
-    ReasoningTextDeltaNotification,
-    ThreadTokenUsageUpdatedNotification,
-    TokenUsageBreakdown,
-    TurnCompletedNotification,
-    TurnDiffUpdatedNotification,
-    TurnPlanUpdatedNotification,
-    TurnStartedNotification,
-    WireModel,
-)
-from pydantic import ValidationError
+import oarlock_protocol as protocol
+from pydantic_core import ValidationError
 
 from ._pending import Pending
 from ._results import Usage
@@ -39,7 +21,7 @@ class Event:
     """Something that happened in a turn."""
 
     seq: int = 0
-    """Grows within a task. Deltas may share that of the event before them."""
+    """Its place in the task's record, the same in every process. What is not recorded has that of the event before."""
 
     def to_json(self) -> Mapping[str, JSON]:
         """As JSON, with the kind of the event as `type`; fit for server-sent events with `seq` as their id."""
@@ -48,11 +30,15 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted(Event):
+    """A turn began."""
+
     turn_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCompleted(Event):
+    """The turn is done."""
+
     turn_id: str
 
 
@@ -66,11 +52,15 @@ class TurnPausedEvent(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInterruptedEvent(Event):
+    """The turn was stopped."""
+
     turn_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFailedEvent(Event):
+    """The turn failed; the task can go on with another one."""
+
     turn_id: str
     error: Mapping[str, JSON]
 
@@ -92,36 +82,48 @@ class OutputDelta(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReasoningDelta(Event):
+    """More of the model's reasoning."""
+
     item_id: str
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemStarted(Event):
-    item: WireModel
+    """An item of the turn began: a message, a command, a call."""
+
+    item: protocol.WireModel
     """One of the `ThreadItem…` models of `oarlock_protocol`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemCompleted(Event):
-    item: WireModel
+    """An item of the turn is over, with all that belongs to it."""
+
+    item: protocol.WireModel
     """One of the `ThreadItem…` models of `oarlock_protocol`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOutput(Event):
+    """More output of a command."""
+
     item_id: str
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanUpdated(Event):
+    """The agent made or changed its plan."""
+
     steps: Sequence[Mapping[str, JSON]]
     explanation: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffUpdated(Event):
+    """What the turn changed in files so far, as a unified diff."""
+
     diff: str
 
 
@@ -144,29 +146,39 @@ class ToolDecided(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolProgress(Event):
+    """A tool that runs said how far it is."""
+
     item_id: str
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequestFinished(Event):
+    """The model answered one request."""
+
     usage: Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpawned(Event):
+    """A child agent was started."""
+
     path: tuple[str, ...]
     thread_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFinished(Event):
+    """A child agent is done."""
+
     path: tuple[str, ...]
     thread_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageUpdated(Event):
+    """Tokens of the task so far."""
+
     usage: Usage
     """Of the whole task."""
 
@@ -217,7 +229,7 @@ def _snake(name: str) -> str:
 
 
 def _plain(value: Any) -> JSON:
-    if isinstance(value, WireModel):
+    if isinstance(value, protocol.WireModel):
         return value.to_wire()
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value) if f.name != "deps"}
@@ -232,7 +244,7 @@ def _plain(value: Any) -> JSON:
     return repr(value)
 
 
-def usage_of(tokens: TokenUsageBreakdown) -> Usage:
+def usage_of(tokens: protocol.TokenUsageBreakdown) -> Usage:
     return Usage(
         input_tokens=tokens.input_tokens,
         cached_input_tokens=tokens.cached_input_tokens,
@@ -243,7 +255,7 @@ def usage_of(tokens: TokenUsageBreakdown) -> Usage:
 
 def read_notification(method: str, params: Any) -> Any:
     """The params as their model; nothing for a method this release does not know, or params it cannot read."""
-    table: Mapping[str, Any] = SERVER_NOTIFICATIONS
+    table: Mapping[str, Any] = protocol.SERVER_NOTIFICATIONS
     row = table.get(method)
     if row is None:
         return None
@@ -253,51 +265,39 @@ def read_notification(method: str, params: Any) -> Any:
         return None
 
 
-def _turn_ended(seq: int, notification: TurnCompletedNotification) -> list[Event]:
-    turn = notification.turn
+def turn_ended(seq: int, turn: protocol.Turn) -> Event:
     match turn.status:
         case "failed":
             error = turn.error.to_wire() if turn.error else {"message": "the turn failed"}
-            return [TurnFailedEvent(seq=seq, turn_id=turn.id, error=error)]
+            return TurnFailedEvent(seq=seq, turn_id=turn.id, error=error)
         case "interrupted":
-            return [TurnInterruptedEvent(seq=seq, turn_id=turn.id)]
+            return TurnInterruptedEvent(seq=seq, turn_id=turn.id)
         case _:
-            return [TurnCompleted(seq=seq, turn_id=turn.id)]
+            return TurnCompleted(seq=seq, turn_id=turn.id)
 
 
-_READERS: dict[str, Callable[[int, Any], list[Event]]] = {}
-
-
-def _on(model: type[Any], make: Callable[[int, Any], list[Event]]) -> None:
-    _READERS[model.__name__] = make
-
-
-_on(AgentMessageDeltaNotification, lambda seq, n: [TextDelta(seq=seq, item_id=n.item_id, text=n.delta)])
-_on(ReasoningTextDeltaNotification, lambda seq, n: [ReasoningDelta(seq=seq, item_id=n.item_id, text=n.delta)])
-_on(ReasoningSummaryTextDeltaNotification, lambda seq, n: [ReasoningDelta(seq=seq, item_id=n.item_id, text=n.delta)])
-_on(CommandExecutionOutputDeltaNotification, lambda seq, n: [CommandOutput(seq=seq, item_id=n.item_id, text=n.delta)])
-_on(ItemStartedNotification, lambda seq, n: [ItemStarted(seq=seq, item=n.item)])
-_on(ItemCompletedNotification, lambda seq, n: [ItemCompleted(seq=seq, item=n.item)])
-_on(McpToolCallProgressNotification, lambda seq, n: [ToolProgress(seq=seq, item_id=n.item_id, text=n.message)])
-_on(TurnStartedNotification, lambda seq, n: [TurnStarted(seq=seq, turn_id=n.turn.id)])
-_on(TurnCompletedNotification, _turn_ended)
-_on(TurnDiffUpdatedNotification, lambda seq, n: [DiffUpdated(seq=seq, diff=n.diff)])
-_on(
-    TurnPlanUpdatedNotification,
-    lambda seq, n: [PlanUpdated(seq=seq, steps=[step.to_wire() for step in n.plan], explanation=n.explanation)],
-)
-_on(
-    ThreadTokenUsageUpdatedNotification,
-    lambda seq, n: [
+# By method: nothing of the generated models is needed before the first notification is read.
+_READERS: dict[str, Callable[[int, Any], list[Event]]] = {
+    "item/agentMessage/delta": lambda seq, n: [TextDelta(seq=seq, item_id=n.item_id, text=n.delta)],
+    "item/reasoning/textDelta": lambda seq, n: [ReasoningDelta(seq=seq, item_id=n.item_id, text=n.delta)],
+    "item/reasoning/summaryTextDelta": lambda seq, n: [ReasoningDelta(seq=seq, item_id=n.item_id, text=n.delta)],
+    "item/commandExecution/outputDelta": lambda seq, n: [CommandOutput(seq=seq, item_id=n.item_id, text=n.delta)],
+    "item/started": lambda seq, n: [ItemStarted(seq=seq, item=n.item)],
+    "item/completed": lambda seq, n: [ItemCompleted(seq=seq, item=n.item)],
+    "item/mcpToolCall/progress": lambda seq, n: [ToolProgress(seq=seq, item_id=n.item_id, text=n.message)],
+    "turn/started": lambda seq, n: [TurnStarted(seq=seq, turn_id=n.turn.id)],
+    "turn/completed": lambda seq, n: [turn_ended(seq, n.turn)],
+    "turn/diff/updated": lambda seq, n: [DiffUpdated(seq=seq, diff=n.diff)],
+    "turn/plan/updated": lambda seq, n: [
+        PlanUpdated(seq=seq, steps=[step.to_wire() for step in n.plan], explanation=n.explanation)
+    ],
+    "thread/tokenUsage/updated": lambda seq, n: [
         ModelRequestFinished(seq=seq, usage=usage_of(n.token_usage.last)),
         UsageUpdated(seq=seq, usage=usage_of(n.token_usage.total)),
     ],
-)
-_on(
-    ErrorNotification,
-    lambda seq, n: [Notice(seq=seq, message=n.error.message)],
-)
-_on(ConfigWarningNotification, lambda seq, n: [Notice(seq=seq, message=n.summary)])
+    "error": lambda seq, n: [Notice(seq=seq, message=n.error.message)],
+    "configWarning": lambda seq, n: [Notice(seq=seq, message=n.summary)],
+}
 
 # States of the connection and of the thread, which the SDK itself follows.
 _QUIET = {"thread/started", "thread/status/changed", "operation/updated", "serverRequest/resolved", "thread/closed"}
@@ -305,7 +305,7 @@ _QUIET = {"thread/started", "thread/status/changed", "operation/updated", "serve
 
 def events_of(seq: int, method: str, params: Any, read: Any) -> list[Event]:
     """The events that a notification makes."""
-    if read is not None and (make := _READERS.get(type(read).__name__)):
+    if read is not None and (make := _READERS.get(method)):
         return make(seq, read)
     if method in _QUIET:
         return []

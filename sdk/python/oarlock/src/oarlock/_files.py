@@ -8,13 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import anyio
-from oarlock_protocol import (
-    CLIENT_REQUESTS,
-    FsCreateDirectoryParams,
-    FsReadDirectoryParams,
-    FsReadFileParams,
-    FsWriteFileParams,
-)
+import oarlock_protocol as protocol
 
 from ._errors import ConfigError
 
@@ -38,8 +32,8 @@ class Files:
         return str(PurePosixPath(self._root) / pure)
 
     async def read_bytes(self, path: str) -> bytes:
-        params = FsReadFileParams(path=self._path(path))
-        answer = await self._host._request(CLIENT_REQUESTS["fs/readFile"], params)
+        params = protocol.FsReadFileParams(path=self._path(path))
+        answer = await self._host._request(protocol.CLIENT_REQUESTS["fs/readFile"], params)
         return base64.b64decode(answer.data_base64)
 
     async def read_text(self, path: str) -> str:
@@ -48,16 +42,16 @@ class Files:
     async def write(self, path: str, data: str | bytes) -> None:
         """Makes missing folders too."""
         target = self._path(path)
-        folder = FsCreateDirectoryParams(path=str(PurePosixPath(target).parent), recursive=True)
-        await self._host._request(CLIENT_REQUESTS["fs/createDirectory"], folder)
+        folder = protocol.FsCreateDirectoryParams(path=str(PurePosixPath(target).parent), recursive=True)
+        await self._host._request(protocol.CLIENT_REQUESTS["fs/createDirectory"], folder)
         raw = data.encode() if isinstance(data, str) else data
-        params = FsWriteFileParams(path=target, data_base64=base64.b64encode(raw).decode())
-        await self._host._request(CLIENT_REQUESTS["fs/writeFile"], params)
+        params = protocol.FsWriteFileParams(path=target, data_base64=base64.b64encode(raw).decode())
+        await self._host._request(protocol.CLIENT_REQUESTS["fs/writeFile"], params)
 
     async def list(self, path: str = ".") -> Sequence[str]:
         """Names, sorted; those of folders end with `/`."""
-        params = FsReadDirectoryParams(path=self._path(path))
-        answer = await self._host._request(CLIENT_REQUESTS["fs/readDirectory"], params)
+        params = protocol.FsReadDirectoryParams(path=self._path(path))
+        answer = await self._host._request(protocol.CLIENT_REQUESTS["fs/readDirectory"], params)
         return sorted(f"{entry.file_name}/" if entry.is_directory else entry.file_name for entry in answer.entries)
 
     async def upload(self, src: str | Path, *, to: str) -> None:

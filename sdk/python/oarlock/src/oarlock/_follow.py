@@ -10,17 +10,7 @@ from uuid import uuid4
 from weakref import WeakSet
 
 import anyio
-from oarlock_protocol import (
-    CLIENT_REQUESTS,
-    Operation,
-    OperationUpdatedNotification,
-    TaskReadParams,
-    Thread,
-    ThreadItemAgentMessage,
-    Turn,
-    TurnInterruptParams,
-    TurnSteerParams,
-)
+import oarlock_protocol as protocol
 
 from ._buffer import EventBuffer
 from ._errors import OarlockError, RpcError
@@ -29,8 +19,12 @@ from ._events import (
     ItemCompleted,
     ModelRequestFinished,
     Notice,
+    TextDelta,
     ToolDecided,
     ToolPending,
+    TurnCompleted,
+    TurnFailedEvent,
+    TurnInterruptedEvent,
     TurnPausedEvent,
     events_of,
     read_notification,
@@ -38,6 +32,7 @@ from ._events import (
 from ._inputs import to_user_input
 from ._pending import Pending, pending_of, turn_of
 from ._plan import AgentPlan
+from ._replay import RECORDED, recorded_events
 from ._results import Input, Usage
 from ._run import Run
 from ._worker import ToolWorker
@@ -120,10 +115,13 @@ class TaskFollower:
         self.worker = ToolWorker(self, deps) if plan is not None else None
         self._seq = 0
         self._has_ordinals = False
+        self._running_item = ""
+        self._running_text: list[str] = []
         self._listeners: WeakSet[EventBuffer] = WeakSet()
         self._is_settling = False
         self._has_news = False
         self.on_turn_end: Callable[[TurnEnd], None] | None = None
+        self.on_notification: Callable[[str, Any], None] | None = None
 
     def replace_agent(self, plan: AgentPlan, deps: Any) -> None:
         """Opened again, with what its agent is now."""
@@ -134,12 +132,14 @@ class TaskFollower:
 
     def take(self, method: str, params: Any) -> None:
         """A notification about this task's root."""
+        if self.on_notification is not None:
+            self.on_notification(method, params)
         read = read_notification(method, params)
         ordinal = params.get("ordinal") if isinstance(params, Mapping) else None
         if isinstance(ordinal, int):
             self._has_ordinals = True
             self._seq = max(self._seq, ordinal)
-        elif not self._has_ordinals:
+        elif not self._has_ordinals and method in RECORDED:
             self._seq += 1
         if method == "turn/started" and read is not None:
             self._turn_begins(read.turn.id)
@@ -149,10 +149,9 @@ class TaskFollower:
         if method == "turn/completed" and read is not None:
             self._turn_ends(read.turn)
 
-    def take_operation(self, notification: OperationUpdatedNotification) -> None:
+    def take_operation(self, notification: protocol.OperationUpdatedNotification) -> None:
         """An operation of this task, or of one of its children, has changed."""
         operation = notification.operation
-        self._seq += 0 if self._has_ordinals else 1
         waits = self._needs_decision(operation)
         turn = self.turn
         if turn is None and waits:
@@ -207,16 +206,29 @@ class TaskFollower:
         if self.turn is None or self.turn.turn_id != turn_id:
             self.turn = _TurnState(turn_id)
 
+    def running_text(self) -> TextDelta | None:
+        """The message that is being written, as far as it is there."""
+        if not self._running_text:
+            return None
+        return TextDelta(seq=self._seq, item_id=self._running_item, text="".join(self._running_text))
+
     def _note(self, event: Event) -> None:
+        match event:
+            case TextDelta(item_id=item_id, text=text):
+                if item_id != self._running_item:
+                    self._running_item, self._running_text = item_id, []
+                self._running_text.append(text)
+            case ItemCompleted() | TurnCompleted() | TurnInterruptedEvent() | TurnFailedEvent():
+                self._running_text = []
         if self.turn is None:
             return
         match event:
-            case ItemCompleted(item=ThreadItemAgentMessage(text=text)):
+            case ItemCompleted(item=protocol.ThreadItemAgentMessage(text=text)):
                 self.turn.text = text
             case ModelRequestFinished(usage=usage):
                 self.turn.usage = _added(self.turn.usage, usage)
 
-    def _turn_ends(self, turn: Turn) -> None:
+    def _turn_ends(self, turn: protocol.Turn) -> None:
         if self.turn is None or self.turn.turn_id != turn.id:
             self.turn = _TurnState(turn.id)
         state = self.turn
@@ -231,15 +243,17 @@ class TaskFollower:
         if self.on_turn_end is not None:
             self.on_turn_end(end)
 
-    def resync(self, thread: Thread) -> None:
+    def resync(self, thread: protocol.Thread) -> None:
         """Takes over what the store says: after opening, and after a connection was lost."""
         if not thread.turns:
             return
+        if not self._has_ordinals:
+            self._seq = max(self._seq, sum(1 for _ in recorded_events(thread.turns)))
         last = thread.turns[-1]
         self._turn_begins(last.id)
         assert self.turn is not None
         for item in last.items:
-            if isinstance(item, ThreadItemAgentMessage):
+            if isinstance(item, protocol.ThreadItemAgentMessage):
                 self.turn.text = item.text
         if last.status != "inProgress":
             self._turn_ends(last)
@@ -272,15 +286,15 @@ class TaskFollower:
         finally:
             self._is_settling = False
 
-    def _needs_decision(self, operation: Operation) -> bool:
+    def _needs_decision(self, operation: protocol.Operation) -> bool:
         if operation.state not in ("proposed", "unknown"):
             return False
         return self.worker is None or not self.worker.runs_unasked(operation)
 
     async def _look(self) -> bool:
         """Whether the turn waits and nothing else of it runs."""
-        params = TaskReadParams(thread_id=self.thread_id)
-        answer = await self.host._request(CLIENT_REQUESTS["task/read"], params)
+        params = protocol.TaskReadParams(thread_id=self.thread_id)
+        answer = await self.host._request(protocol.CLIENT_REQUESTS["task/read"], params)
         turn = self.turn
         if turn is None or turn.status != "inProgress":
             return True
@@ -299,24 +313,24 @@ class TaskFollower:
     # ---- requests ----
 
     async def steer(self, turn_id: str, input: Input) -> None:
-        params = TurnSteerParams(
+        params = protocol.TurnSteerParams(
             thread_id=self.thread_id,
             expected_turn_id=turn_id,
             input=to_user_input(input),
             input_id=str(uuid4()),
         )
-        await self.host._request(CLIENT_REQUESTS["turn/steer"], params)
+        await self.host._request(protocol.CLIENT_REQUESTS["turn/steer"], params)
 
     async def interrupt(self, turn_id: str) -> None:
-        params = TurnInterruptParams(thread_id=self.thread_id, turn_id=turn_id)
+        params = protocol.TurnInterruptParams(thread_id=self.thread_id, turn_id=turn_id)
         try:
-            await self.host._request(CLIENT_REQUESTS["turn/interrupt"], params)
+            await self.host._request(protocol.CLIENT_REQUESTS["turn/interrupt"], params)
         except RpcError as error:
             # The turn may have ended meanwhile; then there is nothing to stop.
             log.debug("task %s: not interrupted: %s", self.task_id, error)
 
 
-def _decided(seq: int, operation: Operation) -> ToolDecided:
+def _decided(seq: int, operation: protocol.Operation) -> ToolDecided:
     assert operation.decision is not None
     by = operation.decision.on_behalf_of or operation.decision.by
     word: Literal["?"] | str = getattr(operation.decision.decision, "type", "?")

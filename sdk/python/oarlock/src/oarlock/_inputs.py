@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from oarlock_protocol import UserInput, UserInputImage, UserInputLocalImage, UserInputText
+import oarlock_protocol as protocol
 
 from ._results import Image, Input, Skill
 
@@ -26,19 +26,19 @@ def image_url(image: Image) -> str:
     return data_url(Path(image.src).read_bytes())
 
 
-def to_user_input(input: Input) -> list[UserInput]:
+def to_user_input(input: Input) -> list[protocol.UserInput]:
     parts = [input] if isinstance(input, str) else list(input)
     return [_part(part) for part in parts]
 
 
-def _part(part: str | Image | Skill) -> UserInput:
+def _part(part: str | Image | Skill) -> protocol.UserInput:
     match part:
         case str():
-            return UserInputText(text=part)
+            return protocol.UserInputText(text=part)
         case Image(src=Path() as path):
-            return UserInputLocalImage(path=str(path.absolute()))
+            return protocol.UserInputLocalImage(path=str(path.absolute()))
         case Image():
-            return UserInputImage(url=image_url(part))
+            return protocol.UserInputImage(url=image_url(part))
         case Skill(name=name):
             # As a person would name it; the runtime knows where it is.
-            return UserInputText(text=f"${name}")
+            return protocol.UserInputText(text=f"${name}")

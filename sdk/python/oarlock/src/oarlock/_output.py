@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Generic
-
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import from_json
+from typing import TYPE_CHECKING, Any, Generic
 
 from ._typing import JSON, T
+
+# Imported with the first structured answer.
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
 
 
 class OutputForm(Generic[T]):
     """The form of a structured answer. Anything but an object is wrapped in one, as providers want it."""
 
     def __init__(self, form: type[T]) -> None:
+        from pydantic import TypeAdapter
+
         self._adapter: TypeAdapter[T] = TypeAdapter(form)
         schema = self._adapter.json_schema()
         self._is_wrapped = schema.get("type") != "object" and "$ref" not in schema
@@ -34,6 +37,8 @@ class OutputForm(Generic[T]):
 
     def partial(self, text: str) -> JSON:
         """The answer so far, unvalidated; nothing where that is no JSON yet."""
+        from pydantic_core import from_json
+
         try:
             value = from_json(_unfenced(text), allow_partial=True)
         except ValueError:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal, TypeAlias, cast
 
-from oarlock_protocol import Operation
+import oarlock_protocol as protocol
 
 from ._decisions import Decision
 from ._typing import JSON, Effects
@@ -138,7 +138,7 @@ def _shown(arguments: Mapping[str, JSON]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in arguments.items())
 
 
-def turn_of(operation: Operation) -> str:
+def turn_of(operation: protocol.Operation) -> str:
     """An operation's id is `thread:turn:call`, and ids of threads and turns have no colon."""
     parts = operation.operation_id.split(":")
     return parts[1] if len(parts) > 2 else ""
@@ -162,7 +162,7 @@ def _changes(arguments: Mapping[str, JSON]) -> Sequence[Mapping[str, JSON]]:
     return [change for change in changes if isinstance(change, Mapping)]
 
 
-def pending_of(operation: Operation, *, task_id: str | None = None, deps: Any = None) -> Pending:
+def pending_of(operation: protocol.Operation, *, task_id: str | None = None, deps: Any = None) -> Pending:
     """An operation of the host as one of the union."""
     arguments = operation.arguments if isinstance(operation.arguments, Mapping) else {"input": operation.arguments}
     allowed = {_ALLOWED[word] for word in operation.available_decisions if word in _ALLOWED} | {"defer"}

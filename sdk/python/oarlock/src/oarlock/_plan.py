@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from oarlock_protocol import BuiltinToolFilter, ToolApprovalRules, ToolSet, ToolSetTool
+import oarlock_protocol as protocol
 
 from ._agent import Agent
 from ._capabilities import Capability, RuntimeInfo, policy_of
@@ -47,7 +47,7 @@ class AgentPlan:
             if function.effects != "readonly" or self.policies_for(name)
         ]
 
-    def tool_set(self) -> ToolSet | None:
+    def tool_set(self) -> protocol.ToolSet | None:
         """As `thread/start` takes it. Nothing where the runtime's own choice is meant."""
         asking = self.asking_functions()
         per_tool = {name: "host" if name in asking else "runtime" for name in self.functions}
@@ -55,11 +55,11 @@ class AgentPlan:
         if not per_tool and self.agent.ask == "runtime" and self.agent.tool_set == "additive":
             return None
         allowed = list(self.builtins) if self.agent.tool_set == "replace" else None
-        return ToolSet(
+        return protocol.ToolSet(
             mode=self.agent.tool_set,
-            builtin=BuiltinToolFilter(allow=allowed) if allowed is not None else BuiltinToolFilter(),
+            builtin=protocol.BuiltinToolFilter(allow=allowed) if allowed is not None else protocol.BuiltinToolFilter(),
             dynamic=[_declared(function) for function in self.functions.values()],
-            approval=ToolApprovalRules(default=self.agent.ask, per_tool=per_tool),
+            approval=protocol.ToolApprovalRules(default=self.agent.ask, per_tool=per_tool),
         )
 
     def provides(self) -> list[dict[str, str]]:
@@ -69,8 +69,8 @@ class AgentPlan:
         ]
 
 
-def _declared(function: FunctionTool[Any, Any, Any]) -> ToolSetTool:
-    return ToolSetTool(
+def _declared(function: FunctionTool[Any, Any, Any]) -> protocol.ToolSetTool:
+    return protocol.ToolSetTool(
         name=function.name,
         description=function.description,
         input_schema=dict(function.input_schema),

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Generator
 from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 
 import anyio
-from pydantic import ValidationError
+from pydantic_core import ValidationError
 
 from ._buffer import EventBuffer
 from ._errors import OarlockError, TaskBusy

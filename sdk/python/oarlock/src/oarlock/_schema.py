@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, get_origin
-
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from typing import TYPE_CHECKING, Any, get_origin
 
 from ._docstrings import read_docstring
 from ._errors import ConfigError
 from ._typing import JSON
+
+# Imported where the first tool is declared: a program without any does not wait for it.
+if TYPE_CHECKING:
+    from pydantic import BaseModel, TypeAdapter, ValidationError
 
 _TAKEN = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -23,6 +24,9 @@ class FunctionSchema:
     def __init__(
         self, fn: Callable[..., Any], *, context: type[Any], name: str, strict: bool, names: Mapping[str, Any]
     ) -> None:
+        from pydantic import ConfigDict, TypeAdapter, create_model
+        from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+
         described = read_docstring(inspect.getdoc(fn))
         self.description = described.text
         hints = _hints(fn, name, names)
@@ -68,6 +72,8 @@ class FunctionSchema:
 def _field(hint: Any, default: Any, description: str | None) -> Any:
     if description is None:
         return (hint, default)
+    from pydantic import Field
+
     return (hint, Field(default, description=description))
 
 
@@ -84,6 +90,8 @@ def _is_context(hint: Any, context: type[Any]) -> bool:
 
 
 def _output_schema(adapter: TypeAdapter[Any]) -> Mapping[str, JSON] | None:
+    from pydantic.errors import PydanticUserError
+
     try:
         schema = adapter.json_schema(mode="serialization")
     except (PydanticUserError, ValueError):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from oarlock_protocol import CLIENT_REQUESTS, ThreadListParams
+import oarlock_protocol as protocol
 
 from ._agent import Agent
 from ._errors import OarlockError
@@ -29,7 +29,7 @@ async def serve(host: Host, agents: Sequence[Agent[Any]], deps: Any) -> None:
     def heard(_: Any) -> None:
         news.set()
 
-    host._operation_listeners.append(heard)
+    host._routed().operation_listeners.append(heard)
     try:
         while True:
             await _open_active(host, by_name, deps)
@@ -37,7 +37,7 @@ async def serve(host: Host, agents: Sequence[Agent[Any]], deps: Any) -> None:
                 await news.wait()
             news = anyio.Event()
     finally:
-        host._operation_listeners.remove(heard)
+        host._routed().operation_listeners.remove(heard)
 
 
 async def _open_active(host: Host, by_name: dict[str, Agent[Any]], deps: Any) -> None:
@@ -55,12 +55,14 @@ async def _open_active(host: Host, by_name: dict[str, Agent[Any]], deps: Any) ->
 
 async def _agents_of(host: Host) -> dict[str, str]:
     """The name of the agent of each task."""
-    from ._host import task_id_of
+    from ._ids import task_id_of
 
     names: dict[str, str] = {}
     cursor: str | None = None
     while True:
-        page = await host._request(CLIENT_REQUESTS["thread/list"], ThreadListParams(limit=100, cursor=cursor))
+        page = await host._request(
+            protocol.CLIENT_REQUESTS["thread/list"], protocol.ThreadListParams(limit=100, cursor=cursor)
+        )
         names |= {task_id_of(thread.id, thread.name): thread.thread_source or "" for thread in page.data}
         cursor = page.next_cursor
         if cursor is None:

@@ -17,7 +17,8 @@ from ._backends import Backend
 from ._decisions import Decision
 from ._events import Event
 from ._files import Files
-from ._host import _UNSET, Host, TaskInfo
+from ._host import _UNSET, Host
+from ._ids import TaskInfo
 from ._pending import Pending
 from ._providers import ModelProvider, Provider
 from ._results import Completed, Failed, Input, Interrupted, Paused, Usage
@@ -194,7 +195,12 @@ class SyncTask(Generic[D]):
         self._portal.call(partial(self._async.decide, call, decision, by=by))
 
     def events(self, *, after: int | None = None) -> Iterator[Event]:
-        """Follows every turn of the task from now on, also those that others start."""
+        """Follows every turn of the task, also those that others start.
+
+        Args:
+            after: the `seq` of an event; what was recorded after it is replayed first, all of it after 0. Unset, from
+                now on
+        """
         return _SyncIterator(self._portal, self._portal.call(partial(self._async.events, after=after)))
 
     def suspend(self, *, snapshot: bool = True) -> None:

@@ -7,18 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, overload
 from uuid import uuid4
 
-from oarlock_protocol import (
-    CLIENT_REQUESTS,
-    SandboxPolicyDangerFullAccess,
-    SandboxPolicyReadOnly,
-    SandboxPolicyWorkspaceWrite,
-    TaskDeleteParams,
-    TaskSuspendParams,
-    ThreadArchiveParams,
-    ThreadForkParams,
-    ThreadReadParams,
-    TurnStartParams,
-)
+import oarlock_protocol as protocol
 from typing_extensions import Unpack
 
 from ._decisions import Decision
@@ -29,6 +18,7 @@ from ._follow import TaskFollower
 from ._inputs import to_user_input
 from ._output import OutputForm
 from ._pending import Pending
+from ._replay import TaskEvents
 from ._results import Input
 from ._run import Run
 from ._typing import JSON, D, T
@@ -46,19 +36,25 @@ class TurnSettings(TypedDict, total=False):
     cwd: str
 
 
-_SANDBOXES = {
-    "read-only": SandboxPolicyReadOnly,
-    "workspace-write": SandboxPolicyWorkspaceWrite,
-    "danger-full-access": SandboxPolicyDangerFullAccess,
-}
+_SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
+
+
+def _sandbox_policy(name: str) -> protocol.SandboxPolicy:
+    match name:
+        case "read-only":
+            return protocol.SandboxPolicyReadOnly()
+        case "workspace-write":
+            return protocol.SandboxPolicyWorkspaceWrite()
+        case "danger-full-access":
+            return protocol.SandboxPolicyDangerFullAccess()
+        case _:
+            raise ConfigError(f"sandbox: expected one of {', '.join(_SANDBOXES)}, not {name!r}")
 
 
 def _turn_settings(settings: TurnSettings) -> dict[str, Any]:
     wire: dict[str, Any] = dict(settings)
     if sandbox := wire.pop("sandbox", None):
-        if sandbox not in _SANDBOXES:
-            raise ConfigError(f"sandbox: expected one of {', '.join(_SANDBOXES)}, not {sandbox!r}")
-        wire["sandbox_policy"] = _SANDBOXES[sandbox]()
+        wire["sandbox_policy"] = _sandbox_policy(sandbox)
     return wire
 
 
@@ -140,7 +136,7 @@ class Task(Generic[D]):
         # Before the request: its events may be here before its answer is.
         self._follower._turn_begins(turn_id)
         run._attach(self._follower, turn_id)
-        params = TurnStartParams(
+        params = protocol.TurnStartParams(
             thread_id=self._follower.thread_id,
             input=to_user_input(input),
             input_id=str(uuid4()),
@@ -149,7 +145,7 @@ class Task(Generic[D]):
             **wire,
         )
         try:
-            answer = await self._host._request(CLIENT_REQUESTS["turn/start"], params, task_id=self.id)
+            answer = await self._host._request(protocol.CLIENT_REQUESTS["turn/start"], params, task_id=self.id)
         except BaseException:
             if self._follower.turn is not None and self._follower.turn.turn_id == turn_id:
                 self._follower.turn = None
@@ -193,21 +189,26 @@ class Task(Generic[D]):
         await self._host.decide(call, decision, by=by)
 
     def events(self, *, after: int | None = None) -> AsyncIterator[Event]:
-        """Follows every turn of the task from now on, also those that others start."""
+        """Follows every turn of the task, also those that others start.
+
+        Args:
+            after: the `seq` of an event; what was recorded after it is replayed first, all of it after 0. Unset, from
+                now on
+        """
         self._need_agent()
-        return _TaskEvents(self._follower, after)
+        return TaskEvents(self._follower, after, self._turns)
 
     async def suspend(self, *, snapshot: bool = True) -> None:
         """Ends the runtime; a turn stays where it is."""
-        params = TaskSuspendParams(thread_id=self._follower.thread_id)
-        await self._host._request(CLIENT_REQUESTS["task/suspend"], params, task_id=self.id)
+        params = protocol.TaskSuspendParams(thread_id=self._follower.thread_id)
+        await self._host._request(protocol.CLIENT_REQUESTS["task/suspend"], params, task_id=self.id)
 
     async def fork(self, *, after_turn: str | None = None) -> Task[D]:
         """A new task with a copy of the history."""
         if after_turn is not None:
             raise ConfigError("after_turn: this host forks whole histories; leave it out")
-        params = ThreadForkParams(thread_id=self._follower.thread_id)
-        answer = await self._host._request(CLIENT_REQUESTS["thread/fork"], params, task_id=self.id)
+        params = protocol.ThreadForkParams(thread_id=self._follower.thread_id)
+        answer = await self._host._request(protocol.CLIENT_REQUESTS["thread/fork"], params, task_id=self.id)
         plan = self._follower.plan
         worker = self._follower.worker
         return await self._host._open_thread(
@@ -216,34 +217,20 @@ class Task(Generic[D]):
 
     async def history(self) -> Sequence[Mapping[str, JSON]]:
         """The turns with their items, as the wire has them."""
-        params = ThreadReadParams(thread_id=self._follower.thread_id, include_turns=True)
-        answer = await self._host._request(CLIENT_REQUESTS["thread/read"], params, task_id=self.id)
-        return [turn.to_wire() for turn in answer.thread.turns]
+        return [turn.to_wire() for turn in await self._turns()]
+
+    async def _turns(self) -> Sequence[protocol.Turn]:
+        params = protocol.ThreadReadParams(thread_id=self._follower.thread_id, include_turns=True)
+        answer = await self._host._request(protocol.CLIENT_REQUESTS["thread/read"], params, task_id=self.id)
+        return answer.thread.turns
 
     async def archive(self) -> None:
         """Puts the task away; it is kept."""
-        params = ThreadArchiveParams(thread_id=self._follower.thread_id)
-        await self._host._request(CLIENT_REQUESTS["thread/archive"], params, task_id=self.id)
+        params = protocol.ThreadArchiveParams(thread_id=self._follower.thread_id)
+        await self._host._request(protocol.CLIENT_REQUESTS["thread/archive"], params, task_id=self.id)
 
     async def delete(self) -> None:
         """Removes the task with its records, for good."""
-        params = TaskDeleteParams(thread_id=self._follower.thread_id)
-        await self._host._request(CLIENT_REQUESTS["task/delete"], params, task_id=self.id)
+        params = protocol.TaskDeleteParams(thread_id=self._follower.thread_id)
+        await self._host._request(protocol.CLIENT_REQUESTS["task/delete"], params, task_id=self.id)
         self._host._forget(self._follower)
-
-
-class _TaskEvents:
-    """Not a generator: a listener may just leave."""
-
-    def __init__(self, follower: TaskFollower, after: int | None) -> None:
-        self._buffer = follower.listen()
-        self._after = after
-
-    def __aiter__(self) -> _TaskEvents:
-        return self
-
-    async def __anext__(self) -> Event:
-        while (event := await self._buffer.next()) is not None:
-            if self._after is None or event.seq > self._after:
-                return event
-        raise StopAsyncIteration

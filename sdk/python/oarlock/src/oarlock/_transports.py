@@ -100,14 +100,16 @@ class ProcessTransport:
         # A file and not a pipe: runtimes of the host inherit it, and would keep a pipe open for longer than the host.
         stderr = tempfile.TemporaryFile("ab+")  # noqa: SIM115
         # A session of its own: Ctrl-C is this program's, which ends the host by closing its input.
-        process = await anyio.open_process(
-            list(argv),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env=dict(environment),
-            start_new_session=True,
-        )
+        # Shielded: a child that was started and then forgotten would keep the store.
+        with anyio.CancelScope(shield=True):
+            process = await anyio.open_process(
+                list(argv),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=dict(environment),
+                start_new_session=True,
+            )
         return cls(process, stderr)
 
     @property

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
-from oarlock_protocol import (
-    DynamicToolCallOutputContentItem,
-    DynamicToolCallOutputContentItemInputImage,
-    DynamicToolCallOutputContentItemInputText,
-    DynamicToolCallParams,
-    DynamicToolCallResponse,
-    Operation,
-)
-from pydantic import ValidationError
+import oarlock_protocol as protocol
+from pydantic_core import ValidationError
 
 from ._decisions import Approve, Decision, Defer, Reject, Replace, Respond, Retry, name_of, text_of
 from ._errors import DecisionConflict, OarlockError, ToolError
@@ -55,7 +48,7 @@ class ToolWorker:
 
     # ---- policies ----
 
-    def judge_soon(self, operation: Operation) -> bool:
+    def judge_soon(self, operation: protocol.Operation) -> bool:
         """Each attempt at an operation is judged once. False when it was, or is being."""
         key = (operation.operation_id, operation.state, operation.attempt)
         if key in self._judged or self.runs_unasked(operation):
@@ -69,14 +62,14 @@ class ToolWorker:
         """The host has asked about this operation."""
         self._asked.setdefault(operation_id, anyio.Event()).set()
 
-    def runs_unasked(self, operation: Operation) -> bool:
+    def runs_unasked(self, operation: protocol.Operation) -> bool:
         """A tool that only looks is on its way already: nobody has to decide about it."""
         plan = self._follower.plan
         if plan is None or operation.type != "function" or operation.state != "proposed":
             return False
         return operation.tool in plan.functions and operation.tool not in plan.asking_functions()
 
-    async def _judge(self, operation: Operation) -> None:
+    async def _judge(self, operation: protocol.Operation) -> None:
         call = pending_of(operation, task_id=self._follower.task_id, deps=self.deps)
         try:
             decision, by = await self._opinion(operation, call)
@@ -96,7 +89,7 @@ class ToolWorker:
             self._judging.discard(operation.operation_id)
         self._follower.emit(ToolPending(seq=self._follower.seq, call=call))
 
-    async def _opinion(self, operation: Operation, call: Pending) -> tuple[Decision | None, str]:
+    async def _opinion(self, operation: protocol.Operation, call: Pending) -> tuple[Decision | None, str]:
         plan = self._follower.plan
         assert plan is not None
         tool = plan.functions.get(operation.tool) if isinstance(call, PendingFunction) else None
@@ -139,7 +132,7 @@ class ToolWorker:
         return decision
 
     async def _reconciled(
-        self, operation: Operation, call: Pending, tool: FunctionTool[Any, Any, Any] | None
+        self, operation: protocol.Operation, call: Pending, tool: FunctionTool[Any, Any, Any] | None
     ) -> tuple[Decision | None, str]:
         if tool is None or tool.reconciler is None:
             return None, ""
@@ -158,7 +151,7 @@ class ToolWorker:
 
     # ---- tools ----
 
-    async def answer(self, params: DynamicToolCallParams) -> DynamicToolCallResponse:
+    async def answer(self, params: protocol.DynamicToolCallParams) -> protocol.DynamicToolCallResponse:
         """Runs the tool. Whatever goes wrong is an answer to the model, never the end of the turn."""
         plan = self._follower.plan
         tool = plan.functions.get(params.tool) if plan is not None else None
@@ -187,7 +180,7 @@ class ToolWorker:
         self, tool: FunctionTool[Any, Any, Any], fn: Any, context: ToolContext[Any], arguments: Mapping[str, Any]
     ) -> Any:
         positional = [context] if tool.schema.takes_context else []
-        limiter = self._follower.host._limiter
+        limiter = self._follower.host._opened().limiter
         if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004
             async with limiter:
                 return await fn(*positional, **arguments)
@@ -218,16 +211,16 @@ def _with_arguments(call: PendingFunction, arguments: Mapping[str, Any]) -> Pend
     return replace(call, arguments=arguments)
 
 
-def _result(tool: FunctionTool[Any, Any, Any], value: Any) -> DynamicToolCallResponse:
+def _result(tool: FunctionTool[Any, Any, Any], value: Any) -> protocol.DynamicToolCallResponse:
     parts = value if isinstance(value, list | tuple) and any(isinstance(part, Image) for part in value) else [value]
-    items: list[DynamicToolCallOutputContentItem] = []
+    items: list[protocol.DynamicToolCallOutputContentItem] = []
     for part in parts:
         if isinstance(part, Image):
-            items.append(DynamicToolCallOutputContentItemInputImage(image_url=image_url(part)))
+            items.append(protocol.DynamicToolCallOutputContentItemInputImage(image_url=image_url(part)))
         else:
             text = part if isinstance(part, str) else _text(tool, part, is_whole=parts is not value)
-            items.append(DynamicToolCallOutputContentItemInputText(text=text))
-    return DynamicToolCallResponse(content_items=items, success=True)
+            items.append(protocol.DynamicToolCallOutputContentItemInputText(text=text))
+    return protocol.DynamicToolCallResponse(content_items=items, success=True)
 
 
 def _text(tool: FunctionTool[Any, Any, Any], value: Any, *, is_whole: bool) -> str:
@@ -236,6 +229,8 @@ def _text(tool: FunctionTool[Any, Any, Any], value: Any, *, is_whole: bool) -> s
     return text_of(tool.schema.dump(value) if is_whole else value)
 
 
-def _response(text: str, *, success: bool) -> DynamicToolCallResponse:
-    items: Sequence[DynamicToolCallOutputContentItem] = [DynamicToolCallOutputContentItemInputText(text=text)]
-    return DynamicToolCallResponse(content_items=list(items), success=success)
+def _response(text: str, *, success: bool) -> protocol.DynamicToolCallResponse:
+    items: list[protocol.DynamicToolCallOutputContentItem] = [
+        protocol.DynamicToolCallOutputContentItemInputText(text=text)
+    ]
+    return protocol.DynamicToolCallResponse(content_items=list(items), success=success)

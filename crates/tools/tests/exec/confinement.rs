@@ -20,7 +20,7 @@ fn stage(approval: AskForApproval, sandbox: Value, answer: Answer) -> (Stage, Ar
         count.fetch_add(1, Ordering::Relaxed);
         answer.clone()
     });
-    // However slow the machine is, what the walls stop is stopped at the start.
+    // However slow the machine is, what the sandbox stop is stopped at the start.
     let stage = stage.with_options(|options| options.early = Duration::from_secs(30));
     (stage, asked)
 }

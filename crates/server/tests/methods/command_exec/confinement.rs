@@ -1,4 +1,4 @@
-//! The walls around a client's command.
+//! The sandbox around a client's command.
 
 use std::path::PathBuf;
 

@@ -12,8 +12,8 @@ use super::attempts::{Way, Workspace};
 use super::scene::{self, Scene};
 
 /// Runs a script; `Ok` when it succeeded, else how it ended and what it said.
-fn check(scene: &Scene, walls: Option<Confinement>, script: &str) -> Result<(), String> {
-    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), walls);
+fn check(scene: &Scene, confinement: Option<Confinement>, script: &str) -> Result<(), String> {
+    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), confinement);
     order.argv[2] = script.to_owned();
     match scene::run(&order, &[]) {
         (HelperStatus::Exited { code: 0 }, _) => Ok(()),
@@ -39,7 +39,7 @@ fn ordinary_work_is_possible() {
         "test -d /proc/self && cat /proc/meminfo | head -1",
         "! test -e ../nowhere",
     ] {
-        assert_eq!(check(&scene, Some(scene.walls()), script), Ok(()));
+        assert_eq!(check(&scene, Some(scene.confinement()), script), Ok(()));
     }
 }
 
@@ -55,7 +55,7 @@ fn read_only_writes_nowhere() {
 fn listed_reading_shows_nothing_else() {
     let scene = Scene::new(Workspace::Bare);
     let paths = vec![scene.at("ws"), scene.at("outside/folder")];
-    let walls = Confinement { read: ReadAccess::Only(paths), ..scene.walls() };
+    let confinement = Confinement { read: ReadAccess::Only(paths), ..scene.confinement() };
     for script in [
         "echo x > f && cat f",
         "! cat $OUT/file",
@@ -66,15 +66,15 @@ fn listed_reading_shows_nothing_else() {
         "! mkdir .codex/x",
         "echo x > /dev/null",
     ] {
-        assert_eq!(check(&scene, Some(walls.clone()), script), Ok(()));
+        assert_eq!(check(&scene, Some(confinement.clone()), script), Ok(()));
     }
 }
 
 #[test]
 fn exact_reading_leaves_out_even_the_system() {
     let scene = Scene::new(Workspace::Bare);
-    let walls = Confinement { read: ReadAccess::Exactly(vec![scene.at("ws")]), ..scene.walls() };
-    let order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(walls));
+    let confinement = Confinement { read: ReadAccess::Exactly(vec![scene.at("ws")]), ..scene.confinement() };
+    let order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(confinement));
     assert!(
         matches!(scene::run(&order, &[]).0, HelperStatus::Failed(failure) if failure.stage == StartStage::Exec)
     );
@@ -83,11 +83,11 @@ fn exact_reading_leaves_out_even_the_system() {
 #[test]
 fn with_network_the_host_can_be_reached_and_odd_sockets_cannot() {
     let scene = Scene::new(Workspace::Bare);
-    let walls = Confinement { network: true, ..scene.walls() };
+    let confinement = Confinement { network: true, ..scene.confinement() };
     for (name, expected) in
         [("connect_tcp", 0), ("socket_vsock", 1), ("socket_alg", 1), ("connect_abstract", 1)]
     {
-        let end = scene::run(&scene.order(Way::Call(name), Some(walls.clone())), &[]).0;
+        let end = scene::run(&scene.order(Way::Call(name), Some(confinement.clone())), &[]).0;
         assert_eq!(end, HelperStatus::Exited { code: expected }, "{name}");
     }
 }
@@ -96,8 +96,9 @@ fn with_network_the_host_can_be_reached_and_odd_sockets_cannot() {
 fn a_root_that_is_a_link_is_resolved_first() {
     let scene = Scene::new(Workspace::Bare);
     std::os::unix::fs::symlink(scene.at("ws"), scene.at("alias")).unwrap();
-    let walls = Confinement { writable: vec![scene.at("alias")], ..scene.walls() };
-    let mut order = scene.order(Way::Shell(Workspace::Bare, "echo x > f && ! mkdir .codex/x"), Some(walls));
+    let confinement = Confinement { writable: vec![scene.at("alias")], ..scene.confinement() };
+    let mut order =
+        scene.order(Way::Shell(Workspace::Bare, "echo x > f && ! mkdir .codex/x"), Some(confinement));
     order.cwd = scene.at("alias");
     assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 0 });
     assert!(scene.at("ws/f").exists());
@@ -106,7 +107,7 @@ fn a_root_that_is_a_link_is_resolved_first() {
 #[test]
 fn landlock_alone_keeps_files_network_and_processes() {
     let scene = Scene::new(Workspace::Bare);
-    let walls = scene.weak_walls();
+    let confinement = scene.weak_walls();
     for script in [
         "! cat $SECRET/key",
         "! true >> $SECRET/key",
@@ -123,10 +124,10 @@ fn landlock_alone_keeps_files_network_and_processes() {
         "grep -q 'CapEff:.0000000000000000' /proc/self/status",
         "echo x > /dev/null",
     ] {
-        assert_eq!(check(&scene, Some(walls.clone()), script), Ok(()));
+        assert_eq!(check(&scene, Some(confinement.clone()), script), Ok(()));
     }
     for name in ["connect_tcp", "bpf", "ptrace", "mount", "connect_local"] {
-        let end = scene::run(&scene.order(Way::Call(name), Some(walls.clone())), &[]).0;
+        let end = scene::run(&scene.order(Way::Call(name), Some(confinement.clone())), &[]).0;
         assert_eq!(end, HelperStatus::Exited { code: 1 }, "{name}");
     }
 }
@@ -147,8 +148,8 @@ fn what_landlock_alone_cannot_hold_is_refused() {
         ),
         (Confinement { network: true, closed_ports: vec![4711], ..weak.clone() }, "4711"),
     ];
-    for (walls, named) in refused {
-        let order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(walls));
+    for (confinement, named) in refused {
+        let order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(confinement));
         let HelperStatus::Failed(failure) = scene::run(&order, &[]).0 else {
             panic!("{named}: it was started")
         };
@@ -162,7 +163,7 @@ fn what_landlock_alone_cannot_hold_is_refused() {
 
 #[test]
 fn what_landlock_alone_cannot_hold_is_refused_for_a_normal_user() {
-    super::as_normal_user("walls::what_landlock_alone_cannot_hold_is_refused");
+    super::as_normal_user("confinement::what_landlock_alone_cannot_hold_is_refused");
 }
 
 #[test]
@@ -175,8 +176,9 @@ fn without_walls_everything_is_allowed() {
 #[test]
 fn memory_is_limited() {
     let scene = Scene::new(Workspace::Bare);
-    for walls in [Some(scene.walls()), None] {
-        let mut order = scene.order(Way::Shell(Workspace::Bare, "head -c 300M /dev/zero | tail"), walls);
+    for confinement in [Some(scene.confinement()), None] {
+        let mut order =
+            scene.order(Way::Shell(Workspace::Bare, "head -c 300M /dev/zero | tail"), confinement);
         order.argv[2] =
             "head -c 300000000 /dev/zero | tail -c 300000000 | wc -c | grep -q 300000000".to_owned();
         assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 0 });
@@ -189,7 +191,7 @@ fn memory_is_limited() {
 fn a_start_that_fails_says_which_step() {
     let scene = Scene::new(Workspace::Bare);
     let stage = |change: fn(&mut Order)| {
-        let mut order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(scene.walls()));
+        let mut order = scene.order(Way::Shell(Workspace::Bare, "true"), Some(scene.confinement()));
         change(&mut order);
         match scene::run(&order, &[]).0 {
             HelperStatus::Failed(failure) => failure.stage,
@@ -208,7 +210,7 @@ fn a_script_without_a_first_line_is_run_by_the_shell() {
     let scene = Scene::new(Workspace::Bare);
     fs::write(scene.at("ws/script"), "exit 5\n").unwrap();
     fs::set_permissions(scene.at("ws/script"), fs::Permissions::from_mode(0o755)).unwrap();
-    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.walls()));
+    let mut order = scene.order(Way::Shell(Workspace::Bare, ""), Some(scene.confinement()));
     order.argv = vec!["./script".to_owned()];
     assert_eq!(scene::run(&order, &[]).0, HelperStatus::Exited { code: 5 });
 }
@@ -217,21 +219,21 @@ fn a_script_without_a_first_line_is_run_by_the_shell() {
 fn the_self_test_finds_the_walls_standing() {
     let report = SelfTest::run();
     assert_eq!(report.strength, Ok(Strength::Full), "{:?}", report.layers);
-    super::as_normal_user("walls::the_self_test_finds_the_walls_standing");
+    super::as_normal_user("confinement::the_self_test_finds_the_walls_standing");
 }
 
-/// Behind walls no namespaces can be made, as on a machine that does not allow them.
+/// Inside a sandbox no namespaces can be made, as on a machine that does not allow them.
 #[test]
 fn where_a_layer_cannot_be_had_nothing_is_started() {
     let scene = Scene::new(Workspace::Bare);
-    let mut order = scene.order(Way::Call("none"), Some(scene.walls()));
-    order.argv[2] = "walls::behind_walls".to_owned();
+    let mut order = scene.order(Way::Call("none"), Some(scene.confinement()));
+    order.argv[2] = "confinement::behind_walls".to_owned();
     order.env.insert("TMPDIR".to_owned(), scene.at("ws").display().to_string());
     let (end, said) = scene::run(&order, &[]);
     assert_eq!(end, HelperStatus::Exited { code: 0 }, "{said}");
 }
 
-/// Not a test of its own: started behind walls.
+/// Not a test of its own: started inside a sandbox.
 #[test]
 #[ignore = "runs inside the sandbox, started by another test"]
 fn behind_walls() {
@@ -246,7 +248,8 @@ fn behind_walls() {
 #[test]
 fn where_proc_is_masked_nothing_is_started() {
     let program = std::env::current_exe().unwrap();
-    let script = "mount --bind /dev/zero /proc/meminfo && exec \"$0\" --exact walls::behind_a_mask --ignored";
+    let script =
+        "mount --bind /dev/zero /proc/meminfo && exec \"$0\" --exact confinement::behind_a_mask --ignored";
     let output = Command::new("unshare").args(["-Urm", "sh", "-c", script]).arg(program).output();
     let output = output.expect("unshare is a part of every system");
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);

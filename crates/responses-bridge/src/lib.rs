@@ -1,4 +1,5 @@
-//! `oarlock responses-bridge`: lets a runtime use a model provider without ever seeing the key.
+//! `oarlock responses-bridge`: lets a runtime use a model provider without ever seeing the key. Owns the bridge and its
+//! options. Must not know anything of threads and turns.
 
 mod answer;
 mod gate;
@@ -18,7 +19,7 @@ use tokio::net::TcpListener;
 
 use self::serve::{ResponsesBridge, serve};
 
-pub(crate) const EXAMPLES: &str = "\
+pub const EXAMPLES: &str = "\
 Only POST /v1/responses and POST /v1/responses/compact get through; everything else is answered with 403.
 The runtime is pointed at the bridge by `thread/start.sdkDelegation.bridgeUrl`: the printed address and `/v1`.
 
@@ -30,7 +31,7 @@ Examples:
   oarlock responses-bridge --key-env KEY --token-env TOKEN    with bridgeUrl http://x:TOKEN@127.0.0.1:PORT/v1";
 
 #[derive(Debug, Args)]
-pub(crate) struct ResponsesBridgeOptions {
+pub struct ResponsesBridgeOptions {
     /// Address to listen on; port 0 takes a free one. The line printed says which.
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
@@ -71,7 +72,8 @@ enum UpstreamWire {
     Messages,
 }
 
-pub(crate) fn run(options: &ResponsesBridgeOptions) -> Result<()> {
+/// Serves until a signal ends it.
+pub fn run(options: &ResponsesBridgeOptions) -> Result<()> {
     let relay = options.relay()?;
     let token = options.token()?;
     options.check_reach(token.is_some())?;

@@ -1,4 +1,5 @@
-//! `oarlock mcp-server`: the runtime as a server of tools for other agents, over standard input and output.
+//! The runtime as a server of tools for other agents, over standard input and output. Owns what is said as an MCP
+//! server. Must not know anything of the command line.
 
 mod approval;
 mod call;
@@ -11,23 +12,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use clap::Args;
 use core_api::ThreadManager;
 use runtime::config::{Home, Loader, LoaderOptions};
 use serde_json::{Value, json};
 use tokio::io::BufReader;
-use tracing_subscriber::filter::LevelFilter;
 
-use crate::flags::Flags;
-use crate::logging;
 use limits::CallLimits;
 use peer::{ClientLine, ClientPeer, read_message};
 use threads::OpenThreads;
-
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  oarlock mcp-server                             two tools: codex begins a thread, codex-reply goes on with it
-  oarlock mcp-server -c model_provider=offline   the same without a key and without a network";
 
 /// The revisions of MCP that are spoken, the newest first.
 const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -35,15 +27,8 @@ const METHOD_NOT_FOUND: i64 = -32601;
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 
-#[derive(Debug, Args)]
-pub(crate) struct McpServerOptions {
-    #[command(flatten)]
-    flags: Flags,
-}
-
-pub(crate) fn run(options: McpServerOptions, root: Flags) -> Result<ExitCode> {
-    let flags = root.then(options.flags).pairs()?;
-    logging::init(LevelFilter::WARN);
+/// Serves until the client closes our input. `flags` set keys of the configuration.
+pub fn run(flags: Vec<(String, String)>) -> Result<ExitCode> {
     let limits = CallLimits::new(Loader::new(Home::from_env()?, flags.clone(), LoaderOptions::default()));
     let mut builder = ThreadManager::builder().client_name("oarlock_mcp_server");
     for (key, value) in flags {

@@ -1,0 +1,155 @@
+"""The tasks that this process follows, and where a message of the host belongs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import oarlock_protocol as protocol
+from pydantic_core import ValidationError
+
+from ._connection import Connection
+from ._errors import OarlockError, TransportClosed
+from ._events import AgentFinished, AgentSpawned
+from ._follow import TaskFollower
+from ._session import Listeners
+
+if TYPE_CHECKING:
+    from ._host import Host
+
+log = logging.getLogger("oarlock")
+
+_APPROVALS = {
+    "item/commandExecution/requestApproval",
+    "item/fileChange/requestApproval",
+    "item/tool/requestApproval",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A child agent of a followed task."""
+
+    root: str
+    path: tuple[str, ...]
+
+
+class TaskRouter:
+    """One per open host."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.followers: dict[str, TaskFollower] = {}
+        self._children: dict[str, _Child] = {}
+        self.operation_listeners: list[Callable[[protocol.Operation], None]] = []
+
+    def listeners(self) -> Listeners:
+        return Listeners(
+            on_notification=self._on_notification,
+            on_request=self._on_request,
+            on_reconnected=self._on_reconnected,
+            on_gone=self.close,
+        )
+
+    def close(self, error: OarlockError) -> None:
+        for follower in self.followers.values():
+            follower.close(error)
+
+    def forget(self, follower: TaskFollower) -> None:
+        if self.followers.get(follower.thread_id) is follower:
+            del self.followers[follower.thread_id]
+
+    def _on_reconnected(self) -> None:
+        for follower in list(self.followers.values()):
+            self._host._spawn(self._resubscribe, follower)
+
+    async def _resubscribe(self, follower: TaskFollower) -> None:
+        try:
+            await self._host._resume(follower)
+        except OarlockError as error:
+            follower.close(error)
+
+    def _on_notification(self, method: str, params: Any) -> None:
+        if not isinstance(params, Mapping):
+            return
+        if method == "operation/updated":
+            self._on_operation(params)
+            return
+        if method == "thread/started":
+            self._on_thread(params.get("thread"))
+        thread_id = params.get("threadId")
+        if not isinstance(thread_id, str):
+            return
+        follower = self.followers.get(thread_id)
+        if follower is not None:
+            follower.take(method, params)
+        elif method == "turn/completed" and (child := self._children.get(thread_id)) is not None:
+            self._on_child(AgentFinished, thread_id, child)
+
+    def _on_operation(self, params: Mapping[str, Any]) -> None:
+        try:
+            notification = protocol.OperationUpdatedNotification.from_wire(params)
+        except ValidationError as error:
+            log.warning("an operation cannot be read: %s", error)
+            return
+        follower = self.followers.get(notification.operation.task_id)
+        if follower is not None:
+            follower.take_operation(notification)
+        for listener in self.operation_listeners:
+            listener(notification.operation)
+
+    def _on_thread(self, thread: Any) -> None:
+        """A child of a followed task: its calls are answered by the same agent."""
+        source = thread.get("source") if isinstance(thread, Mapping) else None
+        spawn = source.get("subAgent", {}) if isinstance(source, Mapping) else {}
+        spawn = spawn.get("thread_spawn", {}) if isinstance(spawn, Mapping) else {}
+        parent = spawn.get("parent_thread_id")
+        if not isinstance(parent, str) or str(thread["id"]) in self._children:
+            return
+        root = self._children[parent].root if parent in self._children else parent
+        path = str(spawn.get("agent_path") or spawn.get("agent_nickname") or thread["id"])
+        child = _Child(root, tuple(part for part in path.split("/") if part))
+        self._children[str(thread["id"])] = child
+        self._on_child(AgentSpawned, str(thread["id"]), child)
+
+    def _on_child(self, event: type[AgentSpawned] | type[AgentFinished], thread_id: str, child: _Child) -> None:
+        follower = self.followers.get(child.root)
+        if follower is not None:
+            follower.emit(event(seq=follower.seq, path=child.path, thread_id=thread_id))
+
+    def _root_of(self, thread_id: str) -> str:
+        child = self._children.get(thread_id)
+        return child.root if child is not None else thread_id
+
+    def _on_request(self, connection: Connection, request_id: Any, method: str, params: Any) -> None:
+        if method == "item/tool/call":
+            self._host._spawn(self._answer_call, connection, request_id, params)
+        elif method in _APPROVALS:
+            # Decided by `operation/decide`, here or elsewhere, so that the record says by whom and nothing is lost.
+            self._host._spawn(_answer, connection, request_id, {"decision": "defer"})
+            operation_id = params.get("operationId") if isinstance(params, Mapping) else None
+            follower = self.followers.get(str(operation_id).split(":")[0])
+            if follower is not None and follower.worker is not None:
+                follower.worker.asked(str(operation_id))
+        else:
+            log.debug("%s is left to others", method)
+
+    async def _answer_call(self, connection: Connection, request_id: Any, params: Any) -> None:
+        call = protocol.DynamicToolCallParams.from_wire(params)
+        follower = self.followers.get(self._root_of(call.thread_id))
+        if follower is None and call.operation_id is not None:
+            follower = self.followers.get(call.operation_id.split(":")[0])
+        if follower is None or follower.worker is None:
+            log.warning("nobody here runs %s of thread %s", call.tool, call.thread_id)
+            return
+        response = await follower.worker.answer(call)
+        await _answer(connection, request_id, response.to_wire())
+
+
+async def _answer(connection: Connection, request_id: Any, result: Mapping[str, Any]) -> None:
+    try:
+        await connection.respond(request_id, result)
+    except TransportClosed:
+        log.debug("the host was gone before it had its answer")
