@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any, TypeVar
 
 import anyio
+import anyio.lowlevel
 import oarlock_protocol as protocol
 from pydantic_core import ValidationError
 
@@ -98,6 +99,8 @@ class Connection:
             self._waiting.pop(number, None)
         answer = waiting.answer
         if answer is None:
+            # Where the caller is cancelled, and the reader with it, that is the reason and not the connection.
+            await anyio.lowlevel.checkpoint_if_cancelled()
             raise TransportClosed("the host ended before it answered", stderr_tail=self._transport.last_words())
         if "error" in answer:
             raise refused(answer["error"], task_id)

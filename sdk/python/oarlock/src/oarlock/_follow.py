@@ -144,6 +144,8 @@ class TaskFollower:
         if method == "turn/started" and read is not None:
             self._turn_begins(read.turn.id)
         for event in events_of(self._seq, method, params, read):
+            if isinstance(event, ItemCompleted) and (rest := self._missing_text(event)) is not None:
+                self.emit(rest)
             self._note(event)
             self.emit(event)
         if method == "turn/completed" and read is not None:
@@ -211,6 +213,16 @@ class TaskFollower:
         if not self._running_text:
             return None
         return TextDelta(seq=self._seq, item_id=self._running_item, text="".join(self._running_text))
+
+    def _missing_text(self, event: ItemCompleted) -> TextDelta | None:
+        """The end of a message whose deltas did not all come: they come once, and a lost connection loses some."""
+        item = event.item
+        if not isinstance(item, protocol.ThreadItemAgentMessage) or not item.text:
+            return None
+        came = "".join(self._running_text) if self._running_item == item.id else ""
+        if came == item.text or not item.text.startswith(came):
+            return None
+        return TextDelta(seq=event.seq, item_id=item.id, text=item.text[len(came) :])
 
     def _note(self, event: Event) -> None:
         match event:
