@@ -26,6 +26,7 @@ import long_tests
 import mcp_idle
 import one_writer
 import patches
+import python_sdk
 import real_model
 import repository
 import salvage
@@ -61,6 +62,10 @@ FIGURES: dict[str, tuple[str, Callable[[Run], Outcome]]] = {
     "agent-jobs": ("kills in the middle of a job: no row twice, none missing", agent_jobs.measure),
     "long-tests": ("random tests at full length: all hold", long_tests.measure),
     "real-model": ("a model server with real weights: turns, an interrupt, its death", real_model.measure),
+    "python-tasks": ("1,000 tasks open in one Python process: 200 MB", python_sdk.many_tasks),
+    "python-faults": ("program, host, runtime killed at every step: `once` never twice", python_sdk.faults),
+    "python-cancel": ("cancelled at every await: no hang, no orphan, no lost decision", python_sdk.cancellations),
+    "python-speed": ("beside openai-codex: start 5 x, turn 3 x, deltas 5 x", python_sdk.speed),
     "delegation": ("host, runtime or both die: 0 lost, 0 run twice, unknown is told", delegation.measure),
 }
 
