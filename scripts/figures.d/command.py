@@ -65,6 +65,7 @@ FIGURES: dict[str, tuple[str, Callable[[Run], Outcome]]] = {
     "python-tasks": ("1,000 tasks open in one Python process: 200 MB", python_sdk.many_tasks),
     "python-faults": ("program, host, runtime killed at every step: `once` never twice", python_sdk.faults),
     "python-cancel": ("cancelled at every await: no hang, no orphan, no lost decision", python_sdk.cancellations),
+    "python-crash": ("a program dies in a tool: ours waits for a person, once paid", python_sdk.crashes),
     "python-speed": ("beside openai-codex: start 5 x, turn 3 x, deltas 5 x", python_sdk.speed),
     "delegation": ("host, runtime or both die: 0 lost, 0 run twice, unknown is told", delegation.measure),
 }

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from messages_model import MessagesModel
 from model import FLOOD_DELTAS, Model, Plan, flood_messages
 from report import Json, Outcome, Run, Skipped, progress
 from server import make_home
@@ -17,7 +18,7 @@ PROGRAMS = Path(__file__).parent / "python_programs"
 MEGABYTE = 1_000_000
 
 # What the speed is compared with; installed into a folder of their own.
-PEERS = ("openai-codex==0.163.0", "openai-agents==0.24.0", "pydantic-ai==2.62.0")
+PEERS = ("openai-codex==0.163.0", "openai-agents==0.24.0", "pydantic-ai==2.62.0", "claude-agent-sdk==0.2.183")
 
 
 def python() -> str:
@@ -124,6 +125,45 @@ def speed(run: Run) -> Outcome:
     shown += "; a tool turn " + ", ".join(f"{name} {value * 1_000:.1f} ms" for name, value in tool.items())
     details: dict[str, Any] = {"ours": mine, "codex": codex, "toolTurn": tool}
     return Outcome(shown, failures, details)
+
+
+def crashes(run: Run) -> Outcome:
+    """A tool pays and its program dies in it. What does a second life find, and how often was it paid?"""
+    if run.quick:
+        raise Skipped("compares with packages that it installs; run it in full")
+    theirs = peers()
+    responses, messages = Model(), MessagesModel("mcp__desk__refund", {"order": "A-17"})
+    paid: dict[str, int] = {}
+    left: dict[str, str] = {}
+    try:
+        for name in ("ours", "agents", "pydantic_ai", "codex", "claude"):
+            folder = run.folder / name
+            home = make_home(folder / "home", responses)
+            command = f"echo A-17 >> {folder}/paid; sleep 30"
+            more = {
+                "CODEX_HOME": str(home),
+                "PROMPT": Plan("pay", commands=(command,)).text(),
+                "MOCK": f"http://127.0.0.1:{messages.port}",
+            }
+            interpreter = python() if name == "ours" else theirs
+            progress(f"  {name}")
+            first = subprocess.run(
+                [interpreter, str(PROGRAMS / f"crash_{name}.py"), str(folder), "1"],
+                env=environment(run, **more),
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
+            if first.returncode != -9:
+                raise RuntimeError(f"{name} was not killed: {first.stderr[-500:]}")
+            left[name] = program(run, interpreter, f"crash_{name}", str(folder), "2", **more)["left"]
+            paid[name] = len((folder / "paid").read_text().splitlines())
+    finally:
+        responses.close()
+        messages.close()
+    failures = [] if paid["ours"] == 1 and "unknown" in left["ours"] else [f"ours paid {paid['ours']} times: {left['ours']}"]
+    shown = ", ".join(f"{name} paid {count} x" for name, count in paid.items())
+    return Outcome(shown, failures, {"paid": paid, "left": left, "claudeTold": messages.results[-1:]})
 
 
 def measured(name: str, run: Run, interpreter: str) -> dict[str, float]:

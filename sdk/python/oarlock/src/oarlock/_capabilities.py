@@ -63,3 +63,8 @@ def policy_of(capability: Capability) -> Policy | None:
     if type(capability).approval is Capability.approval:
         return None
     return capability.approval
+
+
+def with_turn_hook(capabilities: Sequence[Capability]) -> list[Capability]:
+    """Those that want to hear of the end of a turn."""
+    return [each for each in capabilities if type(each).on_turn_end is not Capability.on_turn_end]

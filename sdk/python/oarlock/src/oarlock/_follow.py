@@ -33,7 +33,7 @@ from ._inputs import to_user_input
 from ._pending import Pending, pending_of, turn_of
 from ._plan import AgentPlan
 from ._replay import RECORDED, recorded_events
-from ._results import Input, Usage
+from ._results import Completed, Failed, Input, Interrupted, TurnResult, Usage
 from ._run import Run
 from ._worker import ToolWorker
 
@@ -67,6 +67,16 @@ class TurnEnd:
             "usage": self.usage,
             "usage_by_agent": self.usage_by_agent,
         }
+
+    def result(self) -> TurnResult[str]:
+        """As a run without `output=` gives it."""
+        match self.status:
+            case "completed":
+                return Completed(**self.facts(), output=self.text)
+            case "interrupted":
+                return Interrupted(**self.facts())
+            case _:
+                return Failed(**self.facts(), error=self.error or {"message": "the turn failed"})
 
 
 @dataclass(slots=True)

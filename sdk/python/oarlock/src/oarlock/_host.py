@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from ._agent import Agent
     from ._backends import Backend
-    from ._follow import TaskFollower
+    from ._follow import TaskFollower, TurnEnd
     from ._pending import Pending
     from ._plan import AgentPlan
     from ._providers import ModelProvider, Provider
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from ._run import Run
     from ._session import Session, SessionOptions
     from ._task import Task
+
+log = logging.getLogger("oarlock")
 
 _Params = TypeVar("_Params")
 _Response = TypeVar("_Response")
@@ -203,6 +206,7 @@ class Host:
             name = protocol.ThreadSetNameParams(thread_id=thread_id, name=task_id)
             await self._request(protocol.CLIENT_REQUESTS["thread/name/set"], name, task_id=task_id)
         task: Task[D] = Task(self, follower, workspace=answer.cwd, is_open=True)
+        self._call_hooks(task)
         for notice in plan.notices:
             follower.notice(notice)
         for capability in plan.capabilities:
@@ -373,7 +377,26 @@ class Host:
         except BaseException:
             self._forget(follower)
             raise
-        return Task(self, follower, workspace=cwd, is_open=True)
+        task: Task[Any] = Task(self, follower, workspace=cwd, is_open=True)
+        self._call_hooks(task)
+        return task
+
+    def _call_hooks(self, task: Task[Any]) -> None:
+        """Capabilities hear of the end of each turn."""
+        from ._capabilities import with_turn_hook
+
+        follower = task._follower
+        hooks = with_turn_hook(follower.plan.capabilities) if follower.plan is not None else []
+
+        async def after(end: TurnEnd) -> None:
+            for capability in hooks:
+                try:
+                    await capability.on_turn_end(task, end.result())
+                except Exception as error:
+                    log.exception("on_turn_end of capability %s raised", capability.id)
+                    follower.notice(f"on_turn_end of {capability.id} raised {type(error).__name__}: {error}")
+
+        follower.on_turn_end = (lambda end: self._spawn(after, end)) if hooks else None
 
     async def _resume(self, follower: TaskFollower) -> str:
         """Follows the thread, with its questions asked again, and takes over how it stands."""

@@ -77,11 +77,11 @@ class TaskRouter:
         if method == "operation/updated":
             self._on_operation(params)
             return
-        if method == "thread/started":
-            self._on_thread(params.get("thread"))
         thread_id = params.get("threadId")
         if not isinstance(thread_id, str):
             return
+        if method == "item/completed":
+            self._on_item(thread_id, params.get("item"))
         follower = self.followers.get(thread_id)
         if follower is not None:
             follower.take(method, params)
@@ -94,25 +94,29 @@ class TaskRouter:
         except ValidationError as error:
             log.warning("an operation cannot be read: %s", error)
             return
-        follower = self.followers.get(notification.operation.task_id)
+        operation = notification.operation
+        if operation.thread_id != operation.task_id:
+            self._learn(operation.thread_id, _Child(operation.task_id, tuple(operation.agent_path)))
+        follower = self.followers.get(operation.task_id)
         if follower is not None:
             follower.take_operation(notification)
         for listener in self.operation_listeners:
-            listener(notification.operation)
+            listener(operation)
 
-    def _on_thread(self, thread: Any) -> None:
-        """A child of a followed task: its calls are answered by the same agent."""
-        source = thread.get("source") if isinstance(thread, Mapping) else None
-        spawn = source.get("subAgent", {}) if isinstance(source, Mapping) else {}
-        spawn = spawn.get("thread_spawn", {}) if isinstance(spawn, Mapping) else {}
-        parent = spawn.get("parent_thread_id")
-        if not isinstance(parent, str) or str(thread["id"]) in self._children:
+    def _on_item(self, parent: str, item: Any) -> None:
+        """A child of a followed task that was just started."""
+        if not isinstance(item, Mapping) or item.get("tool") != "spawnAgent":
             return
-        root = self._children[parent].root if parent in self._children else parent
-        path = str(spawn.get("agent_path") or spawn.get("agent_nickname") or thread["id"])
-        child = _Child(root, tuple(part for part in path.split("/") if part))
-        self._children[str(thread["id"])] = child
-        self._on_child(AgentSpawned, str(thread["id"]), child)
+        for thread_id in item.get("receiverThreadIds") or ():
+            known = self._children.get(parent)
+            path = known.path if known is not None else ("root",)
+            self._learn(str(thread_id), _Child(self._root_of(parent), (*path, str(thread_id))))
+
+    def _learn(self, thread_id: str, child: _Child) -> None:
+        """Calls of a child are judged and answered by the agent of its root."""
+        if thread_id not in self._children and child.root in self.followers:
+            self._children[thread_id] = child
+            self._on_child(AgentSpawned, thread_id, child)
 
     def _on_child(self, event: type[AgentSpawned] | type[AgentFinished], thread_id: str, child: _Child) -> None:
         follower = self.followers.get(child.root)
@@ -130,7 +134,7 @@ class TaskRouter:
             # Decided by `operation/decide`, here or elsewhere, so that the record says by whom and nothing is lost.
             self._host._spawn(_answer, connection, request_id, {"decision": "defer"})
             operation_id = params.get("operationId") if isinstance(params, Mapping) else None
-            follower = self.followers.get(str(operation_id).split(":")[0])
+            follower = self.followers.get(self._root_of(str(operation_id).split(":")[0]))
             if follower is not None and follower.worker is not None:
                 follower.worker.asked(str(operation_id))
         else:
@@ -139,8 +143,6 @@ class TaskRouter:
     async def _answer_call(self, connection: Connection, request_id: Any, params: Any) -> None:
         call = protocol.DynamicToolCallParams.from_wire(params)
         follower = self.followers.get(self._root_of(call.thread_id))
-        if follower is None and call.operation_id is not None:
-            follower = self.followers.get(call.operation_id.split(":")[0])
         if follower is None or follower.worker is None:
             log.warning("nobody here runs %s of thread %s", call.tool, call.thread_id)
             return

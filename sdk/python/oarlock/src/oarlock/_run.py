@@ -128,11 +128,16 @@ class Run(Generic[T_co]):
         return f"<Run {self._label}: {status}>"
 
     def _repr_html_(self) -> str:
+        """For notebooks: how it stands, what waits, the text."""
         from html import escape
 
-        status = self._result.status if self._result is not None else self._state
-        text = self._result.text if self._result is not None else ""
-        return f"<div><b>{escape(self._label)}</b>: {escape(status)}<pre>{escape(text)}</pre></div>"
+        result = self._result
+        status = result.status if result is not None else self._state
+        waits = "".join(f"<li><code>{escape(call.describe())}</code></li>" for call in getattr(result, "pending", ()))
+        text = f"<pre>{escape(result.text)}</pre>" if result is not None and result.text else ""
+        return (
+            f"<div><b>Run {escape(self._label)}</b>: {escape(status)}{f'<ul>{waits}</ul>' if waits else ''}{text}</div>"
+        )
 
     # ---- what follows is for the task that the run belongs to ----
 

@@ -72,11 +72,21 @@ class Task(Generic[D]):
         self._is_open = is_open
 
     def __repr__(self) -> str:
-        return f"<Task {self.id}>"
+        return f"<Task {self.id}: {self._status()}>"
+
+    def _status(self) -> str:
+        turn = self._follower.turn
+        if turn is None:
+            return "no turn yet"
+        if turn.status == "inProgress":
+            return f"{len(turn.open_operations)} wait for a decision" if turn.open_operations else "running"
+        return turn.status
 
     def _repr_html_(self) -> str:
+        """For notebooks: its id, how its last turn stands, and that turn's text."""
         turn = self._follower.turn
-        return f"<div>task <b>{escape(self.id)}</b>: {escape(turn.status if turn else 'idle')}</div>"
+        text = f"<pre>{escape(turn.text)}</pre>" if turn is not None and turn.text else ""
+        return f"<div><b>Task {escape(self.id)}</b>: {escape(self._status())}{text}</div>"
 
     @overload
     def run(self, input: Input, *, timeout: float | None = None, **settings: Unpack[TurnSettings]) -> Run[str]: ...
