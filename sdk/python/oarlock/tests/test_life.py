@@ -82,8 +82,9 @@ async def test_leaving_an_owned_run_by_an_error_interrupts_it() -> None:
     gate = Gate()
     async with Host(provider=ScriptedModel(Call("hold"), "done")) as host:
         task = await host.start(WAITER, deps=gate)
+        run = task.run("go")
         with pytest.raises(ZeroDivisionError):
-            async with task.run("go") as run:
+            async with run:
                 await gate.entered.wait()
                 raise ZeroDivisionError
         assert isinstance(await run, Interrupted)

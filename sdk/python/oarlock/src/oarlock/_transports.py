@@ -110,7 +110,8 @@ class ProcessTransport:
                 env=dict(environment),
                 start_new_session=True,
             )
-        return cls(process, stderr)
+            return cls(process, stderr)
+        raise AssertionError("a shielded scope is not cancelled")
 
     @property
     def pid(self) -> int:
