@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import os
 import re
 import resource
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from typing import Any, is_typeddict
 
 import pytest
 
@@ -53,11 +55,33 @@ def test_the_readme_runs_from_wheels_in_an_empty_environment(tmp_path: Path) -> 
     assert all(path.startswith(str(environment)) for path in where.split())
 
 
-def test_the_public_names() -> None:
+def described(name: str, thing: Any) -> list[str]:
+    """A name with its parameters, and those of its methods."""
+    if not callable(thing) or not (inspect.isclass(thing) or inspect.isfunction(thing)):
+        return [name]
+    if is_typeddict(thing):
+        return [f"{name}: {' '.join(thing.__annotations__)}"]
+    lines = [f"{name}{inspect.signature(thing)}"]
+    if not inspect.isclass(thing):
+        return lines
+    for key, member in sorted(vars(thing).items()):
+        if key.startswith("_"):
+            continue
+        kind = "property" if isinstance(member, property) else ""
+        function = getattr(member, "fget", None) or getattr(member, "__func__", None) or member
+        if inspect.isfunction(function):
+            lines.append(f"    {kind or 'def'} {key}{inspect.signature(function)}")
+    return lines
+
+
+def test_the_public_interface() -> None:
+    """A change here is a change for everybody who uses the package: review it, then write the file anew."""
     assert sorted(set(oarlock.__all__)) == sorted(oarlock.__all__)
-    assert all(hasattr(oarlock, name) for name in oarlock.__all__)
-    kept = PACKAGE / "tests" / "public_names.txt"
-    assert kept.read_text().split() == sorted(oarlock.__all__), f"the public names changed; update {kept.name}"
+    found = "".join(f"{line}\n" for name in sorted(oarlock.__all__) for line in described(name, getattr(oarlock, name)))
+    kept = PACKAGE / "tests" / "public_api.txt"
+    if os.environ.get("OARLOCK_UPDATE"):
+        kept.write_text(found)
+    assert kept.read_text() == found, f"the public interface changed; OARLOCK_UPDATE=1 writes {kept.name}"
 
 
 def test_the_public_names_are_where_the_package_says() -> None:

@@ -189,8 +189,9 @@ class TaskFollower:
     def emit(self, event: Event) -> None:
         if self.run is not None:
             self.run._feed(event)
-        for listener in list(self._listeners):
-            listener.feed(event)
+        if len(self._listeners):
+            for listener in list(self._listeners):
+                listener.feed(event)
 
     def notice(self, message: str) -> None:
         log.warning("task %s: %s", self.task_id, message)
