@@ -41,7 +41,9 @@ class MessagesModel:
         results = [part for content in contents for part in content if part.get("type") == "tool_result"]
         self.results += [json.dumps(part.get("content")) for part in results[-1:]]
         calls = bool(body.get("tools")) and not results
-        block = {"type": "tool_use", "id": "toolu_1", "name": tool, "input": {}} if calls else {"type": "text", "text": ""}
+        block = (
+            {"type": "tool_use", "id": "toolu_1", "name": tool, "input": {}} if calls else {"type": "text", "text": ""}
+        )
         delta = (
             {"type": "input_json_delta", "partial_json": json.dumps(arguments)}
             if calls

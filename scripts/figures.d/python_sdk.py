@@ -116,7 +116,9 @@ def speed(run: Run) -> Outcome:
     }
     ratios = {key: codex[key] / mine[key] for key in mine}
     wanted = {"import": 1.0, "first": 5.0, "turn": 3.0, "deltas": 5.0}
-    failures = [f"{key}: {ratios[key]:.1f} x, not {factor:.0f} x" for key, factor in wanted.items() if ratios[key] < factor]
+    failures = [
+        f"{key}: {ratios[key]:.1f} x, not {factor:.0f} x" for key, factor in wanted.items() if ratios[key] < factor
+    ]
     if mine["import"] > 0.35:
         failures.append(f"import takes {mine['import']:.2f} s")
     if tool["ours"] > min(tool["agents"], tool["pydantic_ai"]):
@@ -161,7 +163,9 @@ def crashes(run: Run) -> Outcome:
     finally:
         responses.close()
         messages.close()
-    failures = [] if paid["ours"] == 1 and "unknown" in left["ours"] else [f"ours paid {paid['ours']} times: {left['ours']}"]
+    failures = (
+        [] if paid["ours"] == 1 and "unknown" in left["ours"] else [f"ours paid {paid['ours']} times: {left['ours']}"]
+    )
     shown = ", ".join(f"{name} paid {count} x" for name, count in paid.items())
     return Outcome(shown, failures, {"paid": paid, "left": left, "claudeTold": messages.results[-1:]})
 
