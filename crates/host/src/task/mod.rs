@@ -65,6 +65,8 @@ pub(crate) struct TaskMachine {
     is_parked: bool,
     /// The host stops: runtimes are ended and none is started.
     is_draining: bool,
+    /// Somebody wanted it suspended while its runtime was starting: that ends as soon as it is up.
+    ends_when_up: bool,
     /// Operations that the last runtime had started are being stored as unknown; nothing starts before that is done.
     is_losing: bool,
     failures: u32,
@@ -93,6 +95,7 @@ impl TaskMachine {
             passes: BTreeMap::new(),
             is_parked,
             is_draining: false,
+            ends_when_up: false,
             failures: 0,
             retry_at_ms: None,
             quiet_since_ms: None,
@@ -158,7 +161,7 @@ impl TaskMachine {
             TaskInput::PassDone(pass) => drop(self.passes.remove(&pass)),
             TaskInput::RuntimeUp(generation) => {
                 if self.runtime == RuntimeStage::Starting(generation) {
-                    self.runtime = RuntimeStage::Up(generation);
+                    self.came_up(generation, effects);
                 }
             }
             TaskInput::RuntimeFailed { generation, is_final } => {
@@ -214,6 +217,7 @@ impl TaskMachine {
                 // Whoever resumes the task may run its calls.
                 self.unprovided.clear();
                 self.is_parked = false;
+                self.ends_when_up = self.is_draining;
                 self.failures = 0;
                 self.retry_at_ms = None;
             }
@@ -231,6 +235,7 @@ impl TaskMachine {
     /// Its decision or its result is stored.
     fn settled(&mut self, operation: OperationId, effects: &mut Vec<TaskEffect>) {
         self.is_parked = false;
+        self.ends_when_up = self.is_draining;
         self.failures = 0;
         self.unprovided.remove(&operation);
         effects.push(TaskEffect::CloseAsk(operation.clone()));
@@ -250,9 +255,19 @@ impl TaskMachine {
         }
     }
 
+    fn came_up(&mut self, generation: Generation, effects: &mut Vec<TaskEffect>) {
+        self.runtime = RuntimeStage::Up(generation);
+        if std::mem::take(&mut self.ends_when_up) {
+            let was_parked = self.is_parked;
+            self.suspend(effects);
+            self.is_parked = was_parked;
+        }
+    }
+
     fn runtime_gone(&mut self, now_ms: i64, effects: &mut Vec<TaskEffect>) {
         let was_asked_to = matches!(self.runtime, RuntimeStage::Ending(_));
         self.runtime = RuntimeStage::Absent;
+        self.ends_when_up = false;
         self.questions.clear();
         self.quiet_since_ms = None;
         for (_, sent) in &mut self.inputs {
@@ -341,6 +356,7 @@ impl TaskMachine {
 
     fn suspend(&mut self, effects: &mut Vec<TaskEffect>) {
         self.is_parked = true;
+        self.ends_when_up = matches!(self.runtime, RuntimeStage::Starting(_));
         if let RuntimeStage::Up(generation) = self.runtime {
             match self.turns.get(&self.root) {
                 Some(turn) => {

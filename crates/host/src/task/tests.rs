@@ -315,3 +315,27 @@ fn any_schedule_keeps_one_runtime_at_a_time() {
         }
     }
 }
+
+#[test]
+fn a_runtime_that_comes_up_while_the_host_stops_is_ended() {
+    let (mut bench, effects) = TaskStage::new(unfinished(TaskState::Running, None));
+    assert_eq!(starts(&effects), Some(1));
+    assert_eq!(bench.on(TaskInput::DrainWanted), []);
+    let suspended = TaskEffect::SuspendTurn { generation: 1, turn: turn() };
+    assert!(bench.on(TaskInput::RuntimeUp(1)).contains(&suspended));
+    assert!(bench.on(TaskInput::Suspended(1)).contains(&TaskEffect::EndRuntime(1)));
+    assert_eq!(starts(&bench.on(TaskInput::RuntimeGone(1))), None);
+    assert!(bench.task.is_at_rest());
+}
+
+#[test]
+fn a_suspension_while_the_runtime_starts_holds_unless_it_is_taken_back() {
+    let (mut bench, _) = TaskStage::new(unfinished(TaskState::Running, None));
+    bench.on(TaskInput::SuspendWanted);
+    let suspended = TaskEffect::SuspendTurn { generation: 1, turn: turn() };
+    assert!(bench.on(TaskInput::RuntimeUp(1)).contains(&suspended));
+    let (mut bench, _) = TaskStage::new(unfinished(TaskState::Running, None));
+    bench.on(TaskInput::SuspendWanted);
+    bench.on(TaskInput::ResumeWanted);
+    assert!(!bench.on(TaskInput::RuntimeUp(1)).contains(&suspended));
+}
