@@ -3,12 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testkit::RunInTime;
+use testkit::{LinesInTime, RunInTime};
 
 use crate::support::{Place, Scripted};
 
@@ -340,26 +340,74 @@ fn sees(process: &std::path::Path, mark: &str) -> bool {
     }
 }
 
+/// A server that runs beside the session, ended with the test.
+struct Elsewhere {
+    child: Child,
+    address: String,
+    /// Whoever writes more must not find a closed pipe.
+    _errors: LinesInTime,
+}
+
+impl Elsewhere {
+    /// The address is the first word of its standard error that begins with this scheme.
+    fn start(place: &Place, scheme: &str, arguments: &[&str]) -> Self {
+        let mut command = place.command(arguments);
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("it runs");
+        let mut lines = LinesInTime::new(child.stderr.take().expect("piped"));
+        let found = lines.find_map(|line| {
+            line.split_whitespace().find(|word| word.starts_with(scheme)).map(str::to_owned)
+        });
+        Self { child, address: found.expect("an address"), _errors: lines }
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 #[test]
 fn a_server_elsewhere_is_driven_the_same_way() {
-    let Some(pane) = pane(80, 24) else { return };
-    let socket = pane.place.root().join("server.sock");
-    let address = format!("unix://{}", socket.display());
-    let mut server =
-        pane.place.command(&["app-server", "--listen", &address, "-c", "model_provider=offline"]);
-    let mut server = server.stderr(std::process::Stdio::null()).spawn().expect("it runs");
-    let began = Instant::now();
-    while !socket.exists() && began.elapsed() < PATIENCE {
-        sleep(Duration::from_millis(30));
-    }
-    pane.oarlock(&format!("--remote {address} --cd ."));
+    let Some(pane) = pane(120, 24) else { return };
+    let token = pane.place.file("token", "a token that nobody guesses, and long enough");
+    let flags = ["-c", "model_provider=offline", "--ws-auth", "capability-token", "--ws-token-file", &token];
+    let arguments = [&["app-server", "--listen", "ws://127.0.0.1:0"], flags.as_slice()].concat();
+    let server = Elsewhere::start(&pane.place, "ws://", &arguments);
+    pane.oarlock(&format!("--remote {}", server.address));
+    pane.wait("ended 1");
+    pane.oarlock(&format!("--remote {} --ws-token-file {token} --cd .", server.address));
     pane.wait("/help");
     pane.line("say over there");
     pane.wait("Offline model: over there");
     pane.leave();
-    assert!(pane.transcript().contains("oarlock resume --remote unix://"), "{}", pane.transcript());
-    let _ = server.kill();
-    let _ = server.wait();
+    assert!(pane.transcript().contains("oarlock resume --remote ws://"), "{}", pane.transcript());
+}
+
+#[test]
+fn a_question_of_a_host_waits_for_whoever_comes_back() {
+    let Some(pane) = pane(120, 24) else { return };
+    let flags = ["-c", "model_provider=offline", "-c", "allow_login_shell=false"];
+    let host = Elsewhere::start(&pane.place, "unix://", &[&["host"], flags.as_slice()].concat());
+    pane.oarlock(&format!(
+        "--remote {} --cd . --approvals untrusted --sandbox workspace-write",
+        host.address
+    ));
+    pane.wait("/help");
+    pane.line("run touch made");
+    pane.wait("y yes");
+    pane.key("C-c");
+    pane.wait("the turn goes on without you");
+    pane.key("C-c");
+    pane.wait("ended 0");
+    pane.oarlock(&format!("resume --remote {} --last", host.address));
+    pane.wait("y yes");
+    assert!(!pane.place.folder().join("made").exists());
+    pane.decide("y");
+    pane.wait("took");
+    assert!(pane.place.folder().join("made").exists(), "{}", pane.transcript());
+    pane.leave();
 }
 
 #[test]

@@ -96,13 +96,9 @@ impl TerminalState {
             self.leave();
             return;
         }
-        if self.editor.is_empty() {
-            self.interrupt();
-        } else {
-            self.editor.take();
-            self.popup = None;
-            self.close_files();
-        }
+        self.editor.take();
+        self.popup = None;
+        self.close_files();
         self.wants_to_leave = Some(self.now);
     }
 

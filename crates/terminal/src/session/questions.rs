@@ -130,6 +130,10 @@ impl TerminalState {
     /// Whether the key was for the question.
     pub(super) fn question_key(&mut self, key: KeyEvent) -> bool {
         let now = self.now;
+        // Leaving is always possible.
+        if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
+            return false;
+        }
         let Some(open) = self.questions.front_mut() else { return false };
         if open.counts_from.is_none_or(|from| now < from) {
             if let (KeyCode::Char(c), false) = (key.code, key.modifiers.contains(KeyModifiers::CONTROL)) {
@@ -163,7 +167,6 @@ impl TerminalState {
                     self.answer(&reply, ScreenRow::new(Ink::Bad, "  no, and stop"));
                 }
             }
-            KeyCode::Char('c') => return false,
             _ => {}
         }
         true

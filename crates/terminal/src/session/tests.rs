@@ -348,6 +348,8 @@ fn keys_that_were_on_their_way_answer_nothing() {
     stage.on(TerminalEvent::Message(question));
     stage.types("y");
     assert!(stage.sent.iter().all(|message| message["id"] != 7), "{:?}", stage.sent.last());
+    stage.control('c');
+    assert!(stage.screen().contains("Ctrl-C again leaves"), "leaving is always possible");
     stage.wait(2);
     stage.types("y");
     assert_eq!(stage.reply(), &json!({ "decision": "accept" }));
@@ -543,6 +545,22 @@ fn control_c_twice_leaves_and_says_how_to_go_on() {
         "{}",
         stage.printed()
     );
+}
+
+#[test]
+fn leaving_stops_a_turn_of_our_own_server_alone() {
+    for (remote, is_stopped) in [(None, true), (Some("unix:///run/host.sock".to_owned()), false)] {
+        let mut stage = Stage::running(SMALL);
+        stage.state.options.remote = remote;
+        stage.control('c');
+        assert!(
+            stage.sent.iter().all(|message| message["method"] != "turn/interrupt"),
+            "not by the first key"
+        );
+        stage.control('c');
+        let was_stopped = stage.sent.iter().any(|message| message["method"] == "turn/interrupt");
+        assert_eq!((stage.left, was_stopped), (Some(true), is_stopped));
+    }
 }
 
 #[test]

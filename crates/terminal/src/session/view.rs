@@ -57,7 +57,12 @@ impl TerminalState {
 
     fn status(&self) -> ScreenRow {
         if self.wants_to_leave.is_some() {
-            return ScreenRow::new(Ink::Careful, "Ctrl-C again leaves");
+            let turn = match (&self.turn, &self.options.remote) {
+                (Some(_), None) => " and stops the turn",
+                (Some(_), Some(_)) => "; the turn goes on without you",
+                (None, _) => "",
+            };
+            return ScreenRow::new(Ink::Careful, format!("Ctrl-C again leaves{turn}"));
         }
         let between = self.glyphs.between;
         let mut parts = Vec::new();
