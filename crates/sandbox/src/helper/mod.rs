@@ -29,7 +29,9 @@ mod wait;
 mod watch;
 pub(crate) mod wire;
 
-use std::ffi::{CStr, c_char, c_int};
+#[cfg(target_env = "gnu")]
+use std::ffi::CStr;
+use std::ffi::{c_char, c_int};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;

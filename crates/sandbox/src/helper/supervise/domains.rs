@@ -14,7 +14,8 @@ use super::connect::still_waiting;
 use super::target::Target;
 
 /// The number of the limit on file locks, which the kernel has not enforced since version 2.4.
-pub(in super::super) const MARK: u32 = libc::RLIMIT_LOCKS;
+/// As a number: C libraries disagree about the type of `RLIMIT_LOCKS`.
+pub(in super::super) const MARK: u32 = 10;
 
 /// The most sets of rules that are kept at once; each has a thread.
 const MAX_DOMAINS: usize = 64;
