@@ -168,6 +168,13 @@ impl Placement {
         process::end_marked(&self.prefix().await?, &mark, Leader::UNKNOWN).await
     }
 
+    /// Ends all processes whose names begin with this, whichever host spawned them, and confirms that none is left.
+    pub async fn end_spawns(&self, beginning: &str) -> Result<(), PlacementError> {
+        check_name("beginning of a name", beginning.trim_end_matches('-'))?;
+        let mark = script::mark(&self.reference.id, beginning);
+        process::end_marked(&self.prefix().await?, &mark, Leader::UNKNOWN).await
+    }
+
     /// Runs a command to its end and keeps a bounded part of its output. One that takes too long is ended.
     pub async fn run(
         &self,
@@ -240,7 +247,7 @@ impl Placement {
                 let commands = &prepared.manifest().setup;
                 for (done, command) in (0..).zip(commands) {
                     progress.step(PlacementStep::Setup, done, Some(commands.len() as u64));
-                    let options = SpawnOptions { argv: command.argv(), cwd: None, env: env.clone() };
+                    let options = SpawnOptions { env: env.clone(), ..SpawnOptions::new(command.argv()) };
                     self.set_up(&options, (done, commands.len() as u64), progress).await?;
                 }
                 Ok(())

@@ -14,6 +14,7 @@ use crate::error::{PlacementError, last_line, shown};
 use crate::manifest::ResolvedEnv;
 use crate::scratch::random_hex;
 use crate::script::{self, BOOTSTRAP, Leader, MAX_LINE, ProcessLine};
+use crate::settings::check_name;
 use crate::stderr::{ShellMessage, StderrFilter, StderrPiece};
 use crate::tool::{ToolRun, end_group, start};
 
@@ -33,6 +34,8 @@ pub struct SpawnOptions {
     pub argv: Vec<String>,
     pub cwd: Option<String>,
     pub env: ResolvedEnv,
+    /// By which the process is found again: unlike that of any other, and none the beginning of another. Random unless set.
+    pub name: Option<String>,
 }
 
 impl SpawnOptions {
@@ -89,9 +92,12 @@ pub(crate) async fn spawn(
     site: &SpawnSite<'_>,
     options: &SpawnOptions,
 ) -> Result<AttachedProcess, PlacementError> {
-    let id = random_hex()?;
+    // Only our own shell knows it: what a command prints cannot pass for a message of that shell.
+    let secret = random_hex()?;
+    let id = options.name.clone().unwrap_or_else(|| secret.clone());
+    check_name("name", &id)?;
     let mark = script::mark(site.placement, &id);
-    let line = program_line(&id, &mark, site, options)?;
+    let line = program_line(&secret, &mark, site, options)?;
     let argv = prefix.around(&["sh", "-c", BOOTSTRAP, &mark]);
     let mut child = start("starting a process", &argv, |command| {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -105,7 +111,7 @@ pub(crate) async fn spawn(
     let (mine, theirs) = tokio::io::duplex(STDERR_BUFFER);
     let (started, on_start) = oneshot::channel();
     let (end, ended) = watch::channel(None);
-    let reader = tokio::spawn(read_stderr(stderr, StderrFilter::new(&id), mine, started));
+    let reader = tokio::spawn(read_stderr(stderr, StderrFilter::new(&secret), mine, started));
     // A tool that has already failed does not read it; its stderr says why.
     let begin = async {
         let _ = stdin.write_all(line.as_bytes()).await;
@@ -304,6 +310,10 @@ impl AttachedProcess {
     /// Pid and start time of the process's shell there, as `/proc` has them; zeros where there is no `/proc`.
     pub fn pid_and_start_time(&self) -> (u32, u64) {
         (self.control.leader.pid, self.control.leader.started)
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.control.ended.borrow().is_some()
     }
 
     /// Waits for the end, whoever else waits. Processes that it left in the background run on.

@@ -18,6 +18,78 @@ pub enum PlacementSettings {
     Command(CommandPlaceSettings),
 }
 
+impl PlacementSettings {
+    /// From a table of the configuration. `field` is its name there, for the error.
+    pub fn from_json(field: &str, json: &serde_json::Value) -> Result<Self, PlacementError> {
+        Deserialize::deserialize(json)
+            .map_err(|error: serde_json::Error| PlacementError::invalid(field, error.to_string()))
+    }
+
+    /// From `BACKEND` or `BACKEND:WHAT`: the image of docker, podman and kubernetes, the host of ssh.
+    pub fn from_words(words: &str) -> Option<Self> {
+        let (backend, what) = words.split_once(':').unwrap_or((words, ""));
+        let (what, is_given) = (what.to_owned(), !what.is_empty());
+        match backend {
+            "local" if !is_given => Some(Self::Local(LocalSettings::default())),
+            "docker" if is_given => {
+                Some(Self::Docker(ContainerSettings { image: what, ..ContainerSettings::default() }))
+            }
+            "podman" if is_given => {
+                Some(Self::Podman(ContainerSettings { image: what, ..ContainerSettings::default() }))
+            }
+            "ssh" if is_given => Some(Self::Ssh(SshSettings { host: what, ..SshSettings::default() })),
+            "kubernetes" if is_given => Some(Self::Kubernetes(KubernetesSettings {
+                image: Some(what),
+                ..KubernetesSettings::default()
+            })),
+            _ => None,
+        }
+    }
+
+    pub fn backend(&self) -> &'static str {
+        match self {
+            Self::Local(_) => "local",
+            Self::Docker(_) => "docker",
+            Self::Podman(_) => "podman",
+            Self::Ssh(_) => "ssh",
+            Self::Kubernetes(_) => "kubernetes",
+            Self::Command(_) => "command",
+        }
+    }
+
+    pub fn set_workspace(&mut self, path: String) {
+        let workspace = match self {
+            Self::Local(settings) => &mut settings.workspace,
+            Self::Docker(settings) | Self::Podman(settings) => &mut settings.workspace,
+            Self::Ssh(settings) => &mut settings.workspace,
+            Self::Kubernetes(settings) => &mut settings.workspace,
+            Self::Command(settings) => &mut settings.workspace,
+        };
+        *workspace = Some(path);
+    }
+
+    /// Whether the place itself confines what runs in it. Elsewhere the machine is one like any other.
+    pub fn is_boundary(&self) -> bool {
+        match self {
+            Self::Local(_) | Self::Ssh(_) => false,
+            Self::Docker(_) | Self::Podman(_) | Self::Kubernetes(_) | Self::Command(_) => true,
+        }
+    }
+
+    /// Whether processes there can reach a network, as far as the settings say.
+    pub fn has_network(&self) -> bool {
+        match self {
+            Self::Docker(settings) | Self::Podman(settings) => settings.network.as_deref() != Some("none"),
+            _ => true,
+        }
+    }
+
+    /// Whether the place is this machine with its files, where programs of ours need not be copied.
+    pub fn is_this_machine(&self) -> bool {
+        matches!(self, Self::Local(_))
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LocalSettings {
@@ -221,6 +293,17 @@ mod tests {
         });
         let reference = PlacementReference::from_json(&json).unwrap();
         assert_eq!(reference.to_json().unwrap(), json);
+    }
+
+    #[test]
+    fn a_few_words_make_settings() {
+        let docker = PlacementSettings::from_words("docker:debian:12").unwrap();
+        assert_eq!(serde_json::to_value(&docker).unwrap()["image"], "debian:12");
+        assert!(docker.is_boundary() && docker.has_network());
+        assert_eq!(PlacementSettings::from_words("ssh:me@box").unwrap().backend(), "ssh");
+        for words in ["docker", "docker:", "local:x", "vm:x", ""] {
+            assert_eq!(PlacementSettings::from_words(words), None, "{words}");
+        }
     }
 
     #[test]

@@ -242,11 +242,26 @@ fn staged(build: &RuntimeBuild, folder: &str, copied: bool) -> StagedRuntime {
     StagedRuntime { path: format!("{folder}/{FILE}"), digest: build.digest.clone(), copied }
 }
 
+/// A compressed form beside the build saves packing it. What arrives is verified either way.
 async fn read(build: &RuntimeBuild, compressed: bool) -> Result<Vec<u8>, PlacementError> {
+    if compressed && let Some(packed) = packed_beside(&build.path).await {
+        return Ok(packed);
+    }
     let bytes =
         tokio::fs::read(&build.path).await.map_err(PlacementError::io(build.path.display().to_string()))?;
     let work = tokio::task::spawn_blocking(move || if compressed { gzip(&bytes) } else { bytes });
     work.await.map_err(|_| PlacementError::invalid("staging", "compressing the build panicked"))
+}
+
+/// One that is older than the build is of another build.
+async fn packed_beside(path: &Path) -> Option<Vec<u8>> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".gz");
+    let (plain, packed) = (tokio::fs::metadata(path).await.ok()?, tokio::fs::metadata(&beside).await.ok()?);
+    match packed.modified().ok()? >= plain.modified().ok()? {
+        true => tokio::fs::read(beside).await.ok(),
+        false => None,
+    }
 }
 
 /// The build for what `uname -sm` says. Builds for glibc and musl both serve Linux; the caller gives the ones that may be used.
