@@ -224,7 +224,26 @@ async fn propose(
         digest.into(),
         created.into(),
     ];
-    transaction.execute(&sql, values).await.map(drop)
+    if transaction.execute(&sql, values).await? == 1 {
+        return Ok(());
+    }
+    // Taken back, because what was agreed to has changed, and proposed anew: it waits again, and the decision was about
+    // something else.
+    let sql = "UPDATE operations SET state = 'proposed', proposal = $2, arguments_digest = $3, updated_at = $4 \
+               WHERE id = $1 AND thread_id = $5 AND state = 'withdrawn'";
+    let values = vec![
+        id.as_str().into(),
+        SqlValue::json(record)?,
+        digest.into(),
+        created.into(),
+        task.id.as_str().into(),
+    ];
+    if transaction.execute(sql, values).await? == 1 {
+        let sql = "DELETE FROM decisions WHERE operation_id = $1 AND attempt = \
+                   (SELECT attempt FROM operations WHERE id = $1)";
+        transaction.execute(sql, vec![id.as_str().into()]).await?;
+    }
+    Ok(())
 }
 
 async fn list(

@@ -101,6 +101,21 @@ async fn only_what_was_shown_and_offered_can_be_decided() {
 }
 
 #[tokio::test]
+async fn what_was_taken_back_and_proposed_anew_waits_again() {
+    on_each(|store| async move {
+        let lease = waiting(&store).await;
+        store.decide(approve("op")).await.expect("the first");
+        let withdrawn = step(1, json!({"state": "withdrawn", "operationId": "op"}));
+        store.append(&lease, &thread("t"), 1, vec![withdrawn, proposed(2, "op")]).await.expect("a commit");
+        let waits = store.list_operations(OperationFilter { limit: 10, ..OperationFilter::default() }).await;
+        assert_eq!(waits.expect("a list").0.len(), 1);
+        assert_eq!(store.decision(&operation("op"), 0).await.expect("an answer"), None);
+        store.decide(approve("op")).await.expect("about what is shown now");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_unknown_outcome_is_decided_anew() {
     on_each(|store| async move {
         let lease = waiting(&store).await;
