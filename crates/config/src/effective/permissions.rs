@@ -1,14 +1,20 @@
 //! Approval policy and sandbox.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use protocol::{ApprovalsReviewer, AskForApproval, ReadOnlyAccess, SandboxMode, SandboxPolicy};
+use protocol::{
+    ApprovalsReviewer, AskForApproval, NetworkAccess, ReadOnlyAccess, SandboxMode, SandboxPolicy,
+};
 
 use super::{Sources, first};
 use crate::config::PermissionOptions;
 use crate::layer::absolute_path;
 use crate::requirements::ChosenValue;
 use crate::{ConfigError, SettingWarning, ShellEnvironmentPolicy, Trust};
+
+/// Set by a host for runtimes in containers: the network that commands have there.
+const EXTERNAL_SANDBOX: &str = "OARLOCK_EXTERNAL_SANDBOX";
 
 const READ_ONLY: SandboxPolicy =
     SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false };
@@ -87,10 +93,20 @@ impl Sources<'_> {
         Ok(self.keys.sandbox_mode)
     }
 
+    /// Whoever started this process may know that it runs in a sandbox of somebody else's.
+    fn without_sandbox(&self) -> SandboxPolicy {
+        let network_access = match self.env.var_os(EXTERNAL_SANDBOX).as_deref().and_then(OsStr::to_str) {
+            Some("restricted") => NetworkAccess::Restricted,
+            Some("enabled") => NetworkAccess::Enabled,
+            _ => return SandboxPolicy::DangerFullAccess,
+        };
+        SandboxPolicy::ExternalSandbox { network_access }
+    }
+
     fn sandbox_policy(&self, mode: SandboxMode) -> Result<SandboxPolicy, ConfigError> {
         let details = match mode {
             SandboxMode::ReadOnly => return Ok(READ_ONLY),
-            SandboxMode::DangerFullAccess => return Ok(SandboxPolicy::DangerFullAccess),
+            SandboxMode::DangerFullAccess => return Ok(self.without_sandbox()),
             SandboxMode::WorkspaceWrite => self.keys.sandbox_workspace_write.as_ref(),
         };
         let mut roots: Vec<PathBuf> =

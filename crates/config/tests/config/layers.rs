@@ -145,6 +145,22 @@ fn a_profile_wins_over_the_top_level_for_its_own_keys() {
 }
 
 #[test]
+fn a_sandbox_of_somebody_elses_is_known_from_the_environment_and_loosens_nothing() {
+    let policy = |mode: &str, word: &str| {
+        let mut machine = Machine::with(&format!("sandbox_mode = \"{mode}\""));
+        machine.variables.insert("OARLOCK_EXTERNAL_SANDBOX".to_owned(), word.to_owned());
+        json(&machine.load().permissions.sandbox_policy)
+    };
+    let outside = policy("danger-full-access", "restricted");
+    assert_eq!(
+        (&outside["type"], &outside["networkAccess"]),
+        (&json!("externalSandbox"), &json!("restricted"))
+    );
+    assert_eq!(policy("danger-full-access", "else")["type"], "dangerFullAccess");
+    assert_eq!(policy("read-only", "enabled")["type"], "readOnly");
+}
+
+#[test]
 fn overrides_win_over_the_profile() {
     let mut machine = Machine::with(
         "profile = \"p\"\n[profiles.p]\nservice_tier = \"flex\"\nsandbox_mode = \"danger-full-access\"\npersonality = \"none\"",
