@@ -94,7 +94,7 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("core-api", &["runtime"]),
     ("thread-manager-sample", &["core-api"]),
-    ("host", &["protocol", "rpc", "store", "model", "model-http", "config", "journal"]),
+    ("host", &["protocol", "rpc", "store", "placements", "model", "model-http", "config", "journal"]),
     ("console", &[]),
     ("server", &["protocol", "rpc", "runtime", "host", "console"]),
     ("responses-bridge", &["model-http", "http", "server"]),

@@ -84,6 +84,7 @@ enum CliCommand {
     #[command(args_conflicts_with_subcommands = true)]
     AppServer(AppServer),
     /// Keep tasks: durable threads that survive the end of every process, and wait for people as long as it takes.
+    #[command(args_conflicts_with_subcommands = true)]
     Host(HostOptionsWithFlags),
     /// List the tasks of a running host.
     Tasks(host::commands::TasksOptions),
@@ -100,6 +101,8 @@ enum CliCommand {
     Retry(host::commands::DecideOptions),
     /// Show, suspend, resume or delete a task of a running host.
     Task(host::commands::TaskOptions),
+    /// List the placements of a running host, or keep, suspend, give up or remove one.
+    Placements(host::place_commands::PlacementsOptions),
     /// Show a real turn, with files and all, that needs no key and no network.
     Demo(demo::DemoOptions),
     /// Run a command in the sandbox that the model's commands get.
@@ -122,6 +125,9 @@ enum CliCommand {
     Debug(debug::DebugOptions),
     /// Check what is set up, and say what to do about the rest.
     Doctor(doctor::DoctorOptions),
+    /// Try the sandbox of this machine, and say as JSON what of it holds.
+    #[command(hide = true)]
+    SandboxCheck,
     /// Print what makes a shell complete this program's commands.
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::CompletionsOptions),
@@ -155,6 +161,14 @@ struct HostOptionsWithFlags {
     flags: Flags,
     #[command(flatten)]
     args: host::HostArgs,
+    #[command(subcommand)]
+    command: Option<HostSubcommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum HostSubcommand {
+    /// Remove placements that no task uses, and what a host made and no longer knows of.
+    Gc(host::place_commands::GcOptions),
 }
 
 #[derive(Debug, clap::Args)]
@@ -264,6 +278,9 @@ fn dispatch(command: CliCommand, flags: Flags) -> ExitCode {
             seal();
             exit(serve(server, flags), 1)
         }
+        CliCommand::Host(HostOptionsWithFlags { command: Some(HostSubcommand::Gc(options)), .. }) => {
+            exit(host::place_commands::gc(&options), 1)
+        }
         CliCommand::Host(options) => {
             seal();
             exit(keep_tasks(options, flags), 1)
@@ -275,12 +292,17 @@ fn dispatch(command: CliCommand, flags: Flags) -> ExitCode {
         CliCommand::Respond(options) => exit(host::commands::respond(&options), 1),
         CliCommand::Retry(options) => exit(host::commands::retry(&options), 1),
         CliCommand::Task(options) => exit(host::commands::task(&options), 1),
+        CliCommand::Placements(options) => exit(host::place_commands::placements(&options), 1),
         CliCommand::Demo(options) => exit(demo::run(&options), 1),
         CliCommand::Sandbox(options) => sandbox_run::run(*options, flags),
         CliCommand::Policy(options) => exit(policy_check::run(options, flags), 1),
         CliCommand::Trust(options) => exit(trust::run(options, flags), 1),
         CliCommand::Debug(options) => exit(debug::run(options, flags), 1),
         CliCommand::Doctor(options) => exit(doctor::run(options, flags), 1),
+        CliCommand::SandboxCheck => {
+            println!("{}", sandbox_check::report_json());
+            ExitCode::SUCCESS
+        }
         CliCommand::Completions(options) => exit(completions::run::<Cli>(&options), 1),
         CliCommand::OfflineModel(options) => {
             exit(offline_model::run(&options).map(|()| ExitCode::SUCCESS), 1)

@@ -1,7 +1,8 @@
 //! Whether this machine can run sandboxed commands, checked before the first one is needed.
 
 use protocol::SandboxPolicy;
-use sandbox::{SelfTest, SelfTestReport};
+use sandbox::{LayerResult, SelfTest, SelfTestReport};
+use serde_json::{Value, json};
 
 /// Commands run in a sandbox of ours under this policy.
 pub(crate) fn is_sandboxed(policy: &SandboxPolicy) -> bool {
@@ -11,6 +12,16 @@ pub(crate) fn is_sandboxed(policy: &SandboxPolicy) -> bool {
 /// Why commands would be refused, if they would. Tries the sandbox, which takes a moment the first time.
 pub(crate) fn missing(landlock_only: bool) -> Option<String> {
     missing_in(SelfTest::run(), landlock_only)
+}
+
+/// The self-test as JSON, for a host that asks how its runtime fares in a place.
+pub(crate) fn report_json() -> Value {
+    let report = SelfTest::run();
+    let layer = |layer: &LayerResult| json!({ "name": layer.name, "ok": layer.ok, "detail": layer.detail });
+    let layers: Vec<Value> = report.layers.iter().map(layer).collect();
+    let version = env!("CARGO_PKG_VERSION");
+    let landlock_only = report.landlock_only;
+    json!({ "version": version, "missing": missing(false), "landlockOnly": landlock_only, "layers": layers })
 }
 
 fn missing_in(report: &SelfTestReport, landlock_only: bool) -> Option<String> {

@@ -177,7 +177,7 @@ impl LocalSession {
 }
 
 impl TurnEnding {
-    fn learn(&mut self, turn_id: &TurnId, notification: &ServerNotification) {
+    pub(crate) fn learn(&mut self, turn_id: &TurnId, notification: &ServerNotification) {
         match notification {
             ServerNotification::ItemCompleted(told) => {
                 if let ThreadItem::AgentMessage { text, .. } = &told.item {
@@ -194,14 +194,14 @@ impl TurnEnding {
 }
 
 /// Signals that ask for an end.
-struct StopRequests {
+pub(crate) struct StopRequests {
     interrupt: Signal,
     terminate: Signal,
-    count: u32,
+    pub(crate) count: u32,
 }
 
 impl StopRequests {
-    fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let listen = |kind| signal(kind).context("signals cannot be received");
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
@@ -211,7 +211,7 @@ impl StopRequests {
     }
 
     /// The exit code that goes with the signal.
-    async fn asked(&mut self) -> i32 {
+    pub(crate) async fn asked(&mut self) -> i32 {
         let signal = tokio::select! {
             _ = self.interrupt.recv() => SignalKind::interrupt(),
             _ = self.terminate.recv() => SignalKind::terminate(),
@@ -223,8 +223,8 @@ impl StopRequests {
 
 /// The audience of a process with nobody to ask.
 #[derive(Debug)]
-struct TurnAudience {
-    told: mpsc::Sender<(ThreadId, ServerNotification)>,
+pub(crate) struct TurnAudience {
+    pub(crate) told: mpsc::Sender<(ThreadId, ServerNotification)>,
 }
 
 impl Audience for TurnAudience {

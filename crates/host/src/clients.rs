@@ -57,6 +57,13 @@ pub trait HostClients: fmt::Debug + Send + Sync {
     /// To those who follow the task, and those who follow all.
     fn operation_updated(&self, operation: Operation) -> BoxFuture<'_, ()>;
 
+    /// To those who follow the task or start it, and those who follow all.
+    fn placement_changed<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        notification: ServerNotification,
+    ) -> BoxFuture<'a, ()>;
+
     /// Asks the subscribers of the thread, also those who come later, until one answers. Nothing when the question
     /// cannot be answered any more. Dropping the future takes the question back.
     fn ask(

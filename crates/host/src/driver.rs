@@ -156,10 +156,9 @@ impl TaskDriver {
 
     /// The runtime of whoever had the task before is gone before anything is made of what it left.
     async fn end_previous(&mut self) {
-        let launcher = self.shared.options.launcher.clone();
         loop {
             let ended = match self.shared.store.runtime_of(&self.id).await {
-                Ok(Some(reference)) => launcher.end_previous(&reference).await,
+                Ok(Some(reference)) => self.shared.end_previous(&self.id, &reference).await,
                 Ok(None) => Ok(()),
                 Err(error) => Err(error.to_string()),
             };
@@ -434,7 +433,7 @@ impl TaskDriver {
 
     fn send_input(&mut self, input: String) -> Option<TaskInput> {
         // Sent again when the next runtime is up.
-        let live = self.runtime.as_ref()?;
+        let live = self.runtime.as_mut()?;
         let Some((row, _)) = self.inputs.get(&input) else { return Some(TaskInput::InputTaken(input)) };
         let mut params = row.params.clone();
         params["threadId"] = json!(row.thread);
@@ -442,6 +441,7 @@ impl TaskDriver {
         if row.method == "turn/start" {
             params["turnId"] = json!(row.turn_id);
         }
+        live.place.tell(&row.method, &mut params);
         let (mailbox, id) = (self.mailbox.clone(), input.clone());
         let reply = self.inputs.get_mut(&input).and_then(|(_, reply)| reply.take());
         let method = self.inputs.get(&input).map(|(row, _)| row.method.clone()).unwrap_or_default();

@@ -26,6 +26,18 @@ pub enum TaskError {
     DecisionNotAvailable { operation: OperationId, decision: String, available: Vec<String> },
     #[error("operation {0} does not wait for a decision any more")]
     NotWaiting(OperationId),
+    #[error("there is no placement {0}; placement/list shows those there are")]
+    UnknownPlacement(String),
+    #[error("placement {id} is used by {tasks} tasks; delete them first")]
+    PlacementInUse { id: String, tasks: usize },
+    #[error("{0}")]
+    Placement(String),
+    #[error(
+        "thread {thread}: it runs at {site}, which this host does not serve; ask a host that does, or give its placement up"
+    )]
+    PlacementUnreachable { thread: ThreadId, site: String },
+    #[error("sandbox: `{asked}` cannot be held in `{backend}`, which is itself the sandbox; leave it out")]
+    SandboxUnavailable { asked: &'static str, backend: &'static str },
     #[error("{field}: {problem}")]
     Field { field: &'static str, problem: String },
     /// The runtime's own refusal, passed on.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use protocol::{OperationId, ThreadId, TurnId};
+use protocol::{OperationId, SandboxPolicy, ThreadId, TurnId};
 use rpc::{ErrorObject, Id};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -96,11 +96,22 @@ impl fmt::Debug for TaskCommand {
     }
 }
 
+/// The place of a runtime, as far as its turns are concerned.
+#[derive(Debug, Default)]
+pub(crate) struct TurnPlace {
+    /// In effect where the place itself is the boundary.
+    pub(crate) sandbox: Option<SandboxPolicy>,
+    /// Told to the model with the next input: the workspace is not as the model left it.
+    pub(crate) news: Option<String>,
+}
+
 /// A runtime process that is connected.
 #[derive(Debug)]
 pub(crate) struct LiveRuntime {
     pub(crate) generation: Generation,
     pub(crate) link: RuntimeLink,
+    /// The facts about its place that turns need.
+    pub(crate) place: TurnPlace,
     /// Dropping it kills the process.
     pub(crate) guard: RuntimeGuard,
 }

@@ -6,22 +6,24 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use protocol::{OperationId, ResolvedOperation, ThreadId};
+use rpc::ErrorObject;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use store::{
     InboxState, OperationFilter, OperationRowState, StoreError, StoredRecord, TaskChange, TaskFilter,
-    TaskLease,
+    TaskLease, TaskRow,
 };
 use tokio::sync::{Mutex, mpsc};
 
 use crate::append::TaskThreads;
 use crate::carrier::ModelCarrier;
 use crate::guard::{RuntimeGuard, beat};
-use crate::launcher::{LaunchRequest, RuntimeProcess};
+use crate::launcher::RuntimeProcess;
 use crate::lease::LeaseTerm;
 use crate::link::RuntimeLink;
-use crate::messages::{LiveRuntime, OpenFailure, OpenedRuntime, TaskCommand};
+use crate::messages::{LiveRuntime, OpenFailure, OpenedRuntime, TaskCommand, TurnPlace};
+use crate::placing::{LaunchFailure, LaunchOrder, LaunchedRuntime, PlaceTerms};
 use crate::pump::RuntimePump;
 use crate::settings::{DELEGATION_VERSION, TaskSettings};
 use crate::shared::HostShared;
@@ -30,6 +32,8 @@ use crate::task::Generation;
 /// From the start of the process to the thread being open.
 const OPEN_WITHIN: Duration = Duration::from_secs(60);
 const PAGE: u32 = 500;
+/// JSON-RPC's code for values that a method refuses.
+const INVALID_PARAMS: i64 = -32602;
 
 /// The task that a runtime is opened for.
 #[derive(Debug, Clone)]
@@ -55,24 +59,44 @@ struct WithRecords<'a> {
     resolved_operations: Vec<ResolvedOperation>,
 }
 
+/// A place may have to be made first, which takes its own time: an image is pulled, a workspace is sent.
 pub(crate) async fn open(order: OpenOrder) -> Result<OpenedRuntime, OpenFailure> {
-    match tokio::time::timeout(OPEN_WITHIN, open_in_time(order)).await {
-        Ok(opened) => opened,
-        Err(_) => Err(format!("the runtime was not ready within {OPEN_WITHIN:?}").into()),
+    let store = &order.shared.store;
+    let row = store.task(&order.task).await?.ok_or_else(|| "the task was deleted".to_owned())?;
+    let launch = LaunchOrder {
+        task: &order.task,
+        placement: row.placement_id.as_deref(),
+        cwd: TaskSettings::read(&row.settings).cwd(),
+        epoch: order.lease.epoch,
+        is_new: row.next_ordinal == 0,
+    };
+    let launched = order.shared.launch(&launch).await?;
+    let opened =
+        match tokio::time::timeout(OPEN_WITHIN, open_in_time(order.clone(), row.clone(), launched)).await {
+            Ok(opened) => opened,
+            Err(_) => Err(format!("the runtime was not ready within {OPEN_WITHIN:?}").into()),
+        };
+    if let (Err(_), Some(placement)) = (&opened, &row.placement_id) {
+        // The binary there may be the reason.
+        order.shared.places.forget(placement);
     }
+    opened
 }
 
-async fn open_in_time(order: OpenOrder) -> Result<OpenedRuntime, OpenFailure> {
+async fn open_in_time(
+    order: OpenOrder,
+    row: TaskRow,
+    launched: LaunchedRuntime,
+) -> Result<OpenedRuntime, OpenFailure> {
     let store = order.shared.store.clone();
-    let row = store.task(&order.task).await?.ok_or_else(|| "the task was deleted".to_owned())?;
     let mut settings = TaskSettings::read(&row.settings);
     let records = all_records(&order.shared, &order.task).await?;
-    let request = LaunchRequest { task: order.task.clone(), cwd: settings.cwd() };
-    let process = order.shared.options.launcher.launch(request).await?;
+    let LaunchedRuntime { process, place } = launched;
     // Before it gets the thread: whoever adopts the task must be able to end it.
     if let Some(reference) = process.end.reference() {
         store.note_runtime(&order.lease, reference).await?;
     }
+    let terms = place.map(PlaceTerms::new);
     let known = task_threads(&order.shared, &order.task).await?;
     let threads = TaskThreads {
         root: order.task.clone(),
@@ -80,16 +104,24 @@ async fn open_in_time(order: OpenOrder) -> Result<OpenedRuntime, OpenFailure> {
         bytes: row.record_bytes,
         has_preview: !row.preview.is_empty(),
     };
-    let live = connect(&order, process, threads);
+    let mut live = connect(&order, process, threads);
     greet(&live.link, &order.shared.options.version).await?;
     beat(&live.link, *order.shared.lease.borrow());
     let taken = settle_inputs(&order, &records).await?;
     let (thread, epoch) = (order.task.as_str(), order.lease.epoch);
     let provider = &order.shared.options.provider;
+    let turn_place = terms.as_ref().map(|terms| terms.for_turns(&records)).unwrap_or_default();
+    let in_place = |mut params: Value| {
+        if let Some(terms) = &terms {
+            terms.adjust(&mut params);
+        }
+        params
+    };
     let answer = if records.is_empty() {
-        live.link.request("thread/start", &settings.start_params(thread, epoch, provider)).await
+        let params = in_place(settings.start_params(thread, epoch, provider));
+        live.link.request("thread/start", &params).await
     } else {
-        let params = settings.resume_params(thread, epoch, provider);
+        let params = in_place(settings.resume_params(thread, epoch, provider));
         let resolved_operations = decided(&order).await?;
         let initial_items = raw_records(records)?;
         live.link
@@ -105,6 +137,10 @@ async fn open_in_time(order: OpenOrder) -> Result<OpenedRuntime, OpenFailure> {
     };
     let answer: Value = serde_json::from_str(answer.get()).map_err(|error| error.to_string())?;
     check_terms(&answer)?;
+    if let Some(terms) = terms {
+        terms.warn(&order.shared, &order.task).await;
+        live.place = turn_place;
+    }
     settings.set_opened(&answer);
     let change = TaskChange { settings: Some(settings.to_value()), ..TaskChange::default() };
     store.update_task(&order.task, change).await?;
@@ -167,7 +203,7 @@ fn connect(order: &OpenOrder, process: RuntimeProcess, threads: TaskThreads) -> 
     };
     tokio::spawn(pump.run(output));
     let guard = RuntimeGuard::new(end, link.clone(), order.shared.lease.subscribe(), order.term);
-    LiveRuntime { generation: order.generation, link, guard }
+    LiveRuntime { generation: order.generation, link, place: TurnPlace::default(), guard }
 }
 
 async fn greet(link: &RuntimeLink, version: &str) -> Result<(), OpenFailure> {
@@ -180,17 +216,42 @@ async fn greet(link: &RuntimeLink, version: &str) -> Result<(), OpenFailure> {
         },
     });
     let answer: Value = link.call("initialize", &params).await?;
+    let agent = answer["userAgent"].as_str().unwrap_or_default();
+    if !agent.contains(&format!(" oarlock/{version} ")) {
+        return Err(mismatch(&format!("this host is of version {version}, the runtime is `{agent}`")));
+    }
     let agreed = &answer["capabilities"]["hostDelegation"];
     let has = |feature: &str| {
         agreed["features"].as_array().is_some_and(|all| all.iter().any(|agreed| agreed == feature))
     };
     let missing: Vec<&str> = features.into_iter().filter(|feature| !has(feature)).collect();
     if !missing.is_empty() {
-        let message = format!("runtimeMismatch: the runtime does not do {}", missing.join(", "));
-        return Err(message.into());
+        return Err(mismatch(&format!("the runtime does not do {}", missing.join(", "))));
     }
     link.notify("initialized");
     Ok(())
+}
+
+/// Another release answers: trying again changes nothing.
+fn mismatch(problem: &str) -> OpenFailure {
+    coded_failure("runtimeMismatch", format!("runtimeMismatch: {problem}"))
+}
+
+fn coded_failure(code: &str, message: String) -> OpenFailure {
+    let data = to_raw_value(&json!({ "code": code })).ok();
+    OpenFailure {
+        refusal: Some(ErrorObject { code: INVALID_PARAMS, message: message.clone(), data }),
+        message,
+    }
+}
+
+impl From<LaunchFailure> for OpenFailure {
+    fn from(failure: LaunchFailure) -> Self {
+        match failure.is_final {
+            true => coded_failure("placementFailed", failure.message),
+            false => failure.message.into(),
+        }
+    }
 }
 
 /// The runtime must have taken the thread on the host's terms, or it may not have it.
@@ -199,7 +260,7 @@ fn check_terms(answer: &Value) -> Result<(), OpenFailure> {
     let ownership = answer["rolloutOwnership"].as_str();
     match (mode, ownership) {
         (Some("full"), Some("client")) => Ok(()),
-        _ => Err("runtimeMismatch: the thread was not opened as asked".to_owned().into()),
+        _ => Err(mismatch("the thread was not opened as asked")),
     }
 }
 

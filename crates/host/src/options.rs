@@ -7,6 +7,7 @@ use protocol::{DelegatedProvider, ModelCapabilities, ModelWire, ReasoningReplay}
 
 use crate::launcher::RuntimeLauncher;
 use crate::lease::ReplicaOptions;
+use crate::placing::PlaceOptions;
 use crate::task::TaskTimes;
 
 /// The id under which runtimes know the host's provider. Not one of the built-in providers.
@@ -57,7 +58,9 @@ pub struct HostOptions {
     pub replica: ReplicaOptions,
     pub times: TaskTimes,
     pub provider: CarriedProvider,
+    /// Of tasks that run on this machine as it is.
     pub launcher: Arc<dyn RuntimeLauncher>,
+    pub places: PlaceOptions,
     /// Where other processes reach this host.
     pub address: String,
     /// The version told to runtimes.

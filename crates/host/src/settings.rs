@@ -63,7 +63,8 @@ impl TaskSettings {
             Ok(Value::Object(params)) => params,
             _ => Map::new(),
         };
-        for own in ["delegation", "rolloutOwnership", "modelProvider", "threadId", "resumeTurn", "provides"] {
+        let start = ["threadId", "modelProvider", "placement", "provides"];
+        for own in start.into_iter().chain(["delegation", "rolloutOwnership", "resumeTurn"]) {
             params.remove(own);
         }
         Self { params, opened: Map::new(), schemas }

@@ -13,6 +13,7 @@ use crate::clients::HostClients;
 use crate::lease::LeaseState;
 use crate::messages::{LivingTask, TaskCommand};
 use crate::options::HostOptions;
+use crate::placing::HostPlaces;
 
 /// State that all tasks share.
 #[derive(Debug)]
@@ -20,6 +21,7 @@ pub(crate) struct HostShared {
     pub(crate) store: TaskStore,
     pub(crate) clients: Arc<dyn HostClients>,
     pub(crate) options: HostOptions,
+    pub(crate) places: HostPlaces,
     /// Another incarnation after the lease was lost.
     pub(crate) replica: SyncMutex<ReplicaIdentity>,
     pub(crate) lease: watch::Sender<LeaseState>,

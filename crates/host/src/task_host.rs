@@ -21,6 +21,7 @@ use crate::lease::LeaseState;
 use crate::messages::{LivingTask, TaskCommand, TaskView};
 use crate::open_runtime::all_records;
 use crate::options::HostOptions;
+use crate::placing::HostPlaces;
 use crate::shared::HostShared;
 use crate::task::{OperationStage, TaskInput, TaskMachine, TaskSeed};
 use crate::views::entry_of;
@@ -45,15 +46,18 @@ impl TaskHost {
             id: options.replica.id.clone(),
             incarnation: 0,
             address: options.address.clone(),
-            sites: vec![options.replica.site.clone()],
+            sites: [options.replica.site.clone()].into_iter().chain(options.places.shared_sites()).collect(),
         };
         let ttl_ms = i64::try_from(options.replica.ttl.as_millis()).unwrap_or(i64::MAX);
         let before = Instant::now();
         let replica = store.register_replica(&replica, ttl_ms).await?;
+        let places = HostPlaces::new(options.places.clone())
+            .map_err(|error| StoreError::Damaged(error.to_string()))?;
         let shared = HostShared {
             store,
             clients,
             options,
+            places,
             replica: SyncMutex::new(replica),
             lease: watch::Sender::new(LeaseState::Forever),
             replaced: watch::Sender::new(None),
@@ -62,6 +66,7 @@ impl TaskHost {
             loading: Mutex::default(),
         };
         let host = Self { shared: Arc::new(shared) };
+        host.sweep_placements();
         if host.shared.store.leases_expire() {
             host.keep_lease(before);
         }
@@ -168,6 +173,10 @@ impl TaskHost {
         // Read under the lease: nobody else changes it any more.
         let row = self.shared.store.task(root).await?;
         let row = row.ok_or_else(|| TaskError::UnknownThread(root.clone()))?;
+        if self.shared.store.leases_expire() && !replica.sites.contains(&row.site) {
+            self.shared.store.release_task(&lease).await?;
+            return Err(TaskError::PlacementUnreachable { thread: row.id, site: row.site });
+        }
         let inputs = self.shared.store.waiting_inputs(root).await?;
         let seed = self.seed(&row, inputs.iter().map(|row| row.input_id.clone()).collect()).await?;
         let (mailbox, commands) = mpsc::channel(MAILBOX);

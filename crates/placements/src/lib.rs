@@ -26,7 +26,7 @@ pub use placement::{
     LeftoverPlacement, Placement, PlacementOrder, Placements, RunLimits, ShortOutput, WorkspaceStart,
 };
 pub use process::{AttachedProcess, ProcessEnd, SpawnOptions};
-pub use progress::{PlacementProgress, PlacementStep, ProgressSink};
+pub use progress::{PlaceProgress, PlacementStep, ProgressSink};
 pub use settings::{
     CommandPlaceSettings, ContainerSettings, KubernetesSettings, LocalSettings, PlacementReference,
     PlacementSettings, PullPolicy, SshSettings,

@@ -13,7 +13,7 @@ pub enum PlacementStep {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacementProgress {
+pub struct PlaceProgress {
     pub step: PlacementStep,
     /// Bytes, or commands of the setup.
     pub done: u64,
@@ -24,10 +24,10 @@ pub struct PlacementProgress {
 
 /// Called from the task that works; it must not block.
 #[derive(Clone)]
-pub struct ProgressSink(Arc<dyn Fn(PlacementProgress) + Send + Sync>);
+pub struct ProgressSink(Arc<dyn Fn(PlaceProgress) + Send + Sync>);
 
 impl ProgressSink {
-    pub fn new(on_progress: impl Fn(PlacementProgress) + Send + Sync + 'static) -> Self {
+    pub fn new(on_progress: impl Fn(PlaceProgress) + Send + Sync + 'static) -> Self {
         Self(Arc::new(on_progress))
     }
 
@@ -37,16 +37,11 @@ impl ProgressSink {
     }
 
     pub(crate) fn step(&self, step: PlacementStep, done: u64, total: Option<u64>) {
-        (self.0)(PlacementProgress { step, done, total, line: None });
+        (self.0)(PlaceProgress { step, done, total, line: None });
     }
 
     pub(crate) fn line(&self, done: u64, total: u64, line: String) {
-        (self.0)(PlacementProgress {
-            step: PlacementStep::Setup,
-            done,
-            total: Some(total),
-            line: Some(line),
-        });
+        (self.0)(PlaceProgress { step: PlacementStep::Setup, done, total: Some(total), line: Some(line) });
     }
 }
 

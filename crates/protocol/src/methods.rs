@@ -163,6 +163,20 @@ requests! {
         OperationList = "operation/list" (OperationListParams) -> OperationListResponse [experimental];
         /// Decides an operation, whether or not a runtime is alive.
         OperationDecide = "operation/decide" (OperationDecideParams) -> OperationDecideResponse [experimental];
+        /// Lists the placements of a host.
+        PlacementList = "placement/list" (PlacementListParams) -> PlacementListResponse [experimental];
+        /// Reads one placement of a host.
+        PlacementRead = "placement/read" (PlacementReadParams) -> PlacementReadResponse [experimental];
+        /// Keeps the workspace of a placement as it is now.
+        PlacementSnapshot = "placement/snapshot" (PlacementSnapshotParams) -> PlacementSnapshotResponse [experimental];
+        /// Suspends a placement and its tasks.
+        PlacementSuspend = "placement/suspend" (PlacementSuspendParams) -> PlacementSuspendResponse [experimental];
+        /// Gives a placement up that cannot be reached.
+        PlacementAbandon = "placement/abandon" (PlacementAbandonParams) -> PlacementAbandonResponse [experimental];
+        /// Removes a placement that no task uses.
+        PlacementDelete = "placement/delete" (PlacementDeleteParams) -> PlacementDeleteResponse [experimental];
+        /// Removes placements that nobody needs.
+        PlacementGc = "placement/gc" (PlacementGcParams) -> PlacementGcResponse [experimental];
         /// Lists the skills found for each folder.
         SkillsList = "skills/list" (SkillsListParams) -> SkillsListResponse;
         /// Lists the hooks configured for each folder.
@@ -375,6 +389,10 @@ notifications! {
         TurnSuspended = "turn/suspended" (TurnSuspendedNotification) [experimental];
         /// An operation of a host's task was proposed, decided, or is over.
         OperationUpdated = "operation/updated" (OperationUpdatedNotification) [experimental];
+        /// How far the making of a placement is.
+        PlacementProgress = "placement/progress" (PlacementProgressNotification) [experimental];
+        /// A placement was made, lost, suspended or woken.
+        PlacementStatusChanged = "placement/status/changed" (PlacementStatusChangedNotification) [experimental];
         /// A hook ended.
         HookCompleted = "hook/completed" (HookCompletedNotification);
         /// All file changes of the turn so far, as one diff.

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use protocol::{
     CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, ExperimentalGate, Method, NoParams, NotificationMethod,
-    OperationDecide, OperationList, RequestMethod, TaskDelete, TaskList, TaskRead, TaskResume, TaskSuspend,
-    decode,
+    OperationDecide, OperationList, PlacementAbandon, PlacementDelete, PlacementGc, PlacementList,
+    PlacementRead, PlacementSnapshot, PlacementSuspend, RequestMethod, TaskDelete, TaskList, TaskRead,
+    TaskResume, TaskSuspend, decode,
 };
 use runtime::BoxFuture;
 use serde_json::value::RawValue;
@@ -19,6 +20,13 @@ use crate::wire_error::WireError;
 
 /// The methods that only a host has.
 pub(crate) const HOST_ONLY: &[&str] = &[
+    PlacementList::METHOD,
+    PlacementRead::METHOD,
+    PlacementSnapshot::METHOD,
+    PlacementSuspend::METHOD,
+    PlacementAbandon::METHOD,
+    PlacementDelete::METHOD,
+    PlacementGc::METHOD,
     TaskList::METHOD,
     TaskRead::METHOD,
     TaskSuspend::METHOD,

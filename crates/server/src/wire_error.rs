@@ -236,6 +236,13 @@ impl From<TaskError> for WireError {
                 coded("decisionNotAvailable", serde_json::json!({ "available": available }))
             }
             E::NotWaiting(_) => coded("notWaiting", Value::Null),
+            E::UnknownPlacement(_) => coded("unknownPlacement", Value::Null),
+            E::PlacementInUse { .. } => coded("placementInUse", Value::Null),
+            E::Placement(_) => coded("placementFailed", Value::Null),
+            E::PlacementUnreachable { site, .. } => {
+                coded("placementUnreachable", serde_json::json!({ "site": site }))
+            }
+            E::SandboxUnavailable { .. } => coded("sandboxUnavailable", Value::Null),
             E::Field { .. } => Self::invalid_params(message),
             E::Refused(refused) => {
                 let data = refused.data.and_then(|data| serde_json::from_str(data.get()).ok());

@@ -1,10 +1,12 @@
 //! `oarlock doctor`: what is set up, and what to do about the rest. Asks the provider for its models, and nobody else.
 
 mod checks;
+mod placement_check;
 mod provider_check;
 mod sandbox_check;
 
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -30,6 +32,12 @@ pub(crate) struct DoctorOptions {
     /// Send no request to the provider.
     #[arg(long)]
     no_request: bool,
+    /// Check this placement, and nothing else: makes one, copies the runtime there, tries its sandbox, removes it.
+    #[arg(long, value_name = "NAME")]
+    placement: Option<String>,
+    /// The build of the runtime for the placement.
+    #[arg(long, value_name = "FILE", requires = "placement")]
+    runtime: Option<PathBuf>,
     #[command(flatten)]
     flags: Flags,
 }
@@ -73,8 +81,15 @@ impl DoctorCheck {
 pub(crate) fn run(options: DoctorOptions, root: Flags) -> Result<ExitCode> {
     crate::logging::init(LevelFilter::ERROR);
     let flags = root.then(options.flags).pairs()?;
-    let DoctorFindings { checks, features, sandbox, hidden } =
-        examine(flags, options.provider, !options.no_request);
+    let DoctorFindings { checks, features, sandbox, hidden } = match options.placement {
+        Some(name) => DoctorFindings {
+            checks: placement_check::examine(&name, options.runtime, flags),
+            features: Value::Null,
+            sandbox: Value::Null,
+            hidden: Value::Null,
+        },
+        None => examine(flags, options.provider, !options.no_request),
+    };
     let is_good = checks.iter().all(|check| check.status != CheckStatus::Problem);
     let text = if options.json {
         let version = env!("CARGO_PKG_VERSION");

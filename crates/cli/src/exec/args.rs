@@ -71,6 +71,13 @@ pub(crate) struct ExecOptions {
     /// Work outside of a git repository, too.
     #[arg(long, help_heading = "Workspace")]
     pub(crate) skip_git_repo_check: bool,
+    /// Work elsewhere, in an empty workspace: a name of `[placements]`, `docker:IMAGE`, `podman:IMAGE`, `ssh:HOST` or
+    /// `kubernetes:IMAGE`. The place is removed afterwards.
+    #[arg(long, value_name = "NAME", help_heading = "Workspace", conflicts_with = "cd")]
+    pub(crate) placement: Option<String>,
+    /// The build of the runtime for the placement.
+    #[arg(long, value_name = "FILE", help_heading = "Workspace", requires = "placement")]
+    pub(crate) runtime: Option<PathBuf>,
     /// Where commands may write.
     #[arg(short = 's', long, value_enum, value_name = "MODE", help_heading = "Workspace")]
     pub(crate) sandbox: Option<Sandbox>,
@@ -202,6 +209,8 @@ impl ExecOptions {
             profile: later.profile.or(self.profile),
             thread_source: later.thread_source.or(self.thread_source),
             cyber_access_program: None,
+            placement: later.placement.or(self.placement),
+            runtime: later.runtime.or(self.runtime),
             flags: self.flags.then(later.flags),
         }
     }

@@ -4,6 +4,7 @@ mod args;
 mod details;
 mod event;
 mod mapper;
+mod placed;
 mod plan;
 mod prompt;
 mod resume;
@@ -43,7 +44,12 @@ pub(crate) fn run(args: ExecArgs, root: Flags) -> Result<ExitCode> {
         None => ExecTask::Prompt(prompt::read(job.prompt.take())?),
     };
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ending = tokio.block_on(drive(&plan, &job, &task));
+    let ending = tokio.block_on(async {
+        match &job.options.placement {
+            Some(place) => placed::drive(&plan, &job, &task, place).await,
+            None => drive(&plan, &job, &task).await,
+        }
+    });
     // A model request that hangs must not hold up the exit.
     tokio.shutdown_background();
     finish(&job, &ending?)
@@ -146,16 +152,25 @@ impl ExecScreen {
         prompt: &str,
         warnings: impl Iterator<Item = &'a String>,
     ) -> io::Result<()> {
+        self.begun(&opened.thread.id, &heading(opened, prompt), warnings)
+    }
+
+    fn begun<'a>(
+        &mut self,
+        thread: &ThreadId,
+        heading: &Heading,
+        warnings: impl Iterator<Item = &'a String>,
+    ) -> io::Result<()> {
         match self {
             Self::Events { mapper, out } => {
-                write_event(out, &ExecEvent::ThreadStarted { thread_id: opened.thread.id.to_string() })?;
+                write_event(out, &ExecEvent::ThreadStarted { thread_id: thread.to_string() })?;
                 for warning in warnings {
                     write_event(out, &mapper.warning(warning.clone()))?;
                 }
                 Ok(())
             }
             Self::Person(view) => {
-                view.heading(&heading(opened, prompt))?;
+                view.heading(heading)?;
                 for warning in warnings {
                     view.warning(warning)?;
                 }

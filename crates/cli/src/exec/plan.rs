@@ -65,7 +65,8 @@ impl ExecPlan {
     /// With the settings of this home.
     pub(crate) fn make_at(home: Home, options: &ExecOptions) -> Result<Self> {
         let folder = folder(options.cd.as_deref())?;
-        if !options.skip_git_repo_check && !options.yolo && !is_in_repository(&folder) {
+        let is_elsewhere = options.placement.as_deref().is_some_and(|name| name != "local");
+        if !is_elsewhere && !options.skip_git_repo_check && !options.yolo && !is_in_repository(&folder) {
             bail!(
                 "{} is not inside a git repository, so changes there could not be undone; add \
                  --skip-git-repo-check to work there all the same",

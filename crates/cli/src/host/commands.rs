@@ -104,16 +104,16 @@ enum TaskCommandLine {
     Delete { id: String },
 }
 
-fn print(value: &Value) -> Result<ExitCode> {
+pub(super) fn print(value: &Value) -> Result<ExitCode> {
     println!("{}", serde_json::to_string_pretty(value)?);
     Ok(ExitCode::SUCCESS)
 }
 
-fn now_ms() -> i64 {
+pub(super) fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 

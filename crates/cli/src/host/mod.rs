@@ -2,15 +2,16 @@
 
 pub(crate) mod client;
 pub(crate) mod commands;
+pub(crate) mod place_commands;
+pub(crate) mod places;
 mod table;
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::host::{CarriedProvider, HostOptions, LocalLauncher, ReplicaOptions, TaskHost, TaskTimes};
+use ::host::{CarriedProvider, HostOptions, ReplicaOptions, TaskHost, TaskTimes};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use protocol::{AbsolutePath, SessionSource};
@@ -47,27 +48,9 @@ pub(crate) struct HostArgs {
     /// How long a runtime whose turn waits for a decision is kept, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     suspend_after: u64,
+    #[command(flatten)]
+    places: places::PlaceArgs,
 }
-
-/// The longest line a runtime reads: a whole history comes in one.
-const RUNTIME_LINE_BYTES: &str = "536870912";
-
-/// Variables that a runtime gets of the host's environment. No key is among them.
-const PASSED_ON: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LC_ALL",
-    "TZ",
-    "TMPDIR",
-    "OARLOCK_HOME",
-    "CODEX_HOME",
-    "RUST_LOG",
-    "LOG_FORMAT",
-];
 
 /// How long work waits for a database that is away.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -169,45 +152,20 @@ pub(crate) fn run(args: &HostArgs, mut flags: Vec<(String, String)>) -> Result<E
     if let Some(folder) = socket.parent() {
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
-    let own_files: Vec<PathBuf> = match &store {
-        StoreChoice::Sqlite(path) => TaskStore::files_of(path).into_iter().collect(),
-        StoreChoice::Postgres(_) => vec![socket],
-    };
-    let launcher = launcher(&flags, own_files)?;
-    let loader = Loader::new(home, flags, LoaderOptions::default());
+    let loader = Loader::new(home, flags.clone(), LoaderOptions::default());
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let reason = tokio.block_on(serve(args, listen, loader, launcher, &store))?;
+    let reason = tokio.block_on(serve(args, listen, loader, &flags, &store))?;
     tracing::debug!(?reason, "the host stops");
     // A client that does not read must not keep the process.
     tokio.shutdown_background();
     Ok(ExitCode::SUCCESS)
 }
 
-/// This very program, as an app-server with the same settings. Whoever can write the store can decide in it, so its
-/// commands cannot reach it, wherever it is.
-fn launcher(flags: &[(String, String)], own_files: Vec<PathBuf>) -> Result<LocalLauncher> {
-    let mut arguments: Vec<OsString> =
-        ["app-server", "--max-line-bytes", RUNTIME_LINE_BYTES].map(OsString::from).to_vec();
-    for (key, value) in flags {
-        arguments.extend(["-c".into(), format!("{key}={value}").into()]);
-    }
-    for file in own_files {
-        arguments.extend(["--off-limits".into(), file.into()]);
-    }
-    let environment =
-        PASSED_ON.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
-    Ok(LocalLauncher {
-        program: std::env::current_exe().context("this program cannot find itself")?,
-        arguments,
-        environment: environment.collect(),
-    })
-}
-
 async fn serve(
     args: &HostArgs,
     listen: Option<Listen>,
     loader: Loader,
-    launcher: LocalLauncher,
+    flags: &[(String, String)],
     chosen: &StoreChoice,
 ) -> Result<ExitReason> {
     let Startup { config, warnings } = loader.startup(std::env::current_dir().ok().as_deref());
@@ -220,6 +178,13 @@ async fn serve(
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     }
     let hub = Hub::new();
+    let mut own_files = match chosen {
+        StoreChoice::Sqlite(path) => TaskStore::files_of(path),
+        StoreChoice::Postgres(_) => vec![socket.clone()],
+    };
+    let blobs = args.places.blobs(chosen, loader.home().reading());
+    own_files.push(blobs.clone());
+    let places = places::options(&args.places, &config, flags, &own_files, blobs)?;
     let runtime = local_runtime(loader, &hub, &config);
     let provider = carried(&runtime, &config)?;
     let seconds = |seconds: u64| i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX / 2);
@@ -230,7 +195,8 @@ async fn serve(
             suspend_after_ms: seconds(args.suspend_after),
         },
         provider,
-        launcher: Arc::new(launcher),
+        launcher: Arc::new(places::launcher(&places)),
+        places,
         address: format!("unix://{}", socket.display()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
@@ -292,7 +258,7 @@ async fn serve(
 }
 
 /// Answers what is about this machine and its configuration; opens no thread.
-fn local_runtime(loader: Loader, hub: &Arc<Hub>, config: &ResolvedConfig) -> Runtime {
+pub(crate) fn local_runtime(loader: Loader, hub: &Arc<Hub>, config: &ResolvedConfig) -> Runtime {
     let catalogue = match config.provider.kind {
         ProviderKind::Offline => Catalogue::bundled().with_offline(),
         ProviderKind::OpenAi | ProviderKind::Compatible => Catalogue::bundled(),
@@ -308,7 +274,7 @@ fn local_runtime(loader: Loader, hub: &Arc<Hub>, config: &ResolvedConfig) -> Run
     })
 }
 
-fn carried(runtime: &Runtime, config: &ResolvedConfig) -> Result<CarriedProvider> {
+pub(crate) fn carried(runtime: &Runtime, config: &ResolvedConfig) -> Result<CarriedProvider> {
     let is_openai = config.provider.kind == ProviderKind::OpenAi;
     let default_model = match config.provider.kind {
         ProviderKind::Offline => Some(model_http::OfflineModel::NAME.to_owned()),

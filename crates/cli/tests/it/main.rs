@@ -12,6 +12,8 @@ mod host_tools;
 mod mcp;
 mod mcp_server;
 mod offline_model;
+mod placement_sites;
+mod placements;
 mod plugins;
 mod policy;
 mod providers;

@@ -35,7 +35,7 @@ impl TaskHost {
         let records = self.copied(&source.id, &id).await?;
         let mut settings = TaskSettings::read(&source.settings);
         settings.override_with(&serde_json::to_value(params).unwrap_or_default());
-        self.create(&id, settings.to_value()).await?;
+        self.create(&id, settings.to_value(), source.placement_id, source.site).await?;
         let copied = self.write_copy(&id, records, source.preview).await;
         let opened = match copied {
             Ok(()) => self.open_now(&id).await,

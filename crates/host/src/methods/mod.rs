@@ -2,6 +2,7 @@
 
 mod fork;
 mod operations;
+mod placements;
 mod tasks;
 mod threads;
 mod turns;

@@ -45,18 +45,31 @@ impl TaskHost {
         self.check_start(&params)?;
         let id = match &params.thread_id {
             Some(id) => check_thread_id(id)?,
-            None => ThreadId::new(new_uuid()),
+            None => Self::new_thread_id(),
         };
+        let place = self.place_of(&params)?;
         let settings = TaskSettings::started_with(&params).to_value();
-        let created = self.create(&id, settings).await?;
+        let created = match self.shared.store.task(&id).await? {
+            Some(row) => TaskCreation::Existed(row),
+            None => {
+                let (placement, site) = self.put_place(place).await?;
+                self.create(&id, settings, placement, site).await?
+            }
+        };
         self.audit(by, "thread/start", &id).await;
         let opened = self.open_now(&id).await;
-        if let (Err(error), TaskCreation::Created(_)) = (&opened, &created) {
+        if let (Err(error), TaskCreation::Created(row)) = (&opened, &created) {
             tracing::info!(%error, thread = %id, "a thread could not be started");
             // Nobody knows of it: a refused start leaves nothing behind.
             self.shared.store.delete_task(&id).await?;
+            self.drop_place_of(row).await;
         }
         opened
+    }
+
+    /// An id for a thread that is to be.
+    pub fn new_thread_id() -> ThreadId {
+        ThreadId::new(new_uuid())
     }
 
     fn check_start(&self, params: &ThreadStartParams) -> Result<(), TaskError> {
@@ -84,14 +97,20 @@ impl TaskHost {
         Ok(())
     }
 
-    pub(crate) async fn create(&self, id: &ThreadId, settings: Value) -> Result<TaskCreation, TaskError> {
+    pub(crate) async fn create(
+        &self,
+        id: &ThreadId,
+        settings: Value,
+        placement_id: Option<String>,
+        site: String,
+    ) -> Result<TaskCreation, TaskError> {
         let new = NewTask {
             id: id.clone(),
             parent: None,
             labels: Default::default(),
             agent_digest: None,
-            placement_id: None,
-            site: self.shared.site().to_owned(),
+            placement_id,
+            site,
             settings,
             record_schema: 1,
             priority: 0,

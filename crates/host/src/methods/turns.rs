@@ -35,6 +35,9 @@ impl TaskHost {
         let input_id = params.input_id.take();
         let turn_id = params.turn_id.take().unwrap_or_else(|| TurnId::new(new_uuid()));
         let thread = params.thread_id.clone();
+        if let Err(error) = self.check_turn_sandbox(&params).await {
+            return answer(Err(error));
+        }
         match self.put("turn/start", &thread, input_id, turn_id, &params).await {
             Ok(InboxPut::Known(row)) => answer(first_answer(&row)),
             Ok(InboxPut::Received(row)) => {

@@ -88,6 +88,9 @@ pub struct ThreadStartParams {
     /// A fresh UUID chosen by the caller; made by the server when unset.
     #[experimental("thread/start.threadId")]
     pub thread_id: Option<ThreadId>,
+    /// Where the host runs the thread's runtime; its default placement when unset. Only for hosts.
+    #[experimental("thread/start.placement")]
+    pub placement: Option<PlacementChoice>,
 }
 
 /// Loads a stored thread, or joins a loaded one, and subscribes the caller. Overrides have no effect on a

@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::handlers::thread::warn_of_damage;
 use crate::hub::{HubHost, Requester};
 use crate::reply::MethodReply;
+use crate::wire_error::WireError;
 
 pub(crate) async fn start(
     app: Arc<App>,
@@ -20,6 +21,10 @@ pub(crate) async fn start(
     params: ThreadStartParams,
     reply: MethodReply<ThreadStart>,
 ) {
+    if params.placement.is_some() {
+        let problem = "placement: only a host runs threads elsewhere; start one with `oarlock host`";
+        return reply.send(Err(WireError::invalid_params(problem)));
+    }
     let bridge_url = params.sdk_delegation.as_ref().map(shown_bridge_url);
     match app.runtime.start_thread(params, opener(&app, &caller)).await {
         Ok(mut opened) => {

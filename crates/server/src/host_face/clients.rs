@@ -74,6 +74,17 @@ impl HostClients for HubClients {
         })
     }
 
+    fn placement_changed<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        notification: ServerNotification,
+    ) -> BoxFuture<'a, ()> {
+        let starter = self.hub.starter(thread);
+        let also =
+            move |connection: &ClientConnection| follows_all(connection) || Some(connection.id) == starter;
+        Box::pin(self.hub.notify_experimental(thread, also, notification))
+    }
+
     fn ask(
         &self,
         thread: &ThreadId,

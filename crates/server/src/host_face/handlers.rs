@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use host::TaskError;
+use host::{TaskError, TaskHost};
 use protocol::{
     Operation, OperationDecideParams, OperationDecideResponse, OperationListParams, OperationListResponse,
     RequestMethod, ServerNotification, TaskDeleteParams, TaskDeleteResponse, TaskListParams,
@@ -28,7 +28,7 @@ use crate::hub::{Leave, Requester};
 use crate::reply::MethodReply;
 use crate::wire_error::WireError;
 
-fn name_of(caller: &Requester) -> String {
+pub(super) fn name_of(caller: &Requester) -> String {
     client_name(caller.client_name())
 }
 
@@ -65,10 +65,13 @@ async fn announce(app: &HostApp, thread: Thread) {
 pub(crate) async fn start(
     app: Arc<HostApp>,
     caller: Requester,
-    params: ThreadStartParams,
+    mut params: ThreadStartParams,
     reply: MethodReply<ThreadStart>,
 ) {
     let provides = provided_at_start(&params);
+    // Whoever starts a thread hears how its placement is made, before there is a thread to follow.
+    let thread = params.thread_id.get_or_insert_with(TaskHost::new_thread_id).clone();
+    let _starter = app.hub.note_starter(&thread, caller.id());
     let started = app.host.start_thread(params, &name_of(&caller)).await;
     let started =
         started.map_err(WireError::from).and_then(|opened| read::<ThreadStartResponse>(opened.get()));

@@ -4,6 +4,7 @@
 mod app;
 mod clients;
 mod handlers;
+mod placements;
 mod providers;
 mod routes;
 

@@ -6,15 +6,17 @@ use protocol::{
     FsReadDirectory, FsReadFile, FsRemove, FsUnwatch, FsWatch, FsWriteFile, FuzzyFileSearch,
     FuzzyFileSearchSessionStart, FuzzyFileSearchSessionStop, FuzzyFileSearchSessionUpdate, GetAccount,
     GetAccountRateLimits, GetAuthStatus, GitDiffToRemote, HooksList, ModelList, OperationDecide,
-    OperationList, PluginList, PluginRead, RequestMethod, ReviewStart, SkillsList, TaskDelete, TaskList,
-    TaskRead, TaskResume, TaskSuspend, ThreadArchive, ThreadBackgroundTerminalsClean, ThreadCompactStart,
-    ThreadFork, ThreadGoalClear, ThreadGoalGet, ThreadGoalSet, ThreadItemsList, ThreadList, ThreadLoadedList,
-    ThreadMetadataUpdate, ThreadRead, ThreadResume, ThreadRollback, ThreadSetName, ThreadShellCommand,
-    ThreadStart, ThreadTurnsList, ThreadUnarchive, ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer,
-    TurnSuspend,
+    OperationList, PlacementAbandon, PlacementDelete, PlacementGc, PlacementList, PlacementRead,
+    PlacementSnapshot, PlacementSuspend, PluginList, PluginRead, RequestMethod, ReviewStart, SkillsList,
+    TaskDelete, TaskList, TaskRead, TaskResume, TaskSuspend, ThreadArchive, ThreadBackgroundTerminalsClean,
+    ThreadCompactStart, ThreadFork, ThreadGoalClear, ThreadGoalGet, ThreadGoalSet, ThreadItemsList,
+    ThreadList, ThreadLoadedList, ThreadMetadataUpdate, ThreadRead, ThreadResume, ThreadRollback,
+    ThreadSetName, ThreadShellCommand, ThreadStart, ThreadTurnsList, ThreadUnarchive, ThreadUnsubscribe,
+    TurnInterrupt, TurnStart, TurnSteer, TurnSuspend,
 };
 
 use super::handlers::{self as on, forward};
+use super::placements;
 use crate::host_face::HostApp;
 use crate::router::Router;
 use crate::routes::routes;
@@ -89,6 +91,13 @@ pub fn host_routes() -> Router<HostApp> {
         .on(TaskSuspend, on::task_suspend)
         .on(TaskResume, on::task_resume)
         .on(TaskDelete, on::task_delete)
+        .on(PlacementList, placements::list)
+        .on(PlacementRead, placements::read)
+        .on(PlacementSnapshot, placements::snapshot)
+        .on(PlacementSuspend, placements::suspend)
+        .on(PlacementAbandon, placements::abandon)
+        .on(PlacementDelete, placements::delete)
+        .on(PlacementGc, placements::gc)
         .on(OperationList, on::operation_list)
         .on(OperationDecide, on::operation_decide)
 }

@@ -51,6 +51,8 @@ pub(crate) fn delivery(notification: &ServerNotification) -> Delivery {
         | N::TurnSuspended(_)
         | N::HookCompleted(_)
         | N::OperationUpdated(_)
+        | N::PlacementProgress(_)
+        | N::PlacementStatusChanged(_)
         | N::TurnDiffUpdated(_)
         | N::TurnPlanUpdated(_)
         | N::ItemStarted(_)

@@ -9,6 +9,7 @@ mod host;
 mod outgoing;
 mod questions;
 mod relay;
+mod starters;
 mod subscriptions;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -57,6 +58,8 @@ struct HubState {
     departed: Departed,
     /// Threads that are being put away: how they stand until they are gone is nobody's news.
     leaving: BTreeSet<ThreadId>,
+    /// Who starts a thread that nobody can follow yet.
+    starters: BTreeMap<ThreadId, ConnectionId>,
 }
 
 /// While it lives, nobody is told how the thread stands.

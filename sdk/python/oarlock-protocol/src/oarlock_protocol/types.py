@@ -458,6 +458,28 @@ __all__ = [
     "PermissionsRequestApprovalParams",
     "PermissionsRequestApprovalResponse",
     "Personality",
+    "PlacementAbandonParams",
+    "PlacementAbandonResponse",
+    "PlacementChoice",
+    "PlacementDeleteParams",
+    "PlacementDeleteResponse",
+    "PlacementGcParams",
+    "PlacementGcResponse",
+    "PlacementInfo",
+    "PlacementListParams",
+    "PlacementListResponse",
+    "PlacementProgressNotification",
+    "PlacementProgressStep",
+    "PlacementReadParams",
+    "PlacementReadResponse",
+    "PlacementSeparation",
+    "PlacementSnapshotParams",
+    "PlacementSnapshotResponse",
+    "PlacementSpec",
+    "PlacementStatus",
+    "PlacementStatusChangedNotification",
+    "PlacementSuspendParams",
+    "PlacementSuspendResponse",
     "PlanDeltaNotification",
     "PlanType",
     "PluginAuthPolicy",
@@ -497,6 +519,7 @@ __all__ = [
     "ReasoningSummaryPartAddedNotification",
     "ReasoningSummaryTextDeltaNotification",
     "ReasoningTextDeltaNotification",
+    "RemovedPlacement",
     "RequestId",
     "RequestPermissionProfile",
     "ResidencyRequirement",
@@ -5593,6 +5616,169 @@ Personality: TypeAlias = Open[Literal["friendly", "pragmatic", "none"]]
 """
 
 
+class PlacementAbandonParams(WireModel):
+    """Gives a placement up that cannot be reached: the next use makes it again, from the last snapshot or from its
+    manifest.
+    """
+
+    placement_id: str
+
+
+PlacementStatus: TypeAlias = Open[Literal["creating", "ready", "suspended", "lost"]]
+"""How far a placement is.
+`lost`: It is gone. The next use makes it again, from the last snapshot or from its manifest.
+"""
+
+
+PlacementSeparation: TypeAlias = Open[Literal["user", "none"]]
+"""What keeps the commands of a placement away from its runtime.
+`user`: Commands run under another user.
+`none`: Nothing: a command can speak for the runtime, so approvals are advice.
+"""
+
+
+class PlacementInfo(WireModel):
+    """A placement as the host's store has it."""
+
+    id: str
+    name: str
+    """As it was asked for."""
+    backend: str
+    site: str
+    """Only hosts that serve it can reach the placement."""
+    status: PlacementStatus
+    workspace: str | None = None
+    """The workspace's path there; null until it is made."""
+    snapshot: str | None = None
+    """Digest of the last snapshot of the workspace."""
+    snapshot_at_ms: StrictInt | None = None
+    """Unix milliseconds."""
+    separation: PlacementSeparation | None = None
+    """Whether commands there run under another user than the runtime, so that none can speak for it. Null where the
+    runtime's own sandbox keeps them apart, or before anything ran.
+    """
+    thread_ids: list[ThreadId]
+    """The tasks that use it."""
+    created_at_ms: StrictInt
+    """Unix milliseconds."""
+    used_at_ms: StrictInt
+    """Unix milliseconds."""
+
+
+class PlacementAbandonResponse(WireModel):
+    placement: PlacementInfo
+
+
+class PlacementSpec(WireModel):
+    """A placement with a workspace of its own."""
+
+    backend: str
+    """As `placement` alone would be."""
+    workspace: str | None = None
+    """The workspace's path there."""
+    manifest: Any = None
+    """What is in the workspace: entries, environment, setup commands. docs/placements.md describes it."""
+
+
+PlacementChoice: TypeAlias = Annotated[str | PlacementSpec, FIRST_MATCH]
+"""Where a new thread's runtime runs: the name of a placement of the configuration, `BACKEND:WHAT` (`docker:debian:12`,
+`podman:IMAGE`, `ssh:HOST`, `kubernetes:IMAGE`, `local`), or one of these with a workspace.
+"""
+
+
+class PlacementDeleteParams(WireModel):
+    """Removes a placement that no task uses, with its workspace."""
+
+    placement_id: str
+
+
+class PlacementDeleteResponse(WireModel):
+    pass
+
+
+class PlacementGcParams(WireModel):
+    """Removes placements that no task uses, and what the host made and no longer knows of."""
+
+    dry_run: StrictBool = False
+    """Only say what would be removed."""
+    unused_for_seconds: StrictInt | None = None
+    """Spares what was used within this time. The host's `--placement-ttl` when unset."""
+
+
+class RemovedPlacement(WireModel):
+    """Something that was removed, or would be."""
+
+    id: str
+    backend: str
+    problem: str | None = None
+    """Why it could not be removed."""
+
+
+class PlacementGcResponse(WireModel):
+    data: list[RemovedPlacement]
+
+
+class PlacementListParams(WireModel):
+    """Lists the placements of a host, the oldest first."""
+
+
+class PlacementListResponse(WireModel):
+    data: list[PlacementInfo]
+
+
+PlacementProgressStep: TypeAlias = Open[Literal["pulling", "creating", "staging", "workspace", "setup"]]
+
+
+class PlacementProgressNotification(WireModel):
+    """How far the making of a placement is. Sent to whoever starts the thread, its followers, and connections that
+    asked for
+    all tasks.
+    """
+
+    placement_id: str
+    thread_id: ThreadId
+    step: PlacementProgressStep
+    done: StrictInt
+    """Bytes, or commands of the setup."""
+    total: StrictInt | None = None
+    line: str | None = None
+    """A line that a setup command printed."""
+
+
+class PlacementReadParams(WireModel):
+    placement_id: str
+
+
+class PlacementReadResponse(WireModel):
+    placement: PlacementInfo
+
+
+class PlacementSnapshotParams(WireModel):
+    """Keeps the workspace as it is now. A placement that is lost later is made again from there."""
+
+    placement_id: str
+
+
+class PlacementSnapshotResponse(WireModel):
+    placement: PlacementInfo
+
+
+class PlacementStatusChangedNotification(WireModel):
+    """A placement was made, lost, suspended or woken."""
+
+    placement: PlacementInfo
+
+
+class PlacementSuspendParams(WireModel):
+    """Suspends the tasks of a placement, then frees what it need not hold. The next use wakes it."""
+
+    placement_id: str
+
+
+class PlacementSuspendResponse(WireModel):
+    placement: PlacementInfo
+
+
 class PlanDeltaNotification(WireModel):
     """Sent as a proposed plan grows."""
 
@@ -7616,6 +7802,8 @@ class ThreadStartParams(WireModel):
     """
     thread_id: ThreadId | None = None
     """A fresh UUID chosen by the caller; made by the server when unset."""
+    placement: PlacementChoice | None = None
+    """Where the host runs the thread's runtime; its default placement when unset. Only for hosts."""
 
 
 class ThreadStartResponse(WireModel):

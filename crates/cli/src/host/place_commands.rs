@@ -1,0 +1,118 @@
+//! `oarlock placements` and `oarlock host gc`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::client::{HostChoice, HostConnection};
+use super::commands::{now_ms, print, text};
+use super::table::{age, table};
+
+#[derive(Debug, Args)]
+pub(crate) struct PlacementsOptions {
+    #[command(flatten)]
+    host: HostChoice,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(subcommand)]
+    command: Option<PlacementCommandLine>,
+}
+
+#[derive(Debug, Subcommand)]
+enum PlacementCommandLine {
+    /// Keep its workspace as it is now.
+    Snapshot { id: String },
+    /// Suspend its tasks and free what it need not hold.
+    Suspend { id: String },
+    /// Give it up: the next use makes it again from the last snapshot or from its manifest.
+    Abandon { id: String },
+    /// Remove it with its workspace.
+    Delete { id: String },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GcOptions {
+    #[command(flatten)]
+    host: HostChoice,
+    /// Only say what would be removed.
+    #[arg(long)]
+    dry_run: bool,
+    /// Spare what was used within this time; the host's --placement-ttl unless set.
+    #[arg(long, value_name = "SECONDS")]
+    unused_for: Option<u64>,
+}
+
+pub(crate) fn placements(options: &PlacementsOptions) -> Result<ExitCode> {
+    let mut host = HostConnection::open(&options.host)?;
+    let (method, id) = match &options.command {
+        None => return list(&mut host, options.json),
+        Some(PlacementCommandLine::Snapshot { id }) => ("placement/snapshot", id),
+        Some(PlacementCommandLine::Suspend { id }) => ("placement/suspend", id),
+        Some(PlacementCommandLine::Abandon { id }) => ("placement/abandon", id),
+        Some(PlacementCommandLine::Delete { id }) => ("placement/delete", id),
+    };
+    let answer = host.ask(method, &json!({ "placementId": id }))?;
+    if options.json {
+        return print(&answer);
+    }
+    match &answer["placement"] {
+        Value::Null => println!("deleted {id}"),
+        placement => println!("{id} is {}", text(&placement["status"])),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(host: &mut HostConnection, is_json: bool) -> Result<ExitCode> {
+    let listed = host.ask("placement/list", &json!({}))?;
+    if is_json {
+        return print(&listed["data"]);
+    }
+    let now = now_ms();
+    let row = |placement: &Value| {
+        vec![
+            text(&placement["id"]),
+            text(&placement["name"]),
+            text(&placement["status"]),
+            placement["threadIds"].as_array().map_or(0, Vec::len).to_string(),
+            age(placement["createdAtMs"].as_i64().unwrap_or(now), now),
+            placement["snapshotAtMs"].as_i64().map_or("-".to_owned(), |at| age(at, now)),
+            text(&placement["workspace"]),
+        ]
+    };
+    let rows: Vec<Vec<String>> = listed["data"].as_array().into_iter().flatten().map(row).collect();
+    if rows.is_empty() {
+        println!("no placements but this machine");
+        return Ok(ExitCode::SUCCESS);
+    }
+    print!("{}", table(&["ID", "NAME", "STATUS", "TASKS", "AGE", "SNAPSHOT", "WORKSPACE"], &rows));
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn gc(options: &GcOptions) -> Result<ExitCode> {
+    let mut host = HostConnection::open(&options.host)?;
+    let mut params = json!({ "dryRun": options.dry_run });
+    if let Some(seconds) = options.unused_for {
+        params["unusedForSeconds"] = json!(seconds);
+    }
+    let removed = host.ask("placement/gc", &params)?;
+    let removed = removed["data"].as_array().cloned().unwrap_or_default();
+    let verb = if options.dry_run { "would remove" } else { "removed" };
+    let mut code = ExitCode::SUCCESS;
+    for one in &removed {
+        let (id, backend) = (text(&one["id"]), text(&one["backend"]));
+        match one["problem"].as_str() {
+            None => println!("{verb} {id} ({backend})"),
+            Some(problem) => {
+                println!("still there: {id} ({backend}): {problem}");
+                code = ExitCode::FAILURE;
+            }
+        }
+    }
+    if removed.is_empty() {
+        println!("nothing to remove");
+    }
+    Ok(code)
+}

@@ -1,0 +1,56 @@
+//! `oarlock-runtime`: the app-server and nothing else, for places that a host copies it to.
+#![allow(dead_code, reason = "the modules are those of the whole program")]
+
+mod app_server;
+mod flags;
+mod logging;
+mod sandbox_check;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::flags::Flags;
+
+/// The runtime of a host's tasks.
+#[derive(Debug, Parser)]
+#[command(name = "oarlock-runtime", version, arg_required_else_help = true)]
+struct RuntimeCli {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(subcommand)]
+    command: RuntimeCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum RuntimeCommand {
+    /// Serve threads and turns to clients that speak JSON-RPC.
+    AppServer(app_server::AppServerArgs),
+    /// Try the sandbox of this machine, and say as JSON what of it holds.
+    SandboxCheck,
+}
+
+fn main() -> ExitCode {
+    let RuntimeCli { flags, command } = RuntimeCli::parse();
+    if let Err(error) = sandbox::seal_process() {
+        eprintln!("oarlock: other programs of this user could look into this one: {error}");
+    }
+    let ended = match command {
+        RuntimeCommand::SandboxCheck => {
+            println!("{}", sandbox_check::report_json());
+            return ExitCode::SUCCESS;
+        }
+        RuntimeCommand::AppServer(args) => flags.pairs().and_then(|flags| {
+            logging::init(LevelFilter::WARN);
+            if let Err(error) = sandbox::raise_open_files() {
+                tracing::warn!(%error, "the limit on open files stays as it is");
+            }
+            app_server::run(&args, flags)
+        }),
+    };
+    ended.unwrap_or_else(|error| {
+        eprintln!("oarlock: {error:#}");
+        ExitCode::FAILURE
+    })
+}

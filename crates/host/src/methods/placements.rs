@@ -1,0 +1,348 @@
+//! `placement/*`: the placements of tasks, listed, kept, suspended, given up and removed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use placements::{LeftoverPlacement, PlacementError, PlacementReference, PlacementSettings};
+use protocol::{PlacementGcParams, PlacementInfo, RemovedPlacement, ThreadStartParams, TurnStartParams};
+use store::{TaskChange, TaskRow};
+
+use crate::error::TaskError;
+use crate::ids::{new_uuid, now_ms};
+use crate::placing::{
+    ChosenPlace, PlaceRecord, PlaceRow, PlaceStage, refused_sandbox, tasks_by_placement, unholdable,
+};
+use crate::shared::HostShared;
+use crate::task_host::TaskHost;
+
+/// How often placements that nobody uses are looked for, at most.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+impl From<PlacementError> for TaskError {
+    fn from(error: PlacementError) -> Self {
+        Self::Placement(error.to_string())
+    }
+}
+
+impl TaskHost {
+    pub async fn list_placements(&self) -> Result<Vec<PlacementInfo>, TaskError> {
+        let mut tasks = tasks_by_placement(&self.shared.store).await?;
+        let mut shown = Vec::new();
+        for row in self.shared.store.list_placements().await? {
+            let row = PlaceRow::read(row)?;
+            shown.push(row.shown(tasks.remove(&row.id).unwrap_or_default()));
+        }
+        Ok(shown)
+    }
+
+    pub async fn read_placement(&self, id: &str) -> Result<PlacementInfo, TaskError> {
+        let row = self.place(id).await?;
+        self.shown_place(&row).await
+    }
+
+    /// Keeps the workspace as it is now, whether or not a turn runs.
+    pub async fn snapshot_placement(&self, id: &str, by: &str) -> Result<PlacementInfo, TaskError> {
+        let lock = self.shared.places.change_lock(id);
+        let _changing = lock.lock().await;
+        let mut row = self.place(id).await?;
+        let Some(reference) = row.record.reference.clone() else {
+            return Err(TaskError::Placement(format!("placement {id} is not there, so nothing can be kept")));
+        };
+        let placement = self.shared.places.placements.attach(reference);
+        let snapshot = placement.snapshot(&self.shared.places.options.blobs).await?;
+        row.snapshot = Some(snapshot.digest);
+        row.record.snapshot_at_ms = Some(now_ms());
+        row.record.snapshot_bytes = Some(snapshot.bytes);
+        self.shared.save_place(&row).await?;
+        self.audit_place(by, "placement/snapshot", id).await;
+        self.shown_place(&row).await
+    }
+
+    /// The tasks first: their turns stay where they are.
+    pub async fn suspend_placement(&self, id: &str, by: &str) -> Result<PlacementInfo, TaskError> {
+        self.place(id).await?;
+        for task in tasks_by_placement(&self.shared.store).await?.remove(id).unwrap_or_default() {
+            self.suspend_task(&task, by).await?;
+        }
+        let row = self.rest_placement(id).await?;
+        self.audit_place(by, "placement/suspend", id).await;
+        self.shown_place(&row).await
+    }
+
+    /// Nothing is asked of the place: it cannot be reached, or it does not matter any more. Its tasks go on at this host's
+    /// site, in a place that is made again.
+    pub async fn abandon_placement(&self, id: &str, by: &str) -> Result<PlacementInfo, TaskError> {
+        self.place(id).await?;
+        let tasks = tasks_by_placement(&self.shared.store).await?.remove(id).unwrap_or_default();
+        {
+            let lock = self.shared.places.change_lock(id);
+            let _changing = lock.lock().await;
+            let mut row = self.place(id).await?;
+            row.stage = PlaceStage::Lost;
+            row.record.reference = None;
+            row.site = self.shared.site_of(&row.record.settings);
+            self.shared.places.forget(id);
+            for task in &tasks {
+                let change = TaskChange { site: Some(row.site.clone()), ..TaskChange::default() };
+                self.shared.store.update_task(task, change).await?;
+            }
+            self.shared.save_place(&row).await?;
+        }
+        self.audit_place(by, "placement/abandon", id).await;
+        for task in &tasks {
+            self.suspend_task(task, by).await?;
+        }
+        self.shown_place(&self.place(id).await?).await
+    }
+
+    pub async fn delete_placement(&self, id: &str, by: &str) -> Result<(), TaskError> {
+        self.place(id).await?;
+        let tasks = tasks_by_placement(&self.shared.store).await?.remove(id).unwrap_or_default().len();
+        if tasks > 0 {
+            return Err(TaskError::PlacementInUse { id: id.to_owned(), tasks });
+        }
+        self.shared.remove_place(id).await?;
+        self.audit_place(by, "placement/delete", id).await;
+        Ok(())
+    }
+
+    /// Placements that no task uses, and things with this host's labels that no row leads to: a host that was killed while
+    /// it made them knows nothing of them.
+    pub async fn remove_unused_placements(
+        &self,
+        params: &PlacementGcParams,
+        by: &str,
+    ) -> Result<Vec<RemovedPlacement>, TaskError> {
+        let spared = params.unused_for_seconds.and_then(|seconds| i64::try_from(seconds).ok());
+        let spared_ms = spared.map_or(self.shared.places.options.unused_for_ms, |s| s.saturating_mul(1_000));
+        let removed = self.shared.remove_unused(spared_ms, params.dry_run).await?;
+        if !params.dry_run {
+            self.audit_place(by, "placement/gc", "").await;
+        }
+        Ok(removed)
+    }
+
+    /// Looks for placements that nobody uses from time to time, for as long as the host lives.
+    pub(crate) fn sweep_placements(&self) {
+        let shared = Arc::downgrade(&self.shared);
+        let options = &self.shared.places.options;
+        let soonest = options.unused_for_ms.min(options.idle_for_ms).max(1_000);
+        let every = SWEEP_EVERY.min(Duration::from_millis(soonest.unsigned_abs()));
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(every).await;
+                let Some(shared) = shared.upgrade() else { return };
+                let host = Self { shared };
+                let spared_ms = host.shared.places.options.unused_for_ms;
+                if let Err(error) = host.shared.remove_unused(spared_ms, false).await {
+                    tracing::warn!(%error, "unused placements are not removed");
+                }
+                if let Err(error) = host.rest_idle_placements().await {
+                    tracing::warn!(%error, "idle placements are not suspended");
+                }
+            }
+        });
+    }
+
+    /// Suspends placements whose tasks have had no runtime for long: the next use wakes them.
+    async fn rest_idle_placements(&self) -> Result<(), TaskError> {
+        let before_ms = now_ms().saturating_sub(self.shared.places.options.idle_for_ms);
+        let mut tasks = tasks_by_placement(&self.shared.store).await?;
+        for row in self.shared.store.list_placements().await? {
+            let row = PlaceRow::read(row)?;
+            let tasks = tasks.remove(&row.id).unwrap_or_default();
+            if row.stage != PlaceStage::Ready || row.used_at_ms >= before_ms || tasks.is_empty() {
+                continue;
+            }
+            let mut is_idle = true;
+            for task in &tasks {
+                // One that another host has is that host's to look after.
+                is_idle &= self.living(task).await.is_ok_and(|task| !task.view.borrow().has_runtime);
+            }
+            if !is_idle {
+                continue;
+            }
+            tracing::info!(placement = row.id, "an idle placement is suspended");
+            if let Err(error) = self.rest_placement(&row.id).await {
+                tracing::warn!(%error, placement = row.id, "an idle placement is not suspended");
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees what the place need not hold. A runtime that is just being started wakes it again.
+    async fn rest_placement(&self, id: &str) -> Result<PlaceRow, TaskError> {
+        let lock = self.shared.places.change_lock(id);
+        let _changing = lock.lock().await;
+        let mut row = self.place(id).await?;
+        if let (Some(reference), PlaceStage::Ready) = (row.record.reference.clone(), row.stage) {
+            let placement = self.shared.places.placements.attach(reference);
+            let snapshot = placement.suspend(&self.shared.places.options.blobs).await?;
+            row.record.wants_snapshot = snapshot.is_some();
+            if let Some(snapshot) = snapshot {
+                row.snapshot = Some(snapshot.digest);
+                row.record.snapshot_at_ms = Some(now_ms());
+                row.record.snapshot_bytes = Some(snapshot.bytes);
+            }
+            row.stage = PlaceStage::Suspended;
+            self.shared.save_place(&row).await?;
+        }
+        Ok(row)
+    }
+
+    async fn place(&self, id: &str) -> Result<PlaceRow, TaskError> {
+        let row = PlaceRow::load(&self.shared.store, id).await?;
+        row.ok_or_else(|| TaskError::UnknownPlacement(id.to_owned()))
+    }
+
+    async fn shown_place(&self, row: &PlaceRow) -> Result<PlacementInfo, TaskError> {
+        let tasks = tasks_by_placement(&self.shared.store).await?.remove(&row.id).unwrap_or_default();
+        Ok(row.shown(tasks))
+    }
+
+    async fn audit_place(&self, who: &str, action: &str, id: &str) {
+        self.audit(who, action, &protocol::ThreadId::new(id)).await;
+    }
+
+    /// The place of a new thread. Everything that can be refused is refused before anything is made.
+    pub(crate) fn place_of(&self, params: &ThreadStartParams) -> Result<ChosenPlace, TaskError> {
+        let chosen = ChosenPlace::of(&self.shared.places.options, params)?;
+        if let ChosenPlace::Made { settings, .. } = &chosen
+            && settings.is_boundary()
+            && let Some(asked) = refused_sandbox(params.sandbox)
+        {
+            return Err(TaskError::SandboxUnavailable { asked, backend: settings.backend() });
+        }
+        Ok(chosen)
+    }
+
+    /// The id of the new placement, and its site.
+    pub(crate) async fn put_place(&self, chosen: ChosenPlace) -> Result<(Option<String>, String), TaskError> {
+        let ChosenPlace::Made { name, settings, manifest } = chosen else {
+            return Ok((None, self.shared.site().to_owned()));
+        };
+        let (now, site) = (now_ms(), self.shared.site_of(&settings));
+        let record = PlaceRecord {
+            name,
+            settings: *settings,
+            manifest,
+            reference: None,
+            snapshot_at_ms: None,
+            snapshot_bytes: None,
+            wants_snapshot: false,
+            remade_at_ms: None,
+            remade_from_ms: None,
+            // Commands there run under the user of the runtime.
+            has_other_user: Some(false),
+        };
+        let id = format!("p-{}", new_uuid().replace('-', ""));
+        let stage = PlaceStage::Creating;
+        let row = PlaceRow {
+            id: id.clone(),
+            site: site.clone(),
+            stage,
+            record,
+            snapshot: None,
+            created_at_ms: now,
+            used_at_ms: now,
+        };
+        row.save(&self.shared.store).await?;
+        Ok((Some(id), site))
+    }
+
+    /// Of a thread that could not be started.
+    pub(crate) async fn drop_place_of(&self, row: &TaskRow) {
+        if let Some(id) = &row.placement_id
+            && let Err(error) = self.shared.remove_place(id).await
+        {
+            tracing::warn!(%error, placement = id, "what was made for a thread that did not start is still there");
+        }
+    }
+
+    pub(crate) async fn check_turn_sandbox(&self, params: &TurnStartParams) -> Result<(), TaskError> {
+        let Some(asked) = params.sandbox_policy.as_ref().and_then(unholdable) else { return Ok(()) };
+        let row = self.root_of(&params.thread_id).await?;
+        let Some(id) = &row.placement_id else { return Ok(()) };
+        let settings = self.place(id).await?.record.settings;
+        match settings.is_boundary() {
+            true => Err(TaskError::SandboxUnavailable { asked, backend: settings.backend() }),
+            false => Ok(()),
+        }
+    }
+}
+
+impl HostShared {
+    async fn remove_place(&self, id: &str) -> Result<(), TaskError> {
+        let lock = self.places.change_lock(id);
+        let _changing = lock.lock().await;
+        let Some(row) = PlaceRow::load(&self.store, id).await? else { return Ok(()) };
+        if let Some(reference) = row.record.reference {
+            self.places.placements.attach(reference).destroy().await?;
+        }
+        self.places.forget(id);
+        self.store.delete_placement(id).await?;
+        Ok(())
+    }
+
+    async fn remove_unused(&self, spared_ms: i64, is_dry: bool) -> Result<Vec<RemovedPlacement>, TaskError> {
+        let before_ms = now_ms().saturating_sub(spared_ms);
+        let mut removed = Vec::new();
+        for row in self.store.unused_placements(before_ms).await? {
+            let (id, backend) = (row.id, row.backend);
+            let outcome = if is_dry { Ok(()) } else { self.remove_place(&id).await };
+            removed.push(RemovedPlacement { id, backend, problem: outcome.err().map(|e| e.to_string()) });
+        }
+        let (mut known, mut making) = (BTreeSet::new(), Vec::new());
+        let mut settings: Vec<PlacementSettings> = self.places.options.configured.values().cloned().collect();
+        for row in self.store.list_placements().await? {
+            let row = PlaceRow::read(row)?;
+            if self.places.change_lock(&row.id).try_lock().is_err() {
+                making.push(format!("{}-", row.id));
+            }
+            known.extend(row.record.reference.map(|reference| reference.id));
+            if !settings.contains(&row.record.settings) {
+                settings.push(row.record.settings);
+            }
+        }
+        let gone: BTreeSet<String> = removed.iter().map(|one| one.id.clone()).collect();
+        for settings in &settings {
+            let found = self.leftovers(settings, &mut known, before_ms).await;
+            // What is just being made has no row that leads to it yet.
+            let left = found.into_iter().filter(|left| !making.iter().any(|row| left.id.starts_with(row)));
+            for reference in left {
+                let (id, backend) = (reference.id.clone(), settings.backend().to_owned());
+                let outcome = match is_dry {
+                    true => Ok(()),
+                    false => self.places.placements.attach(reference).destroy().await,
+                };
+                removed.push(RemovedPlacement { id, backend, problem: outcome.err().map(|e| e.to_string()) });
+            }
+        }
+        // A row that would be removed leads to a place that is not listed a second time.
+        removed.retain(|one| !gone.iter().any(|id| one.id != *id && one.id.starts_with(id)));
+        Ok(removed)
+    }
+
+    /// Things with this host's labels that are older, and that no row leads to.
+    async fn leftovers(
+        &self,
+        settings: &PlacementSettings,
+        known: &mut BTreeSet<String>,
+        before_ms: i64,
+    ) -> Vec<PlacementReference> {
+        let found = match self.places.placements.leftovers(settings).await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, backend = settings.backend(), "leftovers cannot be looked for");
+                return Vec::new();
+            }
+        };
+        let mut is_left = |left: &LeftoverPlacement| {
+            let made_ms = i64::try_from(left.created_s.saturating_mul(1_000)).unwrap_or(i64::MAX);
+            let is_ours = left.reference.owner == self.places.options.owner;
+            is_ours && made_ms < before_ms && known.insert(left.reference.id.clone())
+        };
+        found.into_iter().filter(&mut is_left).map(|left| left.reference).collect()
+    }
+}

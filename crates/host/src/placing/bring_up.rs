@@ -1,0 +1,217 @@
+//! Making placements, waking them, and making those again that were lost.
+
+use std::time::Duration;
+
+use placements::{
+    PlaceProgress, PlaceState, Placement, PlacementError, PlacementOrder, PlacementStep, PreparedManifest,
+    ProgressSink, ResolvedEnv, SnapshotFile, StagedRuntime, WorkspaceLimits, WorkspaceManifest,
+    WorkspaceStart,
+};
+use protocol::{
+    PlacementProgressNotification, PlacementProgressStep, PlacementStatusChangedNotification,
+    ServerNotification, ThreadId,
+};
+use store::StoreError;
+use tokio::sync::mpsc;
+
+use crate::ids::{new_uuid, now_ms};
+use crate::placing::launch::LaunchFailure;
+use crate::placing::row::tasks_by_placement;
+use crate::placing::{PlaceRow, PlaceStage};
+use crate::shared::HostShared;
+
+/// Reports of progress that wait; more are dropped.
+const WAITING_REPORTS: usize = 64;
+/// How long a daemon or a network may be away before a task counts that as a failure.
+const AWAY: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// A placement that can be used.
+#[derive(Debug)]
+pub(super) struct UsablePlace {
+    pub(super) placement: Placement,
+    pub(super) row: PlaceRow,
+}
+
+impl HostShared {
+    /// The placement as the store has it, made where it is not there. That it is still alive shows when it is used.
+    pub(super) async fn usable_place(&self, id: &str, task: &ThreadId) -> Result<UsablePlace, LaunchFailure> {
+        let lock = self.places.change_lock(id);
+        let _changing = lock.lock().await;
+        let row = self.place_row(id).await?;
+        match (row.stage, row.record.reference.clone()) {
+            (PlaceStage::Ready, Some(reference)) => {
+                Ok(UsablePlace { placement: self.places.placements.attach(reference), row })
+            }
+            (PlaceStage::Suspended, Some(reference)) => {
+                let placement = self.places.placements.attach(reference);
+                self.wake(placement, row, task).await
+            }
+            _ => self.make(row, task).await,
+        }
+    }
+
+    /// After a use failed: looks at the place, wakes it or makes it again. Waits for a daemon that is away.
+    pub(super) async fn mended_place(
+        &self,
+        id: &str,
+        task: &ThreadId,
+        error: PlacementError,
+    ) -> Result<UsablePlace, LaunchFailure> {
+        let lock = self.places.change_lock(id);
+        let _changing = lock.lock().await;
+        self.places.forget(id);
+        let mut row = self.place_row(id).await?;
+        let Some(reference) = row.record.reference.clone() else { return self.make(row, task).await };
+        let placement = self.places.placements.attach(reference);
+        tracing::warn!(%error, placement = id, "a placement cannot be used; looking at it");
+        let begun = tokio::time::Instant::now();
+        loop {
+            match placement.state().await {
+                Ok(PlaceState::Running) => return Ok(UsablePlace { placement, row }),
+                Ok(PlaceState::Suspended) => return self.wake(placement, row, task).await,
+                Ok(PlaceState::Gone) => break,
+                Err(error) if begun.elapsed() > AWAY => return Err(error.into()),
+                Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
+            }
+        }
+        row.stage = PlaceStage::Lost;
+        row.record.reference = None;
+        self.save_place(&row).await?;
+        self.make(row, task).await
+    }
+
+    async fn place_row(&self, id: &str) -> Result<PlaceRow, LaunchFailure> {
+        let row = PlaceRow::load(&self.store, id).await?;
+        row.ok_or_else(|| LaunchFailure::lasting(format!("placement {id} was deleted")))
+    }
+
+    async fn wake(
+        &self,
+        placement: Placement,
+        mut row: PlaceRow,
+        task: &ThreadId,
+    ) -> Result<UsablePlace, LaunchFailure> {
+        let snapshot = if row.record.wants_snapshot { self.snapshot_of(&row) } else { None };
+        match placement.wake(snapshot.as_ref()).await {
+            Ok(()) => {}
+            Err(error) => match placement.state().await {
+                Ok(PlaceState::Gone) => {
+                    tracing::warn!(%error, placement = row.id, "a suspended placement is gone");
+                    row.record.reference = None;
+                    return self.make(row, task).await;
+                }
+                _ => return Err(error.into()),
+            },
+        }
+        row.stage = PlaceStage::Ready;
+        row.record.wants_snapshot = false;
+        self.save_place(&row).await?;
+        Ok(UsablePlace { placement, row })
+    }
+
+    pub(super) fn snapshot_of(&self, row: &PlaceRow) -> Option<SnapshotFile> {
+        let digest = row.snapshot.clone()?;
+        let path = self.places.options.blobs.join(format!("{digest}.tar"));
+        let bytes = row.record.snapshot_bytes.unwrap_or(0);
+        path.is_file().then_some(SnapshotFile { path, digest, bytes })
+    }
+
+    /// From the last snapshot, else from the manifest. Every making has a name of its own: an earlier one may still be
+    /// there where nobody could reach it.
+    async fn make(&self, mut row: PlaceRow, task: &ThreadId) -> Result<UsablePlace, LaunchFailure> {
+        self.places.forget(&row.id);
+        let was_there = row.stage != PlaceStage::Creating;
+        let snapshot = self.snapshot_of(&row);
+        let manifest = row.record.manifest.as_ref().map(WorkspaceManifest::from_json).transpose()?;
+        let env = match &manifest {
+            Some(manifest) => ResolvedEnv::resolve(&manifest.env, &*self.places.options.secrets.0)?,
+            None => ResolvedEnv::default(),
+        };
+        let prepared = match (&snapshot, manifest) {
+            (None, Some(manifest)) => {
+                Some(PreparedManifest::new(manifest, WorkspaceLimits::default()).await?)
+            }
+            _ => None,
+        };
+        let start = match (&snapshot, &prepared) {
+            (Some(snapshot), _) => WorkspaceStart::Snapshot(snapshot),
+            (None, Some(prepared)) => WorkspaceStart::Manifest(prepared, &env),
+            (None, None) => WorkspaceStart::Empty,
+        };
+        let suffix: String = new_uuid().chars().rev().take(6).collect();
+        let order = PlacementOrder {
+            id: format!("{}-{suffix}", row.id),
+            settings: row.record.settings.clone(),
+            start,
+        };
+        let placement = self.places.placements.create(order, &self.progress(&row.id, task)).await?;
+        row.record.reference = Some(placement.reference().clone());
+        row.record.wants_snapshot = false;
+        row.stage = PlaceStage::Ready;
+        if was_there {
+            row.record.remade_at_ms = Some(now_ms());
+            row.record.remade_from_ms = row.record.snapshot_at_ms.filter(|_| snapshot.is_some());
+        }
+        if let Err(error) = self.save_place(&row).await {
+            let _ = placement.destroy().await;
+            return Err(error.into());
+        }
+        Ok(UsablePlace { placement, row })
+    }
+
+    pub(crate) async fn save_place(&self, row: &PlaceRow) -> Result<(), StoreError> {
+        row.save(&self.store).await?;
+        let tasks = tasks_by_placement(&self.store).await?.remove(&row.id).unwrap_or_default();
+        let thread = tasks.first().cloned().unwrap_or_else(|| ThreadId::new(""));
+        let told = PlacementStatusChangedNotification { placement: row.shown(tasks) };
+        self.clients.placement_changed(&thread, ServerNotification::PlacementStatusChanged(told)).await;
+        Ok(())
+    }
+
+    /// The binary for the place's machine, copied there where it is not.
+    pub(super) async fn staged(
+        &self,
+        place: &UsablePlace,
+        task: &ThreadId,
+    ) -> Result<StagedRuntime, PlacementError> {
+        let known = self.places.staged.lock().get(&place.row.id).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let builds = self.places.options.builds.all().await?;
+        let staged = place.placement.stage(builds, &self.progress(&place.row.id, task)).await?;
+        self.places.staged.lock().insert(place.row.id.clone(), staged.clone());
+        Ok(staged)
+    }
+
+    /// Passes reports on as notifications; when clients are slow, some are left out.
+    fn progress(&self, placement: &str, task: &ThreadId) -> ProgressSink {
+        let (send, mut reports) = mpsc::channel::<PlaceProgress>(WAITING_REPORTS);
+        let (clients, task, placement) = (self.clients.clone(), task.clone(), placement.to_owned());
+        tokio::spawn(async move {
+            while let Some(report) = reports.recv().await {
+                let told = PlacementProgressNotification {
+                    placement_id: placement.clone(),
+                    thread_id: task.clone(),
+                    step: step_of(report.step),
+                    done: report.done,
+                    total: report.total,
+                    line: report.line,
+                };
+                clients.placement_changed(&task, ServerNotification::PlacementProgress(told)).await;
+            }
+        });
+        ProgressSink::new(move |report| drop(send.try_send(report)))
+    }
+}
+
+fn step_of(step: PlacementStep) -> PlacementProgressStep {
+    match step {
+        PlacementStep::Pulling => PlacementProgressStep::Pulling,
+        PlacementStep::Creating => PlacementProgressStep::Creating,
+        PlacementStep::Staging => PlacementProgressStep::Staging,
+        PlacementStep::Workspace => PlacementProgressStep::Workspace,
+        PlacementStep::Setup => PlacementProgressStep::Setup,
+    }
+}

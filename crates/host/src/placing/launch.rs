@@ -1,0 +1,368 @@
+//! Starting a runtime in its place. The rest of the host sees two pipes, an end, and a few facts about the place.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use placements::{
+    AttachedProcess, PlaceState, Placement, PlacementError, PlacementReference, PlacementSettings,
+    ProcessEnd, ResolvedEnv, SpawnOptions, WorkspaceManifest,
+};
+use protocol::{SandboxPolicy, ThreadId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::StoreError;
+
+use crate::clients::BoxFuture;
+use crate::ids::now_ms;
+use crate::launcher::{LaunchRequest, RuntimeEnd, RuntimeProcess};
+use crate::placing::bring_up::UsablePlace;
+use crate::placing::home::with_home;
+use crate::placing::{HostPlaces, LastSpawn, PlaceRow, boundary_sandbox};
+use crate::shared::HostShared;
+
+/// How long the earlier runtime of a task may take to be found and ended.
+const END_EARLIER_WITHIN: Duration = Duration::from_secs(60);
+
+/// The runtime of which task, and where.
+#[derive(Debug)]
+pub(crate) struct LaunchOrder<'a> {
+    pub(crate) task: &'a ThreadId,
+    pub(crate) placement: Option<&'a str>,
+    pub(crate) cwd: Option<String>,
+    pub(crate) epoch: u64,
+    /// No runtime has written a record of the task yet.
+    pub(crate) is_new: bool,
+}
+
+/// How another host finds a runtime in a placement.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PlacedSpawn {
+    placement: String,
+    /// The place as it was then: it may have been made again since.
+    reference: PlacementReference,
+    spawn: String,
+}
+
+/// A runtime that was started.
+#[derive(Debug)]
+pub(crate) struct LaunchedRuntime {
+    pub(crate) process: RuntimeProcess,
+    pub(crate) place: Option<LaunchedPlace>,
+}
+
+/// The place of a runtime that is not simply this machine.
+#[derive(Debug, Clone)]
+pub(crate) struct LaunchedPlace {
+    /// The folder that the thread asked for, or the workspace where that is not there.
+    pub(crate) cwd: String,
+    /// The folder that it asked for in vain.
+    pub(crate) missing_cwd: Option<String>,
+    /// In effect where the place itself is the boundary.
+    pub(crate) sandbox: Option<SandboxPolicy>,
+    pub(crate) remade_at_ms: Option<i64>,
+    pub(crate) remade_from_ms: Option<i64>,
+}
+
+/// Why a runtime could not be started.
+#[derive(Debug)]
+pub(crate) struct LaunchFailure {
+    pub(crate) message: String,
+    /// Trying again changes nothing.
+    pub(crate) is_final: bool,
+}
+
+impl LaunchFailure {
+    pub(crate) fn lasting(message: String) -> Self {
+        Self { message, is_final: true }
+    }
+
+    pub(crate) fn into_final(self) -> Self {
+        Self { is_final: true, ..self }
+    }
+}
+
+impl From<PlacementError> for LaunchFailure {
+    fn from(error: PlacementError) -> Self {
+        let is_final = matches!(
+            error,
+            PlacementError::MissingTool { .. }
+                | PlacementError::Invalid { .. }
+                | PlacementError::TooLarge { .. }
+        );
+        Self { message: error.to_string(), is_final }
+    }
+}
+
+impl From<StoreError> for LaunchFailure {
+    fn from(error: StoreError) -> Self {
+        Self { message: error.to_string(), is_final: false }
+    }
+}
+
+/// All spawns of a task begin with this; none is the beginning of another.
+fn spawns_of(task: &ThreadId) -> String {
+    format!("{}-", task.as_str().replace('-', ""))
+}
+
+impl HostShared {
+    /// A thread that is just being started is refused at the first failure: its caller waits for the answer.
+    pub(crate) async fn launch(&self, order: &LaunchOrder<'_>) -> Result<LaunchedRuntime, LaunchFailure> {
+        let launched = self.try_launch(order).await;
+        launched.map_err(|failure| match order.is_new && order.placement.is_some() {
+            true => failure.into_final(),
+            false => failure,
+        })
+    }
+
+    async fn try_launch(&self, order: &LaunchOrder<'_>) -> Result<LaunchedRuntime, LaunchFailure> {
+        let Some(id) = order.placement else {
+            let request = LaunchRequest { task: order.task.clone(), cwd: order.cwd.clone() };
+            let failed = |message| LaunchFailure { message, is_final: false };
+            let process = self.options.launcher.launch(request).await.map_err(failed)?;
+            return Ok(LaunchedRuntime { process, place: None });
+        };
+        let usable = self.usable_place(id, order.task).await?;
+        match self.launch_in(usable, order).await {
+            Ok(launched) => Ok(launched),
+            // It may be suspended or gone. Looked at only now: asking first would cost every start as much again.
+            Err(error @ (PlacementError::Unreachable { .. } | PlacementError::Failed { .. })) => {
+                let usable = self.mended_place(id, order.task, error).await?;
+                Ok(self.launch_in(usable, order).await?)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn launch_in(
+        &self,
+        usable: UsablePlace,
+        order: &LaunchOrder<'_>,
+    ) -> Result<LaunchedRuntime, PlacementError> {
+        self.places.end_earlier(&usable.placement, order).await?;
+        let UsablePlace { placement, row } = &usable;
+        let manifest = row.record.manifest.as_ref().map(WorkspaceManifest::from_json).transpose()?;
+        let variables = manifest.map(|manifest| manifest.env).unwrap_or_default();
+        let env = ResolvedEnv::resolve(&variables, &*self.places.options.secrets.0)?;
+        let options = match row.record.settings.is_this_machine() {
+            true => self.places.local_options(order, env)?,
+            false => {
+                let staged = self.staged(&usable, order.task).await?;
+                let names: Vec<&str> = variables.keys().map(String::as_str).collect();
+                let mut program = external_sandbox(&row.record.settings);
+                program.push(staged.path);
+                program.extend(self.places.options.arguments.iter().cloned());
+                let home = &self.places.options.home;
+                let argv = with_home(home, order.task.as_str(), &names, program);
+                SpawnOptions { argv, cwd: order.cwd.clone(), env, name: Some(spawn_name(order)) }
+            }
+        };
+        let process = placement.spawn(&options).await?;
+        self.note_use(&row.id).await;
+        let workspace = placement.reference().workspace.clone();
+        let place = LaunchedPlace {
+            cwd: order.cwd.clone().filter(|_| process.cwd_exists()).unwrap_or(workspace),
+            missing_cwd: order.cwd.clone().filter(|_| !process.cwd_exists()),
+            sandbox: boundary_sandbox(&row.record.settings),
+            remade_at_ms: row.record.remade_at_ms,
+            remade_from_ms: row.record.remade_from_ms,
+        };
+        let spawn = PlacedSpawn {
+            placement: row.id.clone(),
+            reference: placement.reference().clone(),
+            spawn: process.id().to_owned(),
+        };
+        Ok(LaunchedRuntime { process: self.places.watched(process, order.task, spawn), place: Some(place) })
+    }
+}
+
+impl HostShared {
+    /// For the removal of what nobody uses. Whoever changes the placement right now notes it as well.
+    async fn note_use(&self, id: &str) {
+        let lock = self.places.change_lock(id);
+        let Ok(_changing) = lock.try_lock() else { return };
+        let noted = match PlaceRow::load(&self.store, id).await {
+            Ok(Some(row)) => PlaceRow { used_at_ms: now_ms(), ..row }.save(&self.store).await,
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = noted {
+            tracing::warn!(%error, placement = id, "that a placement was used is not stored");
+        }
+    }
+}
+
+impl HostShared {
+    /// Ends the runtime that whoever had the task before has started, and confirms it. What ran in a place that is gone or
+    /// at rest, or that was given up, is over.
+    pub(crate) async fn end_previous(&self, task: &ThreadId, reference: &Value) -> Result<(), String> {
+        let Ok(previous) = serde_json::from_value::<PlacedSpawn>(reference.clone()) else {
+            return self.options.launcher.end_previous(reference).await;
+        };
+        let seen = |last: &LastSpawn| last.is_over && last.name == previous.spawn;
+        if self.places.last.lock().get(task).is_some_and(seen) {
+            return Ok(());
+        }
+        let row =
+            PlaceRow::load(&self.store, &previous.placement).await.map_err(|error| error.to_string())?;
+        let now = row.and_then(|row| row.record.reference).map(|reference| reference.id);
+        if now.as_ref() == Some(&previous.reference.id) {
+            let placement = self.places.placements.attach(previous.reference);
+            end_there(&placement, placement.end_spawn(&previous.spawn)).await.map_err(|error| {
+                format!("placementUnreachable: placement {}: {error}", previous.placement)
+            })?;
+        }
+        let ended = LastSpawn { name: previous.spawn, is_over: true };
+        self.places.last.lock().insert(task.clone(), ended);
+        Ok(())
+    }
+}
+
+/// Nothing runs in a place that does not run itself.
+async fn end_there(
+    placement: &Placement,
+    ending: impl Future<Output = Result<(), PlacementError>>,
+) -> Result<(), PlacementError> {
+    let limit = END_EARLIER_WITHIN;
+    let ended = tokio::time::timeout(limit, ending).await.unwrap_or_else(|_| {
+        let (action, command) = ("ending the earlier runtime".to_owned(), placement.reference().id.clone());
+        Err(PlacementError::TimedOut { action, command, limit })
+    });
+    match ended {
+        Ok(()) => Ok(()),
+        Err(error) => match placement.state().await {
+            Ok(PlaceState::Gone | PlaceState::Suspended) => Ok(()),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Tells the runtime that the place confines what runs in it.
+fn external_sandbox(settings: &PlacementSettings) -> Vec<String> {
+    let network = if settings.has_network() { "enabled" } else { "restricted" };
+    let words = ["env".to_owned(), format!("OARLOCK_EXTERNAL_SANDBOX={network}")];
+    if settings.is_boundary() { words.to_vec() } else { Vec::new() }
+}
+
+fn spawn_name(order: &LaunchOrder<'_>) -> String {
+    format!("{}{:016x}", spawns_of(order.task), order.epoch)
+}
+
+impl HostPlaces {
+    fn local_options(
+        &self,
+        order: &LaunchOrder<'_>,
+        mut env: ResolvedEnv,
+    ) -> Result<SpawnOptions, PlacementError> {
+        let options = &self.options;
+        let mut argv = vec![options.program.to_string_lossy().into_owned()];
+        argv.extend(options.arguments.iter().chain(&options.local_arguments).cloned());
+        for (name, value) in &options.local_environment {
+            env.set(name, value)?;
+        }
+        Ok(SpawnOptions { argv, cwd: order.cwd.clone(), env, name: Some(spawn_name(order)) })
+    }
+
+    /// Ends what an earlier runtime of the task has left, and confirms it, unless its end was seen here. Two runtimes
+    /// would work in one folder, and a command that is said to be lost would still run.
+    async fn end_earlier(
+        &self,
+        placement: &Placement,
+        order: &LaunchOrder<'_>,
+    ) -> Result<(), PlacementError> {
+        let was_seen = self.last.lock().get(order.task).map(|last| last.is_over);
+        if was_seen.unwrap_or(order.is_new) {
+            return Ok(());
+        }
+        let names = spawns_of(order.task);
+        let ending = placement.end_spawns(&names);
+        tokio::time::timeout(END_EARLIER_WITHIN, ending).await.unwrap_or_else(|_| {
+            Err(PlacementError::TimedOut {
+                action: "ending the earlier runtime".to_owned(),
+                command: placement.reference().id.clone(),
+                limit: END_EARLIER_WITHIN,
+            })
+        })
+    }
+
+    /// The process as the rest of the host has it, with somebody who notes its end.
+    fn watched(&self, mut process: AttachedProcess, task: &ThreadId, spawn: PlacedSpawn) -> RuntimeProcess {
+        let name = spawn.spawn.clone();
+        self.last.lock().insert(task.clone(), LastSpawn { name: name.clone(), is_over: false });
+        let (input, output, stderr) = (process.stdin.take(), process.stdout.take(), process.stderr.take());
+        if let Some(mut stderr) = stderr {
+            tokio::spawn(async move { tokio::io::copy(&mut stderr, &mut tokio::io::stderr()).await });
+        }
+        let process = Arc::new(process);
+        let (last, task) = (Arc::clone(&self.last), task.clone());
+        let note_over = Arc::new(move || {
+            if let Some(last) = last.lock().get_mut(&task).filter(|last| last.name == name) {
+                last.is_over = true;
+            }
+        });
+        let end = PlacedEnd { process: Arc::clone(&process), spawn, note_over: note_over.clone() };
+        tokio::spawn(async move {
+            match process.wait().await {
+                ProcessEnd::Exited(0) => note_over(),
+                // Whoever kills it notes it.
+                ProcessEnd::Killed => {}
+                // It may have left commands behind.
+                ProcessEnd::Exited(_) | ProcessEnd::Lost(_) => {
+                    if process.kill().await.is_ok() {
+                        note_over();
+                    }
+                }
+            }
+        });
+        RuntimeProcess {
+            input: input.map_or_else(|| Box::new(tokio::io::sink()) as _, |input| Box::new(input) as _),
+            output: output.map_or_else(|| Box::new(tokio::io::empty()) as _, |output| Box::new(output) as _),
+            end: Box::new(end),
+        }
+    }
+}
+
+/// Dropping it kills the process.
+struct PlacedEnd {
+    process: Arc<AttachedProcess>,
+    spawn: PlacedSpawn,
+    note_over: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl std::fmt::Debug for PlacedEnd {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("PlacedEnd").field("process", &self.process).finish_non_exhaustive()
+    }
+}
+
+impl RuntimeEnd for PlacedEnd {
+    fn wait(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.process.wait().await;
+        })
+    }
+
+    fn kill(&mut self) {
+        let (process, note_over) = (Arc::clone(&self.process), self.note_over.clone());
+        tokio::spawn(async move {
+            match process.kill().await {
+                Ok(()) => note_over(),
+                Err(error) => {
+                    tracing::warn!(%error, "a runtime could not be ended; its place is looked at first");
+                }
+            }
+        });
+    }
+
+    fn reference(&self) -> Option<Value> {
+        serde_json::to_value(&self.spawn).ok()
+    }
+}
+
+impl Drop for PlacedEnd {
+    fn drop(&mut self) {
+        if !self.process.has_ended() && tokio::runtime::Handle::try_current().is_ok() {
+            self.kill();
+        }
+    }
+}
