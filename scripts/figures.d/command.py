@@ -26,6 +26,7 @@ import long_tests
 import mcp_idle
 import one_writer
 import patches
+import places
 import python_sdk
 import real_model
 import repository
@@ -62,6 +63,7 @@ FIGURES: dict[str, tuple[str, Callable[[Run], Outcome]]] = {
     "agent-jobs": ("kills in the middle of a job: no row twice, none missing", agent_jobs.measure),
     "long-tests": ("random tests at full length: all hold", long_tests.measure),
     "real-model": ("a model server with real weights: turns, an interrupt, its death", real_model.measure),
+    "placements": ("docker, ssh: first turn 1.5 s staged, 0.3 s after; 5 ms more per turn", places.measure),
     "python-tasks": ("1,000 tasks open in one Python process: 200 MB", python_sdk.many_tasks),
     "python-faults": ("program, host, runtime killed at every step: `once` never twice", python_sdk.faults),
     "python-cancel": ("cancelled at every await: no hang, no orphan, no lost decision", python_sdk.cancellations),
