@@ -56,7 +56,7 @@ Examples:
   oarlock demo                                   see it work, without a key and without a network
   oarlock exec \"explain this folder\"             one prompt, one answer
   oarlock exec --provider offline \"say hello\"    the same with the model inside this program
-  git diff | oarlock exec --json -               the prompt from a pipe, events as JSON lines
+  git diff | oarlock exec \"review this\"          what is piped in goes with the prompt
   oarlock exec resume --last \"now fix it\"        go on with the last thread of this folder
   oarlock threads                                what there is to go on with
   oarlock doctor                                 what is set up, and what to do about the rest
@@ -143,7 +143,7 @@ enum CliCommand {
 
 const EXEC_EXAMPLES: &str = "\
 The answer goes to standard output, everything else to standard error.
-The exit code is 0 when the turn completed, and 1 when it failed or was stopped.
+The exit code is 0 when the turn completed, 1 when it failed, and 130 after Ctrl-C.
 
 Examples:
   oarlock exec \"what does this project do?\"

@@ -60,6 +60,15 @@ pub(crate) struct TurnEnding {
     pub(crate) message: Option<String>,
     /// An error that was not tried again was told.
     pub(crate) has_failed: bool,
+    /// The exit code of a program that a signal asked to stop.
+    pub(crate) stopped: Option<u8>,
+}
+
+/// Before anything was heard of the turn.
+impl Default for TurnEnding {
+    fn default() -> Self {
+        Self { status: TurnStatus::InProgress, message: None, has_failed: false, stopped: None }
+    }
 }
 
 impl TurnEnding {
@@ -101,15 +110,16 @@ impl LocalSession {
         let mut stop = StopRequests::new()?;
         let thread_id = request.thread_id.clone();
         let turn_id = self.start_turn(request).await?;
-        let mut ending = TurnEnding { status: TurnStatus::InProgress, message: None, has_failed: false };
+        let mut ending = TurnEnding::default();
         let mut trouble = None;
         while ending.status == TurnStatus::InProgress {
             let (thread, notification) = tokio::select! {
                 heard = self.heard.recv() => heard.context("the runtime has ended")?,
                 exit_code = stop.asked() => {
                     if stop.count > 1 {
-                        std::process::exit(exit_code);
+                        std::process::exit(i32::from(exit_code));
                     }
+                    ending.stopped = Some(exit_code);
                     self.interrupt(&thread_id);
                     continue;
                 }
@@ -193,6 +203,9 @@ impl TurnEnding {
     }
 }
 
+/// Exit codes of programs that a signal ended begin here.
+pub(crate) const SIGNALLED: u8 = 128;
+
 /// Signals that ask for an end.
 pub(crate) struct StopRequests {
     interrupt: Signal,
@@ -211,13 +224,13 @@ impl StopRequests {
     }
 
     /// The exit code that goes with the signal.
-    pub(crate) async fn asked(&mut self) -> i32 {
+    pub(crate) async fn asked(&mut self) -> u8 {
         let signal = tokio::select! {
             _ = self.interrupt.recv() => SignalKind::interrupt(),
             _ = self.terminate.recv() => SignalKind::terminate(),
         };
         self.count += 1;
-        128 + signal.as_raw_value()
+        SIGNALLED + u8::try_from(signal.as_raw_value()).unwrap_or_default()
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) enum ExecEvent {
     },
     #[serde(rename = "turn.failed")]
     TurnFailed { error: ExecProblem },
+    #[serde(rename = "turn.interrupted")]
+    TurnInterrupted,
     #[serde(rename = "item.started")]
     ItemStarted { item: Item },
     #[serde(rename = "item.updated")]

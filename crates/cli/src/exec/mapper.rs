@@ -122,7 +122,9 @@ impl Mapper {
                 let message = told.unwrap_or_else(|| "the turn failed".to_owned());
                 events.push(ExecEvent::TurnFailed { error: ExecProblem { message } });
             }
-            TurnStatus::Interrupted | TurnStatus::InProgress => {}
+            // Not a failure: clients that stop a turn themselves do not expect one.
+            TurnStatus::Interrupted => events.push(ExecEvent::TurnInterrupted),
+            TurnStatus::InProgress => {}
         }
         events
     }

@@ -189,6 +189,7 @@ fn the_plan_grows_and_ends_with_the_turn() {
             told("item.started", false),
             told("item.updated", true),
             told("item.completed", true),
+            interrupted(),
             json!({ "type": "item.started", "item": { "id": "item_1", "type": "todo_list", "items": [
                 { "text": "a", "completed": false }, { "text": "b", "completed": false }] } }),
         ],
@@ -239,8 +240,13 @@ fn what_never_ended_is_closed_with_the_turn() {
         &[
             json!({ "type": "item.started", "item": told("in_progress") }),
             json!({ "type": "item.completed", "item": told("failed") }),
+            interrupted(),
         ],
     );
+}
+
+fn interrupted() -> Value {
+    json!({ "type": "turn.interrupted" })
 }
 
 #[test]

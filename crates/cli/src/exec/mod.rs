@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use protocol::{ReviewTarget, ServerNotification, ThreadId};
+use protocol::{ReviewTarget, ServerNotification, ThreadId, TurnStatus};
 use runtime::{OpenedThread, Then};
 use tokio::sync::oneshot;
 use tracing_subscriber::filter::LevelFilter;
@@ -27,7 +27,7 @@ use self::event::ExecEvent;
 use self::mapper::Mapper;
 use self::resume::ResumeChoice;
 use crate::flags::Flags;
-use crate::session::{LocalSession, TurnEnding, TurnOutput, TurnRequest, TurnWork};
+use crate::session::{LocalSession, SIGNALLED, TurnEnding, TurnOutput, TurnRequest, TurnWork};
 use crate::terminal::{Heading, Paint, View, clean, escaped_json};
 use crate::wording::with_details;
 
@@ -52,7 +52,18 @@ pub(crate) fn run(args: ExecArgs, root: Flags) -> Result<ExitCode> {
     });
     // A model request that hangs must not hold up the exit.
     tokio.shutdown_background();
-    finish(&job, &ending?)
+    match ending {
+        Err(error) if is_broken_pipe(&error) => Ok(ExitCode::from(SIGNALLED + SIGPIPE)),
+        ending => finish(&job, &ending?),
+    }
+}
+
+const SIGPIPE: u8 = 13;
+
+/// Whoever has closed the pipe knows why, so nothing is said.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.into_iter().any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// The task of the turn.
@@ -240,6 +251,9 @@ fn sandbox_word(policy: &protocol::SandboxPolicy) -> String {
 
 /// The final message goes to its places, if the turn got that far.
 fn finish(job: &ExecJob, ending: &TurnEnding) -> Result<ExitCode> {
+    if let (TurnStatus::Interrupted, Some(code)) = (ending.status, ending.stopped) {
+        return Ok(ExitCode::from(code));
+    }
     if !ending.is_good() {
         return Ok(ExitCode::FAILURE);
     }

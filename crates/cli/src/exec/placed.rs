@@ -176,7 +176,7 @@ impl PlacedTurn<'_> {
         let mut waiting = Vec::new();
         let turn = until(answer, heard, |told| waiting.push(told)).await;
         let turn = turn.context("the host has ended")??;
-        let mut ending = TurnEnding { status: TurnStatus::InProgress, message: None, has_failed: false };
+        let mut ending = TurnEnding::default();
         let mut waiting = waiting.into_iter();
         while ending.status == TurnStatus::InProgress {
             let notification = match waiting.next() {
@@ -185,8 +185,9 @@ impl PlacedTurn<'_> {
                     told = heard.recv() => told.context("the host has ended")?,
                     exit_code = stop.asked() => {
                         if stop.count > 1 {
-                            std::process::exit(exit_code);
+                            std::process::exit(i32::from(exit_code));
                         }
+                        ending.stopped = Some(exit_code);
                         self.interrupt(&turn.id).await;
                         continue;
                     }

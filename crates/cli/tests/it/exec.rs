@@ -72,6 +72,44 @@ fn the_prompt_can_be_piped() {
 }
 
 #[test]
+fn what_is_piped_in_goes_with_the_prompt() {
+    let place = Place::new();
+    let model = Scripted::start(&place, &json!([{ "text": "read" }, { "text": "alone" }]));
+    let flags = model.flags();
+    place.run_piped(&exec(&flags, &["review this"]), b"+ a line\n- another\n").good();
+    let asked =
+        records(&place.home()).into_iter().map(|record| fs::read_to_string(record).expect("a record"));
+    let asked: String = asked.collect();
+    assert!(asked.contains(r"review this\n\n<stdin>\n+ a line\n- another\n</stdin>"), "{asked}");
+    let ran = place.run_piped(&exec(&flags, &["nothing more"]), b"").good();
+    assert!(ran.err.contains("nothing more") && !ran.err.contains("<stdin>"), "{}", ran.err);
+}
+
+/// A pipe that whoever started the program has left open, as supervisors do.
+#[test]
+fn a_silent_pipe_does_not_hold_up_the_turn() {
+    let place = Place::new();
+    let mut command = place.command(&["exec", "--provider", "offline", "say hi"]);
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary runs");
+    let open = child.stdin.take();
+    assert_eq!(child.wait_in_time().code(), Some(0));
+    drop(open);
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_ends_it_quietly() {
+    let place = Place::new();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = place.command(&["exec", "--provider", "offline", "--json", "say hi"]);
+    let child = command.stdout(writer).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let ended = child.end_in_time();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!((ended.status.code(), said.contains("oarlock: ")), (Some(141), false), "{said}");
+}
+
+#[test]
 fn the_last_message_goes_to_a_file_if_the_turn_completes() {
     let place = Place::new();
     let path = place.root().join("answer.txt");
@@ -119,11 +157,9 @@ fn an_interrupt_stops_the_turn() {
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
     seen.extend(lines);
-    assert_eq!(child.wait_in_time().code(), Some(1));
-    assert!(
-        !seen.iter().any(|line| line.contains("turn.completed") || line.contains("turn.failed")),
-        "{seen:?}"
-    );
+    assert_eq!(child.wait_in_time().code(), Some(130));
+    let last = seen.last().expect("a last event");
+    assert!(last.contains("turn.interrupted"), "{seen:?}");
     let ran =
         place.run(&exec(&flags, &["resume", "--last", "--json", "--provider", "offline", "say on"])).good();
     assert!(ran.out.contains("Offline model: on"), "the thread can go on: {}", ran.out);

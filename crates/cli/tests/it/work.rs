@@ -116,7 +116,7 @@ fn nobody_is_asked_so_what_needs_a_yes_is_refused() {
 
 #[test]
 fn an_interrupt_leaves_no_process() {
-    for name in ["INT", "TERM"] {
+    for (name, code) in [("INT", 130), ("TERM", 143)] {
         let place = Place::new();
         let sign = Sign::make(place.folder().join("sign"));
         let prompt = "run sleep 31042 & setsid sleep 31042 & echo up > sign; sleep 31042";
@@ -128,12 +128,15 @@ fn an_interrupt_leaves_no_process() {
         assert!(!running("sleep 31042").is_empty());
         signal(&child, name);
         let output = child.end_in_time();
-        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(output.status.code(), Some(code));
         assert_eq!(running("sleep 31042"), Vec::<String>::new());
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        let last: Value = serde_json::from_str(told.lines().last().expect("lines")).expect("an event");
-        assert_eq!((&last["type"], &last["item"]["status"]), (&json!("item.completed"), &json!("failed")));
-        assert!(!told.contains("turn.completed") && !told.contains("turn.failed"), "{told}");
+        let event = |line| serde_json::from_str::<Value>(line).expect("an event");
+        let mut last = told.lines().rev().map(event);
+        assert_eq!(last.next().expect("a last event")["type"], "turn.interrupted");
+        let item = last.next().expect("one before");
+        assert_eq!((&item["type"], &item["item"]["status"]), (&json!("item.completed"), &json!("failed")));
+        assert!(!told.contains("turn.completed"), "{told}");
     }
 }
 
