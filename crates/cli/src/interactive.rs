@@ -190,7 +190,7 @@ impl InteractiveOptions {
         Ok(ServerAddress::Remote { url: url.clone(), token: token.transpose()? })
     }
 
-    /// What leads back to the thread, up to its id.
+    /// The command line that resumes the thread, without its id.
     fn resume_command(&self) -> String {
         let remote = self.remote.as_ref().map(|url| format!(" --remote {url}"));
         let token = self.ws_token_file.as_ref().map(|path| format!(" --ws-token-file {}", path.display()));

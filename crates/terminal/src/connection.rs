@@ -138,7 +138,7 @@ impl ServerConnection {
             let mut frames = FrameReader::new(input, FrameLimits { max_frame_bytes: MAX_MESSAGE });
             while let Some(frame) = frames.next().await {
                 let Ok(frame) = frame else { continue };
-                // What is no message is not for a person's eyes.
+                // A line that is not JSON is not shown to a person.
                 let Ok(value) = serde_json::from_slice(frame) else { continue };
                 if told.send(value).await.is_err() {
                     return;
@@ -184,7 +184,7 @@ impl ServerConnection {
                 let _ = child.wait().await;
             }
         };
-        // What does not end in time is killed as the child is dropped.
+        // A child that does not end in time is killed when it is dropped.
         let _ = tokio::time::timeout(END_LIMIT, ending).await;
     }
 }

@@ -90,7 +90,7 @@ impl SessionDriver {
                 _ = interrupted.recv() => TerminalEvent::Stop,
             };
             effects = self.feed(event);
-            // What has come in the meantime is drawn at once with it.
+            // Messages that came in the meantime are drawn together with it.
             for _ in 0..WAITING {
                 let Ok(message) = self.connection.incoming.try_recv() else { break };
                 effects.extend(self.feed(TerminalEvent::Message(message)));

@@ -1,4 +1,4 @@
-//! What is shown: rows of text in a few inks. Colours exist only here; a text brings none of its own.
+//! Rows of styled text. Colours come only from here; text from a server brings none of its own.
 
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;

@@ -27,7 +27,7 @@ pub(crate) struct LiveRegion {
     pub(crate) cursor: (usize, usize),
 }
 
-/// What the terminal can do.
+/// The abilities of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScreenStyle {
     pub has_colours: bool,

@@ -99,7 +99,7 @@ async fn look_inside(
     Ok(())
 }
 
-/// What holds there, and what does not.
+/// The layers of the sandbox that hold in the placement, and those that do not.
 fn found(settings: &PlacementSettings, report: &Value) -> Vec<DoctorCheck> {
     let layers = report["layers"].as_array().into_iter().flatten();
     let held: Vec<&str> =

@@ -371,7 +371,7 @@ fn a_podman_container_removed_in_mid_turn_is_made_again() {
     client.turn(&thread, "run sh job.sh", "i1");
     client.wait_for(APPROVAL);
     podman.run(&["rm", "-f", "-t", "0", &podman.container()]);
-    // What was agreed to was for the container that is gone: it is asked about again.
+    // The approval was for the container that is gone, so the question is asked again.
     until("the end of the turn", || {
         if !pending(&place).is_empty() {
             command(&place, &["approve", &code(&place)]);

@@ -308,7 +308,7 @@ impl HostShared {
         let gone: BTreeSet<String> = removed.iter().map(|one| one.id.clone()).collect();
         for settings in &settings {
             let found = self.leftovers(settings, &mut known, before_ms).await;
-            // What is just being made has no row that leads to it yet.
+            // A place that is just being made has no row yet.
             let left = found.into_iter().filter(|left| !making.iter().any(|row| left.id.starts_with(row)));
             for reference in left {
                 let (id, backend) = (reference.id.clone(), settings.backend().to_owned());

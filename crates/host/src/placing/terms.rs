@@ -97,7 +97,7 @@ impl TurnPlace {
     }
 }
 
-/// What a turn asks for that this place cannot hold.
+/// The sandbox policy that this placement cannot enforce, by its name.
 pub(crate) fn unholdable(policy: &SandboxPolicy) -> Option<&'static str> {
     match policy {
         SandboxPolicy::ReadOnly { .. } => Some("readOnly"),

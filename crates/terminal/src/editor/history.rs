@@ -1,4 +1,4 @@
-//! What was typed before.
+//! The prompts that were typed before.
 
 /// More is forgotten.
 const MOST: usize = 1_000;
@@ -8,7 +8,7 @@ pub(crate) struct InputHistory {
     entries: Vec<String>,
     /// Where the user is: an entry, or behind the last one.
     at: Option<usize>,
-    /// What stood in the line before the history was looked at.
+    /// The unsent line, kept while the history is shown.
     draft: String,
 }
 

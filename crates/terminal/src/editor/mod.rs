@@ -11,7 +11,7 @@ pub(crate) use self::history::InputHistory;
 pub(crate) use self::layout::InputLayout;
 use crate::safe::is_obeyed;
 
-/// What a key did.
+/// The effect of a key on the editor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyEffect {
     Ignored,

@@ -166,7 +166,7 @@ impl ApprovalKey {
     }
 }
 
-/// What a server that lists nothing takes.
+/// The decisions that a server accepts which lists none.
 fn usual() -> Vec<Value> {
     vec![json!("accept"), json!("acceptForSession"), json!("cancel")]
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{TerminalEffect, TerminalState};
 
-/// What an answer is for.
+/// The request that a response belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Asked {
     Initialize,

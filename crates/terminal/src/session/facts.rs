@@ -1,4 +1,4 @@
-//! What is known about the thread and its turn.
+//! Facts about the thread and its turn, for the status line.
 
 use std::time::Duration;
 

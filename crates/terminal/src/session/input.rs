@@ -8,7 +8,7 @@ use super::facts::RunningTurn;
 use super::{TerminalEffect, TerminalState};
 use crate::editor::KeyEffect;
 
-/// What is taken for an image.
+/// File name endings that are taken for an image.
 const IMAGES: &[&str] = &[".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
 impl TerminalState {

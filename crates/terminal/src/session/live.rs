@@ -1,4 +1,4 @@
-//! What runs right now: shown while it grows, and printed for good when it ends.
+//! Items in progress: redrawn while they grow, and printed once when they end.
 
 use std::time::Duration;
 
@@ -125,7 +125,7 @@ impl TerminalState {
         }
     }
 
-    /// What never ended is still shown.
+    /// Items that never ended are printed as they are.
     pub(super) fn flush_live(&mut self) {
         for item in self.live.take_all() {
             match item.kind {
@@ -149,7 +149,7 @@ impl TerminalState {
         }
     }
 
-    /// What runs, for the region.
+    /// The rows of items in progress, for the live region.
     pub(super) fn live_rows(&self) -> Vec<ScreenRow> {
         let mut shown = Vec::new();
         for item in self.live.iter() {

@@ -39,7 +39,7 @@ use crate::glyphs::Glyphs;
 use crate::rows::{Ink, ScreenRow, rows};
 use crate::screen::{ScreenSize, ScreenStyle};
 
-/// What a session begins with.
+/// The state that a session starts from.
 #[derive(Debug)]
 pub struct SessionOptions {
     pub version: String,
@@ -51,7 +51,7 @@ pub struct SessionOptions {
     pub images: Vec<PathBuf>,
     /// The address, for a server that was not started for this session.
     pub remote: Option<String>,
-    /// What to type in a shell to go on, up to the id.
+    /// The command line that resumes a thread, without its id.
     pub resume_command: String,
     pub style: ScreenStyle,
     pub size: ScreenSize,
@@ -99,7 +99,7 @@ pub(crate) struct TerminalState {
     calls: BTreeMap<i64, Asked>,
     next_id: i64,
     thread: Option<OpenThread>,
-    /// What the user chose for the turns to come.
+    /// Settings that the user chose for the next turns.
     choices: ThreadChoices,
     turn: Option<RunningTurn>,
     live: LiveItems,
@@ -117,7 +117,7 @@ pub(crate) struct TerminalState {
     plan: Vec<ScreenRow>,
     /// The changes of patches that may be asked about, by their items.
     asked_patches: BTreeMap<String, AskedPatch>,
-    /// What is known of child agents, by their threads.
+    /// Child agents by their thread ids.
     agents: BTreeMap<String, String>,
     last_key: Option<Duration>,
     /// When leaving was asked for the first time.

@@ -1,4 +1,4 @@
-//! What the server tells.
+//! Notifications of the server.
 
 use serde_json::{Value, json};
 

@@ -22,7 +22,7 @@ const HOLD_KEYS: Duration = Duration::from_millis(700);
 pub(super) struct ShownQuestion {
     pub(super) id: Value,
     pub(super) kind: QuestionKind,
-    /// What was being typed before.
+    /// The unsent input, restored after the question.
     stash: String,
     /// From when on keys count. None until the question is shown.
     counts_from: Option<Duration>,

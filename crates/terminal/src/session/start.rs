@@ -14,7 +14,7 @@ pub enum SessionStart {
     Choose(ThreadChoices),
 }
 
-/// What the user chose. What is not chosen stays as the server has it.
+/// Settings that the user chose. The server decides about the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadChoices {
     pub model: Option<String>,
