@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::{File, Surface};
 use protocol::schemas::{self, Contract, REFERENCE, references};
 use protocol::{
-    CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, JsonRpcError, JsonRpcErrorError, JsonRpcMessage,
+    CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, ErrorDataCode, JsonRpcError, JsonRpcErrorError, JsonRpcMessage,
     JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, Method, MethodStage, Named, NoParams, RequestId,
     SERVER_NOTIFICATIONS, SERVER_REQUESTS, SchemaFolder,
 };
@@ -67,6 +67,10 @@ impl SchemaCatalogue {
     pub(super) fn new(surface: Surface, contract: Contract) -> Self {
         let mut folders: BTreeMap<String, SchemaFolder> =
             ENVELOPE.iter().map(|name| ((*name).to_owned(), SchemaFolder::Root)).collect();
+        // Most of these words belong to what is experimental.
+        if surface == Surface::Experimental {
+            folders.insert(ErrorDataCode::NAME.to_owned(), SchemaFolder::Root);
+        }
         let mut definitions = schemas::definitions(contract);
         for (name, methods, has_id) in UNIONS {
             let shown: Vec<&Method> = methods.iter().filter(|method| shows(surface, method)).collect();

@@ -37,15 +37,17 @@ impl DecodeError {
 /// Decodes one payload. The schema is consulted only when decoding fails, to find the offending field: a decoder that
 /// kept track of where it is would cost every message, and twice the code.
 pub fn decode<T: DeserializeOwned + Named>(text: &str) -> Result<T, DecodeError> {
-    let error = match serde_json::from_str(text) {
-        Ok(value) => return Ok(value),
-        Err(error) => error,
-    };
+    serde_json::from_str(text).map_err(|error| mismatch(T::NAME, text, &error))
+}
+
+/// Where the text is not what the type wants. Not generic: the program would have it once for every type.
+#[cold]
+fn mismatch(name: &'static str, text: &str, error: &serde_json::Error) -> DecodeError {
     let path = match serde_json::from_str::<Value>(text) {
-        Ok(value) => diagnose::first_mismatch(&schemas::of(T::NAME), &value).unwrap_or_default(),
+        Ok(value) => diagnose::first_mismatch(&schemas::of(name), &value).unwrap_or_default(),
         Err(_) => String::new(),
     };
-    Err(DecodeError::new(without_position(&error), path))
+    DecodeError::new(without_position(error), path)
 }
 
 pub(crate) fn without_position(error: &serde_json::Error) -> String {

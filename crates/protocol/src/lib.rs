@@ -20,8 +20,8 @@ pub use envelope::{
 };
 pub use gate::ExperimentalGate;
 pub use method::{
-    Method, MethodStage, Named, NoParams, NotificationMethod, OrderKey, Payload, RequestMethod, SchemaFolder,
-    WireType,
+    ClientRole, Method, MethodStage, Named, NoParams, NotificationMethod, OrderKey, Payload, RequestMethod,
+    SchemaFolder, WireType,
 };
 pub use methods::*;
 pub use scalar::{

@@ -63,6 +63,36 @@ pub enum SchemaFolder {
     V2,
 }
 
+/// What a connection may do at a host. Each role may do all that those before it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ClientRole {
+    /// Reads and follows.
+    Viewer,
+    /// Also decides.
+    Approver,
+    /// Also starts and stops.
+    Operator,
+    /// Also configures.
+    Admin,
+}
+
+impl ClientRole {
+    const ALL: [(Self, &'static str); 4] = [
+        (Self::Viewer, "viewer"),
+        (Self::Approver, "approver"),
+        (Self::Operator, "operator"),
+        (Self::Admin, "admin"),
+    ];
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == word).map(|(role, _)| *role)
+    }
+
+    pub fn word(self) -> &'static str {
+        Self::ALL.iter().find(|(role, _)| *role == self).map_or("viewer", |(_, word)| word)
+    }
+}
+
 /// One row of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Method {
@@ -71,6 +101,8 @@ pub struct Method {
     pub stage: MethodStage,
     pub order: OrderKey,
     pub folder: SchemaFolder,
+    /// The least role that may use it at a host. Every request of a client has one.
+    pub role: Option<ClientRole>,
     pub params: WireType,
     /// `None` for notifications.
     pub response: Option<WireType>,
@@ -90,6 +122,7 @@ impl Method {
             stage: MethodStage::Stable,
             order: OrderKey::Connection,
             folder: SchemaFolder::V2,
+            role: None,
             params: WireType::of::<P>(),
             response: None,
         }
@@ -110,6 +143,19 @@ impl Method {
     }
     pub(crate) const fn v1(self) -> Self {
         Self { folder: SchemaFolder::V1, ..self }
+    }
+
+    pub(crate) const fn viewer(self) -> Self {
+        Self { role: Some(ClientRole::Viewer), ..self }
+    }
+    pub(crate) const fn approver(self) -> Self {
+        Self { role: Some(ClientRole::Approver), ..self }
+    }
+    pub(crate) const fn operator(self) -> Self {
+        Self { role: Some(ClientRole::Operator), ..self }
+    }
+    pub(crate) const fn admin(self) -> Self {
+        Self { role: Some(ClientRole::Admin), ..self }
     }
 
     /// The reason to refuse this method on a connection without the experimental capability.

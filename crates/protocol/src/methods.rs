@@ -14,7 +14,7 @@ macro_rules! requests {
     };
     ($(#[$table_doc:meta])* $table:ident {
         $($(#[doc = $doc:literal])+ $name:ident = $method:literal ($params:ty) -> $response:ty
-            $([$($flag:ident),+])? $(, in_order_of $order:ident)?;)*
+            $([$($flag:ident),+])? $(, in_order_of $order:ident)? $(, for $role:ident)?;)*
     }) => {
         $(
             $(#[doc = $doc])+
@@ -31,7 +31,7 @@ macro_rules! requests {
         )*
         $(#[$table_doc])*
         pub static $table: &[Method] = &[
-            $(Method::request::<$name>(concat!($($doc),+))$($(.$flag())+)?$(.in_order_of(stringify!($order)))?,)*
+            $(Method::request::<$name>(concat!($($doc),+))$($(.$flag())+)?$(.in_order_of(stringify!($order)))?$(.$role())?,)*
         ];
     };
 }
@@ -104,213 +104,232 @@ requests! {
     /// Requests from clients, in the order unknown-method errors list them.
     CLIENT_REQUESTS {
         /// Opens the connection: who the client is and what it can do. Must be the first request.
-        Initialize = "initialize" (InitializeParams) -> InitializeResponse [v1];
+        Initialize = "initialize" (InitializeParams) -> InitializeResponse [v1], for viewer;
         /// Creates a thread and subscribes the caller to it.
-        ThreadStart = "thread/start" (ThreadStartParams) -> ThreadStartResponse;
+        ThreadStart = "thread/start" (ThreadStartParams) -> ThreadStartResponse, for operator;
         /// Loads a stored thread, or joins a loaded one, and subscribes the caller to it.
-        ThreadResume = "thread/resume" (ThreadResumeParams) -> ThreadResumeResponse, in_order_of thread_id;
+        ThreadResume = "thread/resume" (ThreadResumeParams) -> ThreadResumeResponse, in_order_of thread_id, for viewer;
         /// Creates a new thread with the history of another.
-        ThreadFork = "thread/fork" (ThreadForkParams) -> ThreadForkResponse, in_order_of thread_id;
+        ThreadFork = "thread/fork" (ThreadForkParams) -> ThreadForkResponse, in_order_of thread_id, for operator;
         /// Unloads a thread and moves its record to the archive.
-        ThreadArchive = "thread/archive" (ThreadArchiveParams) -> ThreadArchiveResponse, in_order_of thread_id;
+        ThreadArchive = "thread/archive" (ThreadArchiveParams) -> ThreadArchiveResponse, in_order_of thread_id, for operator;
+        /// Deletes a thread for good, with the threads below it.
+        ThreadDelete = "thread/delete" (ThreadDeleteParams) -> ThreadDeleteResponse [experimental], in_order_of thread_id, for operator;
         /// Ends the caller's subscription; the last subscriber to leave unloads the thread.
-        ThreadUnsubscribe = "thread/unsubscribe" (ThreadUnsubscribeParams) -> ThreadUnsubscribeResponse, in_order_of thread_id;
+        ThreadUnsubscribe = "thread/unsubscribe" (ThreadUnsubscribeParams) -> ThreadUnsubscribeResponse, in_order_of thread_id, for viewer;
         /// Counts one more question asked outside the protocol; command timeouts pause while the count is above zero.
-        ThreadIncrementElicitation = "thread/increment_elicitation" (ThreadIncrementElicitationParams) -> ThreadIncrementElicitationResponse [experimental], in_order_of thread_id;
+        ThreadIncrementElicitation = "thread/increment_elicitation" (ThreadIncrementElicitationParams) -> ThreadIncrementElicitationResponse [experimental], in_order_of thread_id, for operator;
         /// Counts one such question less.
-        ThreadDecrementElicitation = "thread/decrement_elicitation" (ThreadDecrementElicitationParams) -> ThreadDecrementElicitationResponse [experimental], in_order_of thread_id;
+        ThreadDecrementElicitation = "thread/decrement_elicitation" (ThreadDecrementElicitationParams) -> ThreadDecrementElicitationResponse [experimental], in_order_of thread_id, for operator;
         /// Gives a thread a name.
-        ThreadSetName = "thread/name/set" (ThreadSetNameParams) -> ThreadSetNameResponse, in_order_of thread_id;
+        ThreadSetName = "thread/name/set" (ThreadSetNameParams) -> ThreadSetNameResponse, in_order_of thread_id, for operator;
         /// Changes the git facts stored with a thread.
-        ThreadMetadataUpdate = "thread/metadata/update" (ThreadMetadataUpdateParams) -> ThreadMetadataUpdateResponse, in_order_of thread_id;
+        ThreadMetadataUpdate = "thread/metadata/update" (ThreadMetadataUpdateParams) -> ThreadMetadataUpdateResponse, in_order_of thread_id, for operator;
         /// Sets what the thread is to reach, and how many tokens it may spend on it.
-        ThreadGoalSet = "thread/goal/set" (ThreadGoalSetParams) -> ThreadGoalSetResponse, in_order_of thread_id;
+        ThreadGoalSet = "thread/goal/set" (ThreadGoalSetParams) -> ThreadGoalSetResponse, in_order_of thread_id, for operator;
         /// Reads the thread's goal.
-        ThreadGoalGet = "thread/goal/get" (ThreadGoalGetParams) -> ThreadGoalGetResponse, in_order_of thread_id;
+        ThreadGoalGet = "thread/goal/get" (ThreadGoalGetParams) -> ThreadGoalGetResponse, in_order_of thread_id, for viewer;
         /// Removes the thread's goal.
-        ThreadGoalClear = "thread/goal/clear" (ThreadGoalClearParams) -> ThreadGoalClearResponse, in_order_of thread_id;
+        ThreadGoalClear = "thread/goal/clear" (ThreadGoalClearParams) -> ThreadGoalClearResponse, in_order_of thread_id, for operator;
         /// Moves an archived thread back among the others.
-        ThreadUnarchive = "thread/unarchive" (ThreadUnarchiveParams) -> ThreadUnarchiveResponse, in_order_of thread_id;
+        ThreadUnarchive = "thread/unarchive" (ThreadUnarchiveParams) -> ThreadUnarchiveResponse, in_order_of thread_id, for operator;
         /// Starts a turn that replaces the history by a summary.
-        ThreadCompactStart = "thread/compact/start" (ThreadCompactStartParams) -> ThreadCompactStartResponse, in_order_of thread_id;
+        ThreadCompactStart = "thread/compact/start" (ThreadCompactStartParams) -> ThreadCompactStartResponse, in_order_of thread_id, for operator;
         /// Runs a command of the user's own, outside the sandbox, and shows it to the model.
-        ThreadShellCommand = "thread/shellCommand" (ThreadShellCommandParams) -> ThreadShellCommandResponse, in_order_of thread_id;
+        ThreadShellCommand = "thread/shellCommand" (ThreadShellCommandParams) -> ThreadShellCommandResponse, in_order_of thread_id, for operator;
         /// Ends the terminals the thread left running.
-        ThreadBackgroundTerminalsClean = "thread/backgroundTerminals/clean" (ThreadBackgroundTerminalsCleanParams) -> ThreadBackgroundTerminalsCleanResponse [experimental], in_order_of thread_id;
+        ThreadBackgroundTerminalsClean = "thread/backgroundTerminals/clean" (ThreadBackgroundTerminalsCleanParams) -> ThreadBackgroundTerminalsCleanResponse [experimental], in_order_of thread_id, for operator;
         /// Drops the last turns from the model's history. Files stay as they are.
-        ThreadRollback = "thread/rollback" (ThreadRollbackParams) -> ThreadRollbackResponse, in_order_of thread_id;
+        ThreadRollback = "thread/rollback" (ThreadRollbackParams) -> ThreadRollbackResponse, in_order_of thread_id, for operator;
         /// Lists stored threads, a page at a time.
-        ThreadList = "thread/list" (ThreadListParams) -> ThreadListResponse;
+        ThreadList = "thread/list" (ThreadListParams) -> ThreadListResponse, for viewer;
         /// Lists the ids of the threads in memory.
-        ThreadLoadedList = "thread/loaded/list" (ThreadLoadedListParams) -> ThreadLoadedListResponse;
+        ThreadLoadedList = "thread/loaded/list" (ThreadLoadedListParams) -> ThreadLoadedListResponse, for viewer;
         /// Reads a thread without loading it.
-        ThreadRead = "thread/read" (ThreadReadParams) -> ThreadReadResponse, in_order_of thread_id;
+        ThreadRead = "thread/read" (ThreadReadParams) -> ThreadReadResponse, in_order_of thread_id, for viewer;
         /// Lists the turns of a thread, a page at a time.
-        ThreadTurnsList = "thread/turns/list" (ThreadTurnsListParams) -> ThreadTurnsListResponse [experimental], in_order_of thread_id;
+        ThreadTurnsList = "thread/turns/list" (ThreadTurnsListParams) -> ThreadTurnsListResponse [experimental], in_order_of thread_id, for viewer;
         /// Lists the items of a thread or of one turn, a page at a time.
-        ThreadItemsList = "thread/items/list" (ThreadItemsListParams) -> ThreadItemsListResponse [experimental], in_order_of thread_id;
+        ThreadItemsList = "thread/items/list" (ThreadItemsListParams) -> ThreadItemsListResponse [experimental], in_order_of thread_id, for viewer;
         /// Lists the tasks of a host.
-        TaskList = "task/list" (TaskListParams) -> TaskListResponse [experimental];
+        TaskList = "task/list" (TaskListParams) -> TaskListResponse [experimental], for viewer;
         /// Reads one task of a host, with the operations that wait.
-        TaskRead = "task/read" (TaskReadParams) -> TaskReadResponse [experimental], in_order_of thread_id;
+        TaskRead = "task/read" (TaskReadParams) -> TaskReadResponse [experimental], in_order_of thread_id, for viewer;
         /// Ends the runtime of a task; its turn stays where it is.
-        TaskSuspend = "task/suspend" (TaskSuspendParams) -> TaskSuspendResponse [experimental], in_order_of thread_id;
+        TaskSuspend = "task/suspend" (TaskSuspendParams) -> TaskSuspendResponse [experimental], in_order_of thread_id, for operator;
         /// Starts a runtime for a task; its turn goes on.
-        TaskResume = "task/resume" (TaskResumeParams) -> TaskResumeResponse [experimental], in_order_of thread_id;
+        TaskResume = "task/resume" (TaskResumeParams) -> TaskResumeResponse [experimental], in_order_of thread_id, for operator;
         /// Removes a task with its records.
-        TaskDelete = "task/delete" (TaskDeleteParams) -> TaskDeleteResponse [experimental], in_order_of thread_id;
+        TaskDelete = "task/delete" (TaskDeleteParams) -> TaskDeleteResponse [experimental], in_order_of thread_id, for operator;
         /// Lists operations of a host's tasks, by default those that wait for a decision.
-        OperationList = "operation/list" (OperationListParams) -> OperationListResponse [experimental];
+        OperationList = "operation/list" (OperationListParams) -> OperationListResponse [experimental], for viewer;
         /// Decides an operation, whether or not a runtime is alive.
-        OperationDecide = "operation/decide" (OperationDecideParams) -> OperationDecideResponse [experimental];
+        OperationDecide = "operation/decide" (OperationDecideParams) -> OperationDecideResponse [experimental], for approver;
         /// Lists the placements of a host.
-        PlacementList = "placement/list" (PlacementListParams) -> PlacementListResponse [experimental];
+        PlacementList = "placement/list" (PlacementListParams) -> PlacementListResponse [experimental], for viewer;
         /// Reads one placement of a host.
-        PlacementRead = "placement/read" (PlacementReadParams) -> PlacementReadResponse [experimental];
+        PlacementRead = "placement/read" (PlacementReadParams) -> PlacementReadResponse [experimental], for viewer;
         /// Keeps the workspace of a placement as it is now.
-        PlacementSnapshot = "placement/snapshot" (PlacementSnapshotParams) -> PlacementSnapshotResponse [experimental];
+        PlacementSnapshot = "placement/snapshot" (PlacementSnapshotParams) -> PlacementSnapshotResponse [experimental], for operator;
         /// Suspends a placement and its tasks.
-        PlacementSuspend = "placement/suspend" (PlacementSuspendParams) -> PlacementSuspendResponse [experimental];
+        PlacementSuspend = "placement/suspend" (PlacementSuspendParams) -> PlacementSuspendResponse [experimental], for operator;
         /// Gives a placement up that cannot be reached.
-        PlacementAbandon = "placement/abandon" (PlacementAbandonParams) -> PlacementAbandonResponse [experimental];
+        PlacementAbandon = "placement/abandon" (PlacementAbandonParams) -> PlacementAbandonResponse [experimental], for operator;
         /// Removes a placement that no task uses.
-        PlacementDelete = "placement/delete" (PlacementDeleteParams) -> PlacementDeleteResponse [experimental];
+        PlacementDelete = "placement/delete" (PlacementDeleteParams) -> PlacementDeleteResponse [experimental], for operator;
         /// Removes placements that nobody needs.
-        PlacementGc = "placement/gc" (PlacementGcParams) -> PlacementGcResponse [experimental];
+        PlacementGc = "placement/gc" (PlacementGcParams) -> PlacementGcResponse [experimental], for operator;
+        /// Sums up the tokens and the cost of model requests, by task, model, provider, day or minute.
+        UsageList = "usage/list" (UsageListParams) -> UsageListResponse [experimental], for viewer;
+        /// Lists the hosts that share the store, with their leases.
+        ReplicaList = "replica/list" (ReplicaListParams) -> ReplicaListResponse [experimental], for viewer;
+        /// Says what a running server does: connections, threads, turns, what waits, memory, sandbox.
+        ServerStatus = "server/status" (NoParams) -> ServerStatusResponse [experimental], for viewer;
         /// Lists the skills found for each folder.
-        SkillsList = "skills/list" (SkillsListParams) -> SkillsListResponse;
+        SkillsList = "skills/list" (SkillsListParams) -> SkillsListResponse, for operator;
         /// Lists the hooks configured for each folder.
-        HooksList = "hooks/list" (HooksListParams) -> HooksListResponse;
+        HooksList = "hooks/list" (HooksListParams) -> HooksListResponse, for operator;
         /// Lists plugins by marketplace.
-        PluginList = "plugin/list" (PluginListParams) -> PluginListResponse;
+        PluginList = "plugin/list" (PluginListParams) -> PluginListResponse, for operator;
         /// Reads one plugin with what it contains.
-        PluginRead = "plugin/read" (PluginReadParams) -> PluginReadResponse;
+        PluginRead = "plugin/read" (PluginReadParams) -> PluginReadResponse, for operator;
         /// Lists apps.
-        AppsList = "app/list" (AppsListParams) -> AppsListResponse;
+        AppsList = "app/list" (AppsListParams) -> AppsListResponse, for operator;
         /// Reads a file whole.
-        FsReadFile = "fs/readFile" (FsReadFileParams) -> FsReadFileResponse;
+        FsReadFile = "fs/readFile" (FsReadFileParams) -> FsReadFileResponse, for operator;
         /// Writes a file whole.
-        FsWriteFile = "fs/writeFile" (FsWriteFileParams) -> FsWriteFileResponse;
+        FsWriteFile = "fs/writeFile" (FsWriteFileParams) -> FsWriteFileResponse, for operator;
         /// Creates a folder.
-        FsCreateDirectory = "fs/createDirectory" (FsCreateDirectoryParams) -> FsCreateDirectoryResponse;
+        FsCreateDirectory = "fs/createDirectory" (FsCreateDirectoryParams) -> FsCreateDirectoryResponse, for operator;
         /// Tells what a path is and when it changed.
-        FsGetMetadata = "fs/getMetadata" (FsGetMetadataParams) -> FsGetMetadataResponse;
+        FsGetMetadata = "fs/getMetadata" (FsGetMetadataParams) -> FsGetMetadataResponse, for operator;
         /// Lists the direct children of a folder.
-        FsReadDirectory = "fs/readDirectory" (FsReadDirectoryParams) -> FsReadDirectoryResponse;
+        FsReadDirectory = "fs/readDirectory" (FsReadDirectoryParams) -> FsReadDirectoryResponse, for operator;
         /// Removes a file or folder.
-        FsRemove = "fs/remove" (FsRemoveParams) -> FsRemoveResponse;
+        FsRemove = "fs/remove" (FsRemoveParams) -> FsRemoveResponse, for operator;
         /// Copies a file or folder.
-        FsCopy = "fs/copy" (FsCopyParams) -> FsCopyResponse;
+        FsCopy = "fs/copy" (FsCopyParams) -> FsCopyResponse, for operator;
         /// Reports changes of a path to the caller until `fs/unwatch`.
-        FsWatch = "fs/watch" (FsWatchParams) -> FsWatchResponse;
+        FsWatch = "fs/watch" (FsWatchParams) -> FsWatchResponse, for operator;
         /// Ends a watch.
-        FsUnwatch = "fs/unwatch" (FsUnwatchParams) -> FsUnwatchResponse;
+        FsUnwatch = "fs/unwatch" (FsUnwatchParams) -> FsUnwatchResponse, for operator;
         /// Switches a skill on or off.
-        SkillsConfigWrite = "skills/config/write" (SkillsConfigWriteParams) -> SkillsConfigWriteResponse;
+        SkillsConfigWrite = "skills/config/write" (SkillsConfigWriteParams) -> SkillsConfigWriteResponse, for admin;
         /// Installs a plugin from a marketplace.
-        PluginInstall = "plugin/install" (PluginInstallParams) -> PluginInstallResponse;
+        PluginInstall = "plugin/install" (PluginInstallParams) -> PluginInstallResponse, for admin;
         /// Removes an installed plugin.
-        PluginUninstall = "plugin/uninstall" (PluginUninstallParams) -> PluginUninstallResponse;
+        PluginUninstall = "plugin/uninstall" (PluginUninstallParams) -> PluginUninstallResponse, for admin;
         /// Starts a turn. The answer comes as soon as it is accepted; its items follow as notifications.
-        TurnStart = "turn/start" (TurnStartParams) -> TurnStartResponse, in_order_of thread_id;
+        TurnStart = "turn/start" (TurnStartParams) -> TurnStartResponse, in_order_of thread_id, for operator;
         /// Adds input to the running turn.
-        TurnSteer = "turn/steer" (TurnSteerParams) -> TurnSteerResponse, in_order_of thread_id;
+        TurnSteer = "turn/steer" (TurnSteerParams) -> TurnSteerResponse, in_order_of thread_id, for operator;
         /// Stops the running turn.
-        TurnInterrupt = "turn/interrupt" (TurnInterruptParams) -> TurnInterruptResponse, in_order_of thread_id;
+        TurnInterrupt = "turn/interrupt" (TurnInterruptParams) -> TurnInterruptResponse, in_order_of thread_id, for operator;
         /// Brings the running turn to a point where the process may end, and keeps it resumable.
-        TurnSuspend = "turn/suspend" (TurnSuspendParams) -> TurnSuspendResponse [experimental], in_order_of thread_id;
+        TurnSuspend = "turn/suspend" (TurnSuspendParams) -> TurnSuspendResponse [experimental], in_order_of thread_id, for operator;
         /// Opens a live voice conversation.
-        ThreadRealtimeStart = "thread/realtime/start" (ThreadRealtimeStartParams) -> ThreadRealtimeStartResponse [experimental], in_order_of thread_id;
+        ThreadRealtimeStart = "thread/realtime/start" (ThreadRealtimeStartParams) -> ThreadRealtimeStartResponse [experimental], in_order_of thread_id, for operator;
         /// Sends audio to it.
-        ThreadRealtimeAppendAudio = "thread/realtime/appendAudio" (ThreadRealtimeAppendAudioParams) -> ThreadRealtimeAppendAudioResponse [experimental], in_order_of thread_id;
+        ThreadRealtimeAppendAudio = "thread/realtime/appendAudio" (ThreadRealtimeAppendAudioParams) -> ThreadRealtimeAppendAudioResponse [experimental], in_order_of thread_id, for operator;
         /// Sends text to it.
-        ThreadRealtimeAppendText = "thread/realtime/appendText" (ThreadRealtimeAppendTextParams) -> ThreadRealtimeAppendTextResponse [experimental], in_order_of thread_id;
+        ThreadRealtimeAppendText = "thread/realtime/appendText" (ThreadRealtimeAppendTextParams) -> ThreadRealtimeAppendTextResponse [experimental], in_order_of thread_id, for operator;
         /// Closes it.
-        ThreadRealtimeStop = "thread/realtime/stop" (ThreadRealtimeStopParams) -> ThreadRealtimeStopResponse [experimental], in_order_of thread_id;
+        ThreadRealtimeStop = "thread/realtime/stop" (ThreadRealtimeStopParams) -> ThreadRealtimeStopResponse [experimental], in_order_of thread_id, for operator;
         /// Has the agent review changes, in this thread or in one of its own.
-        ReviewStart = "review/start" (ReviewStartParams) -> ReviewStartResponse, in_order_of thread_id;
+        ReviewStart = "review/start" (ReviewStartParams) -> ReviewStartResponse, in_order_of thread_id, for operator;
         /// Lists the models a client may offer.
-        ModelList = "model/list" (ModelListParams) -> ModelListResponse;
+        ModelList = "model/list" (ModelListParams) -> ModelListResponse, for viewer;
         /// Hands the runtime a batch of stream events of a model request the host carries.
-        ModelStreamEvent = "model/streamEvent" (ModelStreamEventParams) -> ModelStreamEventResponse [experimental], in_order_of thread_id;
+        ModelStreamEvent = "model/streamEvent" (ModelStreamEventParams) -> ModelStreamEventResponse [experimental], in_order_of thread_id, for operator;
         /// Tells the runtime that such a stream ended without a terminal event.
-        ModelStreamAborted = "model/streamAborted" (ModelStreamAbortedParams) -> ModelStreamAbortedResponse [experimental], in_order_of thread_id;
+        ModelStreamAborted = "model/streamAborted" (ModelStreamAbortedParams) -> ModelStreamAbortedResponse [experimental], in_order_of thread_id, for operator;
         /// Refuses an accepted model request before its first event.
-        ModelRequestRejected = "model/requestRejected" (ModelRequestRejectedParams) -> ModelRequestRejectedResponse [experimental], in_order_of thread_id;
+        ModelRequestRejected = "model/requestRejected" (ModelRequestRejectedParams) -> ModelRequestRejectedResponse [experimental], in_order_of thread_id, for operator;
         /// Uploads one part of a long history announced by `initialItemsRef`.
-        RolloutLoad = "rollout/load" (RolloutLoadParams) -> RolloutLoadResponse [experimental], in_order_of thread_id;
+        RolloutLoad = "rollout/load" (RolloutLoadParams) -> RolloutLoadResponse [experimental], in_order_of thread_id, for operator;
         /// Delivers what a child the host ran has to say. Idempotent by delegation id.
-        DelegationResult = "delegation/result" (DelegationResultParams) -> DelegationResultResponse [experimental];
+        DelegationResult = "delegation/result" (DelegationResultParams) -> DelegationResultResponse [experimental], for operator;
         /// Makes an environment known to the runtime.
-        EnvironmentAdd = "environment/add" (EnvironmentAddParams) -> EnvironmentAddResponse [experimental];
+        EnvironmentAdd = "environment/add" (EnvironmentAddParams) -> EnvironmentAddResponse [experimental], for admin;
         /// Describes one environment.
-        EnvironmentInfo = "environment/info" (EnvironmentInfoParams) -> EnvironmentInfoResponse [experimental];
+        EnvironmentInfo = "environment/info" (EnvironmentInfoParams) -> EnvironmentInfoResponse [experimental], for operator;
         /// Tells whether an environment can be used now.
-        EnvironmentStatusRead = "environment/status" (EnvironmentStatusParams) -> EnvironmentStatusResponse [experimental];
+        EnvironmentStatusRead = "environment/status" (EnvironmentStatusParams) -> EnvironmentStatusResponse [experimental], for operator;
         /// Lists feature flags with their stage and value.
-        ExperimentalFeatureList = "experimentalFeature/list" (ExperimentalFeatureListParams) -> ExperimentalFeatureListResponse;
+        ExperimentalFeatureList = "experimentalFeature/list" (ExperimentalFeatureListParams) -> ExperimentalFeatureListResponse, for viewer;
         /// Switches feature flags for this process.
-        ExperimentalFeatureEnablementSet = "experimentalFeature/enablement/set" (ExperimentalFeatureEnablementSetParams) -> ExperimentalFeatureEnablementSetResponse;
+        ExperimentalFeatureEnablementSet = "experimentalFeature/enablement/set" (ExperimentalFeatureEnablementSetParams) -> ExperimentalFeatureEnablementSetResponse, for admin;
         /// Lists the collaboration modes.
-        CollaborationModeList = "collaborationMode/list" (CollaborationModeListParams) -> CollaborationModeListResponse [experimental];
+        CollaborationModeList = "collaborationMode/list" (CollaborationModeListParams) -> CollaborationModeListResponse [experimental], for viewer;
         /// Echoes a value; exists to test the experimental gate.
-        MockExperimentalMethod = "mock/experimentalMethod" (MockExperimentalMethodParams) -> MockExperimentalMethodResponse [experimental];
+        MockExperimentalMethod = "mock/experimentalMethod" (MockExperimentalMethodParams) -> MockExperimentalMethodResponse [experimental], for viewer;
         /// Starts the OAuth login of an MCP server.
-        McpServerOauthLogin = "mcpServer/oauth/login" (McpServerOauthLoginParams) -> McpServerOauthLoginResponse;
+        McpServerOauthLogin = "mcpServer/oauth/login" (McpServerOauthLoginParams) -> McpServerOauthLoginResponse, for admin;
         /// Reads the MCP servers from config again.
-        McpServerRefresh = "config/mcpServer/reload" (NoParams) -> McpServerRefreshResponse;
+        McpServerRefresh = "config/mcpServer/reload" (NoParams) -> McpServerRefreshResponse, for admin;
         /// Lists MCP servers with their tools and resources.
-        McpServerStatusList = "mcpServerStatus/list" (ListMcpServerStatusParams) -> ListMcpServerStatusResponse;
+        McpServerStatusList = "mcpServerStatus/list" (ListMcpServerStatusParams) -> ListMcpServerStatusResponse, for operator;
         /// Sets up the Windows sandbox.
-        WindowsSandboxSetupStart = "windowsSandbox/setupStart" (WindowsSandboxSetupStartParams) -> WindowsSandboxSetupStartResponse;
+        WindowsSandboxSetupStart = "windowsSandbox/setupStart" (WindowsSandboxSetupStartParams) -> WindowsSandboxSetupStartResponse, for admin;
         /// Logs in.
-        LoginAccount = "account/login/start" (LoginAccountParams) -> LoginAccountResponse;
+        LoginAccount = "account/login/start" (LoginAccountParams) -> LoginAccountResponse, for admin;
         /// Cancels a login that waits for the user.
-        CancelLoginAccount = "account/login/cancel" (CancelLoginAccountParams) -> CancelLoginAccountResponse;
+        CancelLoginAccount = "account/login/cancel" (CancelLoginAccountParams) -> CancelLoginAccountResponse, for admin;
         /// Logs out.
-        LogoutAccount = "account/logout" (NoParams) -> LogoutAccountResponse;
+        LogoutAccount = "account/logout" (NoParams) -> LogoutAccountResponse, for admin;
         /// Reads the account's rate limits.
-        GetAccountRateLimits = "account/rateLimits/read" (NoParams) -> GetAccountRateLimitsResponse;
+        GetAccountRateLimits = "account/rateLimits/read" (NoParams) -> GetAccountRateLimitsResponse, for viewer;
         /// Sends feedback.
-        FeedbackUpload = "feedback/upload" (FeedbackUploadParams) -> FeedbackUploadResponse;
+        FeedbackUpload = "feedback/upload" (FeedbackUploadParams) -> FeedbackUploadResponse, for admin;
         /// Runs a command outside any thread; the answer comes when it ends.
-        CommandExec = "command/exec" (CommandExecParams) -> CommandExecResponse;
+        CommandExec = "command/exec" (CommandExecParams) -> CommandExecResponse, for operator;
         /// Writes to such a command.
-        CommandExecWrite = "command/exec/write" (CommandExecWriteParams) -> CommandExecWriteResponse;
+        CommandExecWrite = "command/exec/write" (CommandExecWriteParams) -> CommandExecWriteResponse, for operator;
         /// Ends such a command.
-        CommandExecTerminate = "command/exec/terminate" (CommandExecTerminateParams) -> CommandExecTerminateResponse;
+        CommandExecTerminate = "command/exec/terminate" (CommandExecTerminateParams) -> CommandExecTerminateResponse, for operator;
         /// Changes the size of its terminal.
-        CommandExecResize = "command/exec/resize" (CommandExecResizeParams) -> CommandExecResizeResponse;
+        CommandExecResize = "command/exec/resize" (CommandExecResizeParams) -> CommandExecResizeResponse, for operator;
         /// Reads the effective configuration, and its layers on demand.
-        ConfigRead = "config/read" (ConfigReadParams) -> ConfigReadResponse;
+        ConfigRead = "config/read" (ConfigReadParams) -> ConfigReadResponse, for operator;
         /// Finds what could be taken over from another agent's configuration.
-        ExternalAgentConfigDetect = "externalAgentConfig/detect" (ExternalAgentConfigDetectParams) -> ExternalAgentConfigDetectResponse;
+        ExternalAgentConfigDetect = "externalAgentConfig/detect" (ExternalAgentConfigDetectParams) -> ExternalAgentConfigDetectResponse, for admin;
         /// Takes it over.
-        ExternalAgentConfigImport = "externalAgentConfig/import" (ExternalAgentConfigImportParams) -> ExternalAgentConfigImportResponse;
+        ExternalAgentConfigImport = "externalAgentConfig/import" (ExternalAgentConfigImportParams) -> ExternalAgentConfigImportResponse, for admin;
         /// Writes one value to the user's config file.
-        ConfigValueWrite = "config/value/write" (ConfigValueWriteParams) -> ConfigWriteResponse;
+        ConfigValueWrite = "config/value/write" (ConfigValueWriteParams) -> ConfigWriteResponse, for admin;
         /// Writes several values, all or none.
-        ConfigBatchWrite = "config/batchWrite" (ConfigBatchWriteParams) -> ConfigWriteResponse;
+        ConfigBatchWrite = "config/batchWrite" (ConfigBatchWriteParams) -> ConfigWriteResponse, for admin;
         /// Reads what an administrator requires.
-        ConfigRequirementsRead = "configRequirements/read" (NoParams) -> ConfigRequirementsReadResponse;
+        ConfigRequirementsRead = "configRequirements/read" (NoParams) -> ConfigRequirementsReadResponse, for operator;
         /// Reads who is logged in.
-        GetAccount = "account/read" (GetAccountParams) -> GetAccountResponse;
+        GetAccount = "account/read" (GetAccountParams) -> GetAccountResponse, for viewer;
         /// Describes a stored conversation. Older than threads; use `thread/read`.
-        GetConversationSummary = "getConversationSummary" (GetConversationSummaryParams) -> GetConversationSummaryResponse [root];
+        GetConversationSummary = "getConversationSummary" (GetConversationSummaryParams) -> GetConversationSummaryResponse [root], for viewer;
         /// Compares a folder with its remote.
-        GitDiffToRemote = "gitDiffToRemote" (GitDiffToRemoteParams) -> GitDiffToRemoteResponse [root];
+        GitDiffToRemote = "gitDiffToRemote" (GitDiffToRemoteParams) -> GitDiffToRemoteResponse [root], for operator;
         /// Reads the login method. Older than accounts; use `account/read`.
-        GetAuthStatus = "getAuthStatus" (GetAuthStatusParams) -> GetAuthStatusResponse [root];
+        GetAuthStatus = "getAuthStatus" (GetAuthStatusParams) -> GetAuthStatusResponse [root], for admin;
         /// Finds files by a fuzzy query.
-        FuzzyFileSearch = "fuzzyFileSearch" (FuzzyFileSearchParams) -> FuzzyFileSearchResponse [root];
+        FuzzyFileSearch = "fuzzyFileSearch" (FuzzyFileSearchParams) -> FuzzyFileSearchResponse [root], for operator;
         /// Opens a search session that follows a changing query.
-        FuzzyFileSearchSessionStart = "fuzzyFileSearch/sessionStart" (FuzzyFileSearchSessionStartParams) -> FuzzyFileSearchSessionStartResponse [experimental, root];
+        FuzzyFileSearchSessionStart = "fuzzyFileSearch/sessionStart" (FuzzyFileSearchSessionStartParams) -> FuzzyFileSearchSessionStartResponse [experimental, root], for operator;
         /// Changes the query.
-        FuzzyFileSearchSessionUpdate = "fuzzyFileSearch/sessionUpdate" (FuzzyFileSearchSessionUpdateParams) -> FuzzyFileSearchSessionUpdateResponse [experimental, root];
+        FuzzyFileSearchSessionUpdate = "fuzzyFileSearch/sessionUpdate" (FuzzyFileSearchSessionUpdateParams) -> FuzzyFileSearchSessionUpdateResponse [experimental, root], for operator;
         /// Closes the session.
-        FuzzyFileSearchSessionStop = "fuzzyFileSearch/sessionStop" (FuzzyFileSearchSessionStopParams) -> FuzzyFileSearchSessionStopResponse [experimental, root];
+        FuzzyFileSearchSessionStop = "fuzzyFileSearch/sessionStop" (FuzzyFileSearchSessionStopParams) -> FuzzyFileSearchSessionStopResponse [experimental, root], for operator;
     }
 }
+
+const _: () = {
+    let mut at = 0;
+    while at < CLIENT_REQUESTS.len() {
+        assert!(
+            CLIENT_REQUESTS[at].role.is_some(),
+            "a request of clients has no role: end its row with `, for ROLE`"
+        );
+        at += 1;
+    }
+};
 
 requests! {
     /// Requests from the server to a client.
@@ -363,6 +382,8 @@ notifications! {
         ThreadArchived = "thread/archived" (ThreadArchivedNotification);
         /// A thread left the archive.
         ThreadUnarchived = "thread/unarchived" (ThreadUnarchivedNotification);
+        /// A thread was deleted.
+        ThreadDeleted = "thread/deleted" (ThreadDeletedNotification) [experimental];
         /// A thread was unloaded.
         ThreadClosed = "thread/closed" (ThreadClosedNotification);
         /// Skill files changed on disk.
@@ -389,6 +410,8 @@ notifications! {
         TurnSuspended = "turn/suspended" (TurnSuspendedNotification) [experimental];
         /// An operation of a host's task was proposed, decided, or is over.
         OperationUpdated = "operation/updated" (OperationUpdatedNotification) [experimental];
+        /// A task of a host is in another state; for connections that follow all tasks.
+        TaskUpdated = "task/updated" (TaskUpdatedNotification) [experimental];
         /// How far the making of a placement is.
         PlacementProgress = "placement/progress" (PlacementProgressNotification) [experimental];
         /// A placement was made, lost, suspended or woken.

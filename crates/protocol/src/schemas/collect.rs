@@ -7,12 +7,12 @@ use schemars::generate::{Contract, SchemaSettings};
 use serde_json::{Value, json};
 
 use crate::{
-    CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, JsonRpcError, JsonRpcErrorError, JsonRpcMessage,
+    CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, ErrorDataCode, JsonRpcError, JsonRpcErrorError, JsonRpcMessage,
     JsonRpcNotification, JsonRpcRequest, JsonRpcResponse, RequestId, SERVER_NOTIFICATIONS, SERVER_REQUESTS,
     WireType,
 };
 
-const ENVELOPE: [WireType; 7] = [
+const ENVELOPE: [WireType; 8] = [
     WireType::of::<RequestId>(),
     WireType::of::<JsonRpcError>(),
     WireType::of::<JsonRpcErrorError>(),
@@ -20,6 +20,7 @@ const ENVELOPE: [WireType; 7] = [
     WireType::of::<JsonRpcNotification>(),
     WireType::of::<JsonRpcRequest>(),
     WireType::of::<JsonRpcResponse>(),
+    WireType::of::<ErrorDataCode>(),
 ];
 
 /// The file programs carry; the same bytes in every run.

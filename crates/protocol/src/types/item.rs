@@ -258,6 +258,9 @@ pub enum ThreadItem {
         /// Sorted by path.
         changes: Vec<FileUpdateChange>,
         status: PatchApplyStatus,
+        /// Why it was refused, or was not applied, in the words that the model reads.
+        #[omit]
+        reason: Option<String>,
     },
     /// A call to an MCP server.
     McpToolCall {

@@ -102,6 +102,22 @@ pub struct ModelError {
     pub feature: Option<String>,
 }
 
+impl ModelError {
+    /// An error of which a code and a message are known, and nothing else.
+    pub fn new(code: &str, message: String) -> Self {
+        Self {
+            code: code.to_owned(),
+            message,
+            codex_error_info: None,
+            http_status: None,
+            provider_request_id: None,
+            retry_after_ms: None,
+            replay_safe: false,
+            feature: None,
+        }
+    }
+}
+
 /// A batch of stream events. Batches are contiguous; a batch that was already taken is acknowledged again.
 #[wire(omit_null)]
 pub struct ModelStreamEventParams {

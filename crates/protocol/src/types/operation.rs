@@ -34,6 +34,12 @@ pub enum OperationRecord {
         /// Digest of the agent's definition. After a change the operation has to be decided again.
         #[omit]
         agent_digest: Option<String>,
+        /// Approved for the session, the operation is one with all others that have these keys only.
+        #[omit]
+        session_keys: Option<Vec<String>>,
+        /// The changes of a patch, for whoever decides with no runtime alive. Unset beyond 1 MiB, and without a host.
+        #[omit]
+        changes: Option<Vec<FileUpdateChange>>,
         /// Unix milliseconds.
         created_at_ms: i64,
     },
@@ -49,6 +55,9 @@ pub enum OperationRecord {
         by: Option<String>,
         /// Must be the proposed one.
         arguments_digest: String,
+        /// Approved for the session, also by the next runtime: operations with these keys are not asked about again.
+        #[omit]
+        session_keys: Option<Vec<String>>,
         /// Unix milliseconds.
         decided_at_ms: i64,
     },
@@ -159,6 +168,13 @@ pub enum OperationDecision {
     },
     /// Run again; only for an unknown outcome.
     Retry,
+}
+
+impl OperationDecision {
+    /// The same thing again need not be asked about.
+    pub fn is_for_session(&self) -> bool {
+        matches!(self, Self::Approve { scope: Some(DecisionScope::Session), .. })
+    }
 }
 
 /// How far an approval reaches.

@@ -7,7 +7,7 @@ use super::prelude::*;
 pub struct HostOffer {
     /// Versions of the host's methods the client knows.
     pub versions: Vec<u32>,
-    /// Also send `operation/updated` of tasks this connection does not follow.
+    /// Send `task/updated`, and `operation/updated` of tasks this connection does not follow too.
     #[serde(default)]
     pub all_tasks: bool,
 }
@@ -17,12 +17,18 @@ pub struct HostOffer {
 pub struct HostAgreed {
     pub version: u32,
     pub features: Vec<String>,
+    /// What this connection may do: `viewer`, `approver`, `operator` or `admin`.
+    pub role: String,
 }
 
-/// A root thread with its children, as the host's store has it.
+/// A root thread with its children, or one of these, as the host's store has it.
 #[wire]
 pub struct Task {
     pub id: ThreadId,
+    /// The thread that started it; null for a task.
+    pub parent_id: Option<ThreadId>,
+    /// How many threads it has beside its root, its agents with theirs; 0 for a child.
+    pub children: u32,
     pub name: Option<String>,
     /// Text of the first user message; empty until there is one.
     pub preview: String,
@@ -30,16 +36,36 @@ pub struct Task {
     /// A runtime process holds the thread now.
     pub has_runtime: bool,
     pub cwd: Option<String>,
+    /// As it was last opened; null before that, and for a child.
+    pub model: Option<String>,
+    /// Null where it works on the host's own machine, in its `cwd`.
+    pub placement_id: Option<String>,
     pub labels: BTreeMap<String, String>,
+    /// The name of the agent: the `threadSource` that the task was started with, or the nickname of a child.
+    pub agent: Option<String>,
+    /// The definition of the agent, as whoever opened the task last named it.
+    pub agent_digest: Option<String>,
     pub is_archived: bool,
     /// The host's lease: greater after each restart of the host.
     pub epoch: u64,
     /// Operations that wait for a decision.
     pub waiting_operations: u32,
+    /// How its last turn ended; unset before one did.
+    #[omit]
+    pub last_turn: Option<LastTurn>,
     /// Unix milliseconds.
     pub created_at_ms: i64,
     /// Unix milliseconds.
     pub updated_at_ms: i64,
+}
+
+/// The turn of a thread that ended last.
+#[wire]
+pub struct LastTurn {
+    pub id: TurnId,
+    pub status: TurnStatus,
+    /// For people; set when `status` is `failed`.
+    pub error: Option<String>,
 }
 
 /// How far a task has come.
@@ -64,7 +90,11 @@ pub enum TaskStatus {
 #[wire(omit_null)]
 #[derive(Default)]
 pub struct TaskListParams {
+    /// The children of this task, instead of tasks.
+    pub children_of: Option<ThreadId>,
     pub state: Option<TaskStatus>,
+    /// Tasks that have all of these.
+    pub labels: Option<BTreeMap<String, String>>,
     #[serde(default)]
     pub archived: bool,
     /// From the page before.
@@ -90,6 +120,12 @@ pub struct TaskReadResponse {
     pub task: Task,
     /// Those that wait for a decision.
     pub operations: Vec<Operation>,
+}
+
+/// A task is in another state than before. Only for connections that follow all tasks.
+#[wire]
+pub struct TaskUpdatedNotification {
+    pub task: Task,
 }
 
 /// Ends the runtime of a task and leaves its turn where it is.
@@ -123,6 +159,34 @@ pub struct TaskDeleteParams {
 #[wire]
 pub struct TaskDeleteResponse {}
 
+/// Lists the hosts that share a store.
+#[wire]
+#[derive(Default)]
+pub struct ReplicaListParams {}
+
+#[wire]
+pub struct ReplicaListResponse {
+    pub data: Vec<ReplicaInfo>,
+}
+
+/// A host among those that share a store.
+#[wire]
+pub struct ReplicaInfo {
+    pub id: String,
+    /// The one that answers.
+    pub is_this: bool,
+    /// Where other hosts reach it; empty where none does.
+    pub address: String,
+    /// The sites whose placements it reaches.
+    pub sites: Vec<String>,
+    /// Unix milliseconds by the clock of the store. Null where leases do not expire.
+    pub lease_ends_at_ms: Option<i64>,
+    /// Its lease holds.
+    pub is_alive: bool,
+    /// How many tasks it owns.
+    pub tasks: u32,
+}
+
 /// An operation as the host's store has it.
 #[wire]
 pub struct Operation {
@@ -150,6 +214,9 @@ pub struct Operation {
     /// Attempts that were started so far.
     pub attempt: u32,
     pub decision: Option<StoredDecision>,
+    /// The changes of a patch. Unset for anything else, and beyond 1 MiB: then the item alone has them.
+    #[omit]
+    pub changes: Option<Vec<FileUpdateChange>>,
     /// Unix milliseconds.
     pub created_at_ms: i64,
     /// Unix milliseconds.

@@ -166,6 +166,12 @@ pub struct ThreadUnarchivedNotification {
     pub thread_id: ThreadId,
 }
 
+/// Sent to all connections when a thread was deleted for good.
+#[wire]
+pub struct ThreadDeletedNotification {
+    pub thread_id: ThreadId,
+}
+
 /// Sent to all connections when a thread is no longer in memory.
 #[wire]
 pub struct ThreadClosedNotification {

@@ -11,6 +11,13 @@ pub struct ThreadArchiveParams {
     pub thread_id: ThreadId,
 }
 
+/// Deletes the record of a thread and of all threads that its agents started. Refused while a turn runs in it, or while
+/// another process has one of them open.
+#[wire]
+pub struct ThreadDeleteParams {
+    pub thread_id: ThreadId,
+}
+
 /// Ends the caller's subscription. The last subscriber to leave unloads the thread, which ends a turn that
 /// runs.
 #[wire]
@@ -124,6 +131,12 @@ pub struct ThreadReadParams {
 
 #[wire]
 pub struct ThreadArchiveResponse {}
+
+#[wire]
+pub struct ThreadDeleteResponse {
+    /// The thread, and then the threads below it.
+    pub deleted_thread_ids: Vec<ThreadId>,
+}
 
 /// The outcome of ending a subscription.
 #[wire]

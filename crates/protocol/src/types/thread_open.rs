@@ -85,6 +85,21 @@ pub struct ThreadStartParams {
     /// an app-server asks every subscriber and does not read this.
     #[experimental("thread/start.provides")]
     pub provides: Option<Vec<ProvidedTool>>,
+    /// How much the task may use, for a host. Its own limits hold all the same; an app-server does not read this.
+    #[experimental("thread/start.budget")]
+    pub budget: Option<TaskBudget>,
+    /// For a host with more tasks than it may run at once: those with a higher number are started first. 0 when unset;
+    /// an app-server does not read this.
+    #[experimental("thread/start.priority")]
+    pub priority: Option<i32>,
+    /// Words of the caller's own about the task, by name, for a host: `task/list` finds tasks by them. An app-server does
+    /// not read this.
+    #[experimental("thread/start.labels")]
+    pub labels: Option<BTreeMap<String, String>>,
+    /// Names the definition of the agent that the task works by, for a host, which keeps it and shows it. An app-server
+    /// does not read this.
+    #[experimental("thread/start.agentDigest")]
+    pub agent_digest: Option<String>,
     /// A fresh UUID chosen by the caller; made by the server when unset.
     #[experimental("thread/start.threadId")]
     pub thread_id: Option<ThreadId>,
@@ -155,9 +170,24 @@ pub struct ThreadResumeParams {
     /// an app-server asks every subscriber and does not read this.
     #[experimental("thread/resume.provides")]
     pub provides: Option<Vec<ProvidedTool>>,
+    /// For a host: the last `ordinal` that the client has seen. Only turns that changed since are answered with, and
+    /// `rolloutOrdinal` of the answer is the one after the last. An app-server does not read this.
+    #[experimental("thread/resume.after")]
+    pub after: Option<u64>,
+    /// For a host: takes the place of the labels that the task has. An app-server does not read this.
+    #[experimental("thread/resume.labels")]
+    pub labels: Option<BTreeMap<String, String>>,
+    /// For a host: takes the place of the digest that the task has. An app-server does not read this.
+    #[experimental("thread/resume.agentDigest")]
+    pub agent_digest: Option<String>,
     /// Answer without the turns.
     #[omit]
     pub exclude_turns: bool,
+    /// After the answer, `item/started` is sent again for each item that has begun and not ended, with what it holds so far
+    /// (of a long one its end), and `turn/plan/updated` for the plan.
+    #[experimental("thread/resume.includeOpenItems")]
+    #[omit]
+    pub include_open_items: bool,
 }
 
 /// Starts a thread with a copy of another's history and subscribes the caller to it. A turn still running in

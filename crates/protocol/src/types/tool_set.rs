@@ -20,7 +20,7 @@ pub struct ToolSet {
 pub enum ToolSetMode {
     /// The runtime's choice; `allow` and `dynamic` are not permitted.
     Default,
-    /// The runtime's choice without `deny`, and `dynamic` added.
+    /// The runtime's choice without `deny`, and `allow` and `dynamic` added.
     Additive,
     /// Exactly `allow` and `dynamic`. A newer runtime adds nothing by itself, and an unknown name is refused.
     Replace,
@@ -29,7 +29,7 @@ pub enum ToolSetMode {
 /// Built-in tools by name.
 #[wire(omit_null)]
 pub struct BuiltinToolFilter {
-    /// For the mode `replace`.
+    /// For the modes `replace` and `additive`, where it adds tools that the runtime would not offer by itself.
     pub allow: Option<Vec<String>>,
     /// For the mode `additive`.
     pub deny: Option<Vec<String>>,

@@ -144,6 +144,10 @@ pub struct Turn {
     pub completed_at: Option<i64>,
     /// Null while the turn runs.
     pub duration_ms: Option<i64>,
+    /// The agent's plan as it last was, where a turn is read from its record.
+    #[experimental("turn.plan")]
+    #[omit]
+    pub plan: Option<Vec<TurnPlanStep>>,
 }
 
 /// The failure.

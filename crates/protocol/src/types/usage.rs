@@ -79,6 +79,58 @@ pub struct ThreadTokenUsageUpdatedNotification {
     pub token_usage: ThreadTokenUsage,
 }
 
+/// Sums up what model requests of a host's tasks used.
+#[wire(omit_null)]
+#[derive(Default)]
+pub struct UsageListParams {
+    /// Of the task that this thread belongs to, with its children.
+    pub thread_id: Option<ThreadId>,
+    /// Unix milliseconds.
+    pub since_ms: Option<i64>,
+    /// One sum of all when unset.
+    pub group_by: Option<UsageGrouping>,
+}
+
+/// By what usage is summed up.
+#[wire]
+pub enum UsageGrouping {
+    Task,
+    Model,
+    Provider,
+    /// Days of UTC; the key is the date.
+    Day,
+    /// Minutes; the key is the time at which one begins, in UTC.
+    Minute,
+}
+
+#[wire]
+pub struct UsageListResponse {
+    pub data: Vec<UsageSum>,
+}
+
+/// What a group of model requests used.
+#[wire]
+pub struct UsageSum {
+    /// The task, model, provider or date; empty for the sum of all.
+    pub key: String,
+    pub requests: i64,
+    pub input_tokens: i64,
+    /// The part of `inputTokens` the provider had cached.
+    pub cached_input_tokens: i64,
+    pub output_tokens: i64,
+    /// By the host's table of prices, in millionths of its currency; 0 where a model has no price.
+    pub cost_micros: i64,
+}
+
+/// How much a task may use. Beyond it, its model requests are refused.
+#[wire(omit_null)]
+pub struct TaskBudget {
+    /// By the host's table of prices, in US dollars or whatever it counts in.
+    pub usd: Option<f64>,
+    /// Input and output together.
+    pub tokens: Option<i64>,
+}
+
 /// Sent when a response stream opens and after each model response.
 #[wire]
 pub struct AccountRateLimitsUpdatedNotification {

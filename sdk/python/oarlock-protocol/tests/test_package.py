@@ -1,9 +1,9 @@
 """The package as a whole: how fast it loads, what it exports, which version it is."""
 
 import os
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,18 @@ from oarlock_protocol import methods, types
 ROOT = Path(__file__).parent.parent
 
 
+def worked() -> float:
+    """Processor time of the programs that this one ran."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def seconds_to_run(code: str) -> float:
+    """What else runs on the machine does not count."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    before = time.perf_counter()
+    before = worked()
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
-    return time.perf_counter() - before
+    return worked() - before
 
 
 def test_importing_takes_less_than_half_a_second() -> None:

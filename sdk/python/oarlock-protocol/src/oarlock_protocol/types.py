@@ -196,6 +196,7 @@ __all__ = [
     "EnvironmentStatus",
     "EnvironmentStatusParams",
     "EnvironmentStatusResponse",
+    "ErrorDataCode",
     "ErrorNotification",
     "ExecCommandApprovalParams",
     "ExecCommandApprovalResponse",
@@ -305,6 +306,7 @@ __all__ = [
     "HostDelegationAgreed",
     "HostDelegationOffer",
     "HostOffer",
+    "HostStatus",
     "ImageDetail",
     "InitialItemsRef",
     "InitializeCapabilities",
@@ -322,6 +324,7 @@ __all__ = [
     "JSONRPCNotification",
     "JSONRPCRequest",
     "JSONRPCResponse",
+    "LastTurn",
     "ListMcpServerStatusParams",
     "ListMcpServerStatusResponse",
     "LocalShellAction",
@@ -520,6 +523,9 @@ __all__ = [
     "ReasoningSummaryTextDeltaNotification",
     "ReasoningTextDeltaNotification",
     "RemovedPlacement",
+    "ReplicaInfo",
+    "ReplicaListParams",
+    "ReplicaListResponse",
     "RequestId",
     "RequestPermissionProfile",
     "ResidencyRequirement",
@@ -590,12 +596,16 @@ __all__ = [
     "SandboxPolicyExternalSandbox",
     "SandboxPolicyReadOnly",
     "SandboxPolicyWorkspaceWrite",
+    "SandboxStatus",
+    "SandboxStatusLevel",
     "SandboxWorkspaceWrite",
     "SdkDelegationConfig",
     "SdkDelegationConfiguredNotification",
     "SegmentId",
     "ServerCapabilities",
+    "ServerKind",
     "ServerRequestResolvedNotification",
+    "ServerStatusResponse",
     "ServiceTier",
     "SessionMeta",
     "SessionSource",
@@ -628,6 +638,7 @@ __all__ = [
     "SubAgentSourceThreadSpawnBody",
     "SubagentPlacement",
     "Task",
+    "TaskBudget",
     "TaskDeleteParams",
     "TaskDeleteResponse",
     "TaskListParams",
@@ -639,6 +650,7 @@ __all__ = [
     "TaskStatus",
     "TaskSuspendParams",
     "TaskSuspendResponse",
+    "TaskUpdatedNotification",
     "TerminalInteractionNotification",
     "TextElement",
     "TextPosition",
@@ -656,6 +668,9 @@ __all__ = [
     "ThreadDecrementElicitationParams",
     "ThreadDecrementElicitationResponse",
     "ThreadDelegation",
+    "ThreadDeleteParams",
+    "ThreadDeleteResponse",
+    "ThreadDeletedNotification",
     "ThreadEnvironmentConnectedNotification",
     "ThreadEnvironmentDisconnectedNotification",
     "ThreadForkParams",
@@ -837,6 +852,10 @@ __all__ = [
     "UnknownToolApprovalDecision",
     "UnknownUserInput",
     "UnknownWebSearchAction",
+    "UsageGrouping",
+    "UsageListParams",
+    "UsageListResponse",
+    "UsageSum",
     "UserInput",
     "UserInputImage",
     "UserInputLocalImage",
@@ -1372,7 +1391,7 @@ class BuiltinToolFilter(WireModel):
     """Built-in tools by name."""
 
     allow: list[str] | None = None
-    """For the mode `replace`."""
+    """For the modes `replace` and `additive`, where it adds tools that the runtime would not offer by itself."""
     deny: list[str] | None = None
     """For the mode `additive`."""
 
@@ -2841,7 +2860,7 @@ class HistoryRef(WireModel):
 ToolSetMode: TypeAlias = Open[Literal["default", "additive", "replace"]]
 """How the host's choice meets the runtime's.
 `default`: The runtime's choice; `allow` and `dynamic` are not permitted.
-`additive`: The runtime's choice without `deny`, and `dynamic` added.
+`additive`: The runtime's choice without `deny`, and `allow` and `dynamic` added.
 `replace`: Exactly `allow` and `dynamic`. A newer runtime adds nothing by itself, and an unknown name is refused.
 """
 
@@ -3150,6 +3169,122 @@ class EnvironmentStatusResponse(WireModel):
     status: EnvironmentStatus
     error: str | None = None
     """Why the environment cannot be used."""
+
+
+ErrorDataCode: TypeAlias = Open[
+    Literal[
+        "stopping",
+        "forbidden",
+        "notSupported",
+        "unknownOperation",
+        "alreadyDecided",
+        "digestMismatch",
+        "decisionNotAvailable",
+        "notWaiting",
+        "unknownPlacement",
+        "placementInUse",
+        "placementFailed",
+        "placementUnreachable",
+        "sandboxUnavailable",
+        "ownedElsewhere",
+        "runtimeGone",
+        "ownerLost",
+        "runtimeMismatch",
+        "tooManyOperations",
+        "tooManyChildren",
+        "fenced",
+        "ordinalConflict",
+        "unknownThread",
+        "recordTooLarge",
+        "badRecord",
+        "storeFailed",
+        "delegationUnsupported",
+        "unknownRequest",
+        "staleRequest",
+        "notTheHost",
+        "hostGone",
+        "sequenceGap",
+        "streamClosed",
+        "eventMismatch",
+        "badEvent",
+        "creditExceeded",
+        "batchTooLarge",
+        "schemaTooNew",
+        "invalidHistory",
+        "orphanOutput",
+        "missingPart",
+        "invalidToolSet",
+        "toolConflict",
+        "unknownTool",
+        "unknownDelegation",
+        "invalidResolution",
+        "decisionConflict",
+    ]
+]
+"""A word in `data.code` of an error. What is after `Do:` is for whoever gets it.
+`stopping`: The server was asked to stop and begins nothing new. Do: connect again and ask again, when it is back or
+at
+another host.
+`forbidden`: The role of the connection does not allow it, or only this machine may say it. Do: use a token with the
+role
+that the message names.
+`notSupported`: A host does not carry the method out. Do: do it where the message says.
+`unknownOperation`: No operation has this id. Do: list the operations.
+`alreadyDecided`: Somebody decided first; `decision` and `by` say how and who. Do: take that decision as it is.
+`digestMismatch`: What would happen is not what was shown; or uploaded items are not those that were announced. Do:
+read the
+operation again and decide anew; or upload again.
+`decisionNotAvailable`: The operation cannot be answered like that; `available` has what can. Do: choose one of
+these.
+`notWaiting`: The operation waits for nothing. Do: list the operations.
+`unknownPlacement`: No placement has this id. Do: list the placements.
+`placementInUse`: Tasks use the placement. Do: suspend or delete them first.
+`placementFailed`: The place could not be made or reached. Do: read the message; `oarlock doctor --placement NAME`
+tries every
+step.
+`placementUnreachable`: The task runs where this host cannot reach; `site` says where. Do: ask a host there.
+`sandboxUnavailable`: Commands could not be held in a sandbox in that place. Do: see the message; choose another
+place or another
+sandbox mode.
+`ownedElsewhere`: Another host has the task; `address` says which. Do: ask that one.
+`runtimeGone`: The runtime ended before it answered. Do: ask again; a turn that ran is brought back by itself.
+`ownerLost`: Another host took the task over before this was answered. Do: ask again: it may have been carried out.
+`runtimeMismatch`: The runtime in the place is of another release than the host. Do: give the host the runtime of its
+own release.
+`tooManyOperations`: A task has more open operations than a host keeps. Do: decide some.
+`tooManyChildren`: A task has more children than a host keeps. Do: end some.
+`fenced`: A newer host has the thread; `hostEpoch` is its number. Do: stop: the thread is not yours any more.
+`ordinalConflict`: The record goes on elsewhere; `nextOrdinal` says where. Do: read the record again before you
+append.
+`unknownThread`: The thread is not one of this task. Do: open it first.
+`recordTooLarge`: One record has more bytes than a host keeps. Do: split what it holds.
+`badRecord`: A record cannot be read; the message says which. Do: send it as the schema has it.
+`storeFailed`: The store did not take the record. Do: send it again: nothing was kept.
+`delegationUnsupported`: A feature was used that was not agreed on in `initialize`. Do: ask for it there, or do
+without.
+`unknownRequest`: No model request has this id. Do: drop the stream.
+`staleRequest`: The model request is over. Do: drop the stream.
+`notTheHost`: Another connection is the host of the thread. Do: resume the thread to become its host.
+`hostGone`: The host of the thread is away. Do: wait for it, or resume the thread as its host.
+`sequenceGap`: Events are missing; `expected` is the next number. Do: send them again from there.
+`streamClosed`: The stream has ended; `nextSeq` says after what. Do: send no more of it.
+`eventMismatch`: An event that was sent again is not the same; `seq` says which. Do: abort the stream.
+`badEvent`: An event cannot be read; `seq` says which. Do: abort the stream.
+`creditExceeded`: More events than there was credit for. Do: wait for the credit of the next answer and send them
+again.
+`batchTooLarge`: More events at once than `windowEvents`. Do: send smaller batches.
+`schemaTooNew`: The history was written by a newer release. Do: use a runtime of that release.
+`invalidHistory`: The history cannot be one; the message says where. Do: send the whole record, in order.
+`orphanOutput`: The history has an output without its call. Do: send the whole record, in order.
+`missingPart`: A part of an upload is not there. Do: upload it, and ask again.
+`invalidToolSet`: The set of tools contradicts itself; `field` says where. Do: correct it.
+`toolConflict`: Two tools have the same name. Do: rename one.
+`unknownTool`: There is no such tool. Do: see docs/tools.md for the names.
+`unknownDelegation`: No operation of a child has this id. Do: read the list of operations again.
+`invalidResolution`: An operation is resolved in a way that does not fit its state. Do: see the message; decide or
+give a result, not both.
+`decisionConflict`: The operation was decided otherwise before. Do: take that decision as it is.
+"""
 
 
 class TurnError(WireModel):
@@ -4017,6 +4152,8 @@ class HostAgreed(WireModel):
 
     version: StrictInt
     features: list[str]
+    role: str
+    """What this connection may do: `viewer`, `approver`, `operator` or `admin`."""
 
 
 class HostDelegationAgreed(WireModel):
@@ -4043,7 +4180,17 @@ class HostOffer(WireModel):
     versions: list[StrictInt]
     """Versions of the host's methods the client knows."""
     all_tasks: StrictBool = False
-    """Also send `operation/updated` of tasks this connection does not follow."""
+    """Send `task/updated`, and `operation/updated` of tasks this connection does not follow too."""
+
+
+class HostStatus(WireModel):
+    """What only a host has."""
+
+    tasks: dict[str, StrictInt]
+    """Tasks that are not archived, by state."""
+    runtimes: StrictInt
+    queued: StrictInt
+    """Tasks that wait for room among the runtimes."""
 
 
 class InitialItemsRef(WireModel):
@@ -4271,6 +4418,8 @@ class ThreadItemFileChange(Variant):
     changes: list[FileUpdateChange]
     """Sorted by path."""
     status: PatchApplyStatus
+    reason: str | None = None
+    """Why it was refused, or was not applied, in the words that the model reads."""
 
 
 class ThreadItemMcpToolCall(Variant):
@@ -4535,6 +4684,21 @@ JSONRPCMessage: TypeAlias = Annotated[
     FIRST_MATCH,
 ]
 """Any message. The first shape that fits wins."""
+
+
+TurnStatus: TypeAlias = Open[Literal["completed", "failed", "inProgress", "interrupted"]]
+"""How a turn stands.
+`interrupted`: Stopped by a client, or cut off by the end of the server.
+"""
+
+
+class LastTurn(WireModel):
+    """The turn of a thread that ended last."""
+
+    id: TurnId
+    status: TurnStatus
+    error: str | None = None
+    """For people; set when `status` is `failed`."""
 
 
 class ListMcpServerStatusParams(WireModel):
@@ -5478,6 +5642,8 @@ class Operation(WireModel):
     attempt: StrictInt
     """Attempts that were started so far."""
     decision: StoredDecision | None = None
+    changes: list[FileUpdateChange] | None = None
+    """The changes of a patch. Unset for anything else, and beyond 1 MiB: then the item alone has them."""
     created_at_ms: StrictInt
     """Unix milliseconds."""
     updated_at_ms: StrictInt
@@ -6255,6 +6421,32 @@ class ReasoningTextDeltaNotification(WireModel):
     """Position in the item's `content`."""
 
 
+class ReplicaInfo(WireModel):
+    """A host among those that share a store."""
+
+    id: str
+    is_this: StrictBool
+    """The one that answers."""
+    address: str
+    """Where other hosts reach it; empty where none does."""
+    sites: list[str]
+    """The sites whose placements it reaches."""
+    lease_ends_at_ms: StrictInt | None = None
+    """Unix milliseconds by the clock of the store. Null where leases do not expire."""
+    is_alive: StrictBool
+    """Its lease holds."""
+    tasks: StrictInt
+    """How many tasks it owns."""
+
+
+class ReplicaListParams(WireModel):
+    """Lists the hosts that share a store."""
+
+
+class ReplicaListResponse(WireModel):
+    data: list[ReplicaInfo]
+
+
 class ResolvedOperation(WireModel):
     """An operation that was decided or run while no runtime was alive."""
 
@@ -6329,10 +6521,14 @@ class ReviewStartParams(WireModel):
     """`inline` when unset."""
 
 
-TurnStatus: TypeAlias = Open[Literal["completed", "failed", "inProgress", "interrupted"]]
-"""How a turn stands.
-`interrupted`: Stopped by a client, or cut off by the end of the server.
-"""
+TurnPlanStepStatus: TypeAlias = Open[Literal["pending", "inProgress", "completed"]]
+
+
+class TurnPlanStep(WireModel):
+    """One step of the agent's plan."""
+
+    step: str
+    status: TurnPlanStepStatus
 
 
 class Turn(WireModel):
@@ -6352,6 +6548,8 @@ class Turn(WireModel):
     """Unix seconds."""
     duration_ms: StrictInt | None = None
     """Null while the turn runs."""
+    plan: list[TurnPlanStep] | None = None
+    """The agent's plan as it last was, where a turn is read from its record."""
 
 
 class ReviewStartResponse(WireModel):
@@ -6587,6 +6785,10 @@ class RolloutItemOperationProposed(Variant):
     """Digest of the tools the model was offered."""
     agent_digest: str | None = None
     """Digest of the agent's definition. After a change the operation has to be decided again."""
+    session_keys: list[str] | None = None
+    """Approved for the session, the operation is one with all others that have these keys only."""
+    changes: list[FileUpdateChange] | None = None
+    """The changes of a patch, for whoever decides with no runtime alive. Unset beyond 1 MiB, and without a host."""
     created_at_ms: StrictInt
     """Unix milliseconds."""
 
@@ -6608,6 +6810,8 @@ class RolloutItemOperationDecided(Variant):
     """Who decided, such as `user:ana`."""
     arguments_digest: str
     """Must be the proposed one."""
+    session_keys: list[str] | None = None
+    """Approved for the session, also by the next runtime: operations with these keys are not asked about again."""
     decided_at_ms: StrictInt
     """Unix milliseconds."""
 
@@ -6772,6 +6976,22 @@ RolloutOwnership: TypeAlias = Open[Literal["server", "client"]]
 """
 
 
+SandboxStatusLevel: TypeAlias = Open[Literal["full", "landlockOnly", "none"]]
+"""From the strongest to none.
+`full`: Every layer was tried and works.
+`landlockOnly`: Files are not hidden, and processes are not kept apart.
+`none`: Commands that ask for a sandbox are refused.
+"""
+
+
+class SandboxStatus(WireModel):
+    """What holds the commands of the machine that the server runs on."""
+
+    level: SandboxStatusLevel
+    reason: str | None = None
+    """Why it is not the full one."""
+
+
 class SdkDelegationConfig(WireModel):
     """The bridge: model requests of one thread go to an endpoint the host runs."""
 
@@ -6792,6 +7012,10 @@ class SdkDelegationConfiguredNotification(WireModel):
     bridge_url: str
 
 
+ServerKind: TypeAlias = Open[Literal["appServer", "host"]]
+"""What answers on the other side."""
+
+
 class ServerRequestResolvedNotification(WireModel):
     """Sent once for every approval, question and elicitation: when it is answered, or when the start or end of a
     turn withdraws it. Comes before the item events the answer causes. Not sent for `item/tool/call` or token
@@ -6803,6 +7027,31 @@ class ServerRequestResolvedNotification(WireModel):
     """The `id` of the server's request."""
     reason: str | None = None
     """`suspended` when the turn was put away with the request still open."""
+
+
+class ServerStatusResponse(WireModel):
+    """An app-server or a host at one moment."""
+
+    kind: ServerKind
+    version: str
+    process_id: StrictInt
+    uptime_seconds: StrictInt
+    is_stopping: StrictBool
+    """It was asked to stop: turns that run may end, and no new one begins."""
+    connections: StrictInt
+    """Open now, the one that asks among them."""
+    threads_loaded: StrictInt
+    """In memory; at a host, those that have a runtime."""
+    turns_running: StrictInt
+    waiting: StrictInt
+    """Approvals and questions without an answer."""
+    oldest_waiting_ms: StrictInt | None = None
+    """The age of the oldest of them, where it is known."""
+    memory_bytes: StrictInt | None = None
+    """Of this process alone, without its commands and runtimes. Null where the system does not tell."""
+    sandbox: SandboxStatus
+    host: HostStatus | None = None
+    """Null at an app-server."""
 
 
 class SkillToolDependency(WireModel):
@@ -6929,9 +7178,13 @@ TaskStatus: TypeAlias = Open[Literal["running", "creating", "queued", "idle", "w
 
 
 class Task(WireModel):
-    """A root thread with its children, as the host's store has it."""
+    """A root thread with its children, or one of these, as the host's store has it."""
 
     id: ThreadId
+    parent_id: ThreadId | None = None
+    """The thread that started it; null for a task."""
+    children: StrictInt
+    """How many threads it has beside its root, its agents with theirs; 0 for a child."""
     name: str | None = None
     preview: str
     """Text of the first user message; empty until there is one."""
@@ -6939,16 +7192,35 @@ class Task(WireModel):
     has_runtime: StrictBool
     """A runtime process holds the thread now."""
     cwd: str | None = None
+    model: str | None = None
+    """As it was last opened; null before that, and for a child."""
+    placement_id: str | None = None
+    """Null where it works on the host's own machine, in its `cwd`."""
     labels: dict[str, str]
+    agent: str | None = None
+    """The name of the agent: the `threadSource` that the task was started with, or the nickname of a child."""
+    agent_digest: str | None = None
+    """The definition of the agent, as whoever opened the task last named it."""
     is_archived: StrictBool
     epoch: StrictInt
     """The host's lease: greater after each restart of the host."""
     waiting_operations: StrictInt
     """Operations that wait for a decision."""
+    last_turn: LastTurn | None = None
+    """How its last turn ended; unset before one did."""
     created_at_ms: StrictInt
     """Unix milliseconds."""
     updated_at_ms: StrictInt
     """Unix milliseconds."""
+
+
+class TaskBudget(WireModel):
+    """How much a task may use. Beyond it, its model requests are refused."""
+
+    usd: Number | None = None
+    """By the host's table of prices, in US dollars or whatever it counts in."""
+    tokens: StrictInt | None = None
+    """Input and output together."""
 
 
 class TaskDeleteParams(WireModel):
@@ -6964,7 +7236,11 @@ class TaskDeleteResponse(WireModel):
 class TaskListParams(WireModel):
     """Lists tasks, the last changed first."""
 
+    children_of: ThreadId | None = None
+    """The children of this task, instead of tasks."""
     state: TaskStatus | None = None
+    labels: dict[str, str] | None = None
+    """Tasks that have all of these."""
     archived: StrictBool = False
     cursor: str | None = None
     """From the page before."""
@@ -7005,6 +7281,12 @@ class TaskSuspendParams(WireModel):
 
 
 class TaskSuspendResponse(WireModel):
+    task: Task
+
+
+class TaskUpdatedNotification(WireModel):
+    """A task is in another state than before. Only for connections that follow all tasks."""
+
     task: Task
 
 
@@ -7173,6 +7455,26 @@ class ThreadDelegation(WireModel):
     subagents: SubagentPlacement | None = None
     host_epoch: StrictInt | None = None
     """Fencing token of the host's lease. Must not be lower than any seen for this thread."""
+
+
+class ThreadDeleteParams(WireModel):
+    """Deletes the record of a thread and of all threads that its agents started. Refused while a turn runs in it, or
+    while
+    another process has one of them open.
+    """
+
+    thread_id: ThreadId
+
+
+class ThreadDeleteResponse(WireModel):
+    deleted_thread_ids: list[ThreadId]
+    """The thread, and then the threads below it."""
+
+
+class ThreadDeletedNotification(WireModel):
+    """Sent to all connections when a thread was deleted for good."""
+
+    thread_id: ThreadId
 
 
 class ThreadEnvironmentConnectedNotification(WireModel):
@@ -7654,8 +7956,21 @@ class ThreadResumeParams(WireModel):
     """Tools of the thread that this connection runs, for a host: a call goes to one such connection. Unset means none;
     an app-server asks every subscriber and does not read this.
     """
+    after: StrictInt | None = None
+    """For a host: the last `ordinal` that the client has seen. Only turns that changed since are answered with, and
+    `rolloutOrdinal` of the answer is the one after the last. An app-server does not read this.
+    """
+    labels: dict[str, str] | None = None
+    """For a host: takes the place of the labels that the task has. An app-server does not read this."""
+    agent_digest: str | None = None
+    """For a host: takes the place of the digest that the task has. An app-server does not read this."""
     exclude_turns: StrictBool = False
     """Answer without the turns."""
+    include_open_items: StrictBool = False
+    """After the answer, `item/started` is sent again for each item that has begun and not ended, with what it holds so
+    far
+    (of a long one its end), and `turn/plan/updated` for the plan.
+    """
 
 
 class ThreadResumeResponse(WireModel):
@@ -7799,6 +8114,21 @@ class ThreadStartParams(WireModel):
     """Tools of the thread that this connection runs, for a host: a call goes to one such connection. Unset means every
     tool that the thread is started with;
     an app-server asks every subscriber and does not read this.
+    """
+    budget: TaskBudget | None = None
+    """How much the task may use, for a host. Its own limits hold all the same; an app-server does not read this."""
+    priority: StrictInt | None = None
+    """For a host with more tasks than it may run at once: those with a higher number are started first. 0 when unset;
+    an app-server does not read this.
+    """
+    labels: dict[str, str] | None = None
+    """Words of the caller's own about the task, by name, for a host: `task/list` finds tasks by them. An app-server
+    does
+    not read this.
+    """
+    agent_digest: str | None = None
+    """Names the definition of the agent that the task works by, for a host, which keeps it and shows it. An app-server
+    does not read this.
     """
     thread_id: ThreadId | None = None
     """A fresh UUID chosen by the caller; made by the server when unset."""
@@ -8092,16 +8422,6 @@ class TurnInterruptResponse(WireModel):
     pass
 
 
-TurnPlanStepStatus: TypeAlias = Open[Literal["pending", "inProgress", "completed"]]
-
-
-class TurnPlanStep(WireModel):
-    """One step of the agent's plan."""
-
-    step: str
-    status: TurnPlanStepStatus
-
-
 class TurnPlanUpdatedNotification(WireModel):
     """Sent when the agent makes or changes its plan."""
 
@@ -8229,6 +8549,42 @@ class TurnSuspendedNotification(WireModel):
     turn_id: TurnId
     pending_operations: list[PendingOperation]
     """Operations that wait for a decision."""
+
+
+UsageGrouping: TypeAlias = Open[Literal["task", "model", "provider", "day", "minute"]]
+"""By what usage is summed up.
+`day`: Days of UTC; the key is the date.
+`minute`: Minutes; the key is the time at which one begins, in UTC.
+"""
+
+
+class UsageListParams(WireModel):
+    """Sums up what model requests of a host's tasks used."""
+
+    thread_id: ThreadId | None = None
+    """Of the task that this thread belongs to, with its children."""
+    since_ms: StrictInt | None = None
+    """Unix milliseconds."""
+    group_by: UsageGrouping | None = None
+    """One sum of all when unset."""
+
+
+class UsageSum(WireModel):
+    """What a group of model requests used."""
+
+    key: str
+    """The task, model, provider or date; empty for the sum of all."""
+    requests: StrictInt
+    input_tokens: StrictInt
+    cached_input_tokens: StrictInt
+    """The part of `inputTokens` the provider had cached."""
+    output_tokens: StrictInt
+    cost_micros: StrictInt
+    """By the host's table of prices, in millionths of its currency; 0 where a model has no price."""
+
+
+class UsageListResponse(WireModel):
+    data: list[UsageSum]
 
 
 WindowsSandboxSetupMode: TypeAlias = Open[Literal["elevated", "unelevated"]]
