@@ -1,0 +1,25 @@
+//! Owns how a turn looks outside of the interactive session: lines for a person, events for a program, and colours and
+//! characters that are safe to write. Must not know where turns come from, nor read settings or files.
+
+mod advice;
+mod events;
+mod items;
+mod live;
+mod paint;
+mod safe;
+mod view;
+mod width;
+mod wording;
+
+pub use advice::WriteAccess;
+pub use events::{
+    AgentState, Change, Details, ExecCost, ExecEvent, ExecProblem, ExecUsage, Item, ItemStatus, Mapper,
+    McpResult, SearchAction, Todo,
+};
+pub use items::describe;
+pub use live::LiveScreen;
+pub use paint::{Color, Paint, TextStyle};
+pub use safe::{SafeStderr, clean, clean_line, escaped_json, screened};
+pub use view::{Heading, View};
+pub use width::{columns, cut, cut_front, display_width, screen_rows};
+pub use wording::{error_text, with_details};
