@@ -6,9 +6,10 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
+use support::read_plain;
+
 use crate::argv::base_name;
 use crate::git_folders::GitFolders;
-use crate::plain_file::read_plain;
 
 /// Folders whose programs are what their names say.
 pub const TRUSTED_FOLDERS: &[&str] = &["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::plain_file::read_plain;
+use support::read_plain;
 
 /// Files that point somewhere hold one line.
 const MAX_POINTER_BYTES: u64 = 16 * 1024;
@@ -41,4 +41,41 @@ impl GitFolders {
 /// The text of a plain, short file: anything else may be there, a queue that never ends included.
 fn line_of(file: &Path) -> Option<String> {
     String::from_utf8(read_plain(file, MAX_POINTER_BYTES).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that turns into a pipe between two looks at its name would be waited for.
+    #[test]
+    fn a_file_that_becomes_a_pipe_while_it_is_looked_at_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let git = folder.path().join("behind");
+        std::fs::create_dir(&git).expect("made");
+        std::fs::write(folder.path().join(".git"), "gitdir: behind\n").expect("written");
+        let (file, pipe, place) = (git.join("file"), git.join("pipe"), git.join("commondir"));
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, fifo, mode, 0).expect("made");
+        let (done, is_done) = std::sync::mpsc::channel();
+        let top = folder.path().to_owned();
+        std::thread::spawn(move || {
+            for _ in 0..20_000 {
+                let _ = GitFolders::of(&top);
+            }
+            let _ = done.send(());
+        });
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        loop {
+            let _ = std::fs::write(&file, ".");
+            let _ = std::fs::rename(&file, &place);
+            let _ = std::fs::hard_link(&pipe, &file);
+            let _ = std::fs::rename(&file, &place);
+            match is_done.try_recv() {
+                Ok(()) => break,
+                Err(_) => assert!(std::time::Instant::now() < end, "a pipe was waited for"),
+            }
+        }
+    }
 }

@@ -16,7 +16,6 @@ mod launch;
 mod matrix;
 mod offers;
 mod patches;
-mod plain_file;
 mod quote;
 mod refusal;
 mod retry;

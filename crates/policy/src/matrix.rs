@@ -162,9 +162,17 @@ impl CommandQuestion<'_> {
     fn forbid(&self, judged: &[Judged], decision: RuleDecision) -> PolicyVerdict {
         let line = shell_line(self.argv);
         let why = of_decision(judged, decision);
+        let is_by_rule = judged.iter().any(|one| one.decision == decision && one.by_rule());
         let reason = match (justification(judged, decision), decision) {
             (Some(text), RuleDecision::Forbidden) => format!("`{line}` was rejected: {text}"),
-            (None, RuleDecision::Forbidden) => format!("`{line}` was rejected: it is forbidden by policy"),
+            (None, RuleDecision::Forbidden) if is_by_rule => {
+                format!("`{line}` was rejected: a rule forbids it")
+            }
+            (None, RuleDecision::Forbidden) => {
+                format!(
+                    "`{line}` was rejected: it deletes without asking back, and nobody can be asked about it"
+                )
+            }
             (Some(text), _) => {
                 format!("`{line}` was rejected: it needs an approval ({text}), and none may be asked for")
             }

@@ -1,7 +1,9 @@
 //! Owns starting processes and terminals under a sandbox policy, capped output, and making sure that they end.
 //! Must not know models or threads.
 
+mod command_user;
 mod helper;
+mod inherited;
 mod off_limits;
 mod open_files;
 mod order;
@@ -12,6 +14,10 @@ mod protected_scan;
 mod seal;
 mod self_test;
 
+pub use command_user::{
+    SeparationReport, as_command_user, has_command_user, separate_commands, try_separation,
+};
+pub use inherited::inherited_sockets;
 pub use names::{PROTECTED_NAMES, is_protected};
 pub use off_limits::{is_named_within, split};
 pub use open_files::raise_open_files;

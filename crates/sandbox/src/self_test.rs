@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
@@ -14,6 +15,12 @@ use crate::helper::probe::{self, EscapeAttempt};
 use crate::helper::wire::HelperStatus;
 use crate::helper::{cgroup, landlock};
 use crate::{Confinement, Limits, Order, Strength};
+
+/// How the names of the folders begin in which it is tried.
+const PREFIX: &str = "oarlock-self-test-";
+
+/// A self-test takes less than a second; one whose folder is this old was killed.
+const ABANDONED_AFTER: Duration = Duration::from_secs(600);
 
 /// The result of one layer of the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -125,6 +132,19 @@ fn attempts() -> Result<Vec<EscapeAttempt>, String> {
     }
 }
 
+/// Removes what processes left here that were killed in the middle of their self-test. A folder of another user stays.
+fn remove_left_over(folder: &Path, age: Duration) {
+    let mine = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let Ok(facts) = entry.metadata() else { continue };
+        let is_ours = facts.is_dir() && facts.uid() == mine;
+        let is_old = facts.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|since| since >= age);
+        if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) && is_ours && is_old {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// A folder with a writable part and a file next to it.
 struct SelfTestFolder(PathBuf);
 
@@ -132,7 +152,7 @@ impl SelfTestFolder {
     fn make() -> io::Result<Self> {
         // Other processes may have the same number in another namespace.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let name = format!("oarlock-self-test-{}-{now}", std::process::id());
+        let name = format!("{PREFIX}{}-{now}", std::process::id());
         // A folder that is mounted anew inside, such as shared memory, is no place to try.
         let folders = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
         let mut made = folders.iter().filter(|folder| !folder.starts_with("/dev")).map(|folder| {
@@ -140,6 +160,9 @@ impl SelfTestFolder {
             fs::create_dir_all(place.inside()).map(|()| place)
         });
         let place = made.find_map(Result::ok).ok_or(io::ErrorKind::NotFound)?;
+        if let Some(folder) = place.path().parent() {
+            remove_left_over(folder, ABANDONED_AFTER);
+        }
         fs::write(place.path().join("outside"), "")?;
         Ok(place)
     }
@@ -171,6 +194,24 @@ mod tests {
         assert!(open.is_empty(), "{open:?}");
         assert_eq!(report.strength, Ok(Strength::Full));
         assert!(report.layers.len() >= 9);
+    }
+
+    #[test]
+    fn folders_of_killed_processes_are_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let made = |name: &str| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.join("inside")).expect("a folder inside");
+            path
+        };
+        let (left, other) = (made("oarlock-self-test-1-2"), made("somebody-else"));
+        let link = folder.path().join("oarlock-self-test-3-4");
+        std::os::unix::fs::symlink(&other, &link).expect("a link");
+        remove_left_over(folder.path(), ABANDONED_AFTER);
+        assert!(left.exists(), "it may be in use");
+        remove_left_over(folder.path(), Duration::ZERO);
+        assert!(!left.exists());
+        assert!(other.join("inside").exists() && link.is_symlink(), "links and other names stay");
     }
 
     #[test]

@@ -182,6 +182,11 @@ impl Bench {
         self.rules.save(prefix)
     }
 
+    /// Allows commands that begin with these words in this thread, and nowhere else.
+    pub fn allow(&self, prefix: &[String]) {
+        self.rules.allow(prefix);
+    }
+
     pub(crate) fn rules(&self) -> Arc<RuleBook> {
         self.rules.clone()
     }

@@ -11,7 +11,7 @@ use protocol::{CollabAgentState, CollabAgentStatus, ReasoningEffort, ToolEffects
 use serde::Serialize;
 
 /// The children of one thread. Ids are those that `spawn` gave; what is said in errors is for the model to read.
-pub trait ChildAgents: fmt::Debug + Send + Sync {
+pub trait ChildAgents: Send + Sync {
     /// Those that are open, as the model is told of them.
     fn roster(&self) -> Arc<[SubagentLine]>;
 
@@ -42,6 +42,13 @@ pub trait ChildAgents: fmt::Debug + Send + Sync {
     /// Returns when one of them is at an end, with all that are by then; with none when the time is up.
     fn wait<'a>(&'a self, ids: &'a [String], limit: Duration)
     -> BoxFuture<'a, BTreeMap<String, AgentStatus>>;
+}
+
+/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+impl fmt::Debug for dyn ChildAgents + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ChildAgents")
+    }
 }
 
 /// A child as the model wants it.

@@ -205,7 +205,7 @@ fn no_place(step: &Step) -> String {
 }
 
 /// A tool whose arguments are not yet parsed, so that tools of all kinds fit one table.
-trait AnyTool: fmt::Debug + Send + Sync {
+trait AnyTool: Send + Sync {
     fn standing(&self, offer: &Offer) -> Standing;
     fn spec(&self, offer: &Offer) -> Value;
     fn call<'a>(
@@ -213,6 +213,13 @@ trait AnyTool: fmt::Debug + Send + Sync {
         payload: ToolPayload,
         cx: &'a ToolCx,
     ) -> BoxFuture<'a, Result<ToolOutcome, ToolError>>;
+}
+
+/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+impl fmt::Debug for dyn AnyTool + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AnyTool")
+    }
 }
 
 impl<T: BuiltinTool> AnyTool for T {
@@ -287,6 +294,20 @@ mod tests {
         ] {
             assert_eq!(registry.listed_name(name), expected, "{name}");
         }
+    }
+
+    /// The Python package has a class for each tool that a model may have.
+    #[test]
+    fn the_python_package_names_every_tool() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/python/oarlock/src/oarlock/tools.py");
+        let classes = std::fs::read_to_string(path).expect("the package is in this repository");
+        let declared: std::collections::BTreeSet<_> = classes
+            .lines()
+            .filter_map(|line| line.strip_prefix("    tool_name = \"")?.strip_suffix('"'))
+            .collect();
+        let registry = Registry::builtin();
+        let known = registry.names().filter(|name| registry.listed_name(name).is_some());
+        assert_eq!(declared, known.chain(OF_SERVERS.iter().copied()).collect());
     }
 
     #[test]

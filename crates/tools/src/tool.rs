@@ -78,7 +78,7 @@ pub struct Caller {
 }
 
 /// The way from a tool to the thread it works for.
-pub trait Sink: fmt::Debug + Send + Sync {
+pub trait Sink: Send + Sync {
     /// Something clients should see of this call. Waits when clients are slow; nothing is said any more once the call
     /// is over.
     fn tell(&self, notification: ServerNotification) -> BoxFuture<'_, ()>;
@@ -86,8 +86,9 @@ pub trait Sink: fmt::Debug + Send + Sync {
     /// Has something decided. Nothing of it may happen before it is approved.
     fn propose(&self, proposal: Proposal) -> BoxFuture<'_, ProposalDecision>;
 
-    /// Makes another call in the name of this one. It is decided, recorded and shown like one of the model.
-    fn call_tool(&self, _call: ToolCall) -> BoxFuture<'_, FunctionCallOutputBody> {
+    /// Makes another call in the name of this one, in the environments of the step that the tool began in. It is decided,
+    /// recorded and shown like one of the model.
+    fn call_tool(&self, _call: ToolCall, _began_in: Arc<Step>) -> BoxFuture<'_, FunctionCallOutputBody> {
         let text = "tools cannot be called from here".to_owned();
         Box::pin(std::future::ready(FunctionCallOutputBody::Text(text)))
     }
@@ -97,6 +98,13 @@ pub trait Sink: fmt::Debug + Send + Sync {
 
     /// The end of an item that may have outlived its call and its turn.
     fn end_item(&self, item: ThreadItem) -> BoxFuture<'_, ()>;
+}
+
+/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+impl fmt::Debug for dyn Sink + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sink")
+    }
 }
 
 /// One call: the step it was made in, and whom it is for.
@@ -179,7 +187,7 @@ impl ToolCx {
 }
 
 /// Brings tools to one thread. It is shared by all steps and calls of that thread.
-pub trait ToolSource: fmt::Debug + Send + Sync + 'static {
+pub trait ToolSource: Send + Sync + 'static {
     /// The tools it has now. Called once per step and must not wait. The same tools come in the same order each time,
     /// because the list is part of the cached beginning of every request.
     fn specs(&self, offer: &Offer) -> Vec<ToolSpec>;
@@ -199,6 +207,13 @@ pub trait ToolSource: fmt::Debug + Send + Sync + 'static {
     /// Ends everything that it runs. The thread is being closed.
     fn close(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
+    }
+}
+
+/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+impl fmt::Debug for dyn ToolSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ToolSource")
     }
 }
 

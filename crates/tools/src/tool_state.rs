@@ -7,9 +7,16 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-pub(crate) trait ToolState: Any + Debug + Send + Sync {
+pub(crate) trait ToolState: Any + Send + Sync {
     /// Ends everything that runs. The thread is closed, or its terminals are cleared.
     fn clear(&self);
+}
+
+/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+impl Debug for dyn ToolState + '_ {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ToolState")
+    }
 }
 
 #[derive(Debug, Default)]

@@ -5,8 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use support::read_plain;
+
 use super::{RuleDecision, Rules};
-use crate::plain_file::read_plain;
 
 /// Nobody writes rules by the megabyte.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;

@@ -55,6 +55,12 @@ fn prepare(
         rustix::process::ioctl_tiocsctty(rustix::stdio::stdin()).at(StartStage::Exec, "take the terminal")?;
     }
     limits.apply()?;
+    if let Some(user) = &request.user {
+        privileges::become_command_user(user)?;
+        // Forgotten by the kernel when the process becomes another user.
+        sys::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL.unsigned_abs().into())
+            .at(StartStage::Exec, "be told of a death")?;
+    }
     rustix::process::chdir(&order.cwd)
         .at(StartStage::Directory, &format!("enter {}", order.cwd.display()))?;
     let (Some(confinement), Some(rules)) = (&order.confinement, rules) else { return Ok(()) };

@@ -18,7 +18,7 @@ use super::limits::ProcessLimits;
 use super::mount::NewRoot;
 use super::plan::MountPlan;
 use super::privileges::{self, HostProc, User};
-use super::supervise::{self, CallSupervisor, Duties, Granted};
+use super::supervise::{self, CallSupervisor, Duties, Granted, WithheldName};
 use super::sys::{self, Forked};
 use super::wire::{StartFailure, StartStage};
 use super::{masks, report, wait as waiting};
@@ -43,6 +43,8 @@ pub(super) struct Inside<'a> {
 pub(super) fn run(inside: Inside<'_>, report: OwnedFd, end: OwnedFd) -> ! {
     let started = die_with_helper(&report).and_then(|()| build(&inside, &report));
     let mut report = File::from(report);
+    // Before the command runs: it could take away the folders that these names are found by.
+    let withheld = if duties(&inside).names { WithheldName::find(inside.confinement) } else { &[] };
     let started = started.and_then(|proc| start(&inside, &proc, &mut report));
     match started {
         Ok((command, handover)) => {
@@ -53,7 +55,7 @@ pub(super) fn run(inside: Inside<'_>, report: OwnedFd, end: OwnedFd) -> ! {
             match handover.and_then(|handover| supervise::take_over(&handover)) {
                 Some(listener) => {
                     let mut command = command;
-                    CallSupervisor::new(listener, inside.confinement, inside.granted)
+                    CallSupervisor::new(listener, inside.confinement, inside.granted, withheld)
                         .run(move || command.reap(WaitOptions::NOHANG))
                 }
                 None => command.wait_for(),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::failure::At;
 use super::wire::{StartFailure, StartStage};
 use crate::Order;
+use crate::command_user::CommandUser;
 
 /// One layer of the sandbox. A test leaves it out to prove that its attempts notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,11 +48,18 @@ pub(crate) struct HelperRequest {
     /// Whether a mapping of users follows them.
     #[serde(default)]
     pub(crate) mapping: bool,
+    /// Whom a command without a sandbox becomes, if not this process's own user.
+    #[serde(default)]
+    pub(crate) user: Option<CommandUser>,
 }
 
 impl HelperRequest {
     pub(crate) fn parse(text: &str) -> Result<Self, StartFailure> {
-        let request: Self = serde_json::from_str(text).at(StartStage::Order, "read the order")?;
+        let mut request: Self = serde_json::from_str(text).at(StartStage::Order, "read the order")?;
+        if let Some(user) = &request.user {
+            let home = user.home.display().to_string();
+            request.order.env.entry("HOME".to_owned()).and_modify(|own| *own = home);
+        }
         // A released build has no way to be weaker than asked.
         if !request.without.is_empty() && !cfg!(debug_assertions) {
             return Err(StartFailure::new(StartStage::Order, "leaving out a layer is for tests only"));

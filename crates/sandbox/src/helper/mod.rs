@@ -65,6 +65,9 @@ extern "C" fn enter(argc: c_int, argv: *const *const c_char, _env: *const *const
     if is_called(&[probe::SELF, probe::NAME], argc, argv) {
         probe::run();
     }
+    if is_called(&[probe::SELF, probe::SEPARATION], argc, argv) {
+        probe::separation::run();
+    }
 }
 
 /// Whether these are all the arguments.

@@ -13,7 +13,7 @@ use super::failure::At;
 use super::inside::{self, Inside};
 use super::layers::{HelperRequest, SandboxLayer};
 use super::limits::ProcessLimits;
-use super::own_files::{self, OwnFiles};
+use super::own_files::{self, OwnFiles, STRANGER};
 use super::placeholder::Patience;
 use super::plan::{MountPlan, WantedMounts};
 use super::privileges::{USER_FOR_ROOT, User};
@@ -76,7 +76,7 @@ pub(super) fn run(
     // The mounts are the child's now.
     plan.own_files = None;
     if user.is_stranger {
-        own_files::hand_over_streams(request.order.terminal);
+        own_files::hand_over_streams(request.order.terminal, STRANGER, STRANGER);
         // If it fails, the other side is told by the end of the pipe.
         if own_files::write_command_maps(first, USER_FOR_ROOT).is_ok() {
             let _ = rustix::io::write(&tell_mapped, b"m");

@@ -10,6 +10,7 @@ use super::failure::At;
 use super::supervise::calls;
 use super::sys;
 use super::wire::{StartFailure, StartStage};
+use crate::command_user::CommandUser;
 
 /// Who the command believes to be when the server is root.
 pub(crate) const USER_FOR_ROOT: u32 = 1000;
@@ -95,6 +96,13 @@ impl HostProc {
         let file = openat(&self.0, format!("self/{name}"), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
         File::from(file).write_all(text.as_bytes())
     }
+}
+
+/// Another user of this machine, for good: no program that would run as root helps it back.
+pub(crate) fn become_command_user(user: &CommandUser) -> Result<(), StartFailure> {
+    sys::become_user_of_group(user.id, user.group)
+        .at(StartStage::Privileges, "become the user of commands")?;
+    drop_all()
 }
 
 /// From here on, neither this process nor anything it executes has a capability or can gain one.

@@ -1,5 +1,7 @@
 //! Attempts to get out, made from inside the sandbox by this same program: what the self-test believes is what happened.
 
+pub(super) mod separation;
+
 use std::fs;
 use std::io;
 use std::net::TcpListener;
@@ -12,6 +14,11 @@ use super::sys;
 
 /// The second argument, after [`SELF`], of a process that is to try.
 pub(crate) const NAME: &str = "oarlock-sandbox-probe";
+/// The same, of one that is to try to get at the process that started it.
+pub(crate) const SEPARATION: &str = "oarlock-separation-probe";
+/// Its variables: the number of that process, and that process's home.
+pub(crate) const TARGET: &str = "OARLOCK_PROBE_TARGET";
+pub(crate) const TARGET_HOME: &str = "OARLOCK_PROBE_HOME";
 /// How the command that becomes the probe is called: the program it already is.
 pub(crate) const SELF: &str = "/proc/self/exe";
 

@@ -178,13 +178,61 @@ pub(crate) fn next_signal(file: &OwnedFd) -> Option<c_int> {
 
 /// Becomes another user and group, without any other group.
 #[expect(unsafe_code, reason = "the wrappers of the C library act on all threads, of which there is one")]
-pub(crate) fn become_user(id: u32) -> io::Result<()> {
-    // SAFETY: no list is passed, and none of these calls has memory effects.
-    checked(unsafe { libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()) })?;
-    // SAFETY: as above.
-    checked(unsafe { libc::syscall(libc::SYS_setresgid, id, id, id) })?;
+pub(crate) fn become_user_of_group(id: u32, group: u32) -> io::Result<()> {
+    leave_groups()?;
+    // SAFETY: none of these calls has memory effects.
+    checked(unsafe { libc::syscall(libc::SYS_setresgid, group, group, group) })?;
     // SAFETY: as above.
     checked(unsafe { libc::syscall(libc::SYS_setresuid, id, id, id) })?;
+    Ok(())
+}
+
+/// The same, with a group of the same number.
+pub(crate) fn become_user(id: u32) -> io::Result<()> {
+    become_user_of_group(id, id)
+}
+
+/// Gives up every group of this thread but its first.
+#[expect(unsafe_code, reason = "the wrapper of the C library acts on all threads")]
+pub(crate) fn leave_groups() -> io::Result<()> {
+    // SAFETY: no list is passed, and the call has no memory effects.
+    checked(unsafe { libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()) })?;
+    Ok(())
+}
+
+/// Sets the user and group as whom this thread uses and makes files. A root process gives up the right to everybody's
+/// files for as long as that lasts.
+#[expect(
+    unsafe_code,
+    reason = "there is no safe wrapper, and that of the C library does not say whether it worked"
+)]
+pub(crate) fn set_file_user(id: u32, group: u32) -> io::Result<()> {
+    for (call, wanted) in [(libc::SYS_setfsgid, group), (libc::SYS_setfsuid, id)] {
+        // SAFETY: takes a number and has no memory effects.
+        unsafe { libc::syscall(call, wanted) };
+        // A number that nobody has changes nothing; both calls give the one from before.
+        // SAFETY: as above.
+        let now = unsafe { libc::syscall(call, u32::MAX) };
+        if u32::try_from(now) != Ok(wanted) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+    }
+    Ok(())
+}
+
+/// Takes hold of another process, as a debugger would.
+#[expect(unsafe_code, reason = "ptrace has no safe wrapper")]
+pub(crate) fn trace(pid: i32) -> io::Result<()> {
+    // SAFETY: with this request neither address nor data is read, and nothing of this process changes.
+    checked(unsafe { libc::syscall(libc::SYS_ptrace, libc::PTRACE_SEIZE, pid, 0, 0) })?;
+    Ok(())
+}
+
+/// Becomes root, for whoever may.
+#[expect(unsafe_code, reason = "the wrapper of the C library acts on all threads, of which there is one")]
+pub(crate) fn become_root() -> io::Result<()> {
+    // SAFETY: takes numbers and has no memory effects.
+    checked(unsafe { libc::syscall(libc::SYS_setresuid, 0, 0, 0) })?;
     Ok(())
 }
 

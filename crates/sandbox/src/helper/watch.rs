@@ -15,7 +15,7 @@ use super::limits::{ProcessLimits, running_threads};
 use super::report::{self, Reports, StartReport};
 use super::sys::{self, Forked};
 use super::wire::{HelperStatus, StartFailure, StartStage};
-use super::{StatusPipe, landlock, landlock_alone, roots, sweep, wait as waiting};
+use super::{StatusPipe, landlock, landlock_alone, own_files, roots, sweep, wait as waiting};
 
 /// `signals` has the end of children, and requests to end, all blocked.
 pub(super) fn run(
@@ -48,12 +48,17 @@ fn start(request: &HelperRequest, group: &Group, mut report: File, helper: Pid) 
     let asked = &request.order.limits;
     let counted = group.limits_processes();
     let limits = ProcessLimits {
-        // Without a cgroup the kernel counts all that this user runs.
-        processes: (!counted).then(|| asked.processes.saturating_add(running_threads())),
+        // Without a cgroup the kernel counts all that this user runs. Another user's are counted in all containers of the
+        // machine together, which says nothing about this command.
+        processes: (!counted && request.user.is_none())
+            .then(|| asked.processes.saturating_add(running_threads())),
         memory: asked.memory.filter(|_| !group.limits_memory()),
     };
     if let Ok(proc) = openat(CWD, "/proc", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
         report::tell_pid(&mut report, &proc);
+    }
+    if let Some(user) = &request.user {
+        own_files::hand_over_streams(request.order.terminal, user.id, user.group);
     }
     if let Err(failure) = group.join().at(StartStage::Limits, "put the command into its cgroup") {
         report::tell_failure(&mut report, &failure);

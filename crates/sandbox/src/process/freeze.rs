@@ -219,6 +219,10 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = child.id().cast_signed();
+        let deadline = Instant::now() + LIMIT;
+        while tree(&[pid]).len() < 2 && Instant::now() < deadline {
+            std::thread::sleep(PAUSE);
+        }
         let stopped = stop(&[pid]).unwrap();
         assert!(stopped.0.len() >= 2 && tree(&[pid]).iter().all(|(pid, _)| is_stopped(*pid)));
         drop(stopped);

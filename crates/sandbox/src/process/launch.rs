@@ -11,6 +11,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_
 use serde::Serialize;
 
 use super::stdio::Theirs;
+use crate::command_user::{CommandUser, command_user};
 use crate::helper::{self, wire};
 use crate::open_files;
 use crate::order::Order;
@@ -43,13 +44,16 @@ struct HelperMessage<'a> {
     open_files: Option<u64>,
     pinned: usize,
     mapping: bool,
+    user: Option<&'a CommandUser>,
 }
 
 /// The order as a file that nobody can change any more, from its start.
 pub(crate) fn order_file(order: &Order, pinned: usize, mapping: bool) -> io::Result<OwnedFd> {
     let fd = memfd_create(wire::NAME, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut file = std::fs::File::from(fd);
-    let message = HelperMessage { order, open_files: open_files::of_commands(), pinned, mapping };
+    // The sandbox has a user of its own.
+    let user = command_user().filter(|_| order.confinement.is_none());
+    let message = HelperMessage { order, open_files: open_files::of_commands(), pinned, mapping, user };
     file.write_all(&serde_json::to_vec(&message)?)?;
     file.rewind()?;
     fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use oarlock_sandbox::testing::{HelperStatus, StartStage};
+use oarlock_sandbox::testing::{HelperStatus, SandboxLayer, StartStage};
 use oarlock_sandbox::{Confinement, Order};
 
 use super::as_normal_user;
@@ -142,6 +142,64 @@ fn not_there_yet() {
     assert_eq!(succeed(&scene, "ws/deep/er/.state", &scripts), Vec::<String>::new());
     assert!(!scene.at("ws/deep").exists(), "nothing is left");
     as_normal_user("state::not_there_yet");
+}
+
+/// Files of ours that are kept elsewhere, by links of the state folder to what is not there yet.
+#[test]
+fn behind_a_dangling_link() {
+    let attempts = [
+        "echo x > later.json",
+        "mkdir later.json",
+        "echo x > Later.JSON",
+        "ln -s a later.json",
+        "ln a later.json",
+        "mv a later.json",
+        "cp a later.json",
+        "mknod later.json p",
+        "ln -s later.json l && echo x > l",
+        "mkdir d && cd d && echo x > ../later.json",
+        "echo x > AGENTS.later.md",
+        "mkdir skills",
+        "mv sub/deep skills",
+        "echo x > sub/deep/later.json",
+        "mv sub s && mkdir -p sub/deep && echo x > sub/deep/later.json",
+        "mv sub s && echo x > s/deep/later.json",
+        "rmdir sub/deep && mkdir sub/deep && echo x > sub/deep/later.json",
+        "rm -r sub && mkdir -p t/deep && echo x > t/deep/later.json && mv t sub",
+        "rm -r sub && mkdir -p t/deep && echo x > t/deep/later.json && ln -s t sub",
+        "mkdir -p t/deep && echo x > t/deep/later.json && python3 -c 'import ctypes; \
+         exit(ctypes.CDLL(None).renameat2(-100, b\"t\", -100, b\"sub\", 2) == -1)'",
+    ];
+    let run = |script: &str, without: &[SandboxLayer]| {
+        let scene = Scene::new(Workspace::Bare);
+        fs::create_dir_all(scene.at("ws/sub/deep")).unwrap();
+        fs::write(scene.at("ws/a"), "a").unwrap();
+        let mut order = order(&scene, scene.at("ws/later.json"), script);
+        let confinement = order.confinement.as_mut().unwrap();
+        for list in [&mut confinement.hidden, &mut confinement.reserved] {
+            list.push(scene.at("ws/sub/deep/later.json"));
+        }
+        confinement.protected_paths.extend([scene.at("ws/AGENTS.later.md"), scene.at("ws/skills")]);
+        let (end, said) = scene::run(&order, without);
+        let names = ["ws/later.json", "ws/sub/deep/later.json", "ws/AGENTS.later.md", "ws/skills"];
+        let made = names.into_iter().find(|name| fs::symlink_metadata(scene.at(name)).is_ok());
+        (end, said, made)
+    };
+    for script in attempts {
+        let (end, said, made) = run(script, &[]);
+        assert!(matches!(end, HelperStatus::Exited { code } if code != 0), "{script}: {end:?} {said}");
+        assert_eq!(made, None, "{script}: {said}");
+    }
+    // The same name is nobody's business elsewhere.
+    let (end, said, _) = run(
+        "mkdir -p t/deep && echo x > t/later.json && echo x > t/deep/later.json && mv t u && \
+                              mv sub s && mkdir sub && echo x > sub/later.json && echo x > later.jsonl",
+        &[],
+    );
+    assert_eq!(end, HelperStatus::Exited { code: 0 }, "{said}");
+    let (_, said, made) = run("echo x > later.json", &[SandboxLayer::Names]);
+    assert_eq!(made, Some("ws/later.json"), "without its layer: {said}");
+    as_normal_user("state::behind_a_dangling_link");
 }
 
 #[test]

@@ -208,14 +208,14 @@ async fn look(cx: &ToolCx, session: &Session, looks: &Looks) -> ToolOutcome {
     report.outcome(&chunk_id())
 }
 
-/// Models were trained on these words, so they are kept as they are.
+/// The model reads what people read.
 fn failed(line: &str, blocked: &Blocked) -> ToolError {
-    let message = match blocked {
-        Blocked::Declined => format!("Rejected({:?})", "rejected by user"),
-        Blocked::Forbidden(reason) => format!("Rejected({reason:?})"),
-        Blocked::Failed(problem) => problem.clone(),
-    };
-    ToolError::Failed(format!("exec_command failed for `{line}`: CreateProcess {{ message: {message:?} }}"))
+    ToolError::Failed(match blocked {
+        Blocked::Declined => format!("exec_command failed for `{line}`: rejected by user"),
+        // It names the command itself.
+        Blocked::Forbidden(reason) => reason.clone(),
+        Blocked::Failed(problem) => format!("exec_command failed for `{line}`: {problem}"),
+    })
 }
 
 #[cfg(test)]
@@ -285,14 +285,15 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_the_words_models_know() {
-        let check = |blocked, message: &str| {
-            let expected =
-                format!("exec_command failed for `sh -c x`: CreateProcess {{ message: {message} }}");
+    fn errors_are_plain_sentences() {
+        let check = |blocked, expected: &str| {
             assert_eq!(failed("sh -c x", &blocked).to_string(), expected);
         };
-        check(Blocked::Declined, r#""Rejected(\"rejected by user\")""#);
-        check(Blocked::Forbidden("no".to_owned()), r#""Rejected(\"no\")""#);
-        check(Blocked::Failed("gone".to_owned()), r#""gone""#);
+        check(Blocked::Declined, "exec_command failed for `sh -c x`: rejected by user");
+        check(
+            Blocked::Forbidden("`sh -c x` was rejected: a rule forbids it".to_owned()),
+            "`sh -c x` was rejected: a rule forbids it",
+        );
+        check(Blocked::Failed("gone".to_owned()), "exec_command failed for `sh -c x`: gone");
     }
 }

@@ -16,9 +16,9 @@ use workspace::{FileVisitor, FileWalk, NameFilter};
 
 use crate::files::access::{FileAccess, StopFlag, Stoppable, open_regular, with_file_access};
 use crate::files::lines::{LineReader, Pattern};
+use crate::files::look::{Look, LookAction, option};
 use crate::files::shown::{one_line, room};
 use crate::remote::{Elsewhere, Extended, extended, look_there, path_of, quoted};
-use crate::tool::text;
 use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
 
 const LIMIT: usize = 100;
@@ -61,10 +61,14 @@ impl BuiltinTool for GrepFiles {
 
     async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
         let room = room(cx.step());
-        match cx.elsewhere() {
-            Some(place) => grep_there(&args, room, cx, &place).await.map(text),
-            None => with_file_access(cx, move |access, stop| grep(&args, room, access, stop)).await.map(text),
-        }
+        let path = args.path.clone().unwrap_or_else(|| ".".to_owned());
+        let more = [option("--include", args.include.as_ref()), option("--limit", args.limit)].concat();
+        let look = Look::begin(cx, LookAction::Search { pattern: args.pattern.clone(), path }, more);
+        let found = match cx.elsewhere() {
+            Some(place) => grep_there(&args, room, cx, &place).await,
+            None => with_file_access(cx, move |access, stop| grep(&args, room, access, stop)).await,
+        };
+        Ok(look.end(cx, found).await)
     }
 }
 

@@ -12,10 +12,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use workspace::EntryKind;
 
-use crate::files::access::{FileAccess, StopFlag, failed, with_file_access};
+use crate::files::access::{FileAccess, StopFlag, failed, look_soon};
+use crate::files::look::{Look, LookAction, option};
 use crate::files::shown::{LONGEST, cut, one_line, room};
 use crate::remote::{Elsewhere, look_there};
-use crate::tool::text;
 use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
 
 const LIMIT: usize = 25;
@@ -57,10 +57,17 @@ impl BuiltinTool for ListDir {
 
     async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
         let room = room(cx.step());
-        match cx.elsewhere() {
-            Some(place) => list_there(&args, room, cx, &place).await.map(text),
-            None => with_file_access(cx, move |access, stop| list(&args, room, access, stop)).await.map(text),
-        }
+        let more = [("--offset", args.offset), ("--limit", args.limit), ("--depth", args.depth)];
+        let more = more.map(|(name, value)| option(name, value)).concat();
+        let look = Look::begin(cx, LookAction::List(args.dir_path.clone()), more);
+        let page = match cx.elsewhere() {
+            Some(place) => list_there(&args, room, cx, &place).await,
+            None => {
+                let given = args.dir_path.clone();
+                look_soon(cx, &given, move |access, stop| list(&args, room, access, stop)).await
+            }
+        };
+        Ok(look.end(cx, page).await)
     }
 }
 

@@ -7,10 +7,10 @@ use engine::ToolOutcome;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::files::access::{FileAccess, StopFlag, Stoppable, failed, with_file_access};
+use crate::files::access::{FileAccess, StopFlag, Stoppable, failed, look_soon};
+use crate::files::look::{Look, LookAction, option};
 use crate::files::shown::{LONGEST, cut, room};
 use crate::remote::{Elsewhere, OPEN, look_there};
-use crate::tool::text;
 use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
 
 const LIMIT: u64 = 2_000;
@@ -50,10 +50,16 @@ impl BuiltinTool for ReadFile {
 
     async fn call(&self, args: Args, cx: &ToolCx) -> Result<ToolOutcome, ToolError> {
         let room = room(cx.step());
-        match cx.elsewhere() {
-            Some(place) => read_there(&args, room, cx, &place).await.map(text),
-            None => with_file_access(cx, move |access, stop| read(&args, room, access, stop)).await.map(text),
-        }
+        let more = [option("--offset", args.offset), option("--limit", args.limit)].concat();
+        let look = Look::begin(cx, LookAction::Read(args.file_path.clone()), more);
+        let page = match cx.elsewhere() {
+            Some(place) => read_there(&args, room, cx, &place).await,
+            None => {
+                let given = args.file_path.clone();
+                look_soon(cx, &given, move |access, stop| read(&args, room, access, stop)).await
+            }
+        };
+        Ok(look.end(cx, page).await)
     }
 }
 

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::files::access::{FileAccess, StopFlag, Stoppable, absolute, failed, with_file_access};
+use crate::files::access::{FileAccess, StopFlag, Stoppable, absolute, failed, look_soon};
 use crate::item_started::item_started;
 use crate::remote::{OPEN, look_there};
 use crate::schema::function_json;
@@ -66,7 +66,10 @@ impl BuiltinTool for ViewImage {
                 let looked = look_there(cx, &place, &args.path, &script, most).await?;
                 encoded(&looked.rest, &looked.real)?
             }
-            None => with_file_access(cx, move |access, stop| data_url(&args.path, access, stop)).await?,
+            None => {
+                let given = args.path.clone();
+                look_soon(cx, &given, move |access, stop| data_url(&args.path, access, stop)).await?
+            }
         };
         let item = ThreadItem::ImageView { id: ItemId::new(cx.call_id()), path };
         cx.tell(item_started(cx.thread_id(), cx.turn_id(), item.clone())).await;

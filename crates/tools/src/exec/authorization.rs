@@ -361,6 +361,10 @@ impl Authorization {
             digested["environment"] = place.json();
             arguments["environmentId"] = place.id().into();
         }
+        // For whoever decides without having been asked: they follow from the command, so no digest needs them.
+        if let (Some(_), ThreadItem::CommandExecution { command_actions, .. }) = (&ask, &self.item) {
+            arguments["commandActions"] = json!(command_actions);
+        }
         let digest = digest_of(&digested);
         let session_keys = match &ask {
             Some(ask) if ask.every_time => Vec::new(),

@@ -69,7 +69,8 @@ pub(crate) struct CommandPermissions {
 }
 
 impl PermissionArgs {
-    /// The text of an error is for the model. What was granted before need not be asked for again.
+    /// The text of an error is for the model. What was granted before need not be asked for again. Whether the policy
+    /// lets anybody be asked is decided with the command, so that clients see what is refused.
     pub(crate) fn checked(self, setting: &Setting, cwd: &Path) -> Result<CommandPermissions, ToolError> {
         let refused = |text: &str| Err(ToolError::Refused(text.to_owned()));
         let Self { sandbox, justification, prefix_rule, additional } = self;
@@ -104,9 +105,6 @@ impl PermissionArgs {
         };
         if profile.as_ref().is_some_and(|profile| covers(&setting.grants, profile)) {
             (escalation, profile) = (Escalation::Default, None);
-        }
-        if let Some(reason) = policy::refuse_escalation(&setting.approval, escalation) {
-            return Err(ToolError::Refused(reason));
         }
         let prefix_rule = prefix_rule.filter(|words| !words.is_empty());
         Ok(CommandPermissions { escalation, justification, prefix_rule, additional: profile })

@@ -66,14 +66,20 @@ impl RuleBook {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Commands that begin with these words are allowed from now on, and, if the file can be written, for good. Waits for
-    /// the disk.
-    pub(crate) fn save(&self, prefix: &[String]) -> Result<(), ConfigWarningNotification> {
+    /// Commands that begin with these words are allowed from now on, in this thread.
+    pub(crate) fn allow(&self, prefix: &[String]) {
         self.rules();
         let path = self.file.display().to_string();
         if let Some(read) = &mut *self.lock() {
             Arc::make_mut(&mut read.rules).add_prefix(prefix, &path);
         }
+    }
+
+    /// Commands that begin with these words are allowed from now on, and, if the file can be written, for good. Waits for
+    /// the disk.
+    pub(crate) fn save(&self, prefix: &[String]) -> Result<(), ConfigWarningNotification> {
+        self.allow(prefix);
+        let path = self.file.display().to_string();
         policy::append_allow_prefix(&self.file, prefix).map(drop).map_err(|problem| {
             let summary = format!("a rule could not be saved and holds for this session only: {problem}");
             tracing::warn!(path, "{summary}");

@@ -7,11 +7,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use policy::SandboxChoice;
 use rustix::fs::OFlags;
 use sandbox::ReadAccess;
-use workspace::{Access, Entry, OpenedFile, ReadError, ReadProblem, Reader};
+use workspace::{Access, Entry, OpenedFile, READ_LIMIT, ReadError, ReadProblem, Reader, within};
 
 use crate::exec::{Setting, confinement};
 use crate::{ToolCx, ToolError};
@@ -32,6 +33,27 @@ pub(crate) async fn with_file_access<T: Send + 'static>(
     let _stops_when_dropped = StopOnDrop(stop.clone());
     let task = tokio::task::spawn_blocking(move || work(&access, &stop));
     task.await.unwrap_or_else(|error| Err(ToolError::Failed(format!("the work broke off: {error}"))))
+}
+
+/// As [`with_file_access`], for work on one path that is over soon unless its file system hangs. It is given up then: the
+/// model is told, and the turn goes on.
+pub(crate) async fn look_soon<T: Send + 'static>(
+    cx: &ToolCx,
+    given: &str,
+    work: impl FnOnce(&FileAccess, &StopFlag) -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    let path = absolute(cx.cwd(), given)?;
+    with_file_access(cx, move |access, stop| look_within(READ_LIMIT, &path, (access, stop), work)).await
+}
+
+fn look_within<T: Send + 'static>(
+    limit: Duration,
+    path: &Path,
+    (access, stop): (&FileAccess, &StopFlag),
+    work: impl FnOnce(&FileAccess, &StopFlag) -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    let (access, stop) = (access.clone(), stop.clone());
+    within(path, limit, move || work(&access, &stop)).unwrap_or_else(|error| Err(unread(error)))
 }
 
 /// Whether anybody still waits for the result.
@@ -226,6 +248,27 @@ mod tests {
         begins.await.expect("it begins");
         call.abort();
         ends.recv().expect("it ends");
+    }
+
+    #[test]
+    fn a_path_whose_file_system_hangs_is_given_up() {
+        let (let_go, hangs) = mpsc::channel::<()>();
+        let scene = Scene::in_folder(Path::new("/"));
+        let (access, stop) = (FileAccess::of(&scene.cx()), StopFlag::default());
+        let path = Path::new("/net/hangs");
+        let look = |limit, work: Box<dyn FnOnce() -> bool + Send>| {
+            look_within(limit, path, (&access, &stop), move |_, _| Ok(work()))
+                .map_err(|error| error.to_string())
+        };
+        let error =
+            look(Duration::from_millis(20), Box::new(move || hangs.recv().is_ok())).expect_err("it hangs");
+        assert!(error.contains("/net/hangs cannot be read: it could not be read within"), "{error}");
+        // Nobody waits for it a second time, and other paths are read.
+        let error = look(READ_LIMIT, Box::new(|| true)).expect_err("it hangs still");
+        assert!(error.contains("an earlier read has not returned"), "{error}");
+        let other = look_within(READ_LIMIT, Path::new("/other"), (&access, &stop), |_, _| Ok(true));
+        assert!(other.is_ok_and(|read| read));
+        let_go.send(()).expect("it waits");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use memchr::memmem;
 use patch::{Hunk, MAX_FILE_BYTES, Patch};
@@ -107,7 +107,8 @@ impl Mirror {
         base: &Path,
         repository: Option<PathBuf>,
     ) -> io::Result<Self> {
-        let folder = tempfile::tempdir()?;
+        // Nobody else of this machine is to read what is on the other one.
+        let folder = tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempdir()?;
         let root = folder.path().canonicalize()?;
         let base = beneath(&root, base);
         fs::create_dir_all(&base)?;
@@ -293,14 +294,21 @@ fn parse(bytes: &[u8], boundary: &[u8]) -> Option<(Vec<RemoteTarget>, PathBuf)> 
         all.push(RemoteTarget {
             kind: String::from_utf8_lossy(kind).into_owned(),
             is_link: !link.is_empty(),
-            real: path_of(real),
-            folder: path_of(folder),
+            real: plain(real)?,
+            folder: plain(folder)?,
             mode: mode_of(mode),
             content: rest[..end].to_vec(),
         });
         rest = &rest[end + boundary.len()..];
     }
-    Some((all, path_of(repository)))
+    Some((all, plain(repository)?))
+}
+
+/// A path without a way up. Whoever rules the environment writes the answer, and copies are made here by these paths.
+fn plain(bytes: &[u8]) -> Option<PathBuf> {
+    let path = path_of(bytes);
+    let is_plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    is_plain.then_some(path)
 }
 
 fn field(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -322,6 +330,21 @@ mod tests {
     fn modes_are_read() {
         for (text, mode) in [("-rw-r--r--", 0o644), ("-rwsr-x--T.", 0o750), ("", 0), ("-rwxrwxrwt", 0o777)] {
             assert_eq!(mode_of(text.as_bytes()), mode, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_answer_leads_up() {
+        let answer = |repository: &str, real: &str, folder: &str| {
+            let fields = [repository, "file", "", real, folder, "-rw-r--r--", "textEND"].join("\0");
+            parse(fields.as_bytes(), b"END").map(|(found, _)| found.len())
+        };
+        assert_eq!(answer("/w", "/w/a", "/w"), Some(1));
+        assert_eq!(answer("", "", ""), Some(1));
+        for up in ["/w/../etc/passwd", "..", "/w/..", "../../x", "/w/a/../../../x"] {
+            assert_eq!(answer(up, "/w/a", "/w"), None, "{up}");
+            assert_eq!(answer("/w", up, "/w"), None, "{up}");
+            assert_eq!(answer("/w", "/w/a", up), None, "{up}");
         }
     }
 

@@ -105,6 +105,29 @@ async fn a_turn_has_one_diff_over_all_its_patches() {
     assert!(diff.contains("+two\n") && diff.contains("+here\n"), "{diff}");
 }
 
+/// Whoever rules the environment answers the questions about it: here, that the file is one of this machine.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_environment_that_lies_changes_nothing_on_this_machine() {
+    let mut stage = Stage::new();
+    workplace(&mut stage);
+    fs::write(stage.path("w/f"), "x\n").expect("written");
+    fs::write(stage.path("victim"), "kept\n").expect("written");
+    let victim = stage.path("victim").canonicalize().expect("there");
+    let up = "/..".repeat(40);
+    let lie = format!("{}{up}{}", stage.step.cwd, victim.display());
+    fs::create_dir(stage.path("lies")).expect("made");
+    stage.program(
+        "lies/readlink",
+        &format!("#!/bin/sh\ncase $3 in */f) echo '{lie}';; *) exec /usr/bin/readlink \"$@\";; esac\n"),
+    );
+    stage.program("lies/head", "#!/bin/sh\necho planted\n");
+    let path = format!("PATH={}:/usr/bin:/bin", stage.path("lies").display());
+    let stage = stage.behind("box", &["env", &path]);
+    let outcome = patch(&stage, &["*** Update File: f", "@@", "-planted", "+y"]).await;
+    assert!(!outcome.success && text(&outcome).contains("its answer makes no sense"), "{}", text(&outcome));
+    assert_eq!(fs::read_to_string(&victim).expect("there"), "kept\n");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_fit_or_leads_out_changes_nothing() {
     for mut stage in in_every_shell() {

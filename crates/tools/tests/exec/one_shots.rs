@@ -193,7 +193,7 @@ async fn what_the_policy_refuses_is_an_item_that_was_declined() {
         "prefix_rule(pattern=['touch'], decision='forbidden', justification='files are made by patches')",
     );
     let refused = [
-        ("shell", json!({"command": ["rm", "-rf", "x"]}), "rm -rf x", "forbidden by policy"),
+        ("shell", json!({"command": ["rm", "-rf", "x"]}), "rm -rf x", "deletes without asking back"),
         ("shell", json!({"command": ["touch", "x"]}), "touch x", "files are made by patches"),
         ("shell_command", json!({"command": "touch x"}), "/bin/sh -c 'touch x'", "files are made by patches"),
     ];
@@ -209,10 +209,10 @@ async fn what_the_policy_refuses_is_an_item_that_was_declined() {
         let started = serde_json::to_value(&started.item).expect("plain data");
         assert_eq!((&started["id"], &started["status"]), (&item["id"], &json!("inProgress")));
     }
-    // No one was asked, and nothing ran. A terminal that never was is not shown.
+    // No one was asked, and nothing ran. A terminal that was refused is begun and ended like any other command.
     assert!(stage.proposals().is_empty());
-    assert!(stage.exec("rm -rf x").await.contains("Rejected"));
-    assert_eq!((stage.told().len(), stage.ended().len()), (3, 0));
+    assert!(stage.exec("rm -rf x").await.contains("was rejected"));
+    assert_eq!((stage.told().len(), stage.ended().len()), (4, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -211,7 +211,7 @@ async fn scripts_call_tools_and_give_their_output_in_parts() {
         ("text(typeof console + typeof process + typeof require)", "undefinedundefinedundefined", true),
         (
             "text(await tools.update_plan({plan: []}))",
-            "{\"called\":\"update_plan\",\"with\":{\"plan\":[]}}",
+            "{\"called\":\"update_plan\",\"with\":{\"plan\":[]},\"in\":\"local\"}",
             true,
         ),
         ("text(ALL_TOOLS.map((tool) => tool.name))", "[\"update_plan\"]", true),
@@ -250,6 +250,18 @@ async fn a_script_goes_on_and_is_waited_for_or_ended() {
     assert!(text.starts_with("Script running with cell ID 3\n"), "{text}");
     stage.bench.clear_terminals().await;
     assert!(texts(&run(&stage, "wait", "{\"cell_id\": \"3\"}").await).ends_with("not found"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_a_script_stay_in_the_environment_that_it_began_in() {
+    let mut stage = sandboxed();
+    stage.step.tools = oarlock_tools::Registry::builtin().specs(&oarlock_tools::Offer::default());
+    let code = "// @exec: {\"yield_time_ms\": 60000}\nyield_control(); text((await tools.update_plan({plan: []})).in)";
+    let text = texts(&run(&stage, "exec", code).await);
+    assert!(text.starts_with("Script running with cell ID 1\n"), "{text}");
+    stage.go_to("box", &["/bin/sh"]);
+    let text = texts(&run(&stage, "wait", "{\"cell_id\": \"1\"}").await);
+    assert!(text.starts_with("Script completed\n") && text.ends_with("local"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -282,7 +282,7 @@ async fn what_cannot_start_says_so_and_ends_its_item() {
     assert_eq!(
         text,
         "exec_command failed for `/nonexistent/sh -c true`: \
-         CreateProcess { message: \"/nonexistent/sh: no such program\" }"
+         /nonexistent/sh: no such program"
     );
     let ended = &stage.ended()[0];
     assert_eq!((&ended["status"], &ended["exitCode"]), (&json!("failed"), &json!(-1)));

@@ -288,10 +288,11 @@ impl Sink for Listener {
     }
 
     /// Answers a call that a script makes with what was called.
-    fn call_tool(&self, call: ToolCall) -> BoxFuture<'_, FunctionCallOutputBody> {
+    fn call_tool(&self, call: ToolCall, began_in: Arc<Step>) -> BoxFuture<'_, FunctionCallOutputBody> {
         let ToolPayload::Function { arguments } = &call.payload else { panic!("JSON") };
         let arguments: Value = serde_json::from_str(arguments).expect("JSON");
-        let text = json!({"called": call.name, "with": arguments}).to_string();
+        let text =
+            json!({"called": call.name, "with": arguments, "in": began_in.environments[0].id}).to_string();
         Box::pin(std::future::ready(FunctionCallOutputBody::Text(text)))
     }
 

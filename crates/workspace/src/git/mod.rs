@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
+use crate::marker::is_marker;
 use crate::reader::Reader;
 use protocol::GitInfo;
 
@@ -19,10 +20,11 @@ const MAX_PACKED_REFS_BYTES: u64 = 32 << 20;
 /// How many names may stand for each other before a commit.
 const MAX_REF_HOPS: usize = 5;
 
-/// The nearest directory at or above `cwd` that holds a repository or a worktree of one.
+/// The nearest directory at or above `cwd` that holds a repository or a worktree of one. A `.git` that anybody could have
+/// put there, or that the sandbox keeps free while a command runs, is none.
 pub fn git_root(cwd: &Path) -> Option<PathBuf> {
     let cwd = fs::canonicalize(cwd).ok()?;
-    cwd.ancestors().find(|dir| dir.join(".git").exists()).map(Path::to_owned)
+    cwd.ancestors().find(|dir| is_marker(&dir.join(".git"))).map(Path::to_owned)
 }
 
 /// The commit, branch and origin of the repository around `cwd`. None outside of one. The files of a worktree may be

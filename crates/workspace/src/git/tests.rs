@@ -1,3 +1,5 @@
+use std::os::unix::fs::PermissionsExt;
+
 use tempfile::TempDir;
 
 use super::*;
@@ -108,6 +110,17 @@ fn worktrees_and_submodules_are_followed() {
     for (cwd, expected) in roots {
         assert_eq!(git_root(&root.join(cwd)), expected.map(|path| root.join(path)), "{cwd}");
     }
+}
+
+#[test]
+fn a_name_that_the_sandbox_keeps_free_is_no_repository() {
+    let dir = tree(&[("work/file", "")]);
+    let root = dir.path().canonicalize().expect("there");
+    let git = root.join(".git");
+    fs::create_dir(&git).expect("made");
+    assert_eq!(git_root(&root.join("work")), Some(root.clone()));
+    fs::set_permissions(&git, fs::Permissions::from_mode(0o1755)).expect("set");
+    assert_eq!(git_root(&root.join("work")), None);
 }
 
 #[test]

@@ -122,6 +122,20 @@ impl HiddenPaths {
     }
 }
 
+/// The names that no command may make, as a file or folder of the user's own settings is to be there: those that are not
+/// there yet and that no stand-in holds. All of them are first names on their way that are missing.
+pub(crate) fn withheld(confinement: &Confinement) -> Vec<PathBuf> {
+    let files = confinement.hidden.iter().filter(|path| confinement.reserved.contains(path));
+    let files = files.map(|path| (path, false));
+    let all = files.chain(confinement.protected_paths.iter().map(|path| (path, true)));
+    let missing = all.filter_map(|(path, folders_too)| {
+        let way = FollowedPath::follow(path);
+        let name = way.missing.first()?;
+        (folders_too || !is_folder_name(&way.missing)).then(|| way.end.join(name))
+    });
+    missing.collect()
+}
+
 /// Those of `ONLY_ROOT` that exist.
 pub(crate) fn only_root() -> impl Iterator<Item = PathBuf> {
     let is_key = |name: &OsString| {

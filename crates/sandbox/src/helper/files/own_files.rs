@@ -198,7 +198,7 @@ fn write_maps(child: i32, map: &str) -> io::Result<()> {
 }
 
 /// Scripts open their standard streams again, by `/dev/stderr`. They are the command's own.
-pub(crate) fn hand_over_streams(terminal: bool) {
+pub(crate) fn hand_over_streams(terminal: bool, user: u32, group: u32) {
     const PIPES: rustix::fs::FsWord = 0x5049_5045;
     for stream in [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()] {
         let Ok(found) = fstat(stream) else { continue };
@@ -206,7 +206,7 @@ pub(crate) fn hand_over_streams(terminal: bool) {
         let is_pipe = FileType::from_raw_mode(found.st_mode) == FileType::Fifo
             && fstatfs(stream).is_ok_and(|system| system.f_type == PIPES);
         if is_pipe || (terminal && is_terminal(&found)) {
-            let _ = fchown(stream, Some(Uid::from_raw(STRANGER)), Some(Gid::from_raw(STRANGER)));
+            let _ = fchown(stream, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
         }
     }
 }

@@ -20,6 +20,7 @@ use super::connect::still_waiting;
 use super::domains::Rights;
 use super::names::{NameGuard, last_name, split};
 use super::target::Target;
+use super::withheld::{is_withheld, may_be_withheld};
 
 /// As many links one after the other as the kernel follows.
 const MAX_LINKS: usize = 40;
@@ -186,6 +187,15 @@ fn open(
             Err(rustix::io::Errno::NOENT) => {
                 guard.take_over_mask(target)?;
                 still_waiting()?;
+                if may_be_withheld(guard.withheld, &path) {
+                    // The folder is held from here on: the command could turn the way to it meanwhile.
+                    let folder = folder_of(base.as_ref(), &path, opening.resolve)?;
+                    let name = last_name(&path).unwrap_or_default().to_vec();
+                    if is_withheld(guard.withheld, Some(folder.as_fd()), &name) {
+                        return Ok(OpenOutcome::ByKernel);
+                    }
+                    (base, path) = (Some(folder), name);
+                }
                 let file = make(opening, base.as_ref(), &path, rights)?;
                 let is_closed = opening.flags.contains(OFlags::CLOEXEC);
                 return Ok(OpenOutcome::New(NewFile { file, is_closed, base, path }));
@@ -219,13 +229,19 @@ fn make(opening: Opening, base: Option<&OwnedFd>, path: &[u8], rights: Rights<'_
     Ok(rights.run(move || openat2(at(base.as_ref()), OsStr::from_bytes(&path), flags, mode, resolve))??)
 }
 
-/// The folder of a link and where the link leads to from there. `None` for a link into a process.
-fn follow(base: Option<&OwnedFd>, path: &[u8]) -> io::Result<Option<(OwnedFd, Vec<u8>)>> {
-    let (folder, name) = split(path);
+/// The folder that the last name of a path is in.
+fn folder_of(base: Option<&OwnedFd>, path: &[u8], resolve: ResolveFlags) -> io::Result<OwnedFd> {
+    let (folder, _) = split(path);
     let folder = if folder.is_empty() { b"." } else { folder };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder =
-        openat2(at(base), OsStr::from_bytes(folder), flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
+    let resolve = resolve | ResolveFlags::NO_MAGICLINKS;
+    Ok(openat2(at(base), OsStr::from_bytes(folder), flags, Mode::empty(), resolve)?)
+}
+
+/// The folder of a link and where the link leads to from there. `None` for a link into a process.
+fn follow(base: Option<&OwnedFd>, path: &[u8]) -> io::Result<Option<(OwnedFd, Vec<u8>)>> {
+    let (_, name) = split(path);
+    let folder = folder_of(base, path, ResolveFlags::empty())?;
     if fstatfs(&folder)?.f_type == PROC_SUPER_MAGIC {
         return Ok(None);
     }
@@ -240,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_is_no_new_name_is_left_to_the_kernel() {
-        let guard = NameGuard { protects: true, mask_changed: false };
+        let guard = NameGuard { protects: true, mask_changed: false, withheld: &[] };
         for path in ["", ".", "..", "a/..", "a/", "/", "sub/.git", ".GIT", "a/.g\u{200c}it", ".codex"] {
             assert!(may_not_make(guard, path.as_bytes()), "{path:?}");
         }

@@ -19,6 +19,7 @@ mod granted;
 mod local;
 pub(super) mod names;
 mod target;
+mod withheld;
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -38,6 +39,7 @@ use self::domains::Domains;
 pub(super) use self::granted::Granted;
 use self::names::NameGuard;
 use self::target::Target;
+pub(super) use self::withheld::WithheldName;
 use super::layers::{HelperRequest, SandboxLayer};
 use super::sys;
 use crate::{Confinement, Strength};
@@ -119,10 +121,16 @@ pub(super) struct CallSupervisor {
 }
 
 impl CallSupervisor {
-    pub(super) fn new(listener: OwnedFd, confinement: &Confinement, granted: Granted) -> Self {
+    pub(super) fn new(
+        listener: OwnedFd,
+        confinement: &Confinement,
+        granted: Granted,
+        withheld: &'static [WithheldName],
+    ) -> Self {
         calls::take_turns(&listener);
         let rules = ConnectionRules { closed_ports: confinement.closed_ports.clone(), granted };
-        let names = NameGuard { protects: !confinement.protected.is_empty(), mask_changed: false };
+        let protects = !confinement.protected.is_empty();
+        let names = NameGuard { protects, mask_changed: false, withheld };
         let domains = Domains::new();
         Self { listener, open: true, rules, names, domains, waiting: Vec::new(), checked: Instant::now() }
     }

@@ -17,6 +17,7 @@ use super::calls::{self, Notification, low_half};
 use super::connect::still_waiting;
 use super::domains::Rights;
 use super::target::Target;
+use super::withheld::{WithheldName, is_on_the_way, is_withheld};
 
 /// The calls by which a name comes into being, other than as a plain file; see `create` for those.
 pub(in super::super) const CALLS: &[i64] = &[
@@ -103,6 +104,11 @@ impl Name {
         self.folder.as_ref().map_or(CWD, OwnedFd::as_fd)
     }
 
+    /// `None` for the root.
+    fn held(&self) -> Option<BorrowedFd<'_>> {
+        self.folder.as_ref().map(OwnedFd::as_fd)
+    }
+
     fn name(&self) -> &OsStr {
         OsStr::from_bytes(&self.name)
     }
@@ -135,11 +141,23 @@ pub(super) struct NameGuard {
     /// Whether some process inside has changed its mask for new files. Until then it is the one that this process
     /// began with, too, and need not be looked up, which costs more than all the rest.
     pub(super) mask_changed: bool,
+    /// Single names that may not be made either.
+    pub(super) withheld: &'static [WithheldName],
 }
 
 impl NameGuard {
     pub(super) fn forbids(self, path: &[u8]) -> bool {
         self.protects && last_name(path).is_some_and(|last| names::is_protected(OsStr::from_bytes(last)))
+    }
+
+    /// Whether nothing new may be called so in that folder.
+    fn withholds(self, name: &Name) -> bool {
+        self.forbids(&name.name) || is_withheld(self.withheld, name.held(), &name.name)
+    }
+
+    /// The same for what is moved there, or a link: it may hold or lead to anything.
+    fn withholds_moved(self, name: &Name) -> bool {
+        self.withholds(name) || is_on_the_way(self.withheld, name.held(), &name.name)
     }
 
     /// Makes what is created next as accessible as if the target did it.
@@ -188,6 +206,9 @@ impl NameGuard {
                 let text = calls::text_of(target.thread, text)?;
                 wait()?;
                 self.check_new(&to)?;
+                if is_on_the_way(self.withheld, to.held(), &to.name) {
+                    return Err(io::Error::from_raw_os_error(libc::EACCES));
+                }
                 rights.run(move || symlinkat(OsStr::from_bytes(&text), to.folder(), to.name()))??;
             }
             Action::HardLink { from, flags } => {
@@ -213,8 +234,8 @@ impl NameGuard {
                 let from = Name::find(target, from)?;
                 let flags = RenameFlags::from_bits_retain(flags.unsigned_abs());
                 wait()?;
-                let exchanged = flags.contains(RenameFlags::EXCHANGE) && self.forbids(&from.name);
-                if exchanged || self.forbids(&to.name) {
+                let exchanged = flags.contains(RenameFlags::EXCHANGE) && self.withholds_moved(&from);
+                if exchanged || self.withholds_moved(&to) {
                     return Err(io::Error::from_raw_os_error(libc::EACCES));
                 }
                 let rename = move || renameat_with(from.folder(), from.name(), to.folder(), to.name(), flags);
@@ -225,7 +246,7 @@ impl NameGuard {
     }
 
     fn check_new(self, name: &Name) -> io::Result<()> {
-        let code = match self.forbids(&name.name) {
+        let code = match self.withholds(name) {
             false => return Ok(()),
             true if name.exists() => libc::EEXIST,
             true => libc::EACCES,
@@ -280,7 +301,7 @@ mod tests {
 
     #[test]
     fn protected_names_are_recognised_in_any_form() {
-        let guard = NameGuard { protects: true, mask_changed: false };
+        let guard = NameGuard { protects: true, mask_changed: false, withheld: &[] };
         let has = |name: &str| guard.forbids(name.as_bytes());
         for name in [".git", ".GIT", ".git/", "/.git//", ".g\u{200c}it", ".\u{feff}Codex", ".g\u{ad}it"] {
             assert!(has(name), "{name:?}");

@@ -186,7 +186,7 @@ impl AgentJob<'_> {
     async fn call(&self, call_id: String, name: &str, arguments: Value) -> Result<Value, String> {
         let payload = ToolPayload::Function { arguments: arguments.to_string() };
         let call = ToolCall { call_id, name: name.to_owned(), namespace: None, payload };
-        match self.cx.sink().call_tool(call).await {
+        match self.cx.sink().call_tool(call, self.cx.shared_step()).await {
             FunctionCallOutputBody::Text(text) => serde_json::from_str(&text).map_err(|_| text),
             FunctionCallOutputBody::Content(_) => Err("it gave no JSON".to_owned()),
         }

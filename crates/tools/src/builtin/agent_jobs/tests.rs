@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::{Proposal, ProposalDecision, ToolCall, ToolOutcome, ToolPayload};
+use engine::{Proposal, ProposalDecision, Step, ToolCall, ToolOutcome, ToolPayload};
 use parking_lot::Mutex;
 use protocol::{FunctionCallOutputBody, SandboxPolicy, ServerNotification, ThreadItem};
 use serde_json::{Map, Value, json};
@@ -56,7 +56,7 @@ impl Sink for Workers {
         Box::pin(std::future::ready(ProposalDecision::approved(false)))
     }
 
-    fn call_tool(&self, call: ToolCall) -> BoxFuture<'_, FunctionCallOutputBody> {
+    fn call_tool(&self, call: ToolCall, _began_in: Arc<Step>) -> BoxFuture<'_, FunctionCallOutputBody> {
         let ToolPayload::Function { arguments } = &call.payload else { panic!("JSON") };
         let arguments: Value = serde_json::from_str(arguments).expect("JSON");
         self.calls.lock().push((call.call_id.clone(), call.name.clone()));

@@ -3,29 +3,32 @@
 use engine::{Proposal, Question};
 use patch::Boundary;
 use policy::SandboxChoice;
-use protocol::{FileChangeRequestApprovalParams, ItemId, OperationType, PatchApplyStatus, ToolEffects};
+use protocol::{
+    AskForApproval, FileChangeRequestApprovalParams, ItemId, OperationType, PatchApplyStatus, SandboxPolicy,
+    ToolEffects,
+};
 use serde_json::json;
 
 use super::ApplyPatch;
 use super::patching::Patching;
 use super::preview::{PatchPreview, PatchScope};
+use crate::BuiltinTool;
 use crate::exec::{Setting, confinement, may_ask, must_ask};
-use crate::{BuiltinTool, ToolError};
 
 impl Patching<'_> {
-    /// Whether to ask, and what holds after a yes.
+    /// Whether to ask, and what holds after a yes. The error says why it is refused.
     pub(super) fn decide(
         &self,
         preview: &PatchPreview,
         reach: &Boundary,
-    ) -> Result<(bool, SandboxChoice), ToolError> {
+    ) -> Result<(bool, SandboxChoice), String> {
         let step = self.cx.step();
         let options = self.cx.bench().options();
         let ask_always = options.asks_about(self.cx.name()) || options.asks_about(ApplyPatch::NAME);
         if let Some(place) = &self.elsewhere {
             let asks = must_ask(&step.approval_policy, &step.sandbox);
             if asks && !ask_always && !may_ask(&step.approval_policy) {
-                return Err(ToolError::Refused(format!("patch rejected: {}", place.unconfined())));
+                return Err(format!("patch rejected: {}", place.unconfined()));
             }
             return Ok((asks || ask_always, SandboxChoice::None));
         }
@@ -34,8 +37,30 @@ impl Patching<'_> {
         match policy::decide_patch(&step.approval_policy, &step.sandbox, inside) {
             policy::PolicyVerdict::Run { sandbox, .. } => Ok((ask_always, sandbox)),
             policy::PolicyVerdict::Ask { sandbox, .. } => Ok((true, sandbox)),
-            policy::PolicyVerdict::Forbid { reason, .. } => Err(ToolError::Refused(reason)),
+            policy::PolicyVerdict::Forbid { .. } => Err(self.refusal(preview, reach)),
         }
+    }
+
+    /// Names the file that stands in the way, and the settings that would let it be written.
+    fn refusal(&self, preview: &PatchPreview, reach: &Boundary) -> String {
+        let step = self.cx.step();
+        let sandbox = sandbox_word(&step.sandbox);
+        let why = preview.standing.concern().unwrap_or_else(|| {
+            let targets = preview.targets();
+            let outside = targets.iter().find(|path| !reach.allows(path)).or(targets.first());
+            let named = outside.map(|path| patch::shown(path)).unwrap_or_default();
+            format!("{named} is outside of what may be written to")
+        });
+        let approval = match &step.approval_policy {
+            AskForApproval::Never => "never",
+            AskForApproval::Granular { .. } => "granular",
+            AskForApproval::Untrusted => "untrusted",
+            AskForApproval::OnFailure => "on-failure",
+            AskForApproval::OnRequest => "on-request",
+        };
+        format!(
+            "patch rejected: {why} (sandbox `{sandbox}`), and nobody can be asked (approval policy `{approval}`)"
+        )
     }
 
     /// The sandbox stopped it: under some policies the user may be asked to do without.
@@ -89,7 +114,7 @@ impl Patching<'_> {
             number,
             kind: OperationType::FileChange,
             effects: ToolEffects::Once,
-            item: Some(Box::new(self.item(&preview.changes(), PatchApplyStatus::InProgress))),
+            item: Some(Box::new(self.item(&preview.changes(), PatchApplyStatus::InProgress, None))),
             outlives: false,
             arguments,
             digest: preview.digest(),
@@ -102,5 +127,15 @@ impl Patching<'_> {
                 _ => targets.into_iter().map(key).collect(),
             },
         }
+    }
+}
+
+/// The name that settings have for it.
+fn sandbox_word(policy: &SandboxPolicy) -> &'static str {
+    match policy {
+        SandboxPolicy::ReadOnly { .. } => "read-only",
+        SandboxPolicy::WorkspaceWrite { .. } => "workspace-write",
+        SandboxPolicy::DangerFullAccess => "danger-full-access",
+        SandboxPolicy::ExternalSandbox { .. } => "external-sandbox",
     }
 }

@@ -13,13 +13,26 @@ use serde_json::json;
 
 use super::patching::Patching;
 use super::preview::{PatchPreview, PatchProblem};
+use crate::item_started::item_started;
 use crate::turn_diffs::repository;
 
 /// The outcome of a patch.
-pub(super) struct Patched {
-    /// The text for the model, as a command would have printed it. `None`: the user said no.
-    pub(super) said: Option<String>,
-    pub(super) item: Option<ThreadItem>,
+pub(super) enum Patched {
+    /// A client said no. Its item has ended.
+    Declined,
+    /// The policy says no. Clients see the item end as declined, and read the same reason as the model.
+    Refused {
+        reason: String,
+        item: ThreadItem,
+    },
+    Tried(TriedPatch),
+}
+
+/// A patch that was carried out, or failed to be.
+pub(super) struct TriedPatch {
+    /// The text for the model, as a command would have printed it.
+    pub(super) said: String,
+    pub(super) item: ThreadItem,
     pub(super) diff: Option<String>,
     pub(super) success: bool,
     pub(super) seconds: f64,
@@ -28,21 +41,43 @@ pub(super) struct Patched {
 impl Patched {
     /// `form` chooses between the layouts of the shell tools: lines, or JSON.
     pub(super) fn outcome(self, form: impl FnOnce(String, String) -> String) -> ToolOutcome {
-        let Self { said, item, diff, success, seconds } = self;
-        let Some(said) = said else { return ToolOutcome::failure("patch rejected by user") };
+        let TriedPatch { said, item, diff, success, seconds } = match self {
+            Self::Tried(tried) => tried,
+            Self::Declined => return ToolOutcome::failure("patch rejected by user"),
+            Self::Refused { reason, item } => {
+                return ToolOutcome { item: Some(Box::new(item)), ..ToolOutcome::failure(reason) };
+            }
+        };
         let code = i32::from(!success);
         let lines = format!("Exit code: {code}\nWall time: {seconds:.1} seconds\nOutput:\n{said}");
         let tenths = (seconds * 10.0).round() / 10.0;
         let json = json!({ "output": said, "metadata": { "exit_code": code, "duration_seconds": tenths } });
         let text = form(lines, json.to_string());
-        ToolOutcome { item: item.map(Box::new), diff, success, ..ToolOutcome::text(text) }
+        ToolOutcome { item: Some(Box::new(item)), diff, success, ..ToolOutcome::text(text) }
     }
 }
 
 impl Patching<'_> {
-    pub(super) fn item(&self, changes: &[PlannedChange], status: PatchApplyStatus) -> ThreadItem {
+    /// `reason`: why it was refused or failed.
+    pub(super) fn item(
+        &self,
+        changes: &[PlannedChange],
+        status: PatchApplyStatus,
+        reason: Option<String>,
+    ) -> ThreadItem {
         let changes = changes.iter().map(wire_change).collect();
-        ThreadItem::FileChange { id: ItemId::new(self.cx.call_id()), changes, status }
+        ThreadItem::FileChange { id: ItemId::new(self.cx.call_id()), changes, status, reason }
+    }
+
+    /// Has clients see a patch that nobody is asked about. `number` counts the proposals before it.
+    pub(super) async fn refused(&self, preview: &PatchPreview, number: u32, reason: String) -> Patched {
+        let changes = preview.changes();
+        if number == 0 {
+            let begun = self.item(&changes, PatchApplyStatus::InProgress, None);
+            self.cx.tell(item_started(self.cx.thread_id(), self.cx.turn_id(), begun)).await;
+        }
+        let item = self.item(&changes, PatchApplyStatus::Declined, Some(reason.clone()));
+        Patched::Refused { reason, item }
     }
 
     pub(super) async fn finished(
@@ -61,13 +96,13 @@ impl Patching<'_> {
                 delta: said.clone(),
             }))
             .await;
-        Patched {
-            said: Some(said),
-            item: Some(self.item(shown, PatchApplyStatus::Completed)),
+        Patched::Tried(TriedPatch {
+            said,
+            item: self.item(shown, PatchApplyStatus::Completed, None),
             diff: Some(self.diff(preview, applied)),
             success: true,
             seconds: began.elapsed().as_secs_f64(),
-        }
+        })
     }
 
     /// The diff of the whole turn with this.
@@ -83,13 +118,13 @@ impl Patching<'_> {
     }
 
     pub(super) fn failed(&self, shown: &[PlannedChange], problem: &PatchProblem, began: Instant) -> Patched {
-        Patched {
-            said: Some(format!("{problem}\n")),
-            item: Some(self.item(shown, PatchApplyStatus::Failed)),
+        Patched::Tried(TriedPatch {
+            said: format!("{problem}\n"),
+            item: self.item(shown, PatchApplyStatus::Failed, Some(problem.to_string())),
             diff: None,
             success: false,
             seconds: began.elapsed().as_secs_f64(),
-        }
+        })
     }
 }
 

@@ -36,7 +36,10 @@ impl Patching<'_> {
         loop {
             let reach = self.reach();
             preview = self.placed(preview, &reach).await?;
-            let (asks, sandbox) = self.decide(&preview, &reach)?;
+            let (asks, sandbox) = match self.decide(&preview, &reach) {
+                Ok(decided) => decided,
+                Err(reason) => return Ok(self.refused(&preview, number, reason).await),
+            };
             let asks = (asks && !is_theirs) || concern.is_some();
             let proposal = self.proposal(&preview, number, asks, concern.take());
             let decided = self.cx.propose(proposal).await;
@@ -47,7 +50,7 @@ impl Patching<'_> {
                 continue;
             }
             if !decided.is_approved() {
-                return Ok(Patched { said: None, item: None, diff: None, success: false, seconds: 0.0 });
+                return Ok(Patched::Declined);
             }
             let agreed = decided.by_client;
             let anywhere = agreed && (sandbox == SandboxChoice::None || asks_outside);

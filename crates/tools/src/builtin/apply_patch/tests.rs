@@ -146,6 +146,14 @@ async fn what_is_outside_or_protected_is_asked_about_or_refused() {
         let never = workspace(AskForApproval::Never, folder.path());
         let (outcome, proposals) = run(never, &patch, Box::new(agree)).await;
         assert!(!outcome.success && proposals.is_empty(), "{path}: {}", text(&outcome));
+        let Some(ThreadItem::FileChange { status, reason, .. }) = outcome.item.as_deref() else {
+            panic!("{path}: clients see what is refused")
+        };
+        assert_eq!(
+            (*status, reason.as_deref()),
+            (PatchApplyStatus::Declined, Some(text(&outcome))),
+            "{path}"
+        );
         for approval in [AskForApproval::OnRequest, AskForApproval::Untrusted] {
             let asks = workspace(approval, folder.path());
             let (outcome, proposals) = run(asks, &patch, Box::new(|_| ProposalDecision::declined())).await;

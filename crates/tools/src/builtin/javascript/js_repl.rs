@@ -132,7 +132,8 @@ async fn run_cell(
         format!("js_repl kernel was lost and is started anew with the next call: {problem}")
     };
     kernel.send(&json!({"kind": "cell", "code": code})).await.map_err(lost)?;
-    match follow(kernel, Follow { cx, output, limit, plain_answers: false }).await {
+    let began_in = &cx.shared_step();
+    match follow(kernel, Follow { cx, began_in, output, limit, plain_answers: false }).await {
         Followed::Done { failed, text } => Ok(failed.then_some(text)),
         Followed::TimeIsUp => Err(TIMED_OUT.to_owned()),
         Followed::Lost(problem) if problem.starts_with("js_repl kernel") => Err(problem),

@@ -1,9 +1,10 @@
 //! Follows a script while a call waits for it: takes its output, makes its calls, watches the time.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{ToolCall, ToolKind, ToolPayload, Truncation, truncate_middle};
+use engine::{Step, ToolCall, ToolKind, ToolPayload, Truncation, truncate_middle};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use protocol::{FunctionCallOutputBody, FunctionCallOutputContentItem, ImageDetail};
@@ -121,6 +122,8 @@ pub(super) fn body_of(mut parts: Vec<FunctionCallOutputContentItem>) -> Function
 /// How to follow a script.
 pub(super) struct Follow<'a> {
     pub(super) cx: &'a ToolCx,
+    /// The step that the script began in, maybe of an earlier turn: its calls run there.
+    pub(super) began_in: &'a Arc<Step>,
     pub(super) output: &'a mut ScriptOutput,
     pub(super) limit: Duration,
     /// Values are given to scripts as they are, not wrapped as the output of a call.
@@ -129,7 +132,7 @@ pub(super) struct Follow<'a> {
 
 /// Until the script has ended, yields, or its time is up. Time does not run while a call of the script is open.
 pub(super) async fn follow(kernel: &mut NodeKernel, follow: Follow<'_>) -> Followed {
-    let Follow { cx, output, limit, plain_answers } = follow;
+    let Follow { cx, began_in, output, limit, plain_answers } = follow;
     let mut calls: FuturesUnordered<BoxFuture<'_, CallAnswer>> = FuturesUnordered::new();
     let (mut left, mut made, mut yields) = (limit, 0_usize, false);
     loop {
@@ -162,7 +165,7 @@ pub(super) async fn follow(kernel: &mut NodeKernel, follow: Follow<'_>) -> Follo
                         let call_id = format!("{}-tool-{made}", cx.call_id());
                         made += 1;
                         let refusal = refusal(&name, calls.len());
-                        let answering = answer(cx, (call_id, name, payload), number, plain_answers);
+                        let answering = answer((cx, began_in), (call_id, name, payload), number, plain_answers);
                         calls.push(match refusal {
                             Some(text) => Box::pin(std::future::ready(failed(number, &text))),
                             None => Box::pin(answering),
@@ -202,7 +205,7 @@ fn payload(cx: &ToolCx, name: &str, arguments: String, is_text: bool) -> ToolPay
 }
 
 async fn answer(
-    cx: &ToolCx,
+    (cx, began_in): (&ToolCx, &Arc<Step>),
     (call_id, name, payload): (String, String, ToolPayload),
     number: u64,
     is_plain: bool,
@@ -216,7 +219,7 @@ async fn answer(
         None => (None, name),
     };
     let call = ToolCall { call_id: call_id.clone(), name, namespace, payload };
-    let output = cx.sink().call_tool(call).await;
+    let output = cx.sink().call_tool(call, began_in.clone()).await;
     let output = match output {
         FunctionCallOutputBody::Text(text) if is_plain => {
             // A result that is JSON is given as what it means.

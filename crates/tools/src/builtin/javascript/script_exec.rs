@@ -83,7 +83,7 @@ impl BuiltinTool for ScriptExec {
             Err(problem) => Err(problem),
         };
         let cell = match started {
-            Ok(kernel) => Cell { kernel, output: ScriptOutput::default(), began },
+            Ok(kernel) => Cell { kernel, output: ScriptOutput::default(), began, began_in: cx.shared_step() },
             Err(problem) => return Err(ToolError::Failed(problem)),
         };
         let id = Scripts::of(cx).next_id();
@@ -136,9 +136,10 @@ pub(super) async fn look(
     limit: Duration,
     max_tokens: usize,
 ) -> CellReport {
-    let Cell { mut kernel, mut output, began } = cell;
+    let Cell { mut kernel, mut output, began, began_in } = cell;
     let room = max_tokens.saturating_mul(4);
-    let followed = follow(&mut kernel, Follow { cx, output: &mut output, limit, plain_answers: true }).await;
+    let following = Follow { cx, began_in: &began_in, output: &mut output, limit, plain_answers: true };
+    let followed = follow(&mut kernel, following).await;
     output.push_text(&kernel.take_stray());
     let parts = output.take(room);
     match followed {
@@ -147,7 +148,7 @@ pub(super) async fn look(
         Followed::Lost(problem) => CellReport::failed(began.elapsed(), parts, &problem),
         Followed::Yielded | Followed::TimeIsUp => {
             let wall = began.elapsed();
-            Scripts::of(cx).keep(id, Cell { kernel, output, began });
+            Scripts::of(cx).keep(id, Cell { kernel, output, began, began_in });
             CellReport::new(&format!("Script running with cell ID {id}"), wall, parts)
         }
     }

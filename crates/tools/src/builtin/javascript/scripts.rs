@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use engine::Step;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -39,6 +40,8 @@ pub(super) struct Cell {
     pub(super) kernel: NodeKernel,
     pub(super) output: ScriptOutput,
     pub(super) began: Instant,
+    /// Its calls stay in the environments of this step, whichever turn waits for it.
+    pub(super) began_in: Arc<Step>,
 }
 
 impl Scripts {

@@ -16,6 +16,7 @@ use crate::exec::{
     Authorization, Blocked, CommandOutlet, EndedCommand, Go, Overflow, Setting, delta, ended, not_started,
     start, text_of,
 };
+use crate::item_started::item_started;
 
 /// More than this is not held back any longer.
 const EARLY_BYTES: usize = 256 * 1024;
@@ -135,12 +136,16 @@ impl Launch {
         Ok(Young { process, output, began, chunks, has_ended, confinement })
     }
 
+    /// Clients see a command that was refused before it had an item, too.
     async fn end_unstarted(&self, blocked: &Blocked) {
+        let Setting { thread_id, turn_id, sink, .. } = self.authorization.setting();
         if !self.authorization.is_open() {
-            return;
+            if !matches!(blocked, Blocked::Forbidden(_)) {
+                return;
+            }
+            sink.tell(item_started(thread_id, turn_id, self.authorization.item().clone())).await;
         }
-        let item = not_started(self.authorization.item().clone(), blocked);
-        self.authorization.setting().sink.end_item(item).await;
+        sink.end_item(not_started(self.authorization.item().clone(), blocked)).await;
     }
 }
 
