@@ -20,6 +20,8 @@ pub(crate) struct Endpoint {
     pub(crate) shown_url: String,
     pub(crate) headers: HeaderMap,
     pub(crate) redactor: Redactor,
+    /// Names the key in the message that people read when it is refused.
+    pub(crate) refused_credential: String,
     wire: Wire,
 }
 
@@ -54,6 +56,7 @@ impl Endpoint {
             shown_url: base.shown(&provider.query_params),
             headers: headers(provider, options, &base)?,
             redactor,
+            refused_credential: refused_credential(provider),
             wire: provider.wire,
         })
     }
@@ -262,6 +265,20 @@ fn credential(provider: &Provider, base: &Base) -> Result<Option<(HeaderName, He
     match &base.user_info {
         Some(user_info) => header(header::AUTHORIZATION, "base_url", &format!("Basic {}", basic(user_info))),
         None => Ok(None),
+    }
+}
+
+/// Names the place that a refused key came from.
+fn refused_credential(provider: &Provider) -> String {
+    let has_header = |name: &str| provider.http_headers.keys().any(|key| key.eq_ignore_ascii_case(name));
+    let is_sent = provider.base_url.contains('@') || has_header("authorization") || has_header("x-api-key");
+    match (&provider.api_key, &provider.key_variable, &provider.bearer_token) {
+        (Some(_), Some(variable), _) => format!("the provider refused the key in {variable}"),
+        (Some(_), None, _) => "the provider refused the key".to_owned(),
+        (None, _, Some(_)) => "the provider refused the token".to_owned(),
+        _ if is_sent => "the provider refused the key".to_owned(),
+        (None, Some(variable), None) => format!("the provider wants a key in {variable}"),
+        (None, None, None) => "the provider wants a key; name its variable with env_key".to_owned(),
     }
 }
 

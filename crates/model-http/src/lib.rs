@@ -11,6 +11,7 @@ mod offline;
 mod options;
 mod output_limits;
 mod rate_limits;
+mod refusals;
 mod relay;
 mod retry;
 mod secret;

@@ -30,6 +30,7 @@ pub struct ModelLister {
     endpoint: Endpoint,
     client: Client,
     asks_props: bool,
+    is_ollama: bool,
 }
 
 impl ModelLister {
@@ -38,12 +39,37 @@ impl ModelLister {
             endpoint: Endpoint::new(provider, options)?,
             client: Endpoint::client(options)?,
             asks_props: provider.id == "llamacpp",
+            is_ollama: provider.id == "ollama",
         })
     }
 
     /// Where requests go, fit to be shown.
     pub fn shown_url(&self) -> &str {
         &self.endpoint.shown_url
+    }
+
+    /// Whether the server runs on this machine.
+    pub fn is_local(&self) -> bool {
+        self.endpoint.is_local()
+    }
+
+    /// The window of a model of Ollama, which is in no list: the one it was loaded with, else the one it would be.
+    pub async fn window_of(&self, model: &str, patience: Duration) -> Option<i64> {
+        if !self.is_ollama {
+            return None;
+        }
+        let running = get(&self.endpoint, &self.client, "/api/ps", patience).await.unwrap_or_default();
+        let mut rows = running["models"].as_array().into_iter().flatten();
+        let loaded = rows.find(|row| row["name"] == model || row["model"] == model);
+        if let Some(window) =
+            loaded.and_then(|row| row["context_length"].as_i64()).filter(|window| *window > 0)
+        {
+            return Some(window);
+        }
+        let body = serde_json::json!({ "model": model }).to_string();
+        let body = HttpBody::from_iter([body.into()]);
+        let shown = ask(&self.endpoint, &self.client, "/api/show", patience, Some(body)).await.ok()?;
+        shown_window(&shown)
     }
 
     /// One request to the server, or two where the first says too little.
@@ -78,12 +104,32 @@ pub(crate) async fn list(
     })
 }
 
+/// The size in Ollama's description of a model: a parameter of its own, else what it was trained with.
+fn shown_window(shown: &Value) -> Option<i64> {
+    let lines = shown["parameters"].as_str().unwrap_or_default().lines();
+    let set = lines.filter_map(|line| line.trim().strip_prefix("num_ctx")?.trim().parse().ok()).next();
+    let mut facts = shown["model_info"].as_object().into_iter().flatten();
+    let trained = || facts.find(|(name, _)| name.ends_with(".context_length"))?.1.as_i64();
+    set.or_else(trained).filter(|window| *window > 0)
+}
+
 /// The JSON at a path of the provider.
 pub(crate) async fn get(
     endpoint: &Endpoint,
     client: &Client,
     path: &str,
     patience: Duration,
+) -> Result<Value, ModelFailure> {
+    ask(endpoint, client, path, patience, None).await
+}
+
+/// Asks with GET, or with POST where there is a body.
+async fn ask(
+    endpoint: &Endpoint,
+    client: &Client,
+    path: &str,
+    patience: Duration,
+    body: Option<HttpBody>,
 ) -> Result<Value, ModelFailure> {
     let unreachable = |problem: String| {
         let message = endpoint.redactor.clean(problem);
@@ -93,8 +139,11 @@ pub(crate) async fn get(
         endpoint.url_at(path).ok_or_else(|| unreachable("the path cannot be part of a URL".to_owned()))?;
     let mut headers = endpoint.headers.clone();
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    headers.remove(header::CONTENT_TYPE);
-    let request = HttpRequest { method: Method::GET, url, headers, body: HttpBody::default() };
+    let method = if body.is_some() { Method::POST } else { Method::GET };
+    if body.is_none() {
+        headers.remove(header::CONTENT_TYPE);
+    }
+    let request = HttpRequest { method, url, headers, body: body.unwrap_or_default() };
     let sent = tokio::time::timeout(patience, client.send(request, patience)).await;
     let answer = match sent {
         Ok(sent) => sent.map_err(|error| unreachable(error.to_string()))?,
@@ -110,9 +159,9 @@ pub(crate) async fn get(
             status: status.as_u16(),
             body: &endpoint.redactor.clean(body.into_owned()),
             retry_after_ms: None,
-            request_id: None,
             url: &endpoint.shown_at(path),
             model: "",
+            credential: &endpoint.refused_credential,
         })),
     }
 }
@@ -151,6 +200,15 @@ fn model(row: &Value) -> Option<ListedModel> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_window_of_an_ollama_model_is_in_its_description() {
+        let info = json!({"general.architecture": "qwen3", "qwen3.context_length": 40_960});
+        assert_eq!(shown_window(&json!({"model_info": info})), Some(40_960));
+        let parameters = "stop  \"<|im_end|>\"\nnum_ctx                        8192\ntemperature 0.6";
+        assert_eq!(shown_window(&json!({"model_info": info, "parameters": parameters})), Some(8_192));
+        assert_eq!(shown_window(&json!({"license": "x"})), None);
+    }
 
     #[test]
     fn lists_are_read_as_servers_write_them() {

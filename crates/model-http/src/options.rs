@@ -19,6 +19,8 @@ pub struct Provider {
     pub wire: Wire,
     /// The value of the variable that `env_key` names.
     pub api_key: Option<Secret>,
+    /// The name of that variable, for people whose key is refused.
+    pub key_variable: Option<String>,
     /// Used where there is no key: a configured or stored token.
     pub bearer_token: Option<Secret>,
     /// Sent with every request. Kept as secrets, because some providers take their key in one.
@@ -30,6 +32,10 @@ pub struct Provider {
     pub max_output_tokens: Option<u32>,
     /// How a model is asked to think, on the messages wire. `None` goes by its name.
     pub thinking: Option<Thinking>,
+    /// Whether system messages may come after others. `None` goes by the provider.
+    pub system_messages: Option<bool>,
+    /// Known by name: what it says is read as on the other wires, and not as the reference reads unknown servers.
+    pub is_known: bool,
     /// How often a request that got no answer, or a 5xx, is sent again. More than 100 counts as 100.
     pub request_max_retries: u32,
     /// The longest silence: before the answer begins, and between two events of it.
@@ -50,12 +56,15 @@ impl Provider {
             base_url: base_url.into(),
             wire: Wire::Responses,
             api_key: None,
+            key_variable: None,
             bearer_token: None,
             http_headers: BTreeMap::new(),
             query_params: BTreeMap::new(),
             text_tool_calls: false,
             max_output_tokens: None,
             thinking: None,
+            system_messages: None,
+            is_known: false,
             request_max_retries: Self::REQUEST_MAX_RETRIES,
             stream_idle_timeout: Self::STREAM_IDLE_TIMEOUT,
         }

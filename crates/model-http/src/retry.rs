@@ -84,9 +84,20 @@ mod tests {
         assert_ne!(draws(0)[0], draws(0)[1]);
     }
 
+    fn answered(status: u16, body: &str) -> ModelFailure {
+        wires::http_failure(wires::HttpRefusal {
+            status,
+            body,
+            retry_after_ms: None,
+            url: "u",
+            model: "m",
+            credential: "the provider refused the key",
+        })
+    }
+
     #[test]
     fn only_one_budget_is_spent_on_a_failure() {
-        let failed = |status| ModelFailure::from_http(status, "", "u");
+        let failed = |status| answered(status, "");
         let tried = after(failed(502), 4);
         assert!(!tried.is_retryable());
         assert_eq!(tried.message, failed(502).message);
@@ -98,7 +109,7 @@ mod tests {
 
     #[track_caller]
     fn check(status: u16, body: &str, expected: bool) {
-        assert_eq!(is_worth_it(&ModelFailure::from_http(status, body, "")), expected, "{status} {body}");
+        assert_eq!(is_worth_it(&answered(status, body)), expected, "{status} {body}");
     }
 
     #[test]

@@ -66,7 +66,11 @@ impl Stream for ResponseStream {
 
 /// Removes secrets: a provider's failure message may quote the key it was given.
 fn cleaned(event: EventResult, carrier: &Carrier) -> EventResult {
-    let clean = |failure: ModelFailure| ModelFailure { message: carrier.clean(failure.message), ..failure };
+    let clean = |failure: ModelFailure| ModelFailure {
+        message: carrier.clean(failure.message),
+        details: failure.details.map(|details| carrier.clean(details)),
+        ..failure
+    };
     match event {
         Err(failure) => Err(clean(failure)),
         Ok(StreamEvent::Failed(failure)) => Ok(StreamEvent::Failed(clean(failure))),

@@ -3,19 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Client, HeaderMap, HttpBody, HttpResponse};
+use http::{Cause, Client, HeaderMap, HttpBody, HttpError, HttpResponse};
 use model::protocol::CodexErrorInfo;
-use model::{
-    EventStream, FailureClass, FailureVerdict, ModelFailure, ModelTransport, PreparedRequest, Trace,
-};
+use model::{EventStream, FailureClass, FailureVerdict, ModelFailure, ModelTransport, PreparedRequest};
 
-use wires::{Capabilities, Decoder, EncodedRequest, HttpRefusal, Thinking, Wire};
+use wires::{Capabilities, Decoder, EncodedRequest, HttpRefusal, Wire};
 
 use crate::encoders::Encoders;
 use crate::endpoint::Endpoint;
 use crate::model_list;
 use crate::near_names::near_names;
 use crate::output_limits::OutputLimits;
+use crate::refusals::{Refusals, RefusedPart};
 use crate::retry::{self, Backoff};
 use crate::stream::ResponseStream;
 use crate::{ClientOptions, Provider, ProviderError, headers, rate_limits};
@@ -29,6 +28,7 @@ pub struct HttpTransport {
 
 impl HttpTransport {
     pub fn new(provider: &Provider, options: &ClientOptions) -> Result<Self, ProviderError> {
+        let known = Capabilities::of(&provider.id, provider.wire);
         let carrier = Carrier {
             endpoint: Endpoint::new(provider, options)?,
             client: Endpoint::client(options)?,
@@ -36,11 +36,14 @@ impl HttpTransport {
                 text_tool_calls: provider.text_tool_calls,
                 max_output_tokens: provider.max_output_tokens,
                 thinking: provider.thinking,
-                ..Capabilities::of(&provider.id, provider.wire)
+                completes_responses: provider.is_known,
+                later_system: provider.system_messages.unwrap_or(known.later_system),
+                ..known
             },
             wire: provider.wire,
             encoders: Encoders::new(provider.wire),
             output_limits: OutputLimits::default(),
+            refusals: Refusals::default(),
             backoff: Backoff::new(options.jitter_seed),
             max_retries: provider.retries(),
             patience: provider.patience(),
@@ -66,6 +69,7 @@ pub(crate) struct Carrier {
     wire: Wire,
     encoders: Encoders,
     output_limits: OutputLimits,
+    refusals: Refusals,
     backoff: Backoff,
     max_retries: u32,
     /// The longest silence.
@@ -85,18 +89,29 @@ const ERROR_BODY_PATIENCE: Duration = Duration::from_secs(10);
 impl Carrier {
     /// Answers once a provider has accepted the request.
     async fn send(&self, request: &PreparedRequest) -> Result<Accepted, ModelFailure> {
-        let able = self.able_for(&request.body.model).await;
-        let sent = self.send_as(request, &able).await;
-        match sent {
-            // A model that nobody knows may refuse to be asked to think.
-            Err(failure) if self.names_thinking(&failure) => {
-                let able = Capabilities { thinking: Some(Thinking::Never), ..able };
-                self.send_as(request, &able).await
+        self.send_what_is_taken(request).await.map_err(|failure| self.in_known_terms(failure))
+    }
+
+    /// Without a part that the provider refuses, if that is why it refuses the whole.
+    async fn send_what_is_taken(&self, request: &PreparedRequest) -> Result<Accepted, ModelFailure> {
+        let model = &request.body.model;
+        let able = self.refusals.apply(self.able_for(model).await, &request.body);
+        let failure = match self.send_as(request, &able).await {
+            Ok(accepted) => return Ok(accepted),
+            Err(failure) => failure,
+        };
+        if let Some(part) = RefusedPart::named_by(&failure, self.wire, model) {
+            let without = part.left_out(&able);
+            if without == able {
+                return Err(failure);
             }
-            Err(failure) if failure.codex_error_info() == CodexErrorInfo::ModelNotFound => {
-                Err(self.with_near_names(failure, &request.body.model).await)
-            }
-            sent => sent,
+            let accepted = self.send_as(request, &without).await?;
+            self.refusals.remember(part, &request.body);
+            return Ok(accepted);
+        }
+        match failure.codex_error_info() {
+            CodexErrorInfo::ModelNotFound => Err(self.with_near_names(failure, model).await),
+            _ => Err(failure),
         }
     }
 
@@ -124,13 +139,6 @@ impl Carrier {
             failure.message = format!("{}; {words} {}{mark}", failure.message, names.join(", "));
         }
         failure
-    }
-
-    fn names_thinking(&self, failure: &ModelFailure) -> bool {
-        self.wire == Wire::Messages
-            && failure.http_status == Some(400)
-            && failure.class == FailureClass::InvalidRequest
-            && failure.message.contains("thinking")
     }
 
     async fn send_as(
@@ -180,58 +188,70 @@ impl Carrier {
     ) -> Result<HttpResponse, ModelFailure> {
         let request = self.endpoint.request(own, body.clone());
         let answer = self.client.send(request, self.patience).await;
-        let answer = answer.map_err(|error| self.unreachable(&error.to_string()))?;
+        let answer = answer.map_err(|error| self.unreachable(&error))?;
         if answer.status.is_success() && !is_page(&answer.headers) {
             return Ok(answer);
         }
         let status = answer.status.as_u16();
-        let (trace, limits) = (self.trace(&answer.headers), rate_limits::main(&answer.headers));
+        let (details, limits) = (self.details(&answer.headers), rate_limits::main(&answer.headers));
         let retry_after_ms = retry_after_ms(&answer.headers);
         // Late or not, what is there is shown.
         let body = answer.body.read_some(MAX_ERROR_BYTES, ERROR_BODY_PATIENCE).await;
         let body = self.clean(String::from_utf8_lossy(&body).into_owned());
-        if self.wire != Wire::Responses || answer.status.is_success() {
-            return Err(wires::http_failure(HttpRefusal {
-                status,
-                body: &body,
-                retry_after_ms,
-                request_id: trace.request_id.as_deref(),
-                url: &self.endpoint.shown_url,
-                model,
-            }));
-        }
-        let mut failure = ModelFailure::from_http(status, &body, &self.endpoint.shown_url).traced(&trace);
+        let mut failure = wires::http_failure(HttpRefusal {
+            status,
+            body: &body,
+            retry_after_ms,
+            url: &self.endpoint.shown_url,
+            model,
+            credential: &self.endpoint.refused_credential,
+        });
         if failure.class == FailureClass::UsageLimit {
             failure.rate_limits = Some(Box::new(limits));
         }
-        if failure.class == FailureClass::TooManyAttempts
-            && let Some(wait) = retry_after_ms.filter(|wait| *wait <= wires::LONGEST_WAIT_MS)
-        {
-            // The caller waits that long, and says so.
-            let info = failure.codex_error_info();
-            failure.retry_after_ms = Some(wait);
-            failure.verdict = Some(FailureVerdict { info, may_retry: true });
-        }
+        failure.details = Some(details);
         Err(failure)
     }
 
-    fn trace(&self, headers: &HeaderMap) -> Trace {
+    /// The address, and the names under which the provider knows its answer.
+    fn details(&self, headers: &HeaderMap) -> String {
         let text = |name: &str| {
             let text = headers.get(name)?.to_str().ok().filter(|text| text.len() <= MAX_TRACE_BYTES)?;
             Some(self.clean(text.to_owned()))
         };
-        Trace {
-            cf_ray: text("cf-ray"),
-            request_id: ["x-request-id", "x-oai-request-id", "request-id"].into_iter().find_map(text),
-            authorization_error: text("x-openai-authorization-error"),
-        }
+        let parts = [
+            ("url", Some(self.endpoint.shown_url.clone())),
+            ("cf-ray", text("cf-ray")),
+            ("request id", ["x-request-id", "x-oai-request-id", "request-id"].into_iter().find_map(text)),
+            ("auth error", text("x-openai-authorization-error")),
+        ];
+        let parts = parts.into_iter().filter_map(|(name, value)| Some(format!("{name}: {}", value?)));
+        Vec::from_iter(parts).join(", ")
     }
 
-    fn unreachable(&self, problem: &str) -> ModelFailure {
+    /// For OpenAI, and for Responses servers that nothing is known of, clients read the classes of the reference.
+    fn in_known_terms(&self, mut failure: ModelFailure) -> ModelFailure {
+        let is_refusal = matches!(failure.class, FailureClass::InvalidRequest | FailureClass::Unauthorized);
+        if self.wire == Wire::Responses
+            && !self.able.completes_responses
+            && failure.http_status.is_some()
+            && is_refusal
+        {
+            let may_retry = failure.is_retryable();
+            failure.verdict = Some(FailureVerdict { info: CodexErrorInfo::Other, may_retry });
+        }
+        failure
+    }
+
+    fn unreachable(&self, error: &HttpError) -> ModelFailure {
         let Endpoint { name, shown_url, .. } = &self.endpoint;
-        let advice = advice(&self.able.provider);
-        let message = format!("cannot reach the model provider {name}: {problem}, url: {shown_url}{advice}");
+        let (advice, problem) = (advice(&self.able.provider), self.clean(error.to_string()));
+        let is_absent = error.cause == Cause::Refused && advice.is_empty();
+        let start =
+            if is_absent { "; start the server that listens there, or change base_url" } else { advice };
+        let message = format!("cannot reach the model provider {name}: {problem}{start}");
         let mut failure = ModelFailure::new(FailureClass::Connection, self.clean(message));
+        failure.details = Some(format!("url: {shown_url}"));
         if !advice.is_empty() {
             // Nothing starts by itself: whoever has to start it is told at once.
             let info = CodexErrorInfo::HttpConnectionFailed { http_status_code: None };

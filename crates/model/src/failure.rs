@@ -11,6 +11,8 @@ pub struct ModelFailure {
     pub class: FailureClass,
     /// One sentence for a person. Never holds a key or a header.
     pub message: String,
+    /// For those who look closer: the address, and the names under which the provider knows its answer.
+    pub details: Option<String>,
     pub http_status: Option<u16>,
     /// How long the provider asked to wait, in milliseconds.
     pub retry_after_ms: Option<u64>,
@@ -29,14 +31,6 @@ pub struct FailureVerdict {
     pub info: CodexErrorInfo,
     /// Whether the same request may be sent again.
     pub may_retry: bool,
-}
-
-/// The identity of an HTTP answer; whoever runs the provider can find the request by it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Trace {
-    pub cf_ray: Option<String>,
-    pub request_id: Option<String>,
-    pub authorization_error: Option<String>,
 }
 
 /// The kinds of failure that are treated differently.
@@ -58,6 +52,8 @@ pub enum FailureClass {
     Unauthorized,
     /// The stream broke, ended early, or fell silent.
     Stream,
+    /// The model wants to go on with its answer when it is asked again.
+    Paused,
     /// The request was never sent: nothing is configured to carry it.
     NotConfigured,
     /// Whoever carries the requests has left and may come back, so the turn can wait for it.
@@ -69,6 +65,7 @@ impl ModelFailure {
         Self {
             class,
             message: message.into(),
+            details: None,
             http_status: None,
             retry_after_ms: None,
             verdict: None,
@@ -106,6 +103,7 @@ impl ModelFailure {
             | FailureClass::TooManyAttempts
             | FailureClass::Unauthorized
             | FailureClass::NotConfigured
+            | FailureClass::Paused
             | FailureClass::CarrierGone => false,
         }
     }
@@ -133,6 +131,7 @@ impl ModelFailure {
             FailureClass::InvalidRequest
             | FailureClass::UnexpectedStatus
             | FailureClass::Stream
+            | FailureClass::Paused
             | FailureClass::CarrierGone => CodexErrorInfo::Other,
         }
     }
@@ -143,67 +142,38 @@ impl ModelFailure {
         let message = text("message").unwrap_or("the provider gave no reason");
         match text("code").unwrap_or_default() {
             "context_length_exceeded" => Self::context_window(),
-            "insufficient_quota" => Self::quota(),
+            "insufficient_quota" => {
+                Self::new(FailureClass::Quota, format!("the account has no quota left: {message}"))
+            }
             "usage_not_included" => Self::plan_lacks_usage(),
             "invalid_prompt" => Self::new(FailureClass::InvalidRequest, message),
-            "server_is_overloaded" | "slow_down" => Self::overloaded(),
-            code => {
-                let retry_after_ms =
-                    if code == "rate_limit_exceeded" { requested_delay(message) } else { None };
-                Self { retry_after_ms, ..Self::stream(message) }
+            "server_is_overloaded" | "slow_down" => {
+                Self::new(FailureClass::Overloaded, format!("the model is overloaded: {message}"))
             }
+            "rate_limit_exceeded" => Self {
+                retry_after_ms: requested_delay(message),
+                ..Self::new(FailureClass::Stream, format!("too many requests: {message}"))
+            },
+            _ => Self::stream(message),
         }
     }
 
-    /// Reads an HTTP answer that is not a success. `url` is shown to the user; it must hold no secret.
-    pub fn from_http(status: u16, body: &str, url: &str) -> Self {
+    /// Reads what an HTTP answer says about the account of the user, or about an image of theirs: the same for whoever
+    /// asks, and nothing that a change to the request mends. None for every other answer.
+    pub fn of_account(status: u16, body: &str) -> Option<Self> {
         let error = serde_json::from_str::<ErrorBody>(body).map(|body| body.error).unwrap_or_default();
-        let failure = match (status, error.kind.as_deref(), error.code.as_deref()) {
-            (400, ..) if body.contains("image data you provided does not represent a valid image") => {
+        let failure = match (status, error.kind.as_deref()) {
+            (400, _) if body.contains("image data you provided does not represent a valid image") => {
                 Self::new(FailureClass::InvalidImage, "the provider could not read an image in the request")
             }
-            (400, ..) => Self::new(FailureClass::InvalidRequest, shortened(body)),
-            (429, Some("usage_limit_reached"), _) => Self::new(
+            (429, Some("usage_limit_reached")) => Self::new(
                 FailureClass::UsageLimit,
                 format!("The usage limit of this account is reached; try again {}.", error.when_reset()),
             ),
-            (429, Some("usage_not_included"), _) => Self::plan_lacks_usage(),
-            (429, ..) => Self::new(
-                FailureClass::TooManyAttempts,
-                format!("exceeded retry limit, last status: {}", status_text(status)),
-            ),
-            (500, ..) => Self::new(
-                FailureClass::InternalServerError,
-                "The model provider failed with an internal error; try again.",
-            ),
-            (503, _, Some("server_is_overloaded" | "slow_down")) => Self::overloaded(),
-            _ => {
-                let shown = error.message.unwrap_or_else(|| body_text(body));
-                let status = status_text(status);
-                Self::new(
-                    FailureClass::UnexpectedStatus,
-                    format!("unexpected status {status}: {shown}, url: {url}"),
-                )
-            }
+            (429, Some("usage_not_included")) => Self::plan_lacks_usage(),
+            _ => return None,
         };
-        Self { http_status: Some(status), ..failure }
-    }
-
-    /// Adds the names under which the provider knows the answer, where the message is about the answer itself.
-    pub fn traced(mut self, trace: &Trace) -> Self {
-        let is_unexpected = self.class == FailureClass::UnexpectedStatus;
-        if !is_unexpected && self.class != FailureClass::TooManyAttempts {
-            return self;
-        }
-        let parts = [
-            ("cf-ray", trace.cf_ray.as_ref().filter(|_| is_unexpected)),
-            ("request id", trace.request_id.as_ref()),
-            ("auth error", trace.authorization_error.as_ref().filter(|_| is_unexpected)),
-        ];
-        for (name, value) in parts.into_iter().filter_map(|(name, value)| Some((name, value?))) {
-            self.message = format!("{}, {name}: {value}", self.message);
-        }
-        self
+        Some(Self { http_status: Some(status), ..failure })
     }
 
     /// The status clients are told while the request is tried again: that of an answer nobody expected.
@@ -217,17 +187,8 @@ impl ModelFailure {
             "The conversation no longer fits the model's context window; start a new thread or compact this one.",
         )
     }
-    fn quota() -> Self {
-        Self::new(FailureClass::Quota, "The quota of this account is used up; check its plan and billing.")
-    }
     fn plan_lacks_usage() -> Self {
         Self::new(FailureClass::PlanLacksUsage, "The plan of this account does not include this use.")
-    }
-    fn overloaded() -> Self {
-        Self::new(
-            FailureClass::Overloaded,
-            "The selected model is overloaded; try again later or choose another.",
-        )
     }
 }
 
@@ -240,10 +201,8 @@ struct ErrorBody {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ErrorFields {
-    message: Option<String>,
     #[serde(rename = "type")]
     kind: Option<String>,
-    code: Option<String>,
     /// In seconds since 1970.
     resets_at: Option<i64>,
 }
@@ -286,23 +245,6 @@ pub fn status_text(status: u16) -> String {
     format!("{status} {name}")
 }
 
-const SHOWN_BODY_BYTES: usize = 1_000;
-
-/// A body that names no error, as far as it fits into one.
-fn body_text(body: &str) -> String {
-    match body.trim() {
-        "" => "Unknown error".to_owned(),
-        body if body.len() > SHOWN_BODY_BYTES => format!("{}...", shortened(body)),
-        body => body.to_owned(),
-    }
-}
-
-fn shortened(body: &str) -> String {
-    let end =
-        (0..=SHOWN_BODY_BYTES.min(body.len())).rev().find(|end| body.is_char_boundary(*end)).unwrap_or(0);
-    body[..end].to_owned()
-}
-
 /// Finds "try again in 1.5s" and the like.
 fn requested_delay(message: &str) -> Option<u64> {
     let lower = message.to_ascii_lowercase();
@@ -324,89 +266,41 @@ fn requested_delay(message: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check_http(status: u16, body: &str, class: FailureClass, message: &str) {
-        let failure = ModelFailure::from_http(status, body, "http://127.0.0.1:1/v1/responses");
-        assert_eq!((failure.class, failure.message.as_str()), (class, message));
-        assert_eq!(failure.http_status, Some(status));
-    }
-
     #[test]
-    fn http_answers_have_their_class() {
-        check_http(
-            400,
-            r#"{"error":{"message":"no"}}"#,
-            FailureClass::InvalidRequest,
-            r#"{"error":{"message":"no"}}"#,
-        );
-        check_http(
-            401,
-            r#"{"error":{"message":"bad key"}}"#,
-            FailureClass::UnexpectedStatus,
-            "unexpected status 401 Unauthorized: bad key, url: http://127.0.0.1:1/v1/responses",
-        );
-        check_http(
-            429,
-            "{}",
-            FailureClass::TooManyAttempts,
-            "exceeded retry limit, last status: 429 Too Many Requests",
-        );
-        let busy = r#"{"error":{"code":"slow_down"}}"#;
-        assert_eq!(ModelFailure::from_http(503, busy, "").class, FailureClass::Overloaded);
-        assert_eq!(ModelFailure::from_http(503, "<html>", "").class, FailureClass::UnexpectedStatus);
+    fn what_is_wrong_with_an_account_is_told_in_our_words() {
         let spent = r#"{"error":{"type":"usage_limit_reached"}}"#;
-        assert_eq!(ModelFailure::from_http(429, spent, "").class, FailureClass::UsageLimit);
+        let failure = ModelFailure::of_account(429, spent).expect("it is about the account");
+        assert_eq!((failure.class, failure.http_status), (FailureClass::UsageLimit, Some(429)));
         for (resets_at, when) in [("null", "later"), ("4102444800", "after 2100-01-01 00:00 UTC")] {
             let spent = format!(r#"{{"error":{{"type":"usage_limit_reached","resets_at":{resets_at}}}}}"#);
-            let said = ModelFailure::from_http(429, &spent, "").message;
+            let said = ModelFailure::of_account(429, &spent).expect("as above").message;
             assert_eq!(said, format!("The usage limit of this account is reached; try again {when}."));
         }
-    }
-
-    #[track_caller]
-    fn check_trace(status: u16, body: &str, expected: &str) {
-        let trace = Trace {
-            cf_ray: Some("ray".into()),
-            request_id: Some("req".into()),
-            authorization_error: Some("expired".into()),
-        };
-        assert_eq!(ModelFailure::from_http(status, body, "u").traced(&trace).message, expected);
-    }
-
-    #[test]
-    fn an_answer_can_be_found_at_its_provider() {
-        check_trace(
-            402,
-            r#"{"error":{"message":"pay"}}"#,
-            "unexpected status 402 Payment Required: pay, url: u, cf-ray: ray, request id: req, auth error: expired",
-        );
-        check_trace(429, "{}", "exceeded retry limit, last status: 429 Too Many Requests, request id: req");
-        check_trace(400, "bad", "bad");
-        let untraced = ModelFailure::from_http(404, "gone", "u").traced(&Trace::default());
-        assert_eq!(untraced.message, "unexpected status 404 Not Found: gone, url: u");
-    }
-
-    #[test]
-    fn what_stays_wrong_is_not_tried_again() {
-        let retryable = |status| ModelFailure::from_http(status, "", "u").is_retryable();
-        assert_eq!([401, 403, 404, 405, 502, 504].map(retryable), [false, false, false, false, true, true]);
+        for (status, body) in [(400, spent), (429, "{}"), (429, r#"{"error":{"code":"insufficient_quota"}}"#)]
+        {
+            assert_eq!(ModelFailure::of_account(status, body), None, "{status} {body}");
+        }
     }
 
     #[test]
     fn a_failure_inside_the_provider_is_retried_without_its_status() {
-        let status = |status| ModelFailure::from_http(status, "", "").status_while_retrying();
-        assert_eq!([status(500), status(502)], [None, Some(502)]);
+        let failed = |class| ModelFailure { http_status: Some(502), ..ModelFailure::new(class, "") };
+        assert_eq!(failed(FailureClass::InternalServerError).status_while_retrying(), None);
+        assert_eq!(failed(FailureClass::UnexpectedStatus).status_while_retrying(), Some(502));
         assert_eq!(ModelFailure::stream("x").status_while_retrying(), None);
     }
 
     #[test]
-    fn a_long_body_is_cut_on_a_character() {
-        let failure = ModelFailure::from_http(400, &"é".repeat(2_000), "");
-        assert_eq!(failure.message.len(), 1_000);
-        let failure = ModelFailure::from_http(404, &"é".repeat(2_000), "u");
-        assert!(failure.message.ends_with("é..., url: u"), "{}", failure.message);
-        let failure = ModelFailure::from_http(404, " ", "u");
-        assert_eq!(failure.message, "unexpected status 404 Not Found: Unknown error, url: u");
+    fn a_failed_response_says_what_the_provider_said() {
+        for (code, expected) in [
+            ("insufficient_quota", "the account has no quota left: so it is"),
+            ("server_is_overloaded", "the model is overloaded: so it is"),
+            ("rate_limit_exceeded", "too many requests: so it is"),
+            ("server_error", "stream disconnected before completion: so it is"),
+        ] {
+            let error = serde_json::json!({ "code": code, "message": "so it is" });
+            assert_eq!(ModelFailure::from_failed_response(Some(&error)).message, expected);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod transport;
 mod weight;
 
 pub use event::{BadEvent, ResponseHead, StreamEvent, parse_event};
-pub use failure::{FailureClass, FailureVerdict, ModelFailure, Trace, status_text};
+pub use failure::{FailureClass, FailureVerdict, ModelFailure, status_text};
 /// The wire types that requests and events are made of, for makers that know the model crate alone.
 pub use protocol;
 pub use request::{

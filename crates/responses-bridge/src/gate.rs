@@ -42,6 +42,8 @@ pub(crate) enum GateRefusal {
     Upgrade,
     Browser,
     Token,
+    /// Who connects to a bridge without a token may be a command, or somebody else.
+    Stranger,
 }
 
 impl GateRefusal {
@@ -52,6 +54,10 @@ impl GateRefusal {
             Self::Upgrade => "the connection cannot be used for another protocol",
             Self::Browser => "requests of web pages are not let through",
             Self::Token => "the bridge's token is missing or wrong",
+            Self::Stranger => {
+                "without a token, the bridge is for processes of its own user that are in no sandbox or container; use \
+                 --token-env"
+            }
         }
     }
 }

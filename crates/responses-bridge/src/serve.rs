@@ -1,9 +1,11 @@
 //! Takes requests, sends them on with the key, and hands the answers back as they come in.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use access::origin::is_same_user_unconfined;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
@@ -19,8 +21,9 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::answer::{self, BridgeResponse};
+use super::gate::{self, GateRefusal};
+use super::headers;
 use super::translate::translate;
-use super::{gate, headers};
 
 /// The state that all requests of the bridge share.
 #[derive(Debug)]
@@ -109,12 +112,13 @@ pub(crate) async fn serve(
 async fn converse(stream: TcpStream, mut newcomer: Newcomer, bridge: Arc<ResponsesBridge>) {
     // Events are small and wanted at once.
     let _ = stream.set_nodelay(true);
+    let (Ok(peer), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
     let place: Arc<OnceLock<OwnedSemaphorePermit>> = Arc::default();
     let admitted = Arc::new(Notify::new());
     let (held, notify) = (Arc::clone(&place), Arc::clone(&admitted));
     let service = service_fn(move |request| {
         let (bridge, held, notify) = (Arc::clone(&bridge), Arc::clone(&held), Arc::clone(&notify));
-        async move { Ok::<_, Infallible>(bridge.answer_in(&held, &notify, request).await) }
+        async move { Ok::<_, Infallible>(bridge.answer_in((peer, local), &held, &notify, request).await) }
     });
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(MAX_HEAD_BYTES);
@@ -139,18 +143,24 @@ impl ResponsesBridge {
     /// Answers on a connection that takes its place with the first request that is let through.
     async fn answer_in(
         &self,
+        (peer, local): (SocketAddr, SocketAddr),
         place: &OnceLock<OwnedSemaphorePermit>,
         admitted: &Notify,
         request: Request<Incoming>,
     ) -> BridgeResponse {
         let (head, body) = request.into_parts();
+        let refused = |refusal: GateRefusal| {
+            tracing::info!(?refusal, "a request was refused");
+            answer::error(StatusCode::FORBIDDEN, "refused", refusal.message())
+        };
         let route = match gate::admit(&head, self.token.as_ref()) {
             Ok(route) => route,
-            Err(refusal) => {
-                tracing::info!(?refusal, "a request was refused");
-                return answer::error(StatusCode::FORBIDDEN, "refused", refusal.message());
-            }
+            Err(refusal) => return refused(refusal),
         };
+        // Whoever reaches the bridge spends the key's money, so a command of any server must not.
+        if place.get().is_none() && self.token.is_none() && !is_same_user_unconfined(peer, local).await {
+            return refused(GateRefusal::Stranger);
+        }
         let busy = || {
             let message = "the bridge has as many requests under way as it may; try again";
             answer::error(StatusCode::SERVICE_UNAVAILABLE, "busy", message)

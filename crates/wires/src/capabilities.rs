@@ -21,10 +21,17 @@ pub struct Capabilities {
     pub call_ids: CallIds,
     /// How reasoning goes back, on the chat wire.
     pub reasoning: ReasoningReturn,
+    /// The field with the most the model may write, on the chat wire.
+    pub max_tokens_field: &'static str,
     /// The most the model may write. Needed by the messages wire; `None` takes the model family's.
     pub max_output_tokens: Option<u32>,
     /// `None` takes the model family's.
     pub thinking: Option<Thinking>,
+    /// Earlier reasoning goes back. Off where it was refused.
+    pub returns_reasoning: bool,
+    /// On the Responses wire: tokens are estimated where none are counted, and a full window asks for a shorter history, as
+    /// on the other wires. Off for OpenAI and unknown servers, where clients expect what the reference does.
+    pub completes_responses: bool,
     /// Prompt caching marks may be sent, on the messages wire.
     pub cache_marks: bool,
     /// Calls are looked for in the text, as `<tool_call>`, on the chat wire.
@@ -70,13 +77,15 @@ type Quirk = fn(&mut Capabilities);
 /// Providers that differ from the defaults of their wire.
 const QUIRKS: &[(&str, Quirk)] = &[
     ("openai", |able| {
-        // Newer models refuse an effort beside tools on this wire.
+        // Newer models refuse an effort beside tools on this wire, and the old name of the limit.
         able.reasoning_effort = false;
         able.later_system = true;
+        able.max_tokens_field = "max_completion_tokens";
     }),
     ("azure", |able| {
         able.reasoning_effort = false;
         able.later_system = true;
+        able.max_tokens_field = "max_completion_tokens";
     }),
     ("gemini", |able| able.reasoning = ReasoningReturn::ExtraContent),
     ("mistral", |able| {
@@ -110,8 +119,11 @@ impl Capabilities {
             reasoning_effort: wire == Wire::Chat,
             call_ids: CallIds::Words,
             reasoning: ReasoningReturn::Never,
+            max_tokens_field: "max_tokens",
             max_output_tokens: None,
             thinking: None,
+            returns_reasoning: true,
+            completes_responses: false,
             cache_marks: true,
             text_tool_calls: false,
         };

@@ -1,12 +1,15 @@
 //! Reads the events of a stream, whichever wire they came by.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use model::protocol::ResponseItem;
-use model::{ModelFailure, RequestBody, StreamEvent};
+use model::{FailureClass, ModelFailure, RequestBody, StreamEvent};
 
 use crate::answer_check::AnswerCheck;
-use crate::{chat, messages, responses};
+use crate::failure::room_helps;
+use crate::usage::{estimated, item_bytes};
+use crate::{Capabilities, chat, messages, responses};
 
 /// The most one response may hold, so that a server cannot fill our memory.
 pub(crate) const MAX_RESPONSE_BYTES: usize = 64 << 20;
@@ -23,7 +26,11 @@ pub struct Decoder {
 
 #[derive(Debug, Clone)]
 enum WireDecoder {
-    Responses { is_over: bool },
+    Responses {
+        is_over: bool,
+        /// Set where what the server leaves out is filled in.
+        gaps: Option<ResponsesGaps>,
+    },
     Chat(Box<chat::ChatDecoder>),
     Messages(Box<messages::MessagesDecoder>),
 }
@@ -31,7 +38,13 @@ enum WireDecoder {
 impl Decoder {
     /// Reads the Responses wire, which needs to know nothing of the request.
     pub fn responses() -> Self {
-        Self { wire: WireDecoder::Responses { is_over: false }, answer: None }
+        Self { wire: WireDecoder::Responses { is_over: false, gaps: None }, answer: None }
+    }
+
+    pub(crate) fn responses_to(request: &Arc<RequestBody>, able: &Capabilities) -> Self {
+        let gaps =
+            able.completes_responses.then(|| ResponsesGaps { request: Arc::clone(request), written: 0 });
+        Self { wire: WireDecoder::Responses { is_over: false, gaps }, answer: None }
     }
 
     pub(crate) fn chat(decoder: chat::ChatDecoder, request: &RequestBody) -> Self {
@@ -46,11 +59,14 @@ impl Decoder {
     pub fn push(&mut self, data: &str, out: &mut Vec<StreamEvent>) {
         let before = out.len();
         match &mut self.wire {
-            WireDecoder::Responses { is_over } => {
+            WireDecoder::Responses { is_over, gaps } => {
                 if *is_over {
                     return;
                 }
-                if let Some(event) = responses::decode(data) {
+                if let Some(mut event) = responses::decode(data) {
+                    if let Some(gaps) = gaps {
+                        gaps.fill(&mut event);
+                    }
                     *is_over = event.is_terminal();
                     out.push(event);
                 }
@@ -66,7 +82,7 @@ impl Decoder {
     pub fn close(&mut self, reason: Option<ModelFailure>, out: &mut Vec<StreamEvent>) {
         let before = out.len();
         match &mut self.wire {
-            WireDecoder::Responses { is_over } => {
+            WireDecoder::Responses { is_over, .. } => {
                 if !std::mem::replace(is_over, true) {
                     let failure = reason.unwrap_or_else(|| ModelFailure::stream(responses::CLOSED_EARLY));
                     out.push(StreamEvent::Failed(failure));
@@ -81,6 +97,29 @@ impl Decoder {
     fn check_answer(&mut self, events: &mut [StreamEvent]) {
         if let Some(answer) = &mut self.answer {
             answer.follow(events);
+        }
+    }
+}
+
+/// Gives the events of a Responses server what those of the other wires have.
+#[derive(Debug, Clone)]
+struct ResponsesGaps {
+    request: Arc<RequestBody>,
+    /// Bytes of finished items, for a server that does not count tokens.
+    written: usize,
+}
+
+impl ResponsesGaps {
+    fn fill(&mut self, event: &mut StreamEvent) {
+        match event {
+            StreamEvent::ItemDone(item) => self.written += item_bytes(item),
+            StreamEvent::Completed { usage, .. } => {
+                usage.get_or_insert_with(|| estimated(&self.request, self.written));
+            }
+            StreamEvent::Failed(failure) if failure.class == FailureClass::ContextWindow => {
+                failure.verdict.get_or_insert_with(room_helps);
+            }
+            _ => {}
         }
     }
 }

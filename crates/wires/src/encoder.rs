@@ -55,8 +55,8 @@ impl Encoder {
         let unsupported = |feature| Unsupported { provider: able.provider.clone(), wire, feature };
         match &mut self.0 {
             WireEncoder::Responses(encoder) => {
-                let body = encoder.encode(request).map_err(|error| unsupported(error.to_string()))?;
-                Ok(EncodedRequest { body, decoder: Decoder::responses() })
+                let body = encoder.encode(request, able).map_err(|error| unsupported(error.to_string()))?;
+                Ok(EncodedRequest { body, decoder: Decoder::responses_to(request, able) })
             }
             WireEncoder::Chat(encoder) => {
                 let (body, targets) = encoder.encode(request, able).map_err(unsupported)?;

@@ -11,24 +11,32 @@ pub struct HttpRefusal<'a> {
     pub body: &'a str,
     /// `retry-after`, in milliseconds.
     pub retry_after_ms: Option<u64>,
-    /// The name under which the vendor knows the answer.
-    pub request_id: Option<&'a str>,
     pub url: &'a str,
     pub model: &'a str,
+    /// Where the credential came from, for the message when it is refused.
+    pub credential: &'a str,
 }
 
-/// A failure in the known classes, for the wires that have no vocabulary of their own here.
+/// A failure in the known classes, in one sentence: our words for its kind, then the vendor's own.
 pub fn http_failure(refusal: HttpRefusal<'_>) -> ModelFailure {
+    if let Some(failure) = ModelFailure::of_account(refusal.status, refusal.body) {
+        return failure;
+    }
     let words = VendorWords::read(refusal.body);
-    let trace = refusal.request_id.map(|id| format!(", request id: {id}")).unwrap_or_default();
     let is_page = refusal.body.trim_start().starts_with('<');
-    let said = match (&words, is_page) {
-        (_, true) => format!("{} answered with a page instead of an API; check base_url{trace}", refusal.url),
-        (Some(words), _) => format!("{}, url: {}{trace}", words.message, refusal.url),
-        (None, _) => {
-            let shown = shortened(refusal.body.trim());
-            format!("unexpected status {}: {shown}, url: {}{trace}", status_text(refusal.status), refusal.url)
+    let status = status_text(refusal.status);
+    let said = match (&words, shortened(refusal.body.trim()).as_str()) {
+        (_, _) if is_page && refusal.status >= 500 => {
+            format!("{} answered {status} with a page instead of an API; check base_url", refusal.url)
         }
+        (_, _) if is_page => {
+            format!("{} answered with a page instead of an API; check base_url", refusal.url)
+        }
+        (Some(words), _) => words.message.clone(),
+        (None, "" | "{}") => format!("unexpected status {status}"),
+        // Plain words about the request.
+        (None, shown) if refusal.status == 400 && !shown.starts_with(['{', '[']) => shown.to_owned(),
+        (None, shown) => format!("unexpected status {status}: {shown}"),
     };
     let kind = words.as_ref().map(|words| words.kind.as_str()).unwrap_or_default();
     let text = words.as_ref().map(|words| words.message.to_ascii_lowercase()).unwrap_or_default();
@@ -37,7 +45,11 @@ pub fn http_failure(refusal: HttpRefusal<'_>) -> ModelFailure {
         ..500 if is_page => FailureClass::InvalidRequest,
         status => class_of(status, kind, &text),
     };
-    let said = if is_page { said } else { in_our_words(class, &said) };
+    let said = match class {
+        _ if is_page => said,
+        FailureClass::Unauthorized => format!("{}: {said}", refusal.credential),
+        class => in_our_words(class, &said),
+    };
     let mut failure = ModelFailure::new(class, said);
     failure.http_status = Some(refusal.status);
     match class {
@@ -63,7 +75,6 @@ pub fn http_failure(refusal: HttpRefusal<'_>) -> ModelFailure {
 /// Puts our words for this kind of failure, the same for every vendor, before the vendor's own.
 fn in_our_words(class: FailureClass, said: &str) -> String {
     let ours = match class {
-        FailureClass::Unauthorized => "the provider refused the key",
         FailureClass::Quota => "the account has no quota left",
         FailureClass::Overloaded => "the model is overloaded",
         FailureClass::TooManyAttempts => "too many requests",
@@ -202,7 +213,8 @@ impl VendorWords {
     fn of(value: &Value) -> Option<Self> {
         let value = if value.is_array() { value.get(0)? } else { value };
         let error = if value["error"].is_object() { &value["error"] } else { value };
-        let message = [&error["message"], &value["error"], &error["detail"], &error["msg"]];
+        let code = if value["error"].is_object() { &error["code"] } else { &Value::Null };
+        let message = [&error["message"], &value["error"], &error["detail"], &error["msg"], code];
         let message = message.iter().find_map(|text| text.as_str().filter(|text| !text.is_empty()));
         let message = match message {
             Some(message) => shortened(message),
@@ -233,12 +245,12 @@ mod tests {
             status,
             body,
             retry_after_ms: Some(2_000),
-            request_id: Some("req_1"),
             url: "https://host/v1/messages",
             model: "big-model",
+            credential: "the provider refused the key",
         });
         assert_eq!(failure.class, class, "{body}");
-        assert!(failure.message.contains(says) && failure.message.contains("req_1"), "{}", failure.message);
+        assert!(failure.message.contains(says), "{}", failure.message);
     }
 
     #[test]
@@ -302,7 +314,32 @@ mod tests {
             "pulling",
         );
         check(404, "<!doctype html><html>", Class::InvalidRequest, "check base_url");
+        check(400, "no such parameter", Class::InvalidRequest, "no such parameter");
         check(418, "teapot", Class::UnexpectedStatus, "unexpected status 418: teapot");
+        check(
+            502,
+            "<html>",
+            Class::UnexpectedStatus,
+            "answered 502 Bad Gateway with a page instead of an API",
+        );
+        check(
+            500,
+            "",
+            Class::InternalServerError,
+            "the provider failed: unexpected status 500 Internal Server Error",
+        );
+        check(
+            401,
+            "{}",
+            Class::Unauthorized,
+            "the provider refused the key: unexpected status 401 Unauthorized",
+        );
+        check(
+            429,
+            r#"{"error":{"type":"usage_limit_reached"}}"#,
+            Class::UsageLimit,
+            "The usage limit of this account is reached; try again later.",
+        );
         check(
             429,
             r#"{"error":{"message":"You exceeded your quota","code":"insufficient_quota"}}"#,
@@ -318,9 +355,9 @@ mod tests {
                 status: 429,
                 body: "{}",
                 retry_after_ms,
-                request_id: None,
                 url: "u",
                 model: "m",
+                credential: "the provider refused the key",
             };
             let failure = http_failure(refusal);
             (failure.is_retryable(), failure.retry_after_ms)

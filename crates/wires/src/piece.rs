@@ -80,7 +80,12 @@ pub(crate) fn piece(item: &ResponseItem) -> Result<Option<HistoryPiece>, &'stati
         ResponseItem::FunctionCallOutput { call_id, output }
         | ResponseItem::CustomToolCallOutput { call_id, output, .. } => {
             let parts = output_parts(output);
-            let has_failed = matches!(&parts[..], [ContentPart::Text(text)] if says_failure(text));
+            let has_failed = match &parts[..] {
+                [ContentPart::Text(text)] => says_failure(text),
+                // With images behind it.
+                [ContentPart::Text(text), ..] => text == "the tool failed:",
+                _ => false,
+            };
             HistoryPiece::Output { call_id: call_id.clone(), parts, has_failed }
         }
         ResponseItem::Compaction { .. } => return Err("a summary that only its own provider can read"),
@@ -147,10 +152,36 @@ fn output_parts(output: &FunctionCallOutputBody) -> Vec<ContentPart> {
 /// Whether an output says that its call did not run to an end. What a command answers, whatever its exit code, is a
 /// result.
 fn says_failure(text: &str) -> bool {
-    ["aborted by user", "unsupported call: ", "failed to parse function arguments: "]
-        .iter()
-        .any(|words| text.starts_with(words))
+    let begins = FAILED.iter().any(|words| text.starts_with(words));
+    // A command that a rule forbids, quoted.
+    begins
+        || (text.starts_with('`')
+            && text.lines().next().is_some_and(|line| line.contains("` was rejected: ")))
 }
+
+/// How the outputs of calls begin that were refused, or that could not be read. The record has these texts and nothing
+/// else, and the bytes of a request must not change when a thread is opened again.
+const FAILED: &[&str] = &[
+    "aborted by user",
+    "unsupported call: ",
+    "unsupported custom tool call: ",
+    "failed to parse function arguments: ",
+    "exec command rejected",
+    "exec_command failed for `",
+    "patch rejected",
+    "apply_patch verification failed",
+    "the script was rejected",
+    "This was not carried out: ",
+    // Of MCP servers.
+    "the tool failed: ",
+    "the user did not allow this call",
+    "the call was refused; do not try it again",
+    "MCP server `",
+    "list_mcp_resources failed: ",
+    "list_mcp_resource_templates failed: ",
+    "read_mcp_resource failed: ",
+    "approval policy is ",
+];
 
 /// The arguments as the object that they have to be. What is no object is kept under a name of its own.
 pub(crate) fn arguments_object(text: &str) -> Value {

@@ -7,13 +7,15 @@ use model::protocol::ResponseItem;
 use model::{ModelFailure, RequestBody, StreamEvent, parse_event};
 
 use crate::shared_bytes::SharedBytes;
-use crate::{blob, json};
+use crate::{Capabilities, blob, json};
 
 /// The items written so far, comma by comma.
 #[derive(Debug, Default)]
 pub(crate) struct ResponsesEncoder {
     seen: Vec<Weak<ResponseItem>>,
     bytes: SharedBytes,
+    /// Earlier reasoning was left out.
+    is_stripped: bool,
 }
 
 impl ResponsesEncoder {
@@ -22,7 +24,14 @@ impl ResponsesEncoder {
     }
 
     /// The fields in the order of [`RequestBody`], byte for byte as it would be written whole.
-    pub(crate) fn encode(&mut self, request: &RequestBody) -> Result<Vec<Bytes>, serde_json::Error> {
+    pub(crate) fn encode(
+        &mut self,
+        request: &RequestBody,
+        able: &Capabilities,
+    ) -> Result<Vec<Bytes>, serde_json::Error> {
+        if self.is_stripped == able.returns_reasoning {
+            *self = Self { is_stripped: !able.returns_reasoning, ..Self::default() };
+        }
         self.follow(&request.input);
         let frame = serde_json::to_vec(&without_input(request))?;
         // `model` and `instructions` come before `input`, whose place is found by writing them again.
@@ -40,12 +49,12 @@ impl ResponsesEncoder {
         let continues = self.seen.len() <= input.len()
             && self.seen.iter().zip(input).all(|(seen, item)| seen.as_ptr() == Arc::as_ptr(item));
         if !continues {
-            *self = Self::default();
+            *self = Self { is_stripped: self.is_stripped, ..Self::default() };
         }
         let mut new = Vec::new();
         for item in input.iter().skip(self.seen.len()) {
             self.seen.push(Arc::downgrade(item));
-            if is_foreign(item) {
+            if is_foreign(item) || (self.is_stripped && matches!(**item, ResponseItem::Reasoning { .. })) {
                 continue;
             }
             if !self.bytes.is_empty() || !new.is_empty() {

@@ -134,7 +134,10 @@ impl ResponsesWriter {
             if !fields.get("id").is_some_and(Value::is_string) {
                 fields.insert("id".to_owned(), json!(open().unwrap_or_else(made)));
             }
-            fields.insert("status".to_owned(), json!(status));
+            // Sent back as it came: a call of this kind has a status only where the provider gave it one.
+            if !matches!(item, ResponseItem::CustomToolCall { status: None, .. }) {
+                fields.insert("status".to_owned(), json!(status));
+            }
         }
         shown
     }
@@ -182,6 +185,7 @@ pub fn error_code(failure: &ModelFailure) -> &'static str {
         | FailureClass::UnexpectedStatus
         | FailureClass::Connection
         | FailureClass::Stream
+        | FailureClass::Paused
         | FailureClass::CarrierGone => "server_error",
     }
 }

@@ -1,7 +1,7 @@
 //! Tokens where a server gives no count: about four bytes are one.
 
 use model::RequestBody;
-use model::protocol::TokenUsageBreakdown;
+use model::protocol::{ResponseItem, TokenUsageBreakdown};
 
 use crate::piece::{ContentPart, HistoryPiece, piece};
 
@@ -25,6 +25,11 @@ pub(crate) fn estimated(request: &RequestBody, written_bytes: usize) -> TokenUsa
         cache_write_input_tokens: None,
         is_estimated: true,
     }
+}
+
+/// Bytes of an item of an answer, for the estimate.
+pub(crate) fn item_bytes(item: &ResponseItem) -> usize {
+    piece(item).ok().flatten().map_or(0, |piece| weight(&piece))
 }
 
 fn weight(piece: &HistoryPiece) -> usize {

@@ -2,6 +2,8 @@
 
 use model::{EventStream, ModelTransport, OutputFormat, PreparedRequest, Purpose, RequestBody};
 
+use serde_json::json;
+
 use super::conversation::{Conversation, SUMMARY_HEAD};
 use super::emit::Emitter;
 use super::reply::{OfflineReply, OfflineRequest, OfflineResponder, ReplyStream};
@@ -37,6 +39,10 @@ impl OfflineResponder for OfflineModel {
                 emitter.function_call((None, &name), &arguments, None);
             }
             Say::Call(OfflineToolCall::Custom { name, input }) => emitter.custom_call(&name, &input, None),
+            Say::Refusal(text) => {
+                let error = json!({ "error": { "type": "invalid_request_error", "message": text } });
+                return OfflineReply::refused(400, error.to_string());
+            }
         }
         OfflineReply::events(emitter.completed(None))
     }
@@ -45,6 +51,7 @@ impl OfflineResponder for OfflineModel {
 enum Say {
     Message(String),
     Call(OfflineToolCall),
+    Refusal(String),
 }
 
 fn decide(OfflineRequest { body, purpose }: OfflineRequest<'_>) -> Say {
@@ -57,6 +64,7 @@ fn decide(OfflineRequest { body, purpose }: OfflineRequest<'_>) -> Say {
     let text = match work::next(&wanted, &tools, &conversation.results) {
         _ if conversation.is_compacted => COMPACTED.to_owned(),
         NextAction::Call(call) => return Say::Call(call),
+        NextAction::Refuse(text) => return Say::Refusal(text),
         NextAction::Report(_) if purpose == Purpose::Review => REVIEW.to_owned(),
         NextAction::Report(notes) => work::report(&notes, conversation.cwd.as_deref()),
     };

@@ -9,12 +9,20 @@ use std::vec;
 use futures_core::Stream;
 use model::{ModelFailure, PreparedRequest, Purpose, RequestBody, ResponseHead, StreamEvent};
 use tokio::time::{Sleep, sleep};
+use wires::HttpRefusal;
 
 use crate::event::{closed_early, read_event};
 
 /// Answers requests. Both forms of the offline model do; a test may bring its own.
-pub trait OfflineResponder: fmt::Debug + Send + Sync {
+pub trait OfflineResponder: Send + Sync {
     fn respond(&self, request: OfflineRequest<'_>) -> OfflineReply;
+}
+
+/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+impl fmt::Debug for dyn OfflineResponder + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OfflineResponder")
+    }
 }
 
 /// One request.
@@ -117,7 +125,14 @@ impl<R> ReplyStream<R> {
                 self.state = ReplyState::Playing { events: events.into_iter(), stays_open };
                 Ok(StreamEvent::Opened(ResponseHead::default()))
             }
-            Outcome::Refused { status, body } => Err(ModelFailure::from_http(status, &body, "offline")),
+            Outcome::Refused { status, body } => Err(wires::http_failure(HttpRefusal {
+                status,
+                body: &body,
+                retry_after_ms: None,
+                url: "offline",
+                model: "",
+                credential: "the provider refused the key",
+            })),
         }
     }
 }

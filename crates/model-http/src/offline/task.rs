@@ -49,6 +49,10 @@ pub(super) enum OfflineTask {
         tool: String,
         input: String,
     },
+    /// Answer as a provider does that refuses the request.
+    Fail {
+        text: String,
+    },
     /// Understood by no rule.
     Unknown {
         text: String,
@@ -80,7 +84,7 @@ fn task(clause: &str) -> Option<OfflineTask> {
     if let Some(command) = whole_code(clause).filter(|_| !clause.starts_with("```")) {
         return Some(OfflineTask::Run { command });
     }
-    let rules = [finish_plan, plan, sum_up, list, call, replace, create, search, run, say, view, read];
+    let rules = [finish_plan, plan, sum_up, fail, list, call, replace, create, search, run, say, view, read];
     rules.iter().find_map(|rule| rule(clause))
 }
 
@@ -114,6 +118,11 @@ fn sum_up(clause: &str) -> Option<OfflineTask> {
     let rest =
         after(rest, &["what you did", "what you have done", "what was done", "the work"]).unwrap_or(rest);
     rest.is_empty().then_some(OfflineTask::SumUp)
+}
+
+fn fail(clause: &str) -> Option<OfflineTask> {
+    let text = after(clause, &["fail with"])?.trim_start_matches(':').trim();
+    (!text.is_empty()).then(|| OfflineTask::Fail { text: unquoted(text) })
 }
 
 fn plan(clause: &str) -> Option<OfflineTask> {

@@ -54,7 +54,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<ForeignRequest, String> {
         service_tier: None,
         prompt_cache_key: fields.prompt_cache_key.unwrap_or_default(),
         // A format other than a schema asks for nothing special.
-        text: fields.text.and_then(|text| serde_json::from_value(text).ok()),
+        text: fields.text.and_then(|text| serde_json::from_str(&text.to_string()).ok()),
     };
     Ok(ForeignRequest { body, stream: fields.stream.unwrap_or(false) })
 }
@@ -68,7 +68,7 @@ fn item(mut value: Value) -> Result<Arc<ResponseItem>, String> {
     } else if let (Some(_), None, Some(fields)) = (role, value.get("type").cloned(), value.as_object_mut()) {
         fields.insert("type".to_owned(), "message".into());
     }
-    serde_json::from_value(value).map(Arc::new).map_err(|error| error.to_string())
+    serde_json::from_str(&value.to_string()).map(Arc::new).map_err(|error| error.to_string())
 }
 
 fn message(role: &str, text: &str) -> Value {

@@ -8,6 +8,8 @@ use super::toolbox::{OfflineToolCall, Toolbox, UnavailableReason};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NextAction {
     Call(OfflineToolCall),
+    /// The request is refused in these words.
+    Refuse(String),
     /// Everything is done; what to tell about each task.
     Report(Vec<Note>),
 }
@@ -44,6 +46,9 @@ pub(super) fn next(tasks: &[OfflineTask], tools: &Toolbox<'_>, results: &[String
     let mut left = results;
     let mut notes = Vec::new();
     for (at, task) in tasks.iter().enumerate() {
+        if let OfflineTask::Fail { text } = task {
+            return NextAction::Refuse(text.clone());
+        }
         match advance(task, &tasks[..at], tools, left) {
             TaskProgress::Needs(call) => return NextAction::Call(call),
             TaskProgress::Finished(used, note) => {
@@ -81,7 +86,9 @@ fn advance(
         OfflineTask::Call { tool, input } => {
             one_call(tools.named(tool, input), results, format!("call `{tool}`"))
         }
-        OfflineTask::Say { text } => TaskProgress::Finished(0, Note::Said(text.clone())),
+        OfflineTask::Say { text } | OfflineTask::Fail { text } => {
+            TaskProgress::Finished(0, Note::Said(text.clone()))
+        }
         OfflineTask::Unknown { text } => TaskProgress::Finished(0, Note::Unknown(text.clone())),
     }
 }

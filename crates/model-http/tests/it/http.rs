@@ -117,18 +117,14 @@ async fn failures_of_the_provider_are_tried_again() {
     check(vec![Answer::raw(""), ok()], &["opened", "completed resp_1"], 2).await;
     check(
         vec![Answer::status(500, ""), Answer::status(500, ""), Answer::status(500, "")],
-        &["InternalServerError: The model provider failed with an internal error; try again."],
+        &["InternalServerError: the provider failed: unexpected status 500 Internal Server Error"],
         3,
     )
     .await;
     let busy = || Answer::status(503, r#"{"error":{"code":"server_is_overloaded"}}"#);
     check(vec![busy(), busy(), ok()], &["opened", "completed resp_1"], 3).await;
-    check(
-        vec![busy(), busy(), busy()],
-        &["Overloaded: The selected model is overloaded; try again later or choose another."],
-        3,
-    )
-    .await;
+    check(vec![busy(), busy(), busy()], &["Overloaded: the model is overloaded: server_is_overloaded"], 3)
+        .await;
 }
 
 #[tokio::test]
@@ -137,8 +133,10 @@ async fn a_refusal_says_how_its_provider_finds_it() {
     let server =
         Server::start(vec![Answer::raw(format!("{head}x-request-id: req_1\r\ncf-ray: ray_1\r\n\r\n{{}}"))])
             .await;
-    let message = failure(&server).await.message;
-    assert!(message.ends_with(", cf-ray: ray_1, request id: req_1"), "{message}");
+    let failure = failure(&server).await;
+    assert_eq!(failure.message, "unexpected status 404 Not Found");
+    let expected = format!("url: {}/responses, cf-ray: ray_1, request id: req_1", server.base_url());
+    assert_eq!(failure.details, Some(expected));
 }
 
 #[tokio::test]
@@ -157,8 +155,9 @@ async fn a_spent_account_says_where_it_stands() {
 async fn refusals_are_not_tried_again() {
     for (status, body, class) in [
         (400, r#"{"error":{"message":"bad"}}"#, FailureClass::InvalidRequest),
-        (401, "{}", FailureClass::UnexpectedStatus),
-        (404, "{}", FailureClass::UnexpectedStatus),
+        (401, "{}", FailureClass::Unauthorized),
+        (403, "{}", FailureClass::Unauthorized),
+        (404, "{}", FailureClass::InvalidRequest),
         (429, "{}", FailureClass::TooManyAttempts),
         (429, r#"{"error":{"type":"usage_limit_reached"}}"#, FailureClass::UsageLimit),
         // A redirect could carry the key to another host.
@@ -244,9 +243,9 @@ async fn a_provider_that_never_answers_is_given_up() {
     let found = events(&transport(&provider), request("hi")).await;
     let failure = found[0].as_ref().unwrap_err();
     assert_eq!(failure.class, FailureClass::Connection);
-    let (url, host) = (format!("url: {}/responses", server.base_url()), server.address);
-    let problem = format!("timed out waiting for {host}: no answer came in time");
-    assert_eq!(failure.message, format!("cannot reach the model provider test: {problem}, {url}"));
+    let problem = format!("timed out waiting for {}: no answer came in time", server.address);
+    assert_eq!(failure.message, format!("cannot reach the model provider test: {problem}"));
+    assert_eq!(failure.details, Some(format!("url: {}/responses", server.base_url())));
 }
 
 #[tokio::test]
@@ -259,8 +258,14 @@ async fn nobody_listens() {
     let found = events(&transport(&provider), request("hi")).await;
     let failure = found[0].as_ref().unwrap_err();
     assert_eq!(failure.class, FailureClass::Connection);
-    assert!(failure.message.contains("onnection refused"), "{failure}");
-    assert!(failure.message.ends_with(&format!("url: http://{address}/v1/responses?k=***")), "{failure}");
+    assert_eq!(
+        failure.message,
+        format!(
+            "cannot reach the model provider gone: nothing answers on {address} (connection refused); start the server \
+             that listens there, or change base_url"
+        )
+    );
+    assert_eq!(failure.details, Some(format!("url: http://{address}/v1/responses?k=***")));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 
 mod http;
 mod offline;
+mod refusals;
 mod script;
 mod secrets;
 mod serve;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::protocol::ResponseItem;
-use model::{ModelTransport, OutputFormat, PreparedRequest, Purpose, StreamEvent, TextOptions};
+use model::{FailureClass, ModelTransport, OutputFormat, PreparedRequest, Purpose, StreamEvent, TextOptions};
 use oarlock_model_http::{OfflineModel, OfflineRequest, OfflineResponder, Outcome};
 use serde_json::{Value, json};
 
@@ -470,6 +470,24 @@ async fn a_review_is_declined_honestly() {
     assert!(text.contains("this is no review"), "{text}");
 }
 
+#[tokio::test]
+async fn it_refuses_a_request_that_says_so() {
+    let input = vec![user_message("fail with \"the key has no credit left\"")];
+    let found = events(&OfflineModel, prepared(input, tools(USUAL))).await;
+    let refused = found[0].as_ref().unwrap_err();
+    assert_eq!(refused.class, FailureClass::InvalidRequest);
+    assert!(refused.message.contains("the key has no credit left"), "{refused}");
+    // Commands before it in the prompt run first.
+    let steps = [("exec_command {\"cmd\":\"ls\"}", "a")];
+    let mut input = vec![user_message("run ls then fail with no")];
+    let Said::Call(call, item) = ask(prepared(input.clone(), tools(USUAL))).await else { panic!("a call") };
+    assert_eq!(call, steps[0].0);
+    input.push(item.clone());
+    input.push(json!({ "type": "function_call_output", "call_id": item["call_id"], "output": steps[0].1 }));
+    let found = events(&OfflineModel, prepared(input, tools(USUAL))).await;
+    assert_eq!(found[0].as_ref().unwrap_err().class, FailureClass::InvalidRequest);
+}
+
 #[test]
 fn no_words_break_it() {
     const WORDS: &[&str] = &[
@@ -526,5 +544,5 @@ fn no_words_break_it() {
 #[test]
 fn it_can_be_shared() {
     let shared: Arc<dyn ModelTransport> = Arc::new(OfflineModel);
-    assert_eq!(format!("{shared:?}"), "OfflineModel");
+    assert_eq!(format!("{shared:?}"), "ModelTransport");
 }

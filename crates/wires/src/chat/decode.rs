@@ -119,6 +119,9 @@ impl ChatDecoder {
             return;
         }
         if data.trim() == "[DONE]" {
+            if self.finish.is_none() && self.is_whole() {
+                self.on_finish("stop", out);
+            }
             return self.close(None, out);
         }
         self.bytes += data.len();
@@ -175,22 +178,27 @@ impl ChatDecoder {
             let early = || ModelFailure::stream("stream closed before the response was finished");
             return self.fail(failure.unwrap_or_else(early), out);
         };
-        self.is_over = true;
-        out.push(match reason.as_str() {
-            "length" | "max_tokens" => StreamEvent::Failed(ModelFailure::stream(
-                "the response is incomplete, reason: max_output_tokens",
-            )),
-            "content_filter" => {
-                StreamEvent::Failed(failure::refusal("the provider's content filter stopped the response"))
+        let failure = match reason.as_str() {
+            "length" | "max_tokens" => {
+                ModelFailure::stream("the response is incomplete, reason: max_output_tokens")
             }
-            "error" => {
-                StreamEvent::Failed(ModelFailure::stream("the provider failed in the middle of its answer"))
-            }
+            "content_filter" => failure::refusal("the provider's content filter stopped the response"),
+            "error" => ModelFailure::stream("the provider failed in the middle of its answer"),
             _ => {
+                self.is_over = true;
                 let usage = self.usage.take().unwrap_or_else(|| estimated(&self.request, self.written));
-                StreamEvent::Completed { response_id: self.shown_id(), usage: Some(usage) }
+                return out.push(StreamEvent::Completed { response_id: self.shown_id(), usage: Some(usage) });
             }
-        });
+        };
+        // Text that came until then is paid for.
+        let spent = self.usage.take();
+        self.fail(ModelFailure { spent, ..failure }, out);
+    }
+
+    /// Some proxies leave the finish reason out and say only that nothing more comes: text, or calls that are whole.
+    fn is_whole(&self) -> bool {
+        let has_answer = matches!(self.active, ActiveItem::Text { .. }) || !self.calls.is_empty();
+        has_answer && self.calls.iter().all(|call| !call.name.is_empty() && is_complete(&call.arguments))
     }
 
     fn fail(&mut self, failure: ModelFailure, out: &mut Vec<StreamEvent>) {
@@ -210,7 +218,7 @@ impl ChatDecoder {
         }
         let details = delta[REASONING_DETAILS].as_array();
         if let Some(details) = details.filter(|_| self.wants == ReasoningReturn::ReasoningDetails) {
-            self.extend_returned(REASONING_DETAILS, details.clone());
+            details.iter().for_each(|detail| self.add_detail(detail));
         }
         match &delta["content"] {
             Value::String(text) => self.on_said(text, out),
@@ -290,7 +298,7 @@ impl ChatDecoder {
         if !matches!(self.active, ActiveItem::Reasoning { .. }) {
             self.close_active(out);
             let id = self.item_id("rs");
-            out.push(StreamEvent::ItemAdded(Box::new(reasoning(&id, "", None))));
+            out.push(StreamEvent::ItemAdded(Box::new(reasoning(&id, "", String::new()))));
             self.active = ActiveItem::Reasoning { id, text: String::new() };
         }
         if let ActiveItem::Reasoning { text: whole, .. } = &mut self.active {
@@ -382,17 +390,17 @@ impl ChatDecoder {
         if !extras.is_empty() {
             self.returned.insert(EXTRA_CONTENT.to_owned(), Value::Object(extras));
         }
-        if let Some(blob) = self.take_blob() {
-            let id = self.item_id("rs");
-            out.push(StreamEvent::ItemDone(Box::new(reasoning(&id, "", Some(blob)))));
+        if !self.returned.is_empty() {
+            let (id, blob) = (self.item_id("rs"), self.take_blob());
+            out.push(StreamEvent::ItemDone(Box::new(reasoning(&id, "", blob))));
         }
     }
 
-    fn take_blob(&mut self) -> Option<String> {
-        let data = std::mem::take(&mut self.returned);
+    /// Of no data where nothing has to go back: it still says whose reasoning this is, and nobody else takes it.
+    fn take_blob(&mut self) -> String {
+        let data = Value::Object(std::mem::take(&mut self.returned));
         let (provider, model) = (self.provider.clone(), self.request.model.clone());
-        let blob = || Blob { provider, model, after: None, data: Value::Object(data.clone()) };
-        (!data.is_empty()).then(|| blob().write(Wire::Chat))
+        Blob { provider, model, after: None, data }.write(Wire::Chat)
     }
 
     fn close_active(&mut self, out: &mut Vec<StreamEvent>) {
@@ -415,6 +423,30 @@ impl ChatDecoder {
         match self.returned.get_mut(name) {
             Some(Value::Array(known)) => known.extend(more),
             _ => drop(self.returned.insert(name.to_owned(), Value::Array(more))),
+        }
+    }
+
+    /// Deltas of one detail (same type and index) are one detail when they go back.
+    fn add_detail(&mut self, detail: &Value) {
+        let text = match detail["type"].as_str() {
+            Some("reasoning.text") => "text",
+            Some("reasoning.summary") => "summary",
+            _ => "",
+        };
+        let known = self.returned.get_mut(REASONING_DETAILS).and_then(Value::as_array_mut);
+        let last = known.and_then(|known| known.last_mut());
+        let is_same = |last: &&mut Value| {
+            !text.is_empty() && last["type"] == detail["type"] && last["index"] == detail["index"]
+        };
+        let Some(last) = last.filter(is_same) else {
+            return self.extend_returned(REASONING_DETAILS, vec![detail.clone()]);
+        };
+        for (name, value) in detail.as_object().into_iter().flatten() {
+            match (&mut last[name], value) {
+                (Value::String(said), Value::String(more)) if name == text => said.push_str(more),
+                (_, Value::Null) => {}
+                (field, value) => *field = value.clone(),
+            }
         }
     }
 
@@ -461,7 +493,8 @@ fn message(id: &str, text: &str) -> ResponseItem {
     }
 }
 
-fn reasoning(id: &str, text: &str, encrypted_content: Option<String>) -> ResponseItem {
+fn reasoning(id: &str, text: &str, blob: String) -> ResponseItem {
+    let encrypted_content = (!blob.is_empty()).then_some(blob);
     let content =
         (!text.is_empty()).then(|| vec![ReasoningItemContent::ReasoningText { text: text.to_owned() }]);
     ResponseItem::Reasoning { id: Some(id.to_owned()), summary: Vec::new(), content, encrypted_content }

@@ -119,7 +119,7 @@ fn options(
         json::field(body, "parallel_tool_calls", &request.parallel_tool_calls);
     }
     if let Some(most) = able.max_output_tokens {
-        json::field(body, "max_tokens", &most);
+        json::field(body, able.max_tokens_field, &most);
     }
     let effort = request.reasoning.as_ref().and_then(|reasoning| reasoning.effort.as_ref());
     if let Some(effort) = effort.and_then(effort_name).filter(|_| able.reasoning_effort) {
@@ -274,7 +274,7 @@ impl ChatWriter {
         let Some(blob) = Blob::read(text, Wire::Chat) else { return };
         let is_own = blob.provider == self.style.provider && blob.model == self.style.model;
         let Value::Object(data) = blob.data else { return };
-        if !is_own {
+        if !is_own || data.is_empty() {
             return;
         }
         self.assistant(|assistant| {

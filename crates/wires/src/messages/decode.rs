@@ -262,10 +262,12 @@ impl MessagesDecoder {
             ContentBlock::Text { id, .. } if id.is_empty() => return,
             ContentBlock::Text { id, text } => message(&id, &text),
             ContentBlock::Thinking { id, text, signature } => {
-                let block = json!({ "type": "thinking", "thinking": text, "signature": signature });
-                let blob = self.blob(block);
-                // Without a signature it cannot go back.
-                reasoning(&id, &text, Some(blob).filter(|_| !signature.is_empty()))
+                // Without a signature it cannot go back; the rest of the blob still says whose it is.
+                let block = match signature.is_empty() {
+                    true => Value::Null,
+                    false => json!({ "type": "thinking", "thinking": text, "signature": signature }),
+                };
+                reasoning(&id, &text, Some(self.blob(block)))
             }
             ContentBlock::Call { id, name, input, json } => {
                 if self.given_calls.len() >= MAX_CALLS || name.is_empty() {
@@ -326,8 +328,9 @@ impl MessagesDecoder {
                 let said = said.iter().find_map(|name| self.stop_details[*name].as_str());
                 failure::refusal(said.unwrap_or("it gave no reason"))
             }
-            // Asked again with what came so far.
-            "pause_turn" => ModelFailure::stream("the model paused its answer"),
+            "pause_turn" => {
+                ModelFailure::new(FailureClass::Paused, "the model paused its answer again and again")
+            }
             _ => {
                 self.is_over = true;
                 out.append(&mut self.held);

@@ -60,6 +60,7 @@ impl MessagesEncoder {
             model: request.model.clone(),
             later_system: able.later_system,
             images: able.images,
+            returns_reasoning: able.returns_reasoning,
         };
         let kept = self.kept_for(style, PrefixDigest::of(&prefix), history);
         kept.transcript.follow(history)?;

@@ -17,6 +17,7 @@ pub(super) struct MessagesStyle {
     pub(super) model: String,
     pub(super) later_system: bool,
     pub(super) images: bool,
+    pub(super) returns_reasoning: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -207,8 +208,10 @@ impl MessagesWriter {
 
     /// Goes back unchanged to the model that made it, behind exactly what it was made behind; left out otherwise.
     fn reasoning(&mut self, text: &str) {
-        let Some(blob) = Blob::read(text, Wire::Messages) else { return };
-        if blob.provider != self.style.provider || blob.model != self.style.model {
+        let Some(blob) = Blob::read(text, Wire::Messages).filter(|_| self.style.returns_reasoning) else {
+            return;
+        };
+        if blob.provider != self.style.provider || blob.model != self.style.model || blob.data.is_null() {
             return;
         }
         if self.open != Some(MessageRole::Assistant) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use model::StreamEvent;
 use model::protocol::ResponseItem;
 use oarlock_wires::{Capabilities, Encoder, Wire};
 use proptest::prelude::*;
@@ -191,19 +192,57 @@ proptest! {
             }
         }
     }
+}
 
-    #[test]
-    fn a_truncated_answer_can_be_asked_for_again(keep in 0_usize..5) {
-        for (wire, name) in [(Wire::Messages, "text_and_cache_usage"), (Wire::Chat, "openai_text_and_usage")] {
-            let text = stream(wire, name);
-            let data = Vec::from_iter(text.lines().filter_map(|line| line.strip_prefix("data: ")));
-            // Up to the event that finishes the answer.
-            let keep = keep.min(if wire == Wire::Chat { 3 } else { 5 });
-            let events = decode(decoder(wire, "openai"), data[..keep].iter().copied());
-            let Some(model::StreamEvent::Failed(failure)) = events.last() else { panic!("{events:?}") };
-            prop_assert!(failure.is_retryable());
+/// Every known stream of both wires, cut at every byte: one failure that can be retried, until the event that finishes
+/// the answer is there; from then on the same items and the same kind of end.
+#[test]
+fn an_answer_that_was_cut_anywhere_can_be_asked_for_again() {
+    for (wire, name, text) in all_streams() {
+        let provider = text.lines().next().unwrap().strip_prefix(": provider=").unwrap();
+        let read = |text: &str| {
+            // An event that was cut off is no event: it ends with an empty line.
+            let whole = text.rfind("\n\n").map_or("", |at| &text[..at]);
+            let data = whole.lines().filter_map(|line| line.strip_prefix("data: "));
+            decode(decoder(wire, provider), data)
+        };
+        let done = |events: &[StreamEvent]| {
+            let items = events.iter().filter(|event| matches!(event, StreamEvent::ItemDone(_)));
+            lines(&Vec::from_iter(items.cloned()))
+        };
+        let ends = |events: &[StreamEvent]| match events.last() {
+            Some(StreamEvent::Failed(failure)) => Some(failure.class),
+            _ => None,
+        };
+        let whole = read(&format!("{text}\n\n"));
+        for (at, _) in text.char_indices() {
+            // In between, the same events are there.
+            if !text[..at].ends_with("\n\n") && at != 0 {
+                continue;
+            }
+            let cut = read(&text[..at]);
+            assert_eq!(cut.iter().filter(|event| event.is_terminal()).count(), 1, "{name} at {at}");
+            match cut.last() {
+                Some(StreamEvent::Failed(failure)) if failure.is_retryable() => {}
+                _ => assert_eq!((ends(&cut), done(&cut)), (ends(&whole), done(&whole)), "{name} at {at}"),
+            }
         }
     }
+}
+
+fn all_streams() -> Vec<(Wire, String, String)> {
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/streams");
+    let mut found = Vec::new();
+    for wire in [Wire::Chat, Wire::Messages] {
+        for entry in std::fs::read_dir(here.join(wire.name())).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|kind| kind == "sse") {
+                found.push((wire, path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    assert!(found.len() > 20, "only {} streams", found.len());
+    found
 }
 
 fn call_ids(input: &[Arc<ResponseItem>]) -> String {

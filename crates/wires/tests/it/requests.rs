@@ -138,6 +138,39 @@ fn messages_calls_and_outputs() {
 }
 
 #[test]
+fn later_developer_messages_are_system_messages_where_the_model_takes_them() {
+    let input = vec![
+        message("developer", "Rules."),
+        user("a"),
+        message("developer", "now"),
+        message("developer", "and"),
+        user("b"),
+        call("c", "{}"),
+        output("c", "x"),
+        message("developer", "then"),
+    ];
+    let able = Capabilities { later_system: true, ..Capabilities::of("anthropic", Wire::Messages) };
+    let sent = Encoder::new(Wire::Messages).encode(&request(CLAUDE, input), &able).unwrap();
+    let mut body: Value = serde_json::from_slice(&sent.body.concat()).unwrap();
+    assert_eq!(messages_problems(&body), Vec::<String>::new(), "{body}");
+    strip_marks(&mut body);
+    assert_eq!(
+        body["messages"],
+        json!([
+            {"role": "user", "content": [{"type": "text", "text": "a"}]},
+            {"role": "system", "content": "now"},
+            // Only right after the user's own words.
+            {"role": "user", "content": [
+                {"type": "text", "text": "<developer_message>\nand\n</developer_message>"},
+                {"type": "text", "text": "b"}]},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "read", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x"}]},
+            {"role": "system", "content": "then"},
+        ])
+    );
+}
+
+#[test]
 fn an_answer_at_the_end_and_a_call_without_output_are_made_acceptable() {
     for (wire, provider) in [(Wire::Chat, "openai"), (Wire::Messages, "anthropic")] {
         for input in [
@@ -272,7 +305,7 @@ fn reasoning_goes_back_to_chat_providers_that_want_it() {
     assert_eq!(mistral["content"][1], json!({"type": "text", "text": "Done."}));
     assert_eq!(mistral["tool_calls"][0]["id"], "D681PevKs");
     let openrouter = next("openrouter", "openrouter_details_and_comments");
-    assert_eq!(openrouter["reasoning_details"].as_array().map(Vec::len), Some(2));
+    assert_eq!(openrouter["reasoning_details"].as_array().map(Vec::len), Some(1));
     // Not without calls; with calls even when empty.
     assert_eq!(next("deepseek", "deepseek_reasoning_content").get("reasoning_content"), None);
     assert_eq!(next("deepseek", "repeated_call_in_last_chunk")["reasoning_content"], "");

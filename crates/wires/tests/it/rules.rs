@@ -117,11 +117,176 @@ fn outputs_of_calls_that_came_to_nothing_are_marked() {
         output("c1", "aborted by user after 2.0s"),
         output("c2", "Exit code: 1"),
     ];
+    // The third has no output at all; what a command answers is a result, whatever its exit code.
+    assert_eq!(error_marks(input), [true, false, true]);
+    for (text, is_error) in [
+        ("exec command rejected by user", true),
+        ("exec_command failed for `sh -c x`: rejected by user", true),
+        ("`rm -rf /` was rejected: a rule forbids it", true),
+        ("patch rejected by user", true),
+        ("apply_patch verification failed: no such file", true),
+        ("unsupported custom tool call: x", true),
+        ("This was not carried out: the automatic reviewer refused it", true),
+        (r#"the tool failed: [{"type":"text","text":"no such row"}]"#, true),
+        ("MCP server `db`: timed out after 60 s", true),
+        ("the user did not allow this call; do not try it again", true),
+        ("read_mcp_resource failed: no such resource", true),
+        ("approval policy is Never; reject command — you cannot ask for escalated permissions", true),
+        ("`x` is a variable", false),
+        ("the patch rejected by user", false),
+    ] {
+        let input = vec![user("a"), call("c1", "{}"), output("c1", text)];
+        assert_eq!(error_marks(input), [is_error], "{text}");
+    }
+}
+
+/// `is_error` of each result.
+fn error_marks(input: Vec<Arc<ResponseItem>>) -> Vec<bool> {
     let sent = encoded(Wire::Messages, "anthropic", &request("claude-opus-4-6", input));
     let results = sent["messages"][2]["content"].as_array().unwrap();
-    let marks = results.iter().map(|result| result["is_error"].as_bool().unwrap_or(false));
-    // The third has no output at all; what a command answers is a result, whatever its exit code.
-    assert_eq!(marks.collect::<Vec<_>>(), [true, false, true]);
+    results.iter().map(|result| result["is_error"].as_bool().unwrap_or(false)).collect()
+}
+
+#[test]
+fn reasoning_of_another_wire_never_goes_to_a_responses_provider() {
+    let chat = [
+        json!({"id": "r", "choices": [{"index": 0, "delta": {"reasoning_content": "CHATTHOUGHT"}}]}),
+        json!({"id": "r", "choices": [{"index": 0, "delta": {"content": "said"}, "finish_reason": "stop"}]}),
+    ];
+    // Not every server of this wire signs what its model thinks.
+    let messages = [
+        json!({"type": "message_start", "message": {"id": "m"}}),
+        json!({"type": "content_block_start", "index": 0,
+            "content_block": {"type": "thinking", "thinking": "UNSIGNEDTHOUGHT"}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "said"}}),
+        json!({"type": "content_block_stop", "index": 1}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}),
+        json!({"type": "message_stop"}),
+    ];
+    for (wire, stream) in [(Wire::Chat, &chat[..]), (Wire::Messages, &messages[..])] {
+        let stream = Vec::from_iter(stream.iter().map(Value::to_string));
+        let events = decode(decoder(wire, "vllm"), stream.iter().map(String::as_str));
+        let items = events.into_iter().filter_map(|event| match event {
+            StreamEvent::ItemDone(item) => Some(Arc::from(item)),
+            _ => None,
+        });
+        let input = Vec::from_iter([user("a")].into_iter().chain(items).chain([user("b")]));
+        for to in [Wire::Responses, Wire::Chat, Wire::Messages] {
+            let model = if wire == Wire::Messages { "claude-opus-4-6" } else { "m" };
+            let sent = encoded(to, "vllm", &request(model, input.clone())).to_string();
+            assert!(!sent.contains("THOUGHT") && !sent.contains("ox1."), "{wire:?} to {to:?}: {sent}");
+            assert!(sent.contains("said"), "{wire:?} to {to:?}: {sent}");
+        }
+    }
+}
+
+#[test]
+fn what_an_answer_cost_that_was_cut_off_is_known() {
+    for (reason, is_retryable) in [("length", true), ("content_filter", false), ("error", true)] {
+        let stream = [
+            json!({"id": "r", "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": reason}]}),
+            json!({"id": "r", "choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}),
+        ]
+        .map(|event| event.to_string());
+        let events = decode(decoder(Wire::Chat, "groq"), stream.iter().map(String::as_str));
+        let Some(StreamEvent::Failed(failure)) = events.last() else { panic!("{events:?}") };
+        assert_eq!(failure.is_retryable(), is_retryable, "{reason}");
+        let spent = failure.spent.as_ref().expect("it was paid for");
+        assert_eq!((spent.input_tokens, spent.output_tokens), (7, 3), "{reason}");
+    }
+}
+
+#[test]
+fn an_answer_without_a_finish_reason_counts_when_it_is_whole() {
+    let text = json!({"id": "r", "choices": [{"index": 0, "delta": {"content": "said"}}]}).to_string();
+    let call = |arguments: &str| {
+        json!({"id": "r", "choices": [{"index": 0, "delta": {"tool_calls": [
+            {"index": 0, "id": "c", "function": {"name": "read", "arguments": arguments}}]}}]})
+        .to_string()
+    };
+    let thought = json!({"id": "r", "choices": [{"index": 0, "delta": {"reasoning": "hm"}}]}).to_string();
+    let completes = |chunk: &str, end: &[&str]| {
+        let events = decode(decoder(Wire::Chat, "proxy"), [chunk].into_iter().chain(end.iter().copied()));
+        let items = events.iter().filter(|event| matches!(event, StreamEvent::ItemDone(_))).count();
+        let is_completed = matches!(events.last(), Some(StreamEvent::Completed { .. }));
+        assert!(!is_completed || items == 1, "{events:?}");
+        is_completed
+    };
+    assert!(completes(&text, &["[DONE]"]) && completes(&call("{}"), &["[DONE]"]));
+    assert!(!completes(&call(r#"{"path":"#), &["[DONE]"]), "a call that was cut off must not run");
+    assert!(!completes(&thought, &["[DONE]"]), "nothing was answered");
+    assert!(!completes(&text, &[]), "the connection ended");
+}
+
+#[test]
+fn efforts_and_limits_go_by_the_names_of_each_wire() {
+    use model::protocol::ReasoningEffort;
+    let sent = |wire, provider: &str, effort| {
+        let model = if wire == Wire::Messages { "claude-opus-4-6" } else { "m" };
+        let mut body = RequestBody::clone(&request(model, vec![user("a")]));
+        body.reasoning = Some(model::Reasoning { effort: Some(effort), summary: None });
+        let able = Capabilities { max_output_tokens: Some(9_000), ..Capabilities::of(provider, wire) };
+        let sent = Encoder::new(wire).encode(&Arc::new(body), &able).unwrap();
+        serde_json::from_slice::<Value>(&sent.body.concat()).unwrap()
+    };
+    for (effort, of_chat, of_messages) in [
+        (ReasoningEffort::Minimal, Some("low"), "low"),
+        (ReasoningEffort::Low, Some("low"), "low"),
+        (ReasoningEffort::Medium, Some("medium"), "medium"),
+        (ReasoningEffort::High, Some("high"), "high"),
+        (ReasoningEffort::Xhigh, Some("high"), "high"),
+        (ReasoningEffort::Max, Some("high"), "max"),
+        (ReasoningEffort::None, None, "low"),
+    ] {
+        let chat = sent(Wire::Chat, "groq", effort);
+        assert_eq!(chat.get("reasoning_effort").and_then(Value::as_str), of_chat, "{effort:?}");
+        // Refused there beside tools.
+        assert_eq!(sent(Wire::Chat, "openai", effort).get("reasoning_effort"), None);
+        assert_eq!(sent(Wire::Messages, "anthropic", effort)["output_config"]["effort"], of_messages);
+    }
+    let limit = |provider| {
+        let body = sent(Wire::Chat, provider, ReasoningEffort::Low);
+        ["max_tokens", "max_completion_tokens"].map(|name| body[name].as_u64())
+    };
+    assert_eq!(limit("groq"), [Some(9_000), None]);
+    assert_eq!((limit("openai"), limit("azure")), ([None, Some(9_000)], [None, Some(9_000)]));
+}
+
+#[test]
+fn deltas_of_one_detail_go_back_as_one() {
+    let detail = |detail: Value| {
+        json!({"id": "r", "choices": [{"index": 0, "delta": {"reasoning_details": [detail]}}]}).to_string()
+    };
+    let text = |index: u32, text: &str, signature: Value| {
+        detail(json!({"type": "reasoning.text", "index": index, "text": text, "signature": signature}))
+    };
+    let stream = [
+        text(0, "let ", Value::Null),
+        text(0, "me see", Value::Null),
+        text(0, "", json!("sig")),
+        detail(json!({"type": "reasoning.encrypted", "index": 1, "data": "AA"})),
+        detail(json!({"type": "reasoning.encrypted", "index": 1, "data": "BB"})),
+        text(2, "more", Value::Null),
+        json!({"id": "r", "choices": [{"index": 0, "delta": {"content": "said"}, "finish_reason": "stop"}]})
+            .to_string(),
+    ];
+    let events = decode(decoder(Wire::Chat, "openrouter"), stream.iter().map(String::as_str));
+    let items = events.into_iter().filter_map(|event| match event {
+        StreamEvent::ItemDone(item) => Some(Arc::from(item)),
+        _ => None,
+    });
+    let input = Vec::from_iter([user("a")].into_iter().chain(items).chain([user("b")]));
+    let sent = encoded(Wire::Chat, "openrouter", &request("m", input));
+    assert_eq!(
+        sent["messages"][2]["reasoning_details"],
+        json!([
+            {"type": "reasoning.text", "index": 0, "text": "let me see", "signature": "sig"},
+            {"type": "reasoning.encrypted", "index": 1, "data": "AA"},
+            {"type": "reasoning.encrypted", "index": 1, "data": "BB"},
+            {"type": "reasoning.text", "index": 2, "text": "more", "signature": null},
+        ])
+    );
 }
 
 #[test]

@@ -1,0 +1,75 @@
+//! Parts of requests that a provider has refused, so that the next request goes without them at once.
+
+use std::sync::{Mutex, PoisonError};
+
+use model::{FailureClass, ModelFailure, RequestBody};
+use wires::{Capabilities, Thinking, Wire};
+
+const MOST_KEPT: usize = 64;
+
+/// A part that a request can do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RefusedPart {
+    /// The model cannot be asked to think.
+    Thinking,
+    /// Earlier reasoning in this conversation is not valid for this provider, or not any more.
+    EarlierReasoning,
+}
+
+impl RefusedPart {
+    /// The part that a 400 names.
+    pub(crate) fn named_by(failure: &ModelFailure, wire: Wire, model: &str) -> Option<Self> {
+        if failure.http_status != Some(400) || failure.class != FailureClass::InvalidRequest {
+            return None;
+        }
+        // A model may be called so.
+        let text = failure.message.replace(model, "").to_ascii_lowercase();
+        let says = |words: &[&str]| words.iter().any(|words| text.contains(words));
+        match wire {
+            Wire::Messages if says(&["signature", "thinking block", "redacted_thinking"]) => {
+                Some(Self::EarlierReasoning)
+            }
+            Wire::Messages if says(&["thinking"]) => Some(Self::Thinking),
+            Wire::Responses if says(&["encrypted_content", "encrypted content"]) => {
+                Some(Self::EarlierReasoning)
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn left_out(self, able: &Capabilities) -> Capabilities {
+        match self {
+            Self::Thinking => Capabilities { thinking: Some(Thinking::Never), ..able.clone() },
+            Self::EarlierReasoning => Capabilities { returns_reasoning: false, ..able.clone() },
+        }
+    }
+
+    /// For what it is remembered.
+    fn key(self, request: &RequestBody) -> &str {
+        match self {
+            Self::Thinking => &request.model,
+            Self::EarlierReasoning => &request.prompt_cache_key,
+        }
+    }
+}
+
+/// The latest come last.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(Mutex<Vec<(RefusedPart, String)>>);
+
+impl Refusals {
+    pub(crate) fn remember(&self, part: RefusedPart, request: &RequestBody) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= MOST_KEPT {
+            kept.remove(0);
+        }
+        kept.push((part, part.key(request).to_owned()));
+    }
+
+    /// Without the parts that this model or conversation was refused.
+    pub(crate) fn apply(&self, able: Capabilities, request: &RequestBody) -> Capabilities {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let parts = kept.iter().filter(|(part, key)| part.key(request) == key);
+        parts.fold(able, |able, (part, _)| part.left_out(&able))
+    }
+}
