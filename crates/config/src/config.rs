@@ -162,6 +162,8 @@ pub struct ModelOptions {
 pub struct PermissionOptions {
     pub approval_policy: AskForApproval,
     pub approvals_reviewer: ApprovalsReviewer,
+    /// The mode that somebody asked for by name; without it, `sandbox_mode` follows from the trust in the project.
+    pub asked_sandbox: Option<SandboxMode>,
     pub sandbox_mode: SandboxMode,
     /// The mode with its details filled in.
     pub sandbox_policy: SandboxPolicy,

@@ -28,10 +28,16 @@ pub enum ConfigError {
     Write { path: PathBuf, source: Arc<io::Error> },
     #[error("{key} names {}, which is empty", path.display())]
     BlankFile { key: &'static str, path: PathBuf },
-    #[error("config profile `{0}` not found; add a [profiles.{0}] table or choose another profile")]
-    UnknownProfile(String),
-    #[error("model provider `{0}` not found; add a [model_providers.{0}] table or choose another provider")]
-    UnknownProvider(String),
+    #[error(
+        "config profile `{name}` not found; {}add a [profiles.{name}] table or choose another profile",
+        meant(near)
+    )]
+    UnknownProfile { name: String, near: Option<String> },
+    #[error(
+        "model provider `{id}` not found; {}add a [model_providers.{id}] table or choose another provider",
+        meant(near)
+    )]
+    UnknownProvider { id: String, near: Option<String> },
     #[error("model provider `ollama-chat` is no longer supported; set model_provider = \"ollama\"")]
     RemovedProvider,
     #[error("model_providers.{0} takes the name of a built-in provider; give yours another id")]
@@ -50,6 +56,11 @@ pub enum ConfigError {
     Home { variable: &'static str, path: PathBuf, problem: String },
     #[error("no home folder is known; set HOME or OARLOCK_HOME")]
     NoHome,
+}
+
+/// The beginning of a sentence that goes on with what else to do.
+fn meant(near: &Option<String>) -> String {
+    near.as_ref().map(|near| format!("did you mean `{near}`? Otherwise ")).unwrap_or_default()
 }
 
 impl ConfigError {

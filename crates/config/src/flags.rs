@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
+use crate::json::to_json;
 use crate::{ConfigError, merge};
 
 /// Splits `key=value` at the first `=`.
@@ -51,6 +52,11 @@ fn flag_value(text: &str) -> Value {
     let parsed =
         toml::de::ValueDeserializer::parse(text).and_then(<Value as serde::Deserialize>::deserialize);
     parsed.unwrap_or_else(|_| Value::String(text.trim_matches(['"', '\'']).to_owned()))
+}
+
+/// The value of a flag as a write takes it.
+pub fn value_of_flag(text: &str) -> Json {
+    to_json(&flag_value(text))
 }
 
 /// TOML has no null; an empty text takes its place.

@@ -1,5 +1,6 @@
-//! The keys of a configuration file as they are written. Wrong kinds of values are refused. Unknown keys are ignored,
-//! except where a misspelt one would have a consequence: in the table of a provider, and near the keys that choose one.
+//! The keys of a configuration file as they are written. Wrong kinds of values are refused. Unknown keys are told and
+//! left out, except where a misspelt one would have a consequence: in the table of a provider, and near the keys that
+//! choose one.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -78,6 +79,8 @@ pub(crate) struct Keys {
     pub(crate) feedback: Option<FeedbackKeys>,
     pub(crate) features: Option<BTreeMap<String, bool>>,
     pub(crate) suppress_unstable_features_warning: Option<bool>,
+    /// Keys that do nothing are errors.
+    pub(crate) strict_config: Option<bool>,
     pub(crate) experimental_use_unified_exec_tool: Option<bool>,
     pub(crate) experimental_use_freeform_apply_patch: Option<bool>,
 }
@@ -117,13 +120,15 @@ pub(crate) struct ProfileKeys {
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ProviderKeys {
+    /// Empty takes that of the provider known by the id, else the id.
+    #[serde(default)]
     pub(crate) name: String,
     pub(crate) base_url: Option<String>,
     pub(crate) env_key: Option<String>,
     pub(crate) env_key_instructions: Option<String>,
     pub(crate) experimental_bearer_token: Option<String>,
-    #[serde(default)]
-    pub(crate) wire_api: WireApi,
+    /// Unset takes that of the provider known by the id, else Responses.
+    pub(crate) wire_api: Option<WireApi>,
     pub(crate) query_params: Option<BTreeMap<String, String>>,
     pub(crate) http_headers: Option<BTreeMap<String, String>>,
     pub(crate) env_http_headers: Option<BTreeMap<String, String>>,
@@ -141,6 +146,8 @@ pub(crate) struct ProviderKeys {
     pub(crate) max_output_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) thinking: Option<ThinkingMode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) system_messages: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) auth: Option<AuthKeys>,
 }

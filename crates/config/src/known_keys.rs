@@ -1,9 +1,156 @@
 //! The keys that mean something to us or to the reference, whether or not they do anything here.
 
+use crate::features::{FEATURES, Feature};
+
 /// Whether the key means something to us or to the reference, at the top or in a profile.
 pub(crate) fn is_known(key: &str) -> bool {
-    KEYS.contains(&key) || PROFILE_KEYS.contains(&key)
+    KEYS.contains(&key) || PROFILE_KEYS.contains(&key) || OURS.contains(&key)
 }
+
+/// The keys that a table may have. None where any may be, or where reading it refuses unknown ones.
+pub(crate) fn known_in(path: &[String]) -> Option<Vec<&'static str>> {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    match path.as_slice() {
+        [] => Some(KEYS.iter().chain(OURS).chain(UNSHOWN).copied().collect()),
+        ["features"] | ["profiles", _, "features"] => Some(feature_names()),
+        ["profiles", _] => Some(PROFILE_KEYS.to_vec()),
+        ["profiles", _, rest @ ..] => inner(rest),
+        rest => inner(rest),
+    }
+}
+
+/// The names under `[features]`, older ones included.
+fn feature_names() -> Vec<&'static str> {
+    FEATURES.iter().map(|feature| feature.key).chain(Feature::older_names()).collect()
+}
+
+fn inner(path: &[&str]) -> Option<Vec<&'static str>> {
+    let fits = |pattern: &[&str]| {
+        pattern.len() == path.len()
+            && pattern.iter().zip(path).all(|(pattern, key)| *pattern == "*" || pattern == key)
+    };
+    TABLES.iter().find(|(pattern, _)| fits(pattern)).map(|(_, keys)| keys.to_vec())
+}
+
+/// The keys of tables within, by the way to them; `*` is any name.
+const TABLES: &[(&[&str], &[&str])] = &[
+    (&["agents", "*"], &["config_file", "description", "nickname_candidates"]),
+    (&["analytics"], &["enabled"]),
+    (&["feedback"], &["enabled"]),
+    (&["history"], &["max_bytes", "persistence"]),
+    (&["host"], HOST_KEYS),
+    (&["host", "budget"], &["day", "task"]),
+    (&["host", "budget", "*"], &["tokens", "usd"]),
+    (&["mcp_servers", "*"], MCP_SERVER_KEYS),
+    (&["mcp_servers", "*", "tools", "*"], &["approval_mode"]),
+    (&["memories"], MEMORY_KEYS),
+    (&["projects", "*"], &["reviewed", "trust_level"]),
+    (
+        &["sandbox_workspace_write"],
+        &["exclude_slash_tmp", "exclude_tmpdir_env_var", "network_access", "writable_roots"],
+    ),
+    (
+        &["shell_environment_policy"],
+        &["exclude", "experimental_use_profile", "ignore_default_excludes", "include_only", "inherit", "set"],
+    ),
+    (&["skills"], &["bundled", "config"]),
+    (&["skills", "bundled"], &["enabled"]),
+    (&["skills", "config"], &["enabled", "name", "path"]),
+    (&["tools"], &["view_image", "web_search"]),
+];
+
+const HOST_KEYS: &[&str] = &[
+    "budget",
+    "idle_after",
+    "max_running",
+    "models",
+    "notify",
+    "notify_after",
+    "peer_address",
+    "peer_listen",
+    "peer_secret",
+    "requests_per_minute",
+    "retention_days",
+    "suspend_after",
+    "tokens",
+];
+
+const MCP_SERVER_KEYS: &[&str] = &[
+    "args",
+    "bearer_token",
+    "bearer_token_env_var",
+    "command",
+    "cwd",
+    "disabled_tools",
+    "enabled",
+    "enabled_tools",
+    "env",
+    "env_http_headers",
+    "env_vars",
+    "http_headers",
+    "name",
+    "oauth_resource",
+    "required",
+    "scopes",
+    "startup_timeout_ms",
+    "startup_timeout_sec",
+    "tool_timeout_sec",
+    "tools",
+    "type",
+    "url",
+];
+
+const MEMORY_KEYS: &[&str] = &[
+    "consolidation_model",
+    "extract_model",
+    "generate_memories",
+    "max_raw_memories_for_consolidation",
+    "max_rollout_age_days",
+    "max_rollouts_per_startup",
+    "max_unused_days",
+    "min_rollout_idle_hours",
+    "no_memories_if_mcp_or_web_search",
+    "use_memories",
+];
+
+/// Keys of ours, which other programs that read the file do not have. Shown where they are set.
+pub(crate) const OURS: &[&str] = &["host", "placements", "prices", "sandbox", "strict_config"];
+
+/// Keys that mean something and whose values clients are not shown.
+const UNSHOWN: &[&str] = &["hooks"];
+
+/// Keys that do nothing unless a feature is on.
+pub(crate) const OF_FEATURES: &[(&str, &str)] = &[
+    ("agents", "multi_agent"),
+    ("apps", "apps"),
+    ("hooks", "codex_hooks"),
+    ("js_repl_node_module_dirs", "js_repl"),
+    ("js_repl_node_path", "js_repl"),
+    ("memories", "memories"),
+    ("plugins", "plugins"),
+    ("realtime", "realtime_conversation"),
+    ("tool_suggest", "tool_suggest"),
+    ("zsh_path", "shell_zsh_fork"),
+];
+
+/// Keys of the reference for things that are not there.
+pub(crate) const ABSENT: &[&str] = &[
+    "analytics",
+    "audio",
+    "check_for_update_on_startup",
+    "cli_auth_credentials_store",
+    "disable_paste_burst",
+    "experimental_realtime_start_instructions",
+    "experimental_realtime_ws_startup_context",
+    "file_opener",
+    "ghost_snapshot",
+    "mcp_oauth_callback_url",
+    "mcp_oauth_credentials_store",
+    "otel",
+    "tui",
+    "windows",
+    "windows_wsl_setup_acknowledged",
+];
 
 /// The keys that are always shown.
 pub(crate) const KEYS: &[&str] = &[

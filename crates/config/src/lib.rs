@@ -46,11 +46,12 @@ pub use config::{
 };
 pub use credentials::{ChatgptTokens, Credentials, write_secret_file};
 pub use edit::{forget_plugin, switch_plugin_on};
+pub use effective::key_problem;
 pub use env::Env;
 pub use error::ConfigError;
 pub use external_agent::{ExternalAgentError, detect_external_agent, import_external_agent};
 pub use features::{FEATURES, Feature, Features};
-pub use flags::parse_flag;
+pub use flags::{parse_flag, value_of_flag};
 pub use home::Home;
 pub use hook_file::{HookFile, HookOrigin};
 pub use keys::{HistoryPersistence, Inherit, ThinkingMode, Trust, WireApi};
@@ -62,6 +63,7 @@ pub use mcp::{
     write_mcp_server,
 };
 pub use off_limits::{confinement, hidden_in};
+pub use paths::PATH_KEYS;
 pub use policy::RuleFile;
 pub use prices::{Price, Prices};
 pub use provider::{AuthCommand, CredentialCaller, ProviderConfig, ProviderKind, ProviderReason};
@@ -71,5 +73,6 @@ pub use review::{Review, is_harmless_key};
 pub use secret::SecretText;
 pub use shell_environment::{ShellEnvironmentPolicy, closed_search_path, system_search_path};
 pub use skills::{SkillRules, SkillSelector};
+pub use typed::nearest;
 pub use warning::{Deprecation, SettingWarning};
 pub use write::ConfigWriteError;

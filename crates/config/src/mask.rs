@@ -61,6 +61,13 @@ pub(crate) fn hide(value: &mut Value) {
             "mcp_servers" => entries(value, |server| allow(server, OF_MCP_SERVER)),
             "notify" => arguments(value),
             "prices" | "sandbox" => {}
+            // The address of a webhook is as good as a password.
+            "host" => {
+                look(value);
+                if let Some(notify) = value.get_mut("notify") {
+                    all(notify);
+                }
+            }
             "shell_environment_policy" => {
                 look(value);
                 if let Some(Value::Object(set)) = value.get_mut("set") {

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use toml::{Table, Value};
 
 /// Keys that hold paths; `*` stands for every entry of a table or an array.
-const PATH_KEYS: &[&[&str]] = &[
+pub const PATH_KEYS: &[&[&str]] = &[
     &["model_instructions_file"],
     &["experimental_instructions_file"],
     &["experimental_compact_prompt_file"],

@@ -12,7 +12,7 @@ use toml::Value as Toml;
 use crate::features::RUNTIME_CONTROLLED;
 use crate::json::to_json;
 use crate::keys::Keys;
-use crate::known_keys::{KEYS, PROFILE_KEYS};
+use crate::known_keys::{KEYS, OURS, PROFILE_KEYS};
 use crate::typed::{TypeMismatch, typed};
 use crate::{ConfigError, ResolvedConfig, SettingsLayer, mask};
 
@@ -32,13 +32,21 @@ impl ResolvedConfig {
             typed(&self.merged).map_err(|misfit: TypeMismatch| ConfigError::value(misfit.sentence()))?;
         let set = |key: &str| self.merged.get(key).map_or(Value::Null, to_json);
         let mut shown: Map<String, Value> = KEYS.iter().map(|key| ((*key).to_owned(), set(key))).collect();
+        let ours = OURS.iter().filter(|key| self.merged.contains_key(**key));
+        shown.extend(ours.map(|key| ((*key).to_owned(), set(key))));
         for table in ["profiles", "plugins", "mcp_servers"] {
             let value = shown.entry(table).or_insert(Value::Null);
             if value.is_null() {
                 *value = Value::Object(Map::new());
             }
         }
-        insert(&mut shown, "model_providers", &keys.model_providers)?;
+        let mut providers = keys.model_providers;
+        for (id, table) in &mut providers {
+            if let Some(provider) = self.providers.get(id) {
+                (table.name, table.wire_api) = (provider.name.clone(), Some(provider.wire));
+            }
+        }
+        insert(&mut shown, "model_providers", &providers)?;
         insert(&mut shown, "shell_environment_policy", &keys.shell_environment_policy.unwrap_or_default())?;
         insert(&mut shown, "features", &self.shown_features(keys.features.unwrap_or_default()))?;
         shown.entry("tools").and_modify(drop_bare_switch);

@@ -54,8 +54,8 @@ fn unknown_key(message: &str) -> Option<String> {
     })
 }
 
-/// The one that a misspelt key was most likely meant to be.
-pub(crate) fn nearest<'a>(key: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// The name that a misspelt one was most likely meant to be.
+pub fn nearest<'a>(key: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let distances = known.into_iter().map(|known| (distance(key, known), known));
     distances.filter(|(distance, _)| *distance <= 2.max(key.len() / 4)).min().map(|(_, known)| known)
 }

@@ -33,6 +33,7 @@ fn end(turn: &str) -> ServerNotification {
         started_at: None,
         completed_at: None,
         duration_ms: None,
+        plan: None,
     };
     ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id: thread(), turn, cost: None })
 }

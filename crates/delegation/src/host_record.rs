@@ -117,6 +117,11 @@ impl HostRecord {
         }
     }
 
+    /// The next ordinal that the host will be given: it has all before it.
+    pub fn committed(&self) -> u64 {
+        self.committed
+    }
+
     /// The next ordinal to be written.
     pub fn next(&self) -> u64 {
         self.first + self.entries.len() as u64

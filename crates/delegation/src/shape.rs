@@ -33,6 +33,8 @@ pub fn shape_offer(offer: &mut Offer, capabilities: &ModelCapabilities) {
         offer.web_search = WebSearchMode::Disabled;
     }
     offer.image_generation &= has("image_generation");
+    offer.freeform &= capabilities.freeform_tools;
+    offer.tool_search &= has("tool_search");
     if offer.shell == ShellForm::Local && !has("local_shell") {
         offer.shell = ShellForm::Words;
     }
@@ -62,16 +64,19 @@ mod tests {
             patch: Some(PatchForm::Freeform),
             web_search: WebSearchMode::Live,
             images: true,
+            freeform: true,
+            tool_search: true,
             ..Offer::default()
         };
         let full = offer.clone();
         shape_offer(&mut offer, &poor);
         assert_eq!((offer.shell, offer.patch), (ShellForm::Words, Some(PatchForm::Function)));
         assert_eq!((offer.web_search, offer.images, &offer.allow), (WebSearchMode::Disabled, false, &None));
+        assert!(!offer.freeform && !offer.tool_search);
         shape_offer(&mut offer, &ModelCapabilities { tools: false, ..poor });
         assert_eq!(offer.allow, Some(Vec::new()));
         let rich: ModelCapabilities = serde_json::from_value(json!({
-            "wire": "responses", "freeformTools": true, "hostedTools": ["web_search", "local_shell"],
+            "wire": "responses", "freeformTools": true, "hostedTools": ["web_search", "local_shell", "tool_search"],
         }))
         .expect("capabilities");
         let mut offer = full.clone();

@@ -126,6 +126,8 @@ impl Terms {
             text_tool_calls: false,
             max_output_tokens: None,
             thinking: None,
+            system_messages: None,
+            is_known: false,
             auth: None,
         })
     }

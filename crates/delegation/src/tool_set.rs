@@ -61,7 +61,7 @@ fn check_mode(asked: &ToolSet) -> Result<(), DelegationError> {
     let allows = filter.is_some_and(|filter| filter.allow.is_some());
     let denies = filter.is_some_and(|filter| filter.deny.is_some());
     let (field, needs) = match asked.mode {
-        ToolSetMode::Default | ToolSetMode::Additive if allows => ("toolSet.builtin.allow", "`replace`"),
+        ToolSetMode::Default if allows => ("toolSet.builtin.allow", "`additive` or `replace`"),
         ToolSetMode::Default | ToolSetMode::Replace if denies => ("toolSet.builtin.deny", "`additive`"),
         ToolSetMode::Default if !asked.dynamic.is_empty() => ("toolSet.dynamic", "`additive` or `replace`"),
         _ => return Ok(()),
@@ -150,6 +150,16 @@ impl HostChoices {
                 Some(allow.unwrap_or_default())
             }
             _ => self.builtin_tools.clone(),
+        }
+    }
+
+    /// These as well, though the model and the configuration do not give them.
+    pub fn added(&self) -> &[String] {
+        match &self.tool_set {
+            Some(set) if set.mode == ToolSetMode::Additive => {
+                set.builtin.as_ref().and_then(|filter| filter.allow.as_deref()).unwrap_or_default()
+            }
+            _ => &[],
         }
     }
 
@@ -286,11 +296,15 @@ mod tests {
             (json!({"mode": "additive", "dynamic": [tool("update_plan", true)]}), None),
             (
                 json!({"mode": "default", "builtin": {"allow": []}}),
-                Some(("invalidToolSet", "toolSet.builtin.allow is for the mode `replace` only")),
+                Some((
+                    "invalidToolSet",
+                    "toolSet.builtin.allow is for the mode `additive` or `replace` only",
+                )),
             ),
+            (json!({"mode": "additive", "builtin": {"allow": ["read_file"]}}), None),
             (
-                json!({"mode": "additive", "builtin": {"allow": []}}),
-                Some(("invalidToolSet", "toolSet.builtin.allow is for the mode `replace` only")),
+                json!({"mode": "additive", "builtin": {"allow": ["fly"]}}),
+                Some(("unknownTool", "toolSet.builtin.allow names no built-in tool: fly")),
             ),
             (
                 json!({"mode": "replace", "builtin": {"deny": []}}),
@@ -367,7 +381,10 @@ mod tests {
         for (given, allowed, denied) in cases {
             let choices = choices(given.clone());
             assert_eq!((choices.allowed(), choices.denied(&registry)), (allowed, denied), "{given}");
+            assert!(choices.added().is_empty(), "{given}");
         }
+        let added = choices(json!({"mode": "additive", "builtin": {"allow": ["read_file"]}}));
+        assert_eq!((added.allowed(), added.added()), (None, &names(&["read_file"])[..]));
     }
 
     #[test]

@@ -8,7 +8,8 @@ mod thread;
 mod tool_settings;
 
 pub use audience::{Audience, BoxFuture};
-pub use ids::{IdMaker, InvalidThreadId, check_thread_id, is_uuid};
+pub use ids::IdMaker;
+pub use journal::{InvalidThreadId, check_thread_id, is_uuid};
 pub use services::{Clock, Services, SystemClock, ThreadPlan, open_thread};
 pub use thread::capture::complete_step;
 pub use thread::error::ThreadError;

@@ -1,7 +1,6 @@
 //! The services that live as long as the process, apart from the parts of one thread.
 
 use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,7 +8,6 @@ use engine::{Stamp, ThreadSeed};
 use journal::{ReferenceRollout, Store, ThreadJournal};
 use model::ModelTransport;
 use protocol::{RolloutRecord, SessionMeta};
-use ring::rand::{SecureRandom, SystemRandom};
 use tools::Bench;
 
 use crate::audience::Audience;
@@ -32,8 +30,15 @@ pub struct Services {
 }
 
 /// Where time and randomness come from.
-pub trait Clock: fmt::Debug + Send + Sync {
+pub trait Clock: Send + Sync {
     fn stamp(&self) -> Stamp;
+}
+
+/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+impl fmt::Debug for dyn Clock + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
 }
 
 /// The real ones.
@@ -44,16 +49,7 @@ impl Clock for SystemClock {
     fn stamp(&self) -> Stamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-        Stamp { now_ms, entropy: entropy() }
-    }
-}
-
-/// Randomness of the system. Should it have none, which no supported system does, ids still differ by a hasher's key.
-fn entropy() -> u128 {
-    let mut bytes = [0; 16];
-    match SystemRandom::new().fill(&mut bytes) {
-        Ok(()) => u128::from_ne_bytes(bytes),
-        Err(_) => u128::from(RandomState::new().build_hasher().finish()),
+        Stamp { now_ms, entropy: support::entropy() }
     }
 }
 

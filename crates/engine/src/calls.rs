@@ -1,9 +1,11 @@
 //! The tool calls of a response.
 
+use std::sync::Arc;
+
 use protocol::{FunctionCallOutputBody, LocalShellAction, ResponseItem};
 use serde_json::{Value, json};
 
-use crate::Proposal;
+use crate::{Proposal, Step};
 
 /// The tool that answers searches which the provider has its own form for.
 pub const TOOL_SEARCH: &str = "tool_search";
@@ -39,6 +41,8 @@ pub(crate) struct OpenCall {
     /// The proposal that is being decided or carried out.
     pub(crate) active: Option<Box<ActiveProposal>>,
     pub(crate) output: Option<FunctionCallOutputBody>,
+    /// Set for a call of a script that works elsewhere than the turn: the turn's step, in the script's environments.
+    pub(crate) step: Option<Arc<Step>>,
 }
 
 /// Who was asked.

@@ -85,6 +85,8 @@ pub enum Input {
         /// The call of the tool that makes it.
         parent: String,
         call: ToolCall,
+        /// The step that the tool began in. The call runs in its environments.
+        began_in: Arc<Step>,
     },
     /// Stop the running turn, because another is to begin. A goal stays active.
     MakeWay,

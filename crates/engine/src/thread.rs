@@ -1,6 +1,5 @@
 //! A thread as pure state: its lasting part and the turn it may be in.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use protocol::{
@@ -41,6 +40,8 @@ pub struct ThreadSeed {
     pub shows_operations: bool,
     /// The lease this process works under, where there is one.
     pub epoch: Option<u64>,
+    /// Session keys of what a client approved for the session before this process.
+    pub agreed: Vec<String>,
 }
 
 impl ThreadSeed {
@@ -58,6 +59,7 @@ impl ThreadSeed {
             calls_wait: self.calls_wait,
             shows_operations: self.shows_operations,
             epoch: self.epoch,
+            agreed: Vec::new(),
         }
     }
 
@@ -75,6 +77,7 @@ impl ThreadSeed {
             calls_wait: false,
             shows_operations: false,
             epoch: None,
+            agreed: Vec::new(),
         }
     }
 }
@@ -104,7 +107,7 @@ impl ThreadMachine {
                 additional: AdditionalStore::default(),
                 facts: Facts::default(),
                 attempts: 0,
-                agreed: HashSet::new(),
+                agreed: seed.agreed.into_iter().collect(),
                 grants: NOTHING,
                 calls_wait: seed.calls_wait,
                 shows_operations: seed.shows_operations,

@@ -59,6 +59,8 @@ pub enum JournalError {
     InvalidThreadId(String),
     #[error("thread {0} is not stored here")]
     NotFound(String),
+    #[error("{} belongs to another program, and is not deleted here.", path.display())]
+    NotOurs { path: PathBuf },
     #[error("{} is there already. Choose a fresh thread id.", path.display())]
     AlreadyExists { path: PathBuf },
     #[error("invalid cursor: {0}")]

@@ -5,14 +5,15 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use protocol::{
-    ResponseItem, RolloutRecord, SessionMeta, ThreadGoal, ThreadId, ThreadTokenUsage, Turn, TurnId,
+    OperationDecision, OperationRecord, ResponseItem, RolloutRecord, SessionMeta, ThreadGoal, ThreadId,
+    ThreadTokenUsage, Turn, TurnId,
 };
 use serde_json::Value;
 
 use crate::facts::{Fact, Summary};
 use crate::operations::OpenOperation;
 use crate::record::{JournalEntry, Record};
-use crate::turn_builder::TurnBuilder;
+use crate::turn_builder::{TurnBuilder, plan_in};
 
 /// More items than this get their room as they come.
 const MAX_EXPECTED: usize = 50_000;
@@ -37,6 +38,10 @@ pub struct ThreadHistory {
     pub told_context: Option<Value>,
     /// Operations that have neither finished nor been withdrawn, oldest first.
     pub operations: Vec<OpenOperation>,
+    /// Session keys of what was approved for the session, in records that a host keeps.
+    pub agreed: Vec<String>,
+    /// Beginnings of commands that clients allowed in this thread.
+    pub amendments: Vec<Vec<String>>,
     /// The turn that had not ended, for a host that wants to take it up again.
     pub unfinished_turn: Option<TurnId>,
 }
@@ -56,6 +61,8 @@ pub struct HistoryBuilder {
     places: HashMap<TurnId, usize>,
     rolled_back: HashSet<TurnId>,
     operations: Vec<OpenOperation>,
+    agreed: Vec<String>,
+    amendments: Vec<Vec<String>>,
 }
 
 /// One turn, with whatever was recorded between it and the next.
@@ -99,7 +106,14 @@ impl HistoryBuilder {
                 self.host = context.get("host").cloned().or(self.host.take());
                 self.model_step(turn_id, ModelStep::Tell(context));
             }
-            RolloutRecord::ResponseItem { turn_id, item } => self.add_item(turn_id, item),
+            RolloutRecord::ResponseItem { turn_id, item } => {
+                if let (Some(turn_id), Some(steps)) = (&turn_id, plan_in(&item))
+                    && let Some(turn) = self.turn_of(turn_id.clone())
+                {
+                    turn.plan(steps);
+                }
+                self.add_item(turn_id, item);
+            }
             RolloutRecord::Compacted { turn_id, replacement, .. } => {
                 self.model_step(turn_id, ModelStep::Replace(replacement));
             }
@@ -117,6 +131,7 @@ impl HistoryBuilder {
                 }
             }
             RolloutRecord::Operation { operation } => {
+                self.remember(&operation);
                 let turn = self.segments.last().and_then(|segment| segment.turn.as_ref());
                 OpenOperation::fold(&mut self.operations, turn.map(TurnBuilder::id), operation);
             }
@@ -126,8 +141,18 @@ impl HistoryBuilder {
 
     pub fn finish(self) -> ThreadHistory {
         let Self { summary, meta, token_usage, goal, host, segments, items, operations, .. } = self;
-        let mut history =
-            ThreadHistory { summary, meta, token_usage, goal, host, operations, ..ThreadHistory::default() };
+        let (agreed, amendments) = (self.agreed, self.amendments);
+        let mut history = ThreadHistory {
+            summary,
+            meta,
+            token_usage,
+            goal,
+            host,
+            operations,
+            agreed,
+            amendments,
+            ..ThreadHistory::default()
+        };
         // Exactly the room that is needed: for a long thread, growing by doubling would cost as much again.
         history.turns.reserve_exact(segments.iter().filter(|segment| segment.turn.is_some()).count());
         let mut since_replacement = Vec::new();
@@ -153,6 +178,18 @@ impl HistoryBuilder {
         }
         history.model = picked(history.model, items, &since_replacement);
         history
+    }
+
+    /// Approvals that hold for longer than one call. Those of the thread that this one was copied from are not its own.
+    fn remember(&mut self, record: &OperationRecord) {
+        let OperationRecord::Decided { operation_id, decision, session_keys, .. } = record else { return };
+        let OperationDecision::Approve { execpolicy_amendment, .. } = decision else { return };
+        let thread = self.summary.thread_id.as_ref().map_or("", ThreadId::as_str);
+        if !operation_id.as_str().strip_prefix(thread).is_some_and(|rest| rest.starts_with(':')) {
+            return;
+        }
+        self.agreed.extend(session_keys.iter().flatten().filter(|_| decision.is_for_session()).cloned());
+        self.amendments.extend(execpolicy_amendment.clone());
     }
 
     fn identify(&mut self, meta: SessionMeta) {

@@ -5,8 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use protocol::{
     CollabAgentToolCallStatus, CommandExecutionStatus, DynamicToolCallStatus, ItemId, McpToolCallStatus,
-    PatchApplyStatus, ThreadItem, Turn, TurnError, TurnId, TurnStatus,
+    PatchApplyStatus, ResponseItem, ThreadItem, Turn, TurnError, TurnId, TurnPlanStep, TurnPlanStepStatus,
+    TurnStatus,
 };
+use serde::Deserialize;
 
 #[derive(Debug)]
 pub(crate) struct TurnBuilder {
@@ -14,6 +16,7 @@ pub(crate) struct TurnBuilder {
     room: Room,
     started_at_ms: Option<i64>,
     end: Option<Box<RecordedEnd>>,
+    plan: Option<Vec<TurnPlanStep>>,
 }
 
 /// Where the items of a turn are gathered.
@@ -36,7 +39,7 @@ struct RecordedEnd {
 
 impl TurnBuilder {
     pub(crate) fn new(id: TurnId, room: Room) -> Self {
-        Self { id, room, started_at_ms: None, end: None }
+        Self { id, room, started_at_ms: None, end: None, plan: None }
     }
 
     /// Another turn begins: this one keeps its items in exactly the room they need, and the next gathers its own
@@ -66,13 +69,18 @@ impl TurnBuilder {
         self.end = Some(Box::new(RecordedEnd { status, error, at_ms }));
     }
 
+    /// The agent said what it is going to do; what it said before no longer holds.
+    pub(crate) fn plan(&mut self, steps: Vec<TurnPlanStep>) {
+        self.plan = Some(steps);
+    }
+
     /// An item recorded again replaces its former self and keeps its place.
     pub(crate) fn upsert(&mut self, item: ThreadItem) {
         self.room.upsert(item);
     }
 
     pub(crate) fn finish(self) -> Turn {
-        let Self { id, room: Room { mut items, .. }, started_at_ms, end } = self;
+        let Self { id, room: Room { mut items, .. }, started_at_ms, end, plan } = self;
         // Nothing runs any more in a turn that is read from disk.
         items.iter_mut().for_each(settle);
         items.shrink_to_fit();
@@ -89,7 +97,7 @@ impl TurnBuilder {
             None => (TurnStatus::Interrupted, None),
         };
         let started_at = started_at_ms.map(|at_ms| at_ms.div_euclid(1_000));
-        Turn { id, items, status, error, started_at, completed_at, duration_ms }
+        Turn { id, items, status, error, started_at, completed_at, duration_ms, plan }
     }
 }
 
@@ -160,6 +168,43 @@ fn settle(item: &mut ThreadItem) {
         }
         _ => {}
     }
+}
+
+/// The tool by which an agent shows its plan. No item has the plan, only the call.
+const TOOL: &str = "update_plan";
+
+#[derive(Deserialize)]
+struct ToldPlan {
+    plan: Vec<ToldStep>,
+}
+
+#[derive(Deserialize)]
+struct ToldStep {
+    step: String,
+    status: ToldStatus,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ToldStatus {
+    Pending,
+    InProgress,
+    Completed,
+}
+
+/// The steps of a call that tells the plan. One that the tool could not read told nobody anything.
+pub(crate) fn plan_in(item: &ResponseItem) -> Option<Vec<TurnPlanStep>> {
+    let ResponseItem::FunctionCall { name, namespace: None, arguments, .. } = item else { return None };
+    let told: ToldPlan = (name == TOOL).then(|| serde_json::from_str(arguments).ok())??;
+    let step = |ToldStep { step, status }| {
+        let status = match status {
+            ToldStatus::Pending => TurnPlanStepStatus::Pending,
+            ToldStatus::InProgress => TurnPlanStepStatus::InProgress,
+            ToldStatus::Completed => TurnPlanStepStatus::Completed,
+        };
+        TurnPlanStep { step, status }
+    };
+    Some(told.plan.into_iter().map(step).collect())
 }
 
 #[cfg(test)]

@@ -61,8 +61,9 @@ impl CallLimits {
             return Err("approval-policy: without a sandbox a call cannot choose it; leave it out".to_owned());
         }
         let opens_home = || self.loader.user_home().is_some_and(|home| holds(&cwd, &home));
-        let is_widened = own.sandbox_mode == SandboxMode::ReadOnly && asked.sandbox_mode != own.sandbox_mode;
-        if is_widened && opens_home() {
+        // Whoever starts the server in the home folder, for commands that write, has opened it.
+        let is_own = own.sandbox_mode == asked.sandbox_mode && holds(&here(), &cwd);
+        if asked.sandbox_mode == SandboxMode::WorkspaceWrite && !is_own && opens_home() {
             return Err(
                 "cwd: the whole home folder cannot be made writable by a call; choose a folder in it"
                     .to_owned(),

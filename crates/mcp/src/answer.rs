@@ -32,7 +32,23 @@ impl ToolAnswer {
         };
         let structured_content = structured.filter(|value| value.to_string().len() <= MAX_RESULT);
         let output = output(&content, structured_content.as_ref(), takes_images);
+        let output = if is_error { marked(output) } else { output };
         Ok(Self { output, result: McpToolCallResult { content, structured_content }, is_error })
+    }
+}
+
+/// Begins the output of a tool that failed. Servers say so beside their words, and the history has the words alone: this
+/// is how models, and wires with a mark for failures, tell.
+const FAILED: &str = "the tool failed: ";
+
+fn marked(output: FunctionCallOutputBody) -> FunctionCallOutputBody {
+    match output {
+        FunctionCallOutputBody::Text(text) => FunctionCallOutputBody::Text(format!("{FAILED}{text}")),
+        FunctionCallOutputBody::Content(mut parts) => {
+            let text = FAILED.trim_end().to_owned();
+            parts.insert(0, FunctionCallOutputContentItem::InputText { text });
+            FunctionCallOutputBody::Content(parts)
+        }
     }
 }
 
@@ -127,6 +143,23 @@ mod tests {
         );
         let blind = ToolAnswer::read(with_image, false).expect("it is an answer");
         assert!(parts(blind)[1]["text"].as_str().is_some_and(|text| text.contains("omitted")));
+    }
+
+    #[test]
+    fn a_tool_that_failed_says_so_first() {
+        let block = json!({"type": "text", "text": "no such row"});
+        text(
+            json!({"content": [block], "isError": true}),
+            r#"the tool failed: [{"type":"text","text":"no such row"}]"#,
+        );
+        text(json!({"content": [block], "isError": false}), r#"[{"type":"text","text":"no such row"}]"#);
+        let image = json!({"type": "image", "data": "AA==", "mimeType": "image/png"});
+        let failed = ToolAnswer::read(json!({"content": [image], "isError": true}), true);
+        let FunctionCallOutputBody::Content(parts) = failed.expect("it is an answer").output else {
+            panic!("an image")
+        };
+        let first = FunctionCallOutputContentItem::InputText { text: "the tool failed:".to_owned() };
+        assert_eq!((parts.len(), &parts[0]), (2, &first));
     }
 
     #[test]

@@ -18,12 +18,19 @@ use crate::server::WeakServer;
 use crate::tool::cut;
 
 /// The thread that connections belong to, as far as this crate has to know it.
-pub trait McpHost: std::fmt::Debug + Send + Sync + 'static {
+pub trait McpHost: Send + Sync + 'static {
     /// Tells the thread's clients.
     fn notify(&self, notification: ServerNotification) -> BoxFuture<'static, ()>;
 
     /// Writes into the configuration that a tool needs no approval from now on.
     fn approve_for_good(&self, server: &str, tool: &str) -> BoxFuture<'static, Result<(), String>>;
+}
+
+/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+impl std::fmt::Debug for dyn McpHost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("McpHost")
+    }
 }
 
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -173,8 +180,8 @@ fn request_of(params: &Value) -> Option<McpServerElicitationRequest> {
     let meta = params.get("_meta").and_then(of_server);
     match text("mode").unwrap_or("form") {
         "form" => {
-            let schema = params.get("requestedSchema")?.clone();
-            let requested_schema: McpElicitationSchema = serde_json::from_value(schema).ok()?;
+            let schema = params.get("requestedSchema")?;
+            let requested_schema: McpElicitationSchema = protocol::from_value(schema).ok()?;
             Some(McpServerElicitationRequest::Form { meta, message, requested_schema })
         }
         "url" => {

@@ -53,7 +53,7 @@ async fn status(options: McpServer, cwd: &str, services: McpServices) -> McpServ
     };
     if let Ok(live) = server.live() {
         for tool in live.tools().iter() {
-            if let Ok(shown) = serde_json::from_value::<Tool>(tool.raw.clone()) {
+            if let Ok(shown) = protocol::from_value::<Tool>(&tool.raw) {
                 status.tools.insert(sanitised(&tool.name), shown);
             }
         }
@@ -75,7 +75,7 @@ async fn status(options: McpServer, cwd: &str, services: McpServices) -> McpServ
 
 async fn listed<T: DeserializeOwned>(live: &LiveServer, method: &str, key: &str) -> Vec<T> {
     let entries = list(&live.peer, method, key).await.unwrap_or_default();
-    entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect()
+    entries.iter().filter_map(|entry| protocol::from_value(entry).ok()).collect()
 }
 
 async fn auth_status(server: &McpServer, services: &McpServices) -> McpAuthStatus {

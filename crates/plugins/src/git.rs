@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use config::{ResolvedConfig, system_search_path};
 use rustix::process::{Pid, Signal, kill_process_group};
+use support::GitAddress;
 
 use crate::PluginError;
 use crate::copy::{Staging, copy_folder, make_folder};
@@ -32,7 +33,6 @@ const SETTINGS: &[&str] = &[
     "core.symlinks=false",
     "core.autocrlf=false",
     "core.attributesFile=/dev/null",
-    "credential.helper=",
     "fetch.fsckObjects=true",
     "gc.auto=0",
     "maintenance.auto=false",
@@ -60,17 +60,18 @@ const INHERITED: &[&str] = &[
 /// One commit of a repository, and a folder in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GitSource {
-    pub(crate) url: String,
+    pub(crate) url: GitAddress,
     pub(crate) commit: String,
     folder: Option<PathBuf>,
 }
 
 impl GitSource {
-    pub(crate) fn new(url: String, commit: String, folder: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn new(url: &str, commit: String, folder: Option<&str>) -> Result<Self, String> {
         let is_known = SCHEMES.iter().any(|scheme| url.starts_with(scheme));
         if !is_known || url.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err("git source url must begin with https://, ssh:// or file://".to_owned());
         }
+        let url = GitAddress::parse(url).map_err(|problem| format!("git source url: {problem}"))?;
         if commit.len() != COMMIT_DIGITS || !commit.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
             return Err(
                 "git source commit must be the 40 digits of one commit, not a branch or tag".to_owned()
@@ -127,7 +128,7 @@ impl<'a> Checkout<'a> {
         let staging = Staging::new(self.state).map_err(store)?;
         self.check_out(&staging.0).map_err(|problem| PluginError::Git {
             plugin: self.plugin.to_owned(),
-            url: self.source.url.clone(),
+            url: self.source.url.plain().to_owned(),
             problem,
         })?;
         copy_folder(&staging.0.join("tree"), &staging.0.join("copy"))
@@ -142,14 +143,15 @@ impl<'a> Checkout<'a> {
         let deadline = Instant::now() + LIMIT;
         let inherited = std::env::var("PATH").unwrap_or_default();
         let path = system_search_path(&inherited, &self.writable);
-        let git = |arguments: &[&OsStr]| run(staging, &path, arguments, deadline);
+        let room = GitRoom { staging, path: &path, login: self.source.url.variables(0), deadline };
+        let git = |arguments: &[&OsStr]| room.run(arguments);
         let word = |text: &'static str| OsStr::new(text);
         git(&[word("init"), word("--quiet"), word("--bare"), word("--template="), repository.as_os_str()])?;
         let mut at = std::ffi::OsString::from("--git-dir=");
         at.push(&repository);
         let mut into = std::ffi::OsString::from("--work-tree=");
         into.push(&tree);
-        let (url, commit) = (OsStr::new(&self.source.url), OsStr::new(&self.source.commit));
+        let (url, commit) = (OsStr::new(self.source.url.plain()), OsStr::new(&self.source.commit));
         let options =
             ["fetch", "--quiet", "--no-tags", "--depth=1", "--no-recurse-submodules", "--"].map(OsStr::new);
         let fetch: Vec<&OsStr> = [at.as_os_str()].into_iter().chain(options).chain([url, commit]).collect();
@@ -162,48 +164,69 @@ impl<'a> Checkout<'a> {
     }
 }
 
-/// One command of git in an environment of its own. Ended with all it started when it takes too long or too much room.
-/// `path` is where git and the programs it needs are looked for.
-fn run(staging: &Path, path: &str, arguments: &[&OsStr], deadline: Instant) -> Result<(), String> {
-    let errors = staging.join("errors");
-    let written = File::create(&errors).map_err(|error| error.to_string())?;
-    let mut command = Command::new("git");
-    command.env_clear();
-    command.envs(INHERITED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
-    command
-        .env("PATH", path)
-        .env("HOME", staging)
-        .env("LC_ALL", "C")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_ATTR_NOSYSTEM", "1")
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env("GIT_ASKPASS", "/bin/false")
-        .env("GIT_ALLOW_PROTOCOL", "https:ssh:file")
-        .env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
-        .env("GIT_LFS_SKIP_SMUDGE", "1");
-    for setting in SETTINGS {
-        command.arg("-c").arg(setting);
-    }
-    command.args(arguments).current_dir(staging).stdin(Stdio::null()).stdout(Stdio::null()).stderr(written);
-    command.process_group(0);
-    let mut child = command.spawn().map_err(|error| format!("git cannot be started: {error}"))?;
-    loop {
-        match child.try_wait().map_err(|error| error.to_string())? {
-            Some(status) if status.success() => return Ok(()),
-            Some(_) => return Err(first_problem(&errors)),
-            None => {}
+/// Where commands of git run, in an environment of its own.
+#[derive(Debug)]
+struct GitRoom<'a> {
+    staging: &'a Path,
+    /// Where git and the programs it needs are looked for.
+    path: &'a str,
+    /// Variables by which git logs in.
+    login: Vec<(String, String)>,
+    deadline: Instant,
+}
+
+impl GitRoom<'_> {
+    /// Ended with all it started when it takes too long or too much room.
+    fn run(&self, arguments: &[&OsStr]) -> Result<(), String> {
+        let Self { staging, path, deadline, .. } = *self;
+        let errors = staging.join("errors");
+        let written = File::create(&errors).map_err(|error| error.to_string())?;
+        let mut command = Command::new("git");
+        command.env_clear();
+        command.envs(INHERITED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
+        command
+            .env("PATH", path)
+            .env("HOME", staging)
+            .env("LC_ALL", "C")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_ATTR_NOSYSTEM", "1")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_ASKPASS", "/bin/false")
+            .env("GIT_ALLOW_PROTOCOL", "https:ssh:file")
+            .env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
+            .env("GIT_LFS_SKIP_SMUDGE", "1")
+            // A repository on this machine that lacks objects would name a program that fetches them.
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .envs(self.login.iter().map(|(name, value)| (name, value)));
+        for setting in SETTINGS {
+            command.arg("-c").arg(setting);
         }
-        let problem = match () {
-            () if Instant::now() > deadline => format!("it took longer than {} s", LIMIT.as_secs()),
-            () if size(staging) > MAX_BYTES => format!("it is larger than {} MiB", MAX_BYTES >> 20),
-            () => {
-                std::thread::sleep(POLL);
-                continue;
+        command
+            .args(arguments)
+            .current_dir(staging)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(written);
+        command.process_group(0);
+        let mut child = command.spawn().map_err(|error| format!("git cannot be started: {error}"))?;
+        loop {
+            match child.try_wait().map_err(|error| error.to_string())? {
+                Some(status) if status.success() => return Ok(()),
+                Some(_) => return Err(first_problem(&errors)),
+                None => {}
             }
-        };
-        end(&mut child);
-        return Err(problem);
+            let problem = match () {
+                () if Instant::now() > deadline => format!("it took longer than {} s", LIMIT.as_secs()),
+                () if size(staging) > MAX_BYTES => format!("it is larger than {} MiB", MAX_BYTES >> 20),
+                () => {
+                    std::thread::sleep(POLL);
+                    continue;
+                }
+            };
+            end(&mut child);
+            return Err(problem);
+        }
     }
 }
 
@@ -244,7 +267,7 @@ mod tests {
     fn only_plain_addresses_and_whole_commits_are_taken() {
         let commit = "0123456789abcdef0123456789abcdef01234567";
         for url in ["https://h/r.git", "ssh://git@h/r.git", "file:///srv/r.git"] {
-            assert!(GitSource::new(url.to_owned(), commit.to_owned(), Some("./a")).is_ok(), "{url}");
+            assert!(GitSource::new(url, commit.to_owned(), Some("./a")).is_ok(), "{url}");
         }
         for url in [
             "ext::sh -c id",
@@ -257,11 +280,13 @@ mod tests {
             "git@h:r",
             "https::x",
         ] {
-            assert!(GitSource::new(url.to_owned(), commit.to_owned(), None).is_err(), "{url}");
+            assert!(GitSource::new(url, commit.to_owned(), None).is_err(), "{url}");
         }
         for bad in ["main", "HEAD", "", "0123", &commit.to_uppercase(), "--upload-pack=id"] {
-            assert!(GitSource::new("https://h/r".to_owned(), bad.to_owned(), None).is_err(), "{bad}");
+            assert!(GitSource::new("https://h/r", bad.to_owned(), None).is_err(), "{bad}");
         }
-        assert!(GitSource::new("https://h/r".to_owned(), commit.to_owned(), Some("../x")).is_err());
+        assert!(GitSource::new("https://h/r", commit.to_owned(), Some("../x")).is_err());
+        let with_login = GitSource::new("https://me:hunter22@h/r", commit.to_owned(), None);
+        assert!(!format!("{with_login:?}").contains("hunter22"));
     }
 }

@@ -1,6 +1,7 @@
 //! Owns plugins: marketplaces that offer them, their manifests, copies of them on this machine, and what installed ones
 //! bring along. Nothing of a plugin runs here. Must not know threads, models or how skills and MCP servers work.
 
+mod apps;
 mod bundle;
 mod copy;
 mod error;
@@ -11,6 +12,7 @@ mod installed;
 mod manifest;
 mod marketplace;
 
+pub use apps::{app_page, app_summary, apps};
 pub use bundle::{PluginApp, mcp_servers, plugin_apps, plugin_mcp_servers};
 pub use error::PluginError;
 pub use id::PluginId;

@@ -239,7 +239,7 @@ impl PluginEntry {
                 return Err("local plugin source path must start with `./`".to_owned());
             }
             SourceEntry::Git { url, commit, path } => {
-                PluginOrigin::Git(GitSource::new(url, commit, path.as_deref())?)
+                PluginOrigin::Git(GitSource::new(&url, commit, path.as_deref())?)
             }
         };
         let is_ours =

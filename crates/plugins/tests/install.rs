@@ -265,6 +265,68 @@ fn a_repository_that_git_itself_finds_hostile_is_refused() {
     assert!(!marker.exists() && scene.installed().is_empty());
 }
 
+/// Its settings name a program that would fetch the objects it lacks, and its folder for objects is a link to others.
+#[test]
+fn a_repository_that_is_not_whole_has_nothing_run() {
+    let scene = Scene::local();
+    let marker = scene.at("it-ran");
+    let commit = hostile_repository(&scene, &marker, "");
+    let git = |words: &[&str]| {
+        let output = Command::new("git").args(words).current_dir(scene.at("")).output().expect("git runs");
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    let touch = format!("touch {}; false", marker.display());
+    git(&["-C", "repository", "config", "--unset", "core.fsmonitor"]);
+    git(&["-C", "repository", "config", "--unset", "uploadpack.packObjectsHook"]);
+    git(&["-C", "repository", "config", "uploadpack.allowFilter", "true"]);
+    git(&["clone", "-q", "--bare", "--filter=blob:none", "--no-local", "repository", "partial"]);
+    git(&["-C", "partial", "config", "remote.origin.uploadpack", &touch]);
+    git(&["-C", "partial", "config", "uploadpack.allowAnySHA1InWant", "true"]);
+    fs::create_dir(scene.at("linked")).expect("made");
+    for name in ["HEAD", "config", "refs", "packed-refs"] {
+        symlink(scene.at("partial").join(name), scene.at("linked").join(name)).expect("linked");
+    }
+    symlink("/dev/zero", scene.at("linked/objects")).expect("linked");
+    for repository in ["partial", "linked"] {
+        let url = format!("file://{}", scene.at(repository).display());
+        let source = json!({"source": "git", "url": url, "commit": commit});
+        let file = json!({"name": "m", "plugins": [{"name": "p", "source": source}]});
+        scene.write("market/.agents/plugins/marketplace.json", &file.to_string());
+        let error = scene.install().expect_err(repository).to_string();
+        assert!(error.contains("could not be fetched"), "{error}");
+        assert!(!marker.exists() && scene.installed().is_empty(), "{repository}");
+    }
+}
+
+/// Git and the programs that it starts are held by a server that does not answer, and looked at.
+#[test]
+fn a_password_in_an_address_is_in_no_command_line_and_no_error() {
+    let scene = Scene::local();
+    let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = server.local_addr().expect("an address").port();
+    let url = format!("https://me:hunter{port}@127.0.0.1:{port}/r.git");
+    let source = json!({"source": "git", "url": url, "commit": "0".repeat(40)});
+    let file = json!({"name": "m", "plugins": [{"name": "p", "source": source}]});
+    scene.write("market/.agents/plugins/marketplace.json", &file.to_string());
+    let with = |text: &str| {
+        let processes = fs::read_dir("/proc").expect("processes").flatten();
+        let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+        let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+        lines.filter(|line| line.contains(text)).collect::<Vec<_>>()
+    };
+    std::thread::scope(|scope| {
+        let installing = scope.spawn(|| scene.install().expect_err("nobody answers").to_string());
+        let (connection, _) = server.accept().expect("a connection");
+        let programs = with(&format!("127.0.0.1:{port}/r.git"));
+        assert!(programs.iter().any(|line| line.contains("remote-https")), "{programs:?}");
+        assert_eq!(with(&format!("hunter{port}")), [""; 0]);
+        drop((connection, server));
+        let error = installing.join().expect("no panic");
+        assert!(error.contains(&format!("https://127.0.0.1:{port}/r.git")), "{error}");
+        assert!(!error.contains("hunter"), "{error}");
+    });
+}
+
 #[test]
 fn a_repository_that_cannot_be_fetched_is_named() {
     let scene = Scene::local();

@@ -26,6 +26,10 @@ pub enum RuntimeError {
     NoRecord(ThreadId),
     #[error("no archived rollout found for thread id {0}")]
     NotArchived(ThreadId),
+    #[error("thread {0} is at work; interrupt its turn before you delete it")]
+    AtWork(ThreadId),
+    #[error("thread {id} cannot be deleted: {problem}")]
+    Undeletable { id: ThreadId, problem: String },
     #[error("failed to load rollout `{path}`: {problem}")]
     UnreadableRecord { path: String, problem: String },
     #[error("thread {0} is not materialized yet; includeTurns is unavailable before first user message")]
@@ -86,8 +90,6 @@ pub enum RuntimeError {
         "additionalContext key {0:?} is not a plain name; use 1 to 64 letters and digits of ASCII, `_`, `-` and `.`"
     )]
     ContextKey(String),
-    #[error("{field} is not supported yet; leave it out")]
-    NotSupported { field: &'static str },
     /// By what an administrator requires.
     #[error("{0}")]
     Forbidden(String),

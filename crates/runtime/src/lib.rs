@@ -9,7 +9,6 @@ mod methods;
 mod open;
 mod providers;
 mod runtime;
-mod sandboxed_git;
 mod state;
 mod step;
 #[cfg(test)]
@@ -38,6 +37,9 @@ pub use listeners::OwnListeners;
 pub use methods::debug_prompt::{PromptDescription, PromptOf, PromptSection};
 pub use methods::fs::PathWatch;
 pub use methods::fuzzy_file_search::SearchUpdates;
+pub use methods::manage::DeletedThreads;
+pub use methods::server_status::ThreadCounts;
+pub use methods::thread_pages::{items_page, turns_page};
 pub use methods::turn::ClientId;
 pub use model_http::{ListedModel, WAYS_OUT};
 pub use open::opened::{HostAnswer, OpenedThread};

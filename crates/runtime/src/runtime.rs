@@ -92,6 +92,11 @@ impl Runtime {
         Self { state: Arc::new(state), instance_id }
     }
 
+    /// Models as their providers list them.
+    pub fn model_directory(&self) -> &ModelDirectory {
+        &self.state.directory
+    }
+
     pub fn loader(&self) -> &Loader {
         &self.state.loader
     }
@@ -121,10 +126,17 @@ impl Runtime {
         self.state.new_turn_id()
     }
 
-    /// Returns once no thread has a turn that runs.
-    pub async fn idle(&self) {
-        while let Some(handle) = self.state.threads.busy() {
-            handle.idle().await;
+    /// Returns once no thread has a turn that runs. Turns in which everything waits for a client are suspended; after
+    /// `limit`, so are the others.
+    pub async fn drain(&self, limit: Duration) {
+        let until = tokio::time::Instant::now() + limit;
+        loop {
+            let busy = self.state.threads.busy();
+            if busy.is_empty() {
+                return;
+            }
+            let left = until.saturating_duration_since(tokio::time::Instant::now());
+            futures_util::future::join_all(busy.iter().map(|handle| handle.drain(left))).await;
         }
     }
 

@@ -198,11 +198,14 @@ impl LoadedThreads {
         ids
     }
 
-    /// A thread in which a turn runs.
-    pub(crate) fn busy(&self) -> Option<ThreadHandle> {
+    /// The threads in which a turn runs.
+    pub(crate) fn busy(&self) -> Vec<ThreadHandle> {
         let threads = self.by_id.lock();
-        let mut handles = threads.values().map(|loaded| &loaded.handle);
-        handles.find(|handle| matches!(handle.status(), ThreadStatus::Active { .. })).cloned()
+        let handles = threads.values().map(|loaded| &loaded.handle);
+        let is_busy = |handle: &&ThreadHandle| {
+            !handle.is_gone() && matches!(handle.status(), ThreadStatus::Active { .. })
+        };
+        handles.filter(is_busy).cloned().collect()
     }
 
     /// The clocks that measure the limits of commands, of every thread in memory.

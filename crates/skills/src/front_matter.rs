@@ -56,6 +56,11 @@ pub(super) fn read(text: &str, folder: &str) -> Result<FrontMatter, FrontMatterE
 
 /// The lines between the first line and the next one of three dashes.
 fn head(text: &str) -> Option<&str> {
+    split(text).map(|(head, _)| head).filter(|head| !head.trim().is_empty())
+}
+
+/// The head, and the text that follows it.
+pub(super) fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (first, rest) = text.split_once('\n')?;
     if first.trim_end() != "---" {
@@ -64,7 +69,7 @@ fn head(text: &str) -> Option<&str> {
     let mut end = 0;
     for line in rest.split_inclusive('\n') {
         if line.trim_end() == "---" {
-            return Some(&rest[..end]).filter(|head| !head.trim().is_empty());
+            return Some((&rest[..end], &rest[end + line.len()..]));
         }
         end += line.len();
     }

@@ -1,5 +1,5 @@
 //! Owns skills: instructions in folders, one `SKILL.md` each. They are found on disk, listed for the model, and added to
-//! its input when the user asks for one. Must not know turns of threads or the server.
+//! its input when the user asks for one. Also reads the user's custom prompts. Must not know turns of threads or the server.
 
 mod bound;
 mod cache;
@@ -9,6 +9,7 @@ mod list;
 mod mentions;
 mod of_plugins;
 mod openai_yaml;
+mod prompts;
 mod roots;
 mod scan;
 mod watch;
@@ -18,6 +19,7 @@ mod yaml;
 pub use cache::{NotifySkillsChanged, SkillChoices, Skills};
 pub use invoke::Invoked;
 pub use mentions::may_mention;
+pub use prompts::{CustomPrompt, custom_prompts};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! From keys to values: profile, overrides, defaults and requirements.
 
 mod deprecations;
+mod doubts;
 mod features;
 mod options;
 mod permissions;
@@ -11,13 +12,15 @@ use std::sync::Arc;
 
 use toml::Table;
 
+pub use self::doubts::key_problem;
+use self::doubts::{doubts, refusal};
 use crate::config::{AgentOptions, InstructionTexts, PermissionOptions};
 use crate::hook_file::hook_files;
 use crate::keys::{Keys, ProfileKeys};
 use crate::loader::Layers;
 use crate::{
     ConfigError, Credentials, Env, Features, Home, LoadRequest, ProviderConfig, ProviderReason,
-    RequestOverrides, Requirements, ResolvedConfig, SettingWarning, closed_search_path, provider,
+    RequestOverrides, Requirements, ResolvedConfig, SettingWarning, closed_search_path, nearest, provider,
 };
 
 /// All that was read.
@@ -91,6 +94,13 @@ pub(crate) fn build(
         agents: sources.agents()?,
     };
     warnings.extend(crate::off_limits::project_warning(&merged.layers.layers));
+    let doubts = doubts(&merged.layers, &checked.features, home);
+    if keys.strict_config == Some(true)
+        && let Some(refusal) = refusal(&doubts)
+    {
+        return Err(refusal);
+    }
+    warnings.extend(doubts);
     let mut config = sources.assemble(checked, warnings);
     config.close_searches();
     config.requirements = merged.requirements;
@@ -214,8 +224,13 @@ fn choose_profile(
     let Some(name) = requested.or(keys.profile.as_ref()).filter(|name| !name.is_empty()) else {
         return Ok((None, ProfileKeys::default()));
     };
-    let profile = keys.profiles.get(name).cloned();
-    Ok((Some(name.clone()), profile.ok_or_else(|| ConfigError::UnknownProfile(name.clone()))?))
+    match keys.profiles.get(name) {
+        Some(profile) => Ok((Some(name.clone()), profile.clone())),
+        None => {
+            let near = nearest(name, keys.profiles.keys().map(String::as_str)).map(str::to_owned);
+            Err(ConfigError::UnknownProfile { name: name.clone(), near })
+        }
+    }
 }
 
 /// The first that is set.

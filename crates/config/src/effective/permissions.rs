@@ -25,6 +25,7 @@ impl Default for PermissionOptions {
         Self {
             approval_policy: AskForApproval::OnRequest,
             approvals_reviewer: ApprovalsReviewer::User,
+            asked_sandbox: None,
             sandbox_mode: SandboxMode::ReadOnly,
             sandbox_policy: READ_ONLY,
             trust: None,
@@ -46,9 +47,10 @@ impl Sources<'_> {
             Some(Trust::Untrusted) => AskForApproval::Untrusted,
             Some(Trust::Trusted) | None => AskForApproval::OnRequest,
         };
-        let mode = self.sandbox_mode(warnings)?;
+        let asked_sandbox = self.sandbox_mode(warnings)?;
         let default_mode = if trust.is_some() { SandboxMode::WorkspaceWrite } else { SandboxMode::ReadOnly };
-        let mode = ChosenValue { explicit: mode.is_some(), value: mode.unwrap_or(default_mode) };
+        let mode =
+            ChosenValue { explicit: asked_sandbox.is_some(), value: asked_sandbox.unwrap_or(default_mode) };
         let policy = ChosenValue { explicit: policy.is_some(), value: policy.unwrap_or(default_policy) };
         let sandbox_mode = self.requirements.constrain_sandbox(mode, warnings);
         let reviewer =
@@ -56,6 +58,7 @@ impl Sources<'_> {
         Ok(PermissionOptions {
             approval_policy: self.requirements.constrain_approval(policy, warnings),
             approvals_reviewer: reviewer.unwrap_or(ApprovalsReviewer::User),
+            asked_sandbox,
             sandbox_mode,
             sandbox_policy: self.sandbox_policy(sandbox_mode)?,
             trust,

@@ -50,6 +50,11 @@ impl Feature {
         FEATURES.iter().find(|feature| feature.key == key)
     }
 
+    /// Names that are still understood.
+    pub(crate) fn older_names() -> impl Iterator<Item = &'static str> {
+        ALIASES.iter().map(|(alias, _)| *alias)
+    }
+
     /// The current name of a flag with that older name.
     pub(crate) fn newer_name(key: &str) -> Option<&'static str> {
         ALIASES.iter().find(|(alias, _)| *alias == key).map(|(_, key)| *key)

@@ -80,8 +80,11 @@ impl ResolvedConfig {
 fn link_target(path: &Path) -> Option<PathBuf> {
     path.symlink_metadata().ok().filter(|found| found.is_symlink())?;
     let target = real_place(path).ok()?;
-    let folder = target.parent()?.canonicalize().ok()?;
-    Some(folder.join(target.file_name()?)).map(|place| place.canonicalize().unwrap_or(place))
+    // Folders on the way may be missing as well. The sandbox withholds the first name that is.
+    let (above, mut real) = target.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)))?;
+    // No slash at the end of what is there.
+    real.extend(target.strip_prefix(above).ok()?);
+    Some(real)
 }
 
 /// Says so where a project sets what only its user may.

@@ -4,13 +4,15 @@ use crate::Env;
 use crate::keys::{ProviderKeys, WireApi};
 use crate::provider::ProviderConfig;
 
-/// A provider known by its name. What a user writes under `[model_providers]` with the same name goes instead.
+/// A provider known by its name. The keys that a user sets under `[model_providers]` with the same name go before these.
 struct KnownProvider {
     id: &'static str,
     name: &'static str,
     address: Address,
     /// The variable of its key; none for servers of this machine.
     env_key: Option<&'static str>,
+    /// The variable of a key that it may have been started with.
+    optional_key: Option<&'static str>,
     wire: WireApi,
     /// The model when none is configured. None where only the server can tell.
     default_model: Option<&'static str>,
@@ -110,8 +112,8 @@ const KNOWN: &[KnownProvider] = &[
         default_model: Some("openai.gpt-oss-120b-1:0"),
         ..hosted("bedrock", "Bedrock", "", "AWS_BEARER_TOKEN_BEDROCK", WireApi::Chat)
     },
-    local("llamacpp", "llama.cpp", "http://127.0.0.1:8080/v1"),
-    local("vllm", "vLLM", "http://localhost:8000/v1"),
+    local("llamacpp", "llama.cpp", "http://127.0.0.1:8080/v1", "LLAMA_API_KEY"),
+    local("vllm", "vLLM", "http://localhost:8000/v1", "VLLM_API_KEY"),
 ];
 
 /// Which key is taken first where several are in the environment. OpenAI's comes before all of them.
@@ -137,12 +139,24 @@ const fn hosted(
     wire: WireApi,
 ) -> KnownProvider {
     let address = Address::Fixed(base_url);
-    KnownProvider { id, name, address, env_key: Some(env_key), wire, default_model: None }
+    let (env_key, optional_key) = (Some(env_key), None);
+    KnownProvider { id, name, address, env_key, optional_key, wire, default_model: None }
 }
 
-const fn local(id: &'static str, name: &'static str, base_url: &'static str) -> KnownProvider {
+const fn local(
+    id: &'static str,
+    name: &'static str,
+    base_url: &'static str,
+    optional_key: &'static str,
+) -> KnownProvider {
     let address = Address::Fixed(base_url);
-    KnownProvider { id, name, address, env_key: None, wire: WireApi::Chat, default_model: None }
+    let (env_key, optional_key) = (None, Some(optional_key));
+    KnownProvider { id, name, address, env_key, optional_key, wire: WireApi::Chat, default_model: None }
+}
+
+/// Where a provider takes requests of another wire than its own, if that is another address.
+pub(crate) fn address_of_wire(id: &str, wire: WireApi) -> Option<&'static str> {
+    matches!((id, wire), ("deepseek", WireApi::Messages)).then_some("https://api.deepseek.com/anthropic")
 }
 
 impl KnownProvider {
@@ -152,11 +166,12 @@ impl KnownProvider {
             // Empty where a variable is missing: whoever chooses the provider is told which.
             base_url: Some(self.address.url(env).unwrap_or_default()),
             env_key: self.env_key.map(str::to_owned),
-            wire_api: self.wire,
+            wire_api: Some(self.wire),
+            experimental_bearer_token: self.optional_key.and_then(|name| env.text(name)),
             ..ProviderKeys::default()
         };
         let default_model = self.default_model.map(str::to_owned);
-        ProviderConfig { default_model, ..ProviderConfig::new(self.id, &keys) }
+        ProviderConfig { default_model, is_known: true, ..ProviderConfig::new(self.id, &keys) }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::keys::{AuthKeys, Keys, ProviderKeys, ThinkingMode, WireApi};
 use crate::known_keys::is_known;
 use crate::typed::nearest;
 use crate::{ConfigError, Env, SecretText, SettingWarning};
-use known_providers::{IN_ORDER_OF_CHOICE, known_providers, no_address};
+use known_providers::{IN_ORDER_OF_CHOICE, address_of_wire, known_providers, no_address};
 
 /// The kind of provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +69,10 @@ pub struct ProviderConfig {
     pub max_output_tokens: Option<u32>,
     /// Unset goes by the model's name.
     pub thinking: Option<ThinkingMode>,
+    /// Whether system messages may come after others. Unset goes by the provider.
+    pub system_messages: Option<bool>,
+    /// One of the providers known by name, but OpenAI: failures are told in the same words on each of its wires.
+    pub is_known: bool,
     /// Prints the token of requests.
     pub auth: Option<AuthCommand>,
 }
@@ -151,9 +155,9 @@ impl ProviderConfig {
         let kind = if keys.name == OPENAI_NAME { ProviderKind::OpenAi } else { ProviderKind::Compatible };
         Self {
             id: id.to_owned(),
-            name: keys.name.clone(),
+            name: if keys.name.is_empty() { id.to_owned() } else { keys.name.clone() },
             kind,
-            wire: keys.wire_api,
+            wire: keys.wire_api.unwrap_or_default(),
             base_url: keys.base_url.clone(),
             env_key: keys.env_key.clone(),
             env_key_instructions: keys.env_key_instructions.clone(),
@@ -171,7 +175,33 @@ impl ProviderConfig {
             text_tool_calls: keys.text_tool_calls,
             max_output_tokens: keys.max_output_tokens,
             thinking: keys.thinking,
+            system_messages: keys.system_messages,
+            is_known: false,
             auth: keys.auth.as_ref().map(AuthCommand::new),
+        }
+    }
+
+    /// This provider with the keys that a user has set. Its key goes to its own address alone: a key for another one has
+    /// to be named, too.
+    fn with(self, keys: &ProviderKeys) -> Self {
+        let wire = keys.wire_api.unwrap_or(self.wire);
+        let same = |url: &str| Some(url.trim().trim_end_matches('/')) == self.base_url.as_deref();
+        let is_elsewhere = keys.base_url.as_deref().is_some_and(|url| !same(url));
+        let has_credential = [&keys.env_key, &keys.experimental_bearer_token].iter().any(|key| key.is_some())
+            || keys.auth.is_some()
+            || keys.requires_openai_auth;
+        let keeps_key = !is_elsewhere && !has_credential;
+        let set = Self::new(&self.id, keys);
+        let of_wire = || address_of_wire(&self.id, wire).map(str::to_owned);
+        Self {
+            name: if keys.name.is_empty() { self.name } else { set.name },
+            wire,
+            base_url: keys.base_url.clone().or_else(of_wire).or(self.base_url),
+            env_key: if keeps_key { self.env_key } else { set.env_key },
+            bearer_token: if keeps_key { self.bearer_token } else { set.bearer_token },
+            default_model: self.default_model,
+            is_known: self.is_known,
+            ..set
         }
     }
 
@@ -275,15 +305,19 @@ pub(crate) fn providers(
         BTreeMap::from(built_in(keys, env, warnings).map(|provider| (provider.id.clone(), provider)));
     providers.extend(known_providers(env).map(|provider| (provider.id.clone(), provider)));
     for (id, keys) in &keys.model_providers {
-        if RESERVED.contains(&id.as_str()) {
+        if [OPENAI, OFFLINE].contains(&id.as_str()) {
             return Err(ConfigError::ReservedProvider(id.clone()));
         }
-        // Nobody's address is a default: prompts and the key would go to whoever has it.
-        if keys.base_url.as_ref().is_none_or(|url| url.trim().is_empty()) {
-            return Err(ConfigError::NoAddress(id.clone()));
-        }
         check_auth(id, keys)?;
-        providers.insert(id.clone(), ProviderConfig::new(id, keys));
+        let is_blank = |url: &String| url.trim().is_empty();
+        let known = providers.remove(id);
+        let provider = match known {
+            Some(known) if !keys.base_url.as_ref().is_some_and(is_blank) => known.with(keys),
+            // Nobody's address is a default: prompts and the key would go to whoever has it.
+            None if !keys.base_url.as_ref().is_none_or(is_blank) => ProviderConfig::new(id, keys),
+            _ => return Err(ConfigError::NoAddress(id.clone())),
+        };
+        providers.insert(id.clone(), provider);
     }
     Ok(providers)
 }
@@ -317,10 +351,10 @@ pub(crate) fn built_in(keys: &Keys, env: &Env, warnings: &mut Vec<SettingWarning
         let keys = ProviderKeys {
             name: name.to_owned(),
             base_url: Some(url),
-            wire_api: WireApi::Chat,
+            wire_api: Some(WireApi::Chat),
             ..ProviderKeys::default()
         };
-        ProviderConfig::new(id, &keys)
+        ProviderConfig { is_known: true, ..ProviderConfig::new(id, &keys) }
     };
     let offline = ProviderKeys { name: "Offline".to_owned(), ..ProviderKeys::default() };
     // LM Studio can be told to ask for a token.
@@ -391,6 +425,9 @@ pub(crate) fn choose(
         Some(provider) if provider.base_url.as_deref() == Some("") => Err(ConfigError::value(no_address(id))),
         Some(provider) => Ok(provider.clone()),
         None if id == "ollama-chat" => Err(ConfigError::RemovedProvider),
-        None => Err(ConfigError::UnknownProvider(id.to_owned())),
+        None => Err(ConfigError::UnknownProvider {
+            id: id.to_owned(),
+            near: nearest(id, providers.keys().map(String::as_str)).map(str::to_owned),
+        }),
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
 mod credentials;
+mod doubtful_keys;
 mod errors;
 mod home;
 mod layers;

@@ -111,16 +111,20 @@ fn what_links_of_our_home_lead_to_is_ours_as_well() {
         ("credentials.json", "chain"),
         ("chain", "../w/mine.toml"),
         ("plugins", "../w/plugins"),
+        ("auth.json", "../w/none/yet/auth.json"),
+        ("AGENTS.md", "../w/none/AGENTS.md"),
     ] {
         std::os::unix::fs::symlink(target, machine.path("base").join(name)).expect("a link");
     }
     let (machine, config) = load(machine);
     let hidden = config.off_limits().hidden();
-    for path in ["w/later.json", "w/rules", "w/mine.toml"] {
+    for path in ["w/later.json", "w/rules", "w/mine.toml", "w/none/yet/auth.json"] {
         let real = machine.path("w").canonicalize().expect("there").join(path.trim_start_matches("w/"));
         assert!(hidden.contains(&real), "{path}: whoever writes it decides what runs");
     }
     assert!(!hides(&machine, &config, "w/plugins") && !hides(&machine, &config, "w/other"));
     let plugins = machine.path("w/plugins").canonicalize().expect("there");
-    assert_eq!(config.off_limits().protected, [plugins], "commands may read it and not write it");
+    let instructions = plugins.with_file_name("none").join("AGENTS.md");
+    let protected = config.off_limits().protected;
+    assert_eq!(protected, [instructions, plugins], "commands may read it and neither write nor make it");
 }

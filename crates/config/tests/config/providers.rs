@@ -33,7 +33,7 @@ fn a_provider_is_read_with_its_defaults() {
 }
 
 #[test]
-fn providers_known_by_name_have_their_wire_and_can_be_replaced() {
+fn providers_known_by_name_have_their_wire_and_can_be_overridden() {
     let config = Machine::new().load();
     let wire = |id: &str| config.providers[id].wire;
     assert_eq!(
@@ -50,6 +50,77 @@ fn providers_known_by_name_have_their_wire_and_can_be_replaced() {
         "[model_providers.anthropic]\nname = \"Mine\"\nbase_url = \"http://host/v1\"\nwire_api = \"chat\"";
     let mine = Machine::with(mine).load().providers["anthropic"].clone();
     assert_eq!((mine.name.as_str(), mine.wire, mine.env_key), ("Mine", WireApi::Chat, None));
+}
+
+/// Address, wire and key variable of a provider with these keys under its name.
+fn overridden(id: &str, keys: &str) -> (String, WireApi, Option<String>) {
+    let provider = Machine::with(&format!("[model_providers.{id}]\n{keys}")).load().providers[id].clone();
+    (provider.base_url.unwrap_or_default(), provider.wire, provider.env_key)
+}
+
+#[test]
+fn keys_under_a_known_name_override_only_themselves() {
+    let url = |url: &str| url.to_owned();
+    let key = |name: &str| Some(name.to_owned());
+    let anthropic = url("https://api.anthropic.com/v1");
+    // Nothing but one key: the rest is that of the row.
+    assert_eq!(
+        overridden("anthropic", "max_output_tokens = 9000"),
+        (anthropic, WireApi::Messages, key("ANTHROPIC_API_KEY"))
+    );
+    let config = Machine::with("[model_providers.anthropic]\nmax_output_tokens = 9000").load();
+    let provider = &config.providers["anthropic"];
+    assert_eq!((provider.name.as_str(), provider.max_output_tokens), ("Anthropic", Some(9_000)));
+    assert!(provider.default_model.is_some());
+    // Another address keeps the wire; the key does not go there unless it is named.
+    assert_eq!(
+        overridden("anthropic", "base_url = \"http://proxy\""),
+        (url("http://proxy"), WireApi::Messages, None)
+    );
+    assert_eq!(
+        overridden("anthropic", "base_url = \"http://proxy\"\nenv_key = \"K\""),
+        (url("http://proxy"), WireApi::Messages, key("K"))
+    );
+    assert_eq!(
+        overridden("anthropic", "base_url = \"https://api.anthropic.com/v1/\"").2,
+        key("ANTHROPIC_API_KEY")
+    );
+    // Second wires of a provider.
+    assert_eq!(
+        overridden("deepseek", "wire_api = \"messages\""),
+        (url("https://api.deepseek.com/anthropic"), WireApi::Messages, key("DEEPSEEK_API_KEY"))
+    );
+    assert_eq!(
+        overridden("groq", "wire_api = \"responses\""),
+        (url("https://api.groq.com/openai/v1"), WireApi::Responses, key("GROQ_API_KEY"))
+    );
+    for id in ["ollama", "lmstudio"] {
+        let (address, wire, key) = overridden(id, "wire_api = \"responses\"");
+        assert!(address.starts_with("http://localhost:") && key.is_none(), "{id}: {address}");
+        assert_eq!(wire, WireApi::Responses);
+    }
+    // A token of its own goes instead of the variable.
+    let text = "[model_providers.groq.auth]\ncommand = \"vault\"";
+    let provider = Machine::with(text).load().providers["groq"].clone();
+    assert_eq!((provider.env_key, provider.auth.is_some()), (None, true));
+    let error = Machine::with("[model_providers.groq]\nbase_url = \" \"").error();
+    assert!(error.contains("model_providers.groq has no base_url"), "{error}");
+    // A provider of the user's is called by its id where it has no name.
+    let unnamed = Machine::with("[model_providers.p]\nbase_url = \"http://host/v1\"").load();
+    assert_eq!(unnamed.providers["p"].name, "p");
+}
+
+#[test]
+fn servers_of_this_machine_may_have_a_key() {
+    let machine = Machine::new().variable("LLAMA_API_KEY", "l").variable("VLLM_API_KEY", "v");
+    let config = machine.load();
+    let token = |id: &str| config.providers[id].bearer_token.as_ref().map(SecretText::reveal);
+    assert_eq!((token("llamacpp"), token("vllm"), token("ollama")), (Some("l"), Some("v"), None));
+    // They do not choose the provider: the variable is not for it alone.
+    assert_eq!(config.provider_reason, ProviderReason::Nothing);
+    let elsewhere = "[model_providers.vllm]\nbase_url = \"http://elsewhere/v1\"";
+    let machine = Machine::with(elsewhere).variable("VLLM_API_KEY", "v");
+    assert_eq!(machine.load().providers["vllm"].bearer_token, None);
 }
 
 #[test]

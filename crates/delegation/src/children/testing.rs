@@ -60,6 +60,8 @@ impl Story {
             reason: None,
             tool_set_digest: None,
             agent_digest: None,
+            session_keys: None,
+            changes: None,
             created_at_ms: 1,
         };
         let (operation_id, attempt, executor) = (self.operation(call), 1, "runtime".to_owned());

@@ -185,7 +185,7 @@ impl Actor {
                 self.resume_turn(&resolved, texts, responder).await;
             }
             ThreadCommand::Suspend { expected, when_pending, limit, responder } => {
-                self.suspend(&expected, when_pending, limit, responder).await;
+                self.suspend(expected.as_ref(), when_pending, limit, responder).await;
             }
             ThreadCommand::Interrupt { expected, responder } => self.interrupt(expected, responder).await,
             ThreadCommand::Compact(turn_id, responder) => self.compact(turn_id, responder).await,

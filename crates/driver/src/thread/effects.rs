@@ -275,8 +275,9 @@ impl Actor {
     async fn read_back(&mut self) -> Result<ThreadSeed, JournalError> {
         let history = self.read_record().await?;
         let goal = history.goal.map(Box::new);
+        let agreed = history.agreed;
         let (history, usage, context) = (history.model, history.token_usage, history.told_context);
-        Ok(ThreadSeed { history, usage, goal, context, ..(*self.template).clone() })
+        Ok(ThreadSeed { history, usage, goal, context, agreed, ..(*self.template).clone() })
     }
 
     /// The turns as clients see them. Only the running turn, and items that clients saw begin, are in progress.

@@ -158,7 +158,7 @@ async fn play(thread: &ThreadHandle, store: &Store, number: usize, one: Move) {
             };
             let (answered, wait) = tokio::sync::oneshot::channel();
             let responder = Responder::new(move |outcome| drop(answered.send(outcome)));
-            thread.suspend_then(turn, when_pending, Duration::from_millis(20), responder).await;
+            thread.suspend_then(Some(turn), when_pending, Duration::from_millis(20), responder).await;
             wait.await.expect("whoever suspends a turn is answered").ok();
         }
         Move::Resume => drop(thread.resume_turn(vec![], vec![]).await),

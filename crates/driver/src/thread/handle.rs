@@ -93,8 +93,9 @@ pub(crate) enum ThreadCommand {
         texts: Vec<(ItemId, UserText)>,
         responder: Responder<(), ThreadError>,
     },
+    /// Of the turn that runs, whichever it is, when none is expected.
     Suspend {
-        expected: TurnId,
+        expected: Option<TurnId>,
         when_pending: bool,
         limit: Duration,
         responder: Responder<Vec<PendingOperation>, ThreadError>,
@@ -227,13 +228,21 @@ impl ThreadHandle {
     /// Suspends the running turn; answers with its pending operations.
     pub async fn suspend_then(
         &self,
-        expected: TurnId,
+        expected: Option<TurnId>,
         when_pending: bool,
         limit: Duration,
         responder: Responder<Vec<PendingOperation>, ThreadError>,
     ) {
         let command = |responder| ThreadCommand::Suspend { expected, when_pending, limit, responder };
         self.send(responder, command).await;
+    }
+
+    /// Returns once no turn runs. The turn is suspended when everything in it waits for a client, and after `limit` in any
+    /// case.
+    pub async fn drain(&self, limit: Duration) {
+        // An error means that no turn runs.
+        let _ = self.wait(|responder| self.suspend_then(None, true, limit, responder)).await;
+        self.idle().await;
     }
 
     /// Starts a turn that compacts the history. A turn that runs is interrupted for it.

@@ -237,6 +237,10 @@ fn record_of(
     if proposed(open).is_none_or(|(digest, ..)| digest != arguments_digest) {
         return Err(("digestMismatch", "argumentsDigest is not that of what was proposed".to_owned()));
     }
+    let keys = open.records.iter().find_map(|record| match record {
+        OperationRecord::Proposed { session_keys, .. } => session_keys.clone(),
+        _ => None,
+    });
     let last = open.records.last();
     let began = matches!(last, Some(OperationRecord::Started { .. } | OperationRecord::Unknown { .. }));
     let attempt = open.records.iter().rev().find_map(attempt_of);
@@ -276,6 +280,7 @@ fn record_of(
                 attempt,
                 by: None,
                 arguments_digest: arguments_digest.clone(),
+                session_keys: keys.filter(|_| decision.is_for_session()),
                 decided_at_ms: now_ms,
             }))
         }

@@ -116,18 +116,18 @@ impl Actor {
     /// Suspends the turn now, or once everything in it waits for a client.
     pub(crate) async fn suspend(
         &mut self,
-        expected: &TurnId,
+        expected: Option<&TurnId>,
         when_pending: bool,
         limit: Duration,
         responder: SuspendResponder,
     ) {
-        match self.thread.active_turn() {
-            None => return responder.respond(Err(ThreadError::NothingToInterrupt)),
-            Some(found) if found != expected => {
+        match (self.thread.active_turn(), expected) {
+            (None, _) => return responder.respond(Err(ThreadError::NothingToInterrupt)),
+            (Some(found), Some(expected)) if found != expected => {
                 let (expected, found) = (expected.clone(), found.clone());
                 return responder.respond(Err(ThreadError::OtherTurn { expected, found }));
             }
-            Some(_) => {}
+            (Some(_), _) => {}
         }
         self.state =
             ActorState::Suspending { deadline: Instant::now() + limit, responder: Mutex::new(responder) };

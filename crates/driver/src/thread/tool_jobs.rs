@@ -114,13 +114,13 @@ impl tools::Sink for Progress {
         })
     }
 
-    fn call_tool(&self, call: ToolCall) -> BoxFuture<'_, FunctionCallOutputBody> {
+    fn call_tool(&self, call: ToolCall, began_in: Arc<Step>) -> BoxFuture<'_, FunctionCallOutputBody> {
         let (told, wait) = oneshot::channel();
         self.nested.0.lock().insert(call.call_id.clone(), told);
         let until_answered = NestedWait(&self.nested, call.call_id.clone());
         let (turn_id, parent) = (self.turn_id.clone(), self.call_id.clone());
         Box::pin(async move {
-            self.send(Input::NestedCall { turn_id, parent, call }).await;
+            self.send(Input::NestedCall { turn_id, parent, call, began_in }).await;
             let output = wait.await;
             drop(until_answered);
             output.unwrap_or_else(|_| FunctionCallOutputBody::Text("the thread is being closed".to_owned()))
@@ -138,6 +138,13 @@ impl tools::Sink for Progress {
 }
 
 /// Runs calls. Dropping the future stops the tool.
-pub trait ToolRunner: fmt::Debug + Send + Sync {
+pub trait ToolRunner: Send + Sync {
     fn run(&self, job: ToolJob) -> BoxFuture<'static, ToolOutcome>;
+}
+
+/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+impl fmt::Debug for dyn ToolRunner + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ToolRunner")
+    }
 }

@@ -82,7 +82,7 @@ impl ActiveProposal {
         tool: &str,
         tool_set_digest: &str,
     ) {
-        let Proposal { kind, effects, arguments, digest, question, .. } = &self.proposal;
+        let Proposal { kind, effects, arguments, digest, question, session_keys, item, .. } = &self.proposal;
         let (reason, decisions) = question.as_deref().map_or((None, Vec::new()), |question| {
             reason_and_decisions(question, work.core.shows_operations)
         });
@@ -97,6 +97,9 @@ impl ActiveProposal {
             decisions,
             reason,
             tool_set_digest,
+            // Nobody is asked about the others, so nobody can approve them for longer.
+            session_keys: if question.is_some() { session_keys } else { &[] },
+            item: item.as_deref(),
         });
     }
 

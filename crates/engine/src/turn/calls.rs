@@ -1,10 +1,10 @@
 //! The calls of a response: starting, asking, ending.
 
 use protocol::{
-    DecisionScope, DynamicToolCallOutputContentItem, DynamicToolCallParams, DynamicToolCallResponse,
-    DynamicToolCallStatus, FunctionCallOutputBody, FunctionCallOutputContentItem, ItemId, OperationDecision,
-    OperationType, ServerNotification, ThreadItem, ToolApprovalDecision, ToolEffects,
-    ToolRequestApprovalParams, TurnDiffUpdatedNotification,
+    DynamicToolCallOutputContentItem, DynamicToolCallParams, DynamicToolCallResponse, DynamicToolCallStatus,
+    FunctionCallOutputBody, FunctionCallOutputContentItem, ItemId, OperationDecision, OperationType,
+    ServerNotification, ThreadItem, ToolApprovalDecision, ToolEffects, ToolRequestApprovalParams,
+    TurnDiffUpdatedNotification,
 };
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ impl TurnMachine {
             _ => (Runner::Nobody, true, Some(unsupported(&call))),
         };
         let began_ms = work.stamp.now_ms;
-        sampling.calls.push(OpenCall { call, began_ms, runner, parallel, active: None, output });
+        sampling.calls.push(OpenCall { call, began_ms, runner, parallel, active: None, output, step: None });
         self.start_waiting(work, &mut sampling.calls);
     }
 
@@ -132,8 +132,8 @@ impl TurnMachine {
                 active.attempt = attempt + 1;
                 None
             }
-            EarlierState::Decided(OperationDecision::Approve { scope, .. }) => {
-                if *scope == Some(DecisionScope::Session) {
+            EarlierState::Decided(decision @ OperationDecision::Approve { .. }) => {
+                if decision.is_for_session() {
                     work.core.agreed.extend(active.proposal.session_keys.iter().cloned());
                 }
                 None
@@ -178,7 +178,7 @@ impl TurnMachine {
         work.effects.push(Effect::RunTool {
             call: open.call.clone(),
             turn_id: self.id.clone(),
-            step: self.step.clone(),
+            step: open.step.clone().unwrap_or_else(|| self.step.clone()),
             grants: union(&work.core.grants, &self.grants),
         });
     }
@@ -205,6 +205,8 @@ impl TurnMachine {
                 decisions: vec!["respond".to_owned()],
                 reason: None,
                 tool_set_digest: &self.step.tool_set_digest,
+                session_keys: &[],
+                item: None,
             });
         }
         let item = dynamic_item(call, arguments.clone(), DynamicToolCallStatus::InProgress, None, None);

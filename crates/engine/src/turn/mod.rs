@@ -57,6 +57,9 @@ pub(crate) enum TurnKind {
     Shell,
 }
 
+/// How often in a row a model may pause its answer before the turn fails.
+const MOST_PAUSES: u32 = 3;
+
 /// The running turn as a state machine; `protocol::Turn` is what clients see of it.
 #[derive(Debug, Clone)]
 pub(crate) struct TurnMachine {
@@ -251,8 +254,8 @@ impl TurnMachine {
                 self.answer_nested(work);
                 return self.advance(work);
             }
-            Input::NestedCall { turn_id, parent, call } if turn_id == self.id => {
-                self.on_nested_call(work, &parent, call);
+            Input::NestedCall { turn_id, parent, call, began_in } if turn_id == self.id => {
+                self.on_nested_call(work, &parent, call, &began_in);
             }
             // Made in a turn that is over, like the tool that made it.
             Input::NestedCall { .. } => {}
@@ -313,6 +316,7 @@ impl TurnMachine {
             started_at: Some(self.began_ms / 1_000),
             completed_at: ended_ms.map(|ms| ms / 1_000),
             duration_ms: ended_ms.map(|ms| ms - self.began_ms),
+            plan: None,
         }
     }
 
@@ -440,6 +444,14 @@ impl TurnMachine {
                 self.await_step(work);
                 Some(self)
             }
+            // Nothing went wrong, so nobody is told and nobody waits.
+            StreamState::Broken(failure)
+                if failure.class == FailureClass::Paused && self.retries < MOST_PAUSES =>
+            {
+                self.retries += 1;
+                self.await_step(work);
+                Some(self)
+            }
             StreamState::Broken(failure) => self.retry(work, failure, Retry::NewRequest),
             StreamState::Completed if !called && self.queued.is_empty() && !self.has_news => {
                 self.settle(work)
@@ -481,7 +493,7 @@ impl TurnMachine {
             let error = TurnError {
                 codex_error_info: Some(failure.codex_error_info()),
                 message: failure.message,
-                additional_details: None,
+                additional_details: failure.details,
             };
             return self.finish(work, TurnStatus::Failed, Some(error));
         }

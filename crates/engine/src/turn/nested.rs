@@ -1,6 +1,8 @@
 //! Calls that a running tool makes, such as those of a script. They are decided, recorded and shown like calls of the
 //! model. Their outputs go to the tool that made them, and not into the history.
 
+use std::sync::Arc;
+
 use protocol::FunctionCallOutputBody;
 
 use crate::Effect;
@@ -8,7 +10,7 @@ use crate::calls::{OpenCall, Runner, StoppedBy, ToolCall, unsupported};
 use crate::truncate::truncate_output;
 use crate::turn::TurnMachine;
 use crate::turn::work::Transition;
-use crate::{ToolKind, Truncation};
+use crate::{Step, ToolKind, Truncation};
 
 /// How many calls of scripts are open at a time.
 const MOST_NESTED: usize = 16;
@@ -23,7 +25,13 @@ pub(crate) struct NestedCall {
 }
 
 impl TurnMachine {
-    pub(crate) fn on_nested_call(&mut self, work: &mut Transition<'_>, parent: &str, call: ToolCall) {
+    pub(crate) fn on_nested_call(
+        &mut self,
+        work: &mut Transition<'_>,
+        parent: &str,
+        call: ToolCall,
+        began_in: &Step,
+    ) {
         let text = |text: &str| Some(FunctionCallOutputBody::Text(text.to_owned()));
         let is_known = self.call_of(&call.call_id).is_some();
         let refusal = if self.open_call(parent, Runner::Tool).is_none() || is_known {
@@ -38,15 +46,33 @@ impl TurnMachine {
         };
         let (began_ms, runner) = (work.stamp.now_ms, Runner::Nobody);
         let mut open = match refusal {
-            Some(_) => OpenCall { call, began_ms, runner, parallel: true, active: None, output: refusal },
+            Some(_) => {
+                OpenCall { call, began_ms, runner, parallel: true, active: None, output: refusal, step: None }
+            }
             // A tool that runs again after a restart makes its calls again. What they did is not done twice.
             None => self.resume_call(work, call),
         };
+        open.step = self.step_in_environments_of(began_in);
         if open.output.is_none() {
             self.start_call(work, &mut open);
         }
         self.nested.push(NestedCall { parent: parent.to_owned(), open });
         self.answer_nested(work);
+    }
+
+    /// This turn's step in the environments of another. A script that was started in another turn stays where it began;
+    /// which tools there are, what is approved and what the sandbox allows is for this turn to say.
+    fn step_in_environments_of(&self, began_in: &Step) -> Option<Arc<Step>> {
+        let Step { cwd, environments, shell, .. } = began_in;
+        let is_here =
+            (&self.step.cwd, &self.step.environments, &self.step.shell) == (cwd, environments, shell);
+        let there = || Step {
+            cwd: cwd.clone(),
+            environments: environments.clone(),
+            shell: shell.clone(),
+            ..(*self.step).clone()
+        };
+        (!is_here).then(|| Arc::new(there()))
     }
 
     /// Gives the tools that made them the outputs of the calls that are over.

@@ -1,11 +1,12 @@
 //! The life of an operation as the record tells it.
 
 use protocol::{
-    DynamicToolCallOutputContentItem, ItemId, OperationDecision, OperationId, OperationRecord, OperationType,
-    RolloutRecord, ThreadId, ToolEffects, TurnId,
+    DynamicToolCallOutputContentItem, FileUpdateChange, ItemId, OperationDecision, OperationId,
+    OperationRecord, OperationType, RolloutRecord, ThreadId, ThreadItem, ToolEffects, TurnId,
 };
 use serde_json::Value;
 
+use crate::Proposal;
 use crate::turn::work::Transition;
 
 /// The same for the same call, before and after a restart.
@@ -27,6 +28,16 @@ pub fn operation_of(thread_id: &ThreadId, turn_id: &TurnId, call_id: &str) -> Op
     OperationId::new(format!("{thread_id}:{turn_id}:{call_id}"))
 }
 
+/// Changes of more bytes are not kept with the operation.
+const MAX_CHANGES: usize = 1024 * 1024;
+
+/// The changes of a patch, for whoever decides about it when the runtime has ended.
+fn kept_changes(item: &ThreadItem) -> Option<Vec<FileUpdateChange>> {
+    let ThreadItem::FileChange { changes, .. } = item else { return None };
+    let bytes: usize = changes.iter().map(|change| change.path.len() + change.diff.len()).sum();
+    (bytes <= MAX_CHANGES).then(|| changes.clone())
+}
+
 /// Fields of a `proposed` record.
 pub(crate) struct Proposed<'a> {
     pub(crate) operation_id: OperationId,
@@ -39,6 +50,9 @@ pub(crate) struct Proposed<'a> {
     pub(crate) decisions: Vec<String>,
     pub(crate) reason: Option<String>,
     pub(crate) tool_set_digest: &'a str,
+    pub(crate) session_keys: &'a [String],
+    /// The item that clients see.
+    pub(crate) item: Option<&'a ThreadItem>,
 }
 
 impl Transition<'_> {
@@ -62,6 +76,8 @@ impl Transition<'_> {
             reason: proposed.reason,
             tool_set_digest: (!digest.is_empty()).then(|| digest.to_owned()),
             agent_digest: None,
+            session_keys: self.kept_keys(proposed.session_keys),
+            changes: proposed.item.filter(|_| self.core.shows_operations).and_then(kept_changes),
             created_at_ms: self.stamp.now_ms,
         });
     }
@@ -70,16 +86,24 @@ impl Transition<'_> {
         &mut self,
         operation_id: OperationId,
         decision: OperationDecision,
-        digest: &str,
+        Proposal { digest, session_keys, .. }: &Proposal,
     ) {
+        let for_session = decision.is_for_session();
+        let session_keys = self.kept_keys(session_keys).filter(|_| for_session);
         self.record_operation(OperationRecord::Decided {
             operation_id,
             decision,
             attempt: None,
             by: None,
-            arguments_digest: digest.to_owned(),
+            arguments_digest: digest.clone(),
+            session_keys,
             decided_at_ms: self.stamp.now_ms,
         });
+    }
+
+    /// A host keeps what was approved for the session. Elsewhere that ends with the process.
+    fn kept_keys(&self, keys: &[String]) -> Option<Vec<String>> {
+        (self.core.shows_operations && !keys.is_empty()).then(|| keys.to_vec())
     }
 
     pub(crate) fn record_begun(&mut self, operation_id: OperationId, attempt: u32) {

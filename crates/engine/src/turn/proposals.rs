@@ -1,8 +1,8 @@
 //! Proposals of a turn's tools: shown, decided, recorded, carried out.
 
 use protocol::{
-    DecisionScope, FunctionCallOutputBody, OperationDecision, PermissionGrantScope,
-    PermissionsRequestApprovalResponse, TurnId,
+    FunctionCallOutputBody, OperationDecision, PermissionGrantScope, PermissionsRequestApprovalResponse,
+    TurnId,
 };
 
 use crate::calls::{ActiveProposal, OpenCall, ProposalStage, Runner, StoppedBy};
@@ -116,7 +116,7 @@ impl TurnMachine {
             Err(_) => (OperationDecision::Reject { message: None, end_turn: false }, Ended::Failed),
         };
         let id = operation_id(work, &self.id, call_id, active.proposal.number);
-        work.record_decision(id, decision.clone(), &active.proposal.digest);
+        work.record_decision(id, decision.clone(), &active.proposal);
         let decided = Decided { decision, by_client: true, was_asked: true, rejected_as };
         self.carry(work, call_id, active, decided)
     }
@@ -151,8 +151,8 @@ impl TurnMachine {
         }
         let ends_turn = matches!(decision, OperationDecision::Reject { end_turn: true, .. });
         match decision {
-            OperationDecision::Approve { scope, .. } => {
-                if scope == Some(DecisionScope::Session) {
+            OperationDecision::Approve { .. } => {
+                if decision.is_for_session() {
                     work.core.agreed.extend(active.proposal.session_keys.iter().cloned());
                 }
                 active.begin(work, &turn_id, call_id);

@@ -138,6 +138,6 @@ impl TurnMachine {
             Runner::Waiting => None,
             _ => Some(output.unwrap_or_else(|| crate::calls::unsupported(&call))),
         };
-        OpenCall { call, began_ms, runner, parallel, active: None, output }
+        OpenCall { call, began_ms, runner, parallel, active: None, output, step: None }
     }
 }

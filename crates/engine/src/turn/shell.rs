@@ -48,7 +48,8 @@ impl TurnMachine {
         let payload = ToolPayload::Custom { input: command };
         let call = ToolCall { call_id, name: USER_SHELL.to_owned(), namespace: None, payload };
         let (began_ms, runner) = (work.stamp.now_ms, Runner::Tool);
-        let open = OpenCall { call, began_ms, runner, parallel: true, active: None, output: None };
+        let open =
+            OpenCall { call, began_ms, runner, parallel: true, active: None, output: None, step: None };
         work.effects.push(Effect::RunTool {
             call: open.call.clone(),
             turn_id: self.id.clone(),

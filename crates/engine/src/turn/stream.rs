@@ -1,6 +1,6 @@
 //! Applies the events of a model stream to a turn.
 
-use model::{ModelFailure, ResponseHead, StreamEvent};
+use model::{FailureClass, ModelFailure, ResponseHead, StreamEvent};
 use protocol::{
     AgentMessageDeltaNotification, ItemId, ModelRerouteReason, ModelReroutedNotification,
     PlanDeltaNotification, ReasoningSummaryPartAddedNotification, ReasoningSummaryTextDeltaNotification,
@@ -50,7 +50,7 @@ impl TurnMachine {
         };
         self.close_active(work, &mut sampling);
         self.drop_held(&mut sampling);
-        if sampling.calls.is_empty() {
+        if sampling.calls.is_empty() && failure.class != FailureClass::Paused {
             return self.retry(work, failure, Retry::Sampling(sampling));
         }
         // Calls that have begun are not hidden: their outputs go into the history before anything is tried again.

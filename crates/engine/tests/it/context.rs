@@ -459,6 +459,8 @@ fn chosen_environments_are_told_with_their_state() {
 /// Where messages under the developer's or the user's role may be made, whole crates of tests and offline models apart.
 const MAKERS: &[&str] = &[
     "engine/src/context/",
+    // Asks a provider whether it answers; no thread has the question.
+    "cli/src/doctor/online_check.rs",
     // Reads the words of users out of another program's files.
     "journal/src/reference/convert.rs",
 ];

@@ -1,7 +1,9 @@
 //! Calls that a running tool makes, and searches in the provider's own form.
 
-use oarlock_engine::{DirectCalls, Effect, Input, ToolCall, ToolOutcome, ToolPayload};
-use protocol::{FunctionCallOutputBody, TurnId};
+use std::sync::Arc;
+
+use oarlock_engine::{DirectCalls, Effect, Input, Step, StepEnvironment, ToolCall, ToolOutcome, ToolPayload};
+use protocol::{AskForApproval, FunctionCallOutputBody, TurnId};
 use serde_json::json;
 
 use crate::support::{Fixture, call, completed, done, message, proposal};
@@ -16,7 +18,12 @@ fn running() -> Fixture {
 fn nested(fixture: &mut Fixture, parent: &str, id: &str, name: &str) -> Vec<Effect> {
     let payload = ToolPayload::Function { arguments: "{}".into() };
     let call = ToolCall { call_id: id.into(), name: name.into(), namespace: None, payload };
-    let input = Input::NestedCall { turn_id: TurnId::new("u1"), parent: parent.into(), call };
+    let began_in = Arc::new(fixture.step.clone());
+    nested_from(fixture, parent, call, began_in)
+}
+
+fn nested_from(fixture: &mut Fixture, parent: &str, call: ToolCall, began_in: Arc<Step>) -> Vec<Effect> {
+    let input = Input::NestedCall { turn_id: TurnId::new("u1"), parent: parent.into(), call, began_in };
     fixture.on(input).expect("accepted")
 }
 
@@ -52,6 +59,29 @@ fn the_tool_that_made_a_call_gets_its_output_and_the_model_does_not() {
     assert!(prompt.contains("c1 ran") && !prompt.contains("c1-tool-0"), "{prompt}");
     fixture.model(done(message("m1", "ok"))).model(completed(10));
     fixture.assert_all_closed();
+}
+
+#[test]
+fn a_call_runs_in_the_environments_that_its_tool_began_in_under_the_rules_of_this_turn() {
+    let mut fixture = running();
+    let elsewhere = Step {
+        cwd: "/a".into(),
+        environments: Arc::new([StepEnvironment::here("/a")]),
+        approval_policy: AskForApproval::OnRequest,
+        tools: Vec::new(),
+        ..fixture.step.clone()
+    };
+    let payload = ToolPayload::Function { arguments: "{}".into() };
+    let call = ToolCall { call_id: "c1-tool-0".into(), name: "update_plan".into(), namespace: None, payload };
+    let effects = nested_from(&mut fixture, "c1", call, Arc::new(elsewhere.clone()));
+    let ran = effects.iter().find_map(|effect| match effect {
+        Effect::RunTool { step, .. } => Some(step),
+        _ => None,
+    });
+    let step = ran.expect("it runs");
+    assert_eq!((&step.cwd, &step.environments), (&elsewhere.cwd, &elsewhere.environments));
+    assert_ne!(step.approval_policy, elsewhere.approval_policy);
+    assert_eq!(step.tools, fixture.step.tools);
 }
 
 #[test]

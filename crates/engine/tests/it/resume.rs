@@ -508,7 +508,8 @@ fn a_call_of_a_tool_that_was_carried_out_before_a_restart_is_not_made_again() {
     {
         let payload = ToolPayload::Function { arguments: "{}".into() };
         let call = ToolCall { call_id: id.into(), name: "update_plan".into(), namespace: None, payload };
-        let input = Input::NestedCall { turn_id: TurnId::new("u1"), parent: "c1".into(), call };
+        let began_in = Arc::new(fixture.step.clone());
+        let input = Input::NestedCall { turn_id: TurnId::new("u1"), parent: "c1".into(), call, began_in };
         let effects = fixture.on(input).expect("accepted");
         let answer = effects.iter().find_map(|effect| match effect {
             Effect::AnswerNested { output: FunctionCallOutputBody::Text(text), .. } => Some(text.as_str()),
@@ -518,4 +519,20 @@ fn a_call_of_a_tool_that_was_carried_out_before_a_restart_is_not_made_again() {
         let runs = effects.iter().any(|effect| matches!(effect, Effect::RunTool { .. }));
         assert_eq!(runs, expected.is_none(), "{id}");
     }
+}
+
+#[test]
+fn what_was_approved_for_the_session_before_a_restart_is_not_asked_about() {
+    let mut fixture = Fixture::new();
+    fixture.thread = ThreadMachine::new(ThreadSeed {
+        history: vec![user("go"), item(call("c1", "update_plan", "{}"))],
+        shows_operations: true,
+        agreed: vec!["touch x".to_owned()],
+        ..ThreadSeed::new(ThreadId::new("t"))
+    });
+    resume(&mut fixture, vec![earlier("c1", EarlierState::Proposed)]);
+    propose(&mut fixture);
+    let trace = fixture.take();
+    assert_eq!(trace.last().map(String::as_str), Some("decide c1 0 run agreed=true"), "{trace:?}");
+    assert!(!trace.iter().any(|line| line.starts_with("ask")), "{trace:?}");
 }

@@ -365,6 +365,25 @@ fn calls_of_a_broken_stream_are_not_hidden() {
 }
 
 #[test]
+fn a_model_that_pauses_is_asked_to_go_on_a_few_times() {
+    let paused = || ModelFailure::new(FailureClass::Paused, "paused too often");
+    let mut fixture = Fixture::new();
+    fixture.start("u1", "hi").take();
+    for n in 0..3 {
+        fixture.model(done(message("m", &format!("part {n}")))).breaks(paused());
+        let lines = fixture.take();
+        assert!(!lines.iter().any(|line| line.starts_with("error") || line == "wake"), "{lines:?}");
+        fixture.captured();
+        assert_eq!(fixture.prompt().last(), Some(&format!("assistant: part {n}")));
+    }
+    fixture.take();
+    fixture.breaks(paused());
+    let lines = fixture.take();
+    assert!(lines.contains(&"error paused too often retry=false".to_owned()), "{lines:?}");
+    fixture.assert_all_closed();
+}
+
+#[test]
 fn what_cannot_be_mended_by_trying_again_fails_at_once() {
     let mut fixture = Fixture::new();
     fixture.start("u1", "hi").take();

@@ -110,6 +110,10 @@ impl Database {
         statement.query_row([key.as_str()], |row| columns::load(self.layout.root(), row)).optional()
     }
 
+    pub(super) fn forget(&mut self, key: &ThreadKey) -> rusqlite::Result<()> {
+        self.connection.execute("DELETE FROM threads WHERE id = ?", [key.as_str()]).map(drop)
+    }
+
     /// Leaves alone what another process knows better: its row may have come while ours was read or waited.
     pub(super) fn save(&mut self, rows: &[ThreadRow]) -> rusqlite::Result<()> {
         // Nothing may be written between the look at a row and its change.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-pub use query::{ListQuery, ThreadPage};
+pub use query::{ListQuery, ThreadPage, page_cursor, parse_page_cursor};
 
 use self::database::Database;
 use self::query::PageCursor;
@@ -173,6 +173,12 @@ impl Index {
         let row = database::row_of(journal, before.as_ref(), &self.shared.observer);
         self.note(&journal.key, &Arc::new(Mutex::new(row.clone())));
         row
+    }
+
+    /// The journal of a thread that is not open was deleted.
+    pub(crate) fn forget(&self, key: &ThreadKey) -> Result<(), JournalError> {
+        lock(&self.shared.pending).dirty.remove(key.as_str());
+        self.shared.attempt(|database| database.forget(key))
     }
 
     /// Compares the whole index with the disk.

@@ -71,11 +71,21 @@ pub(super) struct PageCursor {
 
 impl PageCursor {
     pub(super) fn parse(text: &str) -> Result<Self, JournalError> {
-        let parts = text.split_once('|');
-        let cursor = parts
-            .and_then(|(at, id)| Some(Self { at_ms: time::parse_ms(at)?, key: ThreadKey::parse(id).ok()? }));
+        let parts = parse_page_cursor(text);
+        let cursor = parts.and_then(|(at_ms, id)| Some(Self { at_ms, key: ThreadKey::parse(id).ok()? }));
         cursor.ok_or_else(|| JournalError::InvalidCursor(text.to_owned()))
     }
+}
+
+/// The cursor of a list of threads, after the thread of this time and id.
+pub fn page_cursor(at_ms: i64, id: &str) -> String {
+    format!("{}|{id}", time::format_ms(at_ms))
+}
+
+/// The time and the id in such a cursor.
+pub fn parse_page_cursor(text: &str) -> Option<(i64, &str)> {
+    let (at, id) = text.split_once('|')?;
+    Some((time::parse_ms(at)?, id))
 }
 
 impl ListQuery {
@@ -143,7 +153,7 @@ impl ListQuery {
                 row.summary.updated_at_ms
             }
         };
-        format!("{}|{}", time::format_ms(at_ms), row.thread_id)
+        page_cursor(at_ms, row.thread_id.as_str())
     }
 
     fn sql(&self, latest: Option<i64>, cursor: Option<&PageCursor>, limit: usize) -> (String, Vec<Value>) {

@@ -186,7 +186,7 @@ impl RolloutConverter {
             Event::Error { message, affects_turn: true, info } => {
                 self.turn_id(out);
                 if let Some(turn) = &mut self.turn {
-                    let codex_error_info = info.and_then(|info| serde_json::from_value(info).ok());
+                    let codex_error_info = info.and_then(|info| protocol::from_value(&info).ok());
                     turn.error = Some(TurnError { message, codex_error_info, additional_details: None });
                 }
             }

@@ -145,7 +145,7 @@ pub(super) fn text(value: &Value) -> Option<String> {
 
 /// A value that does not read as expected is as good as missing.
 pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
-    serde_json::from_value(value.clone()).ok()
+    protocol::from_value(value).ok()
 }
 
 /// Names of members, and a word alone, as the wire spells them: `byte_range` becomes `byteRange`.

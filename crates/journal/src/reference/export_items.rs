@@ -76,8 +76,9 @@ fn tool_event(turn_id: &TurnId, item: &ThreadItem) -> Value {
             "exit_code": exit_code.unwrap_or(-1), "duration": duration(*duration_ms), "formatted_output": "",
             "status": status,
         }),
-        ThreadItem::FileChange { id, changes, status } => json!({
-            "type": "patch_apply_end", "call_id": id, "turn_id": turn_id, "stdout": "", "stderr": "",
+        ThreadItem::FileChange { id, changes, status, reason } => json!({
+            "type": "patch_apply_end", "call_id": id, "turn_id": turn_id, "stdout": "",
+            "stderr": reason.as_deref().unwrap_or_default(),
             "success": json!(status) == "completed",
             "changes": changes.iter().map(change).collect::<Map<_, _>>(), "status": status,
         }),

@@ -25,6 +25,7 @@ pub(super) fn tool_item(kind: &str, event: &Value) -> Option<ThreadItem> {
                 Some(true) => PatchApplyStatus::Completed,
                 _ => PatchApplyStatus::Failed,
             }),
+            reason: text(&event["stderr"]).filter(|said| !said.is_empty()),
         },
         "mcp_tool_call_end" => mcp(call_id()?, event, duration_ms)?,
         "web_search_end" => ThreadItem::WebSearch {

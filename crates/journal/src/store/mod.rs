@@ -1,6 +1,7 @@
 //! All threads of one state folder: making, finding, reading and archiving their journals.
 
 mod adopt;
+mod delete;
 mod edits;
 
 use std::fs::{self, DirBuilder};

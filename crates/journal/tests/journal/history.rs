@@ -88,6 +88,35 @@ fn turns_keep_their_items_statuses_and_errors() {
 }
 
 #[test]
+fn a_turn_has_its_plan_as_the_agent_last_told_it() {
+    let call = |turn: &str, arguments: &str| {
+        let item =
+            json!({"type": "function_call", "name": "update_plan", "arguments": arguments, "call_id": "c"});
+        json!({"kind": "responseItem", "turnId": turn, "item": item})
+    };
+    let records = [
+        started("a"),
+        call(
+            "a",
+            r#"{"plan": [{"step": "look", "status": "in_progress"}, {"step": "mend", "status": "pending"}]}"#,
+        ),
+        call(
+            "a",
+            r#"{"plan": [{"step": "look", "status": "completed"}, {"step": "mend", "status": "in_progress"}]}"#,
+        ),
+        call("a", r#"{"plan": "not a plan"}"#),
+        ended("a", "completed"),
+        started("b"),
+        told("b", "B1"),
+        ended("b", "completed"),
+    ];
+    let turns = serde_json::to_value(history(&records).turns).unwrap();
+    let expected = json!([{"step": "look", "status": "completed"}, {"step": "mend", "status": "inProgress"}]);
+    assert_eq!(turns[0]["plan"], expected);
+    assert_eq!(turns[1].get("plan"), None);
+}
+
+#[test]
 fn a_turn_that_never_ended_is_interrupted_and_nothing_in_it_runs() {
     let records = [started("a"), user("a", "hi"), command("a", "c1", "inProgress")];
     check(&records, "", "a:interrupted[a-u=- c1=failed]");
@@ -236,4 +265,24 @@ fn operations_that_a_restart_must_take_up() {
     // A turn that is taken up again may yet need what finished in it.
     let again = [started("a"), proposed("c"), state("c", "started"), state("c", "finished"), started("a")];
     assert_eq!(open(&again), kept(&[("c", 3)]));
+}
+
+#[test]
+fn approvals_that_hold_for_longer_are_the_threads_own() {
+    let decided = |id: &str, decision: Value| {
+        json!({"kind": "operation", "state": "decided", "operationId": id, "decision": decision,
+            "argumentsDigest": "d", "sessionKeys": [id], "decidedAtMs": NOW})
+    };
+    let own = |call: &str| format!("{}:a:{call}", thread_id(1));
+    let records = [
+        started("a"),
+        decided(&own("once"), json!({"type": "approve", "scope": "call"})),
+        decided(&own("kept"), json!({"type": "approve", "scope": "session"})),
+        decided(&own("rule"), json!({"type": "approve", "execpolicyAmendment": ["npm", "test"]})),
+        decided(&format!("{}:a:copied", thread_id(2)), json!({"type": "approve", "scope": "session"})),
+        ended("a", "completed"),
+    ];
+    let history = history(&records);
+    assert_eq!(history.agreed, [own("kept")]);
+    assert_eq!(history.amendments, [["npm", "test"]]);
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::needless_pass_by_value)]
 
 mod damage;
+mod delete;
 mod durability;
 mod faults;
 mod history;

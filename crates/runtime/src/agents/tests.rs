@@ -27,6 +27,8 @@ fn spawn_records(call: &str, output: Option<&str>) -> Vec<RolloutRecord> {
         reason: None,
         tool_set_digest: None,
         agent_digest: None,
+        session_keys: None,
+        changes: None,
         created_at_ms: 1,
     };
     let (attempt, executor) = (1, "runtime".to_owned());

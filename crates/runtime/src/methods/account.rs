@@ -70,6 +70,11 @@ impl Runtime {
         }
     }
 
+    /// Whether somebody is logged in with a ChatGPT account.
+    pub(crate) fn has_account(&self) -> bool {
+        self.state.logins.current().is_ok_and(|login| login.is_some())
+    }
+
     fn login(&self) -> Result<ProviderLogin, RuntimeError> {
         let provider = self.state.loader.startup(None).config.provider;
         if !provider.requires_openai_auth {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use config::{ConfigError, FEATURES, LoadRequest};
 use protocol::{
-    AppsListParams, AppsListResponse, CollaborationModeListResponse, CollaborationModeMask, ConfigReadParams,
-    ConfigReadResponse, ConfigRequirementsReadResponse, ExperimentalFeatureListParams,
-    ExperimentalFeatureListResponse, ModeKind, ModelListParams, ModelListResponse, ReasoningEffort,
+    CollaborationModeListResponse, CollaborationModeMask, ConfigReadParams, ConfigReadResponse,
+    ConfigRequirementsReadResponse, ExperimentalFeatureListParams, ExperimentalFeatureListResponse, ModeKind,
+    ModelListParams, ModelListResponse, ReasoningEffort,
 };
 
 use catalogue::Catalogue;
@@ -20,9 +20,12 @@ use support::blocking;
 impl Runtime {
     /// The transport to the configured provider, for a host that carries requests of other processes. A missing key is no
     /// error here: a request says what to do.
-    pub fn model_transport(&self) -> Result<Arc<dyn model::ModelTransport>, RuntimeError> {
+    pub fn model_transport(
+        &self,
+        client: &ClientIdentity,
+    ) -> Result<Arc<dyn model::ModelTransport>, RuntimeError> {
         let config = self.state.loader.startup(None).config;
-        self.state.providers.transport(&config, &ClientIdentity::default())
+        self.state.providers.transport(&config, client)
     }
 
     /// The models of the configured provider: as its server lists them where it can tell, else the catalogue's.
@@ -58,17 +61,6 @@ impl Runtime {
         };
         let plan = mask("Plan", ModeKind::Plan, Some(ReasoningEffort::Medium));
         CollaborationModeListResponse { data: vec![plan, mask("Default", ModeKind::Default, None)] }
-    }
-
-    /// Apps come with a ChatGPT login, which this program does not offer, so there are none.
-    pub fn list_apps(&self, params: &AppsListParams) -> Result<AppsListResponse, RuntimeError> {
-        if let Some(id) = &params.thread_id {
-            self.thread(id)?;
-        }
-        match &params.cursor {
-            Some(cursor) => Err(RuntimeError::InvalidCursor(cursor.clone())),
-            None => Ok(AppsListResponse { data: Vec::new(), next_cursor: None }),
-        }
     }
 
     pub fn list_features(

@@ -3,93 +3,20 @@
 use std::path::PathBuf;
 
 use protocol::{GitDiffToRemoteParams, GitDiffToRemoteResponse};
-use workspace::GitCheckout;
 
 use crate::error::RuntimeError;
 use crate::runtime::Runtime;
-use crate::sandboxed_git::SandboxedGit;
 use driver::IdMaker;
-
-/// Without any program of the user's or the repository's, and without looking into submodules, which have a configuration
-/// of their own.
-const DIFF: [&str; 5] = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=dirty"];
 
 impl Runtime {
     pub async fn git_diff_to_remote(
         &self,
         params: GitDiffToRemoteParams,
     ) -> Result<GitDiffToRemoteResponse, RuntimeError> {
-        let failed = || RuntimeError::GitDiff(params.cwd.clone());
-        let cwd = PathBuf::from(&params.cwd);
-        let git = SandboxedGit::open(cwd, self.git_scratch()).await.ok_or_else(failed)?;
-        let sha = nearest_remote_commit(&git).await.ok_or_else(failed)?;
-        let diff = diff(&git, &sha).await.ok_or_else(failed)?;
-        Ok(GitDiffToRemoteResponse { sha, diff })
-    }
-
-    /// A folder that nobody else uses.
-    pub(crate) fn git_scratch(&self) -> PathBuf {
+        // A folder that nobody else uses.
         let name = IdMaker::random(self.state.clock.stamp());
-        self.loader().home().state().join("git").join(name)
+        let scratch = self.loader().home().state().join("git").join(name);
+        let asked = command_exec::git_diff_to_remote(PathBuf::from(&params.cwd), scratch).await;
+        asked.ok_or(RuntimeError::GitDiff(params.cwd))
     }
-}
-
-/// Of the branch that is checked out, the default branch and the branches that have all commits of this one, the one that
-/// is the fewest commits behind.
-async fn nearest_remote_commit(git: &SandboxedGit) -> Option<String> {
-    let checkout = &git.checkout;
-    let mut candidates: Vec<&String> = Vec::new();
-    for remote in checkout.remotes() {
-        for branch in branches(checkout, remote) {
-            candidates.extend(checkout.remote_branches.get(&format!("refs/remotes/{remote}/{branch}")));
-        }
-    }
-    let containing = git
-        .run(&[
-            "for-each-ref",
-            "--count=1",
-            "--contains",
-            checkout.head.as_str(),
-            "--format=%(refname)",
-            "refs/remotes",
-        ])
-        .await
-        .unwrap_or_default();
-    let containing = String::from_utf8_lossy(&containing);
-    candidates.extend(checkout.remote_branches.get(containing.trim()));
-    let mut nearest: Option<(u64, &String)> = None;
-    let mut seen = std::collections::BTreeSet::new();
-    for sha in candidates.into_iter().filter(|sha| seen.insert(*sha)) {
-        let range = format!("{sha}..{}", checkout.head);
-        let count = git.run(&["rev-list", "--count", range.as_str()]).await;
-        let Some(count) = count.and_then(|count| String::from_utf8_lossy(&count).trim().parse().ok()) else {
-            continue;
-        };
-        if nearest.is_none_or(|(fewest, _)| count < fewest) {
-            nearest = Some((count, sha));
-        }
-    }
-    nearest.map(|(_, sha)| sha.clone())
-}
-
-fn branches<'a>(checkout: &'a GitCheckout, remote: &str) -> impl Iterator<Item = &'a str> {
-    let default = checkout.default_branches.get(remote).map(String::as_str);
-    let default = default.map_or(vec!["main", "master"], |default| vec![default]);
-    checkout.branch.as_deref().into_iter().chain(default)
-}
-
-/// Files that git does not know are shown as new ones.
-async fn diff(git: &SandboxedGit, sha: &str) -> Option<String> {
-    let untracked = git.run(&["ls-files", "-z", "--others", "--exclude-standard"]).await?;
-    // A name that ends in a slash is a repository in this one.
-    let is_file = |name: &&[u8]| !name.is_empty() && !name.ends_with(b"/");
-    let names: Vec<&[u8]> = untracked.split(|byte| *byte == 0).filter(is_file).collect();
-    if !names.is_empty() {
-        // Only the copy of the index learns of them.
-        let add = ["add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"];
-        let literal: Vec<u8> = names.join(&0);
-        git.run_with_input(&[&["--literal-pathspecs"][..], &add].concat(), Some(literal)).await?;
-    }
-    let output = git.run(&[&DIFF[..], &[sha, "--"]].concat()).await?;
-    Some(String::from_utf8_lossy(&output).into_owned())
 }

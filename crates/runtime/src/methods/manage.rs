@@ -15,6 +15,15 @@ use crate::runtime::Runtime;
 use crate::step::tool_settings::outputs_folder;
 use driver::{Still, ThreadError, check_thread_id};
 
+/// Threads that are no more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeletedThreads {
+    /// The thread first, and then those below it.
+    pub ids: Vec<ThreadId>,
+    /// Whether the first one was in memory.
+    pub was_loaded: bool,
+}
+
 impl Runtime {
     /// Unloads a thread. A turn that runs is interrupted. Says whether the thread was in memory.
     pub async fn unload(&self, id: &ThreadId) -> Result<bool, RuntimeError> {
@@ -87,6 +96,35 @@ impl Runtime {
         }
     }
 
+    /// Deletes a thread for good, with the threads below it. One in which a turn runs is refused, and so is one whose
+    /// family is open elsewhere. Gives the ids of all that went, and whether the thread was in memory.
+    pub async fn delete_thread(&self, id: &ThreadId) -> Result<DeletedThreads, RuntimeError> {
+        let id = check_thread_id(id)?;
+        let _opening = self.state.threads.opening(&id).await;
+        if matches!(self.status_of(&id), ThreadStatus::Active { .. }) {
+            return Err(RuntimeError::AtWork(id));
+        }
+        if let Some(loaded) = self.state.loaded(&id)
+            && loaded.handle.snapshot(false).await?.row.is_none()
+        {
+            return Err(RuntimeError::NoRecord(id));
+        }
+        let was_loaded = close_loaded(&self.state, &id).await?;
+        let wanted = id.clone();
+        let deleted = match self.state.on_disk(move |store| store.delete(&wanted)).await? {
+            Ok(rows) => rows.into_iter().map(|row| row.thread_id).collect::<Vec<_>>(),
+            Err(JournalError::NotFound(_)) => return Err(RuntimeError::NoRecord(id)),
+            Err(error @ (JournalError::Locked { .. } | JournalError::NotOurs { .. })) => {
+                return Err(RuntimeError::Undeletable { id, problem: error.to_string() });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        for id in &deleted {
+            forget_outputs(&outputs_folder(self.state.loader.home(), id.as_str()));
+        }
+        Ok(DeletedThreads { ids: deleted, was_loaded })
+    }
+
     /// The name as it was stored.
     pub async fn set_name(&self, id: &ThreadId, name: &str) -> Result<String, RuntimeError> {
         let id = check_thread_id(id)?;
@@ -147,7 +185,7 @@ impl Runtime {
 fn forget_outputs(folder: &Path) {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            tracing::warn!(%error, folder = %folder.display(), "outputs of an archived thread stay");
+            tracing::warn!(%error, folder = %folder.display(), "outputs of a thread that is gone stay");
         }
         _ => {}
     }

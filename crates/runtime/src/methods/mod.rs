@@ -19,10 +19,11 @@ mod mcp;
 mod plugin;
 mod realtime;
 mod review;
+pub(crate) mod server_status;
 mod skills;
 pub(crate) mod thread;
 mod thread_open;
-mod thread_pages;
+pub(crate) mod thread_pages;
 pub(crate) mod turn;
 
 pub(crate) use mcp::{mcp_source, start_required_mcp_servers};

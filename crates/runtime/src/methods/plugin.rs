@@ -1,15 +1,16 @@
-//! `plugin/*`.
+//! `plugin/*` and `app/list`.
 
 use std::path::{Path, PathBuf};
 
 use config::ResolvedConfig;
 use plugins::{
-    Manifest, MarketplaceSearch, PluginError, find_plugin, install, list_marketplaces, plugin_apps,
-    plugin_folder, plugin_mcp_servers, summary, uninstall,
+    Manifest, MarketplaceSearch, PluginError, app_page, app_summary, find_plugin, install, list_marketplaces,
+    plugin_apps, plugin_folder, plugin_mcp_servers, summary, uninstall,
 };
 use protocol::{
-    AppSummary, PluginDetail, PluginInstallParams, PluginInstallResponse, PluginListParams,
-    PluginListResponse, PluginReadParams, PluginReadResponse, PluginUninstallParams, PluginUninstallResponse,
+    AppInfo, AppsListParams, AppsListResponse, PluginDetail, PluginInstallParams, PluginInstallResponse,
+    PluginListParams, PluginListResponse, PluginReadParams, PluginReadResponse, PluginUninstallParams,
+    PluginUninstallResponse, ThreadId,
 };
 use skills::Skills;
 use support::blocking;
@@ -20,6 +21,9 @@ use crate::runtime::Runtime;
 
 /// There is no service that plugins could be kept in line with.
 const NO_REMOTE: &str = "this runtime has no remote plugin service; the lists are the local ones";
+
+/// The feature of apps.
+const APPS: &str = "apps";
 
 impl Runtime {
     /// Lists the marketplaces of the user and of the given folders.
@@ -60,12 +64,41 @@ impl Runtime {
         let installing = move || {
             let plugin = find_plugin(Path::new(params.marketplace_path.as_str()), &params.plugin_name)?;
             install(&config, &plugin)?;
-            Ok::<_, PluginError>(plugin.auth_policy)
+            let folder = plugin_folder(&config, &plugin)?;
+            let apps = plugin_apps(&folder, &Manifest::read(&plugin.id.plugin, &folder)?);
+            Ok::<_, PluginError>((plugin.auth_policy, apps))
         };
-        let auth_policy = blocking(installing).await??;
+        let (auth_policy, apps) = blocking(installing).await??;
         self.plugins_changed().await;
-        // Apps are connected at a service that this runtime does not know.
-        Ok(PluginInstallResponse { auth_policy, apps_needing_auth: Vec::new() })
+        let apps_needing_auth = match self.has_apps(None).await? {
+            true => apps.into_iter().map(app_summary).collect(),
+            false => Vec::new(),
+        };
+        Ok(PluginInstallResponse { auth_policy, apps_needing_auth })
+    }
+
+    /// A page of the apps of installed plugins.
+    pub async fn list_apps(&self, params: &AppsListParams) -> Result<AppsListResponse, RuntimeError> {
+        let apps = self.apps(params.thread_id.as_ref()).await?;
+        app_page(apps, params).map_err(RuntimeError::Cursor)
+    }
+
+    /// The apps of installed plugins, where apps can be used.
+    pub async fn apps(&self, thread: Option<&ThreadId>) -> Result<Vec<AppInfo>, RuntimeError> {
+        if !self.has_apps(thread).await? {
+            return Ok(Vec::new());
+        }
+        let config = self.load_for_plugins().await?;
+        Ok(blocking(move || plugins::apps(&config)).await?)
+    }
+
+    /// Apps are used at the service of a ChatGPT account, by threads whose feature is on.
+    async fn has_apps(&self, thread: Option<&ThreadId>) -> Result<bool, RuntimeError> {
+        let is_on = match thread {
+            Some(id) => self.thread(id)?.snapshot(false).await?.settings.tools.features.contains(APPS),
+            None => self.load_for_plugins().await?.features.enabled(APPS),
+        };
+        Ok(is_on && self.has_account())
     }
 
     pub async fn uninstall_plugin(
@@ -111,19 +144,12 @@ fn read(
     }
     let manifest = Manifest::read(&plugin.id.plugin, &folder)?;
     let summary = summary(config, &plugin).ok_or_else(|| PluginError::NoSource(folder.clone()))?;
-    let app = |app: plugins::PluginApp| AppSummary {
-        id: app.id,
-        name: app.name,
-        description: None,
-        install_url: None,
-        needs_auth: true,
-    };
     Ok(PluginDetail {
         marketplace_name: plugin.id.marketplace.clone(),
         marketplace_path: params.marketplace_path,
         summary,
         skills: skills.of_plugin(config, &folder, &plugin.id.plugin, &manifest),
-        apps: plugin_apps(&folder, &manifest).into_iter().map(app).collect(),
+        apps: plugin_apps(&folder, &manifest).into_iter().map(app_summary).collect(),
         mcp_servers: plugin_mcp_servers(&folder, &manifest).into_iter().map(|(name, _)| name).collect(),
         description: manifest.description,
     })

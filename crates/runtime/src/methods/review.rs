@@ -36,6 +36,7 @@ impl Runtime {
             started_at: Some(self.state.now_ms().div_euclid(1_000)),
             completed_at: None,
             duration_ms: None,
+            plan: None,
         };
         let responder = Responder::new(move |begun: Result<(), RuntimeError>| {
             responder.respond(begun.map(|()| turn));

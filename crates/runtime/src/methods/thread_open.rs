@@ -10,15 +10,17 @@ use protocol::{
 
 use crate::error::RuntimeError;
 use crate::listeners::OwnListeners;
-use crate::open::checks::{id_of_path, unsupported_fork};
+use crate::open::checks::{id_of_path, nothing_to_resume};
 use crate::open::config_request::current_provider;
-use crate::open::copy::{CopiedRecord, read_to_copy};
+use crate::open::copy::{CopiedRecord, copy_of_import, read_to_copy};
 use crate::open::import::import_fields;
-use crate::open::opened::OpenedThread;
+use crate::open::opened::{HostAnswer, OpenedThread};
 use crate::open::resume::{ResumedThread, check_path, resume};
 use crate::open::{OpenRequest, open};
 use crate::providers::identity::Opener;
 use crate::runtime::Runtime;
+use support::blocking;
+
 use driver::{Snapshot, Then, ThreadError, UnheardInput, check_thread_id};
 
 impl Runtime {
@@ -110,7 +112,7 @@ impl Runtime {
         mut params: ThreadForkParams,
         opener: Opener,
     ) -> Result<OpenedThread, RuntimeError> {
-        unsupported_fork(&params)?;
+        nothing_to_resume(params.resolved_operations.as_deref(), params.resume_turn)?;
         let Opener { client, host } = opener;
         let terms = Terms::of(params.delegation.as_ref(), params.rollout_ownership, host)?;
         params.tool_set = asked_tool_set(params.tool_set.as_ref(), &terms)?.map(|set| *set);
@@ -118,20 +120,34 @@ impl Runtime {
             Some(path) => id_of_path(path)?,
             None => check_thread_id(&params.thread_id)?,
         };
-        check_path(&self.state, &source, params.path.as_deref()).await?;
-        let (wanted, now_ms) = (source.clone(), self.state.now_ms());
-        let loader = self.state.loader.clone();
-        let read = self.state.on_disk(move |store| {
-            let (history, records) = read_to_copy(store, &wanted, now_ms)?;
-            Ok(CopiedRecord { history, records, configured_provider: current_provider(&loader) })
-        });
-        let copied = match read.await? {
-            Ok(copied) => copied,
-            Err(JournalError::NotFound(_)) => return Err(RuntimeError::NoRecord(source)),
-            Err(error) => return Err(error.into()),
+        let copied = match import_fields!(params).read(&self.state.uploads, Some(&source), &source)? {
+            Some(imported) => {
+                let (loader, now_ms) = (self.state.loader.clone(), self.state.now_ms());
+                blocking(move || copy_of_import(imported, now_ms, current_provider(&loader))).await?
+            }
+            None => {
+                check_path(&self.state, &source, params.path.as_deref()).await?;
+                self.copy_of_stored(&source).await?
+            }
         };
         let request = OpenRequest::of_fork(&params, source, client, terms, copied);
         request.check_carrier()?;
         open(&self.state, request).await
+    }
+
+    /// The copy of a record on this machine.
+    async fn copy_of_stored(&self, source: &ThreadId) -> Result<CopiedRecord, RuntimeError> {
+        let (wanted, now_ms) = (source.clone(), self.state.now_ms());
+        let loader = self.state.loader.clone();
+        let read = self.state.on_disk(move |store| {
+            let (history, records) = read_to_copy(store, &wanted, now_ms)?;
+            let configured_provider = current_provider(&loader);
+            Ok(CopiedRecord { history, records, answer: HostAnswer::default(), configured_provider })
+        });
+        match read.await? {
+            Ok(copied) => Ok(copied),
+            Err(JournalError::NotFound(_)) => Err(RuntimeError::NoRecord(source.clone())),
+            Err(error) => Err(error.into()),
+        }
     }
 }

@@ -16,48 +16,14 @@ impl Runtime {
         &self,
         params: ThreadTurnsListParams,
     ) -> Result<ThreadTurnsListResponse, RuntimeError> {
-        let turns = self.turns_of(&params.thread_id).await?;
-        let marks: Vec<String> = turns.iter().map(|turn| turn.id.to_string()).collect();
-        let request = PageRequest {
-            cursor: params.cursor.as_deref(),
-            limit: params.limit,
-            direction: params.sort_direction.unwrap_or(SortDirection::Desc),
-        };
-        let page = page(&marks, &request)?;
-        let view = params.items_view.unwrap_or(TurnItemsView::Summary);
-        let data = page.places.iter().map(|at| seen_as(&turns[*at], &view)).collect();
-        Ok(ThreadTurnsListResponse { data, next_cursor: page.next, backwards_cursor: page.backwards })
+        turns_page(&self.turns_of(&params.thread_id).await?, &params)
     }
 
     pub async fn list_items(
         &self,
         params: ThreadItemsListParams,
     ) -> Result<ThreadItemsListResponse, RuntimeError> {
-        let mut turns = self.turns_of(&params.thread_id).await?;
-        if let Some(wanted) = &params.turn_id {
-            turns.retain(|turn| turn.id == *wanted);
-            if turns.is_empty() {
-                let problem = format!("names no turn of this thread: {wanted}");
-                return Err(RuntimeError::Field { field: "turnId", problem });
-            }
-        }
-        let mut marks = Vec::new();
-        let mut entries: Vec<ThreadItemEntry> = Vec::new();
-        for turn in turns {
-            for (at, item) in turn.items.into_iter().enumerate() {
-                // By its place, since an id may come twice.
-                marks.push(format!("{}/{at}", turn.id));
-                entries.push(ThreadItemEntry { turn_id: turn.id.clone(), item });
-            }
-        }
-        let request = PageRequest {
-            cursor: params.cursor.as_deref(),
-            limit: params.limit,
-            direction: params.sort_direction.unwrap_or(SortDirection::Desc),
-        };
-        let page = page(&marks, &request)?;
-        let data = page.places.iter().map(|at| entries[*at].clone()).collect();
-        Ok(ThreadItemsListResponse { data, next_cursor: page.next, backwards_cursor: page.backwards })
+        items_page(&self.turns_of(&params.thread_id).await?, &params)
     }
 
     /// Oldest first. A thread that nothing was said in has none.
@@ -70,6 +36,58 @@ impl Runtime {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The page of these turns, the oldest first, that is asked for.
+pub fn turns_page(
+    turns: &[Turn],
+    params: &ThreadTurnsListParams,
+) -> Result<ThreadTurnsListResponse, RuntimeError> {
+    let marks: Vec<String> = turns.iter().map(|turn| turn.id.to_string()).collect();
+    let request = PageRequest {
+        cursor: params.cursor.as_deref(),
+        limit: params.limit,
+        direction: params.sort_direction.unwrap_or(SortDirection::Desc),
+    };
+    let page = page(&marks, &request)?;
+    let view = params.items_view.as_ref().unwrap_or(&TurnItemsView::Summary);
+    let data = page.places.iter().map(|at| seen_as(&turns[*at], view)).collect();
+    Ok(ThreadTurnsListResponse { data, next_cursor: page.next, backwards_cursor: page.backwards })
+}
+
+/// The page of the items of these turns, the oldest first, that is asked for.
+pub fn items_page(
+    turns: &[Turn],
+    params: &ThreadItemsListParams,
+) -> Result<ThreadItemsListResponse, RuntimeError> {
+    let is_wanted = |turn: &&Turn| params.turn_id.as_ref().is_none_or(|wanted| turn.id == *wanted);
+    if let Some(wanted) = &params.turn_id
+        && !turns.iter().any(|turn| is_wanted(&turn))
+    {
+        let problem = format!("names no turn of this thread: {wanted}");
+        return Err(RuntimeError::Field { field: "turnId", problem });
+    }
+    let mut marks = Vec::new();
+    let mut entries: Vec<(&Turn, &ThreadItem)> = Vec::new();
+    for turn in turns.iter().filter(is_wanted) {
+        for (at, item) in turn.items.iter().enumerate() {
+            // By its place, since an id may come twice.
+            marks.push(format!("{}/{at}", turn.id));
+            entries.push((turn, item));
+        }
+    }
+    let request = PageRequest {
+        cursor: params.cursor.as_deref(),
+        limit: params.limit,
+        direction: params.sort_direction.unwrap_or(SortDirection::Desc),
+    };
+    let page = page(&marks, &request)?;
+    let shown = |at: &usize| {
+        let (turn, item) = entries[*at];
+        ThreadItemEntry { turn_id: turn.id.clone(), item: item.clone() }
+    };
+    let data = page.places.iter().map(shown).collect();
+    Ok(ThreadItemsListResponse { data, next_cursor: page.next, backwards_cursor: page.backwards })
 }
 
 fn seen_as(turn: &Turn, view: &TurnItemsView) -> Turn {

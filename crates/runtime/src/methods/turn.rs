@@ -138,7 +138,7 @@ impl Runtime {
         match self.thread(&thread_id) {
             Ok(thread) => {
                 let when_pending = mode == TurnSuspendMode::WhenPending;
-                thread.suspend_then(turn_id, when_pending, limit, responder.from_error()).await;
+                thread.suspend_then(Some(turn_id), when_pending, limit, responder.from_error()).await;
             }
             Err(error) => responder.respond(Err(error)),
         }
@@ -261,5 +261,6 @@ fn begun(started_at: Option<i64>, id: TurnId) -> Turn {
         started_at,
         completed_at: None,
         duration_ms: None,
+        plan: None,
     }
 }

@@ -2,35 +2,26 @@
 
 use std::path::Path;
 
-use protocol::{ContentItem, ResponseItem, ThreadForkParams, ThreadId, ThreadStartParams};
+use delegation::DelegationError;
+use protocol::{ContentItem, ResolvedOperation, ResponseItem, ThreadId};
 
 use crate::error::RuntimeError;
 use driver::check_thread_id;
 
-/// Every part of delegation is refused by name until the runtime can do it: half of it would be worse than none.
-macro_rules! refuse {
-    ($($name:ident($params:ident: &$type:ty) { $($field:literal: $is_asked:expr,)* })*) => { $(
-        pub(crate) fn $name($params: &$type) -> Result<(), RuntimeError> {
-            $(if $is_asked {
-                return Err(RuntimeError::NotSupported { field: $field });
-            })*
-            Ok(())
-        }
-    )* };
-}
-
-refuse! {
-    unsupported_start(params: &ThreadStartParams) {
-        "resolvedOperations": params.resolved_operations.is_some(),
-        "resumeTurn": params.resume_turn,
-    }
-    unsupported_fork(params: &ThreadForkParams) {
-        "initialItems": params.initial_items.is_some(),
-        "turnHistory": params.turn_history.is_some(),
-        "initialItemsRef": params.initial_items_ref.is_some(),
-        "resolvedOperations": params.resolved_operations.is_some(),
-        "resumeTurn": params.resume_turn,
-    }
+/// A new thread has no turn to go on with. That of the thread it was copied from stays there: what it began must not be done
+/// twice.
+pub(crate) fn nothing_to_resume(
+    resolved: Option<&[ResolvedOperation]>,
+    resume_turn: bool,
+) -> Result<(), RuntimeError> {
+    let field = match (resolved, resume_turn) {
+        (Some(_), _) => "resolvedOperations",
+        (None, true) => "resumeTurn",
+        (None, false) => return Ok(()),
+    };
+    let problem = "is for thread/resume: a new thread has no turn to go on with, and a copy leaves an unfinished turn to the \
+                   thread it was copied from";
+    Err(DelegationError::Unsupported { field, problem: problem.to_owned() }.into())
 }
 
 /// Records are named after their threads; those of the reference begin with `rollout-` and a time.

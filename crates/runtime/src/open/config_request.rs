@@ -208,10 +208,10 @@ impl ConfigRequest {
             Some(stored) => {
                 request.overrides.model_provider = Some(stored.clone());
                 match loader.load(&request) {
-                    Err(ConfigError::UnknownProvider(id)) if self.is_bridged => {
+                    Err(ConfigError::UnknownProvider { id, .. }) if self.is_bridged => {
                         return Err(RuntimeError::NoBridge(id));
                     }
-                    Err(ConfigError::UnknownProvider(_)) => {
+                    Err(ConfigError::UnknownProvider { .. }) => {
                         request.overrides.model_provider = None;
                         loader.load(&request)
                     }

@@ -1,8 +1,11 @@
 //! Copying records: those of one thread into the record of another, and those of an import into a record of our own.
 
+use delegation::ImportedHistory;
 use engine::turn_aborted;
 use journal::{HistoryBuilder, JournalError, Record, RecordBatch, Store, ThreadHistory, ThreadJournal};
 use protocol::{ResponseItem, RolloutRecord, SessionMeta, ThreadId, TurnStatus};
+
+use crate::open::opened::HostAnswer;
 
 /// How many records are handed to the disk at once.
 const CHUNK: usize = 256;
@@ -11,6 +14,8 @@ const CHUNK: usize = 256;
 pub(crate) struct CopiedRecord {
     pub(crate) history: ThreadHistory,
     pub(crate) records: Vec<(i64, Record)>,
+    /// Facts of a history that the host brought.
+    pub(crate) answer: HostAnswer,
     /// The provider of threads that choose none.
     pub(crate) configured_provider: String,
 }
@@ -35,15 +40,33 @@ pub(crate) fn read_to_copy(
         builder.add(entry);
     })?;
     let mut history = builder.finish();
-    if let Some(turn_id) = history.unfinished_turn.take() {
-        let marker = turn_aborted();
-        history.model.push(marker.clone());
-        let (status, error, at_ms) = (TurnStatus::Interrupted, None, now_ms);
-        let ended = RolloutRecord::TurnEnded { turn_id: turn_id.clone(), status, error, at_ms };
-        let noted = RolloutRecord::ResponseItem { turn_id: Some(turn_id), item: marker };
-        records.extend([(now_ms, noted.into()), (now_ms, ended.into())]);
-    }
+    records.extend(cut_off(&mut history, now_ms));
     Ok((history, records))
+}
+
+/// The copy of a record that the host brought.
+pub(crate) fn copy_of_import(
+    imported: ImportedHistory,
+    now_ms: i64,
+    configured_provider: String,
+) -> CopiedRecord {
+    let ImportedHistory { mut history, entries, fidelity, rebuilt, digest } = imported;
+    let copied = entries.into_iter().filter(|entry| is_copied(&entry.record));
+    let mut records: Vec<(i64, Record)> = copied.map(|entry| (entry.at_ms, entry.record)).collect();
+    records.extend(cut_off(&mut history, now_ms));
+    let answer = HostAnswer::of_import(fidelity, rebuilt, digest);
+    CopiedRecord { history, records, answer, configured_provider }
+}
+
+/// Ends the turn that has not ended. The records that say so.
+fn cut_off(history: &mut ThreadHistory, now_ms: i64) -> Vec<(i64, Record)> {
+    let Some(turn_id) = history.unfinished_turn.take() else { return Vec::new() };
+    let marker = turn_aborted();
+    history.model.push(marker.clone());
+    let (status, error, at_ms) = (TurnStatus::Interrupted, None, now_ms);
+    let ended = RolloutRecord::TurnEnded { turn_id: turn_id.clone(), status, error, at_ms };
+    let noted = RolloutRecord::ResponseItem { turn_id: Some(turn_id), item: marker };
+    vec![(now_ms, noted.into()), (now_ms, ended.into())]
 }
 
 /// Who the source was, and what it was called, is not part of its history. What it had not finished stays with it.

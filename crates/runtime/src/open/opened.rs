@@ -49,6 +49,16 @@ impl OpenedThread {
 }
 
 impl HostAnswer {
+    /// About a history that the host brought.
+    pub(crate) fn of_import(fidelity: HistoryFidelity, rebuilt: Vec<String>, digest: String) -> Self {
+        Self {
+            fidelity: Some(fidelity),
+            rebuilt: (!rebuilt.is_empty()).then_some(rebuilt),
+            items_digest: Some(digest),
+            ..Self::default()
+        }
+    }
+
     /// Says which tools the thread's model is offered.
     pub(crate) fn offer(&mut self, tools: Vec<EffectiveTool>) {
         self.tool_set_digest = Some(tool_set_digest(&tools));

@@ -30,7 +30,7 @@ use crate::open::request::{EnvironmentChoice, OpenRequest, RecordSource, Request
 use crate::state::{Loaded, RuntimeState, ThreadIdentity};
 use crate::step::reading::git_facts;
 use crate::step::tool_settings::bench_options;
-use driver::{NotifyCommand, Services, ThreadHooks, ThreadPlan, ThreadSettings, open_thread};
+use driver::{NotifyCommand, Services, ThreadHooks, ThreadPlan, ThreadSettings, agreed_rules, open_thread};
 
 /// Opens a thread: the only function that does.
 pub(crate) async fn open(
@@ -38,7 +38,8 @@ pub(crate) async fn open(
     request: OpenRequest,
 ) -> Result<OpenedThread, RuntimeError> {
     let resolving = state.clone();
-    let resolved = blocking(move || ResolvedThread::resolve(&resolving, request)).await??;
+    let mut resolved = blocking(move || ResolvedThread::resolve(&resolving, request)).await??;
+    resolved.ask_provider(state).await;
     let required = start_required_mcp_servers(&resolved.config, &resolved.settings.cwd, &state.mcp).await?;
     match attach_and_record(state, resolved).await {
         Ok(recorded) => Ok(recorded.start(state, required)),
@@ -113,7 +114,8 @@ impl OpenRequest {
     }
 
     fn seed(&mut self, id: ThreadId) -> ThreadSeed {
-        let ThreadHistory { model, token_usage, told_context, goal, .. } = std::mem::take(&mut self.history);
+        let ThreadHistory { model, token_usage, told_context, goal, agreed, .. } =
+            std::mem::take(&mut self.history);
         // A goal belongs to the thread it was set for, and to no copy of it.
         let goal = goal.filter(|goal| goal.thread_id == id).map(Box::new);
         // The history that a new child begins with is its parent's.
@@ -125,12 +127,32 @@ impl OpenRequest {
             context_is_borrowed: is_parents && told_context.is_some(),
             context: told_context,
             raw_events: self.raw_events,
+            agreed,
             ..self.terms.seed(id)
         }
     }
 }
 
 impl ResolvedThread {
+    /// Asks the provider what only it can tell: the model of a server that has its own, and the window of a model of this
+    /// machine that is in no catalogue.
+    async fn ask_provider(&mut self, state: &RuntimeState) {
+        let ResolvedConfig { provider, model, .. } = &self.config;
+        // A child goes on with its parent's choices; the provider of a host is not reached from here.
+        if self.request.child.is_some() || provider.base_url.is_none() {
+            return;
+        }
+        if model.name.is_none()
+            && let Some(first) = state.directory.first_model(provider).await
+        {
+            self.settings.model = first;
+        }
+        let chosen = &self.settings.model;
+        if model.context_window.is_none() && state.catalogue.lookup(chosen).is_fallback {
+            state.directory.learn_window(provider, chosen).await;
+        }
+    }
+
     fn resolve(state: &RuntimeState, request: OpenRequest) -> Result<Self, RuntimeError> {
         let (config, settings) = request.resolve(state)?;
         let id = match &request.id {
@@ -183,7 +205,7 @@ impl AttachedThread {
         let record = first_records(state, &mut request, &services.store, &meta, session.as_ref())?;
         let FirstRecords { journal, rollout, host_record, mut answer } = record;
         answer.pending_operations = request.pending_operations.take();
-        answer.rollout_ordinal = host_record.as_ref().map(|record| record.next());
+        answer.rollout_ordinal = host_record.as_ref().map(|record| record.committed());
         let path = match (&journal, request.ephemeral || host_record.is_some()) {
             (_, true) => None,
             (Some(journal), false) => Some(journal.path().to_owned()),
@@ -193,6 +215,13 @@ impl AttachedThread {
         for prefix in &request.agreed_rules {
             // Logged where it fails; a thread is opened all the same.
             let _ = bench.save_rule(prefix);
+        }
+        if request.terms.host_keeps_record() {
+            // What was allowed in the task holds wherever its next runtime is, and for the task alone. A rule whose own
+            // operation has not begun is saved when that is carried out.
+            let waiting = agreed_rules(&request.history);
+            let held = request.history.amendments.iter().filter(|prefix| !waiting.contains(prefix));
+            held.for_each(|prefix| bench.allow(prefix));
         }
         Ok(RecordedThread {
             request,
@@ -238,10 +267,18 @@ fn first_records(
         (RecordSource::Nothing, Some(host)) => host_record = Some(HostRecord::fresh(host, meta.clone())),
         (RecordSource::Journal(own), _) => journal = Some(*own),
         (RecordSource::Reference(theirs), _) => rollout = Some(theirs),
-        (RecordSource::Copy(records), _) if !ephemeral => {
-            journal = Some(write_copy(store, meta, &records)?);
+        (RecordSource::Copy { records, answer: of_import }, host) => {
+            answer = *of_import;
+            match host {
+                Some(host) => {
+                    let entry = |(at_ms, record)| JournalEntry { seq: 0, at_ms, record };
+                    let entries = records.into_iter().map(entry).collect();
+                    host_record = Some(HostRecord::rebuilt(host, meta.clone(), entries));
+                }
+                None if !ephemeral => journal = Some(write_copy(store, meta, &records)?),
+                None => {}
+            }
         }
-        (RecordSource::Copy(_), _) => {}
         (RecordSource::Items, Some(host)) => {
             let entries = entries_of(state.now_ms(), items);
             host_record = Some(HostRecord::rebuilt(host, meta.clone(), entries));
@@ -252,9 +289,7 @@ fn first_records(
         }
         (RecordSource::Items, None) => {}
         (RecordSource::Imported { entries, fidelity, rebuilt, digest }, host) => {
-            answer.items_digest = Some(digest);
-            answer.rebuilt = (!rebuilt.is_empty()).then_some(rebuilt);
-            answer.fidelity = Some(fidelity);
+            answer = HostAnswer::of_import(fidelity, rebuilt, digest);
             match host {
                 Some(host) if fidelity == HistoryFidelity::Exact => {
                     host_record = Some(HostRecord::known(host, meta.thread_id.clone(), entries));
@@ -420,7 +455,7 @@ fn bench_of(
 fn preview_of(request: &OpenRequest) -> String {
     match (&request.record, &request.child) {
         (RecordSource::Items, None) => first_words(&request.history.model),
-        (RecordSource::Copy(_), _) => request.history.summary.preview.clone().unwrap_or_default(),
+        (RecordSource::Copy { .. }, _) => request.history.summary.preview.clone().unwrap_or_default(),
         _ => String::new(),
     }
 }

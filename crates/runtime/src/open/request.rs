@@ -12,10 +12,11 @@ use protocol::{
 };
 
 use crate::error::RuntimeError;
-use crate::open::checks::unsupported_start;
+use crate::open::checks::nothing_to_resume;
 use crate::open::config_request::{ConfigRequest, StoredSettings};
 use crate::open::copy::CopiedRecord;
 use crate::open::import::ImportFields;
+use crate::open::opened::HostAnswer;
 use crate::providers::bridge::Bridge;
 use crate::providers::identity::ClientIdentity;
 use driver::{ThreadSettings, check_thread_id};
@@ -81,7 +82,7 @@ pub(crate) enum RecordSource {
     /// The items of the history, which no record has yet.
     Items,
     /// Another thread's record.
-    Copy(Vec<(i64, Record)>),
+    Copy { records: Vec<(i64, Record)>, answer: Box<HostAnswer> },
     /// A host sent them.
     Imported { entries: Vec<JournalEntry>, fidelity: HistoryFidelity, rebuilt: Vec<String>, digest: String },
     /// Its own record on this machine.
@@ -133,7 +134,7 @@ impl OpenRequest {
         client: ClientIdentity,
         terms: Terms,
     ) -> Result<Self, RuntimeError> {
-        unsupported_start(params)?;
+        nothing_to_resume(params.resolved_operations.as_deref(), params.resume_turn)?;
         if terms.is_full() && params.sdk_delegation.is_some() {
             let problem = "cannot be used together with delegation.mode `full`".to_owned();
             return Err(RuntimeError::Field { field: "sdkDelegation", problem });
@@ -199,13 +200,13 @@ impl OpenRequest {
         terms: Terms,
         copied: CopiedRecord,
     ) -> Self {
-        let CopiedRecord { history, records, configured_provider } = copied;
+        let CopiedRecord { history, records, answer, configured_provider } = copied;
         let turns = if params.exclude_turns { Vec::new() } else { history.turns.clone() };
         let stored = StoredSettings::of(&history);
         let config = ConfigRequest::of_fork(params, &stored, &configured_provider);
         let request = Self::new(RequestedId::New(None), client, terms, config);
         Self {
-            record: RecordSource::Copy(records),
+            record: RecordSource::Copy { records, answer: Box::new(answer) },
             turns,
             ephemeral: params.ephemeral,
             thread_source: params.thread_source.clone(),

@@ -71,6 +71,8 @@ impl Bridge {
             text_tool_calls: false,
             max_output_tokens: None,
             thinking: None,
+            system_messages: None,
+            is_known: false,
             auth: None,
         }
     }

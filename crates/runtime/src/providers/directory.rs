@@ -1,5 +1,6 @@
-//! Which models providers have, as they say themselves. Asked when a client or a person wants to know, never at start
-//! and never on the way of a turn.
+//! Which models providers have, as they say themselves. Asked when a client or a person wants to know, and when a thread
+//! is opened that cannot do without: its provider has a model of its own that nobody named, or runs on this machine and
+//! alone knows the window of its model.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ const LOCAL_PATIENCE: Duration = Duration::from_secs(1);
 const KEPT_FOR: Duration = Duration::from_secs(300);
 const MOST_KEPT: usize = 16;
 
-/// The servers that are looked for on this machine, in this order.
+/// The servers that are looked for on this machine, in this order. Each has the models that somebody has put there.
 const LOCAL_SERVERS: &[&str] = &["ollama", "lmstudio", "llamacpp", "vllm"];
 
 /// Asks providers for their models.
@@ -43,8 +44,40 @@ impl ModelDirectory {
 
     /// Whether the provider can tell better than our catalogue, which knows OpenAI's models.
     pub fn can_tell(provider: &ProviderConfig) -> bool {
+        let is_ours = || LOCAL_SERVERS.contains(&provider.id.as_str());
         provider.kind == ProviderKind::Compatible
-            && (provider.wire != WireApi::Responses || provider.default_model.is_some())
+            && (provider.wire != WireApi::Responses || provider.default_model.is_some() || is_ours())
+    }
+
+    /// The model of a thread that names none, with a provider that has no default: what its server lists first.
+    pub async fn first_model(&self, provider: &ProviderConfig) -> Option<String> {
+        if provider.default_model.is_some() || provider.base_url.is_none() || !Self::can_tell(provider) {
+            return None;
+        }
+        let models = self.models(provider).await;
+        let models = models.inspect_err(|error| {
+            tracing::warn!(provider = provider.id, error, "no model is named, and the provider lists none");
+        });
+        models.ok()?.first().map(|model| model.id.clone())
+    }
+
+    /// Asks a server of this machine for the window of its model, unless it has told already.
+    pub(crate) async fn learn_window(&self, provider: &ProviderConfig, model: &str) {
+        let is_near = LOCAL_SERVERS.contains(&provider.id.as_str());
+        if !is_near || self.window_of(&provider.id, model).is_some() {
+            return;
+        }
+        let Ok(lister) = self.lister(provider).await else { return };
+        if !lister.is_local() {
+            return;
+        }
+        let Ok(mut models) = lister.list(LOCAL_PATIENCE).await else { return };
+        if let Some(listed) = models.iter_mut().find(|listed| listed.id == model)
+            && listed.context_window.is_none()
+        {
+            listed.context_window = lister.window_of(model, LOCAL_PATIENCE).await;
+        }
+        self.keep(provider, models.into());
     }
 
     /// The provider's models. The error is a sentence for a person.
@@ -64,8 +97,9 @@ impl ModelDirectory {
     ) -> Option<(&'a ProviderConfig, Arc<[ListedModel]>)> {
         let candidates = LOCAL_SERVERS.iter().filter_map(|id| known(id));
         let asked = candidates.map(|provider| async move {
-            let models = self.ask(provider, LOCAL_PATIENCE).await.ok()?;
-            (!models.is_empty()).then_some((provider, models))
+            let models = self.ask(provider, LOCAL_PATIENCE).await.ok().filter(|models| !models.is_empty())?;
+            self.keep(provider, models.clone());
+            Some((provider, models))
         });
         let found = futures_util::future::join_all(asked).await;
         found.into_iter().flatten().next()
@@ -79,6 +113,11 @@ impl ModelDirectory {
     }
 
     async fn ask(&self, provider: &ProviderConfig, patience: Duration) -> Result<Arc<[ListedModel]>, String> {
+        let models = self.lister(provider).await?.list(patience).await;
+        Ok(models.map_err(|failure| failure.message)?.into())
+    }
+
+    async fn lister(&self, provider: &ProviderConfig) -> Result<ModelLister, String> {
         let key = match token_command(&self.loader, provider) {
             Some(command) => Some(command.token(None).await?),
             None => credential(&self.loader, CredentialCaller::Exec, provider)
@@ -87,9 +126,7 @@ impl ModelDirectory {
         let env = self.loader.environment();
         let target = TransportKey::new(provider, key, &ClientIdentity::default(), env);
         let lister = ModelLister::new(&target.provider(None), &client_options(&target.client, env));
-        let lister = lister.map_err(|error| error.to_string())?;
-        let models = lister.list(patience).await.map_err(|failure| failure.message)?;
-        Ok(models.into())
+        lister.map_err(|error| error.to_string())
     }
 
     fn kept(&self, provider: &ProviderConfig) -> Option<Arc<[ListedModel]>> {

@@ -62,6 +62,8 @@ pub(crate) struct Providers {
 pub(super) struct TransportKey {
     pub(super) provider: ProviderConfig,
     pub(super) key: Option<SecretText>,
+    /// The variable that the key is, or would be, read from.
+    pub(super) key_variable: Option<String>,
     pub(super) headers: BTreeMap<String, SecretText>,
     pub(super) client: ClientIdentity,
     /// Set for requests with a ChatGPT account, whichever that is by then: where they go.
@@ -180,7 +182,13 @@ impl TransportKey {
         env: &Env,
     ) -> Self {
         let (provider, headers) = (provider.clone(), provider.resolve_headers(env));
-        Self { provider, key, headers, client: client.clone(), account_url: None }
+        let shared = provider.requires_openai_auth.then(|| KEY_VARIABLE.to_owned());
+        let key_variable = provider.env_key.clone().or(shared).filter(|variable| match &key {
+            // A stored key comes from no variable.
+            Some(key) => env.text(variable).is_some_and(|text| text == key.reveal()),
+            None => true,
+        });
+        Self { provider, key, key_variable, headers, client: client.clone(), account_url: None }
     }
 
     fn of_account(config: &ResolvedConfig, client: &ClientIdentity, env: &Env) -> Self {
@@ -238,7 +246,10 @@ impl TransportKey {
                 ThinkingMode::Budget => Thinking::Budget,
                 ThinkingMode::Adaptive => Thinking::Adaptive,
             }),
+            system_messages: provider.system_messages,
+            is_known: provider.is_known,
             api_key: key.as_ref().map(hidden),
+            key_variable: self.key_variable.clone(),
             bearer_token: login.map(|login| hidden(login.token())),
             http_headers: secrets(&headers),
             query_params: secrets(&provider.query_params),

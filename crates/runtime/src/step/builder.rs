@@ -99,8 +99,9 @@ impl StepBuilder {
     /// The model, as far as the provider lets it be what it is.
     fn entry(&self, settings: &ThreadSettings) -> ModelEntry {
         let mut entry = self.catalogue.lookup(&settings.model);
+        let capabilities = settings.host.capabilities();
         if entry.is_fallback {
-            shape_unknown(&settings.tools, &mut entry);
+            shape_unknown(&settings.tools, capabilities, &mut entry);
             let directory = self.directory.as_ref();
             let told = directory.and_then(|all| all.window_of(&settings.model_provider, &settings.model));
             entry.context_window = told.or(entry.context_window);
@@ -108,7 +109,7 @@ impl StepBuilder {
         if !settings.tools.takes_images {
             entry.input_modalities.retain(|modality| *modality != InputModality::Image);
         }
-        if let Some(capabilities) = settings.host.capabilities() {
+        if let Some(capabilities) = capabilities {
             shape(&mut entry, capabilities);
         }
         entry

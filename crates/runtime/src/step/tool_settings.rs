@@ -8,7 +8,7 @@ use driver::{StepWork, ThreadSettings, ToolSettings, images_folder};
 use engine::{EnvironmentState, Reach, StepEnvironment};
 use model_http::Capabilities;
 use plugins::{MarketplaceSearch, list_marketplaces};
-use protocol::{ModeKind, SandboxPolicy, WebSearchMode};
+use protocol::{ModeKind, ModelCapabilities, ModelWire, SandboxPolicy, WebSearchMode};
 use tools::{BenchOptions, Offer, PatchForm, Registry, ShellForm, Suggestion};
 
 use crate::providers::identity::wire_of;
@@ -40,8 +40,10 @@ pub(crate) fn tool_settings(config: &ResolvedConfig) -> ToolSettings {
 }
 
 /// A model in no catalogue, on a wire whose providers sell many: it can do what models of today can.
-pub(crate) fn shape_unknown(tools: &ToolSettings, entry: &mut ModelEntry) {
-    if tools.has_hosted_tools {
+/// The provider is the host's where there is one.
+pub(crate) fn shape_unknown(tools: &ToolSettings, host: Option<&ModelCapabilities>, entry: &mut ModelEntry) {
+    let is_of_responses = host.map_or(tools.has_hosted_tools, |able| able.wire == ModelWire::Responses);
+    if is_of_responses {
         return;
     }
     entry.apply_patch.get_or_insert(ApplyPatchType::Function);
@@ -70,7 +72,9 @@ pub(crate) fn offer(
         _ => tools.web_search.0,
     };
     let allow = settings.host.allowed();
-    let asks_for = |name: &str| allow.as_ref().is_some_and(|names| names.iter().any(|other| other == name));
+    let added = settings.host.added();
+    let asks_for = |name: &str| allow.iter().flatten().chain(added).any(|other| other == name);
+    let experimental = entry.experimental_tools.iter().map(ToString::to_string);
     Offer {
         deny: settings.host.denied(registry),
         features: tools.features.clone(),
@@ -86,7 +90,7 @@ pub(crate) fn offer(
             }
             None => None,
         },
-        experimental: entry.experimental_tools.iter().map(ToString::to_string).collect(),
+        experimental: experimental.chain(added.iter().cloned()).collect(),
         images: entry.takes_images() && tools.view_image != Some(false),
         web_search,
         web_search_options: tools.web_search_options.clone(),

@@ -120,7 +120,7 @@ async fn say(runtime: &Runtime, thread: &ThreadId, text: &str) {
     let answer = Responder::new(move |turn| drop(told.send(turn.map(|_| ()))));
     runtime.start_turn(serde_json::from_value(params).expect("params"), answer).await;
     wait.await.expect("an answer").expect("a turn");
-    runtime.idle().await;
+    runtime.drain(std::time::Duration::from_secs(60)).await;
 }
 
 /// Role and text of every part of every message; other items as they are.

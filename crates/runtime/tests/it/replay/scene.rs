@@ -187,10 +187,12 @@ pub(crate) fn bytes(history: &ThreadHistory) -> Vec<u8> {
         host,
         told_context,
         operations,
+        agreed,
+        amendments,
         unfinished_turn,
     } = history;
     let wire = (model, turns, meta, token_usage, goal, turn_context, host, told_context, unfinished_turn);
     let mut bytes = serde_json::to_vec(&wire).expect("serialises");
-    bytes.extend(format!("{summary:?}{operations:?}").into_bytes());
+    bytes.extend(format!("{summary:?}{operations:?}{agreed:?}{amendments:?}").into_bytes());
     bytes
 }
