@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use journal::{HistoryBuilder, JournalEntry, Record};
 use protocol::{
-    OperationId, OperationRecord, RolloutAppendResponse, RolloutItem, RolloutRecord, SessionSource,
-    SubAgentSource, ThreadId, TurnId,
+    LastTurn, OperationDecision, OperationId, OperationRecord, RolloutAppendResponse, RolloutItem,
+    RolloutRecord, SessionSource, SubAgentSource, ThreadId,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -25,6 +25,9 @@ const MAX_CHILDREN: usize = 32;
 const STORE_PATIENCE: Duration = Duration::from_secs(60);
 const STORE_PAUSE: Duration = Duration::from_millis(200);
 
+/// The tool by which a thread waits for its agents.
+pub(crate) const WAIT_TOOL: &str = "wait_agent";
+
 const INVALID_PARAMS: i64 = -32602;
 const INTERNAL: i64 = -32603;
 
@@ -32,7 +35,7 @@ const INTERNAL: i64 = -32603;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AppendRequest {
-    thread_id: ThreadId,
+    pub(crate) thread_id: ThreadId,
     host_epoch: u64,
     from_ordinal: u64,
     items: Vec<Box<RawValue>>,
@@ -73,7 +76,7 @@ struct RecordBatchFacts {
     records: Vec<NewRecord>,
     facts: Vec<RecordFact>,
     touched: Vec<OperationId>,
-    ended: Vec<TurnId>,
+    ended: Vec<LastTurn>,
     preview: Option<String>,
     parent: Option<ThreadId>,
     bytes: u64,
@@ -105,8 +108,12 @@ pub(crate) async fn append(
         let change = TaskChange { preview: Some(preview), ..TaskChange::default() };
         log_failure(shared.store.update_task(&thread, change).await.map(drop));
     }
+    if let Some(turn) = batch.ended.last() {
+        let change = TaskChange { last_turn: Some(json!(turn)), ..TaskChange::default() };
+        log_failure(shared.store.update_task(&thread, change).await.map(drop));
+    }
     for turn in &batch.ended {
-        operation_over(shared, &thread, turn).await;
+        operation_over(shared, &thread, Some(&turn.id)).await;
         log_failure(shared.store.forget_streams(&thread).await);
     }
     for operation in &batch.touched {
@@ -161,11 +168,17 @@ impl RecordBatchFacts {
             RolloutRecord::TurnStarted { turn_id, .. } => {
                 RecordFact::TurnStarted { thread: thread.clone(), turn: turn_id }
             }
-            RolloutRecord::TurnEnded { turn_id, .. } => {
-                self.ended.push(turn_id.clone());
+            RolloutRecord::TurnEnded { turn_id, status, error, .. } => {
+                let error = error.map(|error| error.message);
+                self.ended.push(LastTurn { id: turn_id.clone(), status, error });
                 RecordFact::TurnEnded { thread: thread.clone(), turn: turn_id }
             }
             RolloutRecord::Operation { operation } => {
+                if let OperationRecord::Proposed { operation_id, tool, .. } = &operation
+                    && tool == WAIT_TOOL
+                {
+                    self.facts.push(RecordFact::AgentWait(operation_id.clone()));
+                }
                 let fact = fact_of(&operation);
                 if let RecordFact::Operation { operation, .. } = &fact {
                     self.touched.push(operation.clone());
@@ -189,7 +202,9 @@ impl RecordBatchFacts {
 fn fact_of(record: &OperationRecord) -> RecordFact {
     let (operation, stage) = match record {
         OperationRecord::Proposed { operation_id, .. } => (operation_id, Some(OperationStage::Proposed)),
-        OperationRecord::Decided { operation_id, .. } => (operation_id, Some(OperationStage::Decided)),
+        OperationRecord::Decided { operation_id, .. } => {
+            (operation_id, (!is_settled(record)).then_some(OperationStage::Decided))
+        }
         OperationRecord::Started { operation_id, .. } => (operation_id, Some(OperationStage::Started)),
         // The runtime has told the model so: nobody has to decide any more.
         OperationRecord::Unknown { operation_id, .. }
@@ -197,6 +212,17 @@ fn fact_of(record: &OperationRecord) -> RecordFact {
         | OperationRecord::Withdrawn { operation_id, .. } => (operation_id, None),
     };
     RecordFact::Operation { operation: operation.clone(), stage }
+}
+
+/// Whether the runtime has recorded a decision after which nothing starts: the operation is over, though no record says so.
+pub(crate) fn is_settled(record: &OperationRecord) -> bool {
+    let OperationRecord::Decided { decision, .. } = record else { return false };
+    match decision {
+        OperationDecision::Reject { .. } | OperationDecision::Respond { .. } => true,
+        // Another command is another operation; other arguments start this one.
+        OperationDecision::Replace { command, .. } => command.is_some(),
+        OperationDecision::Approve { .. } | OperationDecision::Retry => false,
+    }
 }
 
 /// The first words of the user, by the rule of the journal.
@@ -273,4 +299,35 @@ fn of_store(error: &StoreError) -> AppendRefusal {
         _ => return AppendRefusal { code: INTERNAL, message, data: Some(json!({"code": "storeFailed"})) },
     };
     AppendRefusal { code: INVALID_PARAMS, message, data: Some(data) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::from_value;
+
+    use super::*;
+
+    #[test]
+    fn an_operation_is_over_with_a_decision_after_which_nothing_starts() {
+        for (decision, stage) in [
+            (json!({"type": "approve"}), Some(OperationStage::Decided)),
+            (json!({"type": "retry"}), Some(OperationStage::Decided)),
+            (json!({"type": "replace", "arguments": {"a": 1}}), Some(OperationStage::Decided)),
+            (json!({"type": "replace", "command": ["ls"]}), None),
+            (json!({"type": "reject", "endTurn": false}), None),
+            (json!({"type": "respond", "contentItems": [], "success": true}), None),
+        ] {
+            let record = OperationRecord::Decided {
+                operation_id: OperationId::new("t:u:c1"),
+                decision: from_value(decision.clone()).expect("a decision"),
+                attempt: None,
+                by: None,
+                arguments_digest: "sha256:0".to_owned(),
+                session_keys: None,
+                decided_at_ms: 1,
+            };
+            let operation = OperationId::new("t:u:c1");
+            assert_eq!(fact_of(&record), RecordFact::Operation { operation, stage }, "{decision}");
+        }
+    }
 }

@@ -5,24 +5,31 @@ use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use model::{EventStream, FailureClass, Metadata, ModelFailure, PreparedRequest, Purpose, StreamEvent};
+use model::{
+    EventStream, FailureClass, Metadata, ModelFailure, ModelTransport, PreparedRequest, Purpose, StreamEvent,
+};
 use model_http::ResponsesWriter;
 use parking_lot::Mutex;
 use protocol::{
-    ModelCancelDisposition, ModelCancelResponse, ModelError, ModelRequestId, ModelRequestParams,
-    ModelRequestPurpose, ModelRequestRejectedParams, ModelRequestResponse, ModelStreamAbortedParams,
-    ModelStreamEventResponse, Raw, StreamAbortReason, StreamCredit, ThreadId, TokenUsageBreakdown,
+    CodexErrorInfo, ModelCancelDisposition, ModelCancelResponse, ModelError, ModelRequestId,
+    ModelRequestParams, ModelRequestPurpose, ModelRequestRejectedParams, ModelRequestResponse,
+    ModelStreamAbortedParams, ModelStreamEventResponse, RateLimitSnapshot, Raw, StreamAbortReason,
+    StreamCredit, TaskBudget, ThreadId, TokenUsageBreakdown,
 };
 use rpc::Id;
 use serde::Serialize;
 use serde_json::Value;
-use store::{StoredStream, TaskStore, UsageRow};
+use store::{StoredStream, UsageRow};
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, timeout};
 
 use crate::ids::now_ms;
+use crate::limits::RateWindow;
 use crate::link::{LinkAnswer, RuntimeLink};
 use crate::options::CarriedProvider;
+use crate::seen_limits::SeenLimits;
+use crate::settings::TaskSettings;
+use crate::shared::HostShared;
 
 /// Events of a stream that the runtime has not taken, in bytes. More are not read from the provider.
 const MAX_BUFFERED_BYTES: usize = 8 * 1024 * 1024;
@@ -37,10 +44,11 @@ const OVERLOAD_PAUSE: Duration = Duration::from_millis(50);
 /// The requests of one runtime that are under way.
 #[derive(Debug, Clone)]
 pub(crate) struct ModelCarrier {
-    store: TaskStore,
-    provider: CarriedProvider,
+    shared: Arc<HostShared>,
     link: RuntimeLink,
     root: ThreadId,
+    limits_seen: Arc<SeenLimits>,
+    rate: Arc<Mutex<Option<RateWindow>>>,
     open: Arc<Mutex<BTreeMap<ModelRequestId, OpenStream>>>,
 }
 
@@ -80,16 +88,47 @@ struct EventBatch<'a> {
 
 impl ModelCarrier {
     pub(crate) fn new(
-        store: TaskStore,
-        provider: CarriedProvider,
+        shared: Arc<HostShared>,
         link: RuntimeLink,
         root: ThreadId,
+        limits_seen: Arc<SeenLimits>,
     ) -> Self {
-        Self { store, provider, link, root, open: Arc::default() }
+        let rate = shared.options.limits.requests_per_minute.map(RateWindow::per_minute);
+        Self { shared, link, root, limits_seen, rate: Arc::new(Mutex::new(rate)), open: Arc::default() }
     }
 
-    /// Answers at once and carries the request in the background.
-    pub(crate) fn request(&self, id: Id, params: ModelRequestParams) {
+    fn provider(&self) -> &CarriedProvider {
+        &self.shared.options.provider
+    }
+
+    /// Why the task may not send this request.
+    async fn check(
+        &self,
+        params: &ModelRequestParams,
+        budget: Option<&TaskBudget>,
+    ) -> Result<(), ModelError> {
+        let limits = &self.shared.options.limits;
+        limits.check_request(&model_of(params), params.body.get().len())?;
+        let pause = self.rate.lock().as_mut().and_then(|rate| rate.take(Instant::now()));
+        if let Some(pause) = pause {
+            let mut error = ModelError::new("rateLimited", "the task sends requests too fast".to_owned());
+            error.codex_error_info = Some(CodexErrorInfo::UsageLimitExceeded);
+            error.retry_after_ms = Some(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
+            return Err(error);
+        }
+        match limits.check_budgets(&self.shared.store, &self.root, budget).await {
+            Ok(checked) => checked,
+            Err(error) => Err(ModelError::new("storeFailed", format!("the usage cannot be read: {error}"))),
+        }
+    }
+
+    /// Answers at once and carries the request in the background. `done` follows when the runtime has all it gets.
+    pub(crate) fn request(
+        &self,
+        id: Id,
+        params: ModelRequestParams,
+        done: impl Future<Output = ()> + Send + 'static,
+    ) {
         let lane = lane_of(&params.purpose);
         let (cancel, canceled) = watch::channel(false);
         {
@@ -98,8 +137,10 @@ impl ModelCarrier {
             if let Some((other, _)) = busy {
                 let message = format!("{} came while {other} is under way", params.model_request_id);
                 tracing::error!(thread = %params.thread_id, "{message}");
-                let error = plain_error("singleFlightViolation", message);
-                return self.link.respond(&id, &ModelRequestResponse::Rejected { error });
+                let error = ModelError::new("singleFlightViolation", message);
+                self.link.respond(&id, &ModelRequestResponse::Rejected { error });
+                tokio::spawn(done);
+                return;
             }
             let stream = OpenStream { thread: params.thread_id.clone(), lane, cancel };
             open.insert(params.model_request_id.clone(), stream);
@@ -109,6 +150,7 @@ impl ModelCarrier {
             let request = params.model_request_id.clone();
             let rest = carrier.carry(&id, &params, canceled).await;
             carrier.open.lock().remove(&request);
+            done.await;
             if let Some(rest) = rest {
                 carrier.finish_reading(&params, rest).await;
             }
@@ -135,26 +177,43 @@ impl ModelCarrier {
         params: &ModelRequestParams,
         mut canceled: watch::Receiver<bool>,
     ) -> Option<CarriedStream> {
-        let stored = self.store.stream(params.segment_id.as_str(), &params.request_digest).await;
+        let stored = self.shared.store.stream(params.segment_id.as_str(), &params.request_digest).await;
         let stored = stored.ok().flatten().filter(|stream| stream.thread == params.thread_id);
         let replayed = stored.is_some();
         let reading = match stored {
             Some(stream) => CarriedStream::replayed(&stream.events),
-            None => match self.prepared(params) {
-                Ok(request) => CarriedStream::live(self.provider.transport.open(request), params),
-                Err(problem) => {
-                    let error = plain_error("badRequest", problem);
+            None => match self.admitted(params).await {
+                Ok((request, transport)) => CarriedStream::live(transport.open(request), params),
+                Err(error) => {
                     self.link.respond(id, &ModelRequestResponse::Rejected { error });
                     return None;
                 }
             },
         };
-        let (provider, model) = (self.provider.id.clone(), model_of(params));
+        let (provider, model) = (self.provider().id.clone(), model_of(params));
         self.link.respond(id, &ModelRequestResponse::Accepted { provider, model, replayed });
         self.forward(params, reading, &mut canceled).await
     }
 
-    fn prepared(&self, params: &ModelRequestParams) -> Result<PreparedRequest, String> {
+    /// The request, and the way to the provider for the client that started the task.
+    async fn admitted(
+        &self,
+        params: &ModelRequestParams,
+    ) -> Result<(PreparedRequest, Arc<dyn ModelTransport>), ModelError> {
+        let row = self.shared.store.task(&self.root).await;
+        let row = row.map_err(|error| ModelError::new("storeFailed", error.to_string()))?;
+        let settings = row.map(|row| TaskSettings::read(&row.settings)).unwrap_or_default();
+        self.check(params, settings.budget().as_ref()).await?;
+        let request = self.prepared(params, settings.sandbox_word());
+        let request = request.map_err(|problem| ModelError::new("badRequest", problem))?;
+        Ok((request, self.provider().transports.transport(settings.client())))
+    }
+
+    fn prepared(
+        &self,
+        params: &ModelRequestParams,
+        sandbox: &'static str,
+    ) -> Result<PreparedRequest, String> {
         let body = serde_json::from_str(params.body.get()).map_err(|error| format!("body: {error}"))?;
         let metadata = Metadata {
             purpose: match params.purpose {
@@ -162,6 +221,7 @@ impl ModelCarrier {
                 ModelRequestPurpose::Review => Purpose::Review,
                 _ => Purpose::Turn,
             },
+            sandbox,
             attempt: params.attempt,
             agent_path: params.agent_path.clone().into(),
             tool_set_digest: params.tool_set_digest.as_str().into(),
@@ -188,6 +248,13 @@ impl ModelCarrier {
                     }
                     () = reading.read(), if wants_more => {}
                     () = std::future::ready(()), if !wants_more => reading.read_ready().await,
+                }
+            }
+            if let Some(limits) = reading.limits.take() {
+                let of_turn = (&params.thread_id, &params.turn_id);
+                match params.purpose {
+                    ModelRequestPurpose::Review => self.limits_seen.learned(&params.thread_id, limits),
+                    _ => self.limits_seen.opened(&*self.shared.clients, of_turn, limits).await,
                 }
             }
             if reading.is_over() && reading.stores {
@@ -272,7 +339,7 @@ impl ModelCarrier {
                 request_digest: params.request_digest.clone(),
                 events: reading.kept.join("\n").into_bytes(),
             };
-            if let Err(error) = self.store.put_stream(stream).await {
+            if let Err(error) = self.shared.store.put_stream(stream).await {
                 tracing::warn!(%error, "a finished model stream is not stored; asked again, it is paid again");
             }
             let usage = usage.clone();
@@ -290,6 +357,12 @@ impl ModelCarrier {
         outcome: &str,
     ) {
         let tokens = |pick: fn(&TokenUsageBreakdown) -> i64| usage.as_ref().map(pick).unwrap_or_default();
+        let (input, cached, output) = (
+            tokens(|usage| usage.input_tokens),
+            tokens(|usage| usage.cached_input_tokens),
+            tokens(|usage| usage.output_tokens),
+        );
+        let model = model_of(params);
         let row = UsageRow {
             request_id: format!("{}:{}", params.thread_id, params.model_request_id),
             thread: params.thread_id.clone(),
@@ -297,22 +370,26 @@ impl ModelCarrier {
             at_ms: now_ms(),
             agent_path: params.agent_path.clone(),
             purpose: word(&params.purpose),
-            provider: self.provider.id.clone(),
-            model: model_of(params),
-            input_tokens: tokens(|usage| usage.input_tokens),
-            cached_tokens: tokens(|usage| usage.cached_input_tokens),
-            output_tokens: tokens(|usage| usage.output_tokens),
-            cost_micros: 0,
+            provider: self.provider().id.clone(),
+            cost_micros: self.shared.options.limits.cost_micros(&model, (input, cached, output)),
+            model,
+            input_tokens: input,
+            cached_tokens: cached,
+            output_tokens: output,
             duration_ms: i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX),
             outcome: outcome.to_owned(),
         };
-        if let Err(error) = self.store.add_usage(row).await {
+        self.shared.counters.requested(&row);
+        if let Err(error) = self.shared.store.add_usage(row).await {
             tracing::warn!(%error, "the usage of a model request is not stored");
         }
     }
 
     fn failed(&self, params: &ModelRequestParams, sending: &DeliveryState, failure: &ModelFailure) {
-        let error = model_error(failure);
+        let mut error = model_error(failure);
+        // As often as the provider's settings say, and no more.
+        error.replay_safe &= params.attempt <= self.provider().stream_max_retries;
+        error.retry_after_ms = error.retry_after_ms.filter(|_| error.replay_safe);
         if sending.has_first {
             self.abort(params, sending.seq, StreamAbortReason::Disconnected, Some(error));
             return;
@@ -363,19 +440,6 @@ fn word(purpose: &ModelRequestPurpose) -> String {
     serde_json::to_value(purpose).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn plain_error(code: &str, message: String) -> ModelError {
-    ModelError {
-        code: code.to_owned(),
-        message,
-        codex_error_info: None,
-        http_status: None,
-        provider_request_id: None,
-        retry_after_ms: None,
-        replay_safe: false,
-        feature: None,
-    }
-}
-
 fn model_error(failure: &ModelFailure) -> ModelError {
     let code = match failure.class {
         FailureClass::Unauthorized => "unauthorized",
@@ -388,7 +452,7 @@ fn model_error(failure: &ModelFailure) -> ModelError {
         http_status: failure.http_status,
         retry_after_ms: failure.retry_after_ms,
         replay_safe: failure.is_retryable(),
-        ..plain_error(code, failure.message.clone())
+        ..ModelError::new(code, failure.message.clone())
     }
 }
 
@@ -441,6 +505,10 @@ struct CarriedStream {
     /// Events to store: all but deltas.
     kept: Vec<String>,
     stores: bool,
+    /// An item has begun and is not over.
+    has_item: bool,
+    /// The provider's limits, as told at the beginning of the stream.
+    limits: Option<Box<RateLimitSnapshot>>,
     end: Option<CarriedEnd>,
     started: Instant,
 }
@@ -455,6 +523,8 @@ impl CarriedStream {
             buffered: 0,
             kept: Vec::new(),
             stores: true,
+            has_item: false,
+            limits: None,
             end: None,
             started: Instant::now(),
         }
@@ -470,6 +540,8 @@ impl CarriedStream {
             buffered: 0,
             kept: Vec::new(),
             stores: false,
+            has_item: false,
+            limits: None,
             end: Some(CarriedEnd::Completed(None)),
             started: Instant::now(),
         }
@@ -483,11 +555,12 @@ impl CarriedStream {
         self.end.is_some()
     }
 
-    /// Waits for one event.
+    /// Waits for an event, and takes those that came with it: a fast answer goes on in batches, not one by one.
     async fn read(&mut self) {
         let Some(events) = &mut self.events else { return };
         let event = poll_fn(|context| events.as_mut().poll_next(context)).await;
         self.take(event);
+        self.read_ready().await;
     }
 
     /// Takes the events that are there already.
@@ -509,6 +582,7 @@ impl CarriedStream {
         let mut out = Vec::new();
         match event {
             Some(Ok(StreamEvent::Failed(failure)) | Err(failure)) => {
+                self.limits.clone_from(&failure.rate_limits);
                 self.end = Some(CarriedEnd::Failed(failure));
             }
             None => {
@@ -517,6 +591,16 @@ impl CarriedStream {
             }
             Some(Ok(event)) => {
                 self.writer.push(&event, &mut out);
+                match &event {
+                    StreamEvent::Opened(head) => self.limits.clone_from(&head.rate_limits),
+                    StreamEvent::RateLimits(limits) => self.limits = Some(limits.clone()),
+                    StreamEvent::ItemAdded(_) => self.has_item = true,
+                    // An item that came whole goes on whole: nothing of it begins before it is there.
+                    StreamEvent::ItemDone(_) if !std::mem::take(&mut self.has_item) => {
+                        out.retain(|event| event["type"] == "response.output_item.done");
+                    }
+                    _ => {}
+                }
                 if let StreamEvent::Completed { usage, .. } = event {
                     self.end = Some(CarriedEnd::Completed(usage));
                 }
@@ -555,3 +639,6 @@ impl CarriedStream {
         batch
     }
 }
+
+#[cfg(test)]
+mod tests;

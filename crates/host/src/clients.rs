@@ -4,7 +4,9 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use protocol::{DynamicToolCallParams, DynamicToolCallResponse, Operation, ServerNotification, ThreadId};
+use protocol::{
+    DynamicToolCallParams, DynamicToolCallResponse, Operation, ServerNotification, Task, ThreadId,
+};
 use serde_json::value::RawValue;
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -14,7 +16,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct ClientReply {
     /// The name of the connection that answered.
     pub by: String,
-    pub result: Box<RawValue>,
+    /// Nothing when the client answered with an error, which is a no.
+    pub result: Option<Box<RawValue>>,
 }
 
 /// A tool that a call needs.
@@ -47,15 +50,27 @@ pub enum ToolCallEnd {
 }
 
 /// Whoever is connected and follows threads.
-pub trait HostClients: fmt::Debug + Send + Sync {
-    /// Passes a notification of a runtime on, byte for byte where that may be.
-    fn relay<'a>(&'a self, thread: &'a ThreadId, method: &'a str, params: &'a RawValue) -> BoxFuture<'a, ()>;
+pub trait HostClients: Send + Sync {
+    /// Passes a notification of a runtime on, byte for byte where that may be, with the last record of its thread.
+    fn relay<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        method: &'a str,
+        params: &'a RawValue,
+        ordinal: Option<u64>,
+    ) -> BoxFuture<'a, ()>;
 
     /// Tells of something that the host itself found.
     fn notify<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()>;
 
     /// To those who follow the task, and those who follow all.
     fn operation_updated(&self, operation: Operation) -> BoxFuture<'_, ()>;
+
+    /// Whether anybody follows all tasks.
+    fn is_watched(&self) -> bool;
+
+    /// To those who follow all tasks.
+    fn task_updated(&self, task: Task) -> BoxFuture<'_, ()>;
 
     /// To those who follow the task or start it, and those who follow all.
     fn placement_changed<'a>(
@@ -89,4 +104,11 @@ pub trait HostClients: fmt::Debug + Send + Sync {
 
     /// Followers of the parent follow the child too.
     fn child_appeared(&self, parent: &ThreadId, child: &ThreadId);
+}
+
+/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+impl fmt::Debug for dyn HostClients + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HostClients")
+    }
 }

@@ -19,6 +19,8 @@ use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::AbortHandle;
 
 use self::calls::CallHandle;
+use crate::clients::ClientReply;
+use crate::counters::count;
 use crate::ids::now_ms;
 use crate::lease::{LeaseState, LeaseTerm};
 use crate::link::{LinkAnswer, OrderedAnswer};
@@ -27,13 +29,17 @@ use crate::messages::{
 };
 use crate::open_runtime::{OpenOrder, open, stored_answer};
 use crate::operations::shown_operation;
-use crate::questions;
-use crate::settings::{shown_provider, without_terms};
+use crate::questions::{self, is_elicitation};
+use crate::settings::{TaskSettings, shown_to_clients, without_terms};
 use crate::shared::HostShared;
+use crate::slots::SlotClaim;
 use crate::task::{Generation, TaskEffect, TaskInput, TaskMachine};
+use crate::task_host::TaskHost;
 
 /// How long a turn may take to come to a safe point.
 const SUSPEND_WITHIN: Duration = Duration::from_secs(10);
+/// For the runtime, which makes of an error what an app-server does.
+const CLIENT_REFUSED: &str = "the client answered with an error";
 /// The pause before the runtime of an earlier host is looked for again.
 const PREVIOUS_PAUSE: Duration = Duration::from_secs(1);
 
@@ -44,6 +50,8 @@ pub(crate) struct TaskDriver {
     replica: ReplicaIdentity,
     lease: TaskLease,
     host_lease: watch::Receiver<LeaseState>,
+    /// Whether tasks wait for room.
+    crowded: watch::Receiver<bool>,
     term: LeaseTerm,
     /// Another host has the task, or may have it: nothing more is done about it here.
     is_fenced: bool,
@@ -68,6 +76,8 @@ pub(crate) struct TaskDriver {
     wake_at_ms: Option<i64>,
     /// A runtime that ended while it was being opened.
     early_end: Option<Generation>,
+    /// Followers of all tasks have not heard of its state.
+    has_other_state: bool,
 }
 
 /// The parts that whoever starts a driver shares with it.
@@ -90,6 +100,9 @@ impl TaskDriver {
         let DriverParts { shared, id, replica, lease, term, machine, inputs, mailbox, commands, gate, view } =
             parts;
         let host_lease = shared.lease.subscribe();
+        let mut crowded = shared.slots.crowded();
+        // A task that begins in a crowd hears of it.
+        crowded.mark_changed();
         let inputs = inputs.into_iter().map(|row| (row.input_id.clone(), (row, None))).collect();
         Self {
             shared,
@@ -97,6 +110,7 @@ impl TaskDriver {
             replica,
             lease,
             host_lease,
+            crowded,
             term,
             is_fenced: false,
             machine,
@@ -117,6 +131,7 @@ impl TaskDriver {
             calls: HashMap::new(),
             wake_at_ms: None,
             early_end: None,
+            has_other_state: false,
         }
     }
 
@@ -144,6 +159,10 @@ impl TaskDriver {
                     self.advance(TaskInput::TimePassed).await;
                 }
                 _ = self.host_lease.changed() => {}
+                Ok(()) = self.crowded.changed() => {
+                    let is_crowded = *self.crowded.borrow_and_update();
+                    self.advance(TaskInput::Crowded(is_crowded)).await;
+                }
             }
         }
     }
@@ -192,6 +211,9 @@ impl TaskDriver {
     fn abandon(mut self) {
         tracing::warn!(task = %self.id, "another host has the task now");
         self.shared.forget(&self.id, &self.mailbox);
+        if self.host_lease.borrow().term() == Some(self.term) {
+            self.shared.doubted.lock().insert(self.id.clone());
+        }
         self.runtime = None;
         if let Some(opening) = self.opening.take() {
             opening.abort();
@@ -244,7 +266,7 @@ impl TaskDriver {
             TaskCommand::InputAnswered { input, answer } => self.input_answered(&input, answer).await,
             TaskCommand::Called { operation, news } => self.called(operation, news).await,
             TaskCommand::Answered { operation, method, by, result } => {
-                self.answered(operation, &method, &by, &result).await;
+                self.answered(operation, &method, &by, result.as_deref()).await;
             }
         }
     }
@@ -264,6 +286,13 @@ impl TaskDriver {
             }
         }
         self.show();
+        if std::mem::take(&mut self.has_other_state) && self.shared.clients.is_watched() {
+            let host = TaskHost { shared: self.shared.clone() };
+            match host.shown_task(&self.id).await {
+                Ok(task) => self.shared.clients.task_updated(task).await,
+                Err(error) => tracing::warn!(%error, task = %self.id, "a new state is not reported"),
+            }
+        }
     }
 
     fn show(&self) {
@@ -286,7 +315,12 @@ impl TaskDriver {
                     live.finish();
                 }
             }
-            TaskEffect::SuspendTurn { generation, turn } => self.suspend(generation, &turn),
+            TaskEffect::LeaveQueue => {
+                if let Some(opening) = self.opening.take() {
+                    opening.abort();
+                }
+            }
+            TaskEffect::SuspendTurns { generation, turns } => self.suspend(generation, &turns),
             TaskEffect::SendInput { input, .. } => return self.send_input(input),
             TaskEffect::SendPass { pass, .. } => return self.send_pass(pass),
             TaskEffect::FailPass { pass, reason } => self.fail_pass(pass, reason),
@@ -300,6 +334,7 @@ impl TaskDriver {
             TaskEffect::AnswerQuestion { operation, question } => {
                 self.answer_question(&operation, question).await;
             }
+            TaskEffect::EndAsk(operation) => self.end_ask(&operation),
             TaskEffect::CloseAsk(operation) => self.close_ask(&operation),
             TaskEffect::LoseStarted => return Some(self.lose_started().await),
             TaskEffect::SetState(state) => self.set_state(state).await,
@@ -310,6 +345,7 @@ impl TaskDriver {
 
     /// Each runtime has an epoch of its own: whatever an earlier one still sends is refused.
     async fn start(&mut self, generation: Generation) -> Option<TaskInput> {
+        count(&self.shared.counters.starts);
         self.is_suspending.store(false, Ordering::Release);
         match self.shared.store.next_epoch(&self.id, &self.replica).await {
             Ok(lease) => self.lease = lease,
@@ -330,12 +366,37 @@ impl TaskDriver {
             is_suspending: self.is_suspending.clone(),
         };
         let mailbox = self.mailbox.clone();
+        let claim = self.claim_slot().await;
+        let is_queued = matches!(claim, SlotClaim::Queued(_));
         let opening = tokio::spawn(async move {
-            let opened = open(order).await.map(Box::new);
+            let slot = match claim {
+                SlotClaim::Taken(slot) => Some(slot),
+                SlotClaim::Queued(room) => {
+                    let slot = room.await.ok();
+                    let _ = mailbox.send(TaskCommand::Input(TaskInput::RoomFound(generation))).await;
+                    slot
+                }
+            };
+            let mut opened = open(order).await.map(Box::new);
+            if let Ok(opened) = &mut opened {
+                opened.live.slot = slot;
+            }
             let _ = mailbox.send(TaskCommand::Opened { generation, opened }).await;
         });
         self.opening = Some(opening.abort_handle());
-        None
+        is_queued.then_some(TaskInput::Queued(generation))
+    }
+
+    /// Room for a runtime, or a place in the queue by the task's priority and age.
+    async fn claim_slot(&mut self) -> SlotClaim {
+        let slots = &self.shared.slots;
+        let row = match slots.is_limited() {
+            true => self.shared.store.task(&self.id).await.ok().flatten(),
+            false => None,
+        };
+        let of_row = row.map(|row| (TaskSettings::read(&row.settings).priority(), row.created_at_ms));
+        let (priority, created_at_ms) = of_row.unwrap_or_default();
+        slots.claim(priority, created_at_ms)
     }
 
     /// A store that refuses this owner has another one.
@@ -399,28 +460,38 @@ impl TaskDriver {
     async fn runtime_gone(&mut self, generation: Generation) {
         if self.runtime.as_ref().is_some_and(|live| live.generation == generation) {
             tracing::warn!(task = %self.id, generation, "a runtime ended");
+            count(&self.shared.counters.losses);
             self.runtime = None;
         }
         self.questions.clear();
         self.drop_waiting_calls();
         self.is_suspending.store(false, Ordering::Release);
+        self.shared.note_failed(self.id.clone(), false);
+        if self.opened.is_none() {
+            // Nobody has seen the thread loaded.
+            return;
+        }
         let status = ThreadStatus::NotLoaded;
         let told = ThreadStatusChangedNotification { thread_id: self.id.clone(), status };
         self.shared.clients.notify(&self.id, ServerNotification::ThreadStatusChanged(told)).await;
     }
 
-    fn suspend(&mut self, generation: Generation, turn: &TurnId) {
+    fn suspend(&mut self, generation: Generation, turns: &[(ThreadId, TurnId)]) {
         let mailbox = self.mailbox.clone();
         let suspended = TaskCommand::Input(TaskInput::Suspended(generation));
         self.is_suspending.store(true, Ordering::Release);
-        let params = json!({
-            "threadId": self.id, "turnId": turn, "mode": "now",
-            "deadlineMs": u64::try_from(SUSPEND_WITHIN.as_millis()).unwrap_or(0),
-        });
-        let answer = self.runtime.as_ref().map(|live| live.link.request("turn/suspend", &params));
+        let mut answers = Vec::new();
+        for (thread, turn) in turns {
+            let params = json!({
+                "threadId": thread, "turnId": turn, "mode": "now",
+                "deadlineMs": u64::try_from(SUSPEND_WITHIN.as_millis()).unwrap_or(0),
+            });
+            answers.extend(self.runtime.as_ref().map(|live| live.link.request("turn/suspend", &params)));
+        }
         tokio::spawn(async move {
-            if let Some(answer) = answer {
-                match tokio::time::timeout(SUSPEND_WITHIN * 2, answer).await {
+            let deadline = tokio::time::Instant::now() + SUSPEND_WITHIN * 2;
+            for answer in answers {
+                match tokio::time::timeout_at(deadline, answer).await {
                     Ok(Ok(_)) => {}
                     other => {
                         tracing::info!(?other, "a turn was not suspended; its runtime ends all the same");
@@ -503,7 +574,7 @@ impl TaskDriver {
         match wanted {
             TaskPass::Open(answer) => {
                 let mut opened = without_terms(self.opened.clone().unwrap_or_default());
-                shown_provider(&mut opened, &self.shared.options.provider);
+                shown_to_clients(&mut opened, &self.shared.options);
                 let opened = serde_json::value::to_raw_value(&opened);
                 answer(opened.map_err(|error| Some(failure(&error.to_string()))));
                 Some(done)
@@ -531,7 +602,10 @@ impl TaskDriver {
 
     async fn asked(&mut self, question: LinkQuestion) {
         let number = question.number;
-        let operation = question.operation.clone();
+        let operation = match &question.operation {
+            Some(asked) if is_elicitation(&question.method) => self.recorded(asked).await,
+            asked => asked.clone(),
+        };
         self.questions.insert(number, question);
         match operation {
             Some(operation) => self.advance(TaskInput::Asked { operation, question: number }).await,
@@ -540,13 +614,19 @@ impl TaskDriver {
         }
     }
 
+    /// A server's question in the middle of a call is asked beside the operation of the call, and is in no record.
+    async fn recorded(&mut self, operation: &OperationId) -> Option<OperationId> {
+        self.shared.store.operation(operation).await.ok().flatten().map(|row| row.id)
+    }
+
     fn ask_plainly(&mut self, number: u64) {
         let Some(question) = self.questions.remove(&number) else { return };
         let clients = self.shared.clients.clone();
         tokio::spawn(async move {
             let LinkQuestion { id, link, method, thread, params, .. } = question;
             match clients.ask(&thread, &method, params).await {
-                Some(reply) => link.respond(&id, &reply.result),
+                Some(ClientReply { result: Some(result), .. }) => link.respond(&id, &result),
+                Some(ClientReply { result: None, .. }) => link.refuse(&id, -32603, CLIENT_REFUSED, &None),
                 None => link.refuse(&id, -32603, "nobody answered", &None),
             }
         });
@@ -576,17 +656,25 @@ impl TaskDriver {
         self.asks.insert(operation.clone(), asking.abort_handle());
     }
 
-    fn close_ask(&mut self, operation: &OperationId) {
+    fn end_ask(&mut self, operation: &OperationId) {
         if let Some(ask) = self.asks.remove(operation) {
             ask.abort();
         }
+    }
+
+    fn close_ask(&mut self, operation: &OperationId) {
+        self.end_ask(operation);
         self.calls.remove(operation);
     }
 
     /// The first answer is stored before the runtime hears of it.
-    async fn answered(&mut self, operation: OperationId, method: &str, by: &str, result: &RawValue) {
+    async fn answered(&mut self, operation: OperationId, method: &str, by: &str, result: Option<&RawValue>) {
         self.asks.remove(&operation);
-        let Some(decision) = questions::decision_in(method, result) else {
+        let decision = match result {
+            Some(result) => questions::decision_in(method, result),
+            None => Some(questions::refusal_of(method)),
+        };
+        let Some(decision) = decision else {
             tracing::warn!(task = %self.id, operation = %operation, "an answer cannot be read; the operation waits");
             return self.advance(TaskInput::TimePassed).await;
         };
@@ -599,6 +687,10 @@ impl TaskDriver {
         };
         match self.shared.decide(&params, by).await {
             Ok(_) => {
+                let mut asked = self.questions.values_mut();
+                if let Some(question) = asked.find(|asked| asked.operation.as_ref() == Some(&operation)) {
+                    question.was_refused = result.is_none();
+                }
                 if let Some(operation) = shown_operation(&self.shared.store, &operation).await {
                     self.shared.clients.operation_updated(operation).await;
                 }
@@ -620,6 +712,9 @@ impl TaskDriver {
 
     async fn answer_question(&mut self, operation: &OperationId, number: u64) {
         let Some(question) = self.questions.remove(&number) else { return };
+        if question.was_refused {
+            return question.link.refuse(&question.id, -32603, CLIENT_REFUSED, &None);
+        }
         match stored_answer(&self.shared, operation, &question.method).await {
             Some(response) => question.link.respond(&question.id, &response),
             None => {
@@ -651,6 +746,7 @@ impl TaskDriver {
             tracing::warn!(%error, task = %self.id, "the state of a task is not stored");
             self.note_fence(&error);
         }
+        self.has_other_state = true;
     }
 }
 

@@ -10,10 +10,19 @@ pub enum TaskError {
     UnknownThread(ThreadId),
     #[error("{0}")]
     InvalidThreadId(String),
-    #[error("thread {0} is archived; `thread/unarchive` brings it back")]
-    Archived(ThreadId),
-    #[error("thread {0} is not archived")]
+    // The words of an app-server, which clients read.
+    #[error("thread not loaded: {0}")]
+    NotLoaded(ThreadId),
+    #[error("no rollout found for thread id {0}")]
+    NoRecord(ThreadId),
+    #[error("no archived rollout found for thread id {0}")]
     NotArchived(ThreadId),
+    #[error("thread {0} is not materialized yet; includeTurns is unavailable before first user message")]
+    NothingSaid(ThreadId),
+    #[error("thread name must not be empty")]
+    EmptyName,
+    #[error("invalid cursor: {0}")]
+    InvalidCursor(String),
     #[error("there is no operation {0}")]
     UnknownOperation(OperationId),
     #[error("operation {} was already decided by {}", .0.operation_id, .0.by)]
@@ -36,8 +45,12 @@ pub enum TaskError {
         "thread {thread}: it runs at {site}, which this host does not serve; ask a host that does, or give its placement up"
     )]
     PlacementUnreachable { thread: ThreadId, site: String },
-    #[error("sandbox: `{asked}` cannot be held in `{backend}`, which is itself the sandbox; leave it out")]
-    SandboxUnavailable { asked: &'static str, backend: &'static str },
+    /// `by` is the parameter or setting that asks for the sandbox.
+    #[error(
+        "{by}: `{asked}` cannot be enforced in `{backend}`, which is itself the sandbox; leave it out, or start the thread \
+         with the sandbox `danger-full-access`"
+    )]
+    SandboxUnavailable { by: &'static str, asked: &'static str, backend: &'static str },
     #[error("{field}: {problem}")]
     Field { field: &'static str, problem: String },
     /// The runtime's own refusal, passed on.
@@ -45,8 +58,6 @@ pub enum TaskError {
     Refused(ErrorObject),
     #[error("thread {0}: its runtime ended before it answered; ask again")]
     RuntimeGone(ThreadId),
-    #[error("thread {thread}: {reason}")]
-    CannotRun { thread: ThreadId, reason: String },
     #[error("another host owns thread {thread}: {address}")]
     OwnedElsewhere { thread: ThreadId, address: String },
     /// The request may have been carried out.

@@ -8,6 +8,7 @@ use store::{StoreError, StoreNews, TaskStore};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::error::TaskError;
 use crate::lease::LeaseState;
 use crate::messages::TaskCommand;
 use crate::shared::HostShared;
@@ -39,8 +40,9 @@ impl TaskHost {
 
     /// Takes over tasks that go on by themselves and have no living owner.
     pub(crate) async fn adopt(&self) -> Result<usize, StoreError> {
+        self.settle_doubts().await;
         let mut count = 0;
-        while !self.shared.is_stopping.load(Ordering::Acquire) {
+        while self.shared.options.replica.adopts && !self.shared.is_stopping.load(Ordering::Acquire) {
             let replica = self.shared.replica();
             let adopted = self.shared.store.adopt_tasks(&replica, ADOPT_AT_ONCE).await?;
             if adopted.is_empty() {
@@ -55,6 +57,20 @@ impl TaskHost {
             }
         }
         Ok(count)
+    }
+
+    /// Takes up again what this host let go, unless another one has it by now.
+    async fn settle_doubts(&self) {
+        let doubted = std::mem::take(&mut *self.shared.doubted.lock());
+        for task in doubted {
+            match self.living(&task).await {
+                Ok(_) | Err(TaskError::OwnedElsewhere { .. } | TaskError::UnknownThread(_)) => {}
+                Err(error) => {
+                    tracing::warn!(%error, %task, "whose task this is shows later");
+                    self.shared.doubted.lock().insert(task);
+                }
+            }
+        }
     }
 }
 

@@ -34,7 +34,7 @@ impl fmt::Debug for RuntimeProcess {
 }
 
 /// How a runtime that was started ends. Dropping it kills the process.
-pub trait RuntimeEnd: fmt::Debug + Send {
+pub trait RuntimeEnd: Send {
     /// Ends when the process has.
     fn wait(&mut self) -> BoxFuture<'_, ()>;
 
@@ -46,14 +46,28 @@ pub trait RuntimeEnd: fmt::Debug + Send {
     }
 }
 
+/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+impl fmt::Debug for dyn RuntimeEnd + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RuntimeEnd")
+    }
+}
+
 /// Starts runtimes somewhere.
-pub trait RuntimeLauncher: fmt::Debug + Send + Sync {
+pub trait RuntimeLauncher: Send + Sync {
     /// The error is one sentence with what was tried.
     fn launch(&self, request: LaunchRequest) -> BoxFuture<'_, Result<RuntimeProcess, String>>;
 
     /// Ends the runtime that an earlier host started, by its reference. Returns when it is certainly gone.
     fn end_previous<'a>(&'a self, _reference: &'a Value) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async { Ok(()) })
+    }
+}
+
+/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+impl fmt::Debug for dyn RuntimeLauncher + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RuntimeLauncher")
     }
 }
 
@@ -81,6 +95,7 @@ impl LocalLauncher {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).env_clear().envs(self.environment.iter().cloned());
         if let Some(cwd) = request.cwd.as_ref().filter(|cwd| std::path::Path::new(cwd).is_dir()) {
+            placements::search_no_tools_beneath(cwd.as_ref());
             command.current_dir(cwd);
         }
         // A group of its own: Ctrl-C at the host's terminal is for the host.

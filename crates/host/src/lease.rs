@@ -41,11 +41,14 @@ pub struct ReplicaOptions {
     pub site: String,
     /// How long others wait before they take over the tasks of a host that was not heard of.
     pub ttl: Duration,
+    /// Whether tasks that nobody runs go on by themselves. Else each does when a client opens it or decides in it.
+    pub adopts: bool,
 }
 
 impl ReplicaOptions {
     /// The only host of an embedded store.
     pub fn embedded() -> Self {
-        Self { id: "embedded".to_owned(), site: "local".to_owned(), ttl: Duration::from_secs(15) }
+        let (id, site) = ("embedded".to_owned(), "local".to_owned());
+        Self { id, site, ttl: Duration::from_secs(15), adopts: true }
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::guard::RuntimeGuard;
 use crate::link::{OrderedAnswer, RuntimeLink};
+use crate::slots::RuntimeSlot;
 use crate::task::{Generation, TaskInput};
 
 /// A request of the runtime that somebody has to answer.
@@ -25,6 +26,8 @@ pub(crate) struct LinkQuestion {
     pub(crate) operation: Option<OperationId>,
     pub(crate) digest: Option<String>,
     pub(crate) params: Box<RawValue>,
+    /// It was answered with an error, and so is the runtime.
+    pub(crate) was_refused: bool,
 }
 
 /// A request that needs a runtime.
@@ -68,7 +71,8 @@ pub(crate) enum TaskCommand {
         operation: OperationId,
         method: String,
         by: String,
-        result: Box<RawValue>,
+        /// Nothing when the client answered with an error.
+        result: Option<Box<RawValue>>,
     },
 }
 
@@ -114,6 +118,8 @@ pub(crate) struct LiveRuntime {
     pub(crate) place: TurnPlace,
     /// Dropping it kills the process.
     pub(crate) guard: RuntimeGuard,
+    /// Its room among the runtimes of the host.
+    pub(crate) slot: Option<RuntimeSlot>,
 }
 
 impl LiveRuntime {

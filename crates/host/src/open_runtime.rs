@@ -1,6 +1,10 @@
 //! Bringing a runtime up: a process, a connection, the handshake, and the thread with its records and decisions.
 
-use std::collections::BTreeSet;
+mod task_records;
+
+pub(crate) use task_records::{open_operations, recorded_threads};
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -11,8 +15,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use store::{
-    InboxState, OperationFilter, OperationRowState, StoreError, StoredRecord, TaskChange, TaskFilter,
-    TaskLease, TaskRow,
+    InboxState, OperationFilter, OperationRowState, StoreError, StoredRecord, TaskChange, TaskLease, TaskRow,
 };
 use tokio::sync::{Mutex, mpsc};
 
@@ -21,13 +24,18 @@ use crate::carrier::ModelCarrier;
 use crate::guard::{RuntimeGuard, beat};
 use crate::launcher::RuntimeProcess;
 use crate::lease::LeaseTerm;
+use crate::limits::AppendLimiter;
 use crate::link::RuntimeLink;
 use crate::messages::{LiveRuntime, OpenFailure, OpenedRuntime, TaskCommand, TurnPlace};
+use crate::operations::operation_over;
 use crate::placing::{LaunchFailure, LaunchOrder, LaunchedRuntime, PlaceTerms};
 use crate::pump::RuntimePump;
+use crate::seen_limits::SeenLimits;
 use crate::settings::{DELEGATION_VERSION, TaskSettings};
 use crate::shared::HostShared;
-use crate::task::Generation;
+use crate::task::{Generation, TaskInput};
+
+use self::task_records::{TaskThread, agents_to_open, thread_rows};
 
 /// From the start of the process to the thread being open.
 const OPEN_WITHIN: Duration = Duration::from_secs(60);
@@ -97,14 +105,15 @@ async fn open_in_time(
         store.note_runtime(&order.lease, reference).await?;
     }
     let terms = place.map(PlaceTerms::new);
-    let known = task_threads(&order.shared, &order.task).await?;
+    let known = thread_rows(&order.shared, &order.task).await?.into_iter().map(|row| row.id).collect();
     let threads = TaskThreads {
         root: order.task.clone(),
         known,
         bytes: row.record_bytes,
         has_preview: !row.preview.is_empty(),
     };
-    let mut live = connect(&order, process, threads);
+    let limits_seen = SeenLimits::of_record(&order.task, &records);
+    let mut live = connect(&order, process, threads, limits_seen);
     greet(&live.link, &order.shared.options.version).await?;
     beat(&live.link, *order.shared.lease.borrow());
     let taken = settle_inputs(&order, &records).await?;
@@ -121,8 +130,17 @@ async fn open_in_time(
         let params = in_place(settings.start_params(thread, epoch, provider));
         live.link.request("thread/start", &params).await
     } else {
+        let agent = |thread: &TaskThread| {
+            let mut params = in_place(settings.agent_params(thread.id.as_str(), epoch, provider));
+            match &terms {
+                Some(terms) => terms.adjust_agent(&mut params, thread.folder.as_deref()),
+                None => drop(params.as_object_mut().map(|params| params.remove("cwd"))),
+            }
+            params
+        };
+        resume_agents(&order, &live.link, agent).await?;
         let params = in_place(settings.resume_params(thread, epoch, provider));
-        let resolved_operations = decided(&order).await?;
+        let resolved_operations = decided(&order, &order.task).await?;
         let initial_items = raw_records(records)?;
         live.link
             .request("thread/resume", &WithRecords { params: &params, initial_items, resolved_operations })
@@ -169,41 +187,36 @@ fn raw_records(records: Vec<StoredRecord>) -> Result<Vec<Box<RawValue>>, OpenFai
     items.map_err(|error| format!("a record cannot be read: {error}").into())
 }
 
-async fn task_threads(shared: &HostShared, root: &ThreadId) -> Result<BTreeSet<ThreadId>, StoreError> {
-    let mut known = BTreeSet::from([root.clone()]);
-    for is_archived in [false, true] {
-        let filter =
-            TaskFilter { is_archived, root: Some(root.clone()), limit: 1_000, ..TaskFilter::default() };
-        known.extend(shared.store.list_tasks(filter).await?.tasks.into_iter().map(|task| task.id));
-    }
-    Ok(known)
-}
-
 /// Joins the pipes of the process to a link, with somebody to read them.
-fn connect(order: &OpenOrder, process: RuntimeProcess, threads: TaskThreads) -> LiveRuntime {
+fn connect(
+    order: &OpenOrder,
+    process: RuntimeProcess,
+    threads: TaskThreads,
+    limits_seen: SeenLimits,
+) -> LiveRuntime {
     let RuntimeProcess { input, output, end } = process;
     let (link, backlog) = RuntimeLink::open();
     tokio::spawn(rpc::drain(backlog, input));
-    let carrier = ModelCarrier::new(
-        order.shared.store.clone(),
-        order.shared.options.provider.clone(),
-        link.clone(),
-        order.task.clone(),
-    );
+    let limits_seen = Arc::new(limits_seen);
+    let carrier =
+        ModelCarrier::new(order.shared.clone(), link.clone(), order.task.clone(), limits_seen.clone());
     let pump = RuntimePump {
         shared: order.shared.clone(),
         link: link.clone(),
         lease: order.lease.clone(),
         generation: order.generation,
         threads,
+        limiter: AppendLimiter::default(),
+        ordinals: BTreeMap::new(),
         carrier,
+        limits_seen,
         mailbox: order.mailbox.clone(),
         gate: order.gate.clone(),
         is_suspending: order.is_suspending.clone(),
     };
     tokio::spawn(pump.run(output));
     let guard = RuntimeGuard::new(end, link.clone(), order.shared.lease.subscribe(), order.term);
-    LiveRuntime { generation: order.generation, link, place: TurnPlace::default(), guard }
+    LiveRuntime { generation: order.generation, link, place: TurnPlace::default(), guard, slot: None }
 }
 
 async fn greet(link: &RuntimeLink, version: &str) -> Result<(), OpenFailure> {
@@ -264,11 +277,41 @@ fn check_terms(answer: &Value) -> Result<(), OpenFailure> {
     }
 }
 
-/// Decisions that the record does not have yet.
-async fn decided(order: &OpenOrder) -> Result<Vec<ResolvedOperation>, OpenFailure> {
+/// Brings the agents of the task back, before the turn of the root goes on. One that the runtime does not take is given up:
+/// what it asked for waits for nobody any more.
+async fn resume_agents(
+    order: &OpenOrder,
+    link: &RuntimeLink,
+    params_of: impl Fn(&TaskThread) -> Value,
+) -> Result<(), OpenFailure> {
+    let threads = recorded_threads(&order.shared, &order.task).await?;
+    for agent in agents_to_open(threads, &order.task) {
+        let params = params_of(&agent);
+        let TaskThread { id, records, unfinished, .. } = agent;
+        let resolved_operations = decided(order, &id).await?;
+        let initial_items = raw_records(records)?;
+        let asked = WithRecords { params: &params, initial_items, resolved_operations };
+        match link.request("thread/resume", &asked).await {
+            Ok(_) => {}
+            Err(None) => return Err("the runtime ended while it opened an agent".to_owned().into()),
+            Err(Some(error)) => {
+                tracing::error!(task = %order.task, agent = %id, "an agent is given up: {}", error.message);
+                operation_over(&order.shared, &id, None).await;
+                if let Some(turn) = unfinished {
+                    let given_up = TaskInput::AgentGivenUp { thread: id, turn };
+                    let _ = order.mailbox.send(TaskCommand::Input(given_up)).await;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Decisions about operations of this thread that its record does not have yet.
+async fn decided(order: &OpenOrder, thread: &ThreadId) -> Result<Vec<ResolvedOperation>, OpenFailure> {
     let store = &order.shared.store;
     let filter = OperationFilter {
-        thread: Some(order.task.clone()),
+        thread: Some(thread.clone()),
         state: Some(OperationRowState::Decided),
         cursor: None,
         limit: 1_000,
@@ -276,7 +319,7 @@ async fn decided(order: &OpenOrder) -> Result<Vec<ResolvedOperation>, OpenFailur
     let mut resolved = Vec::new();
     for row in store.list_operations(filter).await?.0 {
         // Calls of tools are answered when the runtime asks for them again.
-        if row.thread != order.task || row.proposal["type"] == "function" {
+        if row.thread != *thread || row.proposal["type"] == "function" {
             continue;
         }
         if let Some(decision) = store.decision(&row.id, row.attempt).await? {

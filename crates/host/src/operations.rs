@@ -46,7 +46,7 @@ fn shown_decision(row: DecisionRow) -> StoredDecision {
 pub(crate) fn shown(row: OperationRow, decision: Option<DecisionRow>) -> Option<Operation> {
     let waits = matches!(row.state, OperationRowState::Proposed | OperationRowState::Unknown);
     let available_decisions = if waits { row.available_decisions() } else { Vec::new() };
-    let proposal: OperationRecord = serde_json::from_value(row.proposal).ok()?;
+    let proposal: OperationRecord = protocol::from_value(&row.proposal).ok()?;
     let OperationRecord::Proposed {
         kind,
         tool,
@@ -56,6 +56,7 @@ pub(crate) fn shown(row: OperationRow, decision: Option<DecisionRow>) -> Option<
         arguments,
         effects,
         reason,
+        changes,
         ..
     } = proposal
     else {
@@ -78,6 +79,7 @@ pub(crate) fn shown(row: OperationRow, decision: Option<DecisionRow>) -> Option<
         reason,
         attempt: row.attempt,
         decision: decision.map(shown_decision),
+        changes,
         created_at_ms: row.created_at_ms,
         updated_at_ms: row.updated_at_ms,
     })
@@ -90,9 +92,9 @@ pub(crate) async fn shown_operation(store: &TaskStore, id: &OperationId) -> Opti
     shown(row, decision)
 }
 
-/// The turn has ended: what it left open waits for nobody any more.
-pub(crate) async fn operation_over(shared: &HostShared, thread: &ThreadId, turn: &TurnId) {
-    match shared.store.withdraw_operations(thread, Some(turn)).await {
+/// The turn has ended, or every turn of the thread: what it left open waits for nobody any more.
+pub(crate) async fn operation_over(shared: &HostShared, thread: &ThreadId, turn: Option<&TurnId>) {
+    match shared.store.withdraw_operations(thread, turn).await {
         Ok(withdrawn) => {
             for row in withdrawn {
                 if let Some(operation) = shown(row, None) {

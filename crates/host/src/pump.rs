@@ -1,13 +1,18 @@
 //! Reads what a runtime sends, in order: records are committed before they are acknowledged, and whatever the runtime said
 //! after them is passed on after that.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
-use protocol::{ModelCancelParams, ModelRequestParams, ThreadId};
+use protocol::{
+    ModelCancelParams, ModelRequestParams, ServerNotification, ThreadId, ThreadStartedNotification,
+};
 use rpc::{FrameLimits, FrameReader, Id, Incoming, IncomingNotification, IncomingRequest};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use serde_json::value::RawValue;
 use store::TaskLease;
 use tokio::io::AsyncRead;
@@ -15,11 +20,15 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::append::{AppendRefusal, AppendRequest, TaskThreads, append};
 use crate::carrier::ModelCarrier;
+use crate::counters::count;
+use crate::limits::{AppendLimiter, MAX_OPEN_OPERATIONS};
 use crate::link::RuntimeLink;
 use crate::messages::{LinkQuestion, TaskCommand};
 use crate::questions::{QuestionHead, is_question};
+use crate::seen_limits::{SeenLimits, USAGE};
 use crate::shared::HostShared;
-use crate::task::{Generation, TaskInput};
+use crate::task::{Generation, RecordFact, TaskInput};
+use crate::task_host::TaskHost;
 
 /// The longest line a runtime may send.
 const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
@@ -43,7 +52,11 @@ pub(crate) struct RuntimePump {
     pub(crate) lease: TaskLease,
     pub(crate) generation: Generation,
     pub(crate) threads: TaskThreads,
+    pub(crate) limiter: AppendLimiter,
+    /// The last record of each thread that this runtime has appended to.
+    pub(crate) ordinals: BTreeMap<ThreadId, u64>,
     pub(crate) carrier: ModelCarrier,
+    pub(crate) limits_seen: Arc<SeenLimits>,
     pub(crate) mailbox: mpsc::Sender<TaskCommand>,
     /// Held while a message is passed on, so that whoever joins the thread misses nothing and hears nothing twice.
     pub(crate) gate: Arc<Mutex<()>>,
@@ -135,7 +148,17 @@ impl RuntimePump {
         let thread = head.thread_id.filter(|thread| self.threads.known.contains(thread));
         let thread = thread.unwrap_or_else(|| self.threads.root.clone());
         let _held = self.gate.lock().await;
-        self.shared.clients.relay(&thread, &method, &params).await;
+        if self.shared.early.keep(&thread, &method, &params) {
+            return;
+        }
+        let ordinal = self.ordinals.get(&thread).copied();
+        self.shared.clients.relay(&thread, &method, &params, ordinal).await;
+        match method.as_str() {
+            USAGE => self.limits_seen.counted(&*self.shared.clients, &thread, &params).await,
+            "thread/status/changed" => self.shared.note_failed(thread, is_failed(&params)),
+            "turn/completed" => self.post(TaskCommand::Input(TaskInput::TurnTold(thread))).await,
+            _ => {}
+        }
     }
 
     async fn request(&mut self, request: IncomingRequest) {
@@ -145,7 +168,7 @@ impl RuntimePump {
             "model/request" => {
                 if let Some(params) = self.read::<ModelRequestParams>(&id, params.as_deref()) {
                     match self.threads.known.contains(&params.thread_id) || params.agent_path.len() > 1 {
-                        true => self.carrier.request(id, params),
+                        true => self.ask_model(id, params).await,
                         false => self.link.refuse(&id, -32602, "threadId is not one of this task", &None),
                     }
                 }
@@ -163,6 +186,15 @@ impl RuntimePump {
         }
     }
 
+    async fn ask_model(&mut self, id: Id, params: ModelRequestParams) {
+        let (generation, request) = (self.generation, params.model_request_id.clone());
+        self.post(TaskCommand::Input(TaskInput::ModelAsked { generation, request: request.clone() })).await;
+        let mailbox = self.mailbox.clone();
+        self.carrier.request(id, params, async move {
+            let _ = mailbox.send(TaskCommand::Input(TaskInput::ModelDone { generation, request })).await;
+        });
+    }
+
     fn read<T: DeserializeOwned>(&self, id: &Id, params: Option<&RawValue>) -> Option<T> {
         match serde_json::from_str(params.map_or("{}", RawValue::get)) {
             Ok(params) => Some(params),
@@ -175,11 +207,27 @@ impl RuntimePump {
 
     async fn append(&mut self, id: &Id, params: Option<&RawValue>) {
         let Some(request) = self.read::<AppendRequest>(id, params) else { return };
+        self.limiter.pace().await;
         let held = self.gate.clone().lock_owned().await;
+        let (began, thread) = (Instant::now(), request.thread_id.clone());
         match append(&self.shared, &self.lease, &mut self.threads, request).await {
             Ok(appended) => {
+                self.shared.counters.appended(began.elapsed());
+                if let Some(last) = appended.response.next_ordinal.checked_sub(1) {
+                    self.ordinals.insert(thread, last);
+                }
+                let ended = appended.facts.iter().filter(|fact| matches!(fact, RecordFact::TurnEnded { .. }));
+                ended.for_each(|_| count(&self.shared.counters.turns));
+                if !self.limiter.take(&appended.facts) {
+                    let message =
+                        format!("a task may have {MAX_OPEN_OPERATIONS} open operations; its runtime ends");
+                    tracing::error!(task = %self.lease.task, "{message}");
+                    self.link.refuse(id, -32602, &message, &Some(json!({"code": "tooManyOperations"})));
+                    return self.link.close();
+                }
                 if let Some((parent, child)) = &appended.child {
                     self.shared.clients.child_appeared(parent, child);
+                    self.announce(child).await;
                 }
                 for fact in appended.facts {
                     self.post(TaskCommand::Input(TaskInput::Recorded(fact))).await;
@@ -194,6 +242,18 @@ impl RuntimePump {
         drop(held);
     }
 
+    /// Its first record is in the store: from now on clients can read it.
+    async fn announce(&self, child: &ThreadId) {
+        let host = TaskHost { shared: self.shared.clone() };
+        match host.read_thread(child, false).await {
+            Ok(thread) => {
+                let told = ServerNotification::ThreadStarted(ThreadStartedNotification { thread });
+                self.shared.clients.notify(child, told).await;
+            }
+            Err(error) => tracing::warn!(%error, thread = %child, "an agent is not announced"),
+        }
+    }
+
     async fn question(&mut self, id: Id, method: &str, params: Option<Box<RawValue>>) {
         let Some(head) = self.read::<QuestionHead>(&id, params.as_deref()) else { return };
         let (Some(params), Id::Integer(number)) = (params, &id) else { return };
@@ -206,6 +266,7 @@ impl RuntimePump {
             operation: head.operation_id,
             digest: head.arguments_digest,
             params,
+            was_refused: false,
         };
         self.post(TaskCommand::Asked(Box::new(question))).await;
     }
@@ -214,6 +275,11 @@ impl RuntimePump {
         // The task ends with its runtime; then nobody is left to hear of it.
         let _ = self.mailbox.send(command).await;
     }
+}
+
+/// The last turn of the thread failed.
+fn is_failed(params: &RawValue) -> bool {
+    serde_json::from_str::<StatusHead>(params.get()).is_ok_and(|head| head.status.r#type == "systemError")
 }
 
 /// That a runtime lets go of a thread is no news: the host says whether a thread has a runtime.

@@ -45,6 +45,11 @@ pub(crate) fn is_call(method: &str) -> bool {
     method == DynamicToolCall::METHOD
 }
 
+/// A question of an MCP server.
+pub(crate) fn is_elicitation(method: &str) -> bool {
+    method == McpServerElicitationAsk::METHOD
+}
+
 /// The decision in an answer. Nothing for an answer that cannot be read, or that leaves the question open.
 pub(crate) fn decision_in(method: &str, result: &RawValue) -> Option<OperationDecision> {
     match method {
@@ -62,6 +67,18 @@ pub(crate) fn decision_in(method: &str, result: &RawValue) -> Option<OperationDe
             Some(OperationDecision::Respond { content_items, success: true })
         }
     }
+}
+
+/// The decision of a client that answers with an error, as an app-server takes it: no, and nothing is given.
+pub(crate) fn refusal_of(method: &str) -> OperationDecision {
+    let nothing = match method {
+        ToolRequestUserInput::METHOD => r#"{"answers":{}}"#,
+        PermissionsRequestApproval::METHOD => r#"{"permissions":{},"scope":"turn"}"#,
+        McpServerElicitationAsk::METHOD => r#"{"action":"decline","content":null,"_meta":null}"#,
+        _ => return reject(false),
+    };
+    let content_items = vec![DynamicToolCallOutputContentItem::InputText { text: nothing.to_owned() }];
+    OperationDecision::Respond { content_items, success: true }
 }
 
 fn read<T: DeserializeOwned>(result: &RawValue) -> Option<T> {
@@ -282,5 +299,25 @@ mod tests {
         let reject = OperationDecision::Reject { message: None, end_turn: false };
         assert_eq!(word_of(&reject, OperationRowState::Unknown), "reject");
         assert_eq!(word_of(&reject, OperationRowState::Proposed), "decline");
+    }
+    #[test]
+    fn an_error_of_a_client_gives_nothing_in_the_form_of_each_question() {
+        for method in [
+            CommandExecutionRequestApproval::METHOD,
+            FileChangeRequestApproval::METHOD,
+            ToolRequestApproval::METHOD,
+        ] {
+            assert_eq!(refusal_of(method), reject(false), "{method}");
+        }
+        let answer = |method: &str| response_for(method, &refusal_of(method)).expect("an answer");
+        let input: protocol::ToolRequestUserInputResponse =
+            read(&answer(ToolRequestUserInput::METHOD)).expect("answers");
+        assert!(input.answers.is_empty());
+        let granted: protocol::PermissionsRequestApprovalResponse =
+            read(&answer(PermissionsRequestApproval::METHOD)).expect("permissions");
+        assert!(granted.permissions.network.is_none() && granted.permissions.file_system.is_none());
+        let said: protocol::McpServerElicitationRequestResponse =
+            read(&answer(McpServerElicitationAsk::METHOD)).expect("an answer");
+        assert_eq!(said.action, protocol::McpServerElicitationAction::Decline);
     }
 }

@@ -1,11 +1,12 @@
 //! The settings of a task: what its thread was started with, what turns changed, and how its last runtime opened it.
 
 use protocol::{
-    DelegationMode, RolloutOwnership, SandboxPolicy, ThreadDelegation, ThreadStartParams, TurnStartParams,
+    DelegationMode, RolloutOwnership, SandboxPolicy, TaskBudget, ThreadDelegation, ThreadStartParams,
+    TurnStartParams,
 };
 use serde_json::{Map, Value, json};
 
-use crate::options::{CarriedProvider, PROVIDER_ID};
+use crate::options::{CarriedProvider, HostOptions, PROVIDER_ID};
 
 /// The delegation wire this host speaks.
 pub(crate) const DELEGATION_VERSION: u32 = 1;
@@ -26,6 +27,12 @@ const RESUMED: &[&str] = &[
     "toolSet",
 ];
 
+/// Those that an agent has of its own, in its record.
+const OWN_OF_AGENTS: &[&str] =
+    &["model", "serviceTier", "cwd", "baseInstructions", "developerInstructions", "personality", "toolSet"];
+/// The same in `config`.
+const OWN_KEYS_OF_AGENTS: &[&str] = &["model", "model_reasoning_effort", "profile"];
+
 /// As they are in the task's row: `params` to start with, `opened` as the last runtime answered.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TaskSettings {
@@ -33,6 +40,10 @@ pub(crate) struct TaskSettings {
     opened: Map<String, Value>,
     /// Digests of the schemas of function tools, by `namespace/name`, as declared at the start.
     schemas: Map<String, Value>,
+    budget: Option<Value>,
+    priority: i64,
+    /// The user agent of the client that started the task.
+    client: String,
 }
 
 /// The key of a tool in `schemas`.
@@ -43,15 +54,25 @@ fn tool_key(namespace: Option<&str>, name: &str) -> String {
 impl TaskSettings {
     pub(crate) fn read(value: &Value) -> Self {
         let object = |name: &str| value[name].as_object().cloned().unwrap_or_default();
-        Self { params: object("params"), opened: object("opened"), schemas: object("schemas") }
+        Self {
+            params: object("params"),
+            opened: object("opened"),
+            schemas: object("schemas"),
+            budget: Some(value["budget"].clone()).filter(|budget| budget.is_object()),
+            priority: value["priority"].as_i64().unwrap_or(0),
+            client: value["client"].as_str().unwrap_or_default().to_owned(),
+        }
     }
 
     pub(crate) fn to_value(&self) -> Value {
-        json!({ "params": self.params, "opened": self.opened, "schemas": self.schemas })
+        json!({
+            "params": self.params, "opened": self.opened, "schemas": self.schemas, "budget": self.budget,
+            "priority": self.priority, "client": self.client,
+        })
     }
 
     /// Of a new thread. Who carries requests and keeps the record is the host's own choice.
-    pub(crate) fn started_with(params: &ThreadStartParams) -> Self {
+    pub(crate) fn started_with(params: &ThreadStartParams, user_agent: &str) -> Self {
         let provided = params.provides.iter().flatten();
         let schemas = provided
             .filter_map(|tool| {
@@ -59,19 +80,48 @@ impl TaskSettings {
                 Some((tool_key(tool.namespace.as_deref(), &tool.name), json!(digest)))
             })
             .collect();
+        let budget = params.budget.as_ref().map(|budget| json!(budget));
+        let priority = params.priority.map_or(0, i64::from);
         let mut params = match serde_json::to_value(params) {
             Ok(Value::Object(params)) => params,
             _ => Map::new(),
         };
-        let start = ["threadId", "modelProvider", "placement", "provides"];
-        for own in start.into_iter().chain(["delegation", "rolloutOwnership", "resumeTurn"]) {
+        let start = ["threadId", "modelProvider", "placement", "provides", "budget", "priority", "labels"];
+        for own in start.into_iter().chain(["delegation", "rolloutOwnership", "resumeTurn", "agentDigest"]) {
             params.remove(own);
         }
-        Self { params, opened: Map::new(), schemas }
+        // About the place of the runtime, and nothing to it.
+        if let Some(Value::Object(config)) = params.get_mut("config") {
+            config.retain(|key, _| !key.starts_with("placements."));
+        }
+        Self { params, opened: Map::new(), schemas, budget, priority, client: user_agent.to_owned() }
     }
 
     pub(crate) fn schema_digest(&self, namespace: Option<&str>, name: &str) -> Option<String> {
         self.schemas.get(&tool_key(namespace, name))?.as_str().map(str::to_owned)
+    }
+
+    /// How much the task may use, as asked for when it was started.
+    pub(crate) fn budget(&self) -> Option<TaskBudget> {
+        serde_json::from_value(self.budget.clone()?).ok()
+    }
+
+    pub(crate) fn client(&self) -> &str {
+        &self.client
+    }
+
+    /// The sandbox of the task's commands, as providers are told: by its mechanism.
+    pub(crate) fn sandbox_word(&self) -> &'static str {
+        match self.opened.get("sandbox").and_then(|policy| policy["type"].as_str()) {
+            Some("readOnly" | "workspaceWrite") => "seccomp",
+            Some("externalSandbox") => "external",
+            _ => "none",
+        }
+    }
+
+    /// Tasks with a higher one are started first where there is no room for all.
+    pub(crate) fn priority(&self) -> i64 {
+        self.priority
     }
 
     /// Whether somebody decides before a client runs its tool.
@@ -81,6 +131,11 @@ impl TaskSettings {
             let own = rules["perTool"][tool].as_str();
             own.or(rules["default"].as_str()) == Some("host")
         })
+    }
+
+    /// The name of the agent that the task was started for.
+    pub(crate) fn agent(&self) -> Option<String> {
+        self.params.get("threadSource")?.as_str().map(str::to_owned)
     }
 
     pub(crate) fn cwd(&self) -> Option<String> {
@@ -177,6 +232,10 @@ impl TaskSettings {
 
     /// The params of `thread/resume`, but for the record.
     pub(crate) fn resume_params(&self, thread: &str, epoch: u64, provider: &CarriedProvider) -> Value {
+        self.delegated(self.resumed(thread), epoch, provider)
+    }
+
+    fn resumed(&self, thread: &str) -> Map<String, Value> {
         let mut params: Map<String, Value> = RESUMED
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), self.params.get(*name)?.clone())))
@@ -184,7 +243,14 @@ impl TaskSettings {
         params.insert("threadId".to_owned(), json!(thread));
         params.insert("resumeTurn".to_owned(), json!(true));
         params.insert("excludeTurns".to_owned(), json!(true));
-        self.delegated(params, epoch, provider)
+        params
+    }
+
+    /// The params of `thread/resume` for an agent of the task, but for its record. It may do what its task may now; its model,
+    /// folder and instructions are in its record.
+    pub(crate) fn agent_params(&self, thread: &str, epoch: u64, provider: &CarriedProvider) -> Value {
+        let params = self.delegated(of_agent(self.resumed(thread)), epoch, provider);
+        without(params, "model")
     }
 
     fn delegated(&self, mut params: Map<String, Value>, epoch: u64, provider: &CarriedProvider) -> Value {
@@ -199,12 +265,33 @@ impl TaskSettings {
         params.insert("delegation".to_owned(), json!(delegation));
         params.insert("rolloutOwnership".to_owned(), json!(RolloutOwnership::Client));
         if let Some(model) = &provider.default_model
-            && !params.contains_key("model")
+            && !chooses_model(&params)
         {
             params.insert("model".to_owned(), json!(model));
         }
         Value::Object(params)
     }
+}
+
+/// Without what an agent has of its own.
+fn of_agent(mut params: Map<String, Value>) -> Map<String, Value> {
+    params.retain(|name, _| !OWN_OF_AGENTS.contains(&name.as_str()));
+    if let Some(Value::Object(config)) = params.get_mut("config") {
+        config.retain(|key, _| !OWN_KEYS_OF_AGENTS.contains(&key.as_str()));
+    }
+    params
+}
+
+fn without(mut params: Value, name: &str) -> Value {
+    params.as_object_mut().map(|params| params.remove(name));
+    params
+}
+
+/// Whether the model is chosen by the field, by a key of `config`, or by a profile that may have one.
+fn chooses_model(params: &Map<String, Value>) -> bool {
+    let of_config = params.get("config").and_then(Value::as_object);
+    params.contains_key("model")
+        || of_config.is_some_and(|config| config.contains_key("model") || config.contains_key("profile"))
 }
 
 /// The terms between the host and its runtime.
@@ -228,14 +315,18 @@ pub(crate) fn without_terms(mut opened: Value) -> Value {
     opened
 }
 
-/// Clients see the provider by the name the configuration has for it.
-pub(crate) fn shown_provider(value: &mut Value, provider: &CarriedProvider) {
+/// The thread in an answer of a runtime as clients see it: with the provider by the name the configuration has for it, and
+/// with a path.
+pub(crate) fn shown_to_clients(value: &mut Value, options: &HostOptions) {
     for place in ["/modelProvider", "/thread/modelProvider"] {
         if let Some(name) = value.pointer_mut(place)
             && name.as_str() == Some(PROVIDER_ID)
         {
-            *name = json!(provider.id);
+            *name = json!(options.provider.id);
         }
+    }
+    if let Some(id) = value.pointer("/thread/id").and_then(Value::as_str) {
+        value["thread"]["path"] = json!(options.path_of(id));
     }
 }
 
@@ -244,11 +335,44 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_model_that_the_thread_chooses_by_any_way_is_not_the_hosts_default() {
+        for (params, chooses) in [
+            (json!({}), false),
+            (json!({"config": {"model_reasoning_effort": "high"}}), false),
+            (json!({"model": "m"}), true),
+            (json!({"config": {"model": "m"}}), true),
+            (json!({"config": {"profile": "p"}}), true),
+        ] {
+            assert_eq!(chooses_model(params.as_object().expect("an object")), chooses, "{params}");
+        }
+    }
+
+    #[test]
+    fn an_agent_keeps_its_own_model_and_folder_and_has_the_permissions_of_its_task() {
+        let start: ThreadStartParams = serde_json::from_value(json!({
+            "cwd": "/a", "approvalPolicy": "untrusted", "model": "m", "sandbox": "read-only", "labels": {"a": "b"},
+            "config": {"model": "m", "sandbox_workspace_write": {"network_access": true}}, "agentDigest": "sha256:1",
+        }))
+        .expect("params");
+        let settings = TaskSettings::started_with(&start, "");
+        assert!(!settings.params.contains_key("labels") && !settings.params.contains_key("agentDigest"));
+        let params = of_agent(settings.resumed("agent"));
+        assert_eq!(
+            (&params["approvalPolicy"], &params["sandbox"]),
+            (&json!("untrusted"), &json!("read-only"))
+        );
+        assert_eq!(params["config"], json!({"sandbox_workspace_write": {"network_access": true}}));
+        for own in ["model", "cwd"] {
+            assert!(!params.contains_key(own), "{own}");
+        }
+    }
+
+    #[test]
     fn what_a_turn_changes_is_there_for_the_next_runtime() {
         let start: ThreadStartParams =
             serde_json::from_value(json!({"cwd": "/a", "approvalPolicy": "untrusted", "model": "m"}))
                 .expect("params");
-        let mut settings = TaskSettings::started_with(&start);
+        let mut settings = TaskSettings::started_with(&start, "");
         let turn: TurnStartParams = serde_json::from_value(json!({
             "threadId": "t", "input": [], "cwd": "/b", "effort": "high",
             "sandboxPolicy": {"type": "workspaceWrite", "networkAccess": true, "writableRoots": ["/c"]},

@@ -1,6 +1,6 @@
 //! State that all tasks share, and the table of those that live.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -10,10 +10,13 @@ use store::{ReplicaIdentity, TaskStore};
 use tokio::sync::{Mutex, mpsc, watch};
 
 use crate::clients::HostClients;
+use crate::counters::HostCounters;
+use crate::early::EarlyNotices;
 use crate::lease::LeaseState;
 use crate::messages::{LivingTask, TaskCommand};
 use crate::options::HostOptions;
 use crate::placing::HostPlaces;
+use crate::slots::RuntimeSlots;
 
 /// State that all tasks share.
 #[derive(Debug)]
@@ -29,12 +32,28 @@ pub(crate) struct HostShared {
     pub(crate) replaced: watch::Sender<Option<String>>,
     /// It takes over nothing more.
     pub(crate) is_stopping: AtomicBool,
+    pub(crate) counters: HostCounters,
+    pub(crate) early: EarlyNotices,
+    pub(crate) slots: Arc<RuntimeSlots>,
+    /// Threads with a runtime whose last turn failed.
+    pub(crate) failed: SyncMutex<BTreeSet<ThreadId>>,
     pub(crate) living: SyncMutex<HashMap<ThreadId, LivingTask>>,
+    /// Tasks that this host let go though its own lease held. The store may name it as their owner still, and then nobody
+    /// else takes them.
+    pub(crate) doubted: SyncMutex<BTreeSet<ThreadId>>,
     /// Held while a task is loaded: one driver per task.
     pub(crate) loading: Mutex<()>,
 }
 
 impl HostShared {
+    pub(crate) fn note_failed(&self, thread: ThreadId, has_failed: bool) {
+        let mut failed = self.failed.lock();
+        match has_failed {
+            true => drop(failed.insert(thread)),
+            false => drop(failed.remove(&thread)),
+        }
+    }
+
     pub(crate) fn site(&self) -> &str {
         &self.options.replica.site
     }

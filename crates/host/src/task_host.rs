@@ -1,30 +1,28 @@
 //! The host: its store, its living tasks, and how a request finds its task.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use journal::HistoryBuilder;
 use parking_lot::Mutex as SyncMutex;
 use protocol::ThreadId;
-use store::{
-    LeaseGrant, OperationFilter, OperationRowState, ReplicaIdentity, StoreError, TaskRow, TaskState,
-    TaskStore,
-};
+use store::{LeaseGrant, ReplicaIdentity, StoreError, TaskRow, TaskState, TaskStore};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::time::Instant;
 
 use crate::clients::HostClients;
+use crate::counters::HostCounters;
 use crate::driver::{DriverParts, TaskDriver};
+use crate::early::EarlyNotices;
 use crate::error::TaskError;
 use crate::lease::LeaseState;
 use crate::messages::{LivingTask, TaskCommand, TaskView};
-use crate::open_runtime::all_records;
+use crate::open_runtime::{open_operations, recorded_threads};
 use crate::options::HostOptions;
 use crate::placing::HostPlaces;
 use crate::shared::HostShared;
-use crate::task::{OperationStage, TaskInput, TaskMachine, TaskSeed};
-use crate::views::entry_of;
+use crate::slots::RuntimeSlots;
+use crate::task::{TaskInput, TaskMachine, TaskSeed};
 
 /// Commands that wait for a task.
 const MAILBOX: usize = 256;
@@ -53,6 +51,7 @@ impl TaskHost {
         let replica = store.register_replica(&replica, ttl_ms).await?;
         let places = HostPlaces::new(options.places.clone())
             .map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let slots = RuntimeSlots::new(options.limits.max_running);
         let shared = HostShared {
             store,
             clients,
@@ -62,7 +61,12 @@ impl TaskHost {
             lease: watch::Sender::new(LeaseState::Forever),
             replaced: watch::Sender::new(None),
             is_stopping: AtomicBool::new(false),
+            counters: HostCounters::default(),
+            early: EarlyNotices::default(),
+            slots,
+            failed: SyncMutex::default(),
             living: SyncMutex::default(),
+            doubted: SyncMutex::default(),
             loading: Mutex::default(),
         };
         let host = Self { shared: Arc::new(shared) };
@@ -88,10 +92,14 @@ impl TaskHost {
         }
     }
 
-    /// Suspends every turn at a safe point, ends every runtime, and leaves the tasks to other hosts.
-    pub async fn shut_down(&self) {
+    /// Suspends every turn at a safe point, ends every runtime, and leaves the tasks to other hosts. What takes longer than
+    /// `limit` is left to its lease.
+    pub async fn shut_down(&self, limit: Duration) {
         self.shared.is_stopping.store(true, Ordering::Release);
-        self.drain().await;
+        if tokio::time::timeout(limit, self.drain()).await.is_err() {
+            tracing::warn!("some runtimes did not end in time");
+            return;
+        }
         if self.shared.store.leases_expire()
             && let Err(error) = self.shared.store.retire_replica(&self.shared.replica()).await
         {
@@ -116,6 +124,14 @@ impl TaskHost {
 
     pub(crate) fn view_of(&self, id: &ThreadId) -> TaskView {
         self.shared.living.lock().get(id).map(|task| task.view.borrow().clone()).unwrap_or_default()
+    }
+
+    /// Whether a runtime has the thread at the moment.
+    pub async fn has_runtime(&self, thread: &ThreadId) -> bool {
+        match self.root_of(thread).await {
+            Ok(row) => self.view_of(&row.id).has_runtime,
+            Err(_) => false,
+        }
     }
 
     pub(crate) fn loaded(&self) -> Vec<ThreadId> {
@@ -207,40 +223,14 @@ impl TaskHost {
 
     /// The task by its records and rows.
     async fn seed(&self, row: &TaskRow, inputs: Vec<String>) -> Result<TaskSeed, TaskError> {
-        let mut builder = HistoryBuilder::new(Some(row.id.clone()));
-        for record in all_records(&self.shared, &row.id).await? {
-            builder.add(entry_of(&record)?);
-        }
-        let turn = builder.finish().unfinished_turn;
-        let mut operations = BTreeMap::new();
-        match &turn {
-            None => drop(self.shared.store.withdraw_operations(&row.id, None).await?),
-            Some(turn) => {
-                let of_turn = format!("{}:{turn}:", row.id);
-                for (state, stage) in [
-                    (OperationRowState::Proposed, OperationStage::Proposed),
-                    (OperationRowState::Decided, OperationStage::Decided),
-                    (OperationRowState::Started, OperationStage::Started),
-                    (OperationRowState::Unknown, OperationStage::Unknown),
-                ] {
-                    let filter = OperationFilter {
-                        thread: Some(row.id.clone()),
-                        state: Some(state),
-                        cursor: None,
-                        limit: 1_000,
-                    };
-                    let rows = self.shared.store.list_operations(filter).await?.0;
-                    let open = rows.into_iter().filter(|row| row.id.as_str().starts_with(&of_turn));
-                    operations.extend(open.map(|row| (row.id, stage)));
-                }
-            }
-        }
-        let turns = turn.map(|turn| (row.id.clone(), turn)).into_iter().collect();
+        let threads = recorded_threads(&self.shared, &row.id).await?;
+        let open = open_operations(&self.shared, &row.id, &threads).await?;
+        let turns = threads.into_iter().filter_map(|thread| Some((thread.id, thread.unfinished?))).collect();
         let state = match row.state {
             // Its runtime never came up, or died before the first record.
             TaskState::Creating if row.next_ordinal > 0 => TaskState::Idle,
             state => state,
         };
-        Ok(TaskSeed { state, turns, operations, inputs })
+        Ok(TaskSeed { state, turns, operations: open.stages, agent_waits: open.agent_waits, inputs })
     }
 }

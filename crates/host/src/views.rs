@@ -1,14 +1,16 @@
 //! Tasks and threads as clients see them, built from rows and records alone.
 
 use journal::{Foreign, HistoryBuilder, JournalEntry, Record, ThreadHistory};
-use protocol::{RolloutItem, Task, TaskStatus, Thread, ThreadId, ThreadStatus, TurnStatus};
+use protocol::{RolloutItem, Task, TaskStatus, Thread, ThreadId, ThreadStatus, Turn, TurnStatus};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use store::{OperationFilter, StoreError, StoredRecord, TaskRow, TaskState};
+use store::{StoreError, StoredRecord, TaskRow, TaskState};
 
 use crate::error::TaskError;
+use crate::ids::check_thread_id;
+use crate::messages::TaskView;
 use crate::open_runtime::all_records;
-use crate::settings::{TaskSettings, shown_provider};
+use crate::settings::{TaskSettings, shown_to_clients};
 use crate::task_host::TaskHost;
 
 /// A stored record as the history builder takes it. One of a newer release is kept and passed over.
@@ -48,6 +50,28 @@ pub(crate) fn state_of(status: TaskStatus) -> TaskState {
     }
 }
 
+/// The end of a turn is in the row before clients are told of it, and in the view only afterwards: whoever has seen
+/// `turn/completed` must read a thread that is idle.
+fn thread_status(
+    view: &TaskView,
+    state: TaskState,
+    last_turn: Option<&Value>,
+    has_failed: bool,
+) -> ThreadStatus {
+    let last = last_turn.and_then(|turn| turn.get("id")).and_then(Value::as_str);
+    let turn = view.turn.as_ref().filter(|turn| last != Some(turn.as_str()));
+    match (view.has_runtime, state) {
+        (false, TaskState::Failed) => ThreadStatus::SystemError,
+        (false, _) => ThreadStatus::NotLoaded,
+        (true, TaskState::Waiting) if turn.is_some() || view.turn.is_none() => {
+            ThreadStatus::Active { active_flags: vec![protocol::ThreadActiveFlag::WaitingOnApproval] }
+        }
+        (true, _) if turn.is_some() => ThreadStatus::Active { active_flags: Vec::new() },
+        (true, _) if has_failed => ThreadStatus::SystemError,
+        (true, _) => ThreadStatus::Idle,
+    }
+}
+
 impl TaskHost {
     pub(crate) async fn history(&self, thread: &ThreadId) -> Result<ThreadHistory, TaskError> {
         let mut builder = HistoryBuilder::new(Some(thread.clone()));
@@ -78,64 +102,104 @@ impl TaskHost {
         thread["status"] = json!(self.status(row));
         thread["turns"] = json!([]);
         let mut opened = Value::Object(opened);
-        shown_provider(&mut opened, &self.shared.options.provider);
+        shown_to_clients(&mut opened, &self.shared.options);
         Some(opened)
     }
 
     fn status(&self, row: &TaskRow) -> ThreadStatus {
-        let view = self.view_of(&row.root);
-        match (view.has_runtime, row.state) {
-            (false, TaskState::Failed) => ThreadStatus::SystemError,
-            (false, _) => ThreadStatus::NotLoaded,
-            (true, TaskState::Waiting) => {
-                ThreadStatus::Active { active_flags: vec![protocol::ThreadActiveFlag::WaitingOnApproval] }
-            }
-            (true, _) if view.turn.is_some() => ThreadStatus::Active { active_flags: Vec::new() },
-            (true, _) => ThreadStatus::Idle,
-        }
+        let has_failed = self.shared.failed.lock().contains(&row.id);
+        thread_status(&self.view_of(&row.root), row.state, row.last_turn.as_ref(), has_failed)
     }
 
     /// Without turns. Of a child, from its own record.
     pub(crate) async fn thread_of(&self, row: &TaskRow) -> Result<Thread, TaskError> {
         if let Some(opened) = self.opened_of(row) {
-            let thread = opened.get("thread").cloned().unwrap_or_default();
-            return serde_json::from_value(thread).map_err(|error| TaskError::Unreadable(error.to_string()));
+            let thread = opened.get("thread").unwrap_or(&Value::Null);
+            return protocol::from_value(thread).map_err(|error| TaskError::Unreadable(error.to_string()));
         }
         let history = self.history(&row.id).await?;
         let Some(meta) = history.meta else {
-            return Err(TaskError::CannotRun {
-                thread: row.id.clone(),
-                reason: "no runtime has opened it yet".to_owned(),
-            });
+            // No runtime has opened it yet.
+            return Err(TaskError::NotLoaded(row.id.clone()));
         };
         let thread = json!({
             "id": row.id, "sessionId": meta.session_id, "forkedFromId": meta.forked_from_id, "preview": row.preview,
             "ephemeral": false, "projectId": null, "modelProvider": self.shared.options.provider.id,
             "createdAt": row.created_at_ms.div_euclid(1_000), "updatedAt": row.updated_at_ms.div_euclid(1_000),
-            "status": self.status(row), "path": null, "cwd": meta.cwd, "cliVersion": meta.cli_version,
+            "status": self.status(row), "path": self.shared.options.path_of(row.id.as_str()),
+            "cwd": meta.cwd, "cliVersion": meta.cli_version,
             "source": meta.source, "threadSource": meta.thread_source, "agentNickname": meta.agent_nickname,
             "agentRole": meta.agent_role, "gitInfo": meta.git_info, "name": row.name, "turns": [],
         });
-        serde_json::from_value(thread).map_err(|error| TaskError::Unreadable(error.to_string()))
+        protocol::from_value(&thread).map_err(|error| TaskError::Unreadable(error.to_string()))
     }
 
-    pub(crate) async fn task_of(&self, row: &TaskRow) -> Result<Task, TaskError> {
-        let filter =
-            OperationFilter { thread: Some(row.id.clone()), state: None, cursor: None, limit: 1_000 };
-        let waiting = self.shared.store.list_operations(filter).await?.0;
+    /// The turns of a thread as its record has them. Nothing while a runtime holds it, which knows more.
+    pub async fn stored_turns(&self, thread: &ThreadId) -> Result<Option<Vec<Turn>>, TaskError> {
+        let thread = check_thread_id(thread)?;
+        let root = self.root_of(&thread).await?.id;
+        match self.view_of(&root).has_runtime {
+            true => Ok(None),
+            false => Ok(Some(self.history(&thread).await?.turns)),
+        }
+    }
+
+    /// `waiting_operations` wait for a decision. Of a task all is in its row; the state of a child is in its record.
+    pub(crate) async fn task_of(&self, row: &TaskRow, waiting_operations: u32) -> Result<Task, TaskError> {
+        let settings = TaskSettings::read(&row.settings);
+        let has_runtime = self.view_of(&row.root).has_runtime;
+        let (state, preview, agent) = match row.parent {
+            None => (status_of(row.state), row.preview.clone(), settings.agent()),
+            // The row of a child has neither: its record has both.
+            Some(_) => {
+                let history = self.history(&row.id).await?;
+                let state = match (waiting_operations == 0, has_runtime) {
+                    (false, true) => TaskStatus::Waiting,
+                    (false, false) => TaskStatus::Suspended,
+                    (true, true) if history.unfinished_turn.is_some() => TaskStatus::Running,
+                    (true, _) => TaskStatus::Idle,
+                };
+                let agent = history.meta.and_then(|meta| meta.agent_nickname);
+                (state, history.summary.preview.unwrap_or_default(), agent)
+            }
+        };
         Ok(Task {
             id: row.id.clone(),
+            parent_id: row.parent.clone(),
+            children: 0,
             name: row.name.clone(),
-            preview: row.preview.clone(),
-            state: status_of(row.state),
-            has_runtime: self.view_of(&row.id).has_runtime,
-            cwd: TaskSettings::read(&row.settings).cwd(),
+            preview,
+            state,
+            has_runtime,
+            cwd: settings.cwd(),
+            model: settings.opened().get("model").and_then(Value::as_str).map(str::to_owned),
+            placement_id: row.placement_id.clone(),
             labels: row.labels.clone(),
+            agent,
+            agent_digest: row.agent_digest.clone(),
             is_archived: row.is_archived,
             epoch: row.epoch,
-            waiting_operations: u32::try_from(waiting.len()).unwrap_or(u32::MAX),
+            waiting_operations,
+            last_turn: row.last_turn.as_ref().and_then(|turn| protocol::from_value(turn).ok()),
             created_at_ms: row.created_at_ms,
             updated_at_ms: row.updated_at_ms,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protocol::TurnId;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_is_idle_as_soon_as_the_end_of_its_turn_is_stored() {
+        let view = TaskView { has_runtime: true, is_up: true, turn: Some(TurnId::new("u2")) };
+        let status = |state, last: &str| thread_status(&view, state, Some(&json!({ "id": last })), false);
+        assert_eq!(status(TaskState::Running, "u1"), ThreadStatus::Active { active_flags: Vec::new() });
+        assert_eq!(status(TaskState::Running, "u2"), ThreadStatus::Idle);
+        assert!(matches!(status(TaskState::Waiting, "u1"), ThreadStatus::Active { .. }));
+        assert_eq!(status(TaskState::Waiting, "u2"), ThreadStatus::Idle);
     }
 }

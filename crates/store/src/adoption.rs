@@ -1,5 +1,7 @@
 //! Tasks that nobody works on: who takes them over, and who has them.
 
+use std::collections::BTreeMap;
+
 use protocol::ThreadId;
 
 use crate::backend::{RowLock, SqlValue, Transaction};
@@ -11,6 +13,20 @@ use crate::tasks::TaskState;
 /// Whoever committed input or a decision for a task without an owner takes the task next. Only when that does not happen
 /// within this time is it left to others.
 const LEFT_TO_OTHERS_MS: i64 = 2_000;
+
+/// A replica as the store knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplicaRow {
+    pub id: String,
+    pub address: String,
+    pub sites: Vec<String>,
+    /// Unset where leases do not expire.
+    pub expires_at_ms: Option<i64>,
+    /// Its lease holds.
+    pub is_alive: bool,
+    /// The tasks it owns.
+    pub tasks: u32,
+}
 
 /// A replica that owns a task and is alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +97,74 @@ async fn owner(
     Ok(found.map(|(address, _)| TaskOwner { replica, address }))
 }
 
+async fn replicas(transaction: &mut dyn Transaction, expires: bool) -> Result<Vec<ReplicaRow>, StoreError> {
+    let now = transaction.now_ms().await?;
+    let sql = "SELECT id, address, sites, expires_at, (SELECT count(*) FROM tasks WHERE tasks.owner = replicas.id \
+               AND tasks.owner_incarnation = replicas.incarnation AND parent_id IS NULL) FROM replicas ORDER BY id";
+    let rows = transaction.query(sql, Vec::new()).await?;
+    let shown = rows.iter().map(|row| {
+        let ends = row.int(3)?;
+        Ok(ReplicaRow {
+            id: row.text(0)?,
+            address: row.text(1)?,
+            sites: row.json(2)?,
+            expires_at_ms: expires.then_some(ends),
+            is_alive: !expires || ends > now,
+            tasks: u32::try_from(row.int(4)?).unwrap_or(u32::MAX),
+        })
+    });
+    shown.collect()
+}
+
+/// Threads that are asked about at once.
+const OWNERS_AT_ONCE: usize = 500;
+
+async fn owners(
+    transaction: &mut dyn Transaction,
+    threads: &[ThreadId],
+    expires: bool,
+) -> Result<BTreeMap<ThreadId, TaskOwner>, StoreError> {
+    let now = transaction.now_ms().await?;
+    let mut owners = BTreeMap::new();
+    for threads in threads.chunks(OWNERS_AT_ONCE) {
+        let mut values: Vec<SqlValue> = vec![if expires { now } else { i64::MIN }.into()];
+        let mut names = Vec::new();
+        for thread in threads {
+            values.push(thread.as_str().into());
+            names.push(format!("${}", values.len()));
+        }
+        let sql = format!(
+            "SELECT threads.id, replicas.id, replicas.address FROM tasks AS threads \
+             JOIN tasks AS roots ON roots.id = threads.root_id \
+             JOIN replicas ON replicas.id = roots.owner AND replicas.incarnation = roots.owner_incarnation \
+             WHERE replicas.expires_at > $1 AND threads.id IN ({})",
+            names.join(", ")
+        );
+        for row in transaction.query(&sql, values).await? {
+            let owner = TaskOwner { replica: row.text(1)?, address: row.text(2)? };
+            owners.insert(ThreadId::new(row.text(0)?), owner);
+        }
+    }
+    Ok(owners)
+}
+
 impl TaskStore {
+    /// The replicas that own the tasks of these threads and are alive.
+    pub async fn owners_of(
+        &self,
+        threads: Vec<ThreadId>,
+    ) -> Result<BTreeMap<ThreadId, TaskOwner>, StoreError> {
+        if threads.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let expires = self.leases_expire();
+        self.work(move |transaction| {
+            let threads = threads.clone();
+            Box::pin(async move { owners(transaction, &threads, expires).await })
+        })
+        .await
+    }
+
     /// Takes over tasks of the replica's sites that have something to do and no living owner. Replicas that do this at the
     /// same time get different ones.
     pub async fn adopt_tasks(
@@ -107,10 +190,16 @@ impl TaskStore {
         .await
     }
 
+    /// Every host that has ever used the store, whether or not its lease holds.
+    pub async fn list_replicas(&self) -> Result<Vec<ReplicaRow>, StoreError> {
+        let expires = self.leases_expire();
+        self.work(move |transaction| Box::pin(async move { replicas(transaction, expires).await })).await
+    }
+
     /// Changes the state of a task, for its owner alone.
     pub async fn set_task_state(&self, lease: &TaskLease, state: TaskState) -> Result<(), StoreError> {
         let (lease, expires) = (lease.clone(), self.leases_expire());
-        self.work(move |transaction| {
+        self.work_soon(move |transaction| {
             let lease = lease.clone();
             Box::pin(async move {
                 leases::check(transaction, &lease, RowLock::Update, expires).await?;

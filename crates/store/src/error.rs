@@ -42,6 +42,11 @@ pub enum StoreError {
     /// The database cannot be reached now. Trying again later may help, and does no harm.
     #[error("the database cannot be reached: {0}")]
     Unavailable(String),
+    #[error(
+        "the certificate of the database is not trusted: {0}; name the file of its authority in the address of the store: \
+         `?sslrootcert=FILE`"
+    )]
+    Untrusted(String),
     #[error("the database refused: {0}")]
     Database(String),
     #[error("a row of the store cannot be read: {0}")]

@@ -136,7 +136,7 @@ impl TaskStore {
         answer: Value,
     ) -> Result<bool, StoreError> {
         let (thread, input_id) = (thread.clone(), input_id.to_owned());
-        self.work(move |transaction| {
+        self.work_soon(move |transaction| {
             let (thread, input_id, answer) = (thread.clone(), input_id.clone(), answer.clone());
             Box::pin(async move {
                 let sql = "UPDATE inbox SET state = $3, answer = $4 \

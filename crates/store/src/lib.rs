@@ -8,6 +8,7 @@
 mod adoption;
 mod audit;
 mod backend;
+mod counts;
 mod decision;
 mod error;
 mod inbox;
@@ -22,9 +23,10 @@ mod store;
 mod tasks;
 mod usage;
 
-pub use adoption::TaskOwner;
+pub use adoption::{ReplicaRow, TaskOwner};
 pub use audit::{AuditEntry, AuditRow};
-pub use backend::{PostgresOptions, SqliteOptions, StoreClock, StoreNews};
+pub use backend::{PasswordSources, PostgresOptions, SqliteOptions, StoreClock, StoreNews};
+pub use counts::StoreCounts;
 pub use decision::DecisionRow;
 pub use error::StoreError;
 pub use inbox::{InboxEntry, InboxPut, InboxRow, InboxState};
@@ -37,5 +39,8 @@ pub use operations::{
 pub use placement_rows::PlacementRow;
 pub use records::{AppendReceipt, NewRecord, StoredRecord};
 pub use store::TaskStore;
-pub use tasks::{NewTask, TaskChange, TaskCreation, TaskFilter, TaskPage, TaskRow, TaskState};
+pub use tasks::{
+    NewTask, TaskChange, TaskCreation, TaskFilter, TaskOrder, TaskPage, TaskRow, TaskState,
+    parse_task_cursor, task_cursor,
+};
 pub use usage::{UsageFilter, UsageGroup, UsageRow, UsageTotal};

@@ -6,7 +6,7 @@ use crate::backend::{SqlValue, Transaction, query_one};
 use crate::error::StoreError;
 
 /// Each step leads from one schema to the next. Released steps never change.
-const STEPS: &[&[&str]] = &[FIRST, RUNTIMES];
+const STEPS: &[&[&str]] = &[FIRST, RUNTIMES, BY_CREATION, LAST_TURN];
 
 const FIRST: &[&str] = &[
     "CREATE TABLE replicas (
@@ -65,6 +65,12 @@ const FIRST: &[&str] = &[
 /// Process ids of runtimes, for whoever adopts their tasks.
 const RUNTIMES: &[&str] = &["CREATE TABLE runtimes (
         task_id TEXT PRIMARY KEY REFERENCES tasks (id) ON DELETE CASCADE, epoch BIGINT NOT NULL, reference TEXT NOT NULL)"];
+
+/// Lists of threads are sorted by creation unless they ask otherwise.
+const BY_CREATION: &[&str] = &["CREATE INDEX tasks_by_creation ON tasks (archived, created_at, id)"];
+
+/// How a thread's last turn ended, so that a list shows which failed without reading records.
+const LAST_TURN: &[&str] = &["ALTER TABLE tasks ADD COLUMN last_turn TEXT"];
 
 /// Brings the tables up to date. Several hosts may do this at once: the first does the work.
 pub(crate) async fn migrate(

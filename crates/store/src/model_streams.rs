@@ -19,7 +19,7 @@ pub struct StoredStream {
 impl TaskStore {
     /// The first one counts.
     pub async fn put_stream(&self, stream: StoredStream) -> Result<(), StoreError> {
-        self.work(move |transaction| {
+        self.work_soon(move |transaction| {
             let stream = stream.clone();
             Box::pin(async move {
                 let now = transaction.now_ms().await?;
@@ -65,7 +65,7 @@ impl TaskStore {
     /// Removes the streams of a thread, whose turn is over.
     pub async fn forget_streams(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let thread = thread.clone();
-        self.work(move |transaction| {
+        self.work_soon(move |transaction| {
             let thread = thread.clone();
             Box::pin(async move {
                 let sql = "DELETE FROM model_streams WHERE thread_id = $1";

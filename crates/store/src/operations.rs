@@ -1,5 +1,7 @@
 //! Operations: a projection of the records, so that they can be listed, with decisions and attempts beside it.
 
+use std::collections::BTreeMap;
+
 use protocol::{
     OperationDecision, OperationId, OperationRecord, OperationResult, PendingOperationState, ThreadId, TurnId,
 };
@@ -227,8 +229,8 @@ async fn propose(
     if transaction.execute(&sql, values).await? == 1 {
         return Ok(());
     }
-    // Taken back, because what was agreed to has changed, and proposed anew: it waits again, and the decision was about
-    // something else.
+    // Taken back, because what was agreed to has changed, and proposed anew: it waits again, and the decisions about all its
+    // attempts were about something else.
     let sql = "UPDATE operations SET state = 'proposed', proposal = $2, arguments_digest = $3, updated_at = $4 \
                WHERE id = $1 AND thread_id = $5 AND state = 'withdrawn'";
     let values = vec![
@@ -239,8 +241,7 @@ async fn propose(
         task.id.as_str().into(),
     ];
     if transaction.execute(sql, values).await? == 1 {
-        let sql = "DELETE FROM decisions WHERE operation_id = $1 AND attempt = \
-                   (SELECT attempt FROM operations WHERE id = $1)";
+        let sql = "DELETE FROM decisions WHERE operation_id = $1";
         transaction.execute(sql, vec![id.as_str().into()]).await?;
     }
     Ok(())
@@ -281,25 +282,36 @@ async fn list(
     Ok((found, cursor))
 }
 
+fn load_decision(id: &OperationId, row: &SqlRow) -> Result<DecisionRow, StoreError> {
+    Ok(DecisionRow {
+        operation_id: id.clone(),
+        decision: row.json(0)?,
+        by: row.text(1)?,
+        on_behalf_of: row.maybe_text(2)?,
+        decided_at_ms: row.int(3)?,
+        attempt: row.small(4)?,
+    })
+}
+
+const DECISION: &str = "SELECT decision, decided_by, on_behalf_of, decided_at, attempt FROM decisions";
+
 async fn decision_of(
     transaction: &mut dyn Transaction,
     id: &OperationId,
     attempt: u32,
 ) -> Result<Option<DecisionRow>, StoreError> {
-    let sql = "SELECT decision, decided_by, on_behalf_of, decided_at FROM decisions \
-               WHERE operation_id = $1 AND attempt = $2";
-    let row = query_one(transaction, sql, vec![id.as_str().into(), attempt.into()]).await?;
-    row.map(|row| {
-        Ok(DecisionRow {
-            operation_id: id.clone(),
-            attempt,
-            decision: row.json(0)?,
-            by: row.text(1)?,
-            on_behalf_of: row.maybe_text(2)?,
-            decided_at_ms: row.int(3)?,
-        })
-    })
-    .transpose()
+    let sql = format!("{DECISION} WHERE operation_id = $1 AND attempt = $2");
+    let row = query_one(transaction, &sql, vec![id.as_str().into(), attempt.into()]).await?;
+    row.map(|row| load_decision(id, &row)).transpose()
+}
+
+async fn last_decision_of(
+    transaction: &mut dyn Transaction,
+    id: &OperationId,
+) -> Result<Option<DecisionRow>, StoreError> {
+    let sql = format!("{DECISION} WHERE operation_id = $1 ORDER BY attempt DESC LIMIT 1");
+    let row = query_one(transaction, &sql, vec![id.as_str().into()]).await?;
+    row.map(|row| load_decision(id, &row)).transpose()
 }
 
 async fn decide(
@@ -399,6 +411,29 @@ async fn withdraw(
         withdrawn.push(OperationRow { state: OperationRowState::Withdrawn, updated_at_ms: now, ..row });
     }
     Ok(withdrawn)
+}
+
+async fn count_waiting(
+    transaction: &mut dyn Transaction,
+    roots: &[ThreadId],
+) -> Result<BTreeMap<ThreadId, u32>, StoreError> {
+    let places: Vec<String> = (1..=roots.len()).map(|number| format!("${number}")).collect();
+    let sql = format!(
+        "SELECT root_id, thread_id, count(*) FROM operations \
+         WHERE state IN ('proposed', 'unknown') AND root_id IN ({}) GROUP BY root_id, thread_id",
+        places.join(", ")
+    );
+    let values = roots.iter().map(|root| root.as_str().into()).collect();
+    let mut counts = BTreeMap::new();
+    for row in transaction.query(&sql, values).await? {
+        let (root, thread) = (ThreadId::new(row.text(0)?), ThreadId::new(row.text(1)?));
+        let count = u32::try_from(row.int(2)?).unwrap_or(u32::MAX);
+        if thread != root {
+            *counts.entry(thread).or_default() += count;
+        }
+        *counts.entry(root).or_default() += count;
+    }
+    Ok(counts)
 }
 
 async fn attempt_of(
@@ -589,6 +624,16 @@ impl TaskStore {
         .await
     }
 
+    /// The decision that holds for its attempts now, whichever of them it was taken before.
+    pub async fn last_decision(&self, id: &OperationId) -> Result<Option<DecisionRow>, StoreError> {
+        let id = id.clone();
+        self.work(move |transaction| {
+            let id = id.clone();
+            Box::pin(async move { last_decision_of(transaction, &id).await })
+        })
+        .await
+    }
+
     /// After the end of a task's runtime: what was started and never finished is unknown from now on, and waits for a
     /// decision. Operations that may run twice stay as they are, and so do `but`, which somebody else runs. Gives those
     /// that changed.
@@ -616,6 +661,19 @@ impl TaskStore {
         self.work(move |transaction| {
             let (thread, turn) = (thread.clone(), turn.clone());
             Box::pin(async move { withdraw(transaction, &thread, turn.as_ref()).await })
+        })
+        .await
+    }
+
+    /// How many operations wait for a decision below each of these roots: by thread, a root with all its children. Threads
+    /// without any are left out.
+    pub async fn waiting_counts(&self, roots: Vec<ThreadId>) -> Result<BTreeMap<ThreadId, u32>, StoreError> {
+        if roots.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        self.work(move |transaction| {
+            let roots = roots.clone();
+            Box::pin(async move { count_waiting(transaction, &roots).await })
         })
         .await
     }

@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::backend::{
-    AnyResult, DatabaseBackend, PostgresBackend, PostgresOptions, SqliteBackend, SqliteOptions, Transaction,
-    Work,
+    AnyResult, CommitSync, DatabaseBackend, PostgresBackend, PostgresOptions, SqliteBackend, SqliteOptions,
+    Transaction, Work,
 };
 use crate::error::StoreError;
 use crate::migrations::migrate;
@@ -22,6 +22,21 @@ pub struct TaskStore {
     backend: Arc<dyn DatabaseBackend>,
 }
 
+/// The oldest release of Postgres that has all that the statements use.
+const OLDEST_POSTGRES: i64 = 13;
+
+async fn check_version(transaction: &mut dyn Transaction) -> Result<(), StoreError> {
+    let sql = "SELECT current_setting('server_version_num')";
+    let rows = transaction.query(sql, Vec::new()).await?;
+    let number = rows.first().map(|row| row.text(0)).transpose()?.unwrap_or_default();
+    let release = number.parse::<i64>().unwrap_or_default() / 10_000;
+    if release < OLDEST_POSTGRES {
+        let problem = format!("it is Postgres {release}; {OLDEST_POSTGRES} or newer is needed");
+        return Err(StoreError::Database(problem));
+    }
+    Ok(())
+}
+
 impl TaskStore {
     /// Opens a file, making it and its tables where they are missing. Refused while another process has it open.
     pub async fn open_sqlite(options: &SqliteOptions) -> Result<Self, StoreError> {
@@ -33,6 +48,7 @@ impl TaskStore {
     /// Connects, and brings the tables up to date.
     pub async fn open_postgres(options: &PostgresOptions) -> Result<Self, StoreError> {
         let store = Self { backend: Arc::new(PostgresBackend::new(options)?) };
+        store.work(|transaction| Box::pin(check_version(transaction))).await?;
         store.work(|transaction| Box::pin(migrate(transaction, Some(MIGRATION_LOCK)))).await?;
         Ok(store)
     }
@@ -69,8 +85,36 @@ impl TaskStore {
         Self { backend: self.backend.beside().unwrap_or_else(|| Arc::clone(&self.backend)) }
     }
 
-    /// Runs one piece of work in a transaction of its own.
-    pub(crate) async fn work<T, F>(&self, work: F) -> Result<T, StoreError>
+    /// Runs one piece of work in a transaction of its own. It is on the disk when this returns.
+    pub(crate) fn work<T, F>(&self, work: F) -> impl Future<Output = Result<T, StoreError>> + Send
+    where
+        T: Any + Send,
+        F: for<'t> Fn(
+                &'t mut dyn Transaction,
+            ) -> Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 't>>
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.work_synced(CommitSync::Now, work)
+    }
+
+    /// As `work`, but on the disk with the next commit that waits for it. For what the record tells as well, and for what
+    /// costs no more than doing it again: nothing of it is lost with a process, only with the machine's power.
+    pub(crate) fn work_soon<T, F>(&self, work: F) -> impl Future<Output = Result<T, StoreError>> + Send
+    where
+        T: Any + Send,
+        F: for<'t> Fn(
+                &'t mut dyn Transaction,
+            ) -> Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 't>>
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.work_synced(CommitSync::Later, work)
+    }
+
+    async fn work_synced<T, F>(&self, sync: CommitSync, work: F) -> Result<T, StoreError>
     where
         T: Any + Send,
         F: for<'t> Fn(
@@ -84,7 +128,7 @@ impl TaskStore {
             let result = work(transaction);
             Box::pin(async move { result.await.map(|value| -> Box<dyn Any + Send> { Box::new(value) }) })
         });
-        let result: AnyResult = self.backend.run(work).await;
+        let result: AnyResult = self.backend.run(work, sync).await;
         let value = result?.downcast::<T>();
         value.map(|value| *value).map_err(|_| StoreError::Database("a result of another type".to_owned()))
     }

@@ -91,6 +91,8 @@ pub struct TaskRow {
     pub record_bytes: u64,
     pub created_at_ms: i64,
     pub updated_at_ms: i64,
+    /// How its last turn ended, opaque to the store.
+    pub last_turn: Option<Value>,
 }
 
 /// Whether creating a task made it.
@@ -115,15 +117,29 @@ pub struct TaskChange {
     pub record_schema: Option<u32>,
     pub is_archived: Option<bool>,
     pub priority: Option<i64>,
+    pub last_turn: Option<Value>,
 }
 
-/// Which tasks to list: newest change first.
+/// The time that a list of tasks is sorted by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TaskOrder {
+    /// The last change.
+    #[default]
+    Updated,
+    Created,
+}
+
+/// Which tasks to list: newest first, unless it says otherwise.
 #[derive(Debug, Clone, Default)]
 pub struct TaskFilter {
+    pub order: TaskOrder,
+    pub oldest_first: bool,
     pub is_archived: bool,
     /// Without it, root tasks alone; with it, all threads of that root.
     pub root: Option<ThreadId>,
     pub state: Option<TaskState>,
+    /// Those that have all of these.
+    pub labels: BTreeMap<String, String>,
     /// Part of the name or the preview, whatever its case.
     pub search: Option<String>,
     /// From the page before.
@@ -139,7 +155,7 @@ pub struct TaskPage {
 }
 
 const COLUMNS: &str = "id, root_id, parent_id, name, preview, labels, agent_digest, placement_id, site, state, settings, \
-                       record_schema, archived, priority, owner, epoch, next_ordinal, record_bytes, created_at, updated_at";
+                       record_schema, archived, priority, owner, epoch, next_ordinal, record_bytes, created_at, updated_at, last_turn";
 
 fn load(row: &SqlRow) -> Result<TaskRow, StoreError> {
     Ok(TaskRow {
@@ -163,6 +179,7 @@ fn load(row: &SqlRow) -> Result<TaskRow, StoreError> {
         record_bytes: row.unsigned(17)?,
         created_at_ms: row.int(18)?,
         updated_at_ms: row.int(19)?,
+        last_turn: row.maybe_text(20)?.map(|text| serde_json::from_str(&text)).transpose()?,
     })
 }
 
@@ -196,7 +213,7 @@ async fn create(transaction: &mut dyn Transaction, new: &NewTask) -> Result<Task
     let now = transaction.now_ms().await?;
     let sql = format!(
         "INSERT INTO tasks ({COLUMNS}) VALUES \
-         ($1, $2, $3, NULL, '', $4, $5, $6, $7, 'creating', $8, $9, 0, $10, NULL, 0, 0, 0, $11, $11) \
+         ($1, $2, $3, NULL, '', $4, $5, $6, $7, 'creating', $8, $9, 0, $10, NULL, 0, 0, 0, $11, $11, NULL) \
          ON CONFLICT (id) DO NOTHING"
     );
     let values = vec![
@@ -219,7 +236,7 @@ async fn create(transaction: &mut dyn Transaction, new: &NewTask) -> Result<Task
 
 /// The assignments of a change and their values; `$1` is the task.
 fn assignments(change: &TaskChange, now: i64) -> Result<(String, Vec<SqlValue>), StoreError> {
-    let columns: [(&str, Option<SqlValue>); 11] = [
+    let columns: [(&str, Option<SqlValue>); 12] = [
         ("name", change.name.clone().map(Into::into)),
         ("preview", change.preview.clone().map(Into::into)),
         ("labels", change.labels.as_ref().map(SqlValue::json).transpose()?),
@@ -231,6 +248,7 @@ fn assignments(change: &TaskChange, now: i64) -> Result<(String, Vec<SqlValue>),
         ("record_schema", change.record_schema.map(Into::into)),
         ("archived", change.is_archived.map(Into::into)),
         ("priority", change.priority.map(Into::into)),
+        ("last_turn", change.last_turn.as_ref().map(SqlValue::json).transpose()?),
     ];
     let mut values = vec![now.into()];
     let mut sql = "updated_at = $2".to_owned();
@@ -256,7 +274,13 @@ async fn update(
 }
 
 /// A place in the list: when the task changed, and which one it is.
-fn parse_cursor(cursor: &str) -> Option<(i64, String)> {
+/// The cursor of a list of tasks, after the task of this time and id.
+pub fn task_cursor(at_ms: i64, id: &str) -> String {
+    format!("{at_ms}:{id}")
+}
+
+/// The time and the id in such a cursor.
+pub fn parse_task_cursor(cursor: &str) -> Option<(i64, String)> {
     let (time, id) = cursor.split_once(':')?;
     Some((time.parse().ok()?, id.to_owned()))
 }
@@ -280,24 +304,38 @@ async fn list(transaction: &mut dyn Transaction, filter: &TaskFilter) -> Result<
     if let Some(state) = filter.state {
         condition(&mut sql, "state = {}", vec![state.word().into()]);
     }
+    for (name, value) in &filter.labels {
+        // Both databases keep labels as compact JSON, in which a pair has one spelling and is part of no other.
+        let pair = format!("{}:{}", serde_json::to_string(name)?, serde_json::to_string(value)?);
+        condition(&mut sql, "replace(labels, {}, '') <> labels", vec![pair.into()]);
+    }
     if let Some(search) = &filter.search {
         let escaped = search.to_lowercase().replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
         let pattern = SqlValue::Text(format!("%{escaped}%"));
         let text = "(lower(coalesce(name, '')) LIKE {} ESCAPE '\\' OR lower(preview) LIKE {} ESCAPE '\\')";
         condition(&mut sql, text, vec![pattern.clone(), pattern]);
     }
-    if let Some((time, id)) = filter.cursor.as_deref().and_then(parse_cursor) {
-        let text = "(updated_at < {} OR (updated_at = {} AND id < {}))";
-        condition(&mut sql, text, vec![time.into(), time.into(), id.into()]);
+    let column = match filter.order {
+        TaskOrder::Updated => "updated_at",
+        TaskOrder::Created => "created_at",
+    };
+    let (after, direction) = if filter.oldest_first { (">", "ASC") } else { ("<", "DESC") };
+    if let Some((time, id)) = filter.cursor.as_deref().and_then(parse_task_cursor) {
+        let text = format!("({column} {after} {{}} OR ({column} = {{}} AND id {after} {{}}))");
+        condition(&mut sql, &text, vec![time.into(), time.into(), id.into()]);
     }
     let limit = filter.limit.clamp(1, 1_000);
-    sql.push_str(&format!(" ORDER BY updated_at DESC, id DESC LIMIT {}", limit + 1));
+    sql.push_str(&format!(" ORDER BY {column} {direction}, id {direction} LIMIT {}", limit + 1));
     let rows = transaction.query(&sql, values).await?;
     let mut tasks = rows.iter().map(load).collect::<Result<Vec<_>, _>>()?;
     let has_more = tasks.len() > limit as usize;
     tasks.truncate(limit as usize);
     let last = tasks.last().filter(|_| has_more);
-    let cursor = last.map(|task| format!("{}:{}", task.updated_at_ms, task.id.as_str()));
+    let time = |task: &TaskRow| match filter.order {
+        TaskOrder::Updated => task.updated_at_ms,
+        TaskOrder::Created => task.created_at_ms,
+    };
+    let cursor = last.map(|task| task_cursor(time(task), task.id.as_str()));
     Ok(TaskPage { tasks, cursor })
 }
 
@@ -333,6 +371,31 @@ impl TaskStore {
         self.work(move |transaction| {
             let filter = filter.clone();
             Box::pin(async move { list(transaction, &filter).await })
+        })
+        .await
+    }
+
+    /// How many children each of these tasks has; those without any are left out.
+    pub async fn child_counts(&self, tasks: Vec<ThreadId>) -> Result<BTreeMap<ThreadId, u32>, StoreError> {
+        if tasks.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        self.work(move |transaction| {
+            let tasks = tasks.clone();
+            Box::pin(async move {
+                let places: Vec<String> = (1..=tasks.len()).map(|number| format!("${number}")).collect();
+                let sql = format!(
+                    "SELECT root_id, count(*) FROM tasks WHERE parent_id IS NOT NULL AND root_id IN ({}) \
+                     GROUP BY root_id",
+                    places.join(", ")
+                );
+                let values = tasks.iter().map(|task| task.as_str().into()).collect();
+                let rows = transaction.query(&sql, values).await?;
+                let counted = rows.iter().map(|row| {
+                    Ok((ThreadId::new(row.text(0)?), u32::try_from(row.int(1)?).unwrap_or(u32::MAX)))
+                });
+                counted.collect()
+            })
         })
         .await
     }

@@ -37,6 +37,8 @@ pub enum UsageGroup {
     Provider,
     /// Days of UTC, named by the milliseconds at which they begin.
     Day,
+    /// Minutes, named alike.
+    Minute,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -68,6 +70,7 @@ async fn totals(
         UsageGroup::Model => "model",
         UsageGroup::Provider => "provider",
         UsageGroup::Day => "CAST(at - at % 86400000 AS TEXT)",
+        UsageGroup::Minute => "CAST(at - at % 60000 AS TEXT)",
     };
     let mut values = vec![SqlValue::Int(filter.since_ms.unwrap_or(i64::MIN))];
     let mut condition = "at >= $1".to_owned();
@@ -102,7 +105,7 @@ async fn totals(
 impl TaskStore {
     /// Counted once per request id.
     pub async fn add_usage(&self, usage: UsageRow) -> Result<(), StoreError> {
-        self.work(move |transaction| {
+        self.work_soon(move |transaction| {
             let usage = usage.clone();
             Box::pin(async move {
                 let sql = "INSERT INTO usage (request_id, thread_id, root_id, at, agent_path, purpose, provider, model, \

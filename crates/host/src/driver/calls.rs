@@ -75,44 +75,54 @@ impl TaskDriver {
 
     /// Answers the runtime with the decision about the call or its result, or starts it.
     pub(super) async fn answer_call(&mut self, operation: &OperationId, number: u64) -> Option<TaskInput> {
-        if self.calls.contains_key(operation) {
-            // Under way since before this runtime.
-            return Some(TaskInput::CallWaits { operation: operation.clone(), question: number });
-        }
         let row = self.row_of(operation, number).await?;
         let store = self.shared.store.clone();
         let attempt = store.attempt(operation, row.attempt).await.ok().flatten();
         if let Some(result) = attempt.and_then(|attempt| attempt.result) {
+            self.calls.remove(operation);
             self.respond_call(number, result.content_items, result.success);
             return None;
         }
-        let mut params = self.params_of(number)?;
-        match store.decision(operation, row.attempt).await.ok().flatten().map(|row| row.decision) {
-            Some(OperationDecision::Approve { .. } | OperationDecision::Retry) => {}
-            Some(OperationDecision::Replace { arguments, .. }) => {
-                params.arguments = arguments.unwrap_or(params.arguments);
-            }
-            Some(OperationDecision::Respond { content_items, success }) => {
-                self.respond_call(number, content_items, success);
+        let decided = match store.last_decision(operation).await {
+            Ok(decided) => decided.map(|row| row.decision),
+            Err(error) => {
+                tracing::error!(%error, task = %self.id, "a decision cannot be read");
+                self.refuse_call(number, "the store does not answer");
                 return None;
+            }
+        };
+        match decided {
+            Some(OperationDecision::Respond { content_items, success }) => {
+                self.calls.remove(operation);
+                self.respond_call(number, content_items, success);
+                None
             }
             Some(OperationDecision::Reject { message, end_turn }) => {
+                self.calls.remove(operation);
+                let params = self.params_of(number)?;
                 let text = message.unwrap_or_else(|| REFUSED.to_owned());
-                let turn = params.turn_id;
                 self.respond_call(number, vec![DynamicToolCallOutputContentItem::InputText { text }], false);
                 if end_turn && let Some(live) = &self.runtime {
-                    let stop = json!({ "threadId": params.thread_id, "turnId": turn });
+                    let stop = json!({ "threadId": params.thread_id, "turnId": params.turn_id });
                     drop(live.link.request("turn/interrupt", &stop));
                 }
-                return None;
+                None
             }
-            None => {
-                self.refuse_call(number, "its decision cannot be read");
-                return None;
+            // Waiting for a client since before the decision, or at one already: the attempt reads the decision itself.
+            _ if self.calls.contains_key(operation) => {
+                Some(TaskInput::CallWaits { operation: operation.clone(), question: number })
             }
+            Some(
+                OperationDecision::Approve { .. }
+                | OperationDecision::Retry
+                | OperationDecision::Replace { .. },
+            ) => {
+                let params = self.params_of(number)?;
+                let settings = self.settings().await;
+                self.start_call(operation, number, params, &settings)
+            }
+            None => self.call(operation, number).await,
         }
-        let settings = self.settings().await;
-        self.start_call(operation, number, params, &settings)
     }
 
     /// Nothing where the row cannot be had; then the runtime is told so.
@@ -293,6 +303,18 @@ impl ClientCall {
         let _ = self.mailbox.send(TaskCommand::Called { operation: self.operation.clone(), news }).await;
     }
 
+    /// With the arguments that were decided on, whenever that was: the decision may have come while the call waited.
+    async fn decided_params(&self) -> Result<DynamicToolCallParams, StoreError> {
+        let mut params = self.params.clone();
+        let decided = self.shared.store.last_decision(&self.operation).await?;
+        if let Some(OperationDecision::Replace { arguments: Some(arguments), .. }) =
+            decided.map(|row| row.decision)
+        {
+            params.arguments = arguments;
+        }
+        Ok(params)
+    }
+
     async fn attempts(&self, mut stopped: watch::Receiver<bool>) -> Result<CallNews, StoreError> {
         let store = &self.shared.store;
         loop {
@@ -307,7 +329,7 @@ impl ClientCall {
             store.begin_attempt(&self.lease, &self.operation, attempt, &provider.name).await?;
             self.tell(CallNews::Begun).await;
             let thread = &self.params.thread_id;
-            match self.shared.clients.call_tool(&provider, thread, self.params.clone()).await {
+            match self.shared.clients.call_tool(&provider, thread, self.decided_params().await?).await {
                 ToolCallEnd::Answered(DynamicToolCallResponse { content_items, success }) => {
                     let result = OperationResult { content_items, success };
                     store.finish_attempt(&self.operation, attempt, result).await?;

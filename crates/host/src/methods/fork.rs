@@ -2,11 +2,13 @@
 
 use protocol::{RolloutItem, RolloutRecord, SessionMeta, ThreadForkParams, ThreadId, TurnStatus};
 use serde_json::{Value, json};
-use store::{LeaseGrant, NewRecord, TaskChange, TaskState};
+use store::{LeaseGrant, NewRecord, NewTask, TaskChange, TaskState};
 
 use crate::error::TaskError;
-use crate::ids::{check_thread_id, new_uuid, now_ms};
+use crate::ids::{new_uuid, now_ms};
+use crate::methods::new_task;
 use crate::open_runtime::all_records;
+use crate::placing::AskedSandbox;
 use crate::settings::TaskSettings;
 use crate::task_host::TaskHost;
 
@@ -17,7 +19,6 @@ impl TaskHost {
     /// The copy as its runtime opens it.
     pub async fn fork_thread(&self, params: &ThreadForkParams, by: &str) -> Result<Value, TaskError> {
         for (given, field) in [
-            (params.path.is_some(), "path"),
             (params.delegation.is_some(), "delegation"),
             (params.initial_items.is_some(), "initialItems"),
             (params.ephemeral, "ephemeral"),
@@ -27,20 +28,33 @@ impl TaskHost {
                 return Err(TaskError::Field { field, problem });
             }
         }
-        let source = self.root_of(&check_thread_id(&params.thread_id)?).await?;
-        if source.is_archived {
-            return Err(TaskError::Archived(source.id));
-        }
+        let source = match &params.path {
+            Some(path) => self.recorded(&Self::thread_at(path)?).await?,
+            None => self.recorded(&params.thread_id).await?,
+        };
+        let asked = AskedSandbox::of(params.sandbox, params.config.as_ref());
+        self.check_sandbox_of(&source, asked).await?;
         let id = ThreadId::new(new_uuid());
         let records = self.copied(&source.id, &id).await?;
         let mut settings = TaskSettings::read(&source.settings);
         settings.override_with(&serde_json::to_value(params).unwrap_or_default());
-        self.create(&id, settings.to_value(), source.placement_id, source.site).await?;
-        let copied = self.write_copy(&id, records, source.preview).await;
+        let new = NewTask {
+            labels: source.labels,
+            agent_digest: source.agent_digest,
+            placement_id: source.placement_id,
+            site: source.site,
+            settings: settings.to_value(),
+            priority: source.priority,
+            ..new_task(id.clone())
+        };
+        self.shared.store.create_task(new).await?;
+        let copied = self.write_copy(&id, records, source.preview.clone()).await;
+        self.shared.early.conceal(&id);
         let opened = match copied {
             Ok(()) => self.open_now(&id).await,
             Err(error) => Err(error),
         };
+        self.shared.early.reveal(&id);
         if opened.is_err() {
             self.shared.store.delete_task(&id).await?;
         }
@@ -48,6 +62,7 @@ impl TaskHost {
         let mut opened: Value = serde_json::from_str(opened?.get()).unwrap_or_default();
         opened["thread"]["turns"] = json!(self.history(&id).await?.turns);
         opened["thread"]["forkedFromId"] = json!(source.id);
+        opened["thread"]["preview"] = json!(source.preview);
         Ok(opened)
     }
 
@@ -55,10 +70,7 @@ impl TaskHost {
     async fn copied(&self, source: &ThreadId, id: &ThreadId) -> Result<Vec<RolloutRecord>, TaskError> {
         let history = self.history(source).await?;
         let Some(meta) = history.meta else {
-            return Err(TaskError::CannotRun {
-                thread: source.clone(),
-                reason: "nothing was said in it yet, so there is nothing to copy".to_owned(),
-            });
+            return Err(TaskError::NoRecord(source.clone()));
         };
         let meta = SessionMeta {
             thread_id: id.clone(),

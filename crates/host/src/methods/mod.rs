@@ -3,8 +3,11 @@
 mod fork;
 mod operations;
 mod placements;
+mod retention;
 mod tasks;
 mod threads;
 mod turns;
+mod usage;
 
-pub use threads::{JoinReply, ThreadPageOfHost};
+pub(crate) use threads::new_task;
+pub use threads::{JoinReply, ResumeManner, ThreadPageOfHost};

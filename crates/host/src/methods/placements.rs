@@ -11,7 +11,8 @@ use store::{TaskChange, TaskRow};
 use crate::error::TaskError;
 use crate::ids::{new_uuid, now_ms};
 use crate::placing::{
-    ChosenPlace, PlaceRecord, PlaceRow, PlaceStage, refused_sandbox, tasks_by_placement, unholdable,
+    AskedSandbox, ChosenPlace, EarlierWorkspaces, PlaceRecord, PlaceRow, PlaceStage, check_sandbox,
+    tasks_by_placement, unholdable,
 };
 use crate::shared::HostShared;
 use crate::task_host::TaskHost;
@@ -80,7 +81,7 @@ impl TaskHost {
             let _changing = lock.lock().await;
             let mut row = self.place(id).await?;
             row.stage = PlaceStage::Lost;
-            row.record.reference = None;
+            row.record.leave();
             row.site = self.shared.site_of(&row.record.settings);
             self.shared.places.forget(id);
             for task in &tasks {
@@ -90,10 +91,17 @@ impl TaskHost {
             self.shared.save_place(&row).await?;
         }
         self.audit_place(by, "placement/abandon", id).await;
+        // One that cannot be suspended keeps no other at work in the place that was given up.
+        let mut refused = None;
         for task in &tasks {
-            self.suspend_task(task, by).await?;
+            if let Err(error) = self.suspend_task(task, by).await {
+                refused = refused.or(Some(error));
+            }
         }
-        self.shown_place(&self.place(id).await?).await
+        match refused {
+            Some(error) => Err(error),
+            None => self.shown_place(&self.place(id).await?).await,
+        }
     }
 
     pub async fn delete_placement(&self, id: &str, by: &str) -> Result<(), TaskError> {
@@ -205,16 +213,36 @@ impl TaskHost {
         self.audit(who, action, &protocol::ThreadId::new(id)).await;
     }
 
+    /// Where a task runs that does not say where.
+    pub fn default_placement(&self) -> &str {
+        self.shared.places.options.default.as_deref().unwrap_or("local")
+    }
+
+    /// Why a thread that is started from another machine may not have its place.
+    pub fn network_refusal(&self, params: &ThreadStartParams) -> Option<String> {
+        self.shared.places.options.network_refusal(params.placement.as_ref()?)
+    }
+
     /// The place of a new thread. Everything that can be refused is refused before anything is made.
     pub(crate) fn place_of(&self, params: &ThreadStartParams) -> Result<ChosenPlace, TaskError> {
-        let chosen = ChosenPlace::of(&self.shared.places.options, params)?;
-        if let ChosenPlace::Made { settings, .. } = &chosen
-            && settings.is_boundary()
-            && let Some(asked) = refused_sandbox(params.sandbox)
-        {
-            return Err(TaskError::SandboxUnavailable { asked, backend: settings.backend() });
+        let options = &self.shared.places.options;
+        let chosen = ChosenPlace::of(options, params)?;
+        if let ChosenPlace::Made { settings, .. } = &chosen {
+            let asked = AskedSandbox::of(params.sandbox, params.config.as_ref());
+            let asked = asked.or_else(|| AskedSandbox::of_host(options.sandbox_mode));
+            check_sandbox(settings, asked)?;
         }
         Ok(chosen)
+    }
+
+    /// Refuses a sandbox that is asked for when a thread is resumed or forked, and that its place cannot enforce.
+    pub(crate) async fn check_sandbox_of(
+        &self,
+        row: &TaskRow,
+        asked: Option<AskedSandbox>,
+    ) -> Result<(), TaskError> {
+        let (Some(id), Some(_)) = (&row.placement_id, &asked) else { return Ok(()) };
+        check_sandbox(&self.place(id).await?.record.settings, asked)
     }
 
     /// The id of the new placement, and its site.
@@ -228,6 +256,7 @@ impl TaskHost {
             settings: *settings,
             manifest,
             reference: None,
+            making: None,
             snapshot_at_ms: None,
             snapshot_bytes: None,
             wants_snapshot: false,
@@ -235,6 +264,7 @@ impl TaskHost {
             remade_from_ms: None,
             // Commands there run under the user of the runtime.
             has_other_user: Some(false),
+            earlier: EarlierWorkspaces::default(),
         };
         let id = format!("p-{}", new_uuid().replace('-', ""));
         let stage = PlaceStage::Creating;
@@ -263,12 +293,7 @@ impl TaskHost {
     pub(crate) async fn check_turn_sandbox(&self, params: &TurnStartParams) -> Result<(), TaskError> {
         let Some(asked) = params.sandbox_policy.as_ref().and_then(unholdable) else { return Ok(()) };
         let row = self.root_of(&params.thread_id).await?;
-        let Some(id) = &row.placement_id else { return Ok(()) };
-        let settings = self.place(id).await?.record.settings;
-        match settings.is_boundary() {
-            true => Err(TaskError::SandboxUnavailable { asked, backend: settings.backend() }),
-            false => Ok(()),
-        }
+        self.check_sandbox_of(&row, Some(AskedSandbox { by: "sandboxPolicy", refused: Some(asked) })).await
     }
 }
 

@@ -1,10 +1,16 @@
 //! `task/*`: tasks as rows.
 
-use protocol::{OperationListParams, Task, TaskListParams, TaskListResponse, TaskReadResponse, ThreadId};
+use std::collections::{BTreeMap, BTreeSet};
+
+use protocol::{
+    OperationListParams, ReplicaInfo, Task, TaskListParams, TaskListResponse, TaskReadResponse, TaskStatus,
+    ThreadId,
+};
 use serde_json::json;
-use store::{AuditEntry, TaskFilter};
+use store::{AuditEntry, ReplicaRow, TaskFilter};
 
 use crate::error::TaskError;
+use crate::ids::check_thread_id;
 use crate::task::TaskInput;
 use crate::task_host::TaskHost;
 use crate::views::state_of;
@@ -13,18 +19,31 @@ const DEFAULT_LIMIT: u32 = 50;
 
 impl TaskHost {
     pub async fn list_tasks(&self, params: TaskListParams) -> Result<TaskListResponse, TaskError> {
+        let root = match &params.children_of {
+            Some(task) => Some(self.root_of(&check_thread_id(task)?).await?.id),
+            None => None,
+        };
         let filter = TaskFilter {
             is_archived: params.archived,
-            root: None,
+            root,
             state: params.state.map(state_of),
-            search: None,
+            labels: params.labels.unwrap_or_default(),
             cursor: params.cursor,
             limit: params.limit.unwrap_or(DEFAULT_LIMIT),
+            ..TaskFilter::default()
         };
         let page = self.shared.store.list_tasks(filter).await?;
+        let is_of_tasks = params.children_of.is_none();
+        let ids: Vec<ThreadId> = page.tasks.iter().map(|row| row.id.clone()).collect();
+        // For the whole page at once: lists are long, and consoles read them again and again.
+        let roots: BTreeSet<ThreadId> = page.tasks.iter().map(|row| row.root.clone()).collect();
+        let waiting = self.shared.store.waiting_counts(roots.into_iter().collect()).await?;
+        let children = if is_of_tasks { self.shared.store.child_counts(ids).await? } else { BTreeMap::new() };
         let mut data = Vec::with_capacity(page.tasks.len());
-        for row in &page.tasks {
-            data.push(self.task_of(row).await?);
+        for row in page.tasks.iter().filter(|row| is_of_tasks || row.parent.is_some()) {
+            let children = children.get(&row.id).copied().unwrap_or_default();
+            let waiting = waiting.get(&row.id).copied().unwrap_or_default();
+            data.push(Task { children, ..self.task_of(row, waiting).await? });
         }
         Ok(TaskListResponse { data, next_cursor: page.cursor })
     }
@@ -33,7 +52,7 @@ impl TaskHost {
         let row = self.root_of(thread).await?;
         let list = OperationListParams { thread_id: Some(row.id.clone()), ..OperationListParams::default() };
         let operations = self.list_operations(list).await?.data;
-        Ok(TaskReadResponse { task: self.task_of(&row).await?, operations })
+        Ok(TaskReadResponse { task: self.shown_task(&row.id).await?, operations })
     }
 
     /// Answers when the runtime has ended.
@@ -54,6 +73,18 @@ impl TaskHost {
         self.shown_task(&row.id).await
     }
 
+    /// As [`TaskHost::delete_task`], for a task in which no turn runs.
+    pub async fn delete_idle_task(&self, thread: &ThreadId, by: &str) -> Result<(), TaskError> {
+        let row = self.root_of(thread).await?;
+        match self.shown_task(&row.id).await?.state {
+            TaskStatus::Idle | TaskStatus::Failed => self.delete_task(thread, by).await,
+            _ => {
+                let problem = format!("{thread} is at work; interrupt its turn before you delete it");
+                Err(TaskError::Field { field: "threadId", problem })
+            }
+        }
+    }
+
     pub async fn delete_task(&self, thread: &ThreadId, by: &str) -> Result<(), TaskError> {
         let row = self.root_of(thread).await?;
         if row.id != *thread {
@@ -66,9 +97,29 @@ impl TaskHost {
         Ok(())
     }
 
-    async fn shown_task(&self, id: &ThreadId) -> Result<Task, TaskError> {
+    pub(crate) async fn shown_task(&self, id: &ThreadId) -> Result<Task, TaskError> {
         let row = self.root_of(id).await?;
-        self.task_of(&row).await
+        let children = self.shared.store.child_counts(vec![row.id.clone()]).await?;
+        let children = children.get(&row.id).copied().unwrap_or_default();
+        let waiting = self.shared.store.waiting_counts(vec![row.id.clone()]).await?;
+        let waiting = waiting.get(&row.id).copied().unwrap_or_default();
+        Ok(Task { children, ..self.task_of(&row, waiting).await? })
+    }
+
+    /// The hosts that share the store, with their leases.
+    pub async fn list_replicas(&self) -> Result<Vec<ReplicaInfo>, TaskError> {
+        let this = self.shared.replica().id;
+        let found = self.shared.store.list_replicas().await?;
+        let shown = |row: ReplicaRow| ReplicaInfo {
+            is_this: row.id == this,
+            id: row.id,
+            address: row.address,
+            sites: row.sites,
+            lease_ends_at_ms: row.expires_at_ms,
+            is_alive: row.is_alive,
+            tasks: row.tasks,
+        };
+        Ok(found.into_iter().map(shown).collect())
     }
 
     pub(crate) async fn audit(&self, who: &str, action: &str, subject: &ThreadId) {

@@ -1,31 +1,58 @@
 //! Threads: opened by a runtime once, and read from the store ever after.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::path::Path;
+use std::time::Duration;
 
+use journal::{page_cursor, parse_page_cursor};
 use protocol::{
-    SessionSource, SubAgentSource, Thread, ThreadId, ThreadListCwd, ThreadListParams, ThreadResumeParams,
-    ThreadSourceKind, ThreadStartParams,
+    SessionSource, SortDirection, SubAgentSource, Thread, ThreadId, ThreadListCwd, ThreadListParams,
+    ThreadResumeParams, ThreadSortKey, ThreadSourceKind, ThreadStartParams,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use store::{NewTask, TaskChange, TaskCreation, TaskFilter, TaskRow};
+use store::{
+    NewTask, OperationFilter, TaskChange, TaskCreation, TaskFilter, TaskOrder, TaskRow, parse_task_cursor,
+    task_cursor,
+};
 use tokio::sync::oneshot;
 
 use crate::error::TaskError;
 use crate::ids::{check_thread_id, new_uuid};
 use crate::link::{LinkAnswer, OrderedAnswer};
 use crate::messages::{TaskCommand, TaskPass};
+use crate::open_runtime::all_records;
+use crate::placing::AskedSandbox;
 use crate::settings::TaskSettings;
 use crate::task::TaskInput;
 use crate::task_host::TaskHost;
 
 const DEFAULT_LIMIT: u32 = 25;
 const MAX_LIMIT: u32 = 100;
+/// The longest name of a thread, in characters. Every list has it.
+const MAX_NAME: usize = 1_000;
+/// How long a resume waits for a runtime that it can do without.
+const LOAD_WITHIN: Duration = Duration::from_secs(2);
+const MAX_LABELS: usize = 32;
+const MAX_LABEL_NAME: usize = 64;
+const MAX_LABEL: usize = 256;
 /// Rows that are looked at for one page of a list with filters.
 const MAX_ROWS: usize = 10_000;
 
 /// The answer to `thread/resume` as JSON, with its turns.
 pub type JoinReply = Result<Value, TaskError>;
+
+/// How much a resume may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResumeManner {
+    /// The caller only looks: nothing is started.
+    Look,
+    /// A turn that waits for a decision gets its runtime back, so that the question is asked again.
+    Follow,
+    /// Also loads the thread, for clients that know no threads but loaded ones.
+    Load,
+}
 
 /// One page of `thread/list`.
 #[derive(Debug)]
@@ -41,6 +68,7 @@ impl TaskHost {
         &self,
         params: ThreadStartParams,
         by: &str,
+        user_agent: &str,
     ) -> Result<Box<RawValue>, TaskError> {
         self.check_start(&params)?;
         let id = match &params.thread_id {
@@ -48,12 +76,23 @@ impl TaskHost {
             None => Self::new_thread_id(),
         };
         let place = self.place_of(&params)?;
-        let settings = TaskSettings::started_with(&params).to_value();
+        let settings = TaskSettings::started_with(&params, user_agent).to_value();
         let created = match self.shared.store.task(&id).await? {
+            // As everywhere else: one that is archived has to be taken back first, and a child is its parent's.
+            Some(row) if row.is_archived || row.id != row.root => return Err(TaskError::NoRecord(id)),
             Some(row) => TaskCreation::Existed(row),
             None => {
-                let (placement, site) = self.put_place(place).await?;
-                self.create(&id, settings, placement, site).await?
+                let (placement_id, site) = self.put_place(place).await?;
+                let new = NewTask {
+                    labels: params.labels.clone().unwrap_or_default(),
+                    agent_digest: params.agent_digest.clone(),
+                    placement_id,
+                    site,
+                    settings,
+                    priority: params.priority.map_or(0, i64::from),
+                    ..new_task(id.clone())
+                };
+                self.shared.store.create_task(new).await?
             }
         };
         self.audit(by, "thread/start", &id).await;
@@ -65,6 +104,36 @@ impl TaskHost {
             self.drop_place_of(row).await;
         }
         opened
+    }
+
+    /// From now on, what the runtime of this thread says waits for [`Self::release_notices`]: nobody follows it yet.
+    pub fn hold_notices(&self, thread: &ThreadId) {
+        // One that runs has followers.
+        if !self.shared.living.lock().contains_key(thread) {
+            self.shared.early.hold(thread);
+        }
+    }
+
+    /// Whoever started the thread follows it: what was said meanwhile is sent, then the rest as it comes.
+    pub async fn release_notices(&self, thread: &ThreadId) {
+        let gate = self.shared.living.lock().get(thread).map(|task| task.gate.clone());
+        let _held = match &gate {
+            Some(gate) => Some(gate.lock().await),
+            None => None,
+        };
+        for (method, params) in self.shared.early.release(thread) {
+            self.shared.clients.relay(thread, &method, &params, None).await;
+        }
+    }
+
+    /// The thread that clients know by this path.
+    pub fn thread_at(path: &str) -> Result<ThreadId, TaskError> {
+        let path = Path::new(path);
+        let id = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let found =
+            check_thread_id(&ThreadId::new(id)).ok().filter(|_| path.extension() == Some("jsonl".as_ref()));
+        let problem = "a host keeps its threads in the store; give the path that it shows, or `threadId`";
+        found.ok_or_else(|| TaskError::Field { field: "path", problem: problem.to_owned() })
     }
 
     /// An id for a thread that is to be.
@@ -79,6 +148,7 @@ impl TaskHost {
             let problem = format!("this host carries requests to `{provider}`; leave it out");
             return field("modelProvider", &problem);
         }
+        check_labels(params.labels.as_ref())?;
         if params.ephemeral == Some(true) {
             return field("ephemeral", "a host keeps every thread; use an app-server for this one");
         }
@@ -97,27 +167,6 @@ impl TaskHost {
         Ok(())
     }
 
-    pub(crate) async fn create(
-        &self,
-        id: &ThreadId,
-        settings: Value,
-        placement_id: Option<String>,
-        site: String,
-    ) -> Result<TaskCreation, TaskError> {
-        let new = NewTask {
-            id: id.clone(),
-            parent: None,
-            labels: Default::default(),
-            agent_digest: None,
-            placement_id,
-            site,
-            settings,
-            record_schema: 1,
-            priority: 0,
-        };
-        Ok(self.shared.store.create_task(new).await?)
-    }
-
     /// The thread as its runtime opens it, or has opened it.
     pub(crate) async fn open_now(&self, id: &ThreadId) -> Result<Box<RawValue>, TaskError> {
         let (told, opened) = oneshot::channel();
@@ -131,16 +180,27 @@ impl TaskHost {
     }
 
     /// Answers by `join` between two messages of the runtime: whoever is subscribed there misses nothing and hears nothing
-    /// twice. A turn that waits for a decision gets its runtime back, so that the question is asked again.
+    /// twice.
     pub async fn resume_thread<F: Future<Output = ()>>(
         &self,
         params: ThreadResumeParams,
+        manner: ResumeManner,
         join: impl FnOnce(JoinReply) -> F,
     ) {
+        let may_start = manner != ResumeManner::Look;
         let row = match self.resumable(&params).await {
             Ok(row) => row,
             Err(error) => return join(Err(error)).await,
         };
+        if let Err(error) = self.ensure_opened(&row, may_start).await {
+            return join(Err(error)).await;
+        }
+        if manner == ResumeManner::Load && !self.view_of(&row.id).is_up {
+            let loaded = tokio::time::timeout(LOAD_WITHIN, self.open_now(&row.id)).await;
+            if !matches!(loaded, Ok(Ok(_))) {
+                tracing::info!(task = %row.id, "resumed from the record alone: no runtime has it yet");
+            }
+        }
         let task = match self.living(&row.id).await {
             Ok(task) => task,
             Err(error) => return join(Err(error)).await,
@@ -150,7 +210,7 @@ impl TaskHost {
         let is_open = answer.is_ok();
         join(answer).await;
         drop(held);
-        if is_open && self.waits(&row.id).await {
+        if is_open && may_start && self.waits(&row.id).await {
             let told = self.tell_task(&row.id, TaskInput::ResumeWanted).await;
             if let Err(error) = told {
                 tracing::warn!(%error, task = %row.id, "a task that waits could not be brought back");
@@ -158,28 +218,61 @@ impl TaskHost {
         }
     }
 
+    /// The task of a thread that can be opened. Clients know one that is archived by the words for one that is not there.
+    pub(crate) async fn recorded(&self, thread: &ThreadId) -> Result<TaskRow, TaskError> {
+        let thread = check_thread_id(thread)?;
+        match self.root_of(&thread).await {
+            Ok(row) if row.is_archived => Err(TaskError::NoRecord(thread)),
+            Err(TaskError::UnknownThread(id)) => Err(TaskError::NoRecord(id)),
+            found => found,
+        }
+    }
+
     async fn resumable(&self, params: &ThreadResumeParams) -> Result<TaskRow, TaskError> {
-        for (given, field) in [
-            (params.history.is_some(), "history"),
-            (params.path.is_some(), "path"),
-            (params.delegation.is_some(), "delegation"),
-        ] {
+        for (given, field) in
+            [(params.history.is_some(), "history"), (params.delegation.is_some(), "delegation")]
+        {
             if given {
                 let problem = "the host keeps the record and carries requests; resume by threadId alone";
                 return Err(TaskError::Field { field, problem: problem.to_owned() });
             }
         }
-        let row = self.root_of(&check_thread_id(&params.thread_id)?).await?;
-        if row.is_archived {
-            return Err(TaskError::Archived(row.id));
+        check_labels(params.labels.as_ref())?;
+        let mut row = self.recorded(&params.thread_id).await?;
+        let asked = AskedSandbox::of(params.sandbox, params.config.as_ref());
+        self.check_sandbox_of(&row, asked).await?;
+        if params.labels.is_some() || params.agent_digest.is_some() {
+            let change = TaskChange {
+                labels: params.labels.clone(),
+                agent_digest: params.agent_digest.clone().map(Some),
+                ..TaskChange::default()
+            };
+            row = self.shared.store.update_task(&row.id, change).await?;
         }
         if !self.view_of(&row.id).has_runtime {
             let mut settings = TaskSettings::read(&row.settings);
+            let before = settings.to_value();
             settings.override_with(&serde_json::to_value(params).unwrap_or_default());
-            let change = TaskChange { settings: Some(settings.to_value()), ..TaskChange::default() };
-            return Ok(self.shared.store.update_task(&row.id, change).await?);
+            let after = settings.to_value();
+            // Looking at a task is no change of it.
+            if after != before {
+                let change = TaskChange { settings: Some(after), ..TaskChange::default() };
+                return Ok(self.shared.store.update_task(&row.id, change).await?);
+            }
         }
         Ok(row)
+    }
+
+    /// Settings of a thread are known once a runtime has opened it. One whose host died before that is opened now, unless the
+    /// caller only looks: for those it is not there yet.
+    async fn ensure_opened(&self, row: &TaskRow, may_open: bool) -> Result<(), TaskError> {
+        if self.opened_of(row).is_some() {
+            return Ok(());
+        }
+        match may_open {
+            true => self.open_now(&row.id).await.map(drop),
+            false => Err(TaskError::NoRecord(row.id.clone())),
+        }
     }
 
     async fn resumed(&self, params: &ThreadResumeParams) -> JoinReply {
@@ -187,28 +280,53 @@ impl TaskHost {
         let row = self.shared.store.task(&thread).await?;
         let row = row.ok_or_else(|| TaskError::UnknownThread(thread.clone()))?;
         let root = self.root_of(&thread).await?;
-        let mut opened = self.opened_of(&root).ok_or_else(|| TaskError::CannotRun {
-            thread: thread.clone(),
-            reason: "no runtime has opened it yet".to_owned(),
-        })?;
+        let mut opened = self.opened_of(&root).ok_or_else(|| TaskError::NoRecord(thread.clone()))?;
         if row.id != root.id {
             opened["thread"] = json!(self.thread_of(&row).await?);
         }
         if !params.exclude_turns {
-            opened["thread"]["turns"] = json!(self.history(&thread).await?.turns);
+            let mut turns = self.history(&thread).await?.turns;
+            if let Some(after) = params.after {
+                let changed = self.turns_after(&thread, after).await?;
+                turns.retain(|turn| changed.contains(turn.id.as_str()));
+            }
+            opened["thread"]["turns"] = json!(turns);
         }
+        opened["rolloutOrdinal"] = json!(row.next_ordinal);
         Ok(opened)
     }
 
+    /// The turns that records after this one are about.
+    async fn turns_after(&self, thread: &ThreadId, after: u64) -> Result<BTreeSet<String>, TaskError> {
+        let mut changed = BTreeSet::new();
+        for record in all_records(&self.shared, thread).await? {
+            if record.ordinal <= after {
+                continue;
+            }
+            let value: Value = serde_json::from_str(&record.payload).unwrap_or_default();
+            let of_operation = value["operationId"].as_str().and_then(|id| id.split(':').nth(1));
+            changed.extend(value["turnId"].as_str().or(of_operation).map(str::to_owned));
+        }
+        Ok(changed)
+    }
+
+    /// Whether a turn of the task is unfinished: the root's, or that of an agent which asks for something.
     async fn waits(&self, root: &ThreadId) -> bool {
         let history = self.history(root).await;
-        history.is_ok_and(|history| history.unfinished_turn.is_some())
+        if history.is_ok_and(|history| history.unfinished_turn.is_some()) {
+            return true;
+        }
+        let filter = OperationFilter { thread: Some(root.clone()), limit: 1, ..OperationFilter::default() };
+        self.shared.store.list_operations(filter).await.is_ok_and(|(waiting, _)| !waiting.is_empty())
     }
 
     pub async fn read_thread(&self, thread: &ThreadId, with_turns: bool) -> Result<Thread, TaskError> {
         let thread = check_thread_id(thread)?;
         let row = self.shared.store.task(&thread).await?;
-        let row = row.ok_or_else(|| TaskError::UnknownThread(thread.clone()))?;
+        let row = row.ok_or_else(|| TaskError::NotLoaded(thread.clone()))?;
+        if with_turns && row.next_ordinal == 0 {
+            return Err(TaskError::NothingSaid(thread));
+        }
         let mut shown = self.thread_of(&row).await?;
         if with_turns {
             shown.turns = self.history(&thread).await?.turns;
@@ -216,19 +334,27 @@ impl TaskHost {
         Ok(shown)
     }
 
-    /// The last changed first, whatever `sortKey` says: the store keeps one order.
     pub async fn list_threads(&self, params: &ThreadListParams) -> Result<ThreadPageOfHost, TaskError> {
+        // Clients get the cursors that they would get of an app-server.
+        let cursor = params.cursor.as_deref().map(|cursor| match parse_page_cursor(cursor) {
+            Some((at_ms, id)) => Ok(task_cursor(at_ms, id)),
+            None => Err(TaskError::InvalidCursor(cursor.to_owned())),
+        });
         let limit = params.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT) as usize;
-        let mut page = ThreadPageOfHost { threads: Vec::new(), cursor: params.cursor.clone() };
+        let mut page = ThreadPageOfHost { threads: Vec::new(), cursor: cursor.transpose()? };
         let mut looked_at = 0;
         loop {
             let filter = TaskFilter {
+                order: match params.sort_key {
+                    None | Some(ThreadSortKey::CreatedAt) => TaskOrder::Created,
+                    Some(_) => TaskOrder::Updated,
+                },
+                oldest_first: params.sort_direction == Some(SortDirection::Asc),
                 is_archived: params.archived.unwrap_or(false),
-                root: None,
-                state: None,
                 search: params.search_term.clone(),
                 cursor: page.cursor.take(),
                 limit: u32::try_from(limit - page.threads.len()).unwrap_or(1),
+                ..TaskFilter::default()
             };
             let found = self.shared.store.list_tasks(filter).await?;
             looked_at += found.tasks.len();
@@ -240,6 +366,8 @@ impl TaskHost {
             }
             page.cursor = found.cursor;
             if page.cursor.is_none() || page.threads.len() >= limit || looked_at >= MAX_ROWS {
+                let after = page.cursor.as_deref().and_then(parse_task_cursor);
+                page.cursor = after.map(|(at_ms, id)| page_cursor(at_ms, &id));
                 return Ok(page);
             }
         }
@@ -256,22 +384,27 @@ impl TaskHost {
     /// The name without the space around it.
     pub async fn set_name(&self, thread: &ThreadId, name: &str) -> Result<String, TaskError> {
         let name = name.trim().to_owned();
+        let thread = check_thread_id(thread)?;
         if name.is_empty() {
-            return Err(TaskError::Field { field: "name", problem: "must not be empty".to_owned() });
+            return Err(TaskError::EmptyName);
+        }
+        if name.chars().count() > MAX_NAME {
+            let problem = format!("a name has at most {MAX_NAME} characters");
+            return Err(TaskError::Field { field: "name", problem });
+        }
+        if self.root_of(&thread).await?.is_archived {
+            return Err(TaskError::UnknownThread(thread));
         }
         let change = TaskChange { name: Some(Some(name.clone())), ..TaskChange::default() };
-        self.shared.store.update_task(&check_thread_id(thread)?, change).await?;
+        self.shared.store.update_task(&thread, change).await?;
         Ok(name)
     }
 
     /// Ends the runtime first. Answers whether there was one.
     pub async fn archive(&self, thread: &ThreadId, by: &str) -> Result<bool, TaskError> {
-        let row = self.root_of(&check_thread_id(thread)?).await?;
+        let row = self.recorded(thread).await?;
         if row.next_ordinal == 0 {
-            return Err(TaskError::CannotRun {
-                thread: row.id,
-                reason: "nothing was said in it yet, so there is nothing to archive".to_owned(),
-            });
+            return Err(TaskError::NoRecord(row.id));
         }
         let was_loaded = self.view_of(&row.id).has_runtime;
         self.suspend_task(&row.id, by).await?;
@@ -281,7 +414,11 @@ impl TaskHost {
     }
 
     pub async fn unarchive(&self, thread: &ThreadId) -> Result<Thread, TaskError> {
-        let row = self.root_of(&check_thread_id(thread)?).await?;
+        let thread = check_thread_id(thread)?;
+        let row = self.root_of(&thread).await.map_err(|error| match error {
+            TaskError::UnknownThread(id) => TaskError::NotArchived(id),
+            error => error,
+        })?;
         if !row.is_archived {
             return Err(TaskError::NotArchived(row.id));
         }
@@ -302,7 +439,42 @@ fn is_wanted(thread: &Thread, params: &ThreadListParams) -> bool {
         providers.is_none_or(|wanted| wanted.is_empty() || wanted.contains(&thread.model_provider));
     let kinds = params.source_kinds.as_ref().filter(|kinds| !kinds.is_empty());
     let kind = kinds.is_none_or(|kinds| kinds.contains(&kind_of(&thread.source)));
-    cwd && provider && kind
+    // The store also looks into names, and whatever the case.
+    let search = params.search_term.as_ref();
+    let is_found = search.is_none_or(|search| thread.preview.contains(search.as_str()));
+    cwd && provider && kind && is_found
+}
+
+/// A root without anything but its id.
+pub(crate) fn new_task(id: ThreadId) -> NewTask {
+    NewTask {
+        id,
+        parent: None,
+        labels: Default::default(),
+        agent_digest: None,
+        placement_id: None,
+        site: String::new(),
+        settings: Value::Null,
+        record_schema: 1,
+        priority: 0,
+    }
+}
+
+/// Labels are for finding tasks, and every list has them: they stay short.
+fn check_labels(labels: Option<&BTreeMap<String, String>>) -> Result<(), TaskError> {
+    let Some(labels) = labels else { return Ok(()) };
+    let is_long = |(name, value): (&String, &String)| {
+        name.is_empty() || name.len() > MAX_LABEL_NAME || value.len() > MAX_LABEL
+    };
+    match labels.len() > MAX_LABELS || labels.iter().any(is_long) {
+        true => {
+            let problem = format!(
+                "at most {MAX_LABELS}, with names of 1 to {MAX_LABEL_NAME} bytes and values of at most {MAX_LABEL}"
+            );
+            Err(TaskError::Field { field: "labels", problem })
+        }
+        false => Ok(()),
+    }
 }
 
 fn kind_of(source: &SessionSource) -> ThreadSourceKind {

@@ -8,13 +8,15 @@ use protocol::{ThreadId, Turn, TurnId, TurnStartParams, TurnStatus, TurnSteerPar
 use rpc::ErrorObject;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use store::{InboxEntry, InboxPut, InboxRow, InboxState, TaskChange};
+use serde_json::{Value, json};
+use store::{InboxEntry, InboxPut, InboxRow, InboxState, TaskChange, TaskRow};
 
 use crate::error::TaskError;
 use crate::ids::{check_thread_id, new_uuid, now_ms};
 use crate::link::{LinkAnswer, OrderedAnswer};
 use crate::messages::{TaskCommand, TaskPass, TurnReply};
-use crate::settings::TaskSettings;
+use crate::options::HostOptions;
+use crate::settings::{TaskSettings, shown_to_clients};
 use crate::task_host::TaskHost;
 
 /// A runtime that takes longer is answered for: the input is in the store.
@@ -86,7 +88,7 @@ impl TaskHost {
             });
         }
         if row.is_archived {
-            return Err(TaskError::Archived(thread));
+            return Err(TaskError::UnknownThread(thread));
         }
         let params =
             serde_json::to_value(params).map_err(|error| TaskError::Unreadable(error.to_string()))?;
@@ -114,6 +116,7 @@ impl TaskHost {
 
     async fn hand_over(&self, row: InboxRow, answer: TurnAnswer) {
         let (thread, own_turn) = (row.thread.clone(), row.turn_id.clone());
+        let turn = own_turn.clone();
         let waiting = Arc::new(Mutex::new(Some(answer)));
         let (late, late_turn) = (Arc::clone(&waiting), own_turn.clone());
         tokio::spawn(async move {
@@ -138,7 +141,7 @@ impl TaskHost {
         if let Err(error) = self.send(&thread, command).await {
             let answer = waiting.lock().take();
             if let Some(answer) = answer {
-                answer(Err(error));
+                answer(if is_left_to_others(&error) { Ok(in_progress(turn, None)) } else { Err(error) });
             }
         }
     }
@@ -174,13 +177,15 @@ impl TaskHost {
             Ok(params) => params,
             Err(error) => return answer(Err(TaskError::Unreadable(error.to_string()))),
         };
-        let gone = thread.clone();
+        let (gone, shared) = (thread.clone(), self.shared.clone());
+        let (shown, id) = (row.clone(), row.id);
         // Whoever fails to deliver it may still have to answer it.
         let waiting = Arc::new(Mutex::new(Some(answer)));
         let first = Arc::clone(&waiting);
         let ordered: OrderedAnswer = Box::new(move |result: LinkAnswer| {
             let answer = first.lock().take();
             if let Some(answer) = answer {
+                let result = result.map(|result| with_row(result, &shown, &shared.options));
                 answer(result.map_err(|error| match error {
                     Some(error) => TaskError::Refused(error),
                     None => TaskError::RuntimeGone(gone),
@@ -188,7 +193,7 @@ impl TaskHost {
             }
         });
         let pass = TaskPass::Request { method: method.to_owned(), params, answer: ordered };
-        if let Err(error) = self.send(&row, TaskCommand::Pass(pass)).await {
+        if let Err(error) = self.send(&id, TaskCommand::Pass(pass)).await {
             let answer = waiting.lock().take();
             if let Some(answer) = answer {
                 answer(Err(error));
@@ -196,13 +201,37 @@ impl TaskHost {
         }
     }
 
-    async fn passable(&self, thread: &ThreadId) -> Result<ThreadId, TaskError> {
+    async fn passable(&self, thread: &ThreadId) -> Result<TaskRow, TaskError> {
         let row = self.root_of(&check_thread_id(thread)?).await?;
         match row.is_archived {
-            true => Err(TaskError::Archived(row.id)),
-            false => Ok(row.id),
+            true => Err(TaskError::UnknownThread(row.id)),
+            false => Ok(row),
         }
     }
+}
+
+/// The input is in the store, and whoever owns the task takes it from there: an error would say that it was refused.
+fn is_left_to_others(error: &TaskError) -> bool {
+    match error {
+        TaskError::OwnedElsewhere { .. } | TaskError::OwnerLost(_) => true,
+        TaskError::Store(error) => error.is_temporary(),
+        _ => false,
+    }
+}
+
+/// A runtime's answer that shows the thread, with what the host alone knows of it.
+fn with_row(result: Box<RawValue>, row: &TaskRow, options: &HostOptions) -> Box<RawValue> {
+    if !result.get().starts_with("{\"thread\":") {
+        return result;
+    }
+    let Ok(mut shown) = serde_json::from_str::<Value>(result.get()) else { return result };
+    if shown["thread"]["id"] != row.id.as_str() {
+        return result;
+    }
+    shown["thread"]["preview"] = json!(row.preview);
+    shown["thread"]["name"] = json!(row.name);
+    shown_to_clients(&mut shown, options);
+    to_raw_value(&shown).unwrap_or(result)
 }
 
 /// A repeated input gets its first answer again; one that nobody has answered yet is under way.
@@ -233,5 +262,6 @@ fn in_progress(id: TurnId, started_at: Option<i64>) -> Turn {
         started_at,
         completed_at: None,
         duration_ms: None,
+        plan: None,
     }
 }

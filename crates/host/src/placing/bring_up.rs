@@ -76,7 +76,7 @@ impl HostShared {
             }
         }
         row.stage = PlaceStage::Lost;
-        row.record.reference = None;
+        row.record.leave();
         self.save_place(&row).await?;
         self.make(row, task).await
     }
@@ -98,7 +98,7 @@ impl HostShared {
             Err(error) => match placement.state().await {
                 Ok(PlaceState::Gone) => {
                     tracing::warn!(%error, placement = row.id, "a suspended placement is gone");
-                    row.record.reference = None;
+                    row.record.leave();
                     return self.make(row, task).await;
                 }
                 _ => return Err(error.into()),
@@ -139,14 +139,15 @@ impl HostShared {
             (None, Some(prepared)) => WorkspaceStart::Manifest(prepared, &env),
             (None, None) => WorkspaceStart::Empty,
         };
+        self.remove_unfinished(&row).await;
         let suffix: String = new_uuid().chars().rev().take(6).collect();
-        let order = PlacementOrder {
-            id: format!("{}-{suffix}", row.id),
-            settings: row.record.settings.clone(),
-            start,
-        };
+        let id = format!("{}-{suffix}", row.id);
+        row.record.making = Some(id.clone());
+        row.save(&self.store).await?;
+        let order = PlacementOrder { id, settings: row.record.settings.clone(), start };
         let placement = self.places.placements.create(order, &self.progress(&row.id, task)).await?;
         row.record.reference = Some(placement.reference().clone());
+        row.record.making = None;
         row.record.wants_snapshot = false;
         row.stage = PlaceStage::Ready;
         if was_there {
@@ -158,6 +159,23 @@ impl HostShared {
             return Err(error.into());
         }
         Ok(UsablePlace { placement, row })
+    }
+
+    /// Removes what was begun by a host that did not live to note it. What cannot be found now is left to `host gc`.
+    async fn remove_unfinished(&self, row: &PlaceRow) {
+        let Some(name) = &row.record.making else { return };
+        let found = match self.places.placements.leftovers(&row.record.settings).await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, placement = row.id, "what was begun to be made cannot be looked for");
+                return;
+            }
+        };
+        for left in found.into_iter().filter(|left| left.reference.id == *name) {
+            if let Err(error) = self.places.placements.attach(left.reference).destroy().await {
+                tracing::warn!(%error, placement = row.id, "what was begun to be made cannot be removed");
+            }
+        }
     }
 
     pub(crate) async fn save_place(&self, row: &PlaceRow) -> Result<(), StoreError> {

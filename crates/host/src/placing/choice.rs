@@ -1,6 +1,8 @@
 //! From what a thread asks for to the settings of its placement, and what its sandbox can be there.
 
-use placements::{PlacementSettings, WorkspaceManifest};
+use std::collections::BTreeMap;
+
+use placements::{EnvValue, ManifestEntry, PlacementSettings, WorkspaceManifest};
 use protocol::{PlacementChoice, PlacementSpec, SandboxMode, SandboxPolicy, ThreadStartParams};
 use serde_json::{Value, json};
 
@@ -31,7 +33,13 @@ impl ChosenPlace {
             Some(PlacementChoice::Named(name)) => named(name),
             None => named(options.default.as_deref().unwrap_or("local")),
         };
-        let mut settings = options.settings(&spec.backend)?;
+        let mut settings = match own_table(params, &spec.backend) {
+            Some(table) => {
+                let named = format!("config.placements.{}", spec.backend);
+                PlacementSettings::from_json(&named, table).map_err(|error| field(error.to_string()))?
+            }
+            None => options.settings(&spec.backend)?,
+        };
         let PlacementSpec { backend: name, workspace, manifest } = spec;
         if let Some(manifest) = &manifest {
             WorkspaceManifest::from_json(manifest).map_err(|error| field(error.to_string()))?;
@@ -54,6 +62,11 @@ fn named(name: &str) -> PlacementSpec {
     PlacementSpec { backend: name.to_owned(), workspace: None, manifest: None }
 }
 
+/// The placement as the thread's own configuration has it, which only clients of this machine may give.
+fn own_table<'a>(params: &'a ThreadStartParams, name: &str) -> Option<&'a Value> {
+    params.config.as_ref()?.get(&format!("placements.{name}"))
+}
+
 impl PlaceOptions {
     /// Of a name of the configuration, or of `BACKEND:WHAT`.
     pub fn settings(&self, name: &str) -> Result<PlacementSettings, TaskError> {
@@ -69,14 +82,89 @@ impl PlaceOptions {
             ))
         })
     }
+
+    /// Why somebody on another machine may not choose this: places go by the names of the configuration, and manifests
+    /// hold content. The rest reads files, uses credentials or lends secrets of the host.
+    pub(crate) fn network_refusal(&self, choice: &PlacementChoice) -> Option<String> {
+        let spec = match choice {
+            PlacementChoice::Described(spec) => spec.clone(),
+            PlacementChoice::Named(name) => named(name),
+        };
+        let name = &spec.backend;
+        if !self.configured.contains_key(name) && name != self.default.as_deref().unwrap_or("local") {
+            return Some(format!("placement {name:?}: the host's configuration has none of this name"));
+        }
+        if spec.workspace.is_some() {
+            return Some("placement.workspace: it is as the host's configuration says".to_owned());
+        }
+        // One that cannot be read is refused with the reason when the place is chosen.
+        let manifest = WorkspaceManifest::from_json(spec.manifest.as_ref()?).ok()?;
+        let is_content = |entry: &ManifestEntry| match entry {
+            ManifestEntry::Text { .. } | ManifestEntry::Bytes { .. } | ManifestEntry::Dir { .. } => true,
+            ManifestEntry::LocalFile { .. } | ManifestEntry::LocalDir { .. } | ManifestEntry::Git { .. } => {
+                false
+            }
+        };
+        let mut entries = manifest.entries.iter();
+        if let Some((path, _)) = entries.find(|(_, entry)| !is_content(entry)) {
+            return Some(format!("placement.manifest.entries[{path:?}]: give its content"));
+        }
+        let mut variables = manifest.env.iter();
+        let secret = variables.find(|(_, value)| matches!(value, EnvValue::Secret { .. }));
+        secret.map(|(name, _)| format!("placement.manifest.env[{name:?}]: secrets are the host's own"))
+    }
 }
 
-/// A sandbox that a place which is itself the boundary cannot hold. Refused, never widened.
-pub(crate) fn refused_sandbox(mode: Option<SandboxMode>) -> Option<&'static str> {
+/// A sandbox that somebody asked for by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AskedSandbox {
+    /// The parameter or setting that asks for it.
+    pub(crate) by: &'static str,
+    /// Its name, where a place that is itself the boundary cannot enforce it.
+    pub(crate) refused: Option<&'static str>,
+}
+
+impl AskedSandbox {
+    /// By the parameters of `thread/start`, `thread/resume` and `thread/fork`. The runtime ranks them in the same order.
+    pub(crate) fn of(mode: Option<SandboxMode>, config: Option<&BTreeMap<String, Value>>) -> Option<Self> {
+        if let Some(mode) = mode {
+            return Some(Self { by: "sandbox", refused: refused_mode(mode) });
+        }
+        let config = config?;
+        if let Some(mode) = config.get("sandbox_mode") {
+            // The runtime refuses words that it does not know.
+            let mode = serde_json::from_value(mode.clone()).ok()?;
+            return Some(Self { by: "config.sandbox_mode", refused: refused_mode(mode) });
+        }
+        // Permission profiles are not supported and mean `read-only`.
+        let by = "config.default_permissions";
+        config.contains_key("default_permissions").then_some(Self { by, refused: Some("read-only") })
+    }
+
+    /// By the configuration of the host.
+    pub(crate) fn of_host(mode: Option<SandboxMode>) -> Option<Self> {
+        Some(Self { by: "sandbox_mode of the host's configuration", refused: refused_mode(mode?) })
+    }
+}
+
+fn refused_mode(mode: SandboxMode) -> Option<&'static str> {
     match mode {
-        Some(SandboxMode::ReadOnly) => Some("read-only"),
-        Some(SandboxMode::WorkspaceWrite) => Some("workspace-write"),
-        Some(SandboxMode::DangerFullAccess) | None => None,
+        SandboxMode::ReadOnly => Some("read-only"),
+        SandboxMode::WorkspaceWrite => Some("workspace-write"),
+        SandboxMode::DangerFullAccess => None,
+    }
+}
+
+/// Refuses a sandbox that this place cannot enforce. It is never widened.
+pub(crate) fn check_sandbox(
+    settings: &PlacementSettings,
+    asked: Option<AskedSandbox>,
+) -> Result<(), TaskError> {
+    match asked {
+        Some(AskedSandbox { by, refused: Some(asked) }) if settings.is_boundary() => {
+            Err(TaskError::SandboxUnavailable { by, asked, backend: settings.backend() })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::ids::now_ms;
 use crate::launcher::{LaunchRequest, RuntimeEnd, RuntimeProcess};
 use crate::placing::bring_up::UsablePlace;
 use crate::placing::home::with_home;
-use crate::placing::{HostPlaces, LastSpawn, PlaceRow, boundary_sandbox};
+use crate::placing::{EarlierWorkspaces, HostPlaces, LastSpawn, PlaceRow, boundary_sandbox};
 use crate::shared::HostShared;
 
 /// How long the earlier runtime of a task may take to be found and ended.
@@ -52,7 +52,7 @@ pub(crate) struct LaunchedRuntime {
 }
 
 /// The place of a runtime that is not simply this machine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct LaunchedPlace {
     /// The folder that the thread asked for, or the workspace where that is not there.
     pub(crate) cwd: String,
@@ -62,6 +62,15 @@ pub(crate) struct LaunchedPlace {
     pub(crate) sandbox: Option<SandboxPolicy>,
     pub(crate) remade_at_ms: Option<i64>,
     pub(crate) remade_from_ms: Option<i64>,
+    pub(crate) workspace: String,
+    pub(crate) earlier: EarlierWorkspaces,
+}
+
+impl LaunchedPlace {
+    /// The folder in this place for one in a workspace that was there before. `None` for every other folder.
+    pub(crate) fn moved(&self, folder: &str) -> Option<String> {
+        self.earlier.moved(folder, &self.workspace)
+    }
 }
 
 /// Why a runtime could not be started.
@@ -141,31 +150,36 @@ impl HostShared {
     ) -> Result<LaunchedRuntime, PlacementError> {
         self.places.end_earlier(&usable.placement, order).await?;
         let UsablePlace { placement, row } = &usable;
+        let workspace = placement.reference().workspace.clone();
+        let earlier = row.record.earlier.clone();
+        // A folder of an earlier workspace may still be there, but the thread's files are in this one.
+        let moved = |cwd: &String| earlier.moved(cwd, &workspace).unwrap_or_else(|| cwd.clone());
+        let cwd = order.cwd.as_ref().map(moved);
         let manifest = row.record.manifest.as_ref().map(WorkspaceManifest::from_json).transpose()?;
         let variables = manifest.map(|manifest| manifest.env).unwrap_or_default();
-        let env = ResolvedEnv::resolve(&variables, &*self.places.options.secrets.0)?;
+        let mut env = ResolvedEnv::resolve(&variables, &*self.places.options.secrets.0)?;
         let options = match row.record.settings.is_this_machine() {
-            true => self.places.local_options(order, env)?,
+            true => self.places.local_options(order, cwd.clone(), env)?,
             false => {
                 let staged = self.staged(&usable, order.task).await?;
-                let names: Vec<&str> = variables.keys().map(String::as_str).collect();
                 let mut program = external_sandbox(&row.record.settings);
                 program.push(staged.path);
                 program.extend(self.places.options.arguments.iter().cloned());
                 let home = &self.places.options.home;
-                let argv = with_home(home, order.task.as_str(), &names, program);
-                SpawnOptions { argv, cwd: order.cwd.clone(), env, name: Some(spawn_name(order)) }
+                let argv = with_home(home, order.task.as_str(), &mut env, program)?;
+                SpawnOptions { argv, cwd: cwd.clone(), env, name: Some(spawn_name(order)) }
             }
         };
         let process = placement.spawn(&options).await?;
         self.note_use(&row.id).await;
-        let workspace = placement.reference().workspace.clone();
         let place = LaunchedPlace {
-            cwd: order.cwd.clone().filter(|_| process.cwd_exists()).unwrap_or(workspace),
-            missing_cwd: order.cwd.clone().filter(|_| !process.cwd_exists()),
+            cwd: cwd.clone().filter(|_| process.cwd_exists()).unwrap_or_else(|| workspace.clone()),
+            missing_cwd: cwd.filter(|_| !process.cwd_exists()),
             sandbox: boundary_sandbox(&row.record.settings),
             remade_at_ms: row.record.remade_at_ms,
             remade_from_ms: row.record.remade_from_ms,
+            workspace,
+            earlier,
         };
         let spawn = PlacedSpawn {
             placement: row.id.clone(),
@@ -252,6 +266,7 @@ impl HostPlaces {
     fn local_options(
         &self,
         order: &LaunchOrder<'_>,
+        cwd: Option<String>,
         mut env: ResolvedEnv,
     ) -> Result<SpawnOptions, PlacementError> {
         let options = &self.options;
@@ -260,7 +275,7 @@ impl HostPlaces {
         for (name, value) in &options.local_environment {
             env.set(name, value)?;
         }
-        Ok(SpawnOptions { argv, cwd: order.cwd.clone(), env, name: Some(spawn_name(order)) })
+        Ok(SpawnOptions { argv, cwd, env, name: Some(spawn_name(order)) })
     }
 
     /// Ends what an earlier runtime of the task has left, and confirms it, unless its end was seen here. Two runtimes

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex as SyncMutex;
 use placements::{PlacementError, PlacementSettings, Placements, StagedRuntime};
-use protocol::ThreadId;
+use protocol::{SandboxMode, ThreadId};
 use tokio::sync::Mutex;
 
 use crate::shared::HostShared;
@@ -23,9 +23,9 @@ use crate::shared::HostShared;
 pub use builds::RuntimeBuilds;
 pub use home::ProjectedHome;
 
-pub(crate) use choice::{ChosenPlace, boundary_sandbox, refused_sandbox};
+pub(crate) use choice::{AskedSandbox, ChosenPlace, boundary_sandbox, check_sandbox};
 pub(crate) use launch::{LaunchFailure, LaunchOrder, LaunchedRuntime};
-pub(crate) use row::{PlaceRecord, PlaceRow, PlaceStage, tasks_by_placement};
+pub(crate) use row::{EarlierWorkspaces, PlaceRecord, PlaceRow, PlaceStage, tasks_by_placement};
 pub(crate) use terms::{PlaceTerms, unholdable};
 
 type FindSecret = dyn Fn(&str) -> Option<String> + Send + Sync;
@@ -49,6 +49,8 @@ pub struct PlaceOptions {
     pub configured: BTreeMap<String, PlacementSettings>,
     /// Of threads that choose none; `local` unless set.
     pub default: Option<String>,
+    /// The sandbox that the host's configuration asks for by name.
+    pub sandbox_mode: Option<SandboxMode>,
     /// Where snapshots are kept.
     pub blobs: PathBuf,
     /// This program, for runtimes on this machine.

@@ -32,6 +32,15 @@ impl PlaceTerms {
         }
     }
 
+    /// The params for an agent, whose folder is in its record: another one only if it was in a workspace that is no more.
+    pub(crate) fn adjust_agent(&self, params: &mut Value, folder: Option<&str>) {
+        let Some(params) = params.as_object_mut() else { return };
+        match folder.and_then(|folder| self.place.moved(folder)) {
+            Some(moved) => params.insert("cwd".to_owned(), json!(moved)),
+            None => params.remove("cwd"),
+        };
+    }
+
     pub(crate) async fn warn(&self, shared: &HostShared, task: &ThreadId) {
         let Some(missing) = &self.place.missing_cwd else { return };
         let told = ConfigWarningNotification {
@@ -120,6 +129,7 @@ mod tests {
             sandbox: sandbox.ok(),
             remade_at_ms: Some(1_759_655_700_000),
             remade_from_ms: Some(1_759_655_690_000),
+            ..LaunchedPlace::default()
         };
         let terms = PlaceTerms::new(place.clone());
         let mut params = json!({"cwd": "/here", "sandbox": null});

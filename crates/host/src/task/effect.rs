@@ -1,6 +1,6 @@
 //! Effects of a task. The driver performs effects in the order in which they are given.
 
-use protocol::{OperationId, TurnId};
+use protocol::{OperationId, ThreadId, TurnId};
 use store::TaskState;
 
 use super::Generation;
@@ -11,10 +11,12 @@ pub(crate) enum TaskEffect {
     /// failed. An unfinished turn goes on.
     StartRuntime(Generation),
     EndRuntime(Generation),
-    /// Ask the runtime to put the turn away, and report when it has.
-    SuspendTurn {
+    /// Give up its place in the queue: it has not been started yet.
+    LeaveQueue,
+    /// Ask the runtime to suspend these turns, and report when it has.
+    SuspendTurns {
         generation: Generation,
-        turn: TurnId,
+        turns: Vec<(ThreadId, TurnId)>,
     },
     SendInput {
         generation: Generation,
@@ -38,7 +40,9 @@ pub(crate) enum TaskEffect {
         operation: OperationId,
         question: u64,
     },
-    /// Subscribers need not answer any more.
+    /// Subscribers need not answer any more. A call of a tool that is at a client, or waits for one, goes on.
+    EndAsk(OperationId),
+    /// The operation is over: nobody need answer it, and no client runs it any more.
     CloseAsk(OperationId),
     /// Store what was started and never finished as unknown, and report which.
     LoseStarted,

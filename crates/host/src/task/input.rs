@@ -1,8 +1,8 @@
 //! Inputs of a task: everything that can happen to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use protocol::{OperationId, ThreadId, TurnId};
+use protocol::{ModelRequestId, OperationId, ThreadId, TurnId};
 use store::TaskState;
 
 use super::Generation;
@@ -15,6 +15,8 @@ pub(crate) struct TaskSeed {
     pub(crate) turns: BTreeMap<ThreadId, TurnId>,
     /// Operations of those turns that are not over.
     pub(crate) operations: BTreeMap<OperationId, OperationStage>,
+    /// Those of them that only wait for agents.
+    pub(crate) agent_waits: BTreeSet<OperationId>,
     /// The ids of input that no runtime has taken.
     pub(crate) inputs: Vec<String>,
 }
@@ -45,6 +47,8 @@ pub(crate) enum RecordFact {
         operation: OperationId,
         stage: Option<OperationStage>,
     },
+    /// The operation only waits for agents: it waits when they do.
+    AgentWait(OperationId),
     Other,
 }
 
@@ -61,6 +65,12 @@ pub(crate) enum TaskInput {
     PassDone(u64),
     /// The runtime has opened the thread.
     RuntimeUp(Generation),
+    /// It waits for room among the runtimes of the host.
+    Queued(Generation),
+    /// There is room for it.
+    RoomFound(Generation),
+    /// Whether tasks wait for room: then runtimes without work end at once.
+    Crowded(bool),
     /// It could not be started, or did not open the thread. A final failure is not tried again.
     RuntimeFailed {
         generation: Generation,
@@ -69,6 +79,23 @@ pub(crate) enum TaskInput {
     /// Its process ended.
     RuntimeGone(Generation),
     Recorded(RecordFact),
+    /// An agent with an unfinished turn is not taken up any more.
+    AgentGivenUp {
+        thread: ThreadId,
+        turn: TurnId,
+    },
+    /// The runtime asks a model.
+    ModelAsked {
+        generation: Generation,
+        request: ModelRequestId,
+    },
+    /// It has its answer, or gets none.
+    ModelDone {
+        generation: Generation,
+        request: ModelRequestId,
+    },
+    /// Clients have heard of the end of the thread's turn.
+    TurnTold(ThreadId),
     /// These operations are stored as unknown.
     Lost(Vec<OperationId>),
     /// The runtime asks for a decision. The proposal is in the store.

@@ -4,6 +4,8 @@
 mod effect;
 mod input;
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use effect::TaskEffect;
@@ -11,7 +13,7 @@ pub(crate) use input::{OperationStage, RecordFact, TaskInput, TaskSeed};
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use protocol::{OperationId, ThreadId, TurnId};
+use protocol::{ModelRequestId, OperationId, ThreadId, TurnId};
 use store::TaskState;
 
 /// Counts the runtimes of a task within one host process. What an older one reports has no effect.
@@ -21,6 +23,9 @@ pub(crate) type Generation = u64;
 const MOST_FAILURES: u32 = 5;
 /// The pause before the second try; it doubles with each further one.
 const FIRST_PAUSE_MS: i64 = 250;
+
+/// How long a runtime that has recorded the end of a turn may take to say so.
+const LAST_WORDS_MS: i64 = 10_000;
 
 /// How long a task keeps a runtime that has nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +54,14 @@ pub(crate) struct TaskMachine {
     last_generation: Generation,
     /// Unfinished turns, of the root and of its children.
     turns: BTreeMap<ThreadId, TurnId>,
+    /// Threads whose turn has ended in the record, and of which clients have not heard so.
+    untold: BTreeSet<ThreadId>,
     root: ThreadId,
     operations: BTreeMap<OperationId, OperationStage>,
+    /// Operations that only wait for agents.
+    agent_waits: BTreeSet<OperationId>,
+    /// Model requests of the runtime that is up: a turn that has one does not wait.
+    requests: BTreeSet<(Generation, ModelRequestId)>,
     /// Questions of the runtime that is up, by the operation they are about.
     questions: BTreeMap<OperationId, u64>,
     /// Calls of the runtime that clients run, by their operation. They survive the runtime.
@@ -67,6 +78,10 @@ pub(crate) struct TaskMachine {
     is_draining: bool,
     /// Somebody wanted it suspended while its runtime was starting: that ends as soon as it is up.
     ends_when_up: bool,
+    /// Its runtime is to start and there is no room for it yet.
+    is_queued: bool,
+    /// Other tasks wait for room.
+    is_crowded: bool,
     /// Operations that the last runtime had started are being stored as unknown; nothing starts before that is done.
     is_losing: bool,
     failures: u32,
@@ -85,9 +100,12 @@ impl TaskMachine {
             runtime: RuntimeStage::Absent,
             last_generation: 0,
             turns: seed.turns,
+            untold: BTreeSet::new(),
             root,
             is_losing: false,
             operations: seed.operations,
+            agent_waits: seed.agent_waits,
+            requests: BTreeSet::new(),
             questions: BTreeMap::new(),
             calls: BTreeSet::new(),
             unprovided: BTreeSet::new(),
@@ -96,6 +114,8 @@ impl TaskMachine {
             is_parked,
             is_draining: false,
             ends_when_up: false,
+            is_queued: false,
+            is_crowded: false,
             failures: 0,
             retry_at_ms: None,
             quiet_since_ms: None,
@@ -164,18 +184,25 @@ impl TaskMachine {
                     self.came_up(generation, effects);
                 }
             }
-            TaskInput::RuntimeFailed { generation, is_final } => {
-                if self.is_current(generation) {
-                    self.failures = if is_final { MOST_FAILURES } else { self.failures };
-                    self.runtime_gone(now_ms, effects);
-                }
+            TaskInput::Queued(generation) => self.is_queued = self.is_starting(generation),
+            TaskInput::RoomFound(generation) => self.is_queued &= !self.is_starting(generation),
+            TaskInput::Crowded(is_crowded) => self.is_crowded = is_crowded,
+            TaskInput::RuntimeFailed { generation, is_final: true } if self.is_current(generation) => {
+                self.failures = MOST_FAILURES;
+                self.runtime_gone(now_ms, effects);
             }
-            TaskInput::RuntimeGone(generation) => {
+            TaskInput::RuntimeFailed { generation, .. } | TaskInput::RuntimeGone(generation) => {
                 if self.is_current(generation) {
                     self.runtime_gone(now_ms, effects);
                 }
             }
             TaskInput::Recorded(fact) => self.recorded(fact, effects),
+            TaskInput::AgentGivenUp { thread, turn } => drop(self.turn_ended(&thread, &turn, effects)),
+            TaskInput::ModelAsked { generation, request } => self.model_asked(generation, request),
+            TaskInput::ModelDone { generation, request } => {
+                self.requests.remove(&(generation, request));
+            }
+            TaskInput::TurnTold(thread) => drop(self.untold.remove(&thread)),
             TaskInput::Lost(operations) => {
                 self.is_losing = false;
                 for operation in operations {
@@ -213,14 +240,7 @@ impl TaskMachine {
                     effects.push(TaskEffect::EndRuntime(generation));
                 }
             }
-            TaskInput::ResumeWanted => {
-                // Whoever resumes the task may run its calls.
-                self.unprovided.clear();
-                self.is_parked = false;
-                self.ends_when_up = self.is_draining;
-                self.failures = 0;
-                self.retry_at_ms = None;
-            }
+            TaskInput::ResumeWanted => self.resume_wanted(),
             TaskInput::DrainWanted => {
                 self.is_draining = true;
                 let was_parked = self.is_parked;
@@ -232,17 +252,34 @@ impl TaskMachine {
         }
     }
 
+    fn resume_wanted(&mut self) {
+        // Whoever resumes the task may run its calls. With a runtime they wait for that already.
+        if !self.has_runtime() {
+            self.unprovided.clear();
+        }
+        self.is_parked = false;
+        self.ends_when_up = self.is_draining;
+        self.failures = 0;
+        self.retry_at_ms = None;
+    }
+
     /// Its decision or its result is stored.
     fn settled(&mut self, operation: OperationId, effects: &mut Vec<TaskEffect>) {
         self.is_parked = false;
         self.ends_when_up = self.is_draining;
         self.failures = 0;
         self.unprovided.remove(&operation);
-        effects.push(TaskEffect::CloseAsk(operation.clone()));
+        effects.push(TaskEffect::EndAsk(operation.clone()));
         if let Some(question) = self.questions.remove(&operation) {
             effects.push(TaskEffect::AnswerQuestion { operation: operation.clone(), question });
         }
         self.operations.insert(operation, OperationStage::Decided);
+    }
+
+    fn model_asked(&mut self, generation: Generation, request: ModelRequestId) {
+        if self.is_current(generation) {
+            self.requests.insert((generation, request));
+        }
     }
 
     fn is_current(&self, generation: Generation) -> bool {
@@ -268,7 +305,10 @@ impl TaskMachine {
         let was_asked_to = matches!(self.runtime, RuntimeStage::Ending(_));
         self.runtime = RuntimeStage::Absent;
         self.ends_when_up = false;
+        self.is_queued = false;
         self.questions.clear();
+        self.requests.clear();
+        self.untold.clear();
         self.quiet_since_ms = None;
         for (_, sent) in &mut self.inputs {
             *sent = None;
@@ -306,18 +346,8 @@ impl TaskMachine {
         match fact {
             RecordFact::TurnStarted { thread, turn } => drop(self.turns.insert(thread, turn)),
             RecordFact::TurnEnded { thread, turn } => {
-                if self.turns.get(&thread) == Some(&turn) {
-                    self.turns.remove(&thread);
-                }
-                let of_turn = format!("{thread}:{turn}:");
-                let over: BTreeSet<OperationId> = self
-                    .operations
-                    .keys()
-                    .filter(|operation| operation.as_str().starts_with(&of_turn))
-                    .cloned()
-                    .collect();
-                for operation in over {
-                    self.close(&operation, effects);
+                if self.turn_ended(&thread, &turn, effects) {
+                    self.untold.insert(thread);
                 }
             }
             RecordFact::Operation { operation, stage: Some(stage) } => {
@@ -328,15 +358,42 @@ impl TaskMachine {
                     // Proposed again by another runtime: the decision, if there is one, stays.
                     return;
                 }
+                if stage == OperationStage::Proposed {
+                    // The next proposal of a call is what became of the one before.
+                    self.operations.retain(|before, stage| {
+                        *stage != OperationStage::Decided || !is_next(operation.as_str(), before.as_str())
+                    });
+                }
                 self.operations.insert(operation, stage);
             }
             RecordFact::Operation { operation, stage: None } => self.close(&operation, effects),
+            RecordFact::AgentWait(operation) => drop(self.agent_waits.insert(operation)),
             RecordFact::Other => {}
         }
     }
 
+    /// Says whether it was under way.
+    fn turn_ended(&mut self, thread: &ThreadId, turn: &TurnId, effects: &mut Vec<TaskEffect>) -> bool {
+        let of_turn = format!("{thread}:{turn}:");
+        let over: BTreeSet<OperationId> = self
+            .operations
+            .keys()
+            .filter(|operation| operation.as_str().starts_with(&of_turn))
+            .cloned()
+            .collect();
+        for operation in over {
+            self.close(&operation, effects);
+        }
+        let was_under_way = self.turns.get(thread) == Some(turn);
+        if was_under_way {
+            self.turns.remove(thread);
+        }
+        was_under_way
+    }
+
     fn close(&mut self, operation: &OperationId, effects: &mut Vec<TaskEffect>) {
         self.operations.remove(operation);
+        self.agent_waits.remove(operation);
         self.questions.remove(operation);
         self.calls.remove(operation);
         self.unprovided.remove(operation);
@@ -356,14 +413,19 @@ impl TaskMachine {
 
     fn suspend(&mut self, effects: &mut Vec<TaskEffect>) {
         self.is_parked = true;
+        if std::mem::take(&mut self.is_queued) {
+            self.runtime = RuntimeStage::Absent;
+            effects.push(TaskEffect::LeaveQueue);
+        }
         self.ends_when_up = matches!(self.runtime, RuntimeStage::Starting(_));
         if let RuntimeStage::Up(generation) = self.runtime {
-            match self.turns.get(&self.root) {
-                Some(turn) => {
+            let turns: Vec<(ThreadId, TurnId)> = self.turns.clone().into_iter().collect();
+            match turns.is_empty() {
+                false => {
                     self.runtime = RuntimeStage::Suspending(generation);
-                    effects.push(TaskEffect::SuspendTurn { generation, turn: turn.clone() });
+                    effects.push(TaskEffect::SuspendTurns { generation, turns });
                 }
-                None => {
+                true => {
                     self.runtime = RuntimeStage::Ending(generation);
                     effects.push(TaskEffect::EndRuntime(generation));
                 }
@@ -435,6 +497,7 @@ impl TaskMachine {
     fn maybe_end(&mut self, now_ms: i64, generation: Generation, effects: &mut Vec<TaskEffect>) {
         let is_busy = !self.inputs.is_empty() || !self.passes.is_empty();
         let after_ms = match (is_busy, self.turns.is_empty(), self.is_waiting()) {
+            (false, true, _) | (false, false, true) if self.is_crowded => 0,
             (false, true, _) => self.times.idle_after_ms,
             (false, false, true) => self.times.suspend_after_ms,
             _ => {
@@ -442,6 +505,8 @@ impl TaskMachine {
                 return;
             }
         };
+        // A runtime that ended now would take along what it has not said yet.
+        let after_ms = if self.untold.is_empty() { after_ms } else { after_ms.max(LAST_WORDS_MS) };
         let end_ms = *self.quiet_since_ms.get_or_insert(now_ms) + after_ms;
         if end_ms > now_ms {
             effects.push(TaskEffect::WakeAt(end_ms));
@@ -456,20 +521,24 @@ impl TaskMachine {
         }
     }
 
-    /// Every branch of the turn waits for a decision, or for a client that runs a call: nothing runs.
+    /// Every branch of every turn waits for a decision, for a client that runs a call, or for an agent that does: nothing
+    /// runs, and no model is asked.
     fn is_waiting(&self) -> bool {
         let waits = |(operation, stage): (&OperationId, &OperationStage)| {
             let waits = matches!(stage, OperationStage::Proposed | OperationStage::Unknown)
                 || self.unprovided.contains(operation);
-            waits && self.questions.contains_key(operation)
+            let waits_for_agent = *stage == OperationStage::Started && self.agent_waits.contains(operation);
+            waits_for_agent || (waits && self.questions.contains_key(operation))
         };
-        !self.questions.is_empty() && self.calls.is_empty() && self.operations.iter().all(waits)
+        let is_still = self.calls.is_empty() && self.requests.is_empty();
+        !self.questions.is_empty() && is_still && self.operations.iter().all(waits)
     }
 
     fn state(&self) -> TaskState {
         let waits = self.waits_for_unknown()
             || self.operations.values().any(|stage| *stage == OperationStage::Proposed);
         match self.runtime {
+            RuntimeStage::Starting(_) if self.is_queued => TaskState::Queued,
             RuntimeStage::Starting(_) if self.shown == TaskState::Creating => TaskState::Creating,
             RuntimeStage::Absent if self.failures >= MOST_FAILURES => TaskState::Failed,
             RuntimeStage::Absent if self.turns.is_empty() && self.inputs.is_empty() => match self.shown {
@@ -487,4 +556,9 @@ impl TaskMachine {
             _ => TaskState::Running,
         }
     }
+}
+
+/// Proposals of one call after its first have their number behind its id.
+fn is_next(operation: &str, before: &str) -> bool {
+    operation.strip_prefix(before).is_some_and(|rest| rest.starts_with(':'))
 }

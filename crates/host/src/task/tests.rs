@@ -19,7 +19,8 @@ fn operation() -> OperationId {
 }
 
 fn seed(state: TaskState) -> TaskSeed {
-    TaskSeed { state, turns: BTreeMap::new(), operations: BTreeMap::new(), inputs: Vec::new() }
+    let (turns, operations, agent_waits) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+    TaskSeed { state, turns, operations, agent_waits, inputs: Vec::new() }
 }
 
 /// A task with an unfinished turn and one operation in this stage.
@@ -72,6 +73,11 @@ impl TaskStage {
         assert!(effects.contains(&TaskEffect::AskClients { operation: operation(), question: 7 }));
         bench
     }
+}
+
+/// The turn of the root is the only one.
+fn suspends(generation: Generation) -> TaskEffect {
+    TaskEffect::SuspendTurns { generation, turns: vec![(thread(), turn())] }
 }
 
 fn starts(effects: &[TaskEffect]) -> Option<Generation> {
@@ -187,7 +193,7 @@ fn a_runtime_without_work_ends_in_time_and_not_before() {
 #[test]
 fn a_turn_that_waits_is_suspended_in_time_and_goes_on_by_a_decision() {
     let mut bench = TaskStage::asking();
-    let suspended = TaskEffect::SuspendTurn { generation: 1, turn: turn() };
+    let suspended = suspends(1);
     assert!(!bench.after(TIMES.suspend_after_ms - 1).contains(&suspended));
     assert!(bench.after(1).contains(&suspended));
     assert!(bench.on(TaskInput::Suspended(1)).contains(&TaskEffect::EndRuntime(1)));
@@ -253,7 +259,7 @@ fn the_end_of_a_turn_ends_its_questions() {
 fn a_host_that_stops_ends_runtimes_and_starts_none() {
     let mut bench = TaskStage::asking();
     let effects = bench.on(TaskInput::DrainWanted);
-    assert!(effects.contains(&TaskEffect::SuspendTurn { generation: 1, turn: turn() }));
+    assert!(effects.contains(&suspends(1)));
     bench.on(TaskInput::Suspended(1));
     assert_eq!(starts(&bench.on(TaskInput::RuntimeGone(1))), None);
     assert_eq!(starts(&bench.on(TaskInput::Decided(operation()))), None);
@@ -317,11 +323,63 @@ fn any_schedule_keeps_one_runtime_at_a_time() {
 }
 
 #[test]
+fn a_root_that_asks_its_model_beside_an_agent_that_waits_does_not_wait() {
+    let (mut bench, _) = TaskStage::new(unfinished(TaskState::Running, None));
+    bench.on(TaskInput::RuntimeUp(1));
+    let (agent, question) = (ThreadId::new("a"), OperationId::new("a:v:c1"));
+    let model = |generation| TaskInput::ModelAsked { generation, request: ModelRequestId::new("m1") };
+    bench.on(model(1));
+    bench.recorded(RecordFact::TurnStarted { thread: agent.clone(), turn: TurnId::new("v") });
+    bench.recorded(RecordFact::Operation {
+        operation: question.clone(),
+        stage: Some(OperationStage::Proposed),
+    });
+    bench.on(TaskInput::Asked { operation: question.clone(), question: 7 });
+    assert_eq!(bench.task.state(), TaskState::Running);
+    assert_eq!(bench.after(TIMES.suspend_after_ms), [], "nothing is suspended in mid-stream");
+    let done = |generation| TaskInput::ModelDone { generation, request: ModelRequestId::new("m1") };
+    bench.on(done(0));
+    assert_eq!(bench.task.state(), TaskState::Running, "another runtime's request");
+    assert!(bench.on(done(1)).contains(&TaskEffect::SetState(TaskState::Waiting)));
+    // The root begins to wait for its agent, which is no work.
+    let wait = OperationId::new("t:u:c2");
+    let started = RecordFact::Operation { operation: wait.clone(), stage: Some(OperationStage::Started) };
+    assert!(bench.recorded(started).contains(&TaskEffect::SetState(TaskState::Running)));
+    let effects = bench.recorded(RecordFact::AgentWait(wait));
+    assert!(effects.contains(&TaskEffect::SetState(TaskState::Waiting)), "{effects:?}");
+    let turns = vec![(agent, TurnId::new("v")), (thread(), turn())];
+    let suspended = TaskEffect::SuspendTurns { generation: 1, turns };
+    assert!(bench.after(TIMES.suspend_after_ms).contains(&suspended));
+    bench.on(TaskInput::Suspended(1));
+    bench.on(model(1));
+    assert_eq!(starts(&bench.on(TaskInput::RuntimeGone(1))), None);
+    bench.on(TaskInput::Lost(Vec::new()));
+    assert_eq!(starts(&bench.on(TaskInput::Decided(question))), Some(2));
+    bench.on(TaskInput::RuntimeUp(2));
+    assert!(bench.task.requests.is_empty(), "the requests of a runtime end with it");
+}
+
+#[test]
+fn an_agent_that_is_given_up_holds_up_nobody() {
+    let agent = ThreadId::new("a");
+    let mut seed = unfinished(TaskState::Running, None);
+    seed.turns = BTreeMap::from([(agent.clone(), TurnId::new("v"))]);
+    seed.operations = BTreeMap::from([(OperationId::new("a:v:c1"), OperationStage::Decided)]);
+    let (mut bench, effects) = TaskStage::new(seed);
+    assert_eq!(starts(&effects), Some(1), "its decision is to be carried out");
+    bench.on(TaskInput::AgentGivenUp { thread: agent, turn: TurnId::new("v") });
+    bench.on(TaskInput::RuntimeUp(1));
+    assert!(bench.after(TIMES.idle_after_ms).contains(&TaskEffect::EndRuntime(1)));
+    assert_eq!(starts(&bench.on(TaskInput::RuntimeGone(1))), None);
+    assert!(bench.task.is_at_rest());
+}
+
+#[test]
 fn a_runtime_that_comes_up_while_the_host_stops_is_ended() {
     let (mut bench, effects) = TaskStage::new(unfinished(TaskState::Running, None));
     assert_eq!(starts(&effects), Some(1));
     assert_eq!(bench.on(TaskInput::DrainWanted), []);
-    let suspended = TaskEffect::SuspendTurn { generation: 1, turn: turn() };
+    let suspended = suspends(1);
     assert!(bench.on(TaskInput::RuntimeUp(1)).contains(&suspended));
     assert!(bench.on(TaskInput::Suspended(1)).contains(&TaskEffect::EndRuntime(1)));
     assert_eq!(starts(&bench.on(TaskInput::RuntimeGone(1))), None);
@@ -332,10 +390,122 @@ fn a_runtime_that_comes_up_while_the_host_stops_is_ended() {
 fn a_suspension_while_the_runtime_starts_holds_unless_it_is_taken_back() {
     let (mut bench, _) = TaskStage::new(unfinished(TaskState::Running, None));
     bench.on(TaskInput::SuspendWanted);
-    let suspended = TaskEffect::SuspendTurn { generation: 1, turn: turn() };
+    let suspended = suspends(1);
     assert!(bench.on(TaskInput::RuntimeUp(1)).contains(&suspended));
     let (mut bench, _) = TaskStage::new(unfinished(TaskState::Running, None));
     bench.on(TaskInput::SuspendWanted);
     bench.on(TaskInput::ResumeWanted);
     assert!(!bench.on(TaskInput::RuntimeUp(1)).contains(&suspended));
+}
+
+#[test]
+fn a_call_outlives_its_runtime_and_its_result_is_for_the_next_one() {
+    let mut bench = TaskStage::asking();
+    bench.on(TaskInput::CallWaits { operation: operation(), question: 7 });
+    bench.on(TaskInput::CallBegun(operation()));
+    let effects = bench.after(TIMES.suspend_after_ms * 2);
+    assert!(
+        !effects.iter().any(|effect| matches!(effect, TaskEffect::SuspendTurns { .. })),
+        "a client works"
+    );
+    let effects = bench.on(TaskInput::RuntimeGone(1));
+    assert!(!effects.contains(&TaskEffect::LoseStarted), "the client is still there");
+    assert_eq!(starts(&effects), Some(2));
+    bench.on(TaskInput::RuntimeUp(2));
+    bench.on(TaskInput::CallDone(operation()));
+    let effects = bench.on(TaskInput::Asked { operation: operation(), question: 3 });
+    assert!(
+        effects.contains(&TaskEffect::AnswerQuestion { operation: operation(), question: 3 }),
+        "{effects:?}"
+    );
+}
+
+#[test]
+fn a_call_without_a_client_is_suspended_and_does_not_come_back_by_itself() {
+    let mut bench = TaskStage::asking();
+    bench.on(TaskInput::Decided(operation()));
+    bench.on(TaskInput::CallWaits { operation: operation(), question: 7 });
+    bench.after(0);
+    let effects = bench.after(TIMES.suspend_after_ms);
+    assert!(effects.iter().any(|effect| matches!(effect, TaskEffect::SuspendTurns { .. })), "{effects:?}");
+    bench.on(TaskInput::Suspended(1));
+    assert_eq!(starts(&bench.on(TaskInput::RuntimeGone(1))), None, "nobody is there to run it");
+    assert_eq!(starts(&bench.on(TaskInput::ResumeWanted)), Some(2), "whoever resumes it may run it");
+}
+
+#[test]
+fn a_call_that_was_lost_waits_for_a_decision_with_its_runtime_up() {
+    let mut bench = TaskStage::asking();
+    bench.on(TaskInput::CallWaits { operation: operation(), question: 7 });
+    bench.on(TaskInput::CallBegun(operation()));
+    let effects = bench.on(TaskInput::CallLost(operation()));
+    assert!(effects.contains(&TaskEffect::SetState(TaskState::Waiting)), "{effects:?}");
+    let effects = bench.on(TaskInput::Decided(operation()));
+    assert!(
+        effects.contains(&TaskEffect::AnswerQuestion { operation: operation(), question: 7 }),
+        "{effects:?}"
+    );
+}
+
+#[test]
+fn a_task_without_room_is_queued_and_can_be_taken_back() {
+    let (mut bench, _) = TaskStage::new(unfinished(TaskState::Running, None));
+    let effects = bench.on(TaskInput::Queued(1));
+    assert!(effects.contains(&TaskEffect::SetState(TaskState::Queued)), "{effects:?}");
+    let effects = bench.on(TaskInput::RoomFound(1));
+    assert!(effects.contains(&TaskEffect::SetState(TaskState::Running)), "{effects:?}");
+    let (mut bench, _) = TaskStage::new(unfinished(TaskState::Running, None));
+    bench.on(TaskInput::Queued(1));
+    let effects = bench.on(TaskInput::SuspendWanted);
+    assert!(effects.contains(&TaskEffect::LeaveQueue), "{effects:?}");
+    assert!(bench.task.is_at_rest(), "nothing of it runs");
+    assert_eq!(starts(&bench.on(TaskInput::ResumeWanted)), Some(2));
+}
+
+#[test]
+fn a_runtime_without_work_makes_room_for_others() {
+    let mut bench = TaskStage::asking();
+    let effects = bench.on(TaskInput::Crowded(true));
+    assert!(effects.contains(&suspends(1)), "{effects:?}");
+}
+
+#[test]
+fn a_call_that_was_rejected_does_not_hide_that_the_next_one_waits() {
+    let mut bench = TaskStage::asking();
+    bench.on(TaskInput::Decided(operation()));
+    // The runtime has recorded the rejection: nothing starts.
+    bench.stage(None);
+    let next = OperationId::new("t:u:c2");
+    bench.recorded(RecordFact::Operation { operation: next.clone(), stage: Some(OperationStage::Proposed) });
+    let effects = bench.on(TaskInput::Asked { operation: next, question: 8 });
+    assert!(effects.contains(&TaskEffect::SetState(TaskState::Waiting)), "{effects:?}");
+    // Suspended, it stays so: nothing that was decided waits to be carried out.
+    let effects = bench.after(TIMES.suspend_after_ms);
+    assert!(effects.contains(&suspends(1)), "{effects:?}");
+    bench.on(TaskInput::Suspended(1));
+    assert_eq!(starts(&bench.on(TaskInput::RuntimeGone(1))), None);
+}
+
+#[test]
+fn a_call_that_is_proposed_with_other_arguments_waits_alone() {
+    let mut bench = TaskStage::asking();
+    bench.on(TaskInput::Decided(operation()));
+    bench.stage(Some(OperationStage::Decided));
+    let next = OperationId::new("t:u:c1:1");
+    bench.recorded(RecordFact::Operation { operation: next.clone(), stage: Some(OperationStage::Proposed) });
+    let effects = bench.on(TaskInput::Asked { operation: next, question: 8 });
+    assert!(effects.contains(&TaskEffect::SetState(TaskState::Waiting)), "{effects:?}");
+}
+
+#[test]
+fn a_runtime_ends_after_its_last_words() {
+    for told in [true, false] {
+        let mut bench = TaskStage::asking();
+        bench.task.times.idle_after_ms = 0;
+        bench.on(TaskInput::Decided(operation()));
+        let ended = bench.recorded(RecordFact::TurnEnded { thread: thread(), turn: turn() });
+        assert!(!ended.contains(&TaskEffect::EndRuntime(1)), "clients have not heard of it: {ended:?}");
+        let effects = if told { bench.on(TaskInput::TurnTold(thread())) } else { bench.after(LAST_WORDS_MS) };
+        assert!(effects.contains(&TaskEffect::EndRuntime(1)), "{told}: {effects:?}");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod postgres;
 mod postgres_news;
+mod postgres_password;
 mod postgres_tls;
 mod sqlite;
 mod value;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 pub(crate) use postgres::PostgresBackend;
 pub use postgres::PostgresOptions;
+pub use postgres_password::PasswordSources;
 pub(crate) use sqlite::SqliteBackend;
 pub use sqlite::SqliteOptions;
 pub(crate) use value::{SqlRow, SqlValue};
@@ -78,9 +80,19 @@ pub(crate) type Work = Box<
         + Sync,
 >;
 
-pub(crate) trait DatabaseBackend: fmt::Debug + Send + Sync {
+/// When a commit is on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CommitSync {
+    /// Before whoever asked hears of it.
+    Now,
+    /// At the latest with the next commit that is `Now`. Until then a machine that loses its power may lose it; the death
+    /// of a process loses nothing.
+    Later,
+}
+
+pub(crate) trait DatabaseBackend: Send + Sync {
     /// Runs the work and commits it. An error of the work undoes it.
-    fn run(&self, work: Work) -> Pin<Box<dyn Future<Output = AnyResult> + Send + '_>>;
+    fn run(&self, work: Work, sync: CommitSync) -> Pin<Box<dyn Future<Output = AnyResult> + Send + '_>>;
 
     /// Calls that something about a task has changed, where several hosts share the database.
     fn news(&self) -> Option<mpsc::Receiver<StoreNews>>;
@@ -90,6 +102,13 @@ pub(crate) trait DatabaseBackend: fmt::Debug + Send + Sync {
 
     /// Whether leases end by themselves. They need not where one process alone can open the database.
     fn leases_expire(&self) -> bool;
+}
+
+/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+impl fmt::Debug for dyn DatabaseBackend + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DatabaseBackend")
+    }
 }
 
 /// The first value of the only row.

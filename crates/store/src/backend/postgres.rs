@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::future::Future;
-use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -16,8 +17,12 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, NoTls, Row};
 
 use super::postgres_news::{NEWS_CHANNEL, listen};
+use super::postgres_password::PasswordSources;
 use super::postgres_tls::{TlsConnector, tls_config};
-use super::{AnyResult, DatabaseBackend, RowLock, SqlFuture, SqlRow, SqlValue, StoreNews, Transaction, Work};
+use super::{
+    AnyResult, CommitSync, DatabaseBackend, RowLock, SqlFuture, SqlRow, SqlValue, StoreNews, Transaction,
+    Work,
+};
 use crate::error::StoreError;
 
 /// Connections of one host, at most.
@@ -32,6 +37,8 @@ const TRIES: u32 = 4;
 pub struct PostgresOptions {
     /// `postgres://…` or `host=… user=…`.
     pub url: String,
+    /// Where the address holds none.
+    pub password: Option<String>,
     /// Used unless the address says `sslmode=disable`.
     pub tls: Option<Arc<rustls::ClientConfig>>,
     /// The longest wait for one statement, lock or connection: under a third of a lease, so that a host notices in time
@@ -44,27 +51,55 @@ pub struct PostgresOptions {
 impl PostgresOptions {
     /// By an address such as `postgres://USER@HOST/NAME?sslmode=require`. Beyond what Postgres addresses always hold,
     /// `sslrootcert` names a file with the certificates to trust instead of the system's, and `sslmode` may be
-    /// `verify-full`, which is what `require` means here.
-    pub fn parse(address: &str, wait_limit: Duration, patience: Duration) -> Result<Self, StoreError> {
-        let (url, authorities) = split_address(address);
+    /// `verify-full`, which is what `require` means here; `passfile` names a file with passwords.
+    pub fn parse(
+        address: &str,
+        passwords: &PasswordSources,
+        wait_limit: Duration,
+        patience: Duration,
+    ) -> Result<Self, StoreError> {
+        let SplitAddress { url, authorities, password_file } = split_address(address);
         let tls = tls_config(authorities.as_deref())?;
-        Ok(Self { url, tls: Some(tls), wait_limit, patience })
+        let password = passwords.find(password_file.as_deref(), &config_of(&url)?)?;
+        Ok(Self { url, password, tls: Some(tls), wait_limit, patience })
+    }
+
+    /// The file that an address says its password is in.
+    pub fn password_file(address: &str) -> Option<PathBuf> {
+        split_address(address).password_file.map(PathBuf::from)
     }
 }
 
-/// The address as the driver reads it, and the file of certificates it names.
-fn split_address(address: &str) -> (String, Option<String>) {
-    let Some((base, query)) = address.split_once('?') else { return (address.to_owned(), None) };
-    let mut authorities = None;
+/// The parser's own message may repeat the address with its password.
+fn config_of(url: &str) -> Result<Config, StoreError> {
+    let problem = "the address of the database cannot be read; write it as postgres://USER@HOST/NAME";
+    Config::from_str(url).map_err(|_| StoreError::Database(problem.to_owned()))
+}
+
+/// The address as the driver reads it, and the files it names.
+#[derive(Debug, Default, PartialEq)]
+struct SplitAddress {
+    url: String,
+    authorities: Option<String>,
+    password_file: Option<String>,
+}
+
+fn split_address(address: &str) -> SplitAddress {
+    let Some((base, query)) = address.split_once('?') else {
+        return SplitAddress { url: address.to_owned(), ..SplitAddress::default() };
+    };
+    let (mut authorities, mut password_file) = (None, None);
     let mut kept = Vec::new();
     for pair in query.split('&') {
         match pair.split_once('=') {
             Some(("sslrootcert", file)) => authorities = Some(file.to_owned()),
+            Some(("passfile", file)) => password_file = Some(file.to_owned()),
             Some(("sslmode", "verify-full" | "verify-ca")) => kept.push("sslmode=require"),
             _ => kept.push(pair),
         }
     }
-    (format!("{base}?{}", kept.join("&")), authorities)
+    let url = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };
+    SplitAddress { url, authorities, password_file }
 }
 
 impl fmt::Debug for PostgresOptions {
@@ -81,6 +116,8 @@ pub(crate) struct PostgresBackend {
     mark: Arc<str>,
     idle: Mutex<Vec<Client>>,
     permits: Semaphore,
+    /// Work waits for it, and somebody was told.
+    is_away: AtomicBool,
 }
 
 impl fmt::Debug for PostgresBackend {
@@ -91,23 +128,20 @@ impl fmt::Debug for PostgresBackend {
 
 impl PostgresBackend {
     pub(crate) fn new(options: &PostgresOptions) -> Result<Self, StoreError> {
-        // The parser's own message may repeat the address with its password.
-        let wrong = || {
-            StoreError::Database(
-                "the address of the database cannot be read; write it as postgres://USER@HOST/NAME"
-                    .to_owned(),
-            )
-        };
-        let mut config = Config::from_str(&options.url).map_err(|_| wrong())?;
+        let mut config = config_of(&options.url)?;
+        if let Some(password) = &options.password {
+            config.password(password);
+        }
         let limit = options.wait_limit;
         config.connect_timeout(limit).tcp_user_timeout(limit).application_name("oarlock");
         config.keepalives_idle(limit);
         Ok(Self {
             options: options.clone(),
             config,
-            mark: format!("{:016x}", RandomState::new().hash_one(0_u8)).into(),
+            mark: format!("{:032x}", support::entropy()).into(),
             idle: Mutex::default(),
             permits: Semaphore::new(CONNECTIONS),
+            is_away: AtomicBool::new(false),
         })
     }
 
@@ -204,6 +238,9 @@ fn is_worth_another_try(error: &tokio_postgres::Error) -> bool {
 }
 
 fn failure(error: &tokio_postgres::Error) -> StoreError {
+    if let Some(problem) = untrusted(error) {
+        return StoreError::Untrusted(problem);
+    }
     let Some(refused) = error.as_db_error() else {
         let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
         return StoreError::Unavailable(format!("{error}{cause}"));
@@ -213,6 +250,15 @@ fn failure(error: &tokio_postgres::Error) -> StoreError {
     let is_passing =
         ["08", "53", "57", "40", "55"].iter().any(|class| refused.code().code().starts_with(class));
     if is_passing { StoreError::Unavailable(text) } else { StoreError::Database(text) }
+}
+
+/// Trying again does not make a certificate trusted.
+fn untrusted(error: &tokio_postgres::Error) -> Option<String> {
+    let source = std::error::Error::source(error)?.downcast_ref::<std::io::Error>()?;
+    match source.get_ref()?.downcast_ref::<rustls::Error>()? {
+        rustls::Error::InvalidCertificate(problem) => Some(format!("{problem:?}")),
+        _ => None,
+    }
 }
 
 struct PostgresTransaction<'a, 'c> {
@@ -307,7 +353,8 @@ impl Transaction for PostgresTransaction<'_, '_> {
 }
 
 impl DatabaseBackend for PostgresBackend {
-    fn run(&self, work: Work) -> Pin<Box<dyn Future<Output = AnyResult> + Send + '_>> {
+    /// Always on the disk before the answer: hosts on other machines act on it.
+    fn run(&self, work: Work, _sync: CommitSync) -> Pin<Box<dyn Future<Output = AnyResult> + Send + '_>> {
         Box::pin(async move {
             let closed = |_| StoreError::Unavailable("the store is closed".to_owned());
             let _permit = self.permits.acquire().await.map_err(closed)?;
@@ -317,7 +364,12 @@ impl DatabaseBackend for PostgresBackend {
                 tries += 1;
                 let error = match self.try_once(&work).await {
                     Ok(Err(error)) if error.is_temporary() => error,
-                    Ok(result) => return result,
+                    Ok(result) => {
+                        if result.is_ok() && self.is_away.swap(false, Ordering::Relaxed) {
+                            tracing::info!("the database is back");
+                        }
+                        return result;
+                    }
                     Err(error) if tries < TRIES && is_worth_another_try(&error) => {
                         tracing::debug!(%error, tries, "a transaction is tried again");
                         tokio::time::sleep(Duration::from_millis(20 << tries)).await;
@@ -328,7 +380,11 @@ impl DatabaseBackend for PostgresBackend {
                 if !error.is_temporary() || begun.elapsed() >= self.options.patience {
                     return Err(error);
                 }
-                tracing::debug!(%error, tries, "work waits for the database");
+                // Said once, and not by everything that waits.
+                match self.is_away.swap(true, Ordering::Relaxed) {
+                    false => tracing::warn!(%error, "work waits for the database"),
+                    true => tracing::debug!(%error, tries, "work waits for the database"),
+                }
                 tokio::time::sleep(AWAY_PAUSE).await;
             }
         })
@@ -355,16 +411,19 @@ mod tests {
 
     #[test]
     fn an_address_may_name_certificates_and_every_mode() {
-        for (address, url, authorities) in [
-            ("postgres://u@h/n", "postgres://u@h/n", None),
-            ("postgres://u@h/n?sslmode=verify-full", "postgres://u@h/n?sslmode=require", None),
+        for (address, url, authorities, password_file) in [
+            ("postgres://u@h/n", "postgres://u@h/n", None, None),
+            ("postgres://u@h/n?sslmode=verify-full", "postgres://u@h/n?sslmode=require", None, None),
+            ("postgres://u@h/n?passfile=/p", "postgres://u@h/n", None, Some("/p".to_owned())),
             (
-                "postgres://u@h/n?sslrootcert=/etc/ca.pem&sslmode=require&connect_timeout=3",
+                "postgres://u@h/n?sslrootcert=/etc/ca.pem&sslmode=require&passfile=/p&connect_timeout=3",
                 "postgres://u@h/n?sslmode=require&connect_timeout=3",
-                Some("/etc/ca.pem"),
+                Some("/etc/ca.pem".to_owned()),
+                Some("/p".to_owned()),
             ),
         ] {
-            assert_eq!(split_address(address), (url.to_owned(), authorities.map(str::to_owned)), "{address}");
+            let split = SplitAddress { url: url.to_owned(), authorities, password_file };
+            assert_eq!(split_address(address), split, "{address}");
         }
     }
 
@@ -372,6 +431,7 @@ mod tests {
     fn no_error_repeats_a_password() {
         let options = PostgresOptions {
             url: "postgres://u:hunter2@[::/n".to_owned(),
+            password: None,
             tls: None,
             wait_limit: Duration::ZERO,
             patience: Duration::ZERO,

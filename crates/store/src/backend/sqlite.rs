@@ -1,8 +1,10 @@
 //! SQLite, embedded: one writer thread, a write-ahead log, full sync, many pieces of work in one commit.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::future::Future;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,8 +16,8 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    AnyResult, DatabaseBackend, RowLock, SqlFuture, SqlRow, SqlValue, StoreClock, StoreNews, Transaction,
-    Work,
+    AnyResult, CommitSync, DatabaseBackend, RowLock, SqlFuture, SqlRow, SqlValue, StoreClock, StoreNews,
+    Transaction, Work,
 };
 use crate::error::StoreError;
 
@@ -24,11 +26,14 @@ const COMMIT_TOGETHER: usize = 64;
 /// Work that may wait for the writer; whoever brings more waits itself.
 const QUEUE: usize = 256;
 
-/// Where the file is, and the clock of this machine.
+/// Where the file is, the clock of this machine, and what a commit waits for.
 #[derive(Clone)]
 pub struct SqliteOptions {
     pub path: PathBuf,
     pub clock: StoreClock,
+    /// Whether commits wait for the disk. Without, they survive a crash of every program, but not of the machine: enough
+    /// for a store that is thrown away with its host.
+    pub is_synced: bool,
 }
 
 impl fmt::Debug for SqliteOptions {
@@ -39,6 +44,7 @@ impl fmt::Debug for SqliteOptions {
 
 struct SqliteJob {
     work: Work,
+    sync: CommitSync,
     done: oneshot::Sender<AnyResult>,
 }
 
@@ -59,13 +65,15 @@ impl SqliteBackend {
 
     pub(crate) fn open(options: &SqliteOptions) -> Result<Self, StoreError> {
         let lock = lock(&options.path)?;
+        make_private(&options.path)
+            .map_err(|error| StoreError::Unavailable(format!("{}: {error}", options.path.display())))?;
         let connection = connect(&options.path).map_err(|error| database(&error))?;
         hold_journal(&options.path);
         let (jobs, inbox) = mpsc::channel(QUEUE);
-        let clock = Arc::clone(&options.clock);
+        let (clock, is_synced) = (Arc::clone(&options.clock), options.is_synced);
         std::thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || write_until_closed(connection, inbox, &clock))
+            .spawn(move || write_until_closed(connection, inbox, &clock, is_synced))
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         Ok(Self { jobs, _lock: lock })
     }
@@ -88,6 +96,28 @@ fn lock(path: &Path) -> Result<File, StoreError> {
     }
 }
 
+/// For its owner alone, whatever the umask: who reads the file reads every task, and who writes it can decide in it. SQLite
+/// gives the files beside it the mode of this one.
+fn make_private(path: &Path) -> io::Result<()> {
+    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = File::from(open(path, flags, Mode::RUSR | Mode::WUSR)?);
+    let mut files = vec![file];
+    for end in ["-wal", "-shm", "-journal", ".lock"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        files.extend(open(PathBuf::from(name), flags, Mode::empty()).map(File::from).ok());
+    }
+    for file in files {
+        let found = file.metadata()?;
+        let is_ours = found.uid() == rustix::process::geteuid().as_raw();
+        if is_ours && found.is_file() && found.mode() & 0o077 != 0 {
+            file.set_permissions(Permissions::from_mode(0o600))?;
+        }
+    }
+    Ok(())
+}
+
 /// A rollback journal of somebody else's making would be played back into the store when it is opened next. An empty one
 /// is ignored, and a file that is there can be kept from the commands of tasks.
 fn hold_journal(path: &Path) {
@@ -103,10 +133,18 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let _ = open(path, flags, Mode::RUSR | Mode::WUSR);
     let connection = Connection::open(path)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
+    set_sync(&connection, CommitSync::Now)?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
     connection.set_prepared_statement_cache_capacity(128);
     Ok(connection)
+}
+
+fn set_sync(connection: &Connection, sync: CommitSync) -> rusqlite::Result<()> {
+    let word = match sync {
+        CommitSync::Now => "FULL",
+        CommitSync::Later => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", word)
 }
 
 fn database(error: &rusqlite::Error) -> StoreError {
@@ -120,13 +158,35 @@ fn database(error: &rusqlite::Error) -> StoreError {
 }
 
 /// Takes what waits, does it in one transaction with a savepoint each, commits, and answers after the commit.
-fn write_until_closed(mut connection: Connection, mut inbox: mpsc::Receiver<SqliteJob>, clock: &StoreClock) {
+fn write_until_closed(
+    mut connection: Connection,
+    mut inbox: mpsc::Receiver<SqliteJob>,
+    clock: &StoreClock,
+    is_synced: bool,
+) {
+    let mut current = CommitSync::Now;
     while let Some(first) = inbox.blocking_recv() {
         let mut jobs = vec![first];
         while jobs.len() < COMMIT_TOGETHER
             && let Ok(job) = inbox.try_recv()
         {
             jobs.push(job);
+        }
+        let wanted = match is_synced && jobs.iter().any(|job| job.sync == CommitSync::Now) {
+            true => CommitSync::Now,
+            false => CommitSync::Later,
+        };
+        // A connection that cannot be told to wait less goes on waiting, and one that cannot be told to wait more answers
+        // nobody who relies on it.
+        if wanted != current {
+            match set_sync(&connection, wanted) {
+                Ok(()) => current = wanted,
+                Err(error) if wanted == CommitSync::Now => {
+                    refuse(jobs, &error);
+                    continue;
+                }
+                Err(_) => {}
+            }
         }
         write_together(&mut connection, jobs, clock);
     }
@@ -142,13 +202,16 @@ fn write_together(connection: &mut Connection, jobs: Vec<SqliteJob>, clock: &Sto
     });
     if let Err(error) = written {
         let _ = connection.execute_batch("ROLLBACK");
-        for job in jobs {
-            let _ = job.done.send(Err(database(&error)));
-        }
-        return;
+        return refuse(jobs, &error);
     }
     for (job, result) in jobs.into_iter().zip(results) {
         let _ = job.done.send(result);
+    }
+}
+
+fn refuse(jobs: Vec<SqliteJob>, error: &rusqlite::Error) {
+    for job in jobs {
+        let _ = job.done.send(Err(database(error)));
     }
 }
 
@@ -247,11 +310,11 @@ impl Transaction for SqliteTransaction<'_> {
 }
 
 impl DatabaseBackend for SqliteBackend {
-    fn run(&self, work: Work) -> Pin<Box<dyn Future<Output = AnyResult> + Send + '_>> {
+    fn run(&self, work: Work, sync: CommitSync) -> Pin<Box<dyn Future<Output = AnyResult> + Send + '_>> {
         Box::pin(async move {
             let closed = || StoreError::Unavailable("the writer of the store has ended".to_owned());
             let (done, result) = oneshot::channel();
-            self.jobs.send(SqliteJob { work, done }).await.map_err(|_| closed())?;
+            self.jobs.send(SqliteJob { work, sync, done }).await.map_err(|_| closed())?;
             result.await.map_err(|_| closed())?
         })
     }
@@ -266,5 +329,81 @@ impl DatabaseBackend for SqliteBackend {
 
     fn leases_expire(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn its_files_are_for_their_owner_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut open_ones = Vec::new();
+        for (name, was_there) in [("new.sqlite", false), ("old.sqlite", true)] {
+            let path = folder.path().join(name);
+            if was_there {
+                std::fs::write(&path, "").expect("written");
+                std::fs::set_permissions(&path, Permissions::from_mode(0o666)).expect("set");
+            }
+            let clock: StoreClock = Arc::new(|| 0);
+            let options = SqliteOptions { path: path.clone(), clock, is_synced: false };
+            open_ones.push(crate::TaskStore::open_sqlite(&options).await.expect("opened"));
+        }
+        let files: Vec<_> = std::fs::read_dir(folder.path()).expect("there").flatten().collect();
+        assert!(files.len() >= 6, "{files:?}");
+        for file in files {
+            let mode = file.metadata().expect("there").mode() & 0o777;
+            assert_eq!(mode, 0o600, "{mode:o} {}", file.path().display());
+        }
+    }
+
+    /// How commits are synced while this work runs, as SQLite counts it: 1 is NORMAL, 2 is FULL.
+    fn sync_level() -> Work {
+        Box::new(|transaction| {
+            Box::pin(async move {
+                let rows = transaction.query("PRAGMA synchronous", Vec::new()).await?;
+                let level = rows.first().map(|row| row.int(0)).transpose()?;
+                Ok::<Box<dyn std::any::Any + Send>, _>(Box::new(level))
+            })
+        })
+    }
+
+    #[tokio::test]
+    async fn a_commit_waits_for_the_disk_unless_all_of_it_can_wait() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let clock: StoreClock = Arc::new(|| 0);
+        let options = SqliteOptions { path: folder.path().join("tasks.sqlite"), clock, is_synced: true };
+        let backend = SqliteBackend::open(&options).expect("a store");
+        let level = async |sync| {
+            let found = backend.run(sync_level(), sync).await.expect("a level");
+            found.downcast_ref::<Option<i64>>().copied().flatten()
+        };
+        assert_eq!(level(CommitSync::Now).await, Some(2));
+        assert_eq!(level(CommitSync::Later).await, Some(1));
+        assert_eq!(level(CommitSync::Now).await, Some(2));
+        let path = folder.path().join("scratch.sqlite");
+        let scratch = SqliteBackend::open(&SqliteOptions { path, is_synced: false, ..options.clone() })
+            .expect("a store");
+        let found = scratch.run(sync_level(), CommitSync::Now).await.expect("a level");
+        assert_eq!(found.downcast_ref::<Option<i64>>(), Some(&Some(1)), "nothing of it waits");
+        // Together in one commit: the one that cannot wait decides.
+        let (sender, inbox) = mpsc::channel(2);
+        let mut answers = Vec::new();
+        for sync in [CommitSync::Later, CommitSync::Now] {
+            let (done, answer) = oneshot::channel();
+            assert!(sender.try_send(SqliteJob { work: sync_level(), sync, done }).is_ok());
+            answers.push(answer);
+        }
+        drop(sender);
+        let connection = connect(&folder.path().join("other.sqlite")).expect("a connection");
+        let clock: StoreClock = Arc::new(|| 0);
+        std::thread::spawn(move || write_until_closed(connection, inbox, &clock, true))
+            .join()
+            .expect("no panic");
+        for answer in answers {
+            let found = answer.await.expect("an answer").expect("a level");
+            assert_eq!(found.downcast_ref::<Option<i64>>(), Some(&Some(2)));
+        }
     }
 }

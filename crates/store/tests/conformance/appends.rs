@@ -1,8 +1,12 @@
 //! Records: all or nothing, in order, for the owner alone.
 
-use oarlock_store::{StoreError, TaskStore};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use oarlock_store::{PasswordSources, PostgresOptions, SqliteOptions, StoreError, TaskStore};
 
 use crate::databases::{on_each, postgres, sqlite_options};
+use crate::postgres::PostgresServer;
 use crate::{create, granted, owned, plain, replica, thread};
 
 #[tokio::test]
@@ -129,19 +133,21 @@ async fn another_tasks_lease_opens_no_other_record() {
 
 #[tokio::test]
 async fn what_is_committed_is_there_after_the_process_and_the_file_is_one_process_alone() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let options = sqlite_options(folder.path());
-    let store = TaskStore::open_sqlite(&options).await.expect("a store");
-    let lease = owned(&store, "t", &replica("a", 1)).await;
-    store.append(&lease, &thread("t"), 0, vec![plain("one")]).await.expect("a commit");
-    let refused = TaskStore::open_sqlite(&options).await.expect_err("it is open");
-    assert!(refused.to_string().contains("host.db.sock"), "{refused}");
-    drop(store);
-    let store = TaskStore::open_sqlite(&options).await.expect("it was closed");
-    assert_eq!(store.records(&thread("t"), 0, 10).await.expect("records").len(), 1);
-    let mode =
-        std::os::unix::fs::PermissionsExt::mode(&options.path.metadata().expect("a file").permissions());
-    assert_eq!(mode & 0o077, 0, "others may read it: {mode:o}");
+    for is_synced in [true, false] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = SqliteOptions { is_synced, ..sqlite_options(folder.path()) };
+        let store = TaskStore::open_sqlite(&options).await.expect("a store");
+        let lease = owned(&store, "t", &replica("a", 1)).await;
+        store.append(&lease, &thread("t"), 0, vec![plain("one")]).await.expect("a commit");
+        let refused = TaskStore::open_sqlite(&options).await.expect_err("it is open");
+        assert!(refused.to_string().contains("host.db.sock"), "{refused}");
+        drop(store);
+        let store = TaskStore::open_sqlite(&options).await.expect("it was closed");
+        assert_eq!(store.records(&thread("t"), 0, 10).await.expect("records").len(), 1);
+        let mode =
+            std::os::unix::fs::PermissionsExt::mode(&options.path.metadata().expect("a file").permissions());
+        assert_eq!(mode & 0o077, 0, "others may read it: {mode:o}");
+    }
 }
 
 #[tokio::test]
@@ -171,4 +177,38 @@ async fn a_store_of_a_newer_release_is_refused() {
     drop(database);
     let refused = TaskStore::open_sqlite(&options).await.expect_err("it is newer");
     assert!(matches!(refused, StoreError::SchemaTooNew { found: 99, .. }), "{refused}");
+}
+
+/// With patience for a minute, which a certificate must not use up.
+#[tokio::test]
+async fn a_certificate_that_is_trusted_opens_the_store_and_another_is_refused_at_once() {
+    let Some(server) = PostgresServer::start_tls(Path::new(env!("CARGO_TARGET_TMPDIR"))) else { return };
+    let options = |address: &str| {
+        let (limit, patience) = (Duration::from_secs(10), Duration::from_secs(60));
+        PostgresOptions::parse(address, &PasswordSources::default(), limit, patience).expect("an address")
+    };
+    let trusted = format!("{}&sslrootcert={}", server.url(), server.authority().display());
+    let store = TaskStore::open_postgres(&options(&trusted)).await.expect("a store");
+    create(&store, "t", None).await;
+    assert!(store.task(&thread("t")).await.expect("an answer").is_some());
+    let begun = Instant::now();
+    let refused = TaskStore::open_postgres(&options(&server.url())).await.expect_err("not trusted");
+    assert!(matches!(refused, StoreError::Untrusted(_)), "{refused}");
+    assert!(refused.to_string().contains("sslrootcert"), "{refused}");
+    assert!(begun.elapsed() < Duration::from_secs(30), "it is final");
+    let plain = server.url().replace("sslmode=require", "sslmode=disable");
+    let refused = TaskStore::open_postgres(&options(&plain)).await.expect_err("without TLS");
+    assert!(refused.to_string().contains("pg_hba.conf"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_password_opens_the_store_and_another_does_not() {
+    let Some(server) = postgres() else { return };
+    server.require_password("hunter2");
+    for (password, opens) in [(Some("hunter2"), true), (Some("wrong"), false), (None, false)] {
+        let options = PostgresOptions { password: password.map(str::to_owned), ..server.options() };
+        let opened = TaskStore::open_postgres(&options).await;
+        assert_eq!(opened.is_ok(), opens, "{password:?}");
+        assert!(opened.map_err(|error| error.to_string()).err().is_none_or(|text| !text.contains("wrong")));
+    }
 }

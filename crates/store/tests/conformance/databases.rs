@@ -18,13 +18,13 @@ pub(crate) fn clock() -> (StoreClock, Arc<AtomicI64>) {
 }
 
 pub(crate) fn sqlite_options(folder: &Path) -> SqliteOptions {
-    SqliteOptions { path: folder.join("host.db"), clock: clock().0 }
+    SqliteOptions { path: folder.join("host.db"), clock: clock().0, is_synced: true }
 }
 
 impl PostgresServer {
     pub(crate) fn options(&self) -> PostgresOptions {
         let (wait_limit, patience) = (Duration::from_secs(4), Duration::ZERO);
-        PostgresOptions { url: self.url(), tls: None, wait_limit, patience }
+        PostgresOptions { url: self.url(), password: None, tls: None, wait_limit, patience }
     }
 
     pub(crate) async fn store(&self) -> TaskStore {

@@ -116,6 +116,22 @@ async fn what_was_taken_back_and_proposed_anew_waits_again() {
 }
 
 #[tokio::test]
+async fn a_decision_before_an_earlier_attempt_ends_with_what_it_was_about() {
+    on_each(|store| async move {
+        let lease = waiting(&store).await;
+        store.decide(approve("op")).await.expect("the first");
+        let started = json!({"state": "started", "operationId": "op", "attempt": 1, "executor": "host"});
+        store.append(&lease, &thread("t"), 1, vec![step(1, started)]).await.expect("a commit");
+        let holds = store.last_decision(&operation("op")).await.expect("an answer");
+        assert_eq!(holds.map(|row| row.attempt), Some(0), "it holds for the attempt after it");
+        let withdrawn = step(2, json!({"state": "withdrawn", "operationId": "op"}));
+        store.append(&lease, &thread("t"), 2, vec![withdrawn, proposed(3, "op")]).await.expect("a commit");
+        assert_eq!(store.last_decision(&operation("op")).await.expect("an answer"), None);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_unknown_outcome_is_decided_anew() {
     on_each(|store| async move {
         let lease = waiting(&store).await;
@@ -269,6 +285,12 @@ async fn the_end_of_a_turn_withdraws_what_it_left_open() {
         let lease = owned(&store, "t", &replica("a", 1)).await;
         let records = vec![proposed(0, "t:u1:c"), proposed(1, "t:u2:c")];
         store.append(&lease, &thread("t"), 0, records).await.expect("a commit");
+        create(&store, "t-child", Some("t")).await;
+        let of_child = vec![proposed(0, "t-child:u1:c")];
+        store.append(&lease, &thread("t-child"), 0, of_child).await.expect("a commit");
+        let counts = store.waiting_counts(vec![thread("t"), thread("none")]).await.expect("counts");
+        assert_eq!(counts, [(thread("t"), 3), (thread("t-child"), 1)].into_iter().collect());
+        assert_eq!(store.withdraw_operations(&thread("t-child"), None).await.expect("stored").len(), 1);
         let turn = protocol::TurnId::new("u1");
         let withdrawn = store.withdraw_operations(&thread("t"), Some(&turn)).await.expect("stored");
         let withdrawn: Vec<_> = withdrawn.iter().map(|row| row.id.as_str()).collect();

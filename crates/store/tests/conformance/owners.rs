@@ -51,6 +51,39 @@ async fn a_host_that_is_started_again_takes_its_tasks_back_with_a_higher_epoch()
 }
 
 #[tokio::test]
+async fn the_owners_of_many_threads_are_found_at_once_children_by_their_roots() {
+    on_each(|store| async move {
+        let lease = owned(&store, "t", &replica("a", 1)).await;
+        create(&store, "child", Some("t")).await;
+        create(&store, "nobodys", None).await;
+        let threads = || ["t", "child", "nobodys", "unknown"].map(thread).to_vec();
+        let found = store.owners_of(threads()).await.expect("owners");
+        let seen: Vec<_> = found.iter().map(|(id, owner)| (id.as_str(), owner.replica.as_str())).collect();
+        assert_eq!(seen, [("child", "a"), ("t", "a")]);
+        store.release_task(&lease).await.expect("a release");
+        assert!(store.owners_of(threads()).await.expect("owners").is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn replicas_are_listed_with_their_leases_and_tasks() {
+    on_each(|store| async move {
+        owned(&store, "t", &replica("a", 1)).await;
+        create(&store, "child", Some("t")).await;
+        store.renew_replica(&replica("b", 1), -1).await.expect("a renewal");
+        let found = store.list_replicas().await.expect("a list");
+        let seen: Vec<_> = found.iter().map(|row| (row.id.as_str(), row.is_alive, row.tasks)).collect();
+        // Where leases do not expire, none is over.
+        assert_eq!(seen, [("a", true, 1), ("b", !store.leases_expire(), 0)]);
+        assert!(found.iter().all(|row| row.expires_at_ms.is_some() == store.leases_expire()), "{found:?}");
+        let counts = store.child_counts(vec![thread("t"), thread("child")]).await.expect("counts");
+        assert_eq!(counts.into_iter().collect::<Vec<_>>(), [(thread("t"), 1)]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_replica_that_never_renewed_owns_nothing() {
     on_each(|store| async move {
         create(&store, "t", None).await;

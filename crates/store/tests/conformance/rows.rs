@@ -1,8 +1,10 @@
 //! Tasks, streams, usage, placements and the audit trail.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use oarlock_store::{
-    AuditEntry, PlacementRow, StoredStream, TaskChange, TaskCreation, TaskFilter, TaskState, TaskStore,
-    UsageFilter, UsageGroup, UsageRow,
+    AuditEntry, NewTask, PlacementRow, StoredStream, TaskChange, TaskCreation, TaskFilter, TaskOrder,
+    TaskRow, TaskState, TaskStore, UsageFilter, UsageGroup, UsageRow, parse_task_cursor,
 };
 use serde_json::json;
 
@@ -53,6 +55,39 @@ async fn a_change_touches_what_it_names_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn tasks_are_found_by_their_labels() {
+    on_each(|store| async move {
+        let labels = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        for (id, given) in [
+            ("a", labels(&[("team", "blue"), ("order", "A-17")])),
+            ("b", labels(&[("team", "Blue")])),
+            ("c", labels(&[("note", "\"team\":\"blue\"")])),
+            ("d", BTreeMap::new()),
+        ] {
+            let new =
+                NewTask { labels: given, agent_digest: Some(format!("sha256:{id}")), ..new_task(id, None) };
+            store.create_task(new).await.expect("made");
+        }
+        for (asked, found) in [
+            (labels(&[]), 4),
+            (labels(&[("team", "blue")]), 1),
+            (labels(&[("team", "blue"), ("order", "A-17")]), 1),
+            (labels(&[("team", "blue"), ("order", "A-18")]), 0),
+            (labels(&[("team", "blu")]), 0),
+            (labels(&[("note", "\"team\":\"blue\"")]), 1),
+        ] {
+            let filter = TaskFilter { labels: asked.clone(), ..TaskFilter::default() };
+            assert_eq!(names(&store, filter).await.len(), found, "{asked:?}");
+        }
+        let row = store.task(&thread("a")).await.expect("read").expect("it is there");
+        assert_eq!(row.agent_digest.as_deref(), Some("sha256:a"));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn tasks_are_listed_and_found_by_what_is_asked() {
     on_each(|store| async move {
         for id in ["a", "b", "c"] {
@@ -81,18 +116,37 @@ async fn pages_of_tasks_leave_none_out() {
         for number in 0..25 {
             create(&store, &format!("t{number:02}"), None).await;
         }
-        let mut filter = TaskFilter { limit: 7, ..TaskFilter::default() };
-        let mut found = Vec::new();
-        loop {
-            let page = store.list_tasks(filter.clone()).await.expect("a page");
-            found.extend(page.tasks.into_iter().map(|task| task.id.as_str().to_owned()));
-            let Some(cursor) = page.cursor else { break };
-            filter.cursor = Some(cursor);
+        // The first is the last that changed.
+        let name = TaskChange { name: Some(Some("changed".to_owned())), ..TaskChange::default() };
+        store.update_task(&thread("t00"), name).await.expect("a change");
+        for (order, oldest_first) in [
+            (TaskOrder::Updated, false),
+            (TaskOrder::Updated, true),
+            (TaskOrder::Created, false),
+            (TaskOrder::Created, true),
+        ] {
+            let mut filter = TaskFilter { limit: 7, order, oldest_first, ..TaskFilter::default() };
+            let mut found = Vec::new();
+            loop {
+                let page = store.list_tasks(filter.clone()).await.expect("a page");
+                found.extend(page.tasks);
+                let Some(cursor) = page.cursor else { break };
+                assert!(parse_task_cursor(&cursor).is_some() && parse_task_cursor("garbage").is_none());
+                filter.cursor = Some(cursor);
+            }
+            let time = |task: &TaskRow| match order {
+                TaskOrder::Updated => task.updated_at_ms,
+                TaskOrder::Created => task.created_at_ms,
+            };
+            let mut sorted = found.clone();
+            sorted.sort_by_key(|task| (time(task), task.id.as_str().to_owned()));
+            if !oldest_first {
+                sorted.reverse();
+            }
+            assert_eq!(found, sorted, "{order:?} {oldest_first}");
+            let ids: BTreeSet<_> = found.iter().map(|task| task.id.as_str().to_owned()).collect();
+            assert_eq!((found.len(), ids.len()), (25, 25));
         }
-        found.sort();
-        assert!(found.iter().map(String::as_str).eq(
-            (0..25).map(|number| format!("t{number:02}")).collect::<Vec<_>>().iter().map(String::as_str)
-        ));
     })
     .await;
 }
@@ -178,6 +232,7 @@ async fn usage_is_counted_once_per_request_and_summed() {
         assert_eq!(sum(by(UsageGroup::All)).await, [(String::new(), 3, 21)]);
         assert_eq!(sum(by(UsageGroup::Model)).await, [("m".to_owned(), 2, 14), ("n".to_owned(), 1, 7)]);
         assert_eq!(sum(by(UsageGroup::Day)).await, [("0".to_owned(), 1, 7), (day.to_string(), 2, 14)]);
+        assert_eq!(sum(by(UsageGroup::Minute)).await, [("0".to_owned(), 1, 7), (day.to_string(), 2, 14)]);
         let filter = UsageFilter { root: Some(thread("t")), since_ms: Some(day), ..by(UsageGroup::Task) };
         assert_eq!(sum(filter).await, [("t".to_owned(), 1, 7)]);
     })

@@ -1,0 +1,60 @@
+//! How the events of an answer are put into batches.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use serde_json::json;
+
+use super::*;
+
+/// Text that came in bursts: `None` is where the provider has sent nothing yet.
+struct Bursts(VecDeque<Option<&'static str>>);
+
+impl Stream for Bursts {
+    type Item = Result<StreamEvent, ModelFailure>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        match self.0.pop_front() {
+            Some(Some(text)) => Poll::Ready(Some(Ok(StreamEvent::TextDelta { delta: text.to_owned() }))),
+            Some(None) => {
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            None => Poll::Ready(None),
+        }
+    }
+}
+
+fn params() -> ModelRequestParams {
+    serde_json::from_value(json!({
+        "threadId": "t", "turnId": "u", "segmentId": "s", "modelRequestId": "m", "attempt": 1, "agentPath": [],
+        "purpose": "turn", "body": {"model": "any"}, "requestDigest": "d", "toolSetDigest": "d", "requires": [],
+        "window": {"events": 3, "bytes": 10_000},
+    }))
+    .expect("params")
+}
+
+fn deltas(batch: &[Raw]) -> Vec<String> {
+    let events = batch.iter().map(|event| serde_json::from_str::<Value>(event.get()).expect("JSON"));
+    events.filter_map(|event| event["delta"].as_str().map(str::to_owned)).collect()
+}
+
+#[tokio::test]
+async fn events_that_came_together_go_on_together() {
+    let params = params();
+    let bursts = [Some("a"), Some("b"), None, Some("c"), Some("d"), Some("e"), Some("f"), None];
+    let mut reading = CarriedStream::live(Box::pin(Bursts(bursts.into())), &params);
+
+    reading.read().await;
+    assert_eq!(deltas(&reading.batch(&params.window)), ["a", "b"]);
+    assert!(reading.buffer.is_empty(), "nothing waits for another event");
+
+    // No more than the credit of the runtime.
+    reading.read().await;
+    assert_eq!(deltas(&reading.batch(&params.window)), ["c", "d", "e"]);
+    assert_eq!(deltas(&reading.batch(&params.window)), ["f"]);
+    assert!(!reading.is_over());
+    reading.read().await;
+    assert!(matches!(reading.end, Some(CarriedEnd::Failed(_))), "{:?}", reading.end);
+}
