@@ -3,6 +3,8 @@
 
 mod backend;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gzip;
 mod manifest;
 mod placement;
@@ -10,6 +12,7 @@ mod process;
 mod progress;
 mod scratch;
 mod script;
+mod search;
 mod settings;
 mod staging;
 mod stderr;
@@ -27,6 +30,7 @@ pub use placement::{
 };
 pub use process::{AttachedProcess, ProcessEnd, SpawnOptions};
 pub use progress::{PlaceProgress, PlacementStep, ProgressSink};
+pub use search::{find_tool, search_no_tools_beneath, search_tools_in, tool_path};
 pub use settings::{
     CommandPlaceSettings, ContainerSettings, KubernetesSettings, LocalSettings, PlacementReference,
     PlacementSettings, PullPolicy, SshSettings,

@@ -77,6 +77,8 @@ pub(crate) fn process_line(process: &ProcessLine) -> String {
 /// of the leader while it is there: afterwards its number may be that of somebody else's group. A process that is not
 /// dumpable hides its environment from its own user, hence the other ways.
 /// `$m` is the mark, `$l` and `$s` the leader's pid and start time, or 0. With `$w` = `tree` only the leader's descendants.
+/// Never the shell that looks: in a process namespace of its own it has the number of the leader, and with some haste the
+/// same start time, which has a grain of a hundredth of a second.
 /// One `cat` reads all processes, because `read` would take a system call for every byte.
 const FIND: &str = r#"
 n=$(printf '\nx'); n=${n%x}; set -f;
@@ -84,7 +86,7 @@ find() {
   a=; g=0; k=' ';
   IFS=$n;
   for t in $(set +f; cat /proc/[0-9]*/stat 2>/dev/null); do
-    IFS=' '; p=${t%% *}; set -- ${t##*) };
+    IFS=' '; p=${t%% *}; [ "$p" = "$$" ] && continue; set -- ${t##*) };
     if [ "$p" = "$l" ] && [ "${20}" = "$s" ]; then g=$l; fi;
     case "$1" in Z|X) continue;; esac;
     a="$a$p $2 $3 $4$n"; [ "$g" = "$p" ] && k=" $p ";

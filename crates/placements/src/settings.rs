@@ -96,7 +96,7 @@ pub struct LocalSettings {
     /// A folder that exists. Unset: a folder of the placement's own, removed with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// Where own folders are made; `~/.oarlock/placements` unless set.
+    /// Where own folders are made; `~/.local/share/oarlock/placements` unless set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
 }

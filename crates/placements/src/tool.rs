@@ -1,5 +1,6 @@
 //! Runs one of the user's own tools on this machine, bounded in time and output.
 
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -8,9 +9,12 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
 use crate::error::{PlacementError, last_line, shown};
+use crate::search::{find_tool, tool_path};
 
 /// Answers of tools are identifiers and short lists.
 const MAX_ANSWER: usize = 4 << 20;
+/// How often a folder is measured that a tool fills.
+const MEASURE_EVERY: Duration = Duration::from_millis(200);
 /// After a tool's end, how long its pipes may stay open.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
@@ -34,11 +38,20 @@ pub(crate) struct ToolRun<'a> {
     pub(crate) argv: &'a [String],
     pub(crate) stdin: &'a [u8],
     pub(crate) limit: Duration,
+    /// Of the folder that it fills.
+    pub(crate) room: Option<ToolRoom<'a>>,
+}
+
+/// A folder, and how many bytes may be in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ToolRoom<'a> {
+    pub(crate) folder: &'a Path,
+    pub(crate) bytes: u64,
 }
 
 impl<'a> ToolRun<'a> {
     pub(crate) fn new(action: &'a str, argv: &'a [String]) -> Self {
-        Self { action, argv, stdin: b"", limit: Duration::from_secs(60) }
+        Self { action, argv, stdin: b"", limit: Duration::from_secs(60), room: None }
     }
 
     /// The answer, if the tool succeeds.
@@ -89,14 +102,49 @@ impl<'a> ToolRun<'a> {
                 }
             }
         };
-        let ended = tokio::time::timeout(self.limit, all).await;
-        let Ok(status) = ended else {
-            end_group(&mut child);
-            let _ = child.wait().await;
-            return Err(self.timed_out());
+        let ended = tokio::select! {
+            status = all => Ok(status),
+            () = tokio::time::sleep(self.limit) => Err(self.timed_out()),
+            error = self.out_of_room() => Err(error),
+        };
+        let status = match ended {
+            Ok(status) => status,
+            Err(error) => {
+                end_group(&mut child);
+                let _ = child.wait().await;
+                return Err(error);
+            }
         };
         let status = status.map_err(PlacementError::io(self.action))?;
+        // It may have been faster than whoever measures.
+        if let Some(error) = self.measured().await {
+            return Err(error);
+        }
         Ok(ToolOutput { success: status.success(), stdout: out, stderr: err })
+    }
+
+    /// Waits until the tool has filled its folder.
+    async fn out_of_room(&self) -> PlacementError {
+        if self.room.is_none() {
+            return std::future::pending().await;
+        }
+        loop {
+            tokio::time::sleep(MEASURE_EVERY).await;
+            if let Some(error) = self.measured().await {
+                return error;
+            }
+        }
+    }
+
+    /// The error where more is in the folder than may be.
+    async fn measured(&self) -> Option<PlacementError> {
+        let ToolRoom { folder, bytes } = self.room?;
+        let folder = folder.to_owned();
+        let measured = tokio::task::spawn_blocking(move || bytes_in(folder)).await;
+        measured.is_ok_and(|measured| measured > bytes).then(|| PlacementError::TooLarge {
+            what: self.action.to_owned(),
+            limit: format!("{bytes} bytes"),
+        })
     }
 
     fn timed_out(&self) -> PlacementError {
@@ -117,10 +165,15 @@ pub(crate) fn start(
     let Some((tool, arguments)) = argv.split_first() else {
         return Err(PlacementError::invalid("argv", "it is empty; name the command that is to be run"));
     };
-    let mut command = Command::new(tool);
-    command.args(arguments).process_group(0).kill_on_drop(true);
-    prepare(&mut command);
-    command.spawn().map_err(|error| match error.kind() {
+    let run = || {
+        let mut command = Command::new(find_tool(tool)?);
+        command.args(arguments).process_group(0).kill_on_drop(true);
+        // The tool starts programs of its own, such as helpers for credentials.
+        command.envs(tool_path().map(|path| ("PATH", path)));
+        prepare(&mut command);
+        command.spawn()
+    };
+    run().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => PlacementError::MissingTool {
             tool: tool.clone(),
             action: action.to_owned(),
@@ -148,6 +201,21 @@ async fn bounded(stream: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
         let _ = (&mut stream).take(MAX_ANSWER as u64).read_to_end(kept).await;
         let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
     }
+}
+
+/// Of all files beneath, without following links. What goes away in the meantime counts nothing.
+fn bytes_in(folder: PathBuf) -> u64 {
+    let (mut bytes, mut waiting) = (0_u64, vec![folder]);
+    while let Some(folder) = waiting.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_dir() => waiting.push(entry.path()),
+                Ok(metadata) => bytes = bytes.saturating_add(metadata.len()),
+                Err(_) => {}
+            }
+        }
+    }
+    bytes
 }
 
 /// `["docker", "pull", "x"]` from the tool's own words and the ones of this call.

@@ -48,7 +48,12 @@ impl Placement {
     /// Packs the whole workspace into `blobs`. The file has its name when it is complete and on the disk.
     pub async fn snapshot(&self, blobs: &Path) -> Result<SnapshotFile, PlacementError> {
         let action = "writing the snapshot";
-        tokio::fs::create_dir_all(blobs).await.map_err(PlacementError::io(action))?;
+        tokio::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(blobs)
+            .await
+            .map_err(PlacementError::io(action))?;
         let temporary = blobs.join(format!(".new-{}", random_hex()?));
         let written = self.write_snapshot(&temporary, blobs).await;
         if written.is_err() {

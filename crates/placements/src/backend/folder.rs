@@ -8,15 +8,16 @@ use crate::process::{end_marked, run_script};
 use crate::script::{self, Leader, short_line};
 use crate::settings::{Labels, PlacementReference};
 
-/// `$1` is where own folders are, or empty; `$2` the id, `$3` the labels.
+/// `$1` is where own folders are, or empty; `$2` the id, `$3` the labels. Not in `~/.oarlock`: the sandbox of the commands
+/// that run in the folder hides that.
 const MAKE: &str = r#"
-b=${1:-$HOME/.oarlock/placements}; umask 077;
+b=${1:-$HOME/.local/share/oarlock/placements}; umask 077;
 mkdir -p "$b" && mkdir "$b/$2" && mkdir "$b/$2/workspace" && printf '%s\n' "$3" > "$b/$2/placement.json" &&
 cd "$b/$2/workspace" && pwd -P
 "#;
 
 const FIND: &str = r#"
-b=${1:-$HOME/.oarlock/placements};
+b=${1:-$HOME/.local/share/oarlock/placements};
 for f in "$b"/*/placement.json; do
   if [ -f "$f" ]; then head -n 1 "$f"; printf '%s\n' "${f%/placement.json}"; fi;
 done

@@ -2,6 +2,7 @@
 
 use super::{Labeled, MadePlace, PlaceBackend, PlaceFuture, PlaceState, Prefix, folder};
 use crate::progress::ProgressSink;
+use crate::search::search_no_tools_beneath;
 use crate::settings::{Labels, LocalSettings, PlacementReference};
 
 #[derive(Debug)]
@@ -16,6 +17,9 @@ impl LocalPlace {
 impl PlaceBackend for LocalPlace {
     fn make<'a>(&'a self, labels: &'a Labels, _: &'a ProgressSink) -> PlaceFuture<'a, MadePlace> {
         let Self(LocalSettings { workspace, folder: base }) = self;
+        if let Some(workspace) = workspace {
+            search_no_tools_beneath(workspace.as_ref());
+        }
         Box::pin(
             async move { folder::make(&Self::here(), workspace.as_deref(), base.as_deref(), labels).await },
         )

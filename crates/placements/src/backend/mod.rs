@@ -40,7 +40,7 @@ pub enum PlaceState {
 }
 
 /// The part that differs between backends. Everything else goes through the prefix.
-pub(crate) trait PlaceBackend: Debug + Send + Sync {
+pub(crate) trait PlaceBackend: Send + Sync {
     fn make<'a>(&'a self, labels: &'a Labels, progress: &'a ProgressSink) -> PlaceFuture<'a, MadePlace>;
     fn prefix<'a>(&'a self, place: &'a PlacementReference) -> PlaceFuture<'a, Prefix>;
     fn state<'a>(&'a self, place: &'a PlacementReference) -> PlaceFuture<'a, PlaceState>;
@@ -54,6 +54,13 @@ pub(crate) trait PlaceBackend: Debug + Send + Sync {
     /// Whether suspending ends the place, so that its workspace has to be snapshotted before.
     fn suspend_loses_workspace(&self) -> bool {
         false
+    }
+}
+
+/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
+impl Debug for dyn PlaceBackend + '_ {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PlaceBackend")
     }
 }
 

@@ -10,6 +10,7 @@ use super::{Labeled, MadePlace, PlaceBackend, PlaceFuture, PlaceState, Prefix, f
 use crate::error::PlacementError;
 use crate::progress::ProgressSink;
 use crate::scratch::ScratchDir;
+use crate::search::find_tool;
 use crate::settings::{Labels, PlacementReference, SshSettings};
 use crate::tool::{ToolRun, words};
 
@@ -66,7 +67,8 @@ impl Drop for SshMaster {
         let argv = words(&self.tool, &["-S", &self.socket, "-O", "exit", "--", &self.host]);
         let null = std::process::Stdio::null;
         // It answers from a local socket. A master that is gone already is no problem.
-        let _ = std::process::Command::new(&argv[0])
+        let Ok(program) = find_tool(&argv[0]) else { return };
+        let _ = std::process::Command::new(program)
             .args(&argv[1..])
             .stdin(null())
             .stdout(null())

@@ -99,7 +99,11 @@ impl ResolvedEnv {
         Ok(())
     }
 
-    pub(crate) fn pairs(&self) -> Vec<(&str, &str)> {
+    pub fn names(&self) -> Vec<&str> {
+        self.variables.iter().map(|variable| variable.name.as_str()).collect()
+    }
+
+    pub fn pairs(&self) -> Vec<(&str, &str)> {
         self.variables.iter().map(|variable| (variable.name.as_str(), variable.value.as_str())).collect()
     }
 

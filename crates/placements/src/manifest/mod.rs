@@ -62,6 +62,12 @@ pub enum ManifestEntry {
         /// A branch, a tag or a whole commit; the remote's default branch unless set.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rev: Option<String>,
+        /// How many commits of its history come along: one unless set, all with 0.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        depth: Option<u32>,
+        /// A folder of the repository, which then comes alone: without the others, and without history.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subpath: Option<String>,
     },
 }
 
@@ -148,7 +154,15 @@ impl ManifestEntry {
                 true => Ok(()),
                 false => Err(format!("path {path:?} must be absolute")),
             },
-            Self::Git { url, rev } => checkout::validate(url, rev.as_deref()),
+            Self::Git { url, rev, subpath, .. } => {
+                checkout::validate(url, rev.as_deref())?;
+                let parts = subpath.as_deref().map(|path| relative_parts(path.as_bytes()));
+                match parts {
+                    None => Ok(()),
+                    Some(Some(parts)) if !parts.is_empty() && parts[0] != b".git" => Ok(()),
+                    Some(_) => Err("subpath must be a folder of the repository, without `..`".to_owned()),
+                }
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use ignore::overrides::{Override, OverrideBuilder};
 use ring::digest::{Context, SHA256};
 use rustix::fs::OFlags;
 
-use super::checkout::{RepositoryCheckout, checkout, without_credentials};
+use super::checkout::{RepositoryCheckout, checkout};
 use super::{ManifestEntry, WorkspaceManifest};
 use crate::error::PlacementError;
 use crate::scratch::ScratchDir;
@@ -54,8 +54,11 @@ impl PreparedManifest {
         manifest.validate()?;
         let mut checkouts = BTreeMap::new();
         for (path, entry) in &manifest.entries {
-            if let ManifestEntry::Git { url, rev } = entry {
-                checkouts.insert(path.clone(), checkout(url, rev.as_deref()).await?);
+            if let ManifestEntry::Git { url, rev, depth, .. } = entry {
+                // The repository's objects, and the files that are checked out.
+                let room = limits.bytes.saturating_mul(2);
+                let checkout = checkout(url, rev.as_deref(), depth.unwrap_or(1), room).await?;
+                checkouts.insert(path.clone(), checkout);
             }
         }
         let packed = tokio::task::spawn_blocking(move || pack(manifest, &checkouts, limits)).await;
@@ -169,12 +172,19 @@ impl Packer {
                     .map_err(|problem| PlacementError::invalid(field, problem))?;
                 self.tree(&path, Path::new(from), globs, include.is_empty(), true)
             }
-            ManifestEntry::Git { url, .. } => {
+            ManifestEntry::Git { depth, subpath, .. } => {
                 let Some(checkout) = checkout else {
                     return Err(PlacementError::invalid(field, "it was not fetched"));
                 };
-                self.note(&[b"git", &path, without_credentials(url).as_bytes(), checkout.commit.as_bytes()]);
-                self.tree(&path, checkout.folder.path(), Override::empty(), true, false)
+                self.note(&[b"git", &path, checkout.url.as_bytes(), checkout.commit.as_bytes()]);
+                if depth.is_some() || subpath.is_some() {
+                    let (depth, part) = (depth.unwrap_or(1), subpath.as_deref().unwrap_or_default());
+                    self.note(&[b"part", &depth.to_be_bytes(), part.as_bytes()]);
+                }
+                let from = checkout
+                    .part(subpath.as_deref())
+                    .map_err(|problem| PlacementError::invalid(field, problem))?;
+                self.tree(&path, &from, Override::empty(), true, false)
             }
         }
     }

@@ -61,8 +61,14 @@ pub(crate) async fn round_trip(placements: &Placements, settings: &PlacementSett
     assert_eq!(tree(&unpack(&get(&placement, "a").await).path().join("t")), expected);
     text(&placement, "ln a/plain a/hard").await;
     expected.insert(b"hard".to_vec(), expected[&b"plain"[..]].clone());
+    // Not in a namespace that knows one user alone, and not for a user who is not root.
+    let given = text(&placement, "chown 1234:2345 a/plain 2>/dev/null && echo yes || true").await;
     let first = get(&placement, "a").await;
     placement.put_tar("b/c", first.as_slice()).await.unwrap();
+    if given == "yes\n" {
+        let owner = "ls -n b/c/plain | tr -s ' ' | cut -d ' ' -f 3,4";
+        assert_eq!(text(&placement, owner).await, "1234 2345\n", "the owner is kept");
+    }
     assert_eq!(
         text(&placement, "ls -l b/c/hard | tr -s ' ' | cut -d ' ' -f 2").await,
         "2\n",
@@ -229,6 +235,56 @@ fn a_repository_arrives_at_its_commit() {
         let error =
             prepare(json!({"entries": {"r": {"type": "git", "url": url, "rev": "nope"}}})).await.unwrap_err();
         assert!(error.contains("has no branch or tag \"nope\""), "{error}");
+    });
+}
+
+#[test]
+fn of_a_repository_a_folder_or_more_of_the_history_may_come() {
+    block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("repo");
+        fs::create_dir_all(source.join("docs/deep")).unwrap();
+        git(&source, &["init", "-q"]);
+        symlink("/etc", source.join("out")).unwrap();
+        for content in ["one", "two", "three"] {
+            fs::write(source.join("docs/deep/file"), content).unwrap();
+            git(&source, &["add", "."]);
+            git(&source, &["commit", "-q", "-m", content]);
+        }
+        git(&source, &["rm", "-q", "out"]);
+        git(&source, &["commit", "-q", "-m", "four"]);
+        let url = format!("file://{}", source.display());
+        let placements = Placements::new("manifests").unwrap();
+        let shown = async |more: Value, command: &str| {
+            let mut entry = json!({"type": "git", "url": url});
+            entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let prepared = prepare(json!({"entries": {"r": entry}})).await?;
+            let start = WorkspaceStart::Manifest(&prepared, &ResolvedEnv::default());
+            let placement = create(&placements, &local(folder.path()), start).await;
+            let shown = text(&placement, command).await;
+            placement.destroy().await.unwrap();
+            Ok::<_, String>(shown)
+        };
+        let count = "git -C r rev-list --count HEAD";
+        for (more, commits) in
+            [(json!({}), "1\n"), (json!({"depth": 2}), "2\n"), (json!({"depth": 0}), "4\n")]
+        {
+            assert_eq!(shown(more.clone(), count).await.unwrap(), commits, "{more}");
+        }
+        assert_eq!(
+            shown(json!({"subpath": "docs/deep"}), "ls -A r; cat r/file").await.unwrap(),
+            "file\nthree"
+        );
+        for (more, problem) in [
+            (json!({"subpath": "../x"}), "without `..`"),
+            (json!({"subpath": ".git/hooks"}), "subpath must be a folder"),
+            (json!({"subpath": "nope"}), "no folder \"nope\""),
+            (json!({"subpath": "docs/deep/file"}), "no folder"),
+            (json!({"subpath": "out", "rev": git(&source, &["rev-parse", "HEAD~1"])}), "no folder \"out\""),
+        ] {
+            let error = shown(more.clone(), count).await.unwrap_err();
+            assert!(error.contains(problem), "{more}: {error}");
+        }
     });
 }
 
