@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::{InitializeParams, ServerCapabilities, ThreadId};
-use runtime::{OwnListeners, Runtime};
+use runtime::{OwnListeners, Runtime, ThreadCounts};
 
 use crate::application::ServerApplication;
 use crate::handlers::{
@@ -12,6 +12,8 @@ use crate::handlers::{
 };
 use crate::handshake;
 use crate::hub::{ConnectionId, Hub};
+use crate::metrics::MetricsText;
+use crate::roles::ClientRole;
 use crate::wire_error::WireError;
 
 /// State shared by the handlers of this server.
@@ -40,7 +42,11 @@ impl App {
 }
 
 impl ServerApplication for App {
-    fn negotiate(&self, params: &InitializeParams) -> Result<Option<ServerCapabilities>, WireError> {
+    fn negotiate(
+        &self,
+        params: &InitializeParams,
+        _: ClientRole,
+    ) -> Result<Option<ServerCapabilities>, WireError> {
         Ok(handshake::agree(params, self.runtime.instance_id()))
     }
 
@@ -61,8 +67,14 @@ impl ServerApplication for App {
         handlers::thread::unload_idle(self, thread).await
     }
 
-    async fn idle(&self) {
-        self.runtime.idle().await;
+    async fn metrics(&self, text: &mut MetricsText) {
+        let ThreadCounts { loaded, running } = self.runtime.thread_counts();
+        text.gauge("oarlock_threads_loaded", "Threads in memory.", &[], loaded as f64);
+        text.gauge("oarlock_turns_running", "Threads in which a turn runs.", &[], running as f64);
+    }
+
+    async fn drain(&self, limit: Duration) {
+        self.runtime.drain(limit).await;
     }
 
     async fn shutdown(&self) {

@@ -1,9 +1,13 @@
 //! The interface between the server and the application it serves.
 
+use std::time::Duration;
+
 use protocol::{InitializeParams, ServerCapabilities, ThreadId};
 use runtime::OwnListeners;
 
 use crate::hub::ConnectionId;
+use crate::metrics::MetricsText;
+use crate::roles::ClientRole;
 use crate::wire_error::WireError;
 
 /// Hooks that the server calls on the application it serves.
@@ -11,8 +15,32 @@ pub trait ServerApplication: Send + Sync + 'static {
     /// Negotiates capabilities beyond the stock protocol with this client. An error refuses the connection's
     /// `initialize`,
     /// which may be tried again.
-    fn negotiate(&self, _params: &InitializeParams) -> Result<Option<ServerCapabilities>, WireError> {
+    fn negotiate(
+        &self,
+        _params: &InitializeParams,
+        _role: ClientRole,
+    ) -> Result<Option<ServerCapabilities>, WireError> {
         Ok(None)
+    }
+
+    /// Whether a connection with this role may use the method so; a local one is of this machine and this user.
+    fn permit(
+        &self,
+        _identity: (ClientRole, bool),
+        _method: &'static str,
+        _params: Option<&str>,
+    ) -> Result<(), WireError> {
+        Ok(())
+    }
+
+    /// Why it cannot do its work now, for `/readyz`.
+    fn ready(&self) -> impl Future<Output = Result<(), String>> + Send {
+        async { Ok(()) }
+    }
+
+    /// Adds its numbers to `/metrics`.
+    fn metrics(&self, _text: &mut MetricsText) -> impl Future<Output = ()> + Send {
+        async {}
     }
 
     /// The server listens there from now on. What runs for clients and threads must not get to it.
@@ -29,8 +57,8 @@ pub trait ServerApplication: Send + Sync + 'static {
         async { true }
     }
 
-    /// Ends when no turn runs.
-    fn idle(&self) -> impl Future<Output = ()> + Send {
+    /// Ends when no turn runs. Turns that wait for a client are suspended, and so are all others after `limit`.
+    fn drain(&self, _limit: Duration) -> impl Future<Output = ()> + Send {
         async {}
     }
 

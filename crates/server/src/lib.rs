@@ -3,6 +3,8 @@
 
 mod app;
 mod application;
+#[doc(hidden)]
+pub mod fuzzing;
 mod handlers;
 mod handshake;
 mod host_face;
@@ -10,8 +12,11 @@ mod http_pages;
 mod hub;
 mod lanes;
 mod listener;
+mod metrics;
 mod options;
+mod peers;
 mod reply;
+mod roles;
 mod router;
 mod routes;
 mod serve;
@@ -29,13 +34,18 @@ pub use application::ServerApplication;
 pub use host_face::{HostApp, HubClients, host_routes};
 pub use hub::{AskError, AskTarget, ConnectionId, Hub, HubAudience, Leave, Requester};
 pub use listener::ServerListener;
+pub use metrics::MetricsText;
 pub use options::ServerOptions;
+pub use peers::{PEER_SCHEME, PeerPort, PeerSecret};
 pub use reply::MethodReply;
+pub use roles::ClientRole;
 pub use router::Router;
 pub use routes::routes;
-pub use serve::{ExitReason, Pipes, serve, serve_listener, serve_pipes};
+pub use serve::{ExitReason, Pipes, open_listener, serve, serve_listener, serve_pipes};
 pub use serve_error::ServeError;
 pub use signals::StopSignals;
-pub use transport::{AuthError, AuthFlags, Listen, ListenError, Newcomer, Newcomers, WsAuth, WsAuthMode};
+pub use transport::{
+    AuthError, AuthFlags, Listen, ListenError, Newcomer, Newcomers, TokenHolder, WsAuth, WsAuthMode,
+};
 pub use user_agent::PROTOCOL_LEVEL;
 pub use wire_error::WireError;

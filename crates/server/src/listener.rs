@@ -2,6 +2,8 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use runtime::OwnListeners;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::application::ServerApplication;
 use crate::hub::WhenFull;
@@ -19,6 +22,9 @@ use crate::websocket::{Entrance, WsPort, serve_stream};
 
 /// When no connection can be taken in, as with too many open files, how long until the next try.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// How often the tokens of a host are looked at, which is how long a revoked one still opens a connection.
+const TOKENS_EVERY: Duration = Duration::from_secs(2);
 
 /// A port that is open and not served yet.
 #[derive(Debug)]
@@ -44,11 +50,23 @@ impl ServerListener {
                 Err(source) => Err(ServeError::Bind { listen: listen.clone(), source }),
             },
             Listen::Unix(path) => Ok(Self(Port::Unix(UnixPort::bind(path).await?))),
-            Listen::Stdio => {
+            Listen::Stdio | Listen::Inherited => {
                 let source = std::io::Error::from(std::io::ErrorKind::Unsupported);
                 Err(ServeError::Bind { listen: listen.clone(), source })
             }
         }
+    }
+
+    /// Takes over a socket that a service manager opened: websockets on a TCP port, lines on a Unix socket.
+    pub fn adopt(socket: OwnedFd) -> Result<Self, ServeError> {
+        let failed = |source| ServeError::Bind { listen: Listen::Inherited, source };
+        let port = std::net::TcpListener::from(socket);
+        let adopted = match port.local_addr() {
+            Ok(address) => WsPort::adopt(port, address).map(Port::Ws),
+            // Of another kind than TCP.
+            Err(_) => UnixPort::adopt(OwnedFd::from(port).into()).map(Port::Unix),
+        };
+        adopted.map(Self).map_err(failed)
     }
 
     /// The address of a websocket port, with the number that the system chose.
@@ -59,7 +77,16 @@ impl ServerListener {
         }
     }
 
-    pub(crate) fn announce(&self, auth: &WsAuth) {
+    /// The file of a Unix socket, if it has one.
+    pub fn socket_file(&self) -> Option<&Path> {
+        match &self.0 {
+            Port::Ws(_) => None,
+            Port::Unix(port) => Some(port.path()).filter(|path| !path.as_os_str().is_empty()),
+        }
+    }
+
+    /// Says on standard error where it is. Whoever reads that connects at once, so everything else is to be there.
+    pub fn announce(&self, auth: &WsAuth) {
         let banner = match &self.0 {
             Port::Ws(port) => {
                 if is_exposed(port.address, auth) {
@@ -76,11 +103,8 @@ impl ServerListener {
     /// Endpoints that commands must not reach: the port or the socket, and the file with the token.
     pub(crate) fn facts(&self, auth: &WsAuth) -> OwnListeners {
         let mut listeners = OwnListeners::default();
-        match &self.0 {
-            Port::Ws(port) => drop(listeners.ports.insert(port.address.port())),
-            Port::Unix(port) => listeners.add_file(port.path()),
-        }
-        if let Some(file) = auth.file() {
+        listeners.ports.extend(self.address().map(|address| address.port()));
+        for file in self.socket_file().into_iter().chain(auth.file()) {
             listeners.add_file(file);
         }
         listeners
@@ -110,13 +134,22 @@ pub(crate) async fn accept<A: ServerApplication>(
     let places = Arc::new(Semaphore::new(shared.options.max_connections.clamp(1, Semaphore::MAX_PERMITS)));
     let newcomers = Newcomers::new(shared.options.max_handshakes);
     let is_loopback = listener.address().is_some_and(|address| address.ip().is_loopback());
+    let (has_tokens, mut next_look) = (shared.options.auth.has_tokens(), Instant::now() + TOKENS_EVERY);
     loop {
         while let Some(ended) = clients.try_join_next() {
             if let Err(error) = ended {
                 tracing::error!("a connection failed: {error}");
             }
         }
-        let client = match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = tokio::time::sleep_until(next_look), if has_tokens => {
+                look_at_tokens(shared);
+                next_look = Instant::now() + TOKENS_EVERY;
+                continue;
+            }
+        };
+        let client = match accepted {
             Ok(client) => client,
             Err(error) => {
                 tracing::warn!(%error, "a client could not be taken in");
@@ -135,6 +168,18 @@ pub(crate) async fn accept<A: ServerApplication>(
                 AcceptedClient::Unix(client) => serve_lines(shared, client, entrance, stop).await,
             }
         });
+    }
+}
+
+/// Reads the tokens of a host anew if they have changed, and ends the connections of those who lose theirs.
+fn look_at_tokens<A: ServerApplication>(shared: &ServerState<A>) {
+    match shared.options.auth.refresh() {
+        Ok(gone) if gone.is_empty() => {}
+        Ok(gone) => {
+            tracing::info!(names = gone.join(" "), "tokens were changed or revoked");
+            shared.hub.disconnect_named(&gone);
+        }
+        Err(error) => tracing::error!(%error, "the tokens of before stay in use"),
     }
 }
 

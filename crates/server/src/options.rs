@@ -44,6 +44,10 @@ pub struct ServerOptions {
     pub grace: Duration,
     /// The same after a signal, when somebody waits for the process to go.
     pub grace_after_signal: Duration,
+    /// After a signal, how long turns that run may take to end, with everybody still served.
+    pub drain_timeout: Duration,
+    /// After the end of standard input, the other clients are served until the last of them has left.
+    pub stays_for_others: bool,
     /// The folder with configuration and stored threads, as `initialize` tells it.
     pub home: AbsolutePath,
     /// Told to each connection after `initialize`.
@@ -53,6 +57,9 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
+    /// Less than what service managers wait before they kill.
+    pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
+
     /// The defaults, with the originator the environment asks for.
     pub fn new(listen: Listen, home: AbsolutePath) -> Self {
         Self {
@@ -72,6 +79,8 @@ impl ServerOptions {
             max_departed: 128,
             grace: Duration::from_secs(10),
             grace_after_signal: Duration::from_secs(2),
+            drain_timeout: Self::DRAIN_TIMEOUT,
+            stays_for_others: false,
             home,
             config_warnings: Vec::new(),
             originator: std::env::var(ORIGINATOR_VARIABLE).ok().filter(|name| !name.is_empty()),

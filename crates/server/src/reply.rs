@@ -4,9 +4,10 @@ use std::marker::PhantomData;
 
 use protocol::{
     CommandExec, ExperimentalGate, FsUnwatch, FuzzyFileSearchSessionStop, RequestMethod, ThreadArchive,
-    ThreadResume, ThreadRollback, ThreadUnsubscribe,
+    ThreadDelete, ThreadResume, ThreadRollback, ThreadUnsubscribe,
 };
-use rpc::{Id, ReplySlot};
+use rpc::{EncodeError, EncodedLine, ErrorObject, Id, ReplySlot};
+use serde_json::value::RawValue;
 
 use crate::wire_error::WireError;
 
@@ -19,6 +20,7 @@ const ANSWERED_IN_ORDER: &[&str] = &[
     ThreadResume::METHOD,
     ThreadRollback::METHOD,
     ThreadArchive::METHOD,
+    ThreadDelete::METHOD,
     ThreadUnsubscribe::METHOD,
 ];
 
@@ -34,6 +36,30 @@ impl ReplyTo {
     pub(crate) fn refuse(self, error: &WireError) {
         // When the connection is gone, nobody is left to tell.
         let _ = self.slot.reply_now(error.to_line(&self.id));
+    }
+
+    /// Answers with what another replica answered.
+    pub(crate) fn pass_on(self, method: &'static str, answer: &Result<Box<RawValue>, ErrorObject>) {
+        let line = match answer {
+            Ok(result) => rpc::response(&self.id, result),
+            Err(error) => rpc::error(Some(&self.id), error.code, &error.message, &error.data),
+        };
+        self.queue(method, line);
+    }
+
+    /// Not generic: the program would have it once for every method.
+    fn queue(self, method: &'static str, line: Result<EncodedLine, EncodeError>) {
+        let line = line.unwrap_or_else(|error| {
+            tracing::error!(method, %error, "an answer is lost");
+            WireError::unanswered().to_line(&self.id)
+        });
+        let sent = match ANSWERED_IN_ORDER.contains(&method) {
+            true => self.slot.reply(line),
+            false => self.slot.reply_now(line),
+        };
+        if sent.is_err() {
+            tracing::debug!(method, "the caller did not wait for its answer");
+        }
     }
 }
 
@@ -52,25 +78,17 @@ impl<M: RequestMethod> MethodReply<M> {
 
     /// Queues the answer without waiting: what is sent afterwards arrives afterwards.
     pub fn send(self, mut answer: Result<M::Response, WireError>) {
-        let ReplyTo { slot, id, is_experimental } = self.to;
         // Borrowed: a long answer takes a while to drop, and is on its way by then.
         let line = match &mut answer {
             Ok(response) => {
-                if !is_experimental {
+                if !self.to.is_experimental {
                     response.strip_experimental();
                 }
-                rpc::response(&id, response).unwrap_or_else(|error| {
-                    tracing::error!(method = M::METHOD, %error, "an answer is lost");
-                    WireError::unanswered().to_line(&id)
-                })
+                rpc::response(&self.to.id, response)
             }
-            Err(error) => error.to_line(&id),
+            Err(error) => Ok(error.to_line(&self.to.id)),
         };
-        let sent =
-            if ANSWERED_IN_ORDER.contains(&M::METHOD) { slot.reply(line) } else { slot.reply_now(line) };
-        if sent.is_err() {
-            tracing::debug!(method = M::METHOD, "the caller did not wait for its answer");
-        }
+        self.to.queue(M::METHOD, line);
     }
 
     /// Waits until answers that were not read leave room: for a large one, before it is made.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use protocol::{
     CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, ExperimentalGate, Method, NoParams, NotificationMethod,
     OperationDecide, OperationList, PlacementAbandon, PlacementDelete, PlacementGc, PlacementList,
-    PlacementRead, PlacementSnapshot, PlacementSuspend, RequestMethod, TaskDelete, TaskList, TaskRead,
-    TaskResume, TaskSuspend, decode,
+    PlacementRead, PlacementSnapshot, PlacementSuspend, ReplicaList, RequestMethod, TaskDelete, TaskList,
+    TaskRead, TaskResume, TaskSuspend, UsageList, decode,
 };
 use runtime::BoxFuture;
 use serde_json::value::RawValue;
@@ -34,6 +34,8 @@ pub(crate) const HOST_ONLY: &[&str] = &[
     TaskDelete::METHOD,
     OperationList::METHOD,
     OperationDecide::METHOD,
+    UsageList::METHOD,
+    ReplicaList::METHOD,
 ];
 
 /// A request that was understood and may run.
@@ -45,9 +47,10 @@ pub(crate) struct RoutedCall<A> {
     pub(crate) run: Run<A>,
 }
 
-type Run<A> = Box<dyn FnOnce(Arc<A>, Requester, ReplyTo) -> BoxFuture<'static, ()> + Send>;
+pub(crate) type Run<A> = Box<dyn FnOnce(Arc<A>, Requester, ReplyTo) -> BoxFuture<'static, ()> + Send>;
 type NotificationTask<A> = Box<dyn FnOnce(Arc<A>, Requester) -> BoxFuture<'static, ()> + Send>;
 type Params<'a> = Option<&'a RawValue>;
+type Wrap<A> = fn(&'static str, &str, Box<RawValue>, Run<A>) -> Run<A>;
 type RouteFn<A> = Box<dyn Fn(Params<'_>, bool) -> Result<RoutedCall<A>, WireError> + Send + Sync>;
 type Ear<A> = Box<dyn Fn(Params<'_>, bool) -> Result<Hearing<A>, WireError> + Send + Sync>;
 
@@ -168,6 +171,30 @@ impl<A: Send + Sync + 'static> Router<A> {
     }
 }
 
+impl<A: Send + Sync + 'static> Router<A> {
+    /// Lets `wrap` decide about requests of these methods that are about a thread. It gets the method, the thread, the
+    /// request as it came, and the call that carries it out here.
+    #[must_use]
+    pub(crate) fn wrapped(mut self, methods: &'static [&'static str], wrap: Wrap<A>) -> Self {
+        for (name, route) in std::mem::take(&mut self.routes) {
+            if !methods.contains(&name) {
+                self.routes.insert(name, route);
+                continue;
+            }
+            let wrapped: RouteFn<A> = Box::new(move |params, is_experimental| {
+                let RoutedCall { order_key, family, run } = route(params, is_experimental)?;
+                let run = match (&order_key, params) {
+                    (Some(thread), Some(params)) => wrap(name, thread, params.to_owned(), run),
+                    _ => run,
+                };
+                Ok(RoutedCall { order_key, family, run })
+            });
+            self.routes.insert(name, wrapped);
+        }
+        self
+    }
+}
+
 impl<A> Router<A> {
     /// The methods that have a handler, sorted.
     pub fn names(&self) -> Vec<&'static str> {
@@ -182,11 +209,19 @@ impl<A> Router<A> {
         is_experimental: bool,
     ) -> Result<RoutedCall<A>, WireError> {
         may_use(row, is_experimental)?;
-        let route = self.routes.get(row.name).ok_or_else(|| match HOST_ONLY.contains(&row.name) {
-            true => WireError::only_for_hosts(row.name),
-            false => WireError::not_supported(row.name),
-        })?;
+        let route = self.routes.get(row.name).ok_or_else(|| self.refusal(row.name))?;
         route(params, is_experimental)
+    }
+
+    /// Why there is no such route.
+    pub(crate) fn refusal(&self, name: &'static str) -> WireError {
+        if HOST_ONLY.contains(&name) {
+            return WireError::only_for_hosts(name);
+        }
+        match HOST_ONLY.iter().any(|host_only| self.routes.contains_key(host_only)) {
+            true => WireError::not_at_a_host(name),
+            false => WireError::not_supported(name),
+        }
     }
 
     /// Reads a notification of a connection that is initialized. `None` when nobody listens for it.
@@ -240,7 +275,11 @@ pub(crate) fn read_params<P: protocol::Payload>(
 }
 
 pub(crate) fn gate(params: &impl ExperimentalGate, is_experimental: bool) -> Result<(), WireError> {
-    match params.experimental_use() {
+    gate_use(params.experimental_use(), is_experimental)
+}
+
+fn gate_use(reason: Option<&'static str>, is_experimental: bool) -> Result<(), WireError> {
+    match reason {
         Some(reason) if !is_experimental => Err(WireError::experimental(reason)),
         _ => Ok(()),
     }
@@ -248,10 +287,14 @@ pub(crate) fn gate(params: &impl ExperimentalGate, is_experimental: bool) -> Res
 
 /// The text of an object: decoding would take an array for a struct.
 pub(crate) fn object<P: 'static>(params: Params<'_>) -> Result<&str, WireError> {
+    object_or(params, TypeId::of::<P>() == TypeId::of::<NoParams>())
+}
+
+fn object_or(params: Params<'_>, may_be_absent: bool) -> Result<&str, WireError> {
     match params.map(RawValue::get) {
         Some(text) if text.starts_with('{') => Ok(text),
         Some(_) => Err(WireError::params_are_no_object()),
-        None if TypeId::of::<P>() == TypeId::of::<NoParams>() => Ok("{}"),
+        None if may_be_absent => Ok("{}"),
         None => Err(WireError::no_params()),
     }
 }

@@ -11,9 +11,9 @@ use protocol::{
     GetAccountRateLimits, GetAuthStatus, GetConversationSummary, GitDiffToRemote, HooksList, LoginAccount,
     LogoutAccount, McpServerOauthLogin, McpServerRefresh, McpServerStatusList, MockExperimentalMethod,
     ModelList, ModelRequestRejected, ModelStreamAborted, ModelStreamEvent, ModelStreamEventUnacknowledged,
-    PluginInstall, PluginList, PluginRead, PluginUninstall, ReviewStart, RolloutLoad, SkillsConfigWrite,
-    SkillsList, ThreadArchive, ThreadBackgroundTerminalsClean, ThreadCompactStart,
-    ThreadDecrementElicitation, ThreadFork, ThreadGoalClear, ThreadGoalGet, ThreadGoalSet,
+    PluginInstall, PluginList, PluginRead, PluginUninstall, ReviewStart, RolloutLoad, ServerStatus,
+    SkillsConfigWrite, SkillsList, ThreadArchive, ThreadBackgroundTerminalsClean, ThreadCompactStart,
+    ThreadDecrementElicitation, ThreadDelete, ThreadFork, ThreadGoalClear, ThreadGoalGet, ThreadGoalSet,
     ThreadIncrementElicitation, ThreadItemsList, ThreadList, ThreadLoadedList, ThreadMetadataUpdate,
     ThreadRead, ThreadRealtimeAppendAudio, ThreadRealtimeAppendText, ThreadRealtimeStart, ThreadRealtimeStop,
     ThreadResume, ThreadRollback, ThreadSetName, ThreadShellCommand, ThreadStart, ThreadTurnsList,
@@ -24,17 +24,23 @@ use protocol::{
 use crate::app::App;
 use crate::handlers::{
     account, catalogue, command_exec, config, delegation, environment, external_agent, fs, fuzzy_file_search,
-    goal, legacy, mcp, plugin, realtime, review, skills, thread, thread_open, turn, windows,
+    goal, legacy, mcp, plugin, realtime, review, server_status, skills, thread, thread_open, turn, windows,
 };
 use crate::router::Router;
 
 /// Every method that this server carries out. `initialize` belongs to the connection.
 pub fn routes() -> Router<App> {
-    Router::new()
+    beside_threads(about_threads(Router::new()))
+}
+
+/// Threads, their turns, and the host that works for them.
+fn about_threads(router: Router<App>) -> Router<App> {
+    router
         .deferred(ThreadStart, thread_open::start)
         .deferred(ThreadResume, thread_open::resume)
         .deferred(ThreadFork, thread_open::fork)
         .deferred(ThreadArchive, thread::archive)
+        .deferred(ThreadDelete, thread::delete)
         .deferred(ThreadUnarchive, thread::unarchive)
         .deferred(ThreadUnsubscribe, thread::unsubscribe)
         .deferred(ThreadSetName, thread::name_set)
@@ -62,14 +68,6 @@ pub fn routes() -> Router<App> {
         .on(DelegationResult, delegation::result)
         .hear(DelegationHeartbeat, |_| None, delegation::heartbeat)
         .hear(DelegationProgress, |_| None, delegation::progress)
-        .deferred(CommandExec, command_exec::start)
-        .deferred(CommandExecWrite, command_exec::write)
-        .deferred(CommandExecTerminate, command_exec::terminate)
-        .deferred(CommandExecResize, command_exec::resize)
-        .on(EnvironmentAdd, environment::add)
-        .on(EnvironmentInfo, environment::info)
-        .on(EnvironmentStatusRead, environment::status)
-        .on(ModelList, catalogue::models)
         .deferred(ModelStreamEvent, delegation::stream_event)
         .hear(
             ModelStreamEventUnacknowledged,
@@ -78,6 +76,23 @@ pub fn routes() -> Router<App> {
         )
         .on(ModelStreamAborted, delegation::stream_aborted)
         .on(ModelRequestRejected, delegation::request_rejected)
+        .deferred(ThreadRealtimeStart, realtime::start)
+        .on(ThreadRealtimeAppendAudio, realtime::append_audio)
+        .on(ThreadRealtimeAppendText, realtime::append_text)
+        .deferred(ThreadRealtimeStop, realtime::stop)
+}
+
+/// Commands, files, settings and accounts: they belong to the connection or to the process.
+fn beside_threads(router: Router<App>) -> Router<App> {
+    router
+        .deferred(CommandExec, command_exec::start)
+        .deferred(CommandExecWrite, command_exec::write)
+        .deferred(CommandExecTerminate, command_exec::terminate)
+        .deferred(CommandExecResize, command_exec::resize)
+        .on(EnvironmentAdd, environment::add)
+        .on(EnvironmentInfo, environment::info)
+        .on(EnvironmentStatusRead, environment::status)
+        .on(ModelList, catalogue::models)
         .on(CollaborationModeList, catalogue::collaboration_modes)
         .on(AppsList, catalogue::apps)
         .on(ExperimentalFeatureList, catalogue::features)
@@ -93,10 +108,6 @@ pub fn routes() -> Router<App> {
         .on(PluginRead, plugin::read)
         .on(PluginInstall, plugin::install)
         .on(PluginUninstall, plugin::uninstall)
-        .deferred(ThreadRealtimeStart, realtime::start)
-        .on(ThreadRealtimeAppendAudio, realtime::append_audio)
-        .on(ThreadRealtimeAppendText, realtime::append_text)
-        .deferred(ThreadRealtimeStop, realtime::stop)
         .deferred(FsReadFile, fs::read_file)
         .on(FsWriteFile, fs::write_file)
         .on(FsCreateDirectory, fs::create_directory)
@@ -114,6 +125,7 @@ pub fn routes() -> Router<App> {
         .on(FeedbackUpload, legacy::feedback_upload)
         .on(GetConversationSummary, legacy::conversation_summary)
         .on(GitDiffToRemote, legacy::git_diff_to_remote)
+        .on(ServerStatus, server_status::read)
         .on(SkillsList, skills::list)
         .on(HooksList, config::hooks_list)
         .on(SkillsConfigWrite, skills::config_write)

@@ -1,5 +1,7 @@
 //! From options to an end: opening the port, serving, and stopping in good order.
 
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +19,9 @@ use crate::serve_error::ServeError;
 use crate::server::{ConnectionEnd, ServerState};
 use crate::signals::StopSignals;
 use crate::transport::{Listen, Stdin};
+
+/// How long turns may take to be suspended, once the time to end by themselves is over.
+const DRAIN_SLACK: Duration = Duration::from_secs(3);
 
 /// Why the server stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,15 +48,30 @@ pub async fn serve<A: ServerApplication>(
         let client = Pipes { input, output: tokio::io::stdout() };
         return Ok(serve_pipes(options, app, hub, router, signals, client).await);
     }
-    if let Listen::Ws(address) = options.listen
-        && is_exposed(address, &options.auth)
-        && !options.allow_unauthenticated
-    {
-        return Err(ServeError::Exposed(address));
-    }
-    let listener = ServerListener::bind(&options.listen).await?;
+    let listener = open_listener(&options, None).await?;
     listener.announce(&options.auth);
     Ok(serve_listener(options, app, hub, router, signals, listener).await)
+}
+
+/// Opens what the options name, or takes over `inherited`. Whoever serves it announces it first.
+pub async fn open_listener(
+    options: &ServerOptions,
+    inherited: Option<OwnedFd>,
+) -> Result<ServerListener, ServeError> {
+    let check = |address: SocketAddr| match is_exposed(address, &options.auth) {
+        true if !options.allow_unauthenticated => Err(ServeError::Exposed(address)),
+        _ => Ok(()),
+    };
+    let listener = match (inherited, &options.listen) {
+        (Some(socket), _) => ServerListener::adopt(socket)?,
+        (None, Listen::Ws(address)) => {
+            check(*address)?;
+            ServerListener::bind(&options.listen).await?
+        }
+        (None, listen) => ServerListener::bind(listen).await?,
+    };
+    listener.address().map_or(Ok(()), check)?;
+    Ok(listener)
 }
 
 /// The two directions of a client that is connected already.
@@ -73,6 +93,15 @@ pub async fn serve_pipes<A: ServerApplication>(
     let shared = ServerState::new(options, app, hub, router);
     let stop = signals.next();
     let ending = shared.clone().lines(client.input, client.output, WhenFull::Wait, stop).await;
+    let ending = match ending {
+        ConnectionEnd::EndOfInput | ConnectionEnd::Disconnected if shared.options.stays_for_others => {
+            tokio::select! {
+                () = shared.hub.deserted() => ConnectionEnd::EndOfInput,
+                () = signals.next() => ConnectionEnd::Stopped,
+            }
+        }
+        ending => ending,
+    };
     let (reason, grace) = match ending {
         ConnectionEnd::EndOfInput | ConnectionEnd::Disconnected => {
             (ExitReason::EndOfInput, shared.options.grace)
@@ -106,10 +135,17 @@ pub async fn serve_listener<A: ServerApplication>(
             () = unload_departed(&shared) => {}
             () = signals.next() => {}
         }
-        tracing::info!("stopping as soon as no turn runs");
+        shared.hub.stop();
+        let limit = shared.options.drain_timeout;
+        tracing::info!(limit = limit.as_secs(), "stopping as soon as no turn runs");
+        let drained = timeout(limit + DRAIN_SLACK, shared.app.drain(limit));
         tokio::select! {
             () = &mut serving => {}
-            () = shared.app.idle() => {}
+            drained = drained => {
+                if drained.is_err() {
+                    tracing::warn!(limit = limit.as_secs(), "some turns did not end in time");
+                }
+            }
             () = signals.next() => return ExitReason::Forced,
         }
     }

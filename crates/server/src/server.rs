@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use crate::application::ServerApplication;
 use crate::handshake::Greeting;
-use crate::hub::{Hub, WhenFull};
+use crate::hub::{ConnectionIdentity, Hub, WhenFull};
 use crate::lanes::RequestLanes;
 use crate::options::ServerOptions;
 use crate::router::Router;
@@ -44,8 +44,20 @@ impl<A: ServerApplication> ServerState<A> {
         when_full: WhenFull,
         stop: impl Future<Output = ()>,
     ) -> ConnectionEnd {
+        self.lines_of(ConnectionIdentity::local(), input, output, when_full, stop).await
+    }
+
+    /// As `lines`, for a client that somebody else knows.
+    pub(crate) async fn lines_of(
+        self: Arc<Self>,
+        identity: ConnectionIdentity,
+        input: impl AsyncRead + Unpin,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+        when_full: WhenFull,
+        stop: impl Future<Output = ()>,
+    ) -> ConnectionEnd {
         let (outbox, backlog) = Outbox::open(self.options.outbox);
-        let connection = self.hub.connect(outbox, when_full);
+        let connection = self.hub.connect(outbox, when_full, identity);
         let mut session = ConnectionSession::new(self.clone(), connection.clone());
         let mut writer = tokio::spawn(drain(backlog, output));
         // Who owns the other end of standard input has started this process, and may say what it likes.

@@ -4,7 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::{Initialize, RequestMethod as _};
+use protocol::{
+    Initialize, RequestMethod as _, ReviewStart, TaskResume, ThreadCompactStart, ThreadGoalSet,
+    ThreadRealtimeStart, ThreadShellCommand, TurnStart,
+};
 use rpc::{BadMessage, Closed, Incoming, IncomingNotification, IncomingRequest};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -22,6 +25,17 @@ use crate::wire_error::WireError;
 const WAITING_NOTIFICATIONS: usize = 1024;
 /// Limit on bytes of unwritten answers before `initialize` is done; above it no further message is read.
 const FIRST_ANSWER_BYTES: usize = 64 * 1024;
+
+/// The methods that begin a turn, or go on with one. A server that stops refuses them.
+const STARTS_TURNS: &[&str] = &[
+    TurnStart::METHOD,
+    ReviewStart::METHOD,
+    ThreadCompactStart::METHOD,
+    ThreadShellCommand::METHOD,
+    ThreadGoalSet::METHOD,
+    ThreadRealtimeStart::METHOD,
+    TaskResume::METHOD,
+];
 
 pub(crate) struct ConnectionSession<A> {
     shared: Arc<ServerState<A>>,
@@ -99,20 +113,34 @@ impl<A: ServerApplication> ConnectionSession<A> {
     fn understand(&self, request: &IncomingRequest) -> Result<RoutedCall<A>, WireError> {
         let row = request_row(&request.method).ok_or_else(|| WireError::unknown_method(&request.method))?;
         let profile = self.connection.profile().ok_or_else(WireError::not_initialized)?;
+        let identity = &self.connection.identity;
+        let params = request.params.as_deref().map(|params| params.get());
+        self.shared.app.permit((identity.role, identity.is_local), row.name, params)?;
+        if STARTS_TURNS.contains(&row.name) && self.shared.hub.is_stopping() {
+            return Err(WireError::stopping());
+        }
         self.shared.router.call(row, request.params.as_deref(), profile.experimental)
     }
 
     /// Done before the next message is read: what it says decides about all that follow.
     async fn initialize(&self, request: &IncomingRequest, to: ReplyTo) {
         let is_known = self.connection.profile().is_some();
-        let read = handshake::read(request.params.as_deref(), is_known)
-            .and_then(|params| Ok((self.shared.app.negotiate(&params)?, params)));
+        let read = handshake::read(request.params.as_deref(), is_known).and_then(|params| {
+            Ok((self.shared.app.negotiate(&params, self.connection.identity.role)?, params))
+        });
         let (agreed, params) = match read {
             Ok(read) => read,
             Err(error) => return to.refuse(&error),
         };
         let ServerState { greeting, options, .. } = &*self.shared;
         handshake::welcome(&self.connection, greeting, options, params, agreed, to).await;
+        if let Some(profile) = self.connection.profile() {
+            let (connection, identity) = (self.connection.id, &self.connection.identity);
+            let client = rpc::shorten(&profile.user_agent, 100);
+            let by = identity.name.as_deref().unwrap_or_default();
+            let (role, is_local) = (identity.role.word(), identity.is_local);
+            tracing::info!(%connection, client = ?client, by, role, is_local, "a client connected");
+        }
     }
 
     async fn start(&mut self, call: RoutedCall<A>, to: ReplyTo, length: usize) {
@@ -188,6 +216,9 @@ impl<A: ServerApplication> ConnectionSession<A> {
         }
         self.connection.kick();
         self.reap();
+        if self.is_initialized() {
+            tracing::info!(connection = %id, "a client left");
+        }
         self.tasks.detach_all();
     }
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::origin::{self, Origin, PortAudience};
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
@@ -29,10 +30,11 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::application::ServerApplication;
 use crate::http_pages;
-use crate::hub::WhenFull;
+use crate::hub::{ConnectionIdentity, Hub, WhenFull};
+use crate::metrics::{METRICS_TYPE, MetricsText};
 use crate::server::{ConnectionEnd, ServerState};
 use crate::session::ConnectionSession;
-use crate::transport::{Admission, Allowance, Gatekeeper, Metered, Newcomer, Origin, UpgradeAnswer, origin};
+use crate::transport::{Admission, Allowance, Gatekeeper, Metered, Newcomer, StatusPage, UpgradeAnswer};
 
 /// How long a client may take to say what it wants.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,9 +43,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 const READ_BUFFER_BYTES: usize = 16 * 1024;
 /// The longest head of a request. Tokens are the largest part of it.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// Said to a client that could be a command of this server. A command can hide where its connection comes from.
-const UNKNOWN: &str =
-    "it cannot be told which process connects, and commands run; use --ws-auth or a Unix socket";
+/// Said to a client that could be a command. A command can hide where its connection comes from.
+const UNKNOWN: &str = "it cannot be told which process connects; use --ws-auth or a Unix socket";
 
 /// Said to a client of another user. On a port without a token, the user is all that tells clients apart.
 const OTHER_USER: &str = "this server is for the user who started it; use --ws-auth to let others in";
@@ -62,6 +63,12 @@ impl WsPort {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         Ok(Self { listener, address })
+    }
+
+    /// Takes over a port that somebody else opened.
+    pub(crate) fn adopt(listener: std::net::TcpListener, address: SocketAddr) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener: TcpListener::from_std(listener)?, address })
     }
 
     pub(crate) async fn accept(&self) -> io::Result<TcpStream> {
@@ -107,14 +114,14 @@ pub(crate) async fn serve_stream<A: ServerApplication>(
     let is_for_all = shared.options.allow_unauthenticated;
     let gatekeeper = Gatekeeper { auth: &shared.options.auth, is_loopback, is_for_all };
     let admitted = tokio::select! {
-        admitted = negotiate(&gatekeeper, stream, &places) => admitted,
+        admitted = negotiate(&shared, &gatekeeper, stream, &places) => admitted,
         () = newcomer.dropped() => return tracing::debug!("a silent connection made room for another one"),
         () = &mut stop => None,
     };
     drop(newcomer);
-    let Some(UpgradedRequest { upgrade, place }) = admitted else { return };
+    let Some(UpgradedRequest { upgrade, place, identity }) = admitted else { return };
     match upgrade.await {
-        Ok(upgraded) => converse(shared, upgraded, stop).await,
+        Ok(upgraded) => converse(shared, upgraded, identity, stop).await,
         Err(error) => tracing::debug!(%error, "a websocket did not open"),
     }
     drop(place);
@@ -124,10 +131,12 @@ pub(crate) async fn serve_stream<A: ServerApplication>(
 struct UpgradedRequest {
     upgrade: OnUpgrade,
     place: OwnedSemaphorePermit,
+    identity: ConnectionIdentity,
 }
 
 /// Answers one HTTP request. `Some` when it became a websocket.
-async fn negotiate(
+async fn negotiate<A: ServerApplication>(
+    shared: &ServerState<A>,
     gatekeeper: &Gatekeeper<'_>,
     stream: TcpStream,
     places: &Arc<Semaphore>,
@@ -140,17 +149,31 @@ async fn negotiate(
         let sender = &sender;
         async move {
             let mut admission = gatekeeper.admit(&request.into_parts().0);
-            if matches!(admission, Admission::Upgrade(_)) {
+            if let Admission::Upgrade(UpgradeAnswer { holder, .. }) = &admission {
+                let identity = ConnectionIdentity::of_network(holder.clone());
                 match enter(gatekeeper, addresses, places).await {
                     Ok(place) => {
                         if let Some(sender) = sender.lock().take() {
-                            let _ = sender.send(UpgradedRequest { upgrade, place });
+                            let _ = sender.send(UpgradedRequest { upgrade, place, identity });
                         }
                     }
                     Err(refused) => admission = refused,
                 }
             }
-            Ok::<_, Infallible>(answer(admission))
+            // Numbers are for those who would be let in as clients.
+            if admission == Admission::Status(StatusPage::Metrics)
+                && let Err(text) = check_origin(gatekeeper, addresses).await
+            {
+                admission = Admission::Refused(StatusCode::FORBIDDEN, text);
+            }
+            if let Admission::Refused(StatusCode::UNAUTHORIZED, reason) = &admission {
+                tracing::info!(peer = %addresses.0, reason, "an authentication was refused");
+            }
+            let status = match &admission {
+                Admission::Status(page) => Some(status_page(&*shared.app, &shared.hub, *page).await),
+                _ => None,
+            };
+            Ok::<_, Infallible>(answer(admission, status))
         }
     });
     let connection = http1::Builder::new()
@@ -165,52 +188,87 @@ async fn negotiate(
     admitted.try_recv().ok()
 }
 
-/// Waits for a place, unless a command of this server wants it. Where that cannot be told, a token counts: commands
-/// cannot read it.
+/// Waits for a place, unless a command wants it.
 async fn enter(
     gatekeeper: &Gatekeeper<'_>,
-    (peer, local): (SocketAddr, SocketAddr),
+    addresses: (SocketAddr, SocketAddr),
     places: &Arc<Semaphore>,
 ) -> Result<OwnedSemaphorePermit, Admission> {
     let refused = |text| Admission::Refused(StatusCode::FORBIDDEN, text);
-    if gatekeeper.auth.is_open() && !gatekeeper.is_for_all && origin::is_other_user(peer, local).await {
-        tracing::warn!(%peer, "a client of another user was turned away");
-        return Err(refused(OTHER_USER));
-    }
-    match origin::of_tcp(peer, local).await {
-        Origin::Elsewhere => {}
-        Origin::Unknown if !gatekeeper.auth.is_open() => {}
-        Origin::Descendant => {
-            tracing::warn!(%peer, "{}", origin::REFUSAL);
-            return Err(refused(origin::REFUSAL));
-        }
-        Origin::Unknown => {
-            tracing::warn!(%peer, "a client was refused: {UNKNOWN}");
-            return Err(refused(UNKNOWN));
-        }
-    }
+    check_origin(gatekeeper, addresses).await.map_err(refused)?;
     places.clone().acquire_owned().await.map_err(|_| refused("the server stops"))
 }
 
-fn answer(admission: Admission) -> Response<Full<Bytes>> {
+/// Refuses commands of this server, and on a port without a token whoever is not known to be a process of this user
+/// outside any sandbox. A token counts where that cannot be told: commands cannot read it.
+async fn check_origin(
+    gatekeeper: &Gatekeeper<'_>,
+    (peer, local): (SocketAddr, SocketAddr),
+) -> Result<(), &'static str> {
+    let has_token = !gatekeeper.auth.is_open();
+    let audience = match has_token || gatekeeper.is_for_all {
+        true => PortAudience::TokenHolders,
+        false => PortAudience::SameUser,
+    };
+    let refusal = if audience == PortAudience::SameUser && origin::is_other_user(peer, local).await {
+        OTHER_USER
+    } else {
+        match origin::of_tcp(peer, local, audience).await {
+            Origin::Elsewhere => return Ok(()),
+            Origin::Unknown if has_token => return Ok(()),
+            Origin::Unknown => UNKNOWN,
+            Origin::Descendant => origin::REFUSAL,
+            Origin::Confined => origin::CONFINED_REFUSAL,
+            Origin::Unheld => origin::UNHELD_REFUSAL,
+        }
+    };
+    tracing::warn!(%peer, "a client was refused: {refusal}");
+    Err(refusal)
+}
+
+/// A page about this server, with the status that tells whether all is well.
+async fn status_page(app: &impl ServerApplication, hub: &Hub, page: StatusPage) -> (StatusCode, String) {
+    match page {
+        StatusPage::Health => (StatusCode::OK, String::new()),
+        StatusPage::Ready { .. } if hub.is_stopping() => {
+            (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned())
+        }
+        StatusPage::Ready { tells_why } => match app.ready().await {
+            Ok(()) => (StatusCode::OK, String::new()),
+            Err(problem) if tells_why => (StatusCode::SERVICE_UNAVAILABLE, format!("{problem}\n")),
+            Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n".to_owned()),
+        },
+        StatusPage::Metrics => {
+            let mut text = MetricsText::default();
+            hub.metrics(&mut text);
+            app.metrics(&mut text).await;
+            (StatusCode::OK, text.finish())
+        }
+    }
+}
+
+fn answer(admission: Admission, status: Option<(StatusCode, String)>) -> Response<Full<Bytes>> {
     if let Admission::Page { file, is_head } = admission {
         let mut response = http_pages::response(file, is_head);
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         return response;
     }
+    let is_metrics = matches!(admission, Admission::Status(StatusPage::Metrics));
     let (status, text) = match &admission {
-        Admission::Healthy | Admission::Page { .. } => (StatusCode::OK, ""),
-        Admission::Refused(status, text) => (*status, *text),
-        Admission::Upgrade(_) => (StatusCode::SWITCHING_PROTOCOLS, ""),
+        Admission::Status(_) | Admission::Page { .. } => status.unwrap_or_default(),
+        Admission::Refused(status, text) => (*status, (*text).to_owned()),
+        Admission::Upgrade(_) => (StatusCode::SWITCHING_PROTOCOLS, String::new()),
     };
-    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
+    let kind = if is_metrics { METRICS_TYPE } else { "text/plain; charset=utf-8" };
+    let has_text = !text.is_empty();
+    let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    if !text.is_empty() {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    if has_text {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     }
     match admission {
-        Admission::Upgrade(UpgradeAnswer { accept, is_console }) => {
+        Admission::Upgrade(UpgradeAnswer { accept, is_console, .. }) => {
             headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
             headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
             if let Ok(accept) = HeaderValue::try_from(accept) {
@@ -222,7 +280,7 @@ fn answer(admission: Admission) -> Response<Full<Bytes>> {
             }
         }
         // One request each: nobody keeps a place by asking for its health.
-        Admission::Healthy | Admission::Page { .. } | Admission::Refused(..) => {
+        Admission::Status(_) | Admission::Page { .. } | Admission::Refused(..) => {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
     }
@@ -232,6 +290,7 @@ fn answer(admission: Admission) -> Response<Full<Bytes>> {
 async fn converse<A: ServerApplication>(
     shared: Arc<ServerState<A>>,
     upgraded: Upgraded,
+    identity: ConnectionIdentity,
     stop: impl Future<Output = ()>,
 ) {
     let limit = Some(shared.options.max_line_bytes);
@@ -244,7 +303,12 @@ async fn converse<A: ServerApplication>(
     let socket = ClientSocket::from_raw_socket(upgraded, Role::Server, Some(config)).await;
     let (sink, stream) = socket.split();
     let (outbox, backlog) = Outbox::open(shared.options.outbox);
-    let connection = shared.hub.connect(outbox, WhenFull::Disconnect);
+    let connection = shared.hub.connect(outbox, WhenFull::Disconnect, identity);
+    // It may have waited for its place while its token was revoked.
+    let ConnectionIdentity { name, role, .. } = &connection.identity;
+    if !shared.options.auth.still_has(name.as_deref(), *role) {
+        connection.kick();
+    }
     let mut session = ConnectionSession::new(shared.clone(), connection.clone());
     let (close, closing) = oneshot::channel();
     let (pings, pinged) = mpsc::channel(1);

@@ -89,9 +89,28 @@ impl WireError {
         Self::invalid_request(format!("{method} is not supported yet"))
     }
 
+    /// A method of an app-server that a host does not carry out, with the place where that is done.
+    pub(crate) fn not_at_a_host(method: &'static str) -> Self {
+        let changes = ["config/", "account/", "skills/config/", "plugin/", "experimentalFeature/enablement/"];
+        let place = match changes.iter().any(|start| method.starts_with(start)) {
+            true => {
+                "change the configuration and the accounts of a host on its machine, with `oarlock` there"
+            }
+            false => "use an app-server for it",
+        };
+        let message = format!("{method} is not supported by a host; {place}");
+        Self::invalid_request(message).with_data(serde_json::json!({ "code": "notSupported" }))
+    }
+
     /// A method about tasks, which an app-server does not have.
     pub(crate) fn only_for_hosts(method: &'static str) -> Self {
         Self::invalid_request(format!("{method} is a method of `oarlock host`, and this is an app-server"))
+    }
+
+    /// Nothing new begins while the server waits for its last turns.
+    pub(crate) fn stopping() -> Self {
+        let message = "the server is stopping and begins nothing new; ask again when it is back";
+        Self::invalid_request(message).with_data(serde_json::json!({ "code": "stopping" }))
     }
 
     pub(crate) fn experimental(reason: &str) -> Self {
@@ -128,6 +147,8 @@ impl From<RuntimeError> for WireError {
             | E::NotLoaded(_)
             | E::NoRecord(_)
             | E::NotArchived(_)
+            | E::AtWork(_)
+            | E::Undeletable { .. }
             | E::UnreadableRecord { .. }
             | E::NothingSaid(_)
             | E::NoTurnsKept
@@ -146,7 +167,6 @@ impl From<RuntimeError> for WireError {
             | E::BuiltinTool(_)
             | E::Field { .. }
             | E::NoBridge(_)
-            | E::NotSupported { .. }
             | E::Forbidden(_)
             | E::ContextKey(_)
             | E::Environment(_)
@@ -222,9 +242,14 @@ impl From<TaskError> for WireError {
             Self::invalid_params(message.clone()).with_data(data)
         };
         match error {
-            E::UnknownThread(_) | E::InvalidThreadId(_) | E::Archived(_) | E::NotArchived(_) => {
-                Self::invalid_request(message)
-            }
+            E::UnknownThread(_)
+            | E::InvalidThreadId(_)
+            | E::NotLoaded(_)
+            | E::NoRecord(_)
+            | E::NotArchived(_)
+            | E::NothingSaid(_)
+            | E::EmptyName
+            | E::InvalidCursor(_) => Self::invalid_request(message),
             E::UnknownOperation(_) => coded("unknownOperation", Value::Null),
             E::AlreadyDecided(first) => {
                 let decision = serde_json::to_value(&first.decision).unwrap_or_default();
@@ -253,7 +278,7 @@ impl From<TaskError> for WireError {
             }
             E::RuntimeGone(_) => coded("runtimeGone", Value::Null),
             E::OwnerLost(_) => coded("ownerLost", Value::Null),
-            E::CannotRun { .. } | E::Unreadable(_) | E::Store(_) => Self::internal(message),
+            E::Unreadable(_) | E::Store(_) => Self::internal(message),
         }
     }
 }

@@ -2,18 +2,21 @@
 //! built with the whole server.
 
 use std::fs;
-use std::os::unix::fs::chown;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A database server for one test, reached by a socket in its folder.
+/// A database server for one test, reached by a socket in its folder, or over TLS by a port of this machine.
 #[derive(Debug)]
 pub struct PostgresServer {
     folder: TempDir,
     programs: PathBuf,
     as_other: bool,
+    /// Of a server that takes TLS alone.
+    tls_port: Option<u16>,
 }
 
 impl PostgresServer {
@@ -23,6 +26,24 @@ impl PostgresServer {
             eprintln!("skipped: there is no initdb on this machine");
             return None;
         };
+        Self::with_port(kept, programs, None)
+    }
+
+    /// One that takes connections over TLS alone. Its certificate is its own authority: [`Self::authority`].
+    pub fn start_tls(kept: &Path) -> Option<Self> {
+        let Some(programs) = programs() else {
+            eprintln!("skipped: there is no initdb on this machine");
+            return None;
+        };
+        if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
+            eprintln!("skipped: there is no openssl on this machine");
+            return None;
+        }
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        Self::with_port(kept, programs, Some(port.expect("a port").port()))
+    }
+
+    fn with_port(kept: &Path, programs: PathBuf, tls_port: Option<u16>) -> Option<Self> {
         let folder = tempfile::Builder::new().prefix("oarlock-pg").tempdir_in("/tmp").expect("a folder");
         // The server refuses to run as root.
         let as_other = rustix::process::geteuid().is_root();
@@ -33,8 +54,11 @@ impl PostgresServer {
             };
             chown(folder.path(), Some(user), Some(user)).expect("a folder for the server");
         }
-        let server = Self { folder, programs, as_other };
+        let server = Self { folder, programs, as_other, tls_port };
         server.make_data(kept);
+        if tls_port.is_some() {
+            server.make_certificate();
+        }
         server.begin();
         Some(server)
     }
@@ -56,12 +80,59 @@ impl PostgresServer {
         copy(&template.display().to_string(), &data);
     }
 
+    /// A certificate for `localhost` and 127.0.0.1, and the key, which the server wants to be its own.
+    fn make_certificate(&self) {
+        let data = self.data();
+        let arguments = [
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+            "-addext",
+            "subjectAltName=DNS:localhost,IP:127.0.0.1",
+        ];
+        let mut command = Command::new("openssl");
+        command.args(arguments).args(["-keyout", "server.key", "-out", "server.crt"]).current_dir(&data);
+        assert!(command.stdout(Stdio::null()).stderr(Stdio::null()).status().expect("openssl").success());
+        for name in ["server.key", "server.crt"] {
+            let path = Path::new(&data).join(name);
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a mode");
+            if let Some(user) = self.as_other.then(postgres_user).flatten() {
+                chown(&path, Some(user), Some(user)).expect("an owner");
+            }
+        }
+        fs::copy(Path::new(&data).join("server.crt"), self.authority()).expect("a copy");
+        fs::write(
+            Path::new(&data).join("pg_hba.conf"),
+            "local all all trust\nhostssl all all 127.0.0.1/32 trust\n",
+        )
+        .expect("written");
+    }
+
+    /// The file of the authority that signed the server's certificate.
+    pub fn authority(&self) -> PathBuf {
+        self.folder.path().join("authority.pem")
+    }
+
     fn data(&self) -> String {
         self.folder.path().join("data").display().to_string()
     }
 
     pub fn begin(&self) {
-        let options = format!("-c listen_addresses='' -c fsync=off -k {}", self.folder.path().display());
+        let reached = match self.tls_port {
+            Some(port) => format!("-c listen_addresses=127.0.0.1 -c ssl=on -p {port}"),
+            None => "-c listen_addresses=''".to_owned(),
+        };
+        let options = format!("{reached} -c fsync=off -k {}", self.folder.path().display());
         let log = self.folder.path().join("log").display().to_string();
         self.run("pg_ctl", &["-D", &self.data(), "-w", "-l", &log, "-o", &options, "start"]);
     }
@@ -86,8 +157,21 @@ impl PostgresServer {
         assert!(command.status().expect("a program").success(), "{program} {arguments:?}");
     }
 
+    /// From now on, whoever connects needs this password.
+    pub fn require_password(&self, password: &str) {
+        let folder = self.folder.path().display().to_string();
+        let sql = format!("ALTER USER oar PASSWORD '{password}'");
+        self.run("psql", &["-h", &folder, "-U", "oar", "-d", "postgres", "-c", &sql]);
+        fs::write(Path::new(&self.data()).join("pg_hba.conf"), "local all all scram-sha-256\n")
+            .expect("written");
+        self.run("pg_ctl", &["-D", &self.data(), "reload"]);
+    }
+
     /// As `oarlock host --store` takes it.
     pub fn url(&self) -> String {
+        if let Some(port) = self.tls_port {
+            return format!("postgres://oar@localhost:{port}/postgres?sslmode=require");
+        }
         let socket = self.folder.path().display().to_string().replace('/', "%2F");
         format!("postgres://oar@{socket}/postgres")
     }

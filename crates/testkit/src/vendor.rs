@@ -12,14 +12,22 @@ use serde_json::{Value, json};
 use crate::deadline::WAIT_LIMIT;
 use crate::vendor_answers::written;
 use crate::vendor_requests::request_of;
-use crate::vendor_rules::{chat_problems, messages_problems};
+use crate::vendor_rules::{chat_problems, messages_problems, quirk_problems, responses_problems};
 
 /// Serves until the process ends: nothing else has its port. Dropped, it checks that every request was accepted.
 #[derive(Debug)]
 pub struct VendorServer {
-    wire: Wire,
+    kind: VendorKind,
     port: u16,
     log: Arc<Mutex<VendorLog>>,
+}
+
+/// The vendor that the server plays, whose rules requests must follow.
+#[derive(Debug, Clone, Copy)]
+struct VendorKind {
+    wire: Wire,
+    /// Its own rules hold beside those of the wire. Empty: none.
+    name: &'static str,
 }
 
 #[derive(Debug, Default)]
@@ -28,11 +36,21 @@ struct VendorLog {
     problems: Vec<String>,
     /// How often somebody asked for the models.
     lists: usize,
+    /// The reasoning that this server made: it can read no other.
+    sealed: Vec<String>,
+    /// How often reasoning came that somebody else made, which is refused and may then be left out.
+    foreign: usize,
 }
 
 impl VendorServer {
     /// `model` decides what is answered.
     pub fn start(wire: Wire, model: Arc<dyn OfflineResponder>) -> Self {
+        Self::start_as(wire, "", model)
+    }
+
+    /// With the rules of this vendor beside those of the wire.
+    pub fn start_as(wire: Wire, name: &'static str, model: Arc<dyn OfflineResponder>) -> Self {
+        let kind = VendorKind { wire, name };
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let log: Arc<Mutex<VendorLog>> = Arc::default();
@@ -40,10 +58,10 @@ impl VendorServer {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (model, log) = (model.clone(), kept.clone());
-                std::thread::spawn(move || serve(stream, wire, model.as_ref(), &log));
+                std::thread::spawn(move || serve(stream, kind, model.as_ref(), &log));
             }
         });
-        Self { wire, port, log }
+        Self { kind, port, log }
     }
 
     /// Ends with the version.
@@ -53,7 +71,7 @@ impl VendorServer {
 
     /// As `wire_api` has it.
     pub fn wire_name(&self) -> &'static str {
-        self.wire.name()
+        self.kind.wire.name()
     }
 
     /// A table of the configuration.
@@ -75,11 +93,16 @@ impl VendorServer {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).lists
     }
 
+    /// How often it was sent reasoning of another server, and refused it.
+    pub fn foreign_reasoning(&self) -> usize {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).foreign
+    }
+
     /// Fails if the vendor would have refused any request.
     #[track_caller]
     pub fn assert_accepted(&self) {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        assert!(log.problems.is_empty(), "{:?}: {:#?}", self.wire, log.problems);
+        assert!(log.problems.is_empty(), "{:?}: {:#?}", self.kind, log.problems);
     }
 }
 
@@ -92,16 +115,19 @@ impl Drop for VendorServer {
 }
 
 /// One request for each connection.
-fn serve(mut stream: TcpStream, wire: Wire, model: &dyn OfflineResponder, log: &Mutex<VendorLog>) {
+fn serve(mut stream: TcpStream, kind: VendorKind, model: &dyn OfflineResponder, log: &Mutex<VendorLog>) {
     stream.set_read_timeout(Some(WAIT_LIMIT)).expect("set");
     let Some((head, body)) = receive(&mut stream) else { return };
     let line = head.lines().next().unwrap_or_default().to_owned();
     let answer = if line.starts_with("get /v1/models ") {
         log.lock().unwrap_or_else(PoisonError::into_inner).lists += 1;
-        let models = json!({"object": "list", "data": [{"id": "mock-model", "object": "model"}]});
+        let models = json!({"object": "list", "data": [
+            {"id": "mock-model", "object": "model"},
+            {"id": "roomy-model", "object": "model", "context_length": 64_000},
+        ]});
         Some((200, models.to_string()))
-    } else if line == format!("post /v1{} http/1.1", wire.path()) {
-        respond(&mut stream, wire, model, log, &head, &body)
+    } else if line == format!("post /v1{} http/1.1", kind.wire.path()) {
+        respond(&mut stream, kind, model, log, &head, &body)
     } else {
         Some((404, error("not_found_error", &format!("there is no {line}"))))
     };
@@ -119,20 +145,27 @@ fn serve(mut stream: TcpStream, wire: Wire, model: &dyn OfflineResponder, log: &
 /// Answers with a stream, or says with what else.
 fn respond(
     stream: &mut TcpStream,
-    wire: Wire,
+    kind: VendorKind,
     model: &dyn OfflineResponder,
     log: &Mutex<VendorLog>,
     head: &str,
     body: &[u8],
 ) -> Option<(u16, String)> {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let wire = kind.wire;
     let mut problems = match wire {
-        Wire::Responses => Vec::new(),
+        Wire::Responses => responses_problems(&body),
         Wire::Chat => chat_problems(&body),
         Wire::Messages => messages_problems(&body),
     };
     if wire == Wire::Messages && !head.contains("\r\nanthropic-version: 2023-06-01\r\n") {
         problems.push("anthropic-version: header is required".to_owned());
+    }
+    if !kind.name.is_empty() {
+        problems.extend(quirk_problems(kind.name, &body));
+    }
+    if head.contains("\r\nx-api-key: ") && head.contains("\r\nauthorization: ") {
+        problems.push("a key and a bearer token together".to_owned());
     }
     let request = request_of(wire, &body).map_err(|problem| problems.push(problem));
     let mut kept = log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,6 +175,17 @@ fn respond(
         kept.problems.extend(problems);
         return Some((400, error("invalid_request_error", &told)));
     }
+    let sealed = |item: &Value| item["encrypted_content"].as_str().map(str::to_owned);
+    let items = body["input"].as_array().into_iter().flatten();
+    if items.filter_map(sealed).any(|sealed| !kept.sealed.contains(&sealed)) {
+        kept.foreign += 1;
+        let told =
+            "The encrypted content could not be verified. Reason: Encrypted content could not be decrypted";
+        return Some((
+            400,
+            json!({"error": {"message": told, "code": "invalid_encrypted_content"}}).to_string(),
+        ));
+    }
     drop(kept);
     let request = request.ok()?;
     let reply: OfflineReply = model.respond(OfflineRequest { body: &request, purpose: purpose(head) });
@@ -150,7 +194,10 @@ fn respond(
         Outcome::Refused { status, body } => Some((status, body)),
         Outcome::Events { events, stays_open } => {
             let events = events.iter().map(|event| serde_json::from_str(event).expect("an event"));
-            let text = written(wire, &body, events);
+            let events = Vec::<Value>::from_iter(events);
+            let made = events.iter().filter_map(|event| sealed(&event["item"]));
+            log.lock().unwrap_or_else(PoisonError::into_inner).sealed.extend(made);
+            let text = written(wire, kind.name, &body, events.into_iter());
             let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
             let _ = stream.write_all(format!("{head}{text}").as_bytes());
             if stays_open {

@@ -4,10 +4,15 @@ use model_http::Wire;
 use serde_json::{Value, json};
 
 /// The text of the whole stream.
-pub(crate) fn written(wire: Wire, request: &Value, events: impl Iterator<Item = Value>) -> String {
+pub(crate) fn written(
+    wire: Wire,
+    vendor: &str,
+    request: &Value,
+    events: impl Iterator<Item = Value>,
+) -> String {
     match wire {
         Wire::Responses => events.map(|event| format!("data: {event}\n\n")).collect(),
-        Wire::Chat => ChatStream::default().write(events),
+        Wire::Chat => ChatStream { signs: vendor == "gemini", ..ChatStream::default() }.write(events),
         Wire::Messages => MessagesStream::new(request).write(events),
     }
 }
@@ -38,6 +43,8 @@ struct ChatStream {
     text: String,
     calls: usize,
     has_deltas: bool,
+    /// The first of parallel calls carries a signature.
+    signs: bool,
 }
 
 impl ChatStream {
@@ -86,7 +93,10 @@ impl ChatStream {
     fn call(&mut self, id: &Value, name: &Value, arguments: &str) {
         let index = self.calls;
         self.calls += 1;
-        let begin = json!({"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": ""}});
+        let mut begin = json!({"index": index, "id": id, "type": "function", "function": {"name": name, "arguments": ""}});
+        if self.signs && index == 0 {
+            begin["extra_content"] = json!({"google": {"thought_signature": "sig-of-gemini"}});
+        }
         self.chunk(&json!({"tool_calls": [begin]}), None);
         let half = (0..=arguments.len() / 2).rev().find(|at| arguments.is_char_boundary(*at)).unwrap_or(0);
         for piece in [&arguments[..half], &arguments[half..]] {

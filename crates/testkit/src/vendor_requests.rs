@@ -104,6 +104,9 @@ fn messages_items(body: &Value) -> Vec<Value> {
     let mut items = Vec::new();
     for message in list(&body["messages"]) {
         let is_user = message["role"] == "user";
+        if message["role"] == "system" {
+            items.push(said("developer", message["content"].as_str().unwrap_or_default()));
+        }
         for block in list(&message["content"]) {
             let text = block["text"].as_str().unwrap_or_default();
             match block["type"].as_str().unwrap_or_default() {

@@ -1,6 +1,106 @@
-//! Refusals of vendors: requests of the Chat and Messages wires, checked as strictly as their documentation says.
+//! Refusals of vendors: requests of each wire, checked as strictly as their documentation says. Tests of other crates
+//! include this file, each with the wires it speaks.
+
+#![allow(dead_code, reason = "each test crate uses the rules of its wires")]
 
 use serde_json::Value;
+
+/// Why a vendor would refuse the body of `POST /responses`. Empty: it would take it.
+pub(crate) fn responses_problems(body: &Value) -> Vec<String> {
+    let mut problems = Vec::new();
+    let known = [
+        "model",
+        "instructions",
+        "input",
+        "tools",
+        "tool_choice",
+        "parallel_tool_calls",
+        "reasoning",
+        "store",
+        "stream",
+        "include",
+        "service_tier",
+        "prompt_cache_key",
+        "text",
+    ];
+    unknown_fields(body, &known, "the request", &mut problems);
+    if body["model"].as_str().is_none_or(str::is_empty) {
+        problems.push("no model".to_owned());
+    }
+    let items = body["input"].as_array().map_or(&[][..], Vec::as_slice);
+    let kind = |item: &Value, end: &str| item["type"].as_str().is_some_and(|kind| kind.ends_with(end));
+    let mut called: Vec<&str> = Vec::new();
+    let mut answered: Vec<&str> = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let id = item["call_id"].as_str().unwrap_or_default();
+        if kind(item, "_call_output") || item["type"] == "tool_search_output" {
+            if !called.contains(&id) {
+                problems.push(format!("input {at}: no tool call found for the output `{id}`"));
+            }
+            answered.push(id);
+        } else if kind(item, "_call") && !id.is_empty() {
+            if called.contains(&id) {
+                problems.push(format!("input {at}: the call id `{id}` is not unique"));
+            }
+            called.push(id);
+        } else if item["type"] == "reasoning" {
+            let sealed = item["encrypted_content"].as_str().unwrap_or_default();
+            if sealed.is_empty() || sealed.starts_with("ox1.") || item["content"].is_array() {
+                problems.push(format!("input {at}: reasoning that this API did not make: {item}"));
+            }
+        }
+    }
+    let open = Vec::from_iter(called.iter().filter(|id| !answered.contains(id)));
+    if !open.is_empty() {
+        problems.push(format!("no tool output found for the calls {open:?}"));
+    }
+    problems
+}
+
+/// Why this vendor would refuse a body that others of its wire take.
+pub(crate) fn quirk_problems(vendor: &str, body: &Value) -> Vec<String> {
+    let mut problems = Vec::new();
+    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut refuse = |field: &str| {
+        if body.get(field).is_some() {
+            problems.push(format!("{vendor}: the field `{field}` is not known"));
+        }
+    };
+    match vendor {
+        "mistral" => ["stream_options", "reasoning_effort"].into_iter().for_each(&mut refuse),
+        "deepseek" => {
+            ["parallel_tool_calls", "reasoning_effort", "response_format"].into_iter().for_each(&mut refuse);
+        }
+        _ => {}
+    }
+    for (at, message) in messages.iter().enumerate() {
+        let calls = message["tool_calls"].as_array().map_or(&[][..], Vec::as_slice);
+        let ids = calls.iter().map(|call| &call["id"]).chain(message.get("tool_call_id"));
+        let is_nine = |id: &str| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        for id in ids.filter(|_| vendor == "mistral") {
+            if !id.as_str().is_some_and(is_nine) {
+                problems.push(format!("message {at}: the call id {id} must be 9 letters and digits"));
+            }
+        }
+        if vendor == "deepseek" && !calls.is_empty() && !message["reasoning_content"].is_string() {
+            problems.push(format!("message {at}: missing reasoning_content beside calls"));
+        }
+        if vendor == "deepseek" && message["content"].to_string().contains("\"image_url\"") {
+            problems.push(format!("message {at}: unknown variant `image_url`"));
+        }
+        let signature = calls.first().map(|call| &call["extra_content"]["google"]["thought_signature"]);
+        if vendor == "gemini" && signature.is_some_and(|text| text.as_str().is_none_or(str::is_empty)) {
+            problems.push(format!("message {at}: the first call has no thought_signature"));
+        }
+        if vendor != "deepseek" && message.get("reasoning_content").is_some() {
+            problems.push(format!("message {at}: the field `reasoning_content` is not known"));
+        }
+        if vendor != "openrouter" && message.get("reasoning_details").is_some() {
+            problems.push(format!("message {at}: the field `reasoning_details` is not known"));
+        }
+    }
+    problems
+}
 
 /// Why a vendor would refuse the body of `POST /chat/completions`. Empty: it would take it.
 pub(crate) fn chat_problems(body: &Value) -> Vec<String> {
@@ -12,6 +112,7 @@ pub(crate) fn chat_problems(body: &Value) -> Vec<String> {
         "stream_options",
         "parallel_tool_calls",
         "max_tokens",
+        "max_completion_tokens",
         "reasoning_effort",
         "response_format",
         "tools",
@@ -155,7 +256,26 @@ pub(crate) fn messages_problems(body: &Value) -> Vec<String> {
         problems.push(format!("{marks} cache marks, at most 4 are allowed"));
     }
     conversation(body, &mut problems);
+    if body["thinking"]["type"] == "enabled" {
+        thinking_first(body, &mut problems);
+    }
     problems
+}
+
+/// With a budget to think, the calls that are being answered must come with the thinking that led to them.
+fn thinking_first(body: &Value, problems: &mut Vec<String>) {
+    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+    let has = |message: &Value, kind: &str| {
+        message["content"].as_array().is_some_and(|blocks| blocks.iter().any(|block| block["type"] == kind))
+    };
+    let is_prompt = |message: &Value| message["role"] == "user" && !has(message, "tool_result");
+    let turn = messages.iter().rposition(is_prompt).map_or(0, |at| at + 1);
+    for message in messages[turn..].iter().filter(|message| has(message, "tool_use")) {
+        let first = message["content"][0]["type"].as_str().unwrap_or_default();
+        if !first.ends_with("thinking") {
+            problems.push(format!("expected `thinking` or `redacted_thinking`, but found `{first}`"));
+        }
+    }
 }
 
 fn conversation(body: &Value, problems: &mut Vec<String>) {
@@ -169,6 +289,15 @@ fn conversation(body: &Value, problems: &mut Vec<String>) {
     let mut waiting: Vec<&str> = Vec::new();
     let mut last: &Value = &Value::Null;
     for (at, message) in messages.iter().enumerate() {
+        if message["role"] == "system" {
+            // Where a model takes it at all: after a message of the user's, and text alone.
+            let is_text = message["content"].as_str().is_some_and(|text| !text.trim().is_empty());
+            if last["role"] != "user" || !is_text {
+                problems.push(format!("message {at}: a system message that is not text after the user's"));
+            }
+            last = message;
+            continue;
+        }
         let blocks = message["content"].as_array().map_or(&[][..], Vec::as_slice);
         let is_user = message["role"] == "user";
         if blocks.is_empty() {

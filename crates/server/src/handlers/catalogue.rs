@@ -58,7 +58,7 @@ pub(crate) async fn apps(
     _: Requester,
     params: AppsListParams,
 ) -> Result<AppsListResponse, RuntimeError> {
-    app.runtime.list_apps(&params)
+    app.runtime.list_apps(&params).await
 }
 
 /// Exists to test the experimental gate.

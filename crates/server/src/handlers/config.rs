@@ -10,6 +10,7 @@ use protocol::{
 use runtime::RuntimeError;
 
 use crate::app::App;
+use crate::handlers::plugin::notify_of_apps;
 use crate::hub::Requester;
 
 pub(crate) async fn value_write(
@@ -41,5 +42,8 @@ pub(crate) async fn enablement_set(
     _: Requester,
     params: ExperimentalFeatureEnablementSetParams,
 ) -> Result<ExperimentalFeatureEnablementSetResponse, RuntimeError> {
-    app.runtime.set_feature_enablement(params)
+    let before = app.runtime.apps(None).await;
+    let set = app.runtime.set_feature_enablement(params);
+    notify_of_apps(&app, before).await;
+    set
 }

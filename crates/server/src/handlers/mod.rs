@@ -15,6 +15,7 @@ pub(crate) mod mcp;
 pub(crate) mod plugin;
 pub(crate) mod realtime;
 pub(crate) mod review;
+pub(crate) mod server_status;
 pub(crate) mod skills;
 pub(crate) mod thread;
 pub(crate) mod thread_open;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use protocol::{
-    PluginInstallParams, PluginInstallResponse, PluginListParams, PluginListResponse, PluginReadParams,
-    PluginReadResponse, PluginUninstallParams, PluginUninstallResponse,
+    AppInfo, AppListUpdatedNotification, PluginInstallParams, PluginInstallResponse, PluginListParams,
+    PluginListResponse, PluginReadParams, PluginReadResponse, PluginUninstallParams, PluginUninstallResponse,
+    ServerNotification,
 };
 use runtime::RuntimeError;
 
@@ -32,7 +33,10 @@ pub(crate) async fn install(
     _: Requester,
     params: PluginInstallParams,
 ) -> Result<PluginInstallResponse, RuntimeError> {
-    app.runtime.install_plugin(params).await
+    let before = app.runtime.apps(None).await;
+    let installed = app.runtime.install_plugin(params).await;
+    notify_of_apps(&app, before).await;
+    installed
 }
 
 pub(crate) async fn uninstall(
@@ -40,5 +44,17 @@ pub(crate) async fn uninstall(
     _: Requester,
     params: PluginUninstallParams,
 ) -> Result<PluginUninstallResponse, RuntimeError> {
-    app.runtime.uninstall_plugin(params).await
+    let before = app.runtime.apps(None).await;
+    let uninstalled = app.runtime.uninstall_plugin(params).await;
+    notify_of_apps(&app, before).await;
+    uninstalled
+}
+
+/// Sends the list of apps to all clients if it is another one than before.
+pub(super) async fn notify_of_apps(app: &App, before: Result<Vec<AppInfo>, RuntimeError>) {
+    let (Ok(before), Ok(data)) = (before, app.runtime.apps(None).await) else { return };
+    if data != before {
+        let updated = AppListUpdatedNotification { data };
+        app.hub.broadcast(ServerNotification::AppListUpdated(updated)).await;
+    }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use protocol::{
     ServerNotification, ThreadArchive, ThreadArchiveParams, ThreadArchiveResponse,
     ThreadArchivedNotification, ThreadClosedNotification, ThreadCompactStart, ThreadCompactStartParams,
-    ThreadCompactStartResponse, ThreadId, ThreadItemsList, ThreadItemsListParams, ThreadListParams,
+    ThreadCompactStartResponse, ThreadDelete, ThreadDeleteParams, ThreadDeleteResponse,
+    ThreadDeletedNotification, ThreadId, ThreadItemsList, ThreadItemsListParams, ThreadListParams,
     ThreadListResponse, ThreadLoadedListParams, ThreadLoadedListResponse, ThreadMetadataUpdateParams,
     ThreadMetadataUpdateResponse, ThreadNameUpdatedNotification, ThreadRead, ThreadReadParams,
     ThreadReadResponse, ThreadRollbackParams, ThreadRollbackResponse, ThreadSetName, ThreadSetNameParams,
@@ -133,6 +134,29 @@ pub(crate) async fn archive(
             reply.send(Ok(ThreadArchiveResponse {}));
             let told = ThreadArchivedNotification { thread_id: thread_id.clone() };
             app.hub.notify_thread(&thread_id, ServerNotification::ThreadArchived(told)).await;
+        }
+        Err(error) => reply.send(Err(error.into())),
+    }
+}
+
+pub(crate) async fn delete(
+    app: Arc<App>,
+    _: Requester,
+    params: ThreadDeleteParams,
+    reply: MethodReply<ThreadDelete>,
+) {
+    let thread_id = params.thread_id;
+    match app.runtime.delete_thread(&thread_id).await {
+        Ok(deleted) => {
+            deleted.ids.iter().for_each(|id| app.hub.forget(id));
+            if deleted.was_loaded {
+                notify_unloaded(&app, &thread_id).await;
+            }
+            reply.send(Ok(ThreadDeleteResponse { deleted_thread_ids: deleted.ids.clone() }));
+            for thread_id in deleted.ids {
+                let told = ThreadDeletedNotification { thread_id: thread_id.clone() };
+                app.hub.notify_thread(&thread_id, ServerNotification::ThreadDeleted(told)).await;
+            }
         }
         Err(error) => reply.send(Err(error.into())),
     }

@@ -73,8 +73,12 @@ pub(crate) async fn resume(
     params: ThreadResumeParams,
     reply: MethodReply<ThreadResume>,
 ) {
+    if params.resume_turn && app.hub.is_stopping() {
+        return reply.send(Err(WireError::stopping()));
+    }
     reply.room().await;
     let (hub, joining) = (Arc::clone(&app.hub), caller.clone());
+    let wants_open = params.include_open_items;
     let (told, opened) = oneshot::channel();
     let then = Then::new(move |opened: Result<OpenedThread, RuntimeError>| {
         Box::pin(async move {
@@ -84,6 +88,9 @@ pub(crate) async fn resume(
                     let notices = opened.take_notices();
                     reply.send(Ok(opened.into()));
                     hub.join(&id, joining.id()).await;
+                    if wants_open {
+                        hub.send_open_items(&id, joining.id()).await;
+                    }
                     let _ = told.send((id, notices));
                 }
                 Err(error) => reply.send(Err(error.into())),

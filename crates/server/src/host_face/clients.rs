@@ -7,7 +7,7 @@ use protocol::{
     CommandExecutionRequestApproval, DynamicToolCall, DynamicToolCallOutputContentItem,
     DynamicToolCallParams, DynamicToolCallResponse, FileChangeRequestApproval, McpServerElicitationAsk,
     Operation, OperationUpdatedNotification, PermissionsRequestApproval, RequestMethod, ServerNotification,
-    ThreadId, ToolRequestApproval, ToolRequestUserInput,
+    Task, TaskUpdatedNotification, ThreadId, ToolRequestApproval, ToolRequestUserInput,
 };
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -29,8 +29,8 @@ impl HubClients {
 }
 
 /// The client said so instead of giving a result.
-fn failed(text: String) -> DynamicToolCallResponse {
-    let content_items = vec![DynamicToolCallOutputContentItem::InputText { text }];
+fn failed(text: &str) -> DynamicToolCallResponse {
+    let content_items = vec![DynamicToolCallOutputContentItem::InputText { text: text.to_owned() }];
     DynamicToolCallResponse { content_items, success: false }
 }
 
@@ -40,11 +40,6 @@ fn follows_all(connection: &ClientConnection) -> bool {
     agreed.is_some_and(|host| host.features.iter().any(|feature| feature == ALL_TASKS))
 }
 
-/// As decisions name it.
-pub(crate) fn client_name(name: &str) -> String {
-    format!("client:{name}")
-}
-
 async fn ask<R: RequestMethod>(
     hub: Arc<Hub>,
     target: AskTarget,
@@ -52,14 +47,23 @@ async fn ask<R: RequestMethod>(
 ) -> Option<ClientReply> {
     let read = protocol::decode(params.get());
     let params = read.map_err(|error| tracing::error!(%error, "a runtime's question cannot be read")).ok()?;
-    let (response, from) = hub.ask_who::<R>(target, params).await.ok()?;
-    let by = client_name(&hub.client_name(from));
-    Some(ClientReply { by, result: to_raw_value(&response).ok()? })
+    let (result, from) = match hub.ask_who::<R>(target, params).await {
+        Ok((response, from)) => (Some(to_raw_value(&response).ok()?), from),
+        Err(AskError::Refused { from, .. }) => (None, from),
+        Err(AskError::Unreadable(_) | AskError::TurnEnded | AskError::Gone) => return None,
+    };
+    Some(ClientReply { by: hub.name_of(from), result })
 }
 
 impl HostClients for HubClients {
-    fn relay<'a>(&'a self, thread: &'a ThreadId, method: &'a str, params: &'a RawValue) -> BoxFuture<'a, ()> {
-        Box::pin(self.hub.relay(thread, method, params))
+    fn relay<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        method: &'a str,
+        params: &'a RawValue,
+        ordinal: Option<u64>,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(self.hub.relay(thread, method, params, ordinal))
     }
 
     fn notify<'a>(&'a self, thread: &'a ThreadId, notification: ServerNotification) -> BoxFuture<'a, ()> {
@@ -72,6 +76,15 @@ impl HostClients for HubClients {
             let told = ServerNotification::OperationUpdated(OperationUpdatedNotification { operation });
             self.hub.notify_experimental(&thread, follows_all, told).await;
         })
+    }
+
+    fn is_watched(&self) -> bool {
+        self.hub.has_connection(follows_all)
+    }
+
+    fn task_updated(&self, task: Task) -> BoxFuture<'_, ()> {
+        let told = ServerNotification::TaskUpdated(TaskUpdatedNotification { task });
+        Box::pin(self.hub.notify_those(follows_all, told))
     }
 
     fn placement_changed<'a>(
@@ -116,7 +129,7 @@ impl HostClients for HubClients {
             loop {
                 changes.borrow_and_update();
                 if let Some(connection) = providers.find(&hub, &tool) {
-                    let name = format!("{}#{connection}", client_name(&hub.client_name(connection)));
+                    let name = format!("{}#{connection}", hub.name_of(connection));
                     return ToolProvider { connection: connection.0, name };
                 }
                 if changes.changed().await.is_err() {
@@ -139,10 +152,12 @@ impl HostClients for HubClients {
                 return ToolCallEnd::NotSent;
             }
             let target = AskTarget::Connection { connection, thread: Some(thread) };
-            match hub.ask::<DynamicToolCall>(target, params).await {
-                Ok(response) => ToolCallEnd::Answered(response),
-                Err(AskError::Refused(error)) => ToolCallEnd::Answered(failed(error.message)),
-                Err(AskError::Unreadable(error)) => ToolCallEnd::Answered(failed(error.to_string())),
+            match hub.ask_who::<DynamicToolCall>(target, params).await {
+                Ok((response, _)) => ToolCallEnd::Answered(response),
+                Err(AskError::Refused { .. }) => ToolCallEnd::Answered(failed("dynamic tool request failed")),
+                Err(AskError::Unreadable(_)) => {
+                    ToolCallEnd::Answered(failed("dynamic tool response was invalid"))
+                }
                 Err(AskError::TurnEnded | AskError::Gone) => ToolCallEnd::Gone,
             }
         })

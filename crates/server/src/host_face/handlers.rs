@@ -1,35 +1,51 @@
 //! One handler per method of a host: typed params in, one call into the host, typed answer out.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use host::{TaskError, TaskHost};
+use host::{ResumeManner, TaskError, TaskHost};
 use protocol::{
-    Operation, OperationDecideParams, OperationDecideResponse, OperationListParams, OperationListResponse,
-    RequestMethod, ServerNotification, TaskDeleteParams, TaskDeleteResponse, TaskListParams,
-    TaskListResponse, TaskReadParams, TaskReadResponse, TaskResumeParams, TaskResumeResponse,
+    HostStatus, McpServerRefresh, McpServerRefreshResponse, NoParams, Operation, OperationDecideParams,
+    OperationDecideResponse, OperationListParams, OperationListResponse, ReplicaListParams,
+    ReplicaListResponse, RequestMethod, ReviewDelivery, ReviewStart, ReviewStartParams, ReviewTarget,
+    ServerKind, ServerNotification, ServerStatusResponse, TaskDeleteParams, TaskDeleteResponse,
+    TaskListParams, TaskListResponse, TaskReadParams, TaskReadResponse, TaskResumeParams, TaskResumeResponse,
     TaskSuspendParams, TaskSuspendResponse, Thread, ThreadArchive, ThreadArchiveParams,
-    ThreadArchiveResponse, ThreadArchivedNotification, ThreadFork, ThreadForkParams, ThreadForkResponse,
-    ThreadId, ThreadListParams, ThreadListResponse, ThreadLoadedListParams, ThreadLoadedListResponse,
-    ThreadNameUpdatedNotification, ThreadReadParams, ThreadReadResponse, ThreadResume, ThreadResumeParams,
-    ThreadSetName, ThreadSetNameParams, ThreadSetNameResponse, ThreadStart, ThreadStartParams,
-    ThreadStartResponse, ThreadStartedNotification, ThreadUnarchive, ThreadUnarchiveParams,
-    ThreadUnarchiveResponse, ThreadUnarchivedNotification, ThreadUnsubscribeParams,
-    ThreadUnsubscribeResponse, ThreadUnsubscribeStatus, TurnInterrupt, TurnInterruptParams,
-    TurnInterruptResponse, TurnStart, TurnStartParams, TurnStartResponse, TurnSteer, TurnSteerParams,
-    TurnSteerResponse,
+    ThreadArchiveResponse, ThreadArchivedNotification, ThreadDelete, ThreadDeleteParams,
+    ThreadDeleteResponse, ThreadDeletedNotification, ThreadFork, ThreadForkParams, ThreadForkResponse,
+    ThreadGoalGet, ThreadGoalGetParams, ThreadId, ThreadListParams, ThreadListResponse,
+    ThreadLoadedListParams, ThreadLoadedListResponse, ThreadNameUpdatedNotification, ThreadReadParams,
+    ThreadReadResponse, ThreadResume, ThreadResumeParams, ThreadResumeResponse, ThreadSetName,
+    ThreadSetNameParams, ThreadSetNameResponse, ThreadStart, ThreadStartParams, ThreadStartResponse,
+    ThreadStartedNotification, ThreadUnarchive, ThreadUnarchiveParams, ThreadUnarchiveResponse,
+    ThreadUnarchivedNotification, ThreadUnsubscribeParams, ThreadUnsubscribeResponse,
+    ThreadUnsubscribeStatus, TurnInterrupt, TurnInterruptParams, TurnInterruptResponse, TurnStart,
+    TurnStartParams, TurnStartResponse, TurnSteer, TurnSteerParams, TurnSteerResponse, UsageListParams,
+    UsageListResponse,
 };
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::oneshot;
 
+use crate::handlers::server_status::status;
 use crate::host_face::app::HostApp;
-use crate::host_face::clients::client_name;
 use crate::host_face::providers::provided_at_start;
 use crate::hub::{Leave, Requester};
 use crate::reply::MethodReply;
+use crate::roles::{ClientRole, check_config, check_follow, forbidden};
 use crate::wire_error::WireError;
 
 pub(super) fn name_of(caller: &Requester) -> String {
-    client_name(caller.client_name())
+    caller.name()
+}
+
+/// Over the network, a thread's configuration may not reach into the host's own.
+fn check_keys(caller: &Requester, config: Option<&BTreeMap<String, Value>>) -> Result<(), WireError> {
+    match caller.identity().is_local {
+        true => Ok(()),
+        false => check_config(config.into_iter().flatten()),
+    }
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, WireError> {
@@ -56,6 +72,22 @@ pub(crate) async fn forward<M: RequestMethod>(
     app.host.pass(&thread, M::METHOD, &params, answer).await;
 }
 
+/// The goal is the runtime's to tell. Whoever may only look on starts none for it.
+pub(crate) async fn goal_get(
+    app: Arc<HostApp>,
+    caller: Requester,
+    params: ThreadGoalGetParams,
+    reply: MethodReply<ThreadGoalGet>,
+) {
+    let role = caller.identity().role;
+    if role < ClientRole::Operator && !app.host.has_runtime(&params.thread_id).await {
+        let message =
+            format!("no runtime has this thread, and a {} starts none; look again later", role.word());
+        return reply.send(Err(forbidden(message)));
+    }
+    forward::<ThreadGoalGet>(app, caller, params, reply).await;
+}
+
 async fn announce(app: &HostApp, thread: Thread) {
     let id = thread.id.clone();
     let told = ServerNotification::ThreadStarted(ThreadStartedNotification { thread });
@@ -68,23 +100,33 @@ pub(crate) async fn start(
     mut params: ThreadStartParams,
     reply: MethodReply<ThreadStart>,
 ) {
+    if let Err(error) = check_keys(&caller, params.config.as_ref()) {
+        return reply.send(Err(error));
+    }
+    if !caller.identity().is_local
+        && let Some(reason) = app.host.network_refusal(&params)
+    {
+        return reply.send(Err(forbidden(reason)));
+    }
     let provides = provided_at_start(&params);
     // Whoever starts a thread hears how its placement is made, before there is a thread to follow.
     let thread = params.thread_id.get_or_insert_with(TaskHost::new_thread_id).clone();
     let _starter = app.hub.note_starter(&thread, caller.id());
-    let started = app.host.start_thread(params, &name_of(&caller)).await;
+    app.host.hold_notices(&thread);
+    let started = app.host.start_thread(params, &name_of(&caller), caller.user_agent()).await;
     let started =
         started.map_err(WireError::from).and_then(|opened| read::<ThreadStartResponse>(opened.get()));
     match started {
         Ok(response) => {
-            let thread = response.thread.clone();
-            app.hub.join(&thread.id, caller.id()).await;
-            app.providers.declare(&thread.id, caller.id(), provides);
+            let started = response.thread.clone();
+            app.hub.join(&started.id, caller.id()).await;
+            app.providers.declare(&started.id, caller.id(), provides);
             reply.send(Ok(response));
-            announce(&app, thread).await;
+            announce(&app, started).await;
         }
         Err(error) => reply.send(Err(error)),
     }
+    app.host.release_notices(&thread).await;
 }
 
 pub(crate) async fn fork(
@@ -93,6 +135,9 @@ pub(crate) async fn fork(
     params: ThreadForkParams,
     reply: MethodReply<ThreadFork>,
 ) {
+    if let Err(error) = check_keys(&caller, params.config.as_ref()) {
+        return reply.send(Err(error));
+    }
     reply.room().await;
     let forked = app.host.fork_thread(&params, &name_of(&caller)).await;
     let forked =
@@ -111,27 +156,107 @@ pub(crate) async fn fork(
     }
 }
 
+/// A detached review is a review of a copy, which is announced before the answer that names it.
+pub(crate) async fn review(
+    app: Arc<HostApp>,
+    caller: Requester,
+    mut params: ReviewStartParams,
+    reply: MethodReply<ReviewStart>,
+) {
+    // A request without anything to review is refused by the runtime, before there is a copy.
+    let names_nothing = match &params.target {
+        ReviewTarget::UncommittedChanges => false,
+        ReviewTarget::BaseBranch { branch: text }
+        | ReviewTarget::Commit { sha: text, .. }
+        | ReviewTarget::Custom { instructions: text } => text.trim().is_empty(),
+    };
+    if params.delivery != Some(ReviewDelivery::Detached) || names_nothing {
+        return forward::<ReviewStart>(app, caller, params, reply).await;
+    }
+    reply.room().await;
+    let copy = ThreadForkParams::copy_of(params.thread_id.clone());
+    let forked = app.host.fork_thread(&copy, &name_of(&caller)).await;
+    let forked =
+        forked.map_err(WireError::from).and_then(|opened| read::<ThreadForkResponse>(&opened.to_string()));
+    let thread = match forked {
+        Ok(response) => Thread { turns: Vec::new(), ..response.thread },
+        Err(error) => return reply.send(Err(error)),
+    };
+    params.thread_id = thread.id.clone();
+    params.delivery = Some(ReviewDelivery::Inline);
+    app.hub.join(&thread.id, caller.id()).await;
+    announce(&app, thread).await;
+    forward::<ReviewStart>(app, caller, params, reply).await;
+}
+
+/// Runtimes that are up read their servers anew; others do so when they start.
+pub(crate) async fn reload_servers(
+    app: Arc<HostApp>,
+    _: Requester,
+    _: NoParams,
+) -> Result<McpServerRefreshResponse, TaskError> {
+    for thread in app.host.list_loaded() {
+        let (told, answered) = oneshot::channel();
+        let answer = move |result: Result<Box<RawValue>, TaskError>| drop(told.send(result));
+        app.host.pass(&thread, McpServerRefresh::METHOD, &Value::Null, answer).await;
+        match answered.await {
+            // A runtime that ends meanwhile has no servers to read.
+            Ok(Ok(_) | Err(TaskError::RuntimeGone(_))) | Err(_) => {}
+            Ok(Err(error)) => return Err(error),
+        }
+    }
+    Ok(McpServerRefreshResponse {})
+}
+
 /// The answer, then the thread's open questions, then its events: none is missed and none comes twice.
 pub(crate) async fn resume(
     app: Arc<HostApp>,
     caller: Requester,
-    params: ThreadResumeParams,
+    mut params: ThreadResumeParams,
     reply: MethodReply<ThreadResume>,
 ) {
+    if let Some(path) = params.path.take() {
+        match TaskHost::thread_at(&path) {
+            Ok(thread) => params.thread_id = thread,
+            Err(error) => return reply.send(Err(error.into())),
+        }
+    }
+    let role = caller.identity().role;
+    let allowed = check_keys(&caller, params.config.as_ref())
+        .and_then(|()| check_follow(role, &serde_json::to_value(&params).unwrap_or_default()));
+    let allowed = match params.resume_turn && app.hub.is_stopping() {
+        true => Err(WireError::stopping()),
+        false => allowed,
+    };
+    if let Err(error) = allowed {
+        return reply.send(Err(error));
+    }
     reply.room().await;
+    let knows_hosts = app.hub.knows_hosts(caller.id());
+    let manner = match (role >= ClientRole::Operator, knows_hosts) {
+        (false, _) => ResumeManner::Look,
+        (true, true) => ResumeManner::Follow,
+        (true, false) => ResumeManner::Load,
+    };
     let (hub, thread) = (app.hub.clone(), params.thread_id.clone());
+    let wants_open = params.include_open_items;
     let (providers, provides) = (app.providers.clone(), params.provides.clone().unwrap_or_default());
     let join = move |answer: host::JoinReply| async move {
-        match answer.map_err(WireError::from).and_then(|opened| read(&opened.to_string())) {
-            Ok(response) => {
+        let answer = answer.map_err(WireError::from);
+        match answer.and_then(|opened| read::<ThreadResumeResponse>(&opened.to_string())) {
+            Ok(mut response) => {
+                response.rollout_ordinal = response.rollout_ordinal.filter(|_| knows_hosts);
                 reply.send(Ok(response));
                 hub.join(&thread, caller.id()).await;
+                if wants_open {
+                    hub.send_open_items(&thread, caller.id()).await;
+                }
                 providers.declare(&thread, caller.id(), provides);
             }
             Err(error) => reply.send(Err(error)),
         }
     };
-    app.host.resume_thread(params, join).await;
+    app.host.resume_thread(params, manner, join).await;
 }
 
 pub(crate) async fn list(
@@ -204,6 +329,25 @@ pub(crate) async fn archive(
     }
 }
 
+/// The same as `task/delete`, but for a task in which a turn runs.
+pub(crate) async fn delete(
+    app: Arc<HostApp>,
+    caller: Requester,
+    params: ThreadDeleteParams,
+    reply: MethodReply<ThreadDelete>,
+) {
+    let thread_id = params.thread_id;
+    match app.host.delete_idle_task(&thread_id, &name_of(&caller)).await {
+        Ok(()) => {
+            app.hub.forget(&thread_id);
+            reply.send(Ok(ThreadDeleteResponse { deleted_thread_ids: vec![thread_id.clone()] }));
+            let told = ThreadDeletedNotification { thread_id: thread_id.clone() };
+            app.hub.notify_thread(&thread_id, ServerNotification::ThreadDeleted(told)).await;
+        }
+        Err(error) => reply.send(Err(error.into())),
+    }
+}
+
 pub(crate) async fn unarchive(
     app: Arc<HostApp>,
     _: Requester,
@@ -228,6 +372,9 @@ pub(crate) async fn unsubscribe(
     params: ThreadUnsubscribeParams,
 ) -> Result<ThreadUnsubscribeResponse, TaskError> {
     app.providers.leave(&params.thread_id, caller.id());
+    if let Some(peers) = app.peers.get() {
+        peers.unsubscribe(caller.id(), &params.thread_id);
+    }
     let status = match app.hub.leave(&params.thread_id, caller.id()) {
         Leave::Left { .. } => ThreadUnsubscribeStatus::Unsubscribed,
         Leave::NotSubscribed if app.host.is_loaded(&params.thread_id) => {
@@ -334,4 +481,42 @@ pub(crate) async fn operation_decide(
 ) -> Result<OperationDecideResponse, TaskError> {
     let operation: Operation = app.host.decide(params, &name_of(&caller)).await?;
     Ok(OperationDecideResponse { operation })
+}
+
+pub(crate) async fn usage_list(
+    app: Arc<HostApp>,
+    _: Requester,
+    params: UsageListParams,
+) -> Result<UsageListResponse, TaskError> {
+    app.host.list_usage(params).await
+}
+
+pub(crate) async fn replica_list(
+    app: Arc<HostApp>,
+    _: Requester,
+    _: ReplicaListParams,
+) -> Result<ReplicaListResponse, TaskError> {
+    Ok(ReplicaListResponse { data: app.host.list_replicas().await? })
+}
+
+pub(crate) async fn server_status(
+    app: Arc<HostApp>,
+    _: Requester,
+    _: NoParams,
+) -> Result<ServerStatusResponse, TaskError> {
+    let numbers = app.host.numbers().await?;
+    let count = |count: i64| u64::try_from(count).unwrap_or_default();
+    Ok(ServerStatusResponse {
+        kind: ServerKind::Host,
+        threads_loaded: numbers.runtimes as u64,
+        turns_running: numbers.turns_running as u64,
+        waiting: count(numbers.waiting),
+        oldest_waiting_ms: (numbers.waiting > 0).then_some(numbers.oldest_waiting_ms),
+        host: Some(HostStatus {
+            tasks: numbers.tasks.into_iter().collect(),
+            runtimes: numbers.runtimes as u64,
+            queued: numbers.queued as u64,
+        }),
+        ..status(&app.local).await
+    })
 }

@@ -4,10 +4,16 @@
 mod app;
 mod clients;
 mod handlers;
+mod numbers;
+mod pages;
 mod placements;
 mod providers;
 mod routes;
 
+pub(crate) use app::ALL_TASKS;
 pub use app::HostApp;
 pub use clients::HubClients;
+pub(crate) use providers::ToolProviders;
+#[cfg(test)]
+pub(crate) use routes::LOCAL;
 pub use routes::host_routes;

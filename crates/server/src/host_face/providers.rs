@@ -42,6 +42,13 @@ impl ToolProviders {
         self.changed();
     }
 
+    /// The tools of the task that this connection runs.
+    pub(crate) fn declared_by(&self, task: &ThreadId, connection: ConnectionId) -> Vec<ProvidedTool> {
+        let declared = self.declared.lock();
+        let of_task = declared.get(task).into_iter().flatten();
+        of_task.filter(|entry| entry.connection == connection).flat_map(|entry| entry.tools.clone()).collect()
+    }
+
     pub(crate) fn leave(&self, task: &ThreadId, connection: ConnectionId) {
         self.retain(|thread, entry| thread != task || entry.connection != connection);
     }
@@ -58,14 +65,14 @@ impl ToolProviders {
     }
 
     /// The one that declared it first. A client that knows nothing of hosts declares nothing: as at an app-server, it runs
-    /// the tools of the threads it follows.
+    /// the tools of the threads it follows, if it may do work at all.
     pub(crate) fn find(&self, hub: &Hub, tool: &WantedTool) -> Option<ConnectionId> {
         let declared = self.declared.lock();
         let of_task = declared.get(&tool.task).into_iter().flatten();
         let mut fitting = of_task.filter(|entry| entry.tools.iter().any(|provided| fits(provided, tool)));
         let found = fitting.find(|entry| hub.is_connected(entry.connection)).map(|entry| entry.connection);
         drop(declared);
-        found.or_else(|| hub.subscribers(&tool.task).into_iter().find(|id| !hub.knows_hosts(*id)))
+        found.or_else(|| hub.subscribers(&tool.task).into_iter().find(|id| hub.runs_undeclared_tools(*id)))
     }
 }
 

@@ -2,28 +2,30 @@
 
 use protocol::{
     AppsList, CollaborationModeList, CommandExec, CommandExecResize, CommandExecTerminate, CommandExecWrite,
-    ConfigRead, ConfigRequirementsRead, ExperimentalFeatureList, FsCopy, FsCreateDirectory, FsGetMetadata,
-    FsReadDirectory, FsReadFile, FsRemove, FsUnwatch, FsWatch, FsWriteFile, FuzzyFileSearch,
-    FuzzyFileSearchSessionStart, FuzzyFileSearchSessionStop, FuzzyFileSearchSessionUpdate, GetAccount,
-    GetAccountRateLimits, GetAuthStatus, GitDiffToRemote, HooksList, ModelList, OperationDecide,
-    OperationList, PlacementAbandon, PlacementDelete, PlacementGc, PlacementList, PlacementRead,
-    PlacementSnapshot, PlacementSuspend, PluginList, PluginRead, RequestMethod, ReviewStart, SkillsList,
-    TaskDelete, TaskList, TaskRead, TaskResume, TaskSuspend, ThreadArchive, ThreadBackgroundTerminalsClean,
-    ThreadCompactStart, ThreadFork, ThreadGoalClear, ThreadGoalGet, ThreadGoalSet, ThreadItemsList,
-    ThreadList, ThreadLoadedList, ThreadMetadataUpdate, ThreadRead, ThreadResume, ThreadRollback,
-    ThreadSetName, ThreadShellCommand, ThreadStart, ThreadTurnsList, ThreadUnarchive, ThreadUnsubscribe,
-    TurnInterrupt, TurnStart, TurnSteer, TurnSuspend,
+    ConfigRead, ConfigRequirementsRead, ExperimentalFeatureList, ExternalAgentConfigDetect, FsCopy,
+    FsCreateDirectory, FsGetMetadata, FsReadDirectory, FsReadFile, FsRemove, FsUnwatch, FsWatch, FsWriteFile,
+    FuzzyFileSearch, FuzzyFileSearchSessionStart, FuzzyFileSearchSessionStop, FuzzyFileSearchSessionUpdate,
+    GetAccount, GetAccountRateLimits, GetAuthStatus, GitDiffToRemote, HooksList, McpServerRefresh,
+    McpServerStatusList, MockExperimentalMethod, ModelList, OperationDecide, OperationList, PlacementAbandon,
+    PlacementDelete, PlacementGc, PlacementList, PlacementRead, PlacementSnapshot, PlacementSuspend,
+    PluginList, PluginRead, ReplicaList, RequestMethod, ReviewStart, ServerStatus, SkillsList, TaskDelete,
+    TaskList, TaskRead, TaskResume, TaskSuspend, ThreadArchive, ThreadBackgroundTerminalsClean,
+    ThreadCompactStart, ThreadDelete, ThreadFork, ThreadGoalClear, ThreadGoalGet, ThreadGoalSet,
+    ThreadItemsList, ThreadList, ThreadLoadedList, ThreadMetadataUpdate, ThreadRead, ThreadResume,
+    ThreadRollback, ThreadSetName, ThreadShellCommand, ThreadStart, ThreadTurnsList, ThreadUnarchive,
+    ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer, TurnSuspend, UsageList,
 };
 
 use super::handlers::{self as on, forward};
-use super::placements;
+use super::{pages, placements};
 use crate::host_face::HostApp;
+use crate::peers::{RELAYED, relaying};
 use crate::router::Router;
 use crate::routes::routes;
 
 /// Methods about this machine and this configuration, which need no thread. Those that change the configuration or an
 /// account are not among them: that is for the command line of the host's machine.
-const LOCAL: &[&str] = &[
+pub(crate) const LOCAL: &[&str] = &[
     ModelList::METHOD,
     CollaborationModeList::METHOD,
     AppsList::METHOD,
@@ -33,11 +35,14 @@ const LOCAL: &[&str] = &[
     GetAccount::METHOD,
     GetAccountRateLimits::METHOD,
     GetAuthStatus::METHOD,
+    McpServerStatusList::METHOD,
     SkillsList::METHOD,
     HooksList::METHOD,
     PluginList::METHOD,
     PluginRead::METHOD,
     GitDiffToRemote::METHOD,
+    ExternalAgentConfigDetect::METHOD,
+    MockExperimentalMethod::METHOD,
     CommandExec::METHOD,
     CommandExecWrite::METHOD,
     CommandExecTerminate::METHOD,
@@ -69,6 +74,7 @@ pub fn host_routes() -> Router<HostApp> {
         .on(ThreadRead, on::read_thread)
         .deferred(ThreadSetName, on::name_set)
         .deferred(ThreadArchive, on::archive)
+        .deferred(ThreadDelete, on::delete)
         .deferred(ThreadUnarchive, on::unarchive)
         .on(ThreadUnsubscribe, on::unsubscribe)
         .deferred(TurnStart, on::turn_start)
@@ -80,12 +86,13 @@ pub fn host_routes() -> Router<HostApp> {
         .deferred(ThreadShellCommand, forward::<ThreadShellCommand>)
         .deferred(ThreadBackgroundTerminalsClean, forward::<ThreadBackgroundTerminalsClean>)
         .deferred(ThreadMetadataUpdate, forward::<ThreadMetadataUpdate>)
-        .deferred(ThreadTurnsList, forward::<ThreadTurnsList>)
-        .deferred(ThreadItemsList, forward::<ThreadItemsList>)
+        .deferred(ThreadTurnsList, pages::turns)
+        .deferred(ThreadItemsList, pages::items)
         .deferred(ThreadGoalSet, forward::<ThreadGoalSet>)
-        .deferred(ThreadGoalGet, forward::<ThreadGoalGet>)
+        .deferred(ThreadGoalGet, on::goal_get)
         .deferred(ThreadGoalClear, forward::<ThreadGoalClear>)
-        .deferred(ReviewStart, forward::<ReviewStart>)
+        .deferred(ReviewStart, on::review)
+        .on(McpServerRefresh, on::reload_servers)
         .on(TaskList, on::task_list)
         .on(TaskRead, on::task_read)
         .on(TaskSuspend, on::task_suspend)
@@ -100,6 +107,10 @@ pub fn host_routes() -> Router<HostApp> {
         .on(PlacementGc, placements::gc)
         .on(OperationList, on::operation_list)
         .on(OperationDecide, on::operation_decide)
+        .on(UsageList, on::usage_list)
+        .on(ReplicaList, on::replica_list)
+        .on(ServerStatus, on::server_status)
+        .wrapped(RELAYED, relaying)
 }
 
 #[cfg(test)]
@@ -116,5 +127,18 @@ mod tests {
             assert!(!names.contains(&name), "{name}");
         }
         assert!(LOCAL.iter().all(|name| routes().names().contains(name)));
+    }
+
+    #[test]
+    fn what_a_host_does_not_do_is_refused_with_the_place_to_do_it() {
+        for (name, place) in [
+            ("config/value/write", "on its machine"),
+            ("account/login/start", "on its machine"),
+            ("thread/realtime/start", "an app-server"),
+        ] {
+            let refusal = host_routes().refusal(name);
+            assert!(refusal.message.contains(place), "{refusal:?}");
+            assert_eq!(refusal.data, Some(serde_json::json!({"code": "notSupported"})));
+        }
     }
 }

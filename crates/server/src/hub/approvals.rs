@@ -64,7 +64,7 @@ pub(super) async fn ask(hub: Arc<Hub>, question: Question) -> Result<Reply, Stri
 fn unanswered(error: &AskError) -> McpServerElicitationRequestResponse {
     let action = match error {
         AskError::TurnEnded | AskError::Gone => McpServerElicitationAction::Cancel,
-        AskError::Refused(_) | AskError::Unreadable(_) => McpServerElicitationAction::Decline,
+        AskError::Refused { .. } | AskError::Unreadable(_) => McpServerElicitationAction::Decline,
     };
     McpServerElicitationRequestResponse { action, content: None, meta: None }
 }
@@ -72,6 +72,6 @@ fn unanswered(error: &AskError) -> McpServerElicitationRequestResponse {
 fn no(error: &AskError, declined: Reply) -> Result<Reply, String> {
     match error {
         AskError::Unreadable(_) => Ok(declined),
-        AskError::Refused(_) | AskError::TurnEnded | AskError::Gone => Err(error.to_string()),
+        AskError::Refused { .. } | AskError::TurnEnded | AskError::Gone => Err(error.to_string()),
     }
 }

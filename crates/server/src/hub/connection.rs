@@ -9,6 +9,8 @@ use rpc::{Outbox, OutgoingMessage, Refused};
 use tokio::sync::watch;
 
 use super::outgoing;
+use crate::roles::ClientRole;
+use crate::transport::TokenHolder;
 
 /// Connections are numbered from 0 on, and no number is used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,18 +42,75 @@ pub(crate) struct ClientProfile {
     pub(crate) agreed: Option<ServerCapabilities>,
 }
 
+/// Who opened a connection, as far as this server knows by itself.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionIdentity {
+    /// By its token.
+    pub(crate) name: Option<String>,
+    pub(crate) role: ClientRole,
+    /// Over standard input or a Unix socket of this user.
+    pub(crate) is_local: bool,
+    /// Another replica connected on its behalf, and knows the rest. Its requests are relayed no further.
+    pub(crate) is_relayed: bool,
+}
+
+impl ConnectionIdentity {
+    pub(crate) fn local() -> Self {
+        Self { name: None, role: ClientRole::Admin, is_local: true, is_relayed: false }
+    }
+
+    /// Without a token, whoever reaches the port may do the work and not change how it is set up.
+    pub(crate) fn of_network(holder: Option<TokenHolder>) -> Self {
+        match holder {
+            Some(TokenHolder { name, role }) => {
+                Self { name: Some(name), role, is_local: false, is_relayed: false }
+            }
+            None => Self { name: None, role: ClientRole::Operator, is_local: false, is_relayed: false },
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct ClientConnection {
     pub(crate) id: ConnectionId,
     pub(crate) outbox: Outbox,
     when_full: WhenFull,
+    pub(crate) identity: ConnectionIdentity,
     profile: OnceLock<ClientProfile>,
     kicked: watch::Sender<bool>,
 }
 
 impl ClientConnection {
-    pub(crate) fn new(id: ConnectionId, outbox: Outbox, when_full: WhenFull) -> Self {
-        Self { id, outbox, when_full, profile: OnceLock::new(), kicked: watch::Sender::new(false) }
+    pub(crate) fn new(
+        id: ConnectionId,
+        outbox: Outbox,
+        when_full: WhenFull,
+        identity: ConnectionIdentity,
+    ) -> Self {
+        let (profile, kicked) = (OnceLock::new(), watch::Sender::new(false));
+        Self { id, outbox, when_full, identity, profile, kicked }
+    }
+
+    /// As decisions and the audit trail name it: by its token, else by what it says of itself.
+    pub(crate) fn name(&self) -> String {
+        let claimed = || self.profile().map_or("", |profile| &profile.client_name);
+        self.identity.name.clone().unwrap_or_else(|| format!("client:{}", claimed()))
+    }
+
+    /// Whether it agreed on the methods of a host.
+    pub(crate) fn knows_hosts(&self) -> bool {
+        let agreed = self.profile().and_then(|profile| profile.agreed.as_ref());
+        agreed.is_some_and(|agreed| agreed.host.is_some())
+    }
+
+    /// Whether it is asked what people decide.
+    pub(crate) fn may_decide(&self) -> bool {
+        self.identity.role >= ClientRole::Approver
+    }
+
+    /// Whether it may do part of the work.
+    pub(crate) fn may_work(&self) -> bool {
+        self.identity.role >= ClientRole::Operator
     }
 
     pub(crate) fn profile(&self) -> Option<&ClientProfile> {
@@ -120,6 +179,15 @@ impl Requester {
     /// Whether the connection may use and see what is experimental.
     pub fn is_experimental(&self) -> bool {
         self.connection.is_experimental()
+    }
+
+    /// As decisions and the audit trail name it.
+    pub(crate) fn name(&self) -> String {
+        self.connection.name()
+    }
+
+    pub(crate) fn identity(&self) -> &ConnectionIdentity {
+        &self.connection.identity
     }
 
     /// The name the client gave itself.

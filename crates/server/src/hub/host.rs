@@ -119,7 +119,7 @@ fn begun<T: Send + 'static>(mut future: BoxFuture<'static, T>) -> BoxFuture<'sta
 
 fn host_error(error: AskError) -> HostError {
     match error {
-        AskError::Refused(error) => {
+        AskError::Refused { error, .. } => {
             let data = error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok());
             HostError::Refused { code: error.code, message: error.message, data }
         }

@@ -6,16 +6,20 @@ mod connection;
 mod delivery;
 mod departed;
 mod host;
+mod live;
 mod outgoing;
 mod questions;
 mod relay;
+mod relayed;
 mod starters;
 mod subscriptions;
+mod turn_log;
 
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use protocol::{
     ChatgptAuthTokensRefresh, ChatgptAuthTokensRefreshParams, ChatgptAuthTokensRefreshResponse,
@@ -23,16 +27,21 @@ use protocol::{
 };
 use rpc::{OrderGroup, Outbox, PendingRequests};
 use runtime::{Audience, BoxFuture, Reply};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
-pub(crate) use connection::{ClientConnection, ClientProfile, WhenFull};
+use crate::metrics::MetricsText;
+
+pub(crate) use connection::{ClientConnection, ClientProfile, ConnectionIdentity, WhenFull};
 pub use connection::{ConnectionId, Requester};
 use delivery::{Delivery, delivery};
 use departed::Departed;
 pub(crate) use host::HubHost;
+use live::UnfinishedItems;
 use outgoing::Outgoing;
+pub(crate) use questions::ClientAnswer;
 pub use questions::{AskError, AskTarget};
 use questions::{PendingQuestion, TurnEvent};
+pub(crate) use relayed::RelayedQuestion;
 pub use subscriptions::Leave;
 use subscriptions::Subscriptions;
 
@@ -45,6 +54,13 @@ pub struct Hub {
     hasher: RandomState,
     /// Threads were added to those without a listener.
     departures: Notify,
+    /// How many connections are open.
+    open: watch::Sender<usize>,
+    started: Instant,
+    /// The server was asked to stop.
+    stopping: watch::Sender<bool>,
+    /// Changed by whoever notifies about a thread, one after the other with who joins it.
+    live: UnfinishedItems,
 }
 
 #[derive(Debug, Default)]
@@ -82,7 +98,31 @@ impl Hub {
             questions: PendingRequests::new(),
             hasher: RandomState::new(),
             departures: Notify::new(),
+            open: watch::Sender::new(0),
+            started: Instant::now(),
+            stopping: watch::Sender::new(false),
+            live: UnfinishedItems::default(),
         })
+    }
+
+    pub(crate) fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// From here on no turn begins.
+    pub(crate) fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// Returns when the server was asked to stop.
+    pub async fn stopping(&self) {
+        let mut stopping = self.stopping.subscribe();
+        // An error cannot be: the sender lives as long as the hub.
+        let _ = stopping.wait_for(|stopping| *stopping).await;
     }
 
     fn state(&self) -> MutexGuard<'_, HubState> {
@@ -90,12 +130,18 @@ impl Hub {
         self.state.lock()
     }
 
-    pub(crate) fn connect(&self, outbox: Outbox, when_full: WhenFull) -> Arc<ClientConnection> {
+    pub(crate) fn connect(
+        &self,
+        outbox: Outbox,
+        when_full: WhenFull,
+        identity: ConnectionIdentity,
+    ) -> Arc<ClientConnection> {
         let mut state = self.state();
         let id = ConnectionId(state.next_connection);
         state.next_connection += 1;
-        let connection = Arc::new(ClientConnection::new(id, outbox, when_full));
+        let connection = Arc::new(ClientConnection::new(id, outbox, when_full, identity));
         state.connections.insert(id, connection.clone());
+        self.open.send_replace(state.connections.len());
         connection
     }
 
@@ -104,6 +150,7 @@ impl Hub {
     pub(crate) fn disconnect(&self, id: ConnectionId) {
         let mut state = self.state();
         state.connections.remove(&id);
+        self.open.send_replace(state.connections.len());
         let left = state.subscriptions.remove_connection(id);
         if !left.is_empty() {
             state.departed.add(left);
@@ -116,9 +163,41 @@ impl Hub {
         }
     }
 
+    /// Ends the connections of these names.
+    pub(crate) fn disconnect_named(&self, names: &[String]) {
+        let is_named = |connection: &&Arc<ClientConnection>| {
+            connection.identity.name.as_ref().is_some_and(|name| names.contains(name))
+        };
+        let found: Vec<_> = self.state().connections.values().filter(is_named).cloned().collect();
+        found.iter().for_each(|connection| connection.kick());
+    }
+
+    /// Returns when nobody is connected.
+    pub(crate) async fn deserted(&self) {
+        let mut open = self.open.subscribe();
+        // An error cannot be: the sender lives as long as the hub.
+        let _ = open.wait_for(|open| *open == 0).await;
+    }
+
     /// Connections that are open, initialized or not.
     pub fn connections(&self) -> usize {
         self.state().connections.len()
+    }
+
+    /// Numbers for `/metrics`.
+    pub(crate) fn metrics(&self, text: &mut MetricsText) {
+        let about = "Connections that are open.";
+        text.gauge("oarlock_connections", about, &[], self.connections() as f64);
+        let about = "Questions to clients that nobody has answered.";
+        text.gauge("oarlock_open_questions", about, &[], self.open_questions() as f64);
+        let about = "Seconds since this process began to serve.";
+        text.gauge("oarlock_uptime_seconds", about, &[], self.uptime().as_secs_f64());
+        let about = "Whether this process was asked to stop.";
+        text.gauge("oarlock_stopping", about, &[], f64::from(u8::from(self.is_stopping())));
+        if let Some(bytes) = memory_bytes() {
+            let about = "Resident memory of this process, without its commands and runtimes.";
+            text.gauge("process_resident_memory_bytes", about, &[], bytes as f64);
+        }
     }
 
     /// The order that matters to each other is that of one thread. Two threads of the same number would only be
@@ -136,6 +215,8 @@ impl Hub {
     /// for one thread does so one after the other.
     pub async fn notify_thread(&self, thread: &ThreadId, notification: ServerNotification) {
         let event = TurnEvent::of(&notification);
+        turn_log::note(thread, &notification);
+        self.live.note(thread, &notification);
         self.publish(Some(thread), notification).await;
         self.settle_questions(thread, event).await;
     }
@@ -203,6 +284,14 @@ impl Hub {
     }
 }
 
+/// The resident memory of this process.
+pub(crate) fn memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1_024)
+}
+
 impl HubState {
     fn subscribers(&self, thread: &ThreadId) -> impl Iterator<Item = &Arc<ClientConnection>> {
         self.subscriptions.of(thread).filter_map(|id| self.connections.get(id))
@@ -226,7 +315,7 @@ impl Audience for HubAudience {
         Box::pin(async move {
             answer.await.map_err(|error| match error {
                 AskError::Unreadable(_) => "dynamic tool response was invalid".to_owned(),
-                AskError::Refused(_) | AskError::TurnEnded | AskError::Gone => {
+                AskError::Refused { .. } | AskError::TurnEnded | AskError::Gone => {
                     "dynamic tool request failed".to_owned()
                 }
             })
@@ -247,7 +336,7 @@ impl Audience for HubAudience {
             // An answer that cannot be read may hold a token, so nothing of it is shown.
             answer.await.map_err(|error| match error {
                 AskError::Unreadable(_) => "its answer cannot be read".to_owned(),
-                AskError::Refused(_) => "it refused".to_owned(),
+                AskError::Refused { .. } => "it refused".to_owned(),
                 AskError::TurnEnded | AskError::Gone => "nobody is left to answer".to_owned(),
             })
         })

@@ -11,6 +11,7 @@ use protocol::{
 };
 use rpc::{DeltaKey, OrderGroup, OutgoingMessage};
 use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 
 /// A piece of a text that grows. Pieces that wait for a slow reader are merged into one.
 trait TextDelta: Clone + Serialize + Send + Sync + 'static {
@@ -51,16 +52,43 @@ text_deltas! {
 
 /// `None` for a payload that cannot be JSON, which is logged.
 pub(crate) fn encode(notification: ServerNotification, group: Option<OrderGroup>) -> Option<OutgoingMessage> {
-    use ServerNotification as N;
-    match (notification, group) {
-        (N::AgentMessageDelta(delta), Some(group)) => Some(merging(delta, group)),
-        (N::PlanDelta(delta), Some(group)) => Some(merging(delta, group)),
-        (N::CommandExecutionOutputDelta(delta), Some(group)) => Some(merging(delta, group)),
-        (N::FileChangeOutputDelta(delta), Some(group)) => Some(merging(delta, group)),
-        (N::ReasoningSummaryTextDelta(delta), Some(group)) => Some(merging(delta, group)),
-        (N::ReasoningTextDelta(delta), Some(group)) => Some(merging(delta, group)),
-        (notification, group) => plain(&notification, group),
+    match group {
+        Some(group) => match delta(notification, group, None) {
+            Ok(message) => Some(message),
+            Err(notification) => plain(&notification, Some(group)),
+        },
+        None => plain(&notification, None),
     }
+}
+
+/// A piece of a text, which is merged with the next where it waits; with the last record before it, if that is given.
+/// Anything else is given back.
+#[allow(
+    clippy::result_large_err,
+    reason = "it is handed back, not an error; a box would cost every other message"
+)]
+pub(super) fn delta(
+    notification: ServerNotification,
+    group: OrderGroup,
+    ordinal: Option<u64>,
+) -> Result<OutgoingMessage, ServerNotification> {
+    use ServerNotification as N;
+    Ok(match notification {
+        N::AgentMessageDelta(delta) => merging(delta, group, ordinal),
+        N::PlanDelta(delta) => merging(delta, group, ordinal),
+        N::CommandExecutionOutputDelta(delta) => merging(delta, group, ordinal),
+        N::FileChangeOutputDelta(delta) => merging(delta, group, ordinal),
+        N::ReasoningSummaryTextDelta(delta) => merging(delta, group, ordinal),
+        N::ReasoningTextDelta(delta) => merging(delta, group, ordinal),
+        other => return Err(other),
+    })
+}
+
+/// The same object with one more member, without reading the others.
+pub(super) fn with_ordinal(params: &RawValue, ordinal: u64) -> Option<Box<RawValue>> {
+    let rest = params.get().strip_prefix('{')?;
+    let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+    RawValue::from_string(format!("{{\"ordinal\":{ordinal}{comma}{rest}")).ok()
 }
 
 fn plain(notification: &ServerNotification, group: Option<OrderGroup>) -> Option<OutgoingMessage> {
@@ -73,7 +101,7 @@ fn plain(notification: &ServerNotification, group: Option<OrderGroup>) -> Option
     }
 }
 
-fn merging<D: TextDelta>(mut delta: D, group: OrderGroup) -> OutgoingMessage {
+fn merging<D: TextDelta>(mut delta: D, group: OrderGroup, ordinal: Option<u64>) -> OutgoingMessage {
     let text = std::mem::take(delta.text());
     let (item, index) = delta.place();
     let stream = format!("{}:{index}:{item}", D::METHOD).into();
@@ -81,7 +109,14 @@ fn merging<D: TextDelta>(mut delta: D, group: OrderGroup) -> OutgoingMessage {
         let mut delta = delta.clone();
         text.clone_into(delta.text());
         // Text and ids always can be written as JSON; a connection skips an empty line.
-        rpc::notification(D::METHOD, &delta).unwrap_or_default()
+        match ordinal {
+            None => rpc::notification(D::METHOD, &delta).unwrap_or_default(),
+            Some(ordinal) => to_raw_value(&delta)
+                .ok()
+                .and_then(|params| with_ordinal(&params, ordinal))
+                .and_then(|params| rpc::notification(D::METHOD, &params).ok())
+                .unwrap_or_default(),
+        }
     });
     OutgoingMessage::Delta { key: DeltaKey { group, stream }, text, render }
 }

@@ -8,6 +8,7 @@ use protocol::{
 };
 use rpc::{ErrorObject, Id, OrderGroup, OutgoingMessage};
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::oneshot;
 
@@ -29,8 +30,8 @@ pub enum AskTarget {
 /// Why there is no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AskError {
-    #[error("the client refused: {}", .0.message)]
-    Refused(ErrorObject),
+    #[error("the client refused: {}", .error.message)]
+    Refused { error: ErrorObject, from: ConnectionId },
     #[error("the client's answer cannot be read: {0}")]
     Unreadable(#[from] DecodeError),
     /// The turn that asked is over, or another one began.
@@ -42,7 +43,7 @@ pub enum AskError {
 }
 
 /// The result, and the connection it came from.
-pub(super) type ClientAnswer = Result<(Box<RawValue>, ConnectionId), AskError>;
+pub(crate) type ClientAnswer = Result<(Box<RawValue>, ConnectionId), AskError>;
 
 #[derive(Debug)]
 pub(super) struct PendingQuestion {
@@ -59,13 +60,20 @@ pub(super) struct PendingQuestion {
 struct Forms {
     full: Box<RawValue>,
     stable: Box<RawValue>,
+    /// For those who use what is experimental and know nothing of hosts, where that is different.
+    direct: Option<Box<RawValue>>,
 }
 
 impl Forms {
     fn of(mut params: impl ExperimentalGate + Serialize) -> Result<Self, AskError> {
         let full = raw(&params)?;
         params.strip_experimental();
-        Ok(Self { full, stable: raw(&params)? })
+        Ok(Self { full, stable: raw(&params)?, direct: None })
+    }
+
+    fn of_host(params: impl ExperimentalGate + Serialize) -> Result<Self, AskError> {
+        let forms = Self::of(params)?;
+        Ok(Self { direct: without_operation(&forms.full), ..forms })
     }
 
     fn message(
@@ -75,15 +83,34 @@ impl Forms {
         connection: &ClientConnection,
         group: Option<OrderGroup>,
     ) -> OutgoingMessage {
-        let params = if connection.is_experimental() { &self.full } else { &self.stable };
+        let direct = self.direct.as_ref().filter(|_| !connection.knows_hosts());
+        let params = match connection.is_experimental() {
+            true => direct.unwrap_or(&self.full),
+            false => &self.stable,
+        };
         // Raw JSON always can be written; a connection skips an empty line.
         OutgoingMessage::Plain { group, line: rpc::request(id, method, params).unwrap_or_default() }
     }
 }
 
 impl PendingQuestion {
+    /// For one client, and nobody who joins later.
+    pub(super) fn of_one(
+        target: AskTarget,
+        method: &'static str,
+        asked: ConnectionId,
+        answer: oneshot::Sender<ClientAnswer>,
+    ) -> Self {
+        Self { target, method, asked: vec![asked], forms: None, answer }
+    }
+
     pub(super) fn is_about(&self, thread: &ThreadId) -> bool {
         self.target.thread() == Some(thread)
+    }
+
+    /// Whether a host asks, for a task of its own.
+    fn is_of_host(&self) -> bool {
+        self.forms.as_ref().is_some_and(|forms| forms.direct.is_some())
     }
 
     /// Whether only this connection could answer.
@@ -131,12 +158,16 @@ impl TurnEvent {
 impl HubState {
     fn targets(&self, target: &AskTarget) -> Vec<Arc<ClientConnection>> {
         match target {
-            AskTarget::Thread(thread) => self.subscribers(thread).cloned().collect(),
+            AskTarget::Thread(thread) => {
+                self.subscribers(thread).filter(|connection| connection.may_decide()).cloned().collect()
+            }
             AskTarget::Connection { connection, .. } => {
                 self.connections.get(connection).into_iter().cloned().collect()
             }
             AskTarget::Everyone => {
-                let known = |connection: &&Arc<ClientConnection>| connection.profile().is_some();
+                let known = |connection: &&Arc<ClientConnection>| {
+                    connection.profile().is_some() && connection.may_work()
+                };
                 self.connections.values().filter(known).cloned().collect()
             }
         }
@@ -151,19 +182,29 @@ impl Hub {
         target: AskTarget,
         params: R::Params,
     ) -> impl Future<Output = Result<R::Response, AskError>> + Send + 'static {
-        let answer = self.ask_who::<R>(target, params);
+        let answer = self.ask_in::<R>(target, params, Forms::of);
         async move { Ok(answer.await?.0) }
     }
 
-    /// As `ask`, and says whose answer it is.
+    /// As `ask`, for a host: clients that know nothing of hosts are asked as an app-server asks. Says whose answer it is.
     pub(crate) fn ask_who<R: RequestMethod>(
         self: &Arc<Self>,
         target: AskTarget,
         params: R::Params,
     ) -> impl Future<Output = Result<(R::Response, ConnectionId), AskError>> + Send + 'static {
+        self.ask_in::<R>(target, params, Forms::of_host)
+    }
+
+    fn ask_in<R: RequestMethod>(
+        self: &Arc<Self>,
+        target: AskTarget,
+        params: R::Params,
+        forms: fn(R::Params) -> Result<Forms, AskError>,
+    ) -> impl Future<Output = Result<(R::Response, ConnectionId), AskError>> + Send + 'static {
         let hub = Arc::clone(self);
         async move {
-            let (mut open, sent) = hub.open_question::<R>(target, params)?;
+            // Encoded before the lock is taken.
+            let (mut open, sent) = hub.open_question::<R>(target, forms(params)?)?;
             for (connection, message) in sent {
                 connection.deliver(message).await;
             }
@@ -178,10 +219,8 @@ impl Hub {
     fn open_question<R: RequestMethod>(
         self: &Arc<Self>,
         target: AskTarget,
-        params: R::Params,
+        forms: Forms,
     ) -> Result<(OpenQuestion, Vec<(Arc<ClientConnection>, OutgoingMessage)>), AskError> {
-        // Encoded before the lock is taken.
-        let forms = Forms::of(params)?;
         let thread = target.thread().cloned();
         let group = thread.as_ref().map(|thread| self.group(thread));
         let (sender, answer) = oneshot::channel();
@@ -216,14 +255,25 @@ impl Hub {
             let state = self.state();
             self.questions.resolve_if(id, |question| match &question.target {
                 AskTarget::Thread(thread) => {
-                    question.asked.contains(&from) || state.subscriptions.contains(thread, from)
+                    let connection = state.connections.get(&from);
+                    let may_decide = connection.is_some_and(|from| from.may_decide());
+                    // Whoever knows hosts says no by a decision. An error of theirs is no word about the operation.
+                    let is_failure = answer.is_err()
+                        && question.is_of_host()
+                        && connection.is_some_and(|connection| connection.knows_hosts());
+                    !is_failure
+                        && (question.asked.contains(&from)
+                            || (may_decide && state.subscriptions.contains(thread, from)))
                 }
                 AskTarget::Connection { .. } | AskTarget::Everyone => question.asked.contains(&from),
             })
         };
         match found {
             Some(question) => {
-                question.end(answer.map(|result| (result, from)).map_err(AskError::Refused));
+                question.end(match answer {
+                    Ok(result) => Ok((result, from)),
+                    Err(error) => Err(AskError::Refused { error, from }),
+                });
             }
             None => tracing::debug!(connection = %from, %id, "an answer to no question is ignored"),
         }
@@ -248,6 +298,9 @@ impl Hub {
         thread: &ThreadId,
         connection: &ClientConnection,
     ) -> Vec<OutgoingMessage> {
+        if !connection.may_decide() {
+            return Vec::new();
+        }
         let group = Some(self.group(thread));
         self.questions.filter_map(|id, question| {
             let forms = question.forms.as_ref().filter(|_| question.is_about(thread))?;
@@ -287,6 +340,22 @@ impl Hub {
     }
 }
 
+/// Decisions that only those know who know of operations.
+const HOST_DECISIONS: &[&str] = &["acceptWithCommandOverride", "acceptWithArguments", "respond"];
+
+/// The question as an app-server asks it that decides by itself.
+fn without_operation(params: &RawValue) -> Option<Box<RawValue>> {
+    let mut params: Value = serde_json::from_str(params.get()).ok()?;
+    let fields = params.as_object_mut()?;
+    fields.remove("operationId");
+    fields.remove("argumentsDigest");
+    if let Some(decisions) = fields.get_mut("availableDecisions").and_then(Value::as_array_mut) {
+        let is_host = |decision: &Value| HOST_DECISIONS.iter().any(|name| decision.get(name).is_some());
+        decisions.retain(|decision| !is_host(decision) && decision != "defer");
+    }
+    to_raw_value(&params).ok()
+}
+
 /// Not by this client and not now: others may answer, and so may this client later.
 fn is_deferral(result: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
@@ -308,7 +377,7 @@ fn raw(params: &impl Serialize) -> Result<Box<RawValue>, AskError> {
     })
 }
 
-fn resolved(thread: &ThreadId, id: i64, reason: Option<&str>) -> ServerNotification {
+pub(super) fn resolved(thread: &ThreadId, id: i64, reason: Option<&str>) -> ServerNotification {
     ServerNotification::ServerRequestResolved(ServerRequestResolvedNotification {
         thread_id: thread.clone(),
         request_id: RequestId::Integer(id),
@@ -339,7 +408,7 @@ impl OpenQuestion {
     async fn answered(&mut self) -> ClientAnswer {
         let answer = (&mut self.answer).await.unwrap_or(Err(AskError::Gone));
         self.stage = match &answer {
-            Ok(_) | Err(AskError::Refused(_)) => QuestionStage::Answered,
+            Ok(_) | Err(AskError::Refused { .. }) => QuestionStage::Answered,
             // Whoever ended it tells, or has nothing to tell.
             Err(AskError::Unreadable(_) | AskError::TurnEnded | AskError::Gone) => QuestionStage::Over,
         };
@@ -364,7 +433,7 @@ impl Drop for OpenQuestion {
             // It may have been answered in the very moment.
             QuestionStage::Open => {
                 self.hub.questions.remove(&self.id).is_some()
-                    || matches!(self.answer.try_recv(), Ok(Ok(_) | Err(AskError::Refused(_))))
+                    || matches!(self.answer.try_recv(), Ok(Ok(_) | Err(AskError::Refused { .. })))
             }
             QuestionStage::Answered => true,
             QuestionStage::Over => false,

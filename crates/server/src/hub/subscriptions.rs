@@ -27,6 +27,11 @@ impl Subscriptions {
         self.by_thread.get(thread).into_iter().flatten()
     }
 
+    /// The threads that somebody listens to.
+    pub(super) fn threads(&self) -> impl Iterator<Item = &ThreadId> {
+        self.by_thread.keys()
+    }
+
     pub(super) fn contains(&self, thread: &ThreadId, connection: ConnectionId) -> bool {
         self.by_thread.get(thread).is_some_and(|listening| listening.contains(&connection))
     }
@@ -81,6 +86,23 @@ impl Hub {
         true
     }
 
+    /// Subscribes a connection to a thread of another replica, which sends its questions itself.
+    pub(crate) fn subscribe_quietly(&self, thread: &ThreadId, connection: ConnectionId) {
+        let mut state = self.state();
+        if state.connections.contains_key(&connection) {
+            state.subscriptions.add(thread, connection);
+            state.departed.remove(thread);
+        }
+    }
+
+    /// Sends a connection that has just joined every item that has begun and not ended, with what it holds so far, and the
+    /// plan. Called as [`Self::join`] is, and right after it.
+    pub async fn send_open_items(&self, thread: &ThreadId, connection: ConnectionId) {
+        for notification in self.live.of(thread) {
+            self.notify_these(&[connection], thread, notification).await;
+        }
+    }
+
     /// Subscribes every connection that is initialized, as to a thread that the model started.
     pub fn join_all(&self, thread: &ThreadId) {
         let mut state = self.state();
@@ -109,6 +131,7 @@ impl Hub {
 
     /// For a thread that is unloaded: its subscriptions end, and its questions without a word.
     pub fn forget(&self, thread: &ThreadId) {
+        self.live.forget(thread);
         let dropped = {
             let mut state = self.state();
             state.subscriptions.remove_thread(thread);

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use access::{TokenHolder, WsAuth};
 use console::ConsoleFile;
 use hyper::header::{
     AUTHORIZATION, CONNECTION, HOST, HeaderMap, HeaderName, ORIGIN, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,
@@ -12,7 +13,6 @@ use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use super::auth::WsAuth;
 use crate::http_pages::{console_token, is_console};
 
 /// Who is let in.
@@ -27,7 +27,8 @@ pub(crate) struct Gatekeeper<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    Healthy,
+    /// A page about this server.
+    Status(StatusPage),
     /// A file of the console, or only its head.
     Page {
         file: &'static ConsoleFile,
@@ -44,6 +45,19 @@ pub(crate) struct UpgradeAnswer {
     pub(crate) accept: String,
     /// The console's subprotocol was offered and must be answered.
     pub(crate) is_console: bool,
+    /// Who asks, where tokens have names.
+    pub(crate) holder: Option<TokenHolder>,
+}
+
+/// The pages for those who watch the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StatusPage {
+    /// The process answers.
+    Health,
+    /// It can do its work. Why it cannot is for those who have the token.
+    Ready { tells_why: bool },
+    /// Numbers for Prometheus.
+    Metrics,
 }
 
 impl Gatekeeper<'_> {
@@ -56,9 +70,22 @@ impl Gatekeeper<'_> {
         if self.is_loopback && !names_this_machine(request) {
             return Admission::Refused(StatusCode::FORBIDDEN, "the host is not this machine");
         }
-        if matches!(request.uri.path(), "/readyz" | "/healthz") {
+        let authorization = request.headers.get(AUTHORIZATION).map(|value| value.as_bytes());
+        let page = match request.uri.path() {
+            "/healthz" => Some(StatusPage::Health),
+            "/readyz" => Some(StatusPage::Ready { tells_why: self.auth.check(authorization).is_ok() }),
+            "/metrics" => Some(StatusPage::Metrics),
+            _ => None,
+        };
+        if let Some(page) =
+            page.filter(|page| *page != StatusPage::Metrics || websocket_key(request).is_none())
+        {
+            let is_known = page != StatusPage::Metrics || self.auth.check(authorization).is_ok();
             return match request.method {
-                Method::GET | Method::HEAD => Admission::Healthy,
+                Method::GET | Method::HEAD if is_known => Admission::Status(page),
+                Method::GET | Method::HEAD => {
+                    Admission::Refused(StatusCode::UNAUTHORIZED, "a token is needed")
+                }
                 _ => Admission::Refused(StatusCode::METHOD_NOT_ALLOWED, ""),
             };
         }
@@ -74,12 +101,12 @@ impl Gatekeeper<'_> {
                 _ => Admission::Refused(StatusCode::BAD_REQUEST, "expected a websocket upgrade"),
             };
         };
-        let authorization = request.headers.get(AUTHORIZATION).map(|value| value.as_bytes().to_vec());
-        let authorization = authorization.or_else(|| console_token(&request.headers));
-        match self.auth.check(authorization.as_deref()) {
-            Ok(()) => Admission::Upgrade(UpgradeAnswer {
+        let console = console_token(&request.headers);
+        match self.auth.check(authorization.or(console.as_deref())) {
+            Ok(holder) => Admission::Upgrade(UpgradeAnswer {
                 accept: derive_accept_key(key),
                 is_console: is_console(&request.headers),
+                holder,
             }),
             Err(text) => Admission::Refused(StatusCode::UNAUTHORIZED, text),
         }
@@ -156,7 +183,7 @@ mod tests {
     #[test]
     fn a_websocket_is_let_in_on_any_path() {
         let accept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=".to_owned();
-        let expected = Admission::Upgrade(UpgradeAnswer { accept, is_console: false });
+        let expected = Admission::Upgrade(UpgradeAnswer { accept, is_console: false, holder: None });
         for path in ["/", "/any/where?x=1"] {
             assert_eq!(admit(&format!("GET {path} | Host: 127.0.0.1:1 | {UPGRADE_HEADERS}"), true), expected);
         }
@@ -239,8 +266,8 @@ mod tests {
             ("", false),
         ] {
             let head = format!("GET / | Host: {host} | {UPGRADE_HEADERS}");
-            assert_eq!(matches!(admit(&head, true), Admission::Upgrade(_)), is_ours, "{host}");
-            assert!(matches!(admit(&head, false), Admission::Upgrade(_)), "{host}");
+            assert_eq!(matches!(admit(&head, true), Admission::Upgrade(..)), is_ours, "{host}");
+            assert!(matches!(admit(&head, false), Admission::Upgrade(..)), "{host}");
         }
         let forbidden = refused(StatusCode::FORBIDDEN);
         assert!(forbidden(admit("GET /readyz", true)));
@@ -250,9 +277,13 @@ mod tests {
 
     #[test]
     fn health_is_read_and_not_written() {
-        for path in ["/readyz", "/healthz"] {
-            assert_eq!(admit(&format!("GET {path} | Host: localhost"), true), Admission::Healthy);
-            assert_eq!(admit(&format!("HEAD {path} | Host: localhost"), true), Admission::Healthy);
+        for (path, page) in [
+            ("/readyz", StatusPage::Ready { tells_why: true }),
+            ("/healthz", StatusPage::Health),
+            ("/metrics", StatusPage::Metrics),
+        ] {
+            assert_eq!(admit(&format!("GET {path} | Host: localhost"), true), Admission::Status(page));
+            assert_eq!(admit(&format!("HEAD {path} | Host: localhost"), true), Admission::Status(page));
             let posted = admit(&format!("POST {path} | Host: localhost"), true);
             assert!(refused(StatusCode::METHOD_NOT_ALLOWED)(posted));
         }

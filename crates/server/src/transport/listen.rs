@@ -13,6 +13,8 @@ pub enum Listen {
     Ws(SocketAddr),
     /// Lines over a Unix socket.
     Unix(PathBuf),
+    /// A socket of either kind that a service manager opened and passed on.
+    Inherited,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +31,9 @@ impl Listen {
     pub fn parse(url: &str) -> Result<Self, ListenError> {
         if url == "stdio://" {
             return Ok(Self::Stdio);
+        }
+        if url == "fd://" {
+            return Ok(Self::Inherited);
         }
         if let Some(address) = url.strip_prefix("ws://") {
             // A name could mean another machine tomorrow than it means today.
@@ -48,6 +53,7 @@ impl fmt::Display for Listen {
             Self::Stdio => f.write_str("stdio://"),
             Self::Ws(address) => write!(f, "ws://{address}"),
             Self::Unix(path) => write!(f, "unix://{}", path.display()),
+            Self::Inherited => f.write_str("fd://"),
         }
     }
 }
@@ -57,10 +63,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_three_forms() {
-        for url in
-            ["stdio://", "ws://127.0.0.1:0", "ws://[::1]:4500", "unix:///run/oarlock.sock", "unix://a.sock"]
-        {
+    fn reads_every_form() {
+        for url in [
+            "stdio://",
+            "ws://127.0.0.1:0",
+            "ws://[::1]:4500",
+            "unix:///run/oarlock.sock",
+            "unix://a.sock",
+            "fd://",
+        ] {
             assert_eq!(Listen::parse(url).map(|listen| listen.to_string()).as_deref(), Ok(url));
         }
     }

@@ -6,20 +6,21 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use access::origin::{self, Origin};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::listen::Listen;
-use super::origin::{self, Origin};
 use crate::serve_error::ServeError;
 
-/// A socket that is open. Its file goes when this is dropped.
+/// A socket that is open. Its file goes when this is dropped, if it was made here.
 #[derive(Debug)]
 pub(crate) struct UnixPort {
     listener: UnixListener,
+    /// Empty for a socket without a file.
     path: PathBuf,
-    /// Which file it is: another server may have put its own there since.
-    file: (u64, u64),
+    /// Which file it is: another server may have put its own there since. None of ours where somebody else made it.
+    file: Option<(u64, u64)>,
 }
 
 /// A client of the same user.
@@ -35,7 +36,7 @@ impl UnixClient {
     pub(crate) async fn enter(&self, places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
         match origin::of_process(self.pid).await {
             Origin::Elsewhere => places.clone().acquire_owned().await.ok(),
-            Origin::Descendant | Origin::Unknown => {
+            Origin::Descendant | Origin::Confined | Origin::Unheld | Origin::Unknown => {
                 tracing::warn!(pid = self.pid, "{}", origin::REFUSAL);
                 None
             }
@@ -55,7 +56,15 @@ impl UnixPort {
             io::Result::Ok((metadata.dev(), metadata.ino()))
         };
         let file = open().map_err(failed)?;
-        Ok(Self { listener, path: path.to_owned(), file })
+        Ok(Self { listener, path: path.to_owned(), file: Some(file) })
+    }
+
+    /// Takes over a socket that somebody else opened, and whose file stays when this is dropped.
+    pub(crate) fn adopt(listener: std::os::unix::net::UnixListener) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        listener.set_nonblocking(true)?;
+        let path = address.as_pathname().map(Path::to_owned).unwrap_or_default();
+        Ok(Self { listener: UnixListener::from_std(listener)?, path, file: None })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -111,7 +120,7 @@ async fn clear(path: &Path) -> Result<(), ServeError> {
 impl Drop for UnixPort {
     fn drop(&mut self) {
         let is_ours = fs::symlink_metadata(&self.path)
-            .is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == self.file);
+            .is_ok_and(|metadata| Some((metadata.dev(), metadata.ino())) == self.file);
         if is_ours {
             // Left behind, it is replaced by the next server.
             let _ = fs::remove_file(&self.path);

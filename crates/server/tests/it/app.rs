@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use oarlock_server::{
-    ConnectionId, ExitReason, Hub, Listen, MethodReply, Pipes, Requester, Router, ServeError,
+    ClientRole, ConnectionId, ExitReason, Hub, Listen, MethodReply, Pipes, Requester, Router, ServeError,
     ServerApplication, ServerListener, ServerOptions, StopSignals, WireError, serve, serve_listener,
     serve_pipes,
 };
@@ -71,7 +71,11 @@ impl TestApp {
 }
 
 impl ServerApplication for TestApp {
-    fn negotiate(&self, params: &InitializeParams) -> Result<Option<ServerCapabilities>, WireError> {
+    fn negotiate(
+        &self,
+        params: &InitializeParams,
+        _: ClientRole,
+    ) -> Result<Option<ServerCapabilities>, WireError> {
         let offer = params.capabilities.as_ref().and_then(|wanted| wanted.host_delegation.as_ref());
         let Some(offer) = offer else { return Ok(None) };
         if !offer.versions.contains(&1) {
@@ -90,7 +94,7 @@ impl ServerApplication for TestApp {
         let _ = self.gone.send(connection);
     }
 
-    async fn idle(&self) {
+    async fn drain(&self, _: std::time::Duration) {
         self.idle.acquire().await.unwrap().forget();
     }
 

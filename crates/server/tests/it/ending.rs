@@ -3,12 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use oarlock_server::ExitReason;
+use oarlock_server::{ExitReason, Listen};
 use serde_json::{Value, json};
 use testkit::within;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::app::{over_pipes, over_websockets};
-use crate::client::{Peer, Ws};
+use crate::app::{over, over_pipes, over_websockets};
+use crate::client::{Lines, Peer, Ws};
 
 #[tokio::test]
 async fn at_the_end_of_input_the_last_answers_are_written() {
@@ -74,7 +75,15 @@ async fn a_listener_serves_until_no_turn_runs() {
     let mut client = Ws::connect(address).await;
     client.initialize(Value::Null).await;
     server.signals.send(()).await.unwrap();
+    within("the request to stop", server.app.hub.stopping()).await;
     client.call(1, "thread/loaded/list", json!({})).await;
+    let refused = client.call(2, "turn/start", json!({"threadId": "t", "input": []})).await;
+    assert_eq!(refused["error"]["data"], json!({"code": "stopping"}), "{refused}");
+    let mut page = tokio::net::TcpStream::connect(address).await.unwrap();
+    page.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut text = String::new();
+    within("the page", page.read_to_string(&mut text)).await.unwrap();
+    assert!(text.starts_with("HTTP/1.1 503 ") && text.ends_with("stopping\n"), "{text}");
     let mut late = Ws::connect(address).await;
     late.initialize(Value::Null).await;
     server.app.idle.add_permits(1);
@@ -83,6 +92,19 @@ async fn a_listener_serves_until_no_turn_runs() {
     assert_eq!(within("the server to end", server.ended).await.unwrap(), ExitReason::Stopped);
     assert!(server.app.is_shut_down.load(Ordering::SeqCst));
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_that_do_not_end_in_time_are_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let server =
+        over(Listen::Unix(path.clone()), |options| options.drain_timeout = Duration::from_secs(5)).await;
+    let mut client = Lines::connect(&path).await;
+    client.initialize(Value::Null).await;
+    server.signals.send(()).await.unwrap();
+    assert_eq!(within("the server to end", server.ended).await.unwrap(), ExitReason::Stopped);
+    assert!(server.app.is_shut_down.load(Ordering::SeqCst));
 }
 
 #[tokio::test]

@@ -207,6 +207,43 @@ fn as_a_command_of_the_server() {
     println!("heard: {heard}.");
 }
 
+/// Connects, and has its descriptor under way through a pair of sockets for as long as the server looks for it. The test
+/// runner tells nothing apart from a command here: both are started by the server's process.
+const HIDES: &str = r#"
+import array, os, select, socket, sys
+host, port = sys.argv[1].rsplit(":", 1)
+client = socket.create_connection((host, int(port)))
+watch = select.epoll(); watch.register(client.fileno(), select.EPOLLIN)
+ours, theirs = socket.socketpair()
+ours.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [client.fileno()]))])
+head = ("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+        "Authorization: Bearer open-sesame\r\n\r\n").encode()
+client.send(head); client.close()
+# Closed here, and still reported: the file lives on in the message.
+watch.poll(30)
+_, more, _, _ = theirs.recvmsg(1, socket.CMSG_SPACE(4))
+back = socket.socket(fileno=array.array("i", more[0][2])[0])
+print("heard:", back.recv(12).decode(), end=".\n", flush=True)
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_hides_its_descriptor_is_not_let_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let auth = token_auth(folder.path());
+    let (open, closed) =
+        (over_websockets(|_| {}).await, over_websockets(|options| options.auth = auth).await);
+    for address in [open.address(), closed.address()] {
+        let command = move || {
+            let mut command = std::process::Command::new("python3");
+            command.args(["-c", HIDES, &address.to_string()]).output().unwrap()
+        };
+        let said = within("the end of the command", tokio::task::spawn_blocking(command)).await.unwrap();
+        let (out, error) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+        assert_eq!(out, "heard: HTTP/1.1 403.\n", "{error}");
+    }
+}
+
 async fn command_connects(target: String) -> String {
     let command = move || {
         let output = std::process::Command::new(std::env::current_exe().unwrap())

@@ -5,6 +5,7 @@ mod app;
 mod client;
 mod delivery;
 mod ending;
+mod fuzz;
 mod handshake;
 mod hostile;
 mod lines;

@@ -63,6 +63,7 @@ fn completed() -> ServerNotification {
         started_at: None,
         completed_at: None,
         duration_ms: None,
+        plan: None,
     };
     ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id: "t".into(), turn, cost: None })
 }
@@ -112,10 +113,10 @@ async fn what_is_no_usable_answer_is_told_to_the_asker() {
     for (answer, is_expected) in [
         (
             json!({"error": {"code": -1, "message": "no"}}),
-            (|error| matches!(error, AskError::Refused(object) if object.message == "no"))
+            (|error| matches!(error, AskError::Refused { error, .. } if error.message == "no"))
                 as fn(&AskError) -> bool,
         ),
-        (json!({"error": "badly made"}), |error| matches!(error, AskError::Refused(_))),
+        (json!({"error": "badly made"}), |error| matches!(error, AskError::Refused { .. })),
         (json!({"result": {"decision": "perhaps"}}), |error| matches!(error, AskError::Unreadable(_))),
         (json!({"result": null}), |error| matches!(error, AskError::Unreadable(_))),
     ] {
@@ -256,6 +257,6 @@ async fn the_runtime_asks_for_tools_and_logins_go_to_everyone() {
     }
     assert_eq!(client.receive().await["method"], "account/chatgptAuthTokens/refresh");
     other.send(json!({"id": 2, "error": {"code": 1, "message": "not me"}})).await;
-    assert!(matches!(asking.await, Err(AskError::Refused(_))));
+    assert!(matches!(asking.await, Err(AskError::Refused { .. })));
     client.call(5, "thread/loaded/list", json!({})).await;
 }

@@ -62,3 +62,17 @@ async fn the_file_of_another_server_is_left_alone() {
     drop(other);
     assert!(!path.exists());
 }
+
+#[tokio::test]
+async fn a_socket_that_somebody_else_opened_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let listener = ServerListener::adopt(socket.into()).unwrap();
+    assert_eq!(listener.address(), None);
+    drop(listener);
+    assert!(path.exists());
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = port.local_addr().unwrap();
+    assert_eq!(ServerListener::adopt(port.into()).unwrap().address(), Some(address));
+}

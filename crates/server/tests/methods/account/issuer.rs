@@ -32,7 +32,7 @@ pub(super) struct MockIssuer {
 }
 
 /// A token that says who its owner is.
-pub(super) fn id_token() -> String {
+pub(crate) fn id_token() -> String {
     let claims = json!({ "email": "user@example.org",
         "https://api.openai.com/auth": { "chatgpt_plan_type": "plus", "chatgpt_account_id": "workspace-1" } });
     format!("e30.{}.{SECRET}", URL_SAFE_NO_PAD.encode(claims.to_string()))

@@ -10,6 +10,8 @@ mod read;
 
 use serde_json::{Value, json};
 
+pub(crate) use issuer::id_token;
+
 const OPENAI: &str = "model_provider = \"openai\"";
 
 fn key() -> Value {

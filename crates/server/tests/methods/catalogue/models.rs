@@ -34,7 +34,7 @@ async fn a_provider_that_can_tell_is_asked_for_its_models() {
     std::fs::write(stage.home().join("config.toml"), config).expect("a file");
     let (_server, mut client) = stage.open().await;
     let shown = client.ask("model/list", json!({})).await;
-    assert_eq!(rows(&shown).len(), 1, "{shown}");
+    assert_eq!(rows(&shown).len(), 2, "{shown}");
     let model = &rows(&shown)[0];
     assert_eq!((&model["id"], &model["isDefault"]), (&json!("mock-model"), &json!(true)), "{shown}");
     // Nobody was asked for an answer.

@@ -257,6 +257,56 @@ async fn what_does_not_fit_is_refused_before_a_thread_exists() {
 }
 
 #[tokio::test]
+async fn a_copy_begins_with_the_record_that_the_host_brings() {
+    let stage = Stage::new(json!([])).await;
+    let (server, mut host) = Host::connect(&stage, vec![vec![message("hello")]], Vec::new(), 1).await;
+    let id = host.start(&stage, "never").await;
+    host.client.send("turn/start", turn(&id, "hi")).await;
+    host.until("turn/completed").await;
+    server.kill().await;
+
+    // No file of this machine knows the thread. The copy is the host's to keep, from its first record on.
+    let record = std::mem::take(&mut host.record);
+    let (_server, mut host) = Host::connect(&stage, vec![vec![message("again")]], Vec::new(), 2).await;
+    let mut params = json!({
+        "threadId": id, "delegation": host.terms(), "rolloutOwnership": "client", "initialItems": record,
+        "approvalPolicy": "never", "sandbox": "danger-full-access",
+    });
+    let opened = host.client.ask("thread/fork", params.clone()).await;
+    assert_eq!(opened["thread"]["forkedFromId"], json!(id), "{opened}");
+    assert_eq!(
+        (&opened["fidelity"], &opened["itemsDigest"], &opened["rolloutOwnership"], &opened["rolloutOrdinal"]),
+        (&json!("exact"), &json!(digest(&record)), &json!("client"), &json!(0)),
+    );
+    assert_eq!(opened["thread"]["turns"][0]["status"], "completed", "{opened}");
+    let copy = opened["thread"]["id"].as_str().expect("an id").to_owned();
+    assert_ne!(copy, id);
+    host.client.send("turn/start", turn(&copy, "and now")).await;
+    host.until("turn/completed").await;
+    assert_eq!(
+        (&host.record[0]["kind"], &host.record[0]["meta"]["threadId"]),
+        (&json!("sessionMeta"), &json!(copy))
+    );
+    let said: Vec<&Value> = host.record.iter().map(|item| &item["item"]["content"][0]["text"]).collect();
+    assert!(
+        said.contains(&&json!("hi")) && said.contains(&&json!("hello")) && said.contains(&&json!("again"))
+    );
+    let written = std::fs::read_dir(stage.home().join("threads")).map_or(0, Iterator::count);
+    assert_eq!(written, 0, "nothing is written here");
+
+    for field in ["resumeTurn", "resolvedOperations"] {
+        params[field] = if field == "resumeTurn" { json!(true) } else { json!([]) };
+        let refused = host.client.request("thread/fork", params.clone()).await.expect_err("refused");
+        assert_eq!((refused.code, &refused.data["code"]), (-32602, &json!("delegationUnsupported")));
+        assert!(refused.message.starts_with(&format!("{field} is for thread/resume")), "{}", refused.message);
+        params.as_object_mut().expect("an object").remove(field);
+    }
+    params["initialItems"][0]["meta"]["threadId"] = json!("0199e0a0-0000-7000-8000-000000000001");
+    let refused = host.client.request("thread/fork", params).await.expect_err("of another thread");
+    assert_eq!(refused.data["code"], "invalidHistory", "{refused:?}");
+}
+
+#[tokio::test]
 async fn a_history_comes_in_parts_or_from_what_clients_saw() {
     let stage = Stage::new(json!([])).await;
     let responses = vec![vec![message("hello")]];

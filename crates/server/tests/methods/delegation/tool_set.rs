@@ -90,6 +90,20 @@ async fn replaced_tools_are_all_there_is() {
 }
 
 #[tokio::test]
+async fn added_tools_are_there_beside_the_usual_ones() {
+    let stage = Stage::new(json!([{"text": "done"}])).await;
+    let (_server, mut client) = open_host(&stage).await;
+    let set = json!({"mode": "additive", "builtin": {"allow": ["read_file", "list_dir"]}});
+    let id = client.start_thread(start(&stage, &set)).await;
+    client.turn(&id, "go").await;
+    let offered = offered(&stage.asked()[0]);
+    for name in ["read_file", "list_dir", "update_plan", "exec_command"] {
+        assert!(offered.iter().any(|other| other == name), "{name}: {offered:?}");
+    }
+    assert!(!offered.iter().any(|other| other == "grep_files"), "{offered:?}");
+}
+
+#[tokio::test]
 async fn a_host_decides_about_a_tool_that_never_asked() {
     let content = json!([{"type": "inputText", "text": "no need"}]);
     let cases = [

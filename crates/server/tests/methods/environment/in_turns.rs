@@ -62,6 +62,36 @@ async fn a_request_keeps_one_environment_for_context_tools_and_writes() {
 }
 
 #[tokio::test]
+async fn a_script_that_goes_on_stays_in_the_environment_it_began_in() {
+    let (stage, mut model) = paced().await;
+    let (_server, mut client) = stage.open().await;
+    let a = add_folder(&stage, &mut client, "a").await;
+    let b = add_folder(&stage, &mut client, "b").await;
+    let mut params = open_sandbox(&json!([a]));
+    params["config"] = json!({"features.code_mode": true});
+    let thread = client.start_thread(params).await;
+    client.start_turn(&thread, "begin").await;
+    let code = "// @exec: {\"yield_time_ms\": 60000}\n\
+        yield_control(); await tools.exec_command({cmd: 'pwd > here.txt'})";
+    model.next().await.call("c1", "exec", &json!({"input": code})).await;
+    model.next().await.say("it goes on").await;
+    client.next_of("turn/completed").await;
+
+    client.ask("turn/start", turn_plus(&thread, "go on in b", "environments", json!([b]))).await;
+    let asked = model.next().await;
+    assert!(asked.context().concat().contains("<environment id=\"b\" status=\"attached\">"));
+    asked.call("c2", "wait", &json!({"cell_id": "1"})).await;
+    let asked = model.next().await;
+    let here = |name: &str| fs::read_to_string(stage.cwd().join(name).join("here.txt"));
+    assert_eq!(here("a").expect("written in A").trim(), path(&stage, "a"));
+    assert!(here("b").is_err(), "the script was not started in B");
+    asked.call("c3", "exec_command", &shell("pwd > here.txt")).await;
+    model.next().await.say("done").await;
+    client.next_of("turn/completed").await;
+    assert_eq!(here("b").expect("written in B").trim(), path(&stage, "b"));
+}
+
+#[tokio::test]
 async fn an_empty_choice_takes_the_tools_away_and_another_brings_them_back() {
     let (stage, mut model) = paced().await;
     let (_server, mut client) = stage.open().await;

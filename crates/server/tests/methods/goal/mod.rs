@@ -1,5 +1,6 @@
 //! `thread/goal/*`: the server works on a goal by itself, and messages from outside reach the model.
 
+mod attacks;
 mod outside;
 mod restart;
 mod set;

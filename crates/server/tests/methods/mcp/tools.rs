@@ -31,7 +31,10 @@ async fn tools_are_offered_and_called() {
     assert_eq!(failed["result"]["content"][0]["text"], "failed: no");
     assert_eq!(client.next_of("turn/completed").await["turn"]["status"], "completed");
     assert_eq!(output(&stage, "call-1"), json!("{\"echo\":\"hi\"}"));
-    assert_eq!(output(&stage, "call-2"), json!("[{\"type\":\"text\",\"text\":\"failed: no\"}]"));
+    assert_eq!(
+        output(&stage, "call-2"),
+        json!("the tool failed: [{\"type\":\"text\",\"text\":\"failed: no\"}]")
+    );
     assert_eq!(output(&stage, "call-3")[1]["image_url"], "data:image/png;base64,AA==");
     let names = offered(&stage.asked()[0]);
     let of_mcp: Vec<_> = names.iter().filter(|name| name.contains("mcp")).map(String::as_str).collect();

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use testkit::Stage;
 
 /// The file of a marketplace `m` in the project, with the plugins `p` (skills, a server, an app) and `closed`.
-fn marketplace(stage: &Stage) -> PathBuf {
+pub(crate) fn marketplace(stage: &Stage) -> PathBuf {
     let write = |path: &str, text: &str| {
         let path = stage.cwd().join(path);
         std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");

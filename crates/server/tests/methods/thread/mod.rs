@@ -2,6 +2,7 @@
 
 mod archive;
 mod compact_start;
+mod delete;
 mod fork;
 mod instructions;
 mod list;
