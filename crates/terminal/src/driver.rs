@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::connection::{ServerAddress, ServerConnection};
 use crate::history_file::HistoryFile;
-use crate::raw_terminal::RawTerminal;
+use crate::raw_terminal::{RawTerminal, typed_ahead};
 use crate::rows::ScreenRow;
 use crate::screen::{ScreenSize, ScreenWriter};
 use crate::session::{SessionOptions, TerminalEffect, TerminalEvent, TerminalState};
@@ -150,6 +150,11 @@ fn write(text: &str) -> io::Result<()> {
 fn keys() -> mpsc::Receiver<TerminalEvent> {
     let (told, keys) = mpsc::channel(WAITING);
     std::thread::spawn(move || {
+        for key in typed_ahead() {
+            if told.blocking_send(TerminalEvent::Key(key.into())).is_err() {
+                return;
+            }
+        }
         while let Ok(event) = event::read() {
             let event = match event {
                 Event::Key(key) => TerminalEvent::Key(key),

@@ -12,6 +12,8 @@ use crate::safe::one_line;
 
 /// A diff of this many lines is still shown.
 const WHOLE_DIFF: usize = 5_000;
+/// Ids that begin alike, as far as they are named.
+const MOST_FITTING: usize = 20;
 /// Turns of a resumed thread that are shown again.
 const EARLIER_TURNS: usize = 5;
 
@@ -27,7 +29,7 @@ impl TerminalState {
             Asked::Initialize => self.connected(),
             Asked::Open { is_resumed } => self.opened(&result, is_resumed),
             Asked::FindLast => self.found_last(&result),
-            Asked::Find { wanted } => self.found(&wanted, &result),
+            Asked::Find { wanted, fitting } => self.found(wanted, fitting, &result),
             Asked::Threads => self.choose_thread(&result),
             Asked::Models => self.choose_model(&result),
             Asked::Turn { .. } | Asked::Review => self.turn_accepted(&result["turn"]),
@@ -82,7 +84,7 @@ impl TerminalState {
             SessionStart::New(_) => self.ask_start(),
             SessionStart::Last(_) => self.ask_threads(Asked::FindLast, 1, self.options.remote.is_none()),
             SessionStart::Named(wanted, _) if wanted.len() == 36 => self.ask_resume(&wanted),
-            SessionStart::Named(wanted, _) => self.ask_threads(Asked::Find { wanted }, 100, false),
+            SessionStart::Named(wanted, _) => self.ask_for_named(wanted, Vec::new(), None),
             SessionStart::Choose(_) => self.ask_threads(Asked::Threads, 20, self.options.remote.is_none()),
         }
     }
@@ -97,23 +99,26 @@ impl TerminalState {
         }
     }
 
-    fn found(&mut self, wanted: &str, page: &Value) {
+    /// Those used last come first, so that of a name the newest counts.
+    fn found(&mut self, wanted: String, mut fitting: Vec<String>, page: &Value) {
         let threads = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let named = threads.iter().filter(|thread| thread["name"].as_str() == Some(wanted)).take(1);
-        let begins = |thread: &&Value| thread["id"].as_str().is_some_and(|id| id.starts_with(wanted));
-        let mut found: Vec<&Value> = named.collect();
-        if found.is_empty() {
-            found = threads.iter().filter(begins).collect();
+        if let Some(named) = threads.iter().find(|thread| thread["name"].as_str() == Some(wanted.as_str())) {
+            self.ask_resume(&text(&named["id"]));
+            return;
         }
-        match found.as_slice() {
-            [thread] => self.ask_resume(&text(&thread["id"])),
+        let begins = threads.iter().filter_map(|thread| thread["id"].as_str());
+        fitting.extend(begins.filter(|id| id.starts_with(wanted.as_str())).map(str::to_owned));
+        fitting.truncate(MOST_FITTING);
+        if let Some(cursor) = page["nextCursor"].as_str() {
+            self.ask_for_named(wanted, fitting, Some(cursor));
+            return;
+        }
+        match fitting.as_slice() {
+            [id] => self.ask_resume(id),
             [] => self.give_up(&format!(
-                "no thread is named `{wanted}` or has an id that begins so; `oarlock threads` lists them"
+                "no thread is named `{wanted}` or has an id that begins so; `oarlock resume` lists them"
             )),
-            several => {
-                let ids: Vec<String> = several.iter().map(|thread| text(&thread["id"])).collect();
-                self.give_up(&format!("`{wanted}` could be any of these:\n{}", ids.join("\n")));
-            }
+            several => self.give_up(&format!("`{wanted}` could be any of these:\n{}", several.join("\n"))),
         }
     }
 

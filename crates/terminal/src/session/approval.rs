@@ -6,7 +6,7 @@ use super::TerminalState;
 use super::facts::text;
 use super::items::{AskedPatch, diff_of};
 use crate::diff::diff;
-use crate::rows::{Ink, ScreenRow, indented, rows};
+use crate::rows::{Ink, ScreenRow, indented, rows, width};
 use crate::safe::{escaped, one_line};
 use crate::shell::{ShellCall, shell_call, words};
 
@@ -126,32 +126,33 @@ impl AskedApproval {
         self.responds.then(|| json!({ "decision": respond }))
     }
 
-    /// The keys, for the region.
-    pub(super) fn keys(&self, between: &str) -> ScreenRow {
-        match self.mode {
-            ApprovalMode::Editing => {
-                return ScreenRow::new(Ink::Careful, "Enter runs this command instead; Esc goes back");
-            }
-            ApprovalMode::Telling => {
-                return ScreenRow::new(
-                    Ink::Careful,
-                    "Enter tells the model this, and nothing runs; Esc goes back",
-                );
-            }
-            ApprovalMode::Keys => {}
+    /// The keys, for the region: in rows of this width, and no key apart from what it means.
+    pub(super) fn keys(&self, between: &str, columns: usize) -> Vec<ScreenRow> {
+        let said = match self.mode {
+            ApprovalMode::Editing => Some("Enter runs this command instead; Esc goes back"),
+            ApprovalMode::Telling => Some("Enter tells the model this, and nothing runs; Esc goes back"),
+            ApprovalMode::Keys => None,
+        };
+        if let Some(said) = said {
+            return vec![ScreenRow::new(Ink::Careful, said)];
         }
-        let mut row = ScreenRow::default();
         let edit = self.edit.as_ref().map(|_| ('e', "edit it"));
         let tell = self.can_tell().then_some(('w', "a word to the model"));
         let offers = self.offers.iter().map(|offer| (offer.key, offer.label.as_str()));
-        for (number, (key, label)) in offers.chain(edit).chain(tell).enumerate() {
-            if number > 0 {
+        let mut rows = Vec::new();
+        let mut row = ScreenRow::default();
+        for (key, label) in offers.chain(edit).chain(tell) {
+            let piece = ScreenRow::new(Ink::Strong, key.to_string()).with(Ink::Plain, format!(" {label}"));
+            if row.width() > 0 && row.width() + width(between) + piece.width() > columns {
+                rows.push(std::mem::take(&mut row));
+            }
+            if row.width() > 0 {
                 row.push(Ink::Faint, between);
             }
-            row.push(Ink::Strong, &key.to_string());
-            row.push(Ink::Plain, &format!(" {label}"));
+            piece.parts.iter().for_each(|part| row.push(part.ink, &part.text));
         }
-        row
+        rows.push(row);
+        rows
     }
 }
 
@@ -208,7 +209,13 @@ impl TerminalState {
         }
         shown.extend(permission_rows(&params["additionalPermissions"]));
         shown.extend(Self::reason_rows(params));
-        let decisions = params["availableDecisions"].as_array().cloned().unwrap_or_else(usual);
+        let mut decisions = params["availableDecisions"].as_array().cloned().unwrap_or_else(usual);
+        // Taken for every command, whether or not the list has it.
+        let session = json!("acceptForSession");
+        if !decisions.contains(&session) {
+            let after = decisions.iter().position(|decision| decision.as_str() == Some("accept"));
+            decisions.insert(after.map_or(0, |at| at + 1), session);
+        }
         let mut approval = AskedApproval::new(shown, &decisions);
         if let Some(edit) = &mut approval.edit
             && edit.shell.is_empty()

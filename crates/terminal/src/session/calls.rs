@@ -21,6 +21,8 @@ pub(super) enum Asked {
     /// A thread by the beginning of its id, or by its name.
     Find {
         wanted: String,
+        /// The ids that fit among the pages that came.
+        fitting: Vec<String>,
     },
     Threads,
     Models,
@@ -78,19 +80,31 @@ impl TerminalState {
     }
 
     pub(super) fn ask_resume(&mut self, thread: &str) {
-        let mut params = self.choices.resume_params();
+        let mut choices = self.choices.clone();
+        if self.options.remote.is_none() {
+            choices.keep_rules((self.options.earlier)(thread));
+        }
+        let mut params = choices.resume_params();
         params["threadId"] = thread.into();
         self.ask::<ThreadResume>(Asked::Open { is_resumed: true }, &params);
     }
 
     pub(super) fn ask_threads(&mut self, asked: Asked, limit: u32, of_folder: bool) {
-        let by_users = ["cli", "vscode", "exec", "appServer", "unknown"];
-        let mut params =
-            json!({ "limit": limit, "sortKey": "updated_at", "modelProviders": [], "sourceKinds": by_users });
+        let mut params = json!({
+            "limit": limit, "sortKey": "updated_at", "modelProviders": [], "sourceKinds": STARTED_BY_USERS,
+        });
         if of_folder {
             params["cwd"] = self.folder().into();
         }
         self.ask::<ThreadList>(asked, &params);
+    }
+
+    /// One page of the threads that a name or the beginning of an id is looked for in.
+    pub(super) fn ask_for_named(&mut self, wanted: String, fitting: Vec<String>, cursor: Option<&str>) {
+        let params = json!({
+            "limit": 100, "sortKey": "updated_at", "modelProviders": [], "sourceKinds": STARTED_BY_USERS, "cursor": cursor,
+        });
+        self.ask::<ThreadList>(Asked::Find { wanted, fitting }, &params);
     }
 
     pub(super) fn ask_models(&mut self) {
@@ -130,18 +144,8 @@ impl TerminalState {
 
     /// By git itself, in a sandbox that writes nothing, and without the programs that a repository may name.
     pub(super) fn ask_diff(&mut self) {
-        let command = [
-            "git",
-            "-c",
-            "core.fsmonitor=false",
-            "--no-pager",
-            "diff",
-            "--no-ext-diff",
-            "--no-textconv",
-            "HEAD",
-        ];
         let sandbox = json!({ "type": "readOnly" });
-        let params = json!({ "command": command, "cwd": self.folder(), "sandboxPolicy": sandbox });
+        let params = json!({ "command": ["sh", "-c", DIFF], "cwd": self.folder(), "sandboxPolicy": sandbox });
         self.ask::<CommandExec>(Asked::Diff, &params);
     }
 
@@ -159,6 +163,17 @@ impl TerminalState {
         self.ask::<FuzzyFileSearchSessionStop>(Asked::Unheard, &json!({ "sessionId": FILE_SEARCH }));
     }
 }
+
+/// Uncommitted changes: against the empty tree where there is no commit yet, and untracked files by name.
+const DIFF: &str = r#"
+git="git -c core.fsmonitor=false --no-pager"
+base=$($git rev-parse -q --verify HEAD) || base=$($git hash-object -t tree /dev/null)
+$git diff --no-ext-diff --no-textconv "$base" -- || exit
+$git ls-files --others --exclude-standard | sed 's/^/untracked: /'
+"#;
+
+/// Everything but children of other threads.
+const STARTED_BY_USERS: [&str; 5] = ["cli", "vscode", "exec", "appServer", "unknown"];
 
 /// One search at a time.
 pub(super) const FILE_SEARCH: &str = "oarlock-terminal";

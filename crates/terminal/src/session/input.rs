@@ -5,6 +5,7 @@ use std::path::Path;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::facts::RunningTurn;
+use super::prompts::PREFIX as PROMPT_PREFIX;
 use super::{TerminalEffect, TerminalState};
 use crate::editor::KeyEffect;
 
@@ -125,8 +126,11 @@ impl TerminalState {
         if self.editor.history.add(&text) {
             self.effects.push(TerminalEffect::Remember(text.clone()));
         }
-        let text = text.trim_end().to_owned();
-        if text.starts_with('/') && self.slash(&text) {
+        let mut text = text.trim_end().to_owned();
+        if text.starts_with(PROMPT_PREFIX) {
+            let Some(filled) = self.prompt_of(&text) else { return };
+            text = filled;
+        } else if text.starts_with('/') && self.slash(&text) {
             return;
         }
         match (self.running(), is_for_later) {

@@ -50,19 +50,32 @@ impl TerminalState {
     pub(super) fn item_completed(&mut self, item: &Value) {
         let id = text(&item["id"]);
         match item["type"].as_str().unwrap_or_default() {
+            // The reviewer's prompt is no message of the user.
+            "userMessage" if std::mem::take(&mut self.is_review_beginning) => {}
             "userMessage" => self.user_message(&item["content"]),
+            // The thread's message after a review repeats it.
+            "agentMessage" if self.review.take_if(|review| *review == text(&item["text"])).is_some() => {
+                drop(self.live.take(&id));
+            }
             "agentMessage" => self.message_end(&id, &text(&item["text"])),
             "plan" => {
                 self.live.take(&id);
                 self.say(crate::markdown::markdown(&text(&item["text"])));
             }
             "reasoning" => self.reasoning_end(&id, &item["summary"]),
-            "exitedReviewMode" => self.say(crate::markdown::markdown(&text(&item["review"]))),
+            "exitedReviewMode" => {
+                let review = text(&item["review"]);
+                self.say(crate::markdown::markdown(&review));
+                self.review = Some(review);
+            }
             "collabAgentToolCall" => {
                 self.agents_changed(&item["agentsStates"]);
                 self.work_end(item);
             }
-            _ => self.work_end(item),
+            kind => {
+                self.is_review_beginning = kind == "enteredReviewMode";
+                self.work_end(item);
+            }
         }
     }
 
@@ -101,7 +114,9 @@ impl TerminalState {
     /// What an item does, in the form "run ls". None for items that are shown otherwise, or not at all.
     pub(super) fn work(&self, item: &Value) -> Option<String> {
         let what = match item["type"].as_str()? {
-            "commandExecution" => format!("run {}", script(item["command"].as_str()?)),
+            "commandExecution" => {
+                looked_at(item).unwrap_or_else(|| format!("run {}", script(&text(&item["command"]))))
+            }
             "fileChange" => format!("edit {}", self.changed_files(&item["changes"])),
             "mcpToolCall" => format!("call {}.{}", text(&item["server"]), text(&item["tool"])),
             "dynamicToolCall" => format!("call {}", text(&item["tool"])),
@@ -191,7 +206,9 @@ impl TerminalState {
             "fileChange" => {
                 let changes = item["changes"].as_array().map(Vec::as_slice).unwrap_or_default();
                 let whole: String = changes.iter().map(diff_of).collect();
-                indented(diff(&whole, DIFF_ROWS), 2)
+                let mut rows = indented(diff(&whole, DIFF_ROWS), 2);
+                rows.extend(self.end_of(&text(&item["reason"]), most));
+                rows
             }
             "mcpToolCall" => {
                 let error = item["error"]["message"].as_str().map(str::to_owned);
@@ -233,6 +250,19 @@ impl TerminalState {
                 state["message"].as_str().map(|said| format!(": {}", one_line(said))).unwrap_or_default();
             self.agents.insert(thread.clone(), format!("{status}{message}"));
         }
+    }
+}
+
+/// The path or pattern of a tool that looks at files. Such tools are shown as commands with one action.
+fn looked_at(item: &Value) -> Option<String> {
+    let command = item["command"].as_str()?;
+    let [action] = item["commandActions"].as_array()?.as_slice() else { return None };
+    let path = text(&action["path"]);
+    match command.split_once(' ')?.0 {
+        "read_file" => Some(format!("read {path}")),
+        "list_dir" => Some(format!("list {path}")),
+        "grep_files" => Some(format!("search {path} for {}", text(&action["query"]))),
+        _ => None,
     }
 }
 

@@ -11,6 +11,7 @@ mod items;
 mod live;
 mod notifications;
 mod popup;
+mod prompts;
 mod questions;
 mod slash;
 mod start;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use crossterm::event::KeyEvent;
 use serde_json::Value;
 
+pub use self::prompts::PromptTemplate;
 pub use self::start::{SessionStart, ThreadChoices};
 
 use self::calls::Asked;
@@ -57,8 +59,12 @@ pub struct SessionOptions {
     pub size: ScreenSize,
     /// Inputs of earlier sessions, the oldest first.
     pub history: Vec<String>,
+    /// Texts of the user, sent with `/prompts:NAME`.
+    pub prompts: Vec<PromptTemplate>,
     /// Whether the path is a file on this machine.
     pub is_file: fn(&std::path::Path) -> bool,
+    /// The sandbox and the approvals that a stored thread of this machine last had.
+    pub earlier: fn(&str) -> ThreadChoices,
 }
 
 #[derive(Debug, Clone)]
@@ -115,6 +121,9 @@ pub(crate) struct TerminalState {
     /// All changes of the turn.
     diff: String,
     plan: Vec<ScreenRow>,
+    /// The review that was shown last.
+    review: Option<String>,
+    is_review_beginning: bool,
     /// The changes of patches that may be asked about, by their items.
     asked_patches: BTreeMap<String, AskedPatch>,
     /// Child agents by their thread ids.
@@ -152,6 +161,8 @@ impl TerminalState {
             queue: VecDeque::new(),
             diff: String::new(),
             plan: Vec::new(),
+            review: None,
+            is_review_beginning: false,
             asked_patches: BTreeMap::new(),
             agents: BTreeMap::new(),
             last_key: None,

@@ -123,10 +123,8 @@ impl TerminalState {
         }
         match turn["status"].as_str().unwrap_or_default() {
             "failed" => {
-                let error = &turn["error"];
-                let details =
-                    error["additionalDetails"].as_str().map(|more| format!("\n{more}")).unwrap_or_default();
-                self.trouble(&format!("{}{details}", text(&error["message"])));
+                // One line: what lies behind it is in the record, and in `exec -v`.
+                self.trouble(&text(&turn["error"]["message"]));
             }
             "interrupted" => self.say(vec![ScreenRow::new(Ink::Careful, "stopped")]),
             _ => self.turn_summary(turn),

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::TerminalState;
 use super::facts::text;
+use super::prompts::PREFIX as PROMPT_PREFIX;
 use super::slash::COMMANDS;
 use crate::rows::{Ink, ScreenRow};
 use crate::safe::one_line;
@@ -39,10 +40,15 @@ pub(super) struct PickEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PickAction {
     Command(&'static str),
+    /// By its name.
+    Prompt(String),
     File(String),
     Resume(String),
     Model(String),
-    Approvals { policy: &'static str, sandbox: &'static str },
+    Approvals {
+        policy: &'static str,
+        sandbox: &'static str,
+    },
 }
 
 impl TerminalState {
@@ -100,6 +106,7 @@ impl TerminalState {
         let Some(entry) = popup.entries.into_iter().nth(popup.at) else { return };
         match entry.action {
             PickAction::Command(name) => self.editor.set(&format!("{name} ")),
+            PickAction::Prompt(name) => self.editor.set(&format!("{PROMPT_PREFIX}{name} ")),
             PickAction::File(path) => {
                 if let PopupKind::Files { start } = popup.kind {
                     let quoted = if path.contains(' ') { format!("\"{path}\" ") } else { format!("{path} ") };
@@ -130,7 +137,7 @@ impl TerminalState {
                 detail: command.about.to_owned(),
                 action: PickAction::Command(command.name),
             };
-            let entries: Vec<PickEntry> = matching.map(entry).collect();
+            let entries: Vec<PickEntry> = matching.map(entry).chain(self.prompts_for(typed)).collect();
             self.popup = (!entries.is_empty()).then_some(Popup { kind: PopupKind::Commands, entries, at: 0 });
             return;
         }

@@ -316,13 +316,15 @@ impl TerminalState {
     /// For the region: how the first question is answered.
     pub(super) fn question_rows(&self) -> Vec<ScreenRow> {
         let Some(open) = self.questions.front() else { return Vec::new() };
-        let mut row = match &open.kind {
-            QuestionKind::Approval(approval) => approval.keys(self.glyphs.between),
-            QuestionKind::Form(form) => ScreenRow::new(Ink::Faint, form.hint()),
+        let mut rows = match &open.kind {
+            QuestionKind::Approval(approval) => {
+                approval.keys(self.glyphs.between, self.options.size.columns.saturating_sub(1))
+            }
+            QuestionKind::Form(form) => vec![ScreenRow::new(Ink::Faint, form.hint())],
         };
-        if self.questions.len() > 1 {
+        if let (Some(row), true) = (rows.last_mut(), self.questions.len() > 1) {
             row.push(Ink::Faint, &format!("{}{} more wait", self.glyphs.between, self.questions.len() - 1));
         }
-        vec![row]
+        rows
     }
 }

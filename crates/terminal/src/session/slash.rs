@@ -159,7 +159,7 @@ impl TerminalState {
         match id {
             "" => self.ask_threads(Asked::Threads, 20, self.options.remote.is_none()),
             id if id.len() == 36 => self.ask_resume(id),
-            id => self.ask_threads(Asked::Find { wanted: id.to_owned() }, 100, false),
+            id => self.ask_for_named(id.to_owned(), Vec::new(), None),
         }
     }
 

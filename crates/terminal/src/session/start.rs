@@ -38,6 +38,12 @@ impl SessionStart {
 }
 
 impl ThreadChoices {
+    /// A stored thread keeps its sandbox and its approvals where nothing else was chosen.
+    pub(super) fn keep_rules(&mut self, earlier: Self) {
+        self.sandbox = self.sandbox.take().or(earlier.sandbox);
+        self.approvals = self.approvals.take().or(earlier.approvals);
+    }
+
     /// A remote server has folders of its own, so it is told of ours only if that was asked for.
     pub(super) fn start_params(&self, folder: &str, is_remote: bool) -> Value {
         let mut params = self.resume_params();

@@ -7,7 +7,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use super::{SessionOptions, SessionStart, TerminalEffect, TerminalEvent, TerminalState, ThreadChoices};
+use super::{
+    PromptTemplate, SessionOptions, SessionStart, TerminalEffect, TerminalEvent, TerminalState, ThreadChoices,
+};
 use crate::rows::ScreenRow;
 use crate::screen::{ScreenSize, ScreenStyle};
 
@@ -43,7 +45,9 @@ impl Stage {
             style: ScreenStyle { has_colours: false, is_ascii: false, can_redraw: true },
             size,
             history: vec!["an earlier prompt".to_owned()],
+            prompts: Vec::new(),
             is_file: |path| path.ends_with("there.png"),
+            earlier: |_| ThreadChoices::default(),
         });
         let (sent, printed, remembered) = (Vec::new(), Vec::new(), Vec::new());
         let mut stage = Self { state, now: Duration::ZERO, sent, printed, remembered, left: None, size };
@@ -234,6 +238,30 @@ fn whole_turn(size: ScreenSize) -> Stage {
 }
 
 #[test]
+fn what_is_looked_at_and_what_is_refused_are_lines() {
+    let mut stage = whole_turn(SMALL);
+    let action = json!({ "type": "read", "command": "x", "name": "a", "path": "/srv/a" });
+    let look = json!({ "type": "commandExecution", "id": "l1", "command": "read_file /srv/a", "cwd": "/srv",
+        "status": "completed", "commandActions": [action], "aggregatedOutput": null, "exitCode": 0, "durationMs": 2 });
+    stage.item("completed", look);
+    let changes = json!([{ "path": "/srv/new", "kind": { "type": "add" }, "diff": "one\n" }]);
+    stage.item(
+        "completed",
+        json!({ "type": "fileChange", "id": "f9", "changes": changes, "status": "declined",
+            "reason": "patch rejected: /srv/new is outside of what may be written to" }),
+    );
+    let printed = stage.printed();
+    for line in [
+        "read /srv/a",
+        "edit /srv/new (new) (not allowed)",
+        "patch rejected: /srv/new is outside of what may be written",
+    ] {
+        assert!(printed.contains(line), "{line}: {printed}");
+    }
+    assert!(!printed.contains("read_file"), "{printed}");
+}
+
+#[test]
 fn a_turn_at_80x24() {
     let mut stage = whole_turn(SMALL);
     assert_snapshot!("turn_running_80x24", stage.screen());
@@ -290,6 +318,7 @@ fn every_key_of_an_approval_answers_what_it_says() {
         stage.reply()["decision"].clone()
     };
     assert_eq!(answer("n", ""), "decline");
+    assert_eq!(answer("s", ""), "acceptForSession", "a server takes it for every command, listed or not");
     let amendment = json!({ "acceptWithExecpolicyAmendment": { "execpolicy_amendment": ["git", "push"] } });
     assert_eq!(answer("a", ""), amendment);
     let edited = json!({ "acceptWithCommandOverride": { "command": ["/bin/bash", "-lc", "git push origin main -n"] } });
@@ -315,12 +344,9 @@ fn what_is_not_offered_cannot_be_chosen() {
     let mut question = command_question();
     question["availableDecisions"] = json!(["accept", "cancel"]);
     stage.ask("item/commandExecution/requestApproval", question);
-    for key in ["s", "a", "e"] {
-        assert!(
-            !stage.screen().contains(&format!("{key} ")) || stage.sent.iter().all(|sent| sent["id"] != 7)
-        );
-    }
-    stage.types("s");
+    let keys = stage.screen().lines().rfind(|line| line.starts_with("y yes")).map(str::to_owned);
+    assert_eq!(keys.as_deref(), Some("y yes · s yes, for this session · n no · w a word to the model"));
+    stage.types("a");
     stage.key(KeyCode::Esc);
     assert!(stage.sent.iter().all(|message| message["id"] != 7), "no key answered");
     stage.key(KeyCode::Esc);
@@ -499,6 +525,37 @@ fn enter_steers_and_tab_keeps_for_later() {
 }
 
 #[test]
+fn a_prompt_of_the_user_is_completed_filled_and_sent() {
+    let with_prompt = || {
+        let mut stage = Stage::open(SMALL);
+        let (name, about) = ("explain".to_owned(), "FILE  Explain a file".to_owned());
+        let body = "Explain $1.\nBriefly.".to_owned();
+        stage.state.options.prompts = vec![PromptTemplate { name, about, body }];
+        stage
+    };
+    let mut stage = with_prompt();
+    stage.types("/p");
+    assert!(stage.screen().contains("/prompts:explain  FILE  Explain a file"), "{}", stage.screen());
+    stage.key(KeyCode::Tab);
+    stage.types("'a b.rs' more");
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.last("turn/start")["params"]["input"][0]["text"], "Explain a b.rs.\nBriefly.");
+    assert_eq!(stage.remembered, ["/prompts:explain 'a b.rs' more"]);
+
+    let mut stage = with_prompt();
+    let before = stage.sent.len();
+    for (line, told) in [
+        ("/prompts:none", "there is no prompt none: its text would be prompts/none.md"),
+        ("/prompts:explain 'a", "/prompts:explain: a quotation mark is not closed"),
+    ] {
+        stage.types(line);
+        stage.key(KeyCode::Enter);
+        assert!(stage.printed().contains(told), "{}", stage.printed());
+    }
+    assert_eq!(stage.sent.len(), before, "nothing is sent");
+}
+
+#[test]
 fn a_steer_that_came_too_late_is_the_next_turn() {
     let mut stage = Stage::running(SMALL);
     stage.types("late");
@@ -645,10 +702,9 @@ fn an_earlier_thread_is_shown_again_and_gone_on_with() {
     let start = SessionStart::Named("01a1e1a1".to_owned(), ThreadChoices::default());
     let mut stage = Stage::with(SMALL, start, Some("and now in French"));
     stage.answer("initialize", json!({}));
-    stage.answer(
-        "thread/list",
-        json!({ "data": [{ "id": "02", "name": null }, { "id": THREAD, "name": null }] }),
-    );
+    stage.answer("thread/list", json!({ "data": [{ "id": "02", "name": null }], "nextCursor": "more" }));
+    assert_eq!(stage.last("thread/list")["params"]["cursor"], "more", "an old one is on a later page");
+    stage.answer("thread/list", json!({ "data": [{ "id": THREAD, "name": null }], "nextCursor": null }));
     assert_eq!(stage.last("thread/resume")["params"]["threadId"], THREAD);
     let turns = json!([{ "id": "t", "status": "completed", "items": [
         { "type": "userMessage", "id": "u", "content": [{ "type": "text", "text": "say hello" }] },
@@ -667,6 +723,46 @@ fn a_thread_that_is_not_there_is_an_error() {
     stage.answer("thread/list", json!({ "data": [] }));
     assert_eq!(stage.left, Some(false));
     assert!(stage.printed().contains("no thread is named `zz`"));
+}
+
+#[test]
+fn a_thread_that_goes_on_keeps_its_sandbox_and_its_approvals() {
+    let resumed = |remote: Option<&str>| {
+        let chosen = ThreadChoices { approvals: Some("never".to_owned()), ..ThreadChoices::default() };
+        let mut stage = Stage::with(SMALL, SessionStart::Named(THREAD.to_owned(), chosen), None);
+        stage.state.options.remote = remote.map(str::to_owned);
+        stage.state.options.earlier = |thread| ThreadChoices {
+            sandbox: (thread == THREAD).then(|| "workspace-write".to_owned()),
+            approvals: Some("untrusted".to_owned()),
+            ..ThreadChoices::default()
+        };
+        stage.answer("initialize", json!({}));
+        let params = &stage.last("thread/resume")["params"];
+        (params["sandbox"].clone(), params["approvalPolicy"].clone())
+    };
+    assert_eq!(resumed(None), (json!("workspace-write"), json!("never")), "what was chosen now counts");
+    assert_eq!(
+        resumed(Some("ws://x")),
+        (Value::Null, json!("never")),
+        "a server elsewhere has threads of its own"
+    );
+}
+
+#[test]
+fn a_review_is_shown_once_and_without_what_the_reviewer_was_told() {
+    let mut stage = Stage::running(SMALL);
+    stage.item("completed", json!({ "type": "enteredReviewMode", "id": "r1", "review": "current changes" }));
+    let told = json!([{ "type": "text", "text": "Provide prioritized findings." }]);
+    stage.item("completed", json!({ "type": "userMessage", "id": "u2", "content": told }));
+    stage.item("completed", json!({ "type": "exitedReviewMode", "id": "r1", "review": "Two findings." }));
+    stage.item("completed", json!({ "type": "agentMessage", "id": "m1", "text": "Two findings." }));
+    stage.item(
+        "completed",
+        json!({ "type": "userMessage", "id": "u3", "content": [{ "type": "text", "text": "mend them" }] }),
+    );
+    let printed = stage.printed();
+    assert_eq!(printed.matches("Two findings.").count(), 1, "{printed}");
+    assert!(!printed.contains("prioritized") && printed.contains("› mend them"), "{printed}");
 }
 
 #[test]
