@@ -13,10 +13,12 @@ use runtime::{Catalogue, OwnListeners, Runtime, RuntimeOptions, SystemClock};
 use server::{App, AuthFlags, HubAudience, Listen, ServerOptions, StopSignals, WsAuthMode};
 
 use crate::logging;
+use crate::service_args::{self, ServiceArgs};
 
 #[derive(Debug, Args)]
 pub(crate) struct AppServerArgs {
-    /// Where to serve: `stdio://`, `ws://IP:PORT` (port 0 picks a free one) or `unix://PATH`.
+    /// Where to serve: `stdio://`, `ws://IP:PORT` (port 0 picks a free one), `unix://PATH`, or `fd://`, the socket that
+    /// systemd passes.
     #[arg(long, value_name = "URL", default_value = "stdio://")]
     listen: String,
     /// The longest line or websocket message, in bytes.
@@ -31,6 +33,11 @@ pub(crate) struct AppServerArgs {
     /// A file of whoever started this server, such as the store of a host: commands can neither read nor write it.
     #[arg(long, value_name = "FILE", hide = true)]
     off_limits: Vec<PathBuf>,
+    /// A port of whoever started this server: commands cannot connect to it.
+    #[arg(long, value_name = "PORT", hide = true)]
+    closed_port: Vec<u16>,
+    #[command(flatten)]
+    pub(crate) service: ServiceArgs,
     #[command(flatten)]
     auth: WsAuthArgs,
 }
@@ -70,6 +77,7 @@ enum WsAuthKind {
 /// `flags` are those of `-c`, split into key and value.
 pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<ExitCode> {
     let listen = Listen::parse(&args.listen)?;
+    let inherited = service_args::inherited(&listen)?;
     let auth = args.auth.flags().load()?;
     let home = Home::from_env()?;
     let codex_home = AbsolutePath::new(home.reading().to_string_lossy())
@@ -89,6 +97,7 @@ pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<
     options.auth = auth;
     options.max_line_bytes = args.max_line_bytes;
     options.allow_unauthenticated = args.allow_unauthenticated;
+    options.drain_timeout = args.service.drain_timeout();
     options.config_warnings = warnings.into_iter().map(Into::into).collect();
 
     let landlock_only = crate::sandbox_check::is_sandboxed(&config.permissions.sandbox_policy)
@@ -110,12 +119,22 @@ pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<
         });
         let mut listeners = OwnListeners::default();
         args.off_limits.iter().for_each(|file| listeners.add_file(file));
+        listeners.ports.extend(&args.closed_port);
         runtime.add_listeners(listeners);
         let lease = runtime.clone();
         let app = Arc::new(App::new(hub.clone(), runtime));
         let signals = StopSignals::of_process().context("signals cannot be handled")?;
+        let serving = async {
+            if options.listen == Listen::Stdio {
+                return anyhow::Ok(server::serve(options, app, hub, server::routes(), signals).await?);
+            }
+            let listener = server::open_listener(&options, inherited).await?;
+            listener.announce(&options.auth);
+            let _announced = service::announce_ready(service_args::stopping(&hub));
+            Ok(server::serve_listener(options, app, hub, server::routes(), signals, listener).await)
+        };
         tokio::select! {
-            reason = server::serve(options, app, hub, server::routes(), signals) => anyhow::Ok(Some(reason?)),
+            reason = serving => anyhow::Ok(Some(reason?)),
             () = lease.lease_over() => Ok(None),
         }
     })?;

@@ -33,6 +33,52 @@ pub(crate) fn run<C: CommandFactory>(options: &CompletionsOptions) -> Result<Exi
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut C::command(), "oarlock", &mut script);
+    script.extend(options.shell.names().as_bytes());
     std::io::stdout().write_all(&script).context("the script cannot be written")?;
     Ok(ExitCode::SUCCESS)
 }
+
+impl CompletionShell {
+    /// What completes names that only this machine knows: providers, models, profiles, threads. Where `oarlock complete` knows
+    /// nothing, the script above does.
+    fn names(self) -> &'static str {
+        match self {
+            Self::Bash => BASH,
+            Self::Zsh => ZSH,
+            Self::Fish => FISH,
+        }
+    }
+}
+
+const BASH: &str = r#"
+_oarlock_names() {
+    local word
+    COMPREPLY=()
+    while IFS= read -r word; do
+        COMPREPLY+=("$(printf '%q' "$word")")
+    done < <(oarlock complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    [[ ${#COMPREPLY[@]} -gt 0 ]] || _oarlock "$@"
+}
+complete -F _oarlock_names -o nosort -o bashdefault -o default oarlock
+"#;
+
+const ZSH: &str = r#"
+_oarlock_names() {
+    local -a names
+    names=("${(@f)$(oarlock complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    if [[ -n ${names[1]} ]]; then
+        compadd -- "${names[@]}"
+    else
+        _oarlock "$@"
+    fi
+}
+compdef _oarlock_names oarlock
+"#;
+
+const FISH: &str = r#"
+function __oarlock_names
+    set -l words (commandline -opc)
+    oarlock complete -- $words[2..-1] (commandline -ct) 2>/dev/null
+end
+complete -c oarlock -n 'test -n "$(__oarlock_names)"' -f -a '(__oarlock_names)'
+"#;

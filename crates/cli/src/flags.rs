@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use runtime::config::{Feature, Home, Loader, LoaderOptions, parse_flag};
+use runtime::config::{FEATURES, Feature, Home, Loader, LoaderOptions, nearest, parse_flag};
 
 /// May stand before and after the name of a command; what comes later wins.
 #[derive(Debug, Clone, Default, Args)]
@@ -16,6 +16,9 @@ pub(crate) struct Flags {
     /// Switch a feature off.
     #[arg(long, value_name = "FEATURE", help_heading = "Configuration")]
     pub(crate) disable: Vec<String>,
+    /// Refuse keys of the configuration that do nothing, instead of warning about them.
+    #[arg(long, help_heading = "Configuration")]
+    pub(crate) strict_config: bool,
 }
 
 impl Flags {
@@ -24,6 +27,7 @@ impl Flags {
         self.config.extend(later.config);
         self.enable.extend(later.enable);
         self.disable.extend(later.disable);
+        self.strict_config |= later.strict_config;
         self
     }
 
@@ -33,11 +37,16 @@ impl Flags {
         for (names, value) in [(&self.enable, "true"), (&self.disable, "false")] {
             for name in names {
                 let Some(feature) = Feature::find(name) else {
-                    bail!("there is no feature `{name}`; `oarlock doctor --json` lists those that exist");
+                    let near = nearest(name, FEATURES.iter().map(|feature| feature.key));
+                    let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+                    bail!(
+                        "there is no feature `{name}`; {near}`oarlock doctor --json` lists those that exist"
+                    );
                 };
                 pairs.push((format!("features.{}", feature.key), value.to_owned()));
             }
         }
+        pairs.extend(self.strict_config.then(|| ("strict_config".to_owned(), "true".to_owned())));
         Ok(pairs)
     }
 
@@ -54,7 +63,7 @@ mod tests {
 
     fn flags(config: &[&str], enable: &[&str], disable: &[&str]) -> Flags {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        Flags { config: owned(config), enable: owned(enable), disable: owned(disable) }
+        Flags { config: owned(config), enable: owned(enable), disable: owned(disable), strict_config: false }
     }
 
     #[test]
@@ -66,6 +75,9 @@ mod tests {
         let expected =
             [("model", "a"), ("model", "b"), ("features.undo", "true"), ("features.shell_tool", "false")];
         assert_eq!(pairs, expected);
+        let strict = Flags { strict_config: true, ..Flags::default() };
+        let strict = strict.then(Flags::default()).pairs().unwrap_or_default();
+        assert_eq!(strict, [("strict_config".to_owned(), "true".to_owned())]);
     }
 
     #[test]
@@ -73,5 +85,6 @@ mod tests {
         let told = |flags: Flags| flags.pairs().err().map(|error| error.to_string()).unwrap_or_default();
         assert!(told(flags(&["model"], &[], &[])).contains("`-c model` has no `=`"));
         assert!(told(flags(&[], &["flying"], &[])).contains("no feature `flying`"));
+        assert!(told(flags(&[], &["memorys"], &[])).contains("did you mean `memories`?"));
     }
 }

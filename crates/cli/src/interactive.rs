@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ::terminal::{
-    HistoryFile, ScreenSize, ScreenStyle, ServerAddress, SessionOptions, SessionStart, TerminalSession,
-    ThreadChoices,
+    HistoryFile, PromptTemplate, ScreenSize, ScreenStyle, ServerAddress, SessionOptions, SessionStart,
+    TerminalSession, ThreadChoices,
 };
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use runtime::config::Home;
+use protocol::{AskForApproval, ThreadId};
+use runtime::ModelDirectory;
+use runtime::config::{Home, Loader, LoaderOptions, ProviderReason};
 
+use crate::earlier_rules::EarlierRules;
 use crate::exec::Sandbox;
 use crate::flags::Flags;
 
@@ -123,36 +126,79 @@ fn run(
         bail!("an interactive session needs a terminal; `oarlock exec` works without one");
     }
     let folder = crate::exec::folder(options.cd.as_deref())?;
-    let choices = options.choices(&folder);
+    let home = Home::look_from_env()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut choices = options.choices(&folder);
+    if matches!(target, InteractiveTarget::New) && options.remote.is_none() && choices.provider.is_none() {
+        choices.provider = runtime.block_on(offered_provider(options, &folder, flags))?;
+    }
     let start = match target {
         InteractiveTarget::New => SessionStart::New(choices),
         InteractiveTarget::Last => SessionStart::Last(choices),
+        InteractiveTarget::Named(name) if options.remote.is_none() => {
+            SessionStart::Named(crate::threads::named_thread(&home, name)?.to_string(), choices)
+        }
         InteractiveTarget::Named(name) => SessionStart::Named(name.clone(), choices),
         InteractiveTarget::Choose => SessionStart::Choose(choices),
     };
-    let home = Home::look_from_env()?;
     let session = TerminalSession {
         options: SessionOptions {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             folder: folder.to_string_lossy().into_owned(),
             start,
             prompt,
-            images: options.images.iter().map(|path| image(path)).collect::<Result<_>>()?,
+            images: options.images.iter().map(|path| crate::exec::image(path)).collect::<Result<_>>()?,
             remote: options.remote.clone(),
             resume_command: options.resume_command(),
             style: style(),
             size: ScreenSize::of_terminal(),
             history: Vec::new(),
+            prompts: prompts(&home),
             is_file: |path| path.is_file(),
+            earlier,
         },
         server: options.server(flags)?,
         history: HistoryFile::new(Some(home.state().join(HISTORY))),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let is_good = runtime.block_on(session.run());
     // A read of the keyboard that nobody waits for any more must not keep the process.
     runtime.shutdown_background();
     Ok(if is_good? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The settings that a stored thread keeps. Not the approval policy `never`: `exec` sets it because nobody can be asked.
+fn earlier(thread: &str) -> ThreadChoices {
+    let Ok(home) = Home::look_from_env() else { return ThreadChoices::default() };
+    let rules = EarlierRules::of(&home, &ThreadId::new(thread));
+    let asked = rules.approvals.as_ref().filter(|policy| **policy != AskForApproval::Never);
+    ThreadChoices {
+        sandbox: rules.mode().as_ref().and_then(word),
+        approvals: asked.and_then(word),
+        ..ThreadChoices::default()
+    }
+}
+
+/// As the wire has it. Nothing for a policy that is more than a word.
+fn word(value: &impl serde::Serialize) -> Option<String> {
+    serde_json::to_value(value).ok()?.as_str().map(str::to_owned)
+}
+
+/// A server that answers on this machine, where nothing chooses a provider and no key is there.
+async fn offered_provider(
+    options: &InteractiveOptions,
+    folder: &Path,
+    flags: &Flags,
+) -> Result<Option<String>> {
+    let profile = options.profile.iter().map(|profile| ("profile".to_owned(), profile.clone()));
+    let pairs = profile.chain(flags.pairs()?).collect();
+    let loader = Loader::new(Home::look_from_env()?, pairs, LoaderOptions::default());
+    let config = loader.startup(Some(folder)).config;
+    if config.provider_reason != ProviderReason::Nothing {
+        return Ok(None);
+    }
+    let directory = ModelDirectory::new(loader);
+    let found = directory.local_server(|id| config.providers.get(id)).await;
+    Ok(found.map(|(provider, _)| provider.id.clone()))
 }
 
 impl InteractiveOptions {
@@ -198,11 +244,18 @@ impl InteractiveOptions {
     }
 }
 
-fn image(path: &Path) -> Result<PathBuf> {
-    let problem = || format!("--image {} cannot be read", path.display());
-    let whole = fs::canonicalize(path).with_context(problem)?;
-    fs::File::open(&whole).with_context(problem)?;
-    Ok(whole)
+/// The user's own prompts. Also for a remote server: who types is here.
+fn prompts(home: &Home) -> Vec<PromptTemplate> {
+    let template = |prompt: skills::CustomPrompt| PromptTemplate {
+        name: prompt.name,
+        about: [prompt.argument_hint, prompt.description]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join("  "),
+        body: prompt.body,
+    };
+    skills::custom_prompts(home.reading()).into_iter().map(template).collect()
 }
 
 fn style() -> ScreenStyle {

@@ -1,31 +1,10 @@
-//! Log lines on standard error.
+//! Log lines about the records of threads.
 
 use std::sync::Arc;
 
 use runtime::{StoreEvent, StoreOptions};
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Layer, fmt, registry};
+use service::STORE_TARGET;
 
-use crate::terminal::SafeStderr;
-
-/// Starts logging as `RUST_LOG` says, or else from `level` up. `LOG_FORMAT=json` writes one object per line. A second
-/// call changes nothing.
-pub(crate) fn init(level: LevelFilter) {
-    let filter = filter(&std::env::var("RUST_LOG").unwrap_or_default(), level);
-    let lines = fmt::layer().with_writer(SafeStderr::default);
-    let format = std::env::var("LOG_FORMAT").unwrap_or_default();
-    let lines = match is_json(&format) {
-        true => lines.json().with_filter(filter).boxed(),
-        false => lines.with_ansi(false).with_filter(filter).boxed(),
-    };
-    // An error means that somebody logs already.
-    let _ = registry().with(lines).try_init();
-}
-
-/// Where the records of threads tell what a person should see, whatever else is logged.
-const STORE: &str = "oarlock::store";
 /// Rebuilding an index of fewer threads is over before anybody could read of it.
 const MANY_THREADS: usize = 200;
 
@@ -34,63 +13,16 @@ pub(crate) fn store_options() -> StoreOptions {
     let observer = |event: &StoreEvent| match event {
         StoreEvent::ThreadDamaged { .. }
         | StoreEvent::ThreadUnreadable { .. }
-        | StoreEvent::IndexInMemory { .. } => tracing::warn!(target: STORE, "{event}"),
+        | StoreEvent::IndexInMemory { .. } => tracing::warn!(target: STORE_TARGET, "{event}"),
         StoreEvent::IndexRebuilding { threads: total, .. }
         | StoreEvent::IndexProgress { total, .. }
         | StoreEvent::IndexRebuilt { threads: total, .. } => {
             if *total >= MANY_THREADS {
-                tracing::warn!(target: STORE, "{event}");
+                tracing::warn!(target: STORE_TARGET, "{event}");
             } else {
-                tracing::info!(target: STORE, "{event}");
+                tracing::info!(target: STORE_TARGET, "{event}");
             }
         }
     };
     StoreOptions { observer: Arc::new(observer), ..StoreOptions::default() }
-}
-
-/// Directives like `warn` or `oarlock_server=debug,hyper=off`. One that cannot be read is left out; with none, `level`.
-fn filter(directives: &str, level: LevelFilter) -> Targets {
-    let readable: Vec<&str> = directives
-        .split(',')
-        .map(str::trim)
-        .filter(|directive| !directive.starts_with('=') && directive.parse::<Targets>().is_ok())
-        .filter(|directive| !directive.is_empty())
-        .collect();
-    let has_default = readable.iter().any(|directive| directive.parse::<LevelFilter>().is_ok());
-    let targets: Targets = readable.join(",").parse().unwrap_or_default();
-    if has_default { targets } else { targets.with_default(level).with_target(STORE, LevelFilter::WARN) }
-}
-
-fn is_json(format: &str) -> bool {
-    format.trim().eq_ignore_ascii_case("json")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn directives_choose_levels_by_target() {
-        use tracing_subscriber::filter::LevelFilter as L;
-        let cases = [
-            ("", "any", L::WARN, true),
-            ("", "any", L::INFO, false),
-            ("debug", "any", L::DEBUG, true),
-            ("oarlock_server=debug", "oarlock_server::hub", L::DEBUG, true),
-            ("oarlock_server=debug", "other", L::INFO, false),
-            ("off,oarlock_rpc=error", "other", L::ERROR, false),
-            ("=,oarlock_rpc=nonsense, debug", "any", L::DEBUG, true),
-        ];
-        for (directives, target, level, expected) in cases {
-            let level = level.into_level().expect("a level");
-            let found = filter(directives, L::WARN).would_enable(target, &level);
-            assert_eq!(found, expected, "{directives} {target} {level}");
-        }
-    }
-
-    #[test]
-    fn the_format_is_read_kindly() {
-        assert!([" JSON ", "json", "Json\n"].iter().all(|format| is_json(format)));
-        assert!(["", "text", "jsonl"].iter().all(|format| !is_json(format)));
-    }
 }

@@ -1,24 +1,35 @@
 //! The `oarlock` binary: reads the command line and calls the crate that does the work.
 
 mod app_server;
+mod complete;
 mod completions;
+mod config_command;
+mod config_parts;
 mod debug;
 mod demo;
 mod doctor;
+#[cfg(test)]
+mod documents;
+mod earlier_rules;
 mod exec;
 mod flags;
 mod generate;
 mod host;
 mod interactive;
 mod logging;
+mod login;
 mod mcp;
 mod mcp_server;
+mod models;
 mod offline_model;
 mod plugins;
 mod policy_check;
+mod private_folder;
 mod sandbox_check;
 mod sandbox_run;
+mod service_args;
 mod session;
+mod status;
 mod terminal;
 mod threads;
 mod trust;
@@ -59,6 +70,8 @@ Examples:
   git diff | oarlock exec \"review this\"          what is piped in goes with the prompt
   oarlock exec resume --last \"now fix it\"        go on with the last thread of this folder
   oarlock threads                                what there is to go on with
+  oarlock models                                 what can be asked for with --model
+  oarlock config set model NAME                  change a setting; comments stay
   oarlock doctor                                 what is set up, and what to do about the rest
   oarlock debug prompt                           what the model would be told next
   oarlock policy check -- git push               would that run, and which rule says so?
@@ -78,14 +91,27 @@ enum CliCommand {
     Exec(Box<exec::ExecArgs>),
     /// Go on with an earlier thread in an interactive session.
     Resume(Box<interactive::ResumeOptions>),
-    /// List stored threads.
-    Threads(threads::ThreadsOptions),
+    /// List, show, find, name, archive and delete stored threads.
+    Threads(Box<threads::ThreadsOptions>),
+    /// List the models that can be asked for.
+    Models(models::ModelsOptions),
+    /// Log in with a ChatGPT account or an API key.
+    #[command(after_help = login::EXAMPLES)]
+    Login(login::AccountLoginOptions),
+    /// Forget the login.
+    Logout(login::LogoutOptions),
+    /// Read and change settings.
+    #[command(after_help = config_command::EXAMPLES)]
+    Config(config_command::ConfigOptions),
     /// Serve threads and turns to clients that speak JSON-RPC, or write the protocol to files.
     #[command(args_conflicts_with_subcommands = true)]
     AppServer(AppServer),
     /// Keep tasks: durable threads that survive the end of every process, and wait for people as long as it takes.
     #[command(args_conflicts_with_subcommands = true)]
     Host(HostOptionsWithFlags),
+    /// Show what a running host or app-server does: connections, threads, turns, what waits.
+    #[command(after_help = status::EXAMPLES)]
+    Status(status::StatusOptions),
     /// List the tasks of a running host.
     Tasks(host::commands::TasksOptions),
     /// List what waits for a decision in a running host.
@@ -103,6 +129,8 @@ enum CliCommand {
     Task(host::commands::TaskOptions),
     /// List the placements of a running host, or keep, suspend, give up or remove one.
     Placements(host::place_commands::PlacementsOptions),
+    /// Sum up what the tasks of a running host used, and what it cost.
+    Usage(host::usage::UsageOptions),
     /// Show a real turn, with files and all, that needs no key and no network.
     Demo(demo::DemoOptions),
     /// Run a command in the sandbox that the model's commands get.
@@ -131,6 +159,9 @@ enum CliCommand {
     /// Print what makes a shell complete this program's commands.
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::CompletionsOptions),
+    /// Print the words that fit at the end of a command line, for completions.
+    #[command(hide = true)]
+    Complete(complete::CompleteOptions),
     /// Serve the offline model as a Responses endpoint, for tests of programs that need a model.
     ///
     /// The offline model is a small deterministic test double inside this binary. It needs no key and no network, and
@@ -232,24 +263,8 @@ fn usage(problem: &str) -> ExitCode {
 /// The command that differs least, if it is a typing error away.
 fn near_command(word: &str) -> Option<String> {
     let command = Cli::command();
-    let names = command.get_subcommands().map(|command| command.get_name().to_owned());
-    let near = names.map(|name| (distance(word, &name), name)).filter(|(distance, _)| *distance <= 2);
-    near.min().map(|(_, name)| name)
-}
-
-/// How many letters differ, are missing or are too many.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (number, letter) in one.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], number + 1);
-        for (at, expected) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *expected);
-            diagonal = row[at + 1];
-            row[at + 1] = changed.min(diagonal + 1).min(row[at] + 1);
-        }
-    }
-    row[other.len()]
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    runtime::config::nearest(word, names).map(str::to_owned)
 }
 
 fn dispatch(command: CliCommand, flags: Flags) -> ExitCode {
@@ -262,7 +277,17 @@ fn dispatch(command: CliCommand, flags: Flags) -> ExitCode {
             seal();
             exit(exec::run(*args, flags), 1)
         }
-        CliCommand::Threads(options) => exit(threads::run(&options, flags), 1),
+        CliCommand::Threads(options) => exit(threads::run(*options, flags), 1),
+        CliCommand::Models(options) => {
+            seal();
+            exit(models::run(options, flags), 1)
+        }
+        CliCommand::Login(options) => {
+            seal();
+            exit(login::run(options, flags), 1)
+        }
+        CliCommand::Logout(options) => exit(login::log_out(options, flags), 1),
+        CliCommand::Config(options) => exit(config_command::run(options, flags), 1),
         CliCommand::Mcp(options) => {
             seal();
             exit(mcp::run(options, flags), 1)
@@ -285,6 +310,7 @@ fn dispatch(command: CliCommand, flags: Flags) -> ExitCode {
             seal();
             exit(keep_tasks(options, flags), 1)
         }
+        CliCommand::Status(options) => exit(status::run(&options), 1),
         CliCommand::Tasks(options) => exit(host::commands::tasks(&options), 1),
         CliCommand::Pending(options) => exit(host::commands::pending(&options), 1),
         CliCommand::Approve(options) => exit(host::commands::approve(&options), 1),
@@ -293,6 +319,7 @@ fn dispatch(command: CliCommand, flags: Flags) -> ExitCode {
         CliCommand::Retry(options) => exit(host::commands::retry(&options), 1),
         CliCommand::Task(options) => exit(host::commands::task(&options), 1),
         CliCommand::Placements(options) => exit(host::place_commands::placements(&options), 1),
+        CliCommand::Usage(options) => exit(host::usage::usage(&options), 1),
         CliCommand::Demo(options) => exit(demo::run(&options), 1),
         CliCommand::Sandbox(options) => sandbox_run::run(*options, flags),
         CliCommand::Policy(options) => exit(policy_check::run(options, flags), 1),
@@ -304,12 +331,13 @@ fn dispatch(command: CliCommand, flags: Flags) -> ExitCode {
             ExitCode::SUCCESS
         }
         CliCommand::Completions(options) => exit(completions::run::<Cli>(&options), 1),
+        CliCommand::Complete(options) => exit(complete::run(&options, &flags), 1),
         CliCommand::OfflineModel(options) => {
             exit(offline_model::run(&options).map(|()| ExitCode::SUCCESS), 1)
         }
         CliCommand::ResponsesBridge(options) => {
             seal();
-            logging::init(LevelFilter::WARN);
+            service::init_logging(LevelFilter::WARN);
             exit(responses_bridge::run(&options).map(|()| ExitCode::SUCCESS), 1)
         }
     }
@@ -324,7 +352,7 @@ fn seal() {
 
 fn keep_tasks(options: HostOptionsWithFlags, root: Flags) -> Result<ExitCode> {
     let flags = root.then(options.flags).pairs()?;
-    logging::init(LevelFilter::WARN);
+    options.args.service.start_logging();
     if let Err(error) = sandbox::raise_open_files() {
         tracing::warn!(%error, "the limit on open files stays as it is");
     }
@@ -333,7 +361,7 @@ fn keep_tasks(options: HostOptionsWithFlags, root: Flags) -> Result<ExitCode> {
 
 fn serve(server: AppServer, root: Flags) -> Result<ExitCode> {
     let flags = root.then(server.flags).pairs()?;
-    logging::init(LevelFilter::WARN);
+    server.args.service.start_logging();
     // A thread in memory holds two files, and there may be many.
     if let Err(error) = sandbox::raise_open_files() {
         tracing::warn!(%error, "the limit on open files stays as it is");
@@ -370,7 +398,6 @@ mod tests {
         assert_eq!(near_command("threds").as_deref(), Some("threads"));
         assert_eq!(near_command("doctor").as_deref(), Some("doctor"));
         assert_eq!(near_command("explain"), None);
-        assert_eq!([distance("", "ab"), distance("abc", "abd"), distance("kitten", "sitting")], [2, 1, 3]);
     }
 
     #[test]

@@ -7,7 +7,6 @@ use clap::Args;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::flags::Flags;
-use crate::logging;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -22,6 +21,6 @@ pub(crate) struct McpServerOptions {
 
 pub(crate) fn run(options: McpServerOptions, root: Flags) -> Result<ExitCode> {
     let flags = root.then(options.flags).pairs()?;
-    logging::init(LevelFilter::WARN);
+    service::init_logging(LevelFilter::WARN);
     mcp_server::run(flags)
 }

@@ -5,11 +5,11 @@ mod app_server;
 mod flags;
 mod logging;
 mod sandbox_check;
+mod service_args;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tracing_subscriber::filter::LevelFilter;
 
 use crate::flags::Flags;
 
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         RuntimeCommand::AppServer(args) => flags.pairs().and_then(|flags| {
-            logging::init(LevelFilter::WARN);
+            args.service.start_logging();
             if let Err(error) = sandbox::raise_open_files() {
                 tracing::warn!(%error, "the limit on open files stays as it is");
             }

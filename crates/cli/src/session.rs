@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use protocol::{
@@ -20,6 +20,8 @@ use tokio::sync::{mpsc, oneshot};
 
 /// How many notifications may wait for the screen; after that the thread waits.
 const WAITING: usize = 256;
+/// Between two looks at the clock.
+const CLOCK: Duration = Duration::from_secs(1);
 /// How long threads may take to shut down.
 const GRACE: Duration = Duration::from_secs(5);
 /// Overrides the name under which the process is known to providers.
@@ -28,6 +30,16 @@ const ORIGINATOR_VARIABLE: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
 /// Who sees what a thread says.
 pub(crate) trait TurnOutput {
     fn heard(&mut self, notification: &ServerNotification) -> io::Result<()>;
+
+    /// Wants to know how time passes.
+    fn has_clock(&self) -> bool {
+        false
+    }
+
+    /// So long after the beginning of the turn.
+    fn tick(&mut self, _elapsed: Duration) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The runtime, and what its threads say.
@@ -112,6 +124,7 @@ impl LocalSession {
         let turn_id = self.start_turn(request).await?;
         let mut ending = TurnEnding::default();
         let mut trouble = None;
+        let (began, mut clock) = (Instant::now(), tokio::time::interval(CLOCK));
         while ending.status == TurnStatus::InProgress {
             let (thread, notification) = tokio::select! {
                 heard = self.heard.recv() => heard.context("the runtime has ended")?,
@@ -121,6 +134,13 @@ impl LocalSession {
                     }
                     ending.stopped = Some(exit_code);
                     self.interrupt(&thread_id);
+                    continue;
+                }
+                _ = clock.tick(), if output.has_clock() && trouble.is_none() => {
+                    if let Err(error) = output.tick(began.elapsed()) {
+                        trouble = Some(error);
+                        self.interrupt(&thread_id);
+                    }
                     continue;
                 }
             };

@@ -13,6 +13,7 @@ use runtime::config::Home;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::sheet::Sheet;
+use crate::earlier_rules::EarlierRules;
 use crate::exec::{ExecOptions, ExecPlan, Sandbox};
 use crate::flags::Flags;
 use crate::policy_check::Approval;
@@ -33,7 +34,7 @@ Examples:
 #[derive(Debug, Args)]
 pub(super) struct PromptOptions {
     /// The next request of this stored thread.
-    #[arg(long, value_name = "ID", conflicts_with = "last")]
+    #[arg(long, value_name = "ID|NAME", conflicts_with = "last")]
     thread: Option<String>,
     /// The next request of the thread of this folder that was written to last.
     #[arg(long)]
@@ -76,7 +77,7 @@ pub(super) struct PromptOptions {
 }
 
 pub(super) fn run(options: &PromptOptions, root: Flags) -> Result<ExitCode> {
-    crate::logging::init(LevelFilter::ERROR);
+    service::init_logging(LevelFilter::ERROR);
     let plan = ExecPlan::make_at(Home::look_from_env()?, &options.as_of_exec(root))?;
     let of = options.subject(&plan)?;
     let session = LocalSession::new(plan.loader, plan.catalogue);
@@ -115,7 +116,8 @@ impl PromptOptions {
             params.approval_policy = approval_policy;
             return Ok(PromptOf::New(Box::new(params)));
         };
-        let mut params: ThreadResumeParams = plan.reopen_params(&thread)?;
+        let earlier = EarlierRules::of(plan.loader.home(), &thread);
+        let mut params: ThreadResumeParams = plan.reopen_params(&thread, &earlier)?;
         params.approval_policy = approval_policy;
         // A stored thread goes on where it was.
         params.cwd = params.cwd.filter(|_| self.cd.is_some());
@@ -124,7 +126,12 @@ impl PromptOptions {
 
     fn stored(&self, plan: &ExecPlan) -> Result<Option<ThreadId>> {
         if !self.last {
-            return Ok(self.thread.as_deref().map(ThreadId::new));
+            let home = plan.loader.home();
+            return self
+                .thread
+                .as_deref()
+                .map(|thread| crate::threads::named_thread(home, thread))
+                .transpose();
         }
         let folder = plan.folder.to_string_lossy();
         let is_here = |row: &ThreadRow| self.all || row.summary.cwd.as_deref() == Some(&*folder);

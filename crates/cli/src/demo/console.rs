@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::place::DemoFolder;
 use crate::host::client::{HostChoice, HostConnection};
+use crate::private_folder::private_temporary;
 
 /// How long the host may take to start, and a task to come to where it is to be shown.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -21,9 +22,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scene {
     Done,
+    Failed,
     Waiting,
     Suspended,
     Running,
+    /// Its command had begun when the host was killed.
+    Unknown,
 }
 
 struct SceneTask {
@@ -32,12 +36,30 @@ struct SceneTask {
     prompt: &'static str,
 }
 
+/// Played first, and left running when the host is killed.
+const LOST: SceneTask = SceneTask {
+    name: "Copy the archive",
+    scene: Scene::Unknown,
+    prompt: "run sleep 600 # copies the archive to the other site",
+};
+
 const TASKS: &[SceneTask] = &[
     SceneTask {
         name: "Correct the greeting",
         scene: Scene::Done,
         prompt: "plan: find the mistake; correct it; check it\nread greet.sh\nreplace Helo with Hello in greet.sh\nrun sh \
                  test.sh\nfinish the plan\nsum up",
+    },
+    SceneTask {
+        name: "Look at both ends",
+        scene: Scene::Done,
+        prompt: "call spawn_agent {\"message\": \"read greet.sh, then sum up\"}\ncall spawn_agent {\"message\": \"run sh \
+                 test.sh, then sum up\"}\nsum up",
+    },
+    SceneTask {
+        name: "Translate the greeting",
+        scene: Scene::Failed,
+        prompt: "read greet.sh\nfail with \"You exceeded your current quota, please check your plan and billing details.\"",
     },
     SceneTask {
         name: "Publish release 2.4",
@@ -48,6 +70,13 @@ const TASKS: &[SceneTask] = &[
         name: "Write down what changed",
         scene: Scene::Waiting,
         prompt: "create CHANGES.md with \"Corrected the greeting.\"",
+    },
+    SceneTask {
+        name: "Choose where to publish",
+        scene: Scene::Waiting,
+        prompt: "call request_user_input {\"questions\": [{\"id\": \"place\", \"header\": \"Place\", \"question\": \"Where is the \
+                 release to be published?\", \"options\": [{\"label\": \"Staging (Recommended)\", \"description\": \"Seen by \
+                 the team alone.\"}, {\"label\": \"Production\", \"description\": \"Seen by everybody.\"}]}]}",
     },
     SceneTask {
         name: "Tidy the build folder",
@@ -74,11 +103,17 @@ impl Drop for HostProcess {
 }
 
 pub(super) fn run(port: u16) -> Result<ExitCode> {
-    let scratch = tempfile::Builder::new().prefix("oarlock-demo-").tempdir();
+    let scratch = private_temporary("oarlock-demo-");
     let scratch = scratch.context("a folder for the demo cannot be made")?;
     let place = DemoFolder::make(scratch.path())?;
     let mut host = start(&place, port)?;
+    let (mut connection, _) = connect(&place, &mut host)?;
+    let lost = play(&mut connection, &place.workspace, &LOST)?;
+    drop((connection, host));
+    let mut host = start(&place, port)?;
     let (mut connection, address) = connect(&place, &mut host)?;
+    wait_for(|| Ok(read(&mut connection, &lost)?["waitingOperations"] != 0))
+        .context("what the killed host left behind was not found")?;
     for task in TASKS {
         play(&mut connection, &place.workspace, task)
             .with_context(|| format!("the task `{}` could not be made", task.name))?;
@@ -88,12 +123,30 @@ pub(super) fn run(port: u16) -> Result<ExitCode> {
         out,
         "A host with the offline model and {} tasks. Open this page in a browser:\n\n  http://{address}/\n\nCtrl-C ends it; \
          nothing is left behind.",
-        TASKS.len()
+        TASKS.len() + 1
     )?;
     out.flush()?;
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio.block_on(until_signal())?;
+    drop((connection, host));
+    remove(scratch)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runtimes end a moment after their host, and may still write while the folder is being removed.
+fn remove(scratch: tempfile::TempDir) -> Result<()> {
+    let folder = scratch.keep();
+    let begun = Instant::now();
+    loop {
+        let removed = std::fs::remove_dir_all(&folder);
+        if !folder.exists() {
+            return Ok(());
+        }
+        if begun.elapsed() > PATIENCE {
+            return removed.with_context(|| format!("{} cannot be removed", folder.display()));
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
 }
 
 /// In a process group of its own: Ctrl-C is for the demo, which then ends the host at once.
@@ -101,9 +154,11 @@ fn start(place: &DemoFolder, port: u16) -> Result<HostProcess> {
     let log = File::create(log_of(place)).context("the demo's folder cannot be written")?;
     // Runtimes that are killed leave their temporary folders behind: let these go with the demo's own folder.
     let temporary = place.home.join("tmp");
-    std::fs::create_dir(&temporary).context("the demo's folder cannot be written")?;
+    std::fs::create_dir_all(&temporary).context("the demo's folder cannot be written")?;
     let child = Command::new(std::env::current_exe().context("this program cannot find itself")?)
-        .args(["host", "--provider", "offline", "-c", "allow_login_shell=false", "--store"])
+        .args(["host", "--provider", "offline", "-c", "allow_login_shell=false"])
+        .args(["-c", "features.default_mode_request_user_input=true"])
+        .args(["-c", "prices.offline={input = 5.0, output = 25.0}", "--store"])
         .arg(format!("sqlite:{}", store_of(place).display()))
         .arg("--listen")
         .arg(format!("ws://127.0.0.1:{port}"))
@@ -146,33 +201,48 @@ fn connect(place: &DemoFolder, host: &mut HostProcess) -> Result<(HostConnection
     }
 }
 
-fn play(connection: &mut HostConnection, workspace: &Path, task: &SceneTask) -> Result<()> {
+/// The task, once it is where it is to be shown.
+fn play(connection: &mut HostConnection, workspace: &Path, task: &SceneTask) -> Result<Value> {
     let policy = if matches!(task.scene, Scene::Waiting | Scene::Suspended) { "untrusted" } else { "never" };
     let params = json!({ "cwd": workspace, "approvalPolicy": policy, "sandbox": "workspace-write" });
     let opened = connection.ask("thread/start", &params)?;
-    let id = &opened["thread"]["id"];
+    let id = opened["thread"]["id"].clone();
     let input = json!([{ "type": "text", "text": task.prompt }]);
     connection.ask("turn/start", &json!({ "threadId": id, "input": input }))?;
     connection.ask("thread/name/set", &json!({ "threadId": id, "name": task.name }))?;
+    wait_for(|| is_there(connection, &id, task.scene))?;
+    if task.scene == Scene::Suspended {
+        connection.ask("task/suspend", &json!({ "threadId": id }))?;
+    }
+    Ok(id)
+}
+
+fn wait_for(mut is_there: impl FnMut() -> Result<bool>) -> Result<()> {
     let begun = Instant::now();
-    while !is_there(connection, id, task.scene)? {
+    while !is_there()? {
         if begun.elapsed() > PATIENCE {
             bail!("it took too long");
         }
         std::thread::sleep(LOOK_AGAIN);
     }
-    if task.scene == Scene::Suspended {
-        connection.ask("task/suspend", &json!({ "threadId": id }))?;
-    }
     Ok(())
 }
 
+fn read(connection: &mut HostConnection, id: &Value) -> Result<Value> {
+    Ok(connection.ask("task/read", &json!({ "threadId": id }))?["task"].take())
+}
+
 fn is_there(connection: &mut HostConnection, id: &Value, scene: Scene) -> Result<bool> {
-    let task = &connection.ask("task/read", &json!({ "threadId": id }))?["task"];
+    let task = read(connection, id)?;
     Ok(match scene {
-        Scene::Done => task["state"] == "idle",
+        Scene::Done => task["state"] == "idle" && task["lastTurn"]["status"] == "completed",
+        Scene::Failed => task["state"] == "idle" && task["lastTurn"]["status"] == "failed",
         Scene::Waiting | Scene::Suspended => task["waitingOperations"] != 0,
         Scene::Running => task["state"] == "running",
+        Scene::Unknown => {
+            let begun = connection.ask("operation/list", &json!({ "threadId": id, "state": "started" }))?;
+            begun["data"] != json!([])
+        }
     })
 }
 

@@ -22,6 +22,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use self::level::DemoSandbox;
 use self::place::{DemoFolder, NEXT_DOOR};
+use crate::private_folder::private_temporary;
 use crate::session::{LocalSession, TurnOutput, TurnRequest, TurnWork};
 use crate::terminal::{Color, Paint, TextStyle, View, describe};
 
@@ -48,11 +49,11 @@ pub(crate) struct DemoOptions {
 }
 
 pub(crate) fn run(options: &DemoOptions) -> Result<ExitCode> {
-    crate::logging::init(LevelFilter::ERROR);
+    service::init_logging(LevelFilter::ERROR);
     if options.console {
         return console::run(options.port);
     }
-    let scratch = tempfile::Builder::new().prefix("oarlock-demo-").tempdir();
+    let scratch = private_temporary("oarlock-demo-");
     let scratch = scratch.context("a folder for the demo cannot be made")?;
     let demo = Demo {
         place: DemoFolder::make(scratch.path())?,

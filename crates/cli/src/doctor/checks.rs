@@ -13,6 +13,7 @@ use rustix::fs::{Access, access};
 use serde_json::{Value, json};
 
 use super::DoctorCheck;
+use crate::config_parts::ConfigPart;
 use crate::exec::STARTED_BY_USERS;
 use crate::wording::warning_text;
 
@@ -67,6 +68,16 @@ pub(super) fn configuration(loader: &Loader, loaded: Result<&ResolvedConfig, &Co
             let warnings = config.warnings.iter().map(warning_text).collect::<Vec<_>>().join("; ");
             DoctorCheck::note("config", format!("{}: {warnings}", file.display()), None)
         }
+    }
+}
+
+/// Rules, hooks and MCP servers, where there are any.
+pub(super) fn part(
+    (name, advice, (count, mistakes)): (&'static str, &str, ConfigPart),
+) -> Option<DoctorCheck> {
+    match mistakes.is_empty() {
+        false => Some(DoctorCheck::problem(name, mistakes.join("; "), advice)),
+        true => (count > 0).then(|| DoctorCheck::ok(name, format!("{count} can be used"))),
     }
 }
 

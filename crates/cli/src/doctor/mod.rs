@@ -1,6 +1,8 @@
-//! `oarlock doctor`: what is set up, and what to do about the rest. Asks the provider for its models, and nobody else.
+//! `oarlock doctor`: what is set up, and what to do about the rest. Asks the provider for its models, with
+//! `--online` for an answer as well, and nobody else.
 
 mod checks;
+mod online_check;
 mod placement_check;
 mod provider_check;
 mod sandbox_check;
@@ -18,6 +20,7 @@ use serde_json::{Value, json};
 use tracing_subscriber::filter::LevelFilter;
 
 use self::sandbox_check::RequestedSandbox;
+use crate::config_parts;
 use crate::flags::Flags;
 use crate::terminal::{Color, Paint, TextStyle, clean_line, escaped_json};
 
@@ -32,6 +35,9 @@ pub(crate) struct DoctorOptions {
     /// Send no request to the provider.
     #[arg(long)]
     no_request: bool,
+    /// Also ask the model something small, as a turn would: a few tokens are paid for.
+    #[arg(long, conflicts_with_all = ["no_request", "placement"])]
+    online: bool,
     /// Check this placement, and nothing else: makes one, copies the runtime there, tries its sandbox, removes it.
     #[arg(long, value_name = "NAME")]
     placement: Option<String>,
@@ -79,7 +85,7 @@ impl DoctorCheck {
 }
 
 pub(crate) fn run(options: DoctorOptions, root: Flags) -> Result<ExitCode> {
-    crate::logging::init(LevelFilter::ERROR);
+    service::init_logging(LevelFilter::ERROR);
     let flags = root.then(options.flags).pairs()?;
     let DoctorFindings { checks, features, sandbox, hidden } = match options.placement {
         Some(name) => DoctorFindings {
@@ -88,7 +94,14 @@ pub(crate) fn run(options: DoctorOptions, root: Flags) -> Result<ExitCode> {
             sandbox: Value::Null,
             hidden: Value::Null,
         },
-        None => examine(flags, options.provider, !options.no_request),
+        None => {
+            let mut findings = examine(flags.clone(), options.provider.clone(), !options.no_request);
+            let is_ready = findings.checks.iter().all(|check| check.status != CheckStatus::Problem);
+            if options.online && is_ready {
+                findings.checks.push(online_check::check(flags, options.provider));
+            }
+            findings
+        }
     };
     let is_good = checks.iter().all(|check| check.status != CheckStatus::Problem);
     let text = if options.json {
@@ -147,7 +160,19 @@ fn examine(flags: Vec<(String, String)>, provider: Option<String>, asks: bool) -
     let (mut features, mut hidden) = (Value::Null, Value::Null);
     if let Ok(config) = &loaded {
         checks.extend(provider_check::check(&loader, config, asks));
-        checks.extend([checks::model(config), checks::hidden(config)]);
+        let servers = config_parts::servers(config, loader.environment());
+        let parts = [
+            (
+                "rules",
+                "correct the file; `oarlock policy check` says what holds",
+                config_parts::rules(config),
+            ),
+            ("hooks", "correct the file; docs/hooks.md has an example", config_parts::hooks(config)),
+            ("mcp", "install it, correct `command`, or set `enabled = false`", servers),
+        ];
+        checks.push(checks::model(config));
+        checks.extend(parts.into_iter().filter_map(checks::part));
+        checks.push(checks::hidden(config));
         hidden = checks::hidden_json(config);
         features = config.features.iter().map(|(key, is_on)| (key.to_owned(), Value::from(is_on))).collect();
     }

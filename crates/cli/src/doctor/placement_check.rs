@@ -13,7 +13,7 @@ use runtime::config::{Home, LoadRequest, Loader, LoaderOptions};
 use serde_json::Value;
 
 use super::DoctorCheck;
-use crate::host::places::{self, PlaceArgs};
+use crate::host::places::{self, OwnEndpoints, PlaceArgs};
 
 const ADVICE: &str = "docs/placements.md says what each backend needs";
 const APPROVALS: &str = "a command that sets out to can speak for the runtime, so approvals there keep a model from \
@@ -51,7 +51,13 @@ async fn look(
     let loader = Loader::new(Home::look_from_env()?, flags.clone(), LoaderOptions::default());
     let cwd = std::env::current_dir().ok();
     let config = loader.load(&LoadRequest { cwd, ..LoadRequest::default() })?;
-    let options = places::options(&PlaceArgs::embedded(runtime), &config, &flags, &[], PathBuf::new())?;
+    let options = places::options(
+        &PlaceArgs::embedded(runtime),
+        &config,
+        &flags,
+        &OwnEndpoints::default(),
+        PathBuf::new(),
+    )?;
     let settings = options.settings(name)?;
     let places = Placements::new("doctor")?;
     let began = Instant::now();

@@ -32,7 +32,7 @@ enum ExecSubcommand {
 
 #[derive(Debug, Args)]
 struct ResumeArgs {
-    /// The thread, by its id or its name. A name nobody has starts a new thread.
+    /// The thread, by its id, the beginning of it, or its name.
     #[arg(value_name = "ID|NAME")]
     thread: Option<String>,
     /// The next task. `-`, or no prompt while input is piped, reads it from standard input.
@@ -62,6 +62,9 @@ pub(crate) struct ExecOptions {
     /// When to use colours: `auto` on a terminal, unless NO_COLOR is set.
     #[arg(long, value_enum, value_name = "WHEN", help_heading = "Output")]
     pub(crate) color: Option<Color>,
+    /// Show the details of failures: the address that was asked, and the provider's id of its answer.
+    #[arg(short = 'v', long, help_heading = "Output")]
+    pub(crate) verbose: bool,
     /// Work in this folder.
     #[arg(short = 'C', long, value_name = "DIR", help_heading = "Workspace")]
     pub(crate) cd: Option<PathBuf>,
@@ -194,6 +197,7 @@ impl ExecOptions {
             output_schema: later.output_schema.or(self.output_schema),
             output_last_message: later.output_last_message.or(self.output_last_message),
             color: later.color.or(self.color),
+            verbose: self.verbose || later.verbose,
             cd: later.cd.or(self.cd),
             add_dir: together(self.add_dir, later.add_dir),
             skip_git_repo_check: self.skip_git_repo_check || later.skip_git_repo_check,

@@ -1,9 +1,8 @@
 //! `oarlock exec`: one prompt or one review, one turn, one answer.
 
+mod answer_file;
 mod args;
-mod details;
-mod event;
-mod mapper;
+mod checks;
 mod placed;
 mod plan;
 mod prompt;
@@ -11,33 +10,36 @@ mod resume;
 mod review;
 
 use std::borrow::Cow;
-use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use protocol::{ReviewTarget, ServerNotification, ThreadId, TurnStatus};
+use protocol::{
+    AskForApproval, ReviewTarget, ServerNotification, Thread, ThreadId, ThreadResumeParams, TurnStatus,
+};
 use runtime::{OpenedThread, Then};
 use tokio::sync::oneshot;
 use tracing_subscriber::filter::LevelFilter;
+use turn_view::{ExecEvent, LiveScreen, Mapper, WriteAccess};
 
 use self::args::ExecJob;
-use self::event::ExecEvent;
-use self::mapper::Mapper;
 use self::resume::ResumeChoice;
+use crate::earlier_rules::EarlierRules;
 use crate::flags::Flags;
 use crate::session::{LocalSession, SIGNALLED, TurnEnding, TurnOutput, TurnRequest, TurnWork};
 use crate::terminal::{Heading, Paint, View, clean, escaped_json};
 use crate::wording::with_details;
 
 pub(crate) use self::args::{ExecArgs, ExecOptions, Sandbox};
+pub(crate) use self::checks::image;
 pub(crate) use self::plan::{ExecPlan, folder, is_in_repository};
 pub(crate) use self::resume::STARTED_BY_USERS;
 
 pub(crate) fn run(args: ExecArgs, root: Flags) -> Result<ExitCode> {
     let mut job = args.job(root)?;
-    crate::logging::init(LevelFilter::ERROR);
+    service::init_logging(LevelFilter::ERROR);
     let plan = ExecPlan::make(&job.options)?;
     let task = match job.review.take() {
         Some(review) => ExecTask::Review(review.target()?),
@@ -54,7 +56,7 @@ pub(crate) fn run(args: ExecArgs, root: Flags) -> Result<ExitCode> {
     tokio.shutdown_background();
     match ending {
         Err(error) if is_broken_pipe(&error) => Ok(ExitCode::from(SIGNALLED + SIGPIPE)),
-        ending => finish(&job, &ending?),
+        ending => finish(&plan, &job, &ending?),
     }
 }
 
@@ -96,7 +98,7 @@ async fn drive(plan: &ExecPlan, job: &ExecJob, task: &ExecTask) -> Result<TurnEn
     let landlock_only = plan.landlock_only;
     let missing = tokio::task::spawn_blocking(move || crate::sandbox_check::missing(landlock_only));
     let mut session = LocalSession::new(plan.loader.clone(), plan.catalogue.clone());
-    let (opened, note) = open(&session, plan, job).await?;
+    let OpenedTarget { opened, notes } = open(&session, plan, job).await?;
     let missing = match crate::sandbox_check::is_sandboxed(&opened.settings.sandbox) {
         true => missing.await?,
         false => None,
@@ -104,41 +106,69 @@ async fn drive(plan: &ExecPlan, job: &ExecJob, task: &ExecTask) -> Result<TurnEn
     let mut screen = ExecScreen::new(plan, job);
     let unknown = opened.unknown_model.as_ref();
     let unknown = unknown.map(|told| with_details(&told.summary, told.details.as_deref()));
-    let warnings = plan.warnings.iter().chain(&note).chain(&missing).chain(&unknown);
+    let warnings = plan.warnings.iter().chain(&notes).chain(&missing).chain(&unknown);
     screen.opened(&opened, &task.shown(), warnings)?;
     let request = TurnRequest { thread_id: opened.thread.id.clone(), work: task.work(plan) };
     let ending = session.run_turn(request, &mut screen).await;
     session.close().await;
+    if ending.is_ok() {
+        screen.left(&opened.thread)?;
+    }
     ending
 }
 
 /// The thread, and what to tell about the choice of it.
-async fn open(
-    session: &LocalSession,
-    plan: &ExecPlan,
-    job: &ExecJob,
-) -> Result<(OpenedThread, Option<String>)> {
-    let runtime = &session.runtime;
-    match resume::find(runtime, &job.target, &plan.folder.to_string_lossy()).await? {
-        ResumeChoice::Nothing { note } => {
-            let params = plan.with_offered_model(plan.start_params()).await;
-            Ok((runtime.start_thread(params, session.opener()).await?, note))
-        }
-        // Without a record of what follows the thread itself stays as it is, so a copy goes on.
-        ResumeChoice::Thread(id) if plan.is_ephemeral() => {
-            Ok((runtime.fork_thread(plan.reopen_params(&id)?, session.opener()).await?, None))
-        }
-        ResumeChoice::Thread(id) => Ok((resume_thread(session, plan, &id).await?, None)),
-    }
+struct OpenedTarget {
+    opened: OpenedThread,
+    notes: Vec<String>,
 }
 
-async fn resume_thread(session: &LocalSession, plan: &ExecPlan, id: &ThreadId) -> Result<OpenedThread> {
+async fn open(session: &LocalSession, plan: &ExecPlan, job: &ExecJob) -> Result<OpenedTarget> {
+    let (runtime, home) = (&session.runtime, plan.loader.home());
+    let id = match resume::find(runtime, home, &job.target, &plan.folder.to_string_lossy()).await? {
+        ResumeChoice::Nothing { note } => {
+            let params = plan.with_offered_provider(plan.start_params(), runtime.model_directory()).await;
+            let opened = runtime.start_thread(params, session.opener()).await?;
+            return Ok(OpenedTarget { opened, notes: note.into_iter().collect() });
+        }
+        ResumeChoice::Thread(id) => id,
+    };
+    let (home, read) = (home.clone(), id.clone());
+    let earlier = tokio::task::spawn_blocking(move || EarlierRules::of(&home, &read)).await?;
+    let opened = match plan.is_ephemeral() {
+        // Without a record of what follows the thread itself stays as it is, so a copy goes on.
+        true => runtime.fork_thread(plan.reopen_params(&id, &earlier)?, session.opener()).await?,
+        false => resume_thread(session, plan.reopen_params(&id, &earlier)?).await?,
+    };
+    let notes = changed_rules(plan, &earlier, &opened);
+    Ok(OpenedTarget { opened, notes })
+}
+
+/// The rules of the thread that do not hold any more.
+fn changed_rules(plan: &ExecPlan, earlier: &EarlierRules, opened: &OpenedThread) -> Vec<String> {
+    let sandbox = match plan.keeps_sandbox() {
+        true => earlier.lost(&opened.settings.sandbox, sandbox_word),
+        false => None,
+    };
+    let asked = earlier.approvals.as_ref().filter(|policy| **policy != AskForApproval::Never);
+    let approvals = asked.map(|policy| {
+        let id = crate::threads::short_id(opened.thread.id.as_str());
+        format!(
+            "this thread asks ({}), and nobody can be asked here: what needs a yes is refused; `oarlock resume {id}` \
+             goes on where you are asked",
+            word(policy)
+        )
+    });
+    sandbox.into_iter().chain(approvals).collect()
+}
+
+async fn resume_thread(session: &LocalSession, params: ThreadResumeParams) -> Result<OpenedThread> {
     let (told, wait) = oneshot::channel();
     let joined = Then::new(move |opened| {
         drop(told.send(opened));
         Box::pin(async {})
     });
-    session.runtime.resume_thread(plan.reopen_params(id)?, session.opener(), joined).await;
+    session.runtime.resume_thread(params, session.opener(), joined).await;
     Ok(wait.await.context("the runtime has ended")??)
 }
 
@@ -154,7 +184,24 @@ impl ExecScreen {
             return Self::Events { mapper: Mapper::default(), out: io::stdout() };
         }
         let paint = Paint::choose(job.options.color.unwrap_or_default(), io::stderr().is_terminal());
-        Self::Person(View::new(io::stderr(), paint, plan.hides_reasoning).within(&plan.folder))
+        let view = View::new(io::stderr(), paint, plan.hides_reasoning)
+            .within(&plan.folder)
+            .verbose(job.options.verbose);
+        Self::Person(match live_screen() {
+            Some(screen) => view.live(screen),
+            None => view,
+        })
+    }
+
+    /// How to go on with a thread that is kept.
+    fn left(&mut self, thread: &Thread) -> io::Result<()> {
+        match self {
+            Self::Person(view) if !thread.ephemeral => {
+                let id = crate::threads::short_id(thread.id.as_str());
+                view.remark(&format!("go on: oarlock exec resume {id} \"...\", or oarlock resume {id}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn opened<'a>(
@@ -163,6 +210,11 @@ impl ExecScreen {
         prompt: &str,
         warnings: impl Iterator<Item = &'a String>,
     ) -> io::Result<()> {
+        let access = write_access(&opened.settings.sandbox);
+        match self {
+            Self::Person(view) => view.set_access(access),
+            Self::Events { mapper, .. } => mapper.set_access(access),
+        }
         self.begun(&opened.thread.id, &heading(opened, prompt), warnings)
     }
 
@@ -203,6 +255,40 @@ impl TurnOutput for ExecScreen {
             Self::Person(view) => view.on(notification),
         }
     }
+
+    fn has_clock(&self) -> bool {
+        matches!(self, Self::Person(view) if view.is_live())
+    }
+
+    fn tick(&mut self, elapsed: Duration) -> io::Result<()> {
+        match self {
+            Self::Events { .. } => Ok(()),
+            Self::Person(view) => view.tick(elapsed, live_screen()),
+        }
+    }
+}
+
+/// A terminal that can be drawn on again.
+fn live_screen() -> Option<LiveScreen> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let is_dumb = variable("TERM").is_none_or(|term| term == "dumb");
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
+    let is_ascii = locale.is_some_and(|locale| locale == "C" || locale == "POSIX");
+    (io::stderr().is_terminal() && !is_dumb).then(|| LiveScreen {
+        columns: turn_view::columns(),
+        rows: turn_view::screen_rows(),
+        is_ascii,
+    })
+}
+
+fn write_access(policy: &protocol::SandboxPolicy) -> WriteAccess {
+    match policy {
+        protocol::SandboxPolicy::ReadOnly { .. } => WriteAccess::Nowhere,
+        protocol::SandboxPolicy::WorkspaceWrite { .. } => WriteAccess::Folder,
+        protocol::SandboxPolicy::DangerFullAccess | protocol::SandboxPolicy::ExternalSandbox { .. } => {
+            WriteAccess::Everywhere
+        }
+    }
 }
 
 fn write_event(out: &mut io::Stdout, event: &ExecEvent) -> io::Result<()> {
@@ -234,23 +320,26 @@ fn word(value: &impl serde::Serialize) -> String {
 }
 
 fn sandbox_word(policy: &protocol::SandboxPolicy) -> String {
+    let with = |has_network: bool| if has_network { ", with the network" } else { "" };
     match policy {
         protocol::SandboxPolicy::DangerFullAccess => "none".to_owned(),
-        protocol::SandboxPolicy::ReadOnly { .. } => "read-only".to_owned(),
+        protocol::SandboxPolicy::ReadOnly { network_access, .. } => {
+            format!("read-only{}", with(*network_access))
+        }
         protocol::SandboxPolicy::ExternalSandbox { .. } => "outside of oarlock".to_owned(),
-        protocol::SandboxPolicy::WorkspaceWrite { writable_roots, .. } => {
+        protocol::SandboxPolicy::WorkspaceWrite { writable_roots, network_access, .. } => {
             // Every home has one as far as settings go; most have none on disk.
             let is_there = |root: &&str| !root.ends_with("/memories") || Path::new(root).exists();
             let roots = writable_roots.iter().map(|root| root.as_str()).filter(is_there);
             let roots = roots.collect::<Vec<_>>().join(", ");
             let roots = if roots.is_empty() { String::new() } else { format!(" and {roots}") };
-            format!("may write to the folder{roots}")
+            format!("may write to the folder{roots}{}", with(*network_access))
         }
     }
 }
 
 /// The final message goes to its places, if the turn got that far.
-fn finish(job: &ExecJob, ending: &TurnEnding) -> Result<ExitCode> {
+fn finish(plan: &ExecPlan, job: &ExecJob, ending: &TurnEnding) -> Result<ExitCode> {
     if let (TurnStatus::Interrupted, Some(code)) = (ending.status, ending.stopped) {
         return Ok(ExitCode::from(code));
     }
@@ -258,21 +347,16 @@ fn finish(job: &ExecJob, ending: &TurnEnding) -> Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     let message = ending.message.as_deref();
-    if let Some(path) = &job.options.output_last_message {
-        write_message(path, message)?;
+    if let Some(answer) = &plan.answer {
+        if message.is_none() {
+            eprintln!("oarlock: there is no final message; the file for it is left empty");
+        }
+        answer.write(message.unwrap_or_default())?;
     }
     if !job.options.json {
         print_message(message)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn write_message(path: &Path, message: Option<&str>) -> Result<()> {
-    if message.is_none() {
-        eprintln!("oarlock: there is no final message; {} is left empty", path.display());
-    }
-    fs::write(path, message.unwrap_or_default())
-        .with_context(|| format!("--output-last-message {} cannot be written", path.display()))
 }
 
 /// On a screen that shows both streams the message is there already.

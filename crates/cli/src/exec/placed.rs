@@ -3,16 +3,17 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use host::{
-    BoxFuture, ClientReply, HostClients, HostOptions, ReplicaOptions, TaskHost, TaskTimes, ToolCallEnd,
-    ToolProvider, WantedTool,
+    BoxFuture, ClientReply, HostClients, HostLimits, HostOptions, ReplicaOptions, TaskHost, TaskTimes,
+    ToolCallEnd, ToolProvider, WantedTool,
 };
 use protocol::{
     AgentMessageDelta, DeprecationNotice, DynamicToolCallParams, ItemCompleted, ItemStarted, ModelRerouted,
     NotificationMethod, Operation, PlacementChoice, PlacementProgressStep, PlanDelta,
-    ReasoningSummaryPartAdded, ReasoningSummaryTextDelta, ServerNotification, SessionSource, ThreadId,
+    ReasoningSummaryPartAdded, ReasoningSummaryTextDelta, ServerNotification, SessionSource, Task, ThreadId,
     ThreadStartResponse, ThreadTokenUsageUpdated, TurnCompleted, TurnId, TurnInterruptParams,
     TurnPlanUpdated, TurnStartParams, TurnStarted, TurnStatus, UserInput,
 };
@@ -26,7 +27,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::args::ExecJob;
 use super::{ExecScreen, ExecTask};
 use crate::exec::ExecPlan;
-use crate::host::places::{self, PlaceArgs};
+use crate::host::places::{self, OwnEndpoints, PlaceArgs};
+use crate::private_folder::private_temporary;
 use crate::session::{StopRequests, TurnAudience, TurnEnding, TurnOutput, TurnWork};
 use crate::terminal::Heading;
 
@@ -34,6 +36,8 @@ use crate::terminal::Heading;
 const WAITING: usize = 256;
 /// Who decides and starts things here.
 const BY: &str = "client:exec";
+/// How long the runtime of the turn may take to end.
+const CLOSING_LIMIT: Duration = Duration::from_secs(30);
 
 pub(super) async fn drive(
     plan: &ExecPlan,
@@ -44,7 +48,7 @@ pub(super) async fn drive(
     let TurnWork::Prompt { input, output_schema } = task.work(plan) else {
         bail!("--placement runs a prompt; reviews run on this machine");
     };
-    let scratch = tempfile::Builder::new().prefix("oarlock-exec").tempdir()?;
+    let scratch = private_temporary("oarlock-exec")?;
     let (host, mut heard) = open_host(plan, job, scratch.path()).await?;
     let mut screen = ExecScreen::new(plan, job);
     let mut params = plan.start_params();
@@ -54,7 +58,7 @@ pub(super) async fn drive(
     params.ephemeral = None;
     params.placement = Some(PlacementChoice::Named(place.to_owned()));
     let ending = {
-        let starting = host.start_thread(params, BY);
+        let starting = host.start_thread(params, BY, "");
         let mut steps = ProgressLines { is_shown: !job.options.json, last: None };
         let opened = until(starting, &mut heard, |told| steps.show(&told)).await?;
         let opened: ThreadStartResponse = serde_json::from_str(opened.get())?;
@@ -63,7 +67,7 @@ pub(super) async fn drive(
         turn.run(inlined(input)?, output_schema, &mut heard, &mut screen).await
     };
     // The record was for this turn alone, and so was the place.
-    host.shut_down().await;
+    host.shut_down(CLOSING_LIMIT).await;
     remove_all(&host).await;
     ending
 }
@@ -101,17 +105,21 @@ async fn open_host(
     });
     let path = scratch.join("tasks.sqlite");
     let clock = Arc::new(|| jiff::Timestamp::now().as_millisecond());
-    let store = TaskStore::open_sqlite(&SqliteOptions { path: path.clone(), clock }).await?;
+    let store = TaskStore::open_sqlite(&SqliteOptions { path, clock, is_synced: false }).await?;
     let (told, heard) = mpsc::channel(WAITING);
     let args = PlaceArgs::embedded(job.options.runtime.clone());
-    let places = places::options(&args, &config, &flags, &[path], scratch.join("blobs"))?;
+    // Everything of the host is in it. Commands can write among temporary files.
+    let own = OwnEndpoints { files: vec![scratch.to_owned()], ports: Vec::new() };
+    let places = places::options(&args, &config, &flags, &own, scratch.join("blobs"))?;
     let options = HostOptions {
         replica: ReplicaOptions::embedded(),
         times: TaskTimes { idle_after_ms: 60_000, suspend_after_ms: 600_000 },
-        provider: crate::host::carried(&runtime, &config)?,
+        provider: crate::host::carried(&runtime, &config).await?,
         launcher: Arc::new(places::launcher(&places)),
         places,
         address: "exec".to_owned(),
+        limits: HostLimits::default(),
+        records: scratch.join("tasks"),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let host = TaskHost::open(store, Arc::new(ScreenClients { told }), options).await?;
@@ -289,7 +297,13 @@ impl ScreenClients {
 }
 
 impl HostClients for ScreenClients {
-    fn relay<'a>(&'a self, _: &'a ThreadId, method: &'a str, params: &'a RawValue) -> BoxFuture<'a, ()> {
+    fn relay<'a>(
+        &'a self,
+        _: &'a ThreadId,
+        method: &'a str,
+        params: &'a RawValue,
+        _: Option<u64>,
+    ) -> BoxFuture<'a, ()> {
         match shown(method, params) {
             Some(notification) => self.tell(notification),
             None => Box::pin(std::future::ready(())),
@@ -304,6 +318,14 @@ impl HostClients for ScreenClients {
         Box::pin(std::future::ready(()))
     }
 
+    fn is_watched(&self) -> bool {
+        false
+    }
+
+    fn task_updated(&self, _: Task) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     fn placement_changed<'a>(
         &'a self,
         _: &'a ThreadId,
@@ -314,7 +336,7 @@ impl HostClients for ScreenClients {
 
     fn ask(&self, _: &ThreadId, _: &str, _: Box<RawValue>) -> BoxFuture<'static, Option<ClientReply>> {
         let declined = to_raw_value(&json!({ "decision": "decline" })).ok();
-        let reply = declined.map(|result| ClientReply { by: BY.to_owned(), result });
+        let reply = declined.map(|result| ClientReply { by: BY.to_owned(), result: Some(result) });
         Box::pin(std::future::ready(reply))
     }
 

@@ -13,7 +13,11 @@ use runtime::config::{
 use runtime::{Catalogue, ModelDirectory};
 use serde_json::{Value, json};
 
+use super::answer_file::AnswerFile;
 use super::args::ExecOptions;
+use super::checks;
+use crate::config_parts;
+use crate::earlier_rules::EarlierRules;
 use crate::wording::warning_text;
 
 /// Keys that choose a model. Given on the line, they count for a stored thread as well.
@@ -29,6 +33,8 @@ pub(crate) struct ExecPlan {
     /// The weaker sandbox is asked for.
     pub(super) landlock_only: bool,
     pub(super) output_schema: Option<Value>,
+    /// Where the final message goes beside standard output.
+    pub(super) answer: Option<AnswerFile>,
     pub(super) images: Vec<UserInput>,
     pub(super) warnings: Vec<String>,
     choices: Choices,
@@ -42,7 +48,6 @@ struct ProviderOffer {
     reason: ProviderReason,
     /// Every provider by id.
     known: BTreeMap<String, ProviderConfig>,
-    has_model: bool,
 }
 
 /// The settings that the thread is opened with.
@@ -51,6 +56,8 @@ struct Choices {
     model: Option<String>,
     provider: Option<String>,
     sandbox: Option<protocol::SandboxMode>,
+    /// The line says where commands may write, so that a stored thread does not keep its own rules.
+    has_sandbox: bool,
     ephemeral: bool,
     thread_source: Option<String>,
     /// Flags that choose a model.
@@ -73,8 +80,9 @@ impl ExecPlan {
                 folder.display()
             );
         }
-        let output_schema = options.output_schema.as_deref().map(read_schema).transpose()?;
+        let output_schema = options.output_schema.as_deref().map(checks::schema).transpose()?;
         let images = options.images.iter().map(|path| image(path)).collect::<Result<Vec<_>>>()?;
+        let answer = options.output_last_message.as_deref().map(AnswerFile::prepare).transpose()?;
         let mut flags = options.flags.pairs()?;
         flags.extend(options.profile.iter().map(|name| ("profile".to_owned(), quoted(name))));
         let loader = Loader::new(home, flags.clone(), LoaderOptions::default());
@@ -99,17 +107,20 @@ impl ExecPlan {
             ProviderKind::OpenAi | ProviderKind::Compatible => catalogue,
         };
         let warnings = loader.startup(Some(&folder)).warnings;
+        let more_warnings: Vec<String> = config.unfinished_features_warning().into_iter().collect();
+        let more_warnings =
+            [more_warnings, config_parts::rules(&config).1, config_parts::hooks(&config).1].concat();
         let (provider, model) = model_choice(options, &config)?;
         let choices = Choices {
             model,
             provider,
             sandbox: options.sandbox_mode(),
+            has_sandbox: chooses_sandbox(options, &flags),
             ephemeral: options.ephemeral,
             thread_source: options.thread_source.clone(),
             model_flags: flags.into_iter().filter(|(key, _)| MODEL_KEYS.contains(&key.as_str())).collect(),
         };
         let offer = ProviderOffer {
-            has_model: config.model.name.is_some() || config.provider.default_model.is_some(),
             provider: config.provider.clone(),
             reason: config.provider_reason.clone(),
             known: config.providers.clone(),
@@ -122,8 +133,9 @@ impl ExecPlan {
             hides_reasoning: config.hide_agent_reasoning,
             landlock_only: config.features.enabled("use_legacy_landlock"),
             output_schema,
+            answer,
             images,
-            warnings: warnings.iter().map(warning_text).chain(config.unfinished_features_warning()).collect(),
+            warnings: warnings.iter().map(warning_text).chain(more_warnings).collect(),
             choices,
         })
     }
@@ -132,6 +144,11 @@ impl ExecPlan {
     pub(super) fn input(&self, prompt: &str) -> Vec<UserInput> {
         let text = UserInput::Text { text: prompt.to_owned(), text_elements: Vec::new() };
         self.images.iter().cloned().chain([text]).collect()
+    }
+
+    /// A stored thread goes on with the sandbox it had.
+    pub(crate) fn keeps_sandbox(&self) -> bool {
+        !self.choices.has_sandbox
     }
 
     pub(super) fn is_ephemeral(&self) -> bool {
@@ -152,26 +169,32 @@ impl ExecPlan {
         }
     }
 
-    /// Completes what nobody chose: a server that answers on this machine, and the model of a server that has its own.
-    pub(super) async fn with_offered_model(&self, mut params: ThreadStartParams) -> ThreadStartParams {
-        let ProviderOffer { provider, reason, known, has_model } = &self.offer;
+    /// With a server that answers on this machine, where nobody chose a provider.
+    pub(super) async fn with_offered_provider(
+        &self,
+        mut params: ThreadStartParams,
+        directory: &ModelDirectory,
+    ) -> ThreadStartParams {
+        let ProviderOffer { provider, reason, known } = &self.offer;
         let is_other = params.model_provider.as_ref().is_some_and(|id| *id != provider.id);
-        let directory = ModelDirectory::new(self.loader.clone());
-        if *reason == ProviderReason::Nothing && !is_other {
-            if let Some((found, models)) = directory.local_server(|id| known.get(id)).await {
-                params.model_provider = Some(found.id.clone());
-                params.model = params.model.or_else(|| models.first().map(|model| model.id.clone()));
-            }
-        } else if params.model.is_none() && !has_model && !is_other && ModelDirectory::can_tell(provider) {
-            let models = directory.models(provider).await.ok();
-            params.model = models.and_then(|models| models.first().map(|model| model.id.clone()));
+        if *reason == ProviderReason::Nothing
+            && !is_other
+            && let Some((found, _)) = directory.local_server(|id| known.get(id)).await
+        {
+            params.model_provider = Some(found.id.clone());
         }
         params
     }
 
-    /// The same choices for a stored thread, as `thread/resume` and `thread/fork` take them.
-    pub(crate) fn reopen_params<T: serde::de::DeserializeOwned>(&self, thread_id: &ThreadId) -> Result<T> {
+    /// The same choices for a stored thread, as `thread/resume` and `thread/fork` take them. `earlier` are the rules that
+    /// it had.
+    pub(crate) fn reopen_params<T: serde::de::DeserializeOwned>(
+        &self,
+        thread_id: &ThreadId,
+        earlier: &EarlierRules,
+    ) -> Result<T> {
         let choices = &self.choices;
+        let kept = earlier.mode().filter(|_| self.keeps_sandbox());
         let flags = choices.model_flags.iter();
         let config: serde_json::Map<String, Value> =
             flags.map(|(key, value)| (key.clone(), value.trim_matches(['"', '\'']).into())).collect();
@@ -181,7 +204,7 @@ impl ExecPlan {
             "modelProvider": choices.provider,
             "cwd": self.folder.to_string_lossy(),
             "approvalPolicy": AskForApproval::Never,
-            "sandbox": choices.sandbox,
+            "sandbox": choices.sandbox.or(kept),
             "excludeTurns": true,
         });
         if !config.is_empty() {
@@ -215,16 +238,8 @@ fn holds_a_name(git: &Path) -> bool {
     is_marked && fs::read_dir(git).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-fn read_schema(path: &Path) -> Result<Value> {
-    let text = fs::read_to_string(path)
-        .with_context(|| format!("--output-schema {} cannot be read", path.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("--output-schema {} is not JSON", path.display()))
-}
-
 fn image(path: &Path) -> Result<UserInput> {
-    let problem = || format!("--image {} cannot be read", path.display());
-    let path = fs::canonicalize(path).with_context(problem)?;
-    fs::File::open(&path).with_context(problem)?;
+    let path = checks::image(path)?;
     Ok(UserInput::LocalImage { path: path.to_string_lossy().into_owned() })
 }
 
@@ -238,6 +253,9 @@ fn writable_roots(options: &ExecOptions, config: &ResolvedConfig) -> Result<Opti
     let configured = configured.into_iter().flatten().filter_map(|root| root.as_str()).map(str::to_owned);
     let added = options.add_dir.iter().map(|path| {
         let absolute = std::path::absolute(path).with_context(|| format!("--add-dir {}", path.display()))?;
+        if !absolute.is_dir() {
+            bail!("--add-dir {} is not a folder", path.display());
+        }
         Ok(absolute.to_string_lossy().into_owned())
     });
     let roots = configured.map(Ok).chain(added).collect::<Result<Vec<String>>>()?;
@@ -248,6 +266,17 @@ fn writable_roots(options: &ExecOptions, config: &ResolvedConfig) -> Result<Opti
 /// A text as TOML, whose quotes are those of JSON.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
+}
+
+/// Keys that say where commands may write.
+const SANDBOX_KEYS: &[&str] = &["sandbox_mode", "sandbox_workspace_write", "default_permissions"];
+
+fn chooses_sandbox(options: &ExecOptions, flags: &[(String, String)]) -> bool {
+    let is_about_it = |key: &str| SANDBOX_KEYS.iter().any(|known| key.split('.').next() == Some(*known));
+    options.sandbox_mode().is_some()
+        || !options.add_dir.is_empty()
+        || options.profile.is_some()
+        || flags.iter().any(|(key, _)| is_about_it(key))
 }
 
 /// Provider and model where the line chooses them.

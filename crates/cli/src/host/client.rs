@@ -23,7 +23,7 @@ pub(crate) struct HostChoice {
     /// The socket of a running host, as `unix://PATH`; else the variable OARLOCK_HOST, else the one beside the store.
     #[arg(long, value_name = "URL")]
     host: Option<String>,
-    /// The store of the host, as given to `oarlock host`.
+    /// The store of the host, as given to `oarlock host`; else the variable OARLOCK_STORE.
     #[arg(long, value_name = "STORE")]
     store: Option<String>,
 }
@@ -34,7 +34,15 @@ impl HostChoice {
         Self { host: None, store: Some(format!("sqlite:{}", path.display())) }
     }
 
-    fn socket(&self) -> Result<PathBuf> {
+    /// The flags as they were given, to be repeated in a command.
+    pub(crate) fn words(&self) -> String {
+        let word =
+            |flag: &str, value: &Option<String>| value.as_ref().map(|value| format!(" {flag} {value}"));
+        [word("--host", &self.host), word("--store", &self.store)].into_iter().flatten().collect()
+    }
+
+    /// The socket of the host that is meant.
+    pub(crate) fn socket(&self) -> Result<PathBuf> {
         let named =
             || std::env::var(HOST_VARIABLE).ok().filter(|url| !url.is_empty() && self.store.is_none());
         if let Some(url) = self.host.clone().or_else(named) {

@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use engine::digest_of;
 use serde_json::{Value, json};
 
 use super::client::{HostChoice, HostConnection};
+use super::pending::{code, listed, what};
 use super::table::{age, table};
+use crate::terminal::escaped_json;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -18,8 +19,7 @@ Examples:
   oarlock respond 3f9a01c2 \"it is done already\"
   oarlock retry 3f9a01c2              run it again, where the outcome is unknown";
 
-/// Letters of a code. Fewer than [`FEWEST`] of them name nothing.
-const CODE: usize = 8;
+/// Fewer letters of a code name nothing.
 const FEWEST: usize = 4;
 
 #[derive(Debug, Args)]
@@ -105,7 +105,7 @@ enum TaskCommandLine {
 }
 
 pub(super) fn print(value: &Value) -> Result<ExitCode> {
-    println!("{}", serde_json::to_string_pretty(value)?);
+    println!("{}", escaped_json(&serde_json::to_string_pretty(value)?));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -143,20 +143,6 @@ pub(crate) fn tasks(options: &TasksOptions) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command or the call as one line.
-fn what(operation: &Value) -> String {
-    let arguments = &operation["arguments"];
-    let command = arguments["command"].as_array().map(|words| {
-        let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
-        match words.as_slice() {
-            [_, "-lc" | "-c", script] => (*script).to_owned(),
-            words => words.join(" "),
-        }
-    });
-    let line = command.or_else(|| arguments["cmd"].as_str().map(str::to_owned));
-    line.unwrap_or_else(|| format!("{} {arguments}", text(&operation["tool"])))
-}
-
 fn waiting(host: &mut HostConnection) -> Result<Vec<Value>> {
     let listed = host.ask("operation/list", &json!({ "limit": 200 }))?;
     Ok(listed["data"].as_array().cloned().unwrap_or_default())
@@ -172,31 +158,13 @@ pub(crate) fn pending(options: &PendingOptions) -> Result<ExitCode> {
         println!("nothing waits");
         return Ok(ExitCode::SUCCESS);
     }
-    let now = now_ms();
-    let row = |operation: &Value| {
-        vec![
-            code(operation),
-            age(operation["createdAtMs"].as_i64().unwrap_or(now), now),
-            text(&operation["state"]),
-            text(&operation["type"]),
-            text(&operation["taskId"]),
-            what(operation),
-        ]
+    let tasks = host.ask("task/list", &json!({ "limit": 200 }))?;
+    let titles = |id: &str| {
+        let task = tasks["data"].as_array().into_iter().flatten().find(|task| task["id"] == id);
+        task.map(|task| (text(&task["name"]), text(&task["preview"]), text(&task["cwd"]))).unwrap_or_default()
     };
-    let rows: Vec<Vec<String>> = operations.iter().map(row).collect();
-    print!("{}", table(&["CODE", "SINCE", "STATE", "KIND", "TASK", "WHAT"], &rows));
-    println!(
-        "\nanswer with `oarlock approve CODE`, `reject CODE` or `respond CODE TEXT`; `retry CODE` where the outcome is unknown"
-    );
+    print!("{}", listed(&operations, titles, &options.host.words(), now_ms()));
     Ok(ExitCode::SUCCESS)
-}
-
-/// A short name for an operation and exactly what it would run. Unlike a place in a list, it never comes to mean
-/// something else between looking and answering.
-fn code(operation: &Value) -> String {
-    let digest = digest_of(&json!([operation["operationId"], operation["argumentsDigest"]]));
-    let letters = digest.rsplit(':').next().unwrap_or_default();
-    letters.chars().take(CODE).collect()
 }
 
 /// By its code or the beginning of it, or by its whole id.

@@ -9,7 +9,7 @@ use ::host::{LocalLauncher, PlaceOptions, ProjectedHome, RuntimeBuilds, SecretLo
 use anyhow::{Context, Result};
 use clap::Args;
 use placements::PlacementSettings;
-use runtime::config::ResolvedConfig;
+use runtime::config::{ResolvedConfig, closed_search_path};
 use serde_json::Value;
 
 use super::StoreChoice;
@@ -113,14 +113,22 @@ pub(crate) fn configured(config: &ResolvedConfig) -> Result<BTreeMap<String, Pla
     tables.into_iter().map(read).collect()
 }
 
-/// `own_files` are out of reach for commands on this machine; the first one tells this host's store from others.
+/// Files and ports of a host that are out of reach for commands on this machine.
+#[derive(Debug, Default)]
+pub(crate) struct OwnEndpoints {
+    /// Absolute. The first one tells this host's store from others.
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) ports: Vec<u16>,
+}
+
 pub(crate) fn options(
     args: &PlaceArgs,
     config: &ResolvedConfig,
     flags: &[(String, String)],
-    own_files: &[PathBuf],
+    own: &OwnEndpoints,
     blobs: PathBuf,
 ) -> Result<PlaceOptions> {
+    close_search(config);
     let program = std::env::current_exe().context("this program cannot find itself")?;
     let cache = config.home.reading().join("runtimes").join(env!("CARGO_PKG_VERSION"));
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
@@ -128,11 +136,13 @@ pub(crate) fn options(
     let settings = flags.iter().flat_map(|(key, value)| ["-c".to_owned(), format!("{key}={value}")]);
     // Whoever can write the store can decide in it, so no command can reach it, wherever it is.
     let hidden = |file: &PathBuf| ["--off-limits".to_owned(), file.to_string_lossy().into_owned()];
-    let off_limits = own_files.iter().flat_map(hidden);
+    let closed = |port: &u16| ["--closed-port".to_owned(), port.to_string()];
+    let off_limits = own.files.iter().flat_map(hidden).chain(own.ports.iter().flat_map(closed));
     let options = PlaceOptions {
-        owner: owner(own_files.first().map_or(&blobs, |file| file)),
+        owner: owner(own.files.first().map_or(&blobs, |file| file)),
         configured: configured(config)?,
         default: args.placement.clone(),
+        sandbox_mode: config.permissions.asked_sandbox,
         blobs,
         arguments: words(&["app-server", "--max-line-bytes", RUNTIME_LINE_BYTES]),
         local_arguments: settings.chain(off_limits).collect(),
@@ -148,6 +158,15 @@ pub(crate) fn options(
         options.settings(name)?;
     }
     Ok(options)
+}
+
+/// Tools run without a sandbox, so none is looked for where commands can write: neither the folders that the settings name,
+/// nor the one this process was started in. The folders of tasks follow when they start.
+fn close_search(config: &ResolvedConfig) {
+    let mut writable = config.writable_roots();
+    writable.extend(std::env::current_dir());
+    let path = std::env::var("PATH").unwrap_or_default();
+    placements::search_tools_in(&closed_search_path(&path, &writable));
 }
 
 fn milliseconds(seconds: u64) -> i64 {

@@ -7,44 +7,38 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use clap::Subcommand;
+use clap::Args;
 use journal::{ExportedRollout, JournalError, Store, export_rollout};
-use protocol::ThreadId;
 use runtime::config::Home;
 
-use super::{open_store, shortened};
+use super::find::choose;
+use super::list::every_thread;
+use super::open_store;
+use super::table::shortened;
 use crate::terminal::clean_line;
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum TransferCommand {
-    /// Copy rollouts of Codex into records of our own. Their files stay as they are.
-    Import {
-        /// Files, or ids of threads that `oarlock threads` lists.
-        #[arg(value_name = "FILE|ID", required = true)]
-        rollouts: Vec<String>,
-    },
-    /// Write a thread as a rollout that Codex can resume.
-    Export {
-        #[arg(value_name = "ID")]
-        thread: String,
-        /// The home of Codex to put it into, such as ~/.codex. Without this the rollout goes to standard output.
-        #[arg(long, value_name = "FOLDER")]
-        to: Option<PathBuf>,
-    },
+#[derive(Debug, Args)]
+pub(super) struct ImportOptions {
+    /// Files, or threads that `oarlock threads` lists.
+    #[arg(value_name = "FILE|THREAD", required = true)]
+    rollouts: Vec<String>,
 }
 
-pub(super) fn run(command: &TransferCommand, home: &Home) -> Result<ExitCode> {
-    match command {
-        TransferCommand::Import { rollouts } => import(home, rollouts),
-        TransferCommand::Export { thread, to } => export(home, thread, to.as_deref()),
-    }
+#[derive(Debug, Args)]
+pub(super) struct ExportOptions {
+    /// The thread, by its id, the beginning of it, or its name.
+    #[arg(value_name = "THREAD")]
+    thread: String,
+    /// The home of Codex to put it into, such as ~/.codex. Without this the rollout goes to standard output.
+    #[arg(long, value_name = "FOLDER")]
+    to: Option<PathBuf>,
 }
 
-fn import(home: &Home, rollouts: &[String]) -> Result<ExitCode> {
+pub(super) fn import(home: &Home, options: &ImportOptions) -> Result<ExitCode> {
     home.create_state()?;
     let store = open_store(home)?;
     let mut failed = false;
-    for rollout in rollouts {
+    for rollout in &options.rollouts {
         match import_one(&store, rollout) {
             Ok(line) => println!("{}", clean_line(&line)),
             Err(error) => {
@@ -59,7 +53,7 @@ fn import(home: &Home, rollouts: &[String]) -> Result<ExitCode> {
 fn import_one(store: &Store, rollout: &str) -> Result<String> {
     let path = match fs::symlink_metadata(rollout) {
         Ok(_) => PathBuf::from(rollout),
-        Err(_) => store.summary(&ThreadId::new(rollout)).context("no such file, and no such thread")?.path,
+        Err(_) => choose(&every_thread(store)?, rollout).context("no such file")?.path.clone(),
     };
     match store.import_rollout(&path) {
         Ok(row) => {
@@ -73,16 +67,16 @@ fn import_one(store: &Store, rollout: &str) -> Result<String> {
     }
 }
 
-fn export(home: &Home, thread: &str, to: Option<&Path>) -> Result<ExitCode> {
+pub(super) fn export(home: &Home, options: &ExportOptions) -> Result<ExitCode> {
     if !home.state().is_dir() {
         bail!("there are no threads in {}", home.state().display());
     }
     let store = open_store(home)?;
-    let id = ThreadId::new(thread);
+    let id = choose(&every_thread(&store)?, &options.thread)?.thread_id.clone();
     let mut entries = Vec::new();
     store.read_entries(&id, |entry| entries.push(entry))?;
     let exported = export_rollout(&entries)?;
-    match to {
+    match &options.to {
         None => std::io::stdout().write_all(&exported.text).context("the rollout cannot be written")?,
         Some(folder) => {
             let path = write(folder, &exported)?;

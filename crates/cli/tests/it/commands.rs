@@ -4,7 +4,7 @@ use std::fs;
 
 use testkit::RunInTime;
 
-use crate::support::{Place, records};
+use crate::support::{Place, Scripted, records};
 
 #[test]
 fn threads_are_listed_for_people_and_programs() {
@@ -70,6 +70,25 @@ fn doctor_says_what_is_missing() {
     let output = with_key.env("OPENAI_API_KEY", "sk-very-secret").output_in_time();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && !told.contains("very-secret"), "{told}");
+}
+
+#[test]
+fn doctor_online_asks_the_model() {
+    let place = Place::new();
+    let told = place.run(&["doctor", "--online", "--provider", "offline"]).good().out;
+    let line = told.lines().find(|line| line.contains("online")).expect("the check");
+    assert!(line.starts_with("ok       online") && line.contains("offline answered in"), "{told}");
+    let script =
+        serde_json::json!([{"fail": {"status": 401, "body": {"error": {"message": "no such key"}}}}]);
+    let broken = Scripted::start(&place, &script);
+    let mut arguments: Vec<String> = broken.flags();
+    arguments.extend(["doctor", "--online", "--json"].map(str::to_owned));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let document = place.run(&arguments).bad().document();
+    let checks = document["checks"].as_array().expect("checks");
+    let online = checks.iter().find(|check| check["name"] == "online").expect("it was asked");
+    assert_eq!(online["status"], "problem", "{document}");
+    assert!(online["summary"].as_str().is_some_and(|told| told.contains("no such key")), "{document}");
 }
 
 #[test]
@@ -154,6 +173,54 @@ fn doctor_finds_bad_files() {
 }
 
 #[test]
+fn mistakes_beside_the_configuration_are_told_by_the_doctor_and_before_a_turn() {
+    let place = Place::new();
+    fs::create_dir_all(place.home().join("rules")).expect("made");
+    let write = |name: &str, text: &str| fs::write(place.home().join(name), text).expect("written");
+    write("rules/default.rules", "prefix_rul(pattern=[\"x\"])\n");
+    write("hooks.json", "{\"hooks\": {\"PreToolUs\": []}}");
+    write("config.toml", "[mcp_servers.lost]\ncommand = \"/no/such/program\"\n");
+    let off = place.run(&["doctor", "--provider", "offline"]).bad().out;
+    for told in [
+        "problem  rules",
+        "default.rules:1",
+        "problem  mcp       lost: there is no program `/no/such/program`",
+    ] {
+        assert!(off.contains(told), "{told}: {off}");
+    }
+    let on = place.run(&["doctor", "--provider", "offline", "--enable", "codex_hooks"]).bad().out;
+    assert!(
+        on.contains("problem  hooks") && on.contains("`PreToolUs` is no event that hooks run at"),
+        "{on}"
+    );
+    let ran = place.offline(&["--enable", "codex_hooks", "say hi"]).good();
+    for told in [
+        "warning: rules are not used",
+        "`PreToolUs` is no event",
+        "warning: MCP server `lost` failed to start",
+    ] {
+        assert!(ran.err.contains(told), "{told}: {}", ran.err);
+    }
+    let ran = place.offline(&["--json", "say hi"]).good();
+    assert!(ran.out.contains("MCP server `lost` failed to start"), "{}", ran.out);
+
+    write("rules/default.rules", "prefix_rule(pattern=[\"true\"], decision=\"allow\")\n");
+    write(
+        "hooks.json",
+        "{\"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"true\"}]}]}}",
+    );
+    write("config.toml", "[mcp_servers.lost]\ncommand = \"true\"\n");
+    let good = place.run(&["doctor", "--provider", "offline", "--enable", "codex_hooks"]).good().out;
+    for told in [
+        "ok       rules     1 can be used",
+        "ok       hooks     1 can be used",
+        "ok       mcp       1 can be used",
+    ] {
+        assert!(good.contains(told), "{told}: {good}");
+    }
+}
+
+#[test]
 fn shells_learn_the_commands() {
     let place = Place::new();
     for (shell, mark) in
@@ -163,6 +230,41 @@ fn shells_learn_the_commands() {
         assert!(ran.out.contains(mark) && ran.out.contains("doctor"), "{shell}");
     }
     assert_eq!(place.run(&["completions", "tcsh"]).code, Some(2));
+}
+
+#[test]
+fn shells_complete_names_that_only_this_machine_knows() {
+    let place = Place::new();
+    let thread = place.offline(&["--json", "say one"]).good().thread_id();
+    place.run(&["threads", "rename", &thread, "the parser"]).good();
+    fs::write(place.home().join("config.toml"), "[profiles.quick]\nmodel = \"quick-model\"\n")
+        .expect("written");
+    let words = |line: &[&str]| place.run(&[&["complete", "--"], line].concat()).good().out;
+    assert_eq!(words(&["exec", "--provider", "off"]), "offline\n");
+    assert_eq!(words(&["exec", "-p", ""]), "quick\n");
+    assert!(words(&["models", "--provider", ""]).lines().count() > 3);
+    assert!(words(&["exec", "-m", ""]).contains("gpt"));
+    assert_eq!(words(&["resume", ""]), format!("the parser\n{thread}\n"));
+    assert_eq!(words(&["exec", "resume", &thread[..6]]), format!("{thread}\n"));
+    assert_eq!(words(&["exec", ""]), "");
+
+    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_oarlock")).parent().expect("a folder");
+    let script = "source <(oarlock completions bash); try() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
+                  COMPREPLY=(); _oarlock_names oarlock \"${@: -1}\" \"${@: -2:1}\"; printf '%s|' \"${COMPREPLY[@]}\"; }; \
+                  try oarlock exec --provider off; try oarlock threads show the; try oarlock doct";
+    let mut command = place.command(&[]);
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").expect("a path"));
+    let inner = command.env("PATH", path);
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["-c", script]).current_dir(place.folder());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => bash.env(name, value),
+            None => bash.env_remove(name),
+        };
+    }
+    let output = bash.output_in_time();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "offline|the\\ parser|doctor|", "{output:?}");
 }
 
 #[test]

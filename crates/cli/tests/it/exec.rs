@@ -120,6 +120,20 @@ fn the_last_message_goes_to_a_file_if_the_turn_completes() {
     assert_eq!(fs::read_to_string(path).expect("written"), "Offline model: hi");
 }
 
+/// The message is the model's, and so is what its command makes of the file's name.
+#[test]
+fn the_last_message_is_not_written_through_a_link_of_a_command() {
+    let place = Place::new();
+    let victim = place.root().join("victim");
+    fs::write(&victim, "kept").expect("written");
+    let prompt = format!("Run `ln -s {} answer.txt`", victim.display());
+    let arguments = ["-s", "workspace-write", "-o", "answer.txt", prompt.as_str()];
+    let ran = place.offline(&arguments).bad();
+    assert!(place.folder().join("answer.txt").is_symlink(), "the command ran: {}", ran.err);
+    assert!(ran.err.contains("answer.txt cannot be written: it became a link"), "{}", ran.err);
+    assert_eq!(fs::read_to_string(&victim).expect("readable"), "kept");
+}
+
 #[test]
 fn an_ephemeral_thread_leaves_no_record() {
     let place = Place::new();

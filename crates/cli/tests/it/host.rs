@@ -35,11 +35,18 @@ pub(crate) struct RunningHost {
 
 impl RunningHost {
     pub(crate) fn start(place: &Place, more: &[&str]) -> Self {
+        Self::with_provider(place, "offline", more)
+    }
+
+    pub(crate) fn with_provider(place: &Place, provider: &str, more: &[&str]) -> Self {
         let store = format!("sqlite:{}", place.root().join("tasks.sqlite").display());
-        let arguments = [&["host", "--provider", "offline", "--store", &store], more].concat();
-        let mut command = place.command(&arguments);
-        let child = command.stderr(Stdio::inherit()).spawn().expect("the host starts");
-        let host = Self { child };
+        let arguments = [&["host", "--provider", provider, "--store", &store], more].concat();
+        Self::of(place, place.command(&arguments).stderr(Stdio::inherit()))
+    }
+
+    /// With its store where [`socket`] says.
+    pub(crate) fn of(place: &Place, command: &mut Command) -> Self {
+        let host = Self { child: command.spawn().expect("the host starts") };
         until("the socket of the host", || UnixStream::connect(socket(place)).ok());
         host
     }
@@ -95,16 +102,34 @@ impl HostClient {
         Self::at(&socket(place))
     }
 
-    pub(crate) fn at(socket: &Path) -> Self {
+    /// A client that knows nothing of hosts.
+    fn stock(place: &Place) -> Self {
+        let mut client = Self::over(&socket(place));
+        let info = json!({"name": "stock", "title": null, "version": "1"});
+        client.ask("initialize", &json!({"clientInfo": info, "capabilities": {"experimentalApi": true}}));
+        client
+    }
+
+    fn over(socket: &Path) -> Self {
         let output = UnixStream::connect(socket).expect("a host");
         output.set_read_timeout(Some(LIMIT)).expect("a limit");
         let input = BufReader::new(output.try_clone().expect("a copy"));
-        let mut client = Self { input, output, heard: VecDeque::new(), next_id: 0 };
+        Self { input, output, heard: VecDeque::new(), next_id: 0 }
+    }
+
+    pub(crate) fn at(socket: &Path) -> Self {
+        let (client, agreed) = Self::open(socket);
+        assert_eq!(agreed["capabilities"]["host"]["version"], 1, "{agreed}");
+        client
+    }
+
+    /// A client of a host or an app-server, and the answer to its `initialize`.
+    pub(crate) fn open(socket: &Path) -> (Self, Value) {
+        let mut client = Self::over(socket);
         let capabilities = json!({"experimentalApi": true, "host": {"versions": [1], "allTasks": true}});
         let info = json!({"name": "tests", "title": null, "version": "1"});
         let agreed = client.ask("initialize", &json!({"clientInfo": info, "capabilities": capabilities}));
-        assert_eq!(agreed["capabilities"]["host"]["version"], 1, "{agreed}");
-        client
+        (client, agreed)
     }
 
     pub(crate) fn write(&mut self, message: &Value) {
@@ -186,11 +211,10 @@ pub(crate) fn pending(place: &Place) -> Vec<Value> {
     listed.document().as_array().cloned().expect("a list")
 }
 
-/// The first column of the first row of `oarlock pending`.
+/// The first word of `oarlock pending`.
 pub(crate) fn code(place: &Place) -> String {
     let shown = command(place, &["pending"]).good().out;
-    let row = shown.lines().nth(1).expect("a row");
-    row.split_whitespace().next().expect("a code").to_owned()
+    shown.split_whitespace().next().expect("a code").to_owned()
 }
 
 pub(crate) fn state(place: &Place) -> String {
@@ -230,8 +254,15 @@ fn a_turn_through_the_host_is_a_turn_of_an_app_server() {
     assert_eq!((turns.len(), &turns[0]["status"]), (1, &json!("completed")), "{read}");
     assert_eq!(turns[0]["items"][0]["id"], "i1", "the input's id is the message's");
     assert_eq!(client.ask("thread/loaded/list", &json!({}))["data"], json!([thread]));
+    // Clients take a thread without a path for one that is not kept, and may name it by its path.
+    let path = read["thread"]["path"].as_str().expect("a path").to_owned();
+    assert!(path.ends_with(&format!("/{thread}.jsonl")) && !Path::new(&path).exists(), "{path}");
+    let by_path = client.ask("thread/resume", &json!({"threadId": "", "path": path}));
+    assert_eq!((&by_path["thread"]["id"], &by_path["thread"]["path"]), (&json!(thread), &json!(path)));
+    let elsewhere = client.try_ask("thread/resume", &json!({"threadId": thread, "path": "/etc/passwd"}));
+    assert!(elsewhere.expect_err("no thread")["message"].to_string().contains("path: "));
 
-    let fork = client.ask("thread/fork", &json!({"threadId": thread}));
+    let fork = client.ask("thread/fork", &json!({"threadId": "", "path": path}));
     assert_eq!(fork["thread"]["forkedFromId"], thread.as_str());
     assert_eq!(fork["thread"]["turns"].as_array().map(Vec::len), Some(1), "{fork}");
     let fork = fork["thread"]["id"].as_str().expect("an id").to_owned();
@@ -240,7 +271,7 @@ fn a_turn_through_the_host_is_a_turn_of_an_app_server() {
 
     client.ask("thread/archive", &json!({"threadId": thread}));
     let refused = client.try_ask("thread/resume", &json!({"threadId": thread})).expect_err("archived");
-    assert!(refused["message"].as_str().is_some_and(|text| text.contains("archived")), "{refused}");
+    assert_eq!(refused["message"], format!("no rollout found for thread id {thread}"));
     client.ask("thread/unarchive", &json!({"threadId": thread}));
     let resumed = client.ask("thread/resume", &json!({"threadId": thread}));
     assert_eq!(resumed["thread"]["status"]["type"], "notLoaded", "no runtime is needed to look");
@@ -359,6 +390,27 @@ fn a_command_that_was_lost_with_its_runtime_is_unknown_and_not_run_again() {
 }
 
 #[test]
+fn a_host_that_adopts_nothing_leaves_a_turn_to_whoever_opens_it() {
+    let place = Place::new();
+    job(&place, "sleep 300");
+    let host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let thread = client.start_thread(&place, "never");
+    client.turn(&thread, "run sh job.sh", "i1");
+    until("the command", || (runs(&place) == 1).then_some(()));
+    host.kill();
+    drop(client);
+    let host = RunningHost::start(&place, &["--no-adopt"]);
+    let mut client = HostClient::connect(&place);
+    // By now another host would have started its runtime, and said what became of the command.
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    assert_eq!((host.runtimes(), pending(&place)), (vec![], vec![]));
+    client.ask("thread/resume", &json!({"threadId": thread}));
+    let lost = until("the loss", || pending(&place).pop());
+    assert_eq!((&lost["state"], runs(&place)), (&json!("unknown"), 1), "{lost}");
+}
+
+#[test]
 fn a_runtime_that_dies_while_somebody_is_asked_is_brought_back_and_the_answer_counts() {
     let place = Place::new();
     job(&place, "");
@@ -379,7 +431,7 @@ fn a_runtime_that_dies_while_somebody_is_asked_is_brought_back_and_the_answer_co
 fn idle_runtimes_end_and_a_turn_that_waits_is_suspended() {
     let place = Place::new();
     job(&place, "");
-    let host = RunningHost::start(&place, &["--idle-after", "0", "--suspend-after", "0"]);
+    let host = RunningHost::start(&place, &["--idle-after", "0", "-c", "host.suspend_after=0"]);
     let mut client = HostClient::connect(&place);
     let thread = client.start_thread(&place, "untrusted");
     until("the end of the idle runtime", || host.runtimes().is_empty().then_some(()));
@@ -390,6 +442,51 @@ fn idle_runtimes_end_and_a_turn_that_waits_is_suspended() {
     command(&place, &["reject", &code(&place), "--message", "not today"]).good();
     until("the end of the turn", || (state(&place) == "idle").then_some(()));
     assert_eq!(runs(&place), 0);
+}
+
+#[test]
+fn a_suspended_task_gets_its_runtime_back_when_that_is_asked_for() {
+    let place = Place::new();
+    job(&place, "");
+    let host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let thread = client.start_thread(&place, "untrusted");
+    client.turn(&thread, "run sh job.sh", "i1");
+    client.wait_for(APPROVAL);
+    let by_id = json!({"threadId": thread});
+    let suspended = client.ask("task/suspend", &by_id);
+    assert_eq!(suspended["task"]["hasRuntime"], false, "{suspended}");
+    assert_eq!((host.runtimes(), state(&place).as_str()), (vec![], "suspended"));
+    let resumed = client.ask("task/resume", &by_id);
+    assert_eq!(resumed["task"]["id"], json!(thread), "{resumed}");
+    until("a runtime", || host.runtimes().first().cloned());
+    until("the task", || {
+        client.ask("task/read", &by_id)["task"]["hasRuntime"].as_bool().filter(|has_one| *has_one)
+    });
+    assert_eq!((pending(&place).len(), runs(&place)), (1, 0), "the question is the same one");
+    command(&place, &["approve", &code(&place)]).good();
+    until("the end of the turn", || (state(&place) == "idle").then_some(()));
+    assert_eq!(runs(&place), 1);
+    let nobody = client.try_ask("task/resume", &json!({"threadId": "0199b2f4-6c1e-7d30-9a41-5e0c8f2b7d16"}));
+    assert_eq!(nobody.expect_err("no such task")["code"], -32600);
+}
+
+#[test]
+fn the_hosts_of_a_store_are_listed_with_their_tasks() {
+    let place = Place::new();
+    let _host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let listed = client.ask("replica/list", &json!({}));
+    let [replica] = listed["data"].as_array().expect("a list").as_slice() else { panic!("{listed}") };
+    assert_eq!((&replica["isThis"], &replica["isAlive"]), (&json!(true), &json!(true)), "{replica}");
+    assert_eq!(replica["tasks"], 0);
+    client.start_thread(&place, "never");
+    let listed = client.ask("replica/list", &json!({}));
+    assert_eq!(
+        (&listed["data"][0]["id"], &listed["data"][0]["tasks"]),
+        (&replica["id"], &json!(1)),
+        "{listed}"
+    );
 }
 
 #[test]
@@ -405,12 +502,13 @@ fn a_second_host_finds_the_first_by_its_socket() {
     assert!(nobody.err.contains("oarlock host"), "{nobody:?}");
 }
 
-/// Each command of the page exists, with the words it is shown with.
+/// Each command of the pages exists, with the words it is shown with.
 #[test]
-fn the_commands_of_the_page_exist() {
-    let page = include_str!("../../../../docs/host.md");
+fn the_commands_of_the_pages_exist() {
+    let pages =
+        [include_str!("../../../../docs/host.md"), include_str!("../../../../docs/operating.md")].concat();
     let mut seen = 0;
-    for line in page.lines().filter_map(|line| line.strip_prefix("    oarlock ")) {
+    for line in pages.lines().filter_map(|line| line.strip_prefix("    oarlock ")) {
         let words: Vec<&str> = line.split_whitespace().take_while(|word| *word != "&").collect();
         let place = Place::new();
         let name: Vec<&str> = match words.as_slice() {
@@ -424,5 +522,139 @@ fn the_commands_of_the_page_exist() {
         }
         seen += 1;
     }
-    assert!(seen >= 8, "{seen}");
+    assert!(seen >= 15, "{seen}");
+}
+
+/// A turn with one command; whether somebody was asked about it.
+fn is_asked(client: &mut HostClient, thread: &str, text: &str, input_id: &str, decision: &str) -> bool {
+    client.heard.clear();
+    client.turn(thread, text, input_id);
+    let mut asked = false;
+    loop {
+        let message = client.heard.pop_front().unwrap_or_else(|| client.read());
+        if message["method"] == APPROVAL {
+            asked = true;
+            client.write(&json!({"id": message["id"], "result": {"decision": decision}}));
+        }
+        if message["method"] == "turn/completed" {
+            assert_eq!(message["params"]["turn"]["status"], "completed", "{message}");
+            return asked;
+        }
+    }
+}
+
+#[test]
+fn what_was_approved_for_the_session_is_known_to_the_next_runtime_and_to_no_copy() {
+    let place = Place::new();
+    let host = RunningHost::start(&place, &["--idle-after", "0"]);
+    let mut client = HostClient::connect(&place);
+    let no_runtime = || until("no runtime", || host.runtimes().is_empty().then_some(()));
+    let thread = client.start_thread(&place, "untrusted");
+    assert!(is_asked(&mut client, &thread, "run touch once", "i1", "accept"));
+    assert!(is_asked(&mut client, &thread, "run touch made", "i2", "acceptForSession"));
+    no_runtime();
+    assert!(!is_asked(&mut client, &thread, "run touch made", "i3", "decline"), "the next runtime knows");
+    assert!(is_asked(&mut client, &thread, "run touch once", "i4", "accept"), "only what was approved");
+    no_runtime();
+    let fork = client.ask("thread/fork", &json!({"threadId": thread}));
+    let fork = fork["thread"]["id"].as_str().expect("an id").to_owned();
+    assert!(is_asked(&mut client, &fork, "run touch made", "i5", "accept"), "a copy has its own approvals");
+}
+
+#[test]
+fn what_was_approved_for_the_session_while_nothing_ran_is_known_ever_after() {
+    let place = Place::new();
+    let host = RunningHost::start(&place, &["--idle-after", "0", "--suspend-after", "0"]);
+    let mut client = HostClient::connect(&place);
+    let thread = client.start_thread(&place, "untrusted");
+    client.turn(&thread, "run touch made", "i1");
+    until("the task to wait alone", || {
+        (pending(&place).len() == 1 && host.runtimes().is_empty()).then_some(())
+    });
+    let waiting = pending(&place).remove(0);
+    let decision = json!({"type": "approve", "scope": "session"});
+    let params = json!({
+        "operationId": waiting["operationId"], "argumentsDigest": waiting["argumentsDigest"], "decision": decision,
+    });
+    client.ask("operation/decide", &params);
+    until("the end of the turn", || (state(&place) == "idle" && host.runtimes().is_empty()).then_some(()));
+    assert!(!is_asked(&mut client, &thread, "run touch made", "i2", "decline"));
+}
+
+#[test]
+fn an_error_of_a_client_is_a_no_unless_it_knows_how_to_say_no() {
+    let place = Place::new();
+    job(&place, "");
+    let _host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let thread = client.start_thread(&place, "untrusted");
+    client.turn(&thread, "run sh job.sh", "i1");
+    let refuse = |client: &mut HostClient| {
+        let asked = client.wait_for(APPROVAL);
+        client.write(&json!({"id": asked["id"], "error": {"code": -32000, "message": "broken"}}));
+        // Messages of a connection are taken in order.
+        client.ask("thread/loaded/list", &json!({}));
+    };
+    refuse(&mut client);
+    assert_eq!(pending(&place).len(), 1, "the operation waits for a decision");
+    let mut stock = HostClient::stock(&place);
+    let resumed = stock.ask("thread/resume", &json!({"threadId": thread}));
+    assert_eq!(resumed.get("rolloutOrdinal"), None, "{resumed}");
+    refuse(&mut stock);
+    let ended = client.wait_for("turn/completed");
+    assert_eq!(ended["params"]["turn"]["status"], "completed", "{ended}");
+    let is_command = |message: &&Value| {
+        message["method"] == "item/completed" && message["params"]["item"]["type"] == "commandExecution"
+    };
+    let command = client.heard.iter().find(is_command).expect("the item ended");
+    assert_eq!(command["params"]["item"]["status"], "failed", "{command}");
+    assert_eq!((runs(&place), pending(&place).len()), (0, 0));
+}
+
+#[test]
+fn a_client_that_knows_no_hosts_resumes_into_a_loaded_thread() {
+    let place = Place::new();
+    let host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let thread = client.start_thread(&place, "never");
+    client.turn(&thread, "say hello", "i1");
+    client.wait_for("turn/completed");
+    host.kill();
+    let host = RunningHost::start(&place, &[]);
+    let by_id = json!({"threadId": thread});
+    let mut client = HostClient::connect(&place);
+    let status = |resumed: Value| resumed["thread"]["status"]["type"].clone();
+    assert_eq!(status(client.ask("thread/resume", &by_id)), "notLoaded");
+    assert!(host.runtimes().is_empty(), "nothing is started for whoever knows that there is nothing");
+    let mut stock = HostClient::stock(&place);
+    assert_eq!(status(stock.ask("thread/resume", &by_id)), "idle");
+    assert_eq!(host.runtimes().len(), 1);
+    assert_eq!(stock.ask("config/mcpServer/reload", &Value::Null), json!({}), "by the runtime that is up");
+}
+
+#[test]
+fn a_detached_review_is_a_task_of_its_own() {
+    let place = Place::new();
+    let host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let thread = client.start_thread(&place, "never");
+    client.turn(&thread, "say hello", "i1");
+    client.wait_for("turn/completed");
+    let review = |instructions: &str| {
+        let target = json!({"type": "custom", "instructions": instructions});
+        json!({"threadId": thread, "target": target, "delivery": "detached"})
+    };
+    let refused = client.try_ask("review/start", &review(" ")).expect_err("nothing to review");
+    assert!(refused["message"].as_str().is_some_and(|text| text.contains("instructions")), "{refused}");
+    assert_eq!(client.ask("task/list", &json!({}))["data"].as_array().map(Vec::len), Some(1));
+    client.heard.clear();
+    let begun = client.ask("review/start", &review("say fine"));
+    let reviewed = begun["reviewThreadId"].as_str().expect("an id").to_owned();
+    assert_ne!(reviewed, thread);
+    assert_eq!(client.wait_for("thread/started")["params"]["thread"]["id"], reviewed.as_str());
+    let ended = client.wait_for("turn/completed");
+    assert_eq!(ended["params"]["threadId"], reviewed.as_str(), "{ended}");
+    let listed = client.ask("thread/list", &json!({}))["data"].clone();
+    assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
+    host.kill();
 }

@@ -15,7 +15,7 @@ fn tool(name: &str, effects: &str) -> Value {
 
 fn start(client: &mut HostClient, place: &Place, rule: &str, provides: &Value) -> String {
     let tools = [tool("refund", "once"), tool("look", "readonly")];
-    let approval = json!({"default": "runtime", "perTool": {"refund": rule}});
+    let approval = json!({"default": "runtime", "perTool": {"refund": rule, "look": rule}});
     let params = json!({
         "cwd": place.folder(), "approvalPolicy": "never", "sandbox": "danger-full-access",
         "toolSet": {"mode": "additive", "dynamic": tools, "approval": approval}, "provides": provides,
@@ -158,4 +158,58 @@ fn a_call_that_is_asked_about_runs_after_the_decision_with_what_was_decided() {
     assert!(client.heard.iter().all(|message| message["method"] != CALL), "it was refused");
     let read = client.ask("thread/read", &json!({"threadId": thread, "includeTurns": true}));
     assert!(read.to_string().contains("not on a Friday"), "{read}");
+}
+
+#[test]
+fn a_decision_holds_for_every_attempt_of_the_call() {
+    let place = Place::new();
+    let host = RunningHost::start(&place, &[]);
+    let mut first = HostClient::connect(&place);
+    let thread = start(&mut first, &place, "host", &refund());
+    first.turn(&thread, "call look {\"order\": \"A\"}", "i1");
+    first.wait_for(GATE);
+    let waiting = until("the question", || pending(&place).pop());
+    let decision = json!({
+        "operationId": waiting["operationId"], "argumentsDigest": waiting["argumentsDigest"],
+        "decision": {"type": "replace", "arguments": {"order": "B"}},
+    });
+    first.ask("operation/decide", &decision);
+    assert_eq!(first.wait_for(CALL)["params"]["arguments"], json!({"order": "B"}));
+    drop(first);
+    // The first attempt is lost and nobody is there for the second. Another runtime asks for the result again.
+    let runtime = host.runtimes();
+    crate::host::kill_9(&runtime[0]);
+    until("another runtime", || host.runtimes().first().filter(|next| **next != runtime[0]).cloned());
+    let mut second = HostClient::connect(&place);
+    join(&mut second, &thread, &refund());
+    let call = second.wait_for(CALL);
+    assert_eq!(call["params"]["arguments"], json!({"order": "B"}), "as decided: {call}");
+    answer(&mut second, &call, "seen");
+    end_of_turn(&mut second);
+    let read = second.ask("thread/read", &json!({"threadId": thread, "includeTurns": true}));
+    assert!(read.to_string().contains("seen"), "{read}");
+}
+
+#[test]
+fn a_call_that_waits_for_a_client_takes_decisions_too() {
+    let place = Place::new();
+    let _host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let thread = start(&mut client, &place, "runtime", &json!([]));
+    client.turn(&thread, "call refund {\"order\": \"A\"}", "i1");
+    until("the call", || pending(&place).pop());
+    command(&place, &["respond", &code(&place), "it is done already"]).good();
+    end_of_turn(&mut client);
+
+    client.turn(&thread, "call refund {\"order\": \"C\"}", "i2");
+    until("the call", || pending(&place).pop());
+    command(&place, &["approve", &code(&place)]).good();
+    let mut provider = HostClient::connect(&place);
+    join(&mut provider, &thread, &refund());
+    let call = provider.wait_for(CALL);
+    assert_eq!(call["params"]["arguments"], json!({"order": "C"}), "{call}");
+    answer(&mut provider, &call, "refunded");
+    end_of_turn(&mut client);
+    let finished = client.ask("operation/list", &json!({"threadId": thread, "state": "finished"}));
+    assert_eq!(finished["data"][1]["attempt"], 1, "{finished}");
 }

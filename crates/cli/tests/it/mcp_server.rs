@@ -1,6 +1,7 @@
 //! `oarlock mcp-server`, driven as an MCP client does.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -162,6 +163,16 @@ fn what_the_user_has_opened_a_call_may_use_and_not_open_further() {
     call["approval-policy"] = json!("never");
     let answer = client.ask(6, "tools/call", json!({"name": "codex", "arguments": call}));
     assert!(text(&answer).contains("approval-policy"), "{answer}");
+
+    // Writing in a workspace does not make a workspace of the home folder.
+    let mut client = McpClient::start_with(&json!({}), &["-c", "sandbox_mode=workspace-write"]);
+    let home = client.home.path().to_owned();
+    for cwd in [home.as_path(), Path::new("/")] {
+        let call = json!({"prompt": "Run `touch planted`", "cwd": cwd});
+        let answer = client.ask(5, "tools/call", json!({"name": "codex", "arguments": call}));
+        assert!(text(&answer).contains("home folder"), "{answer}");
+        assert!(!cwd.join("planted").exists());
+    }
 }
 
 #[test]

@@ -105,7 +105,8 @@ fn a_task_in_a_container_survives_kills_of_host_runtime_and_container() {
     let asked = client.wait_for(APPROVAL);
     client.write(&json!({"id": asked["id"], "result": {"decision": "accept"}}));
     until("the command", || (docker.sh("cat /workspace/runs") == "x\nx").then_some(()));
-    docker.sh("kill -9 $(pidof oarlock) || true");
+    // The runtime first: one that sees its command end has a result to record.
+    docker.sh("kill -9 $(pidof oarlock | tr ' ' '\\n' | sort -n) || true");
     let unknown = until("the unknown outcome", || pending(&place).first().cloned());
     assert_eq!(unknown["state"], "unknown", "{unknown}");
     until("the end of the command", || docker.sh("ps | grep -c '[s]leep 61' || true").eq("0").then_some(()));
@@ -197,6 +198,30 @@ fn doctor_says_what_holds_in_a_container() {
 }
 
 #[test]
+fn a_client_of_this_machine_may_bring_the_settings_of_a_placement() {
+    let place = Place::new();
+    let _host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let folder = place.root().join("made here");
+    let ask = |settings: Value| {
+        json!({
+            "placement": "mine", "config": {"placements.mine": settings}, "approvalPolicy": "never",
+            "sandbox": "danger-full-access",
+        })
+    };
+    let started = client.ask("thread/start", &ask(json!({"backend": "local", "folder": folder})));
+    assert!(
+        started["cwd"].as_str().is_some_and(|cwd| cwd.starts_with(&*folder.to_string_lossy())),
+        "{started}"
+    );
+    client.turn(&id_of(&started), "run pwd", "i1");
+    completed(&mut client);
+    let refused = client.try_ask("thread/start", &ask(json!({"backend": "local", "fold": folder})));
+    let refused = refused.expect_err("unknown setting")["message"].to_string();
+    assert!(refused.contains("config.placements.mine") && refused.contains("fold"), "{refused}");
+}
+
+#[test]
 fn a_task_works_in_a_folder_of_its_own_that_is_made_again_when_it_is_lost() {
     let place = Place::new();
     let host = RunningHost::start(&place, &[]);
@@ -208,11 +233,11 @@ fn a_task_works_in_a_folder_of_its_own_that_is_made_again_when_it_is_lost() {
         "{unknown}"
     );
     let placement = json!({"backend": "local", "manifest": jobs()});
-    let params =
-        json!({"placement": placement, "approvalPolicy": "untrusted", "sandbox": "danger-full-access"});
+    // The sandbox hides what is the program's own, so the folder must lie elsewhere.
+    let params = json!({"placement": placement, "approvalPolicy": "untrusted", "sandbox": "workspace-write"});
     let started = client.ask("thread/start", &params);
     let (thread, folder) = (id_of(&started), PathBuf::from(started["cwd"].as_str().expect("a folder")));
-    assert!(folder.starts_with(place.root().join(".oarlock/placements")), "{started}");
+    assert!(folder.starts_with(place.root().join(".local/share/oarlock/placements")), "{started}");
     client.turn(&thread, "run sh job.sh", "i1");
     client.wait_for(APPROVAL);
     host.kill();
@@ -236,6 +261,164 @@ fn a_task_works_in_a_folder_of_its_own_that_is_made_again_when_it_is_lost() {
     let made = PathBuf::from(listed[0]["workspace"].as_str().expect("a folder"));
     assert!(made != folder && made.join("job.sh").is_file(), "from its manifest: {listed}");
     assert!(store_holds(&place, "workspace_restored"), "the model is told");
+    host.kill();
+}
+
+/// The folder that is given up is still there, as it is on a machine that is only out of reach for a while.
+#[test]
+fn nothing_runs_in_a_place_that_was_given_up() {
+    let place = Place::new();
+    let host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let params = json!({
+        "placement": {"backend": "local", "manifest": jobs()}, "approvalPolicy": "untrusted",
+        "sandbox": "workspace-write",
+    });
+    let started = client.ask("thread/start", &params);
+    let (thread, left) = (id_of(&started), PathBuf::from(started["cwd"].as_str().expect("a folder")));
+    let approved_turn = |client: &mut HostClient, input: &str| {
+        client.turn(&thread, "run sh job.sh", input);
+        client.wait_for(APPROVAL);
+        command(&place, &["approve", &code(&place)]).good();
+        completed(client);
+    };
+    let runs = |folder: &PathBuf| fs::read_to_string(folder.join("runs")).unwrap_or_default();
+    approved_turn(&mut client, "i1");
+    assert_eq!(runs(&left), "x\n");
+
+    let at_present = |client: &mut HostClient| {
+        let listed = client.ask("placement/list", &json!({}))["data"].clone();
+        let workspace = listed[0]["workspace"].as_str().map(PathBuf::from);
+        (listed[0]["id"].as_str().expect("an id").to_owned(), workspace)
+    };
+    let (placement, _) = at_present(&mut client);
+    let given_up = client.ask("placement/abandon", &json!({"placementId": placement}));
+    assert_eq!(given_up["placement"]["status"], "lost", "{given_up}");
+    client.ask("task/resume", &json!({"threadId": thread}));
+    approved_turn(&mut client, "i2");
+    let (_, made) = at_present(&mut client);
+    let made = made.expect("a folder");
+    assert!(made != left && left.is_dir());
+    assert_eq!(
+        (runs(&left), runs(&made)),
+        ("x\n".to_owned(), "x\n".to_owned()),
+        "it ran in the new one alone"
+    );
+
+    // The same for a turn that waits while the place is given up, and after the host was started anew.
+    client.turn(&thread, "run sh job.sh", "i3");
+    client.wait_for(APPROVAL);
+    client.ask("placement/abandon", &json!({"placementId": placement}));
+    host.kill();
+    let host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    client.ask("thread/resume", &json!({"threadId": thread}));
+    client.ask("task/resume", &json!({"threadId": thread}));
+    // It is asked about again where it would run elsewhere than it was to.
+    until("the end of the turn", || {
+        let shown = command(&place, &["pending"]).good().out;
+        if let (Some(code), false) = (shown.split_whitespace().next(), pending(&place).is_empty()) {
+            command(&place, &["approve", code]);
+        }
+        (state(&place) == "idle").then_some(())
+    });
+    let (_, last) = at_present(&mut client);
+    let last = last.expect("a folder");
+    assert!(last != made && last != left);
+    assert_eq!((runs(&left), runs(&made), runs(&last)), ("x\n".into(), "x\n".into(), "x\n".into()));
+    host.kill();
+}
+
+/// A placement that runs everything as it is here: what counts is that it says to be the boundary.
+fn open_cage(place: &Place) -> String {
+    let workspace = json!(place.root().join("places/{id}"));
+    format!(
+        "[placements.cage]\nbackend = \"command\"\nargv = [\"env\"]\ncreate = [\"mkdir\", \"-p\", \"{{workspace}}\"]\n\
+         destroy = [\"rm\", \"-rf\", \"{{workspace}}\"]\nworkspace = {workspace}\n"
+    )
+}
+
+#[test]
+fn a_sandbox_that_a_place_cannot_enforce_is_refused_wherever_it_is_asked_for() {
+    let place = Place::new();
+    configure(&place, &open_cage(&place));
+    let runtime = small_runtime(&place);
+    let host = RunningHost::start(&place, &["--runtime", &runtime]);
+    let mut client = HostClient::connect(&place);
+    let refused = |client: &mut HostClient, method: &str, params: Value, by: &str| {
+        let error = client.try_ask(method, &params).expect_err(by);
+        assert_eq!(error["data"]["code"], "sandboxUnavailable", "{method} {params}: {error}");
+        let message = error["message"].as_str().unwrap_or_default();
+        assert!(message.starts_with(&format!("{by}: ")), "{method} {params}: {message}");
+    };
+    let start = |more: Value| {
+        let mut params = json!({"placement": "cage", "approvalPolicy": "never"});
+        params.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+        params
+    };
+    let by_config = |key: &str, value: &str| json!({"config": {key: value}});
+    refused(&mut client, "thread/start", start(json!({"sandbox": "read-only"})), "sandbox");
+    let asked = start(by_config("sandbox_mode", "workspace-write"));
+    refused(&mut client, "thread/start", asked, "config.sandbox_mode");
+    let asked = start(by_config("default_permissions", "mine"));
+    refused(&mut client, "thread/start", asked, "config.default_permissions");
+    assert!(!place.root().join("places").exists(), "nothing was made");
+
+    let started = client.ask("thread/start", &start(by_config("sandbox_mode", "danger-full-access")));
+    let thread = id_of(&started);
+    assert_eq!(started["sandbox"]["type"], "externalSandbox", "{started}");
+    client.turn(&thread, "say hello", "i1");
+    completed(&mut client);
+    for method in ["thread/resume", "thread/fork"] {
+        let by_sandbox = json!({"threadId": thread, "sandbox": "read-only"});
+        refused(&mut client, method, by_sandbox, "sandbox");
+        let by_config = json!({"threadId": thread, "config": {"sandbox_mode": "read-only"}});
+        refused(&mut client, method, by_config, "config.sandbox_mode");
+    }
+    let turn = json!({"threadId": thread, "input": [], "sandboxPolicy": {"type": "readOnly"}});
+    refused(&mut client, "turn/start", turn, "sandboxPolicy");
+    host.kill();
+
+    configure(&place, &format!("sandbox_mode = \"workspace-write\"\n{}", open_cage(&place)));
+    let _host = RunningHost::start(&place, &["--runtime", &runtime]);
+    let mut client = HostClient::connect(&place);
+    let by = "sandbox_mode of the host's configuration";
+    refused(&mut client, "thread/start", start(json!({})), by);
+    client.ask("thread/start", &start(json!({"sandbox": "danger-full-access"})));
+    let run = ["exec", "--provider", "offline", "--placement", "cage", "--runtime", &runtime, "say hello"];
+    let failed = place.run(&run).bad();
+    assert!(failed.err.contains("cannot be enforced in `command`"), "{failed:?}");
+    let read_only = [&run[..], &["-c", "sandbox_mode=\"read-only\""]].concat();
+    let failed = place.run(&read_only).bad();
+    assert!(failed.err.contains("`read-only` cannot be enforced"), "{failed:?}");
+}
+
+#[test]
+fn what_a_killed_host_had_begun_to_make_is_removed() {
+    let place = Place::new();
+    let host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let begun = place.root().join("begun");
+    let setup = format!("test -e {0} || {{ touch {0}; exec sleep 61; }}", begun.display());
+    let placement = json!({"backend": "local", "manifest": {"setup": [["sh", "-c", setup]]}});
+    client.write(&json!({"id": 99, "method": "thread/start", "params": {"placement": placement}}));
+    until("the setup", || begun.exists().then_some(()));
+    let made = || {
+        let entries =
+            fs::read_dir(place.root().join(".local/share/oarlock/placements")).into_iter().flatten();
+        entries.map(|entry| entry.expect("an entry").file_name()).collect::<Vec<_>>()
+    };
+    let first = made();
+    assert_eq!(first.len(), 1);
+    host.kill();
+    let host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let listed = client.ask("task/list", &json!({}));
+    let thread = listed["data"][0]["id"].as_str().expect("the task that was begun").to_owned();
+    client.turn(&thread, "say hello", "i1");
+    let second =
+        until("another folder in its stead", || Some(made()).filter(|now| *now != first && !now.is_empty()));
+    assert_eq!(second.len(), 1, "{first:?} {second:?}");
     host.kill();
 }
 

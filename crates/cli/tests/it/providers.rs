@@ -13,7 +13,7 @@ use crate::support::Place;
 
 /// Thinks, looks with a command, and answers; the same on every wire.
 #[derive(Debug)]
-struct Traveller(&'static str);
+pub(crate) struct Traveller(pub(crate) &'static str);
 
 impl OfflineResponder for Traveller {
     fn respond(&self, request: OfflineRequest<'_>) -> OfflineReply {
@@ -37,7 +37,7 @@ impl OfflineResponder for Traveller {
 }
 
 /// A PNG of one pixel.
-const PIXEL: &[u8] = &[
+pub(crate) const PIXEL: &[u8] = &[
     0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52, 0, 0, 0, 1, 0, 0,
     0, 1, 8, 6, 0, 0, 0, 0x1f, 0x15, 0xc4, 0x89, 0, 0, 0, 0x0d, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9c, 0x63,
     0xf8, 0xcf, 0xc0, 0xf0, 0x1f, 0, 5, 0, 1, 0xff, 0x89, 0x99, 0x3d, 0x1d, 0, 0, 0, 0, 0x49, 0x45, 0x4e,
@@ -88,7 +88,10 @@ fn one_thread_goes_from_responses_to_messages_to_chat_and_back() {
         assert!(body.contains("data:image/png;base64,"), "{body}");
     }
     let last = back.bodies().last().expect("a request").clone();
-    assert!(!last.to_string().contains("ox1."), "{last}");
+    assert!(!last.to_string().contains("ox1.") && !last.to_string().contains("thought of third"), "{last}");
+    // The last provider refuses sealed reasoning of the first one, once; then it is left out.
+    assert!(!last.to_string().contains("sealed-first"), "{last}");
+    assert_eq!(back.foreign_reasoning(), 1);
     let calls = last["input"].as_array().expect("items").iter();
     let calls = calls.filter(|item| item["type"].as_str().is_some_and(|kind| kind.ends_with("_call")));
     assert_eq!(calls.count(), 4);
@@ -104,86 +107,107 @@ impl OfflineResponder for Refusing {
     }
 }
 
-/// The error that a person reads when a provider refuses, with the port taken out.
-fn told(wire: Wire, status: u16, body: &Value) -> String {
+/// The one line that a person reads when a provider refuses, with the address of the server taken out, and how often the
+/// server was asked.
+fn told(wire: Wire, provider: &str, answer: (u16, &Value), flags: &[&str]) -> (String, usize) {
+    let (status, body) = answer;
     let text = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
     let server = VendorServer::start(wire, Arc::new(Refusing(status, text)));
     let place = Place::new();
     fs::create_dir_all(place.home()).expect("made");
-    let table = server.provider_table("vendor").replace("stream_max_retries = 3", "stream_max_retries = 0");
-    let config = format!("model_provider = \"vendor\"\nmodel = \"mock-modle\"\n{table}");
+    // One retry is enough: the message is the same after each attempt.
+    let table = server.provider_table(provider).replace("request_max_retries = 0", "request_max_retries = 1");
+    let key = "env_key = \"VENDOR_KEY\"\n";
+    let config = format!("model_provider = \"{provider}\"\nmodel = \"mock-modle\"\n{table}{key}");
     fs::write(place.home().join("config.toml"), config).expect("written");
-    let ran = place.run(&["exec", "--yolo", "hello"]).bad();
-    let line = ran.err.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or(&ran.err);
-    line.replace(&server.base_url(), "URL")
+    let mut command = place.command(&[&["exec", "--yolo", "hello"], flags].concat());
+    let output = command.env("VENDOR_KEY", "planted-key").output_in_time();
+    let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    assert!(!shown.contains("planted-key"), "{shown}");
+    let lines: Vec<&str> = shown.lines().filter(|line| line.contains(": ")).collect();
+    let errors: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("error: ")).collect();
+    let [line] = errors[..] else { panic!("one line for one failure: {shown}") };
+    assert!(!shown.contains("retry: "), "{shown}");
+    (line.replace(&server.base_url(), "URL"), server.bodies().len())
+}
+
+fn anthropic(kind: &str, message: &str) -> Value {
+    json!({"type": "error", "error": {"type": kind, "message": message}})
+}
+
+fn openai(code: &str, message: &str) -> Value {
+    json!({"error": {"message": message, "code": code}})
 }
 
 #[test]
 fn what_a_person_reads_when_a_provider_refuses() {
-    let anthropic =
-        |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}});
-    let openai = |code: &str, message: &str| json!({"error": {"message": message, "code": code}});
-    let of_chat = "URL/chat/completions";
-    let of_messages = "URL/messages";
-    let rows: Vec<(Wire, u16, Value, String)> = vec![
+    let page = json!("<!doctype html><html><body>Hello</body></html>");
+    let no_key = openai("invalid_api_key", "Incorrect API key provided");
+    let no_model = openai("model_not_found", "The model `mock-modle` does not exist");
+    let no_money = openai("insufficient_quota", "You exceeded your current quota");
+    let slow = openai("rate_limit_exceeded", "Rate limit reached for requests");
+    let broken = openai("server_error", "The server had an error");
+    let odd = openai("invalid_request_error", "Unknown parameter: 'x'");
+    let refused_key = "the provider refused the key in VENDOR_KEY: Incorrect API key provided";
+    let missing = "the model `mock-modle` is not there: The model `mock-modle` does not exist; did you mean mock-model?";
+    // The same for a provider known by name and for one of the user's own, on every wire.
+    for (status, body, expected, times) in [
+        (401, &no_key, refused_key, 1),
+        (403, &no_key, refused_key, 1),
+        (404, &no_model, missing, 1),
+        (404, &page, "URL/PATH answered with a page instead of an API; check base_url", 1),
+        (400, &odd, "Unknown parameter: 'x'", 1),
+        (429, &no_money, "the account has no quota left: You exceeded your current quota", 1),
+        (429, &slow, "too many requests: Rate limit reached for requests", 1),
+        (500, &broken, "the provider failed: The server had an error", 2),
+        (503, &broken, "the model is overloaded: The server had an error", 2),
+        (502, &page, "URL/PATH answered 502 Bad Gateway with a page instead of an API; check base_url", 2),
+    ] {
+        for (wire, path) in
+            [(Wire::Responses, "responses"), (Wire::Chat, "chat/completions"), (Wire::Messages, "messages")]
+        {
+            for provider in ["xai", "mine"] {
+                let expected = expected.replace("PATH", path);
+                let found = told(wire, provider, (status, body), &[]);
+                assert_eq!(found, (expected, times), "{wire:?} {provider} {status} {body}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_person_reads_of_other_vendors() {
+    for (status, body, expected) in [
         (
-            Wire::Messages,
             401,
             anthropic("authentication_error", "invalid x-api-key"),
-            format!("the provider refused the key: invalid x-api-key, url: {of_messages}"),
+            "the provider refused the key in VENDOR_KEY: invalid x-api-key",
         ),
         (
-            Wire::Chat,
-            401,
-            openai("invalid_api_key", "Incorrect API key provided"),
-            format!("the provider refused the key: Incorrect API key provided, url: {of_chat}"),
-        ),
-        (
-            Wire::Chat,
-            404,
-            json!("<!doctype html><html><body>Hello</body></html>"),
-            format!("{of_chat} answered with a page instead of an API; check base_url"),
-        ),
-        (
-            Wire::Chat,
-            404,
-            openai("model_not_found", "The model `mock-modle` does not exist"),
-            format!(
-                "the model `mock-modle` is not there: The model `mock-modle` does not exist, url: {of_chat}; did you mean \
-                 mock-model?"
-            ),
-        ),
-        (
-            Wire::Messages,
             404,
             anthropic("not_found_error", "model: mock-modle"),
-            format!(
-                "the model `mock-modle` is not there: model: mock-modle, url: {of_messages}; did you mean mock-model?"
-            ),
+            "the model `mock-modle` is not there: model: mock-modle; did you mean mock-model?",
         ),
         (
-            Wire::Messages,
             400,
             anthropic("invalid_request_error", "Your credit balance is too low to access the API."),
-            format!(
-                "the account has no quota left: Your credit balance is too low to access the API., url: {of_messages}"
-            ),
+            "the account has no quota left: Your credit balance is too low to access the API.",
         ),
-        (
-            Wire::Chat,
-            429,
-            openai("insufficient_quota", "You exceeded your current quota"),
-            format!("the account has no quota left: You exceeded your current quota, url: {of_chat}"),
-        ),
-        (
-            Wire::Messages,
-            529,
-            anthropic("overloaded_error", "Overloaded"),
-            format!("the model is overloaded: Overloaded, url: {of_messages}"),
-        ),
-    ];
-    for (wire, status, body, expected) in rows {
-        assert_eq!(told(wire, status, &body), expected, "{wire:?} {status} {body}");
+        (529, anthropic("overloaded_error", "Overloaded"), "the model is overloaded: Overloaded"),
+    ] {
+        assert_eq!(told(Wire::Messages, "xai", (status, &body), &[]).0, expected, "{status} {body}");
+    }
+}
+
+#[test]
+fn the_details_of_a_failure_are_shown_with_v() {
+    let body = openai("invalid_api_key", "Incorrect API key provided");
+    for flags in [["-v"], ["--verbose"]] {
+        assert_eq!(
+            told(Wire::Responses, "mine", (401, &body), &flags).0,
+            "the provider refused the key in VENDOR_KEY: Incorrect API key provided (url: URL/responses)"
+        );
     }
 }
 
@@ -199,6 +223,19 @@ fn a_server_that_is_not_running_says_what_to_start() {
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(told.contains(&format!("nothing answers on {address}")), "{told}");
     assert!(told.contains("is `ollama serve` running?"), "{told}");
+    // A server of the user's own is named, and where it was looked for.
+    let config = format!(
+        "model_provider = \"mine\"\nmodel = \"m\"\n[model_providers.mine]\nbase_url = \"http://{address}/v1\"\n\
+         request_max_retries = 1\n"
+    );
+    fs::create_dir_all(place.home()).expect("made");
+    fs::write(place.home().join("config.toml"), config).expect("written");
+    let told = place.run(&["exec", "--yolo", "hello"]).bad().err;
+    let expected = format!(
+        "error: cannot reach the model provider mine: nothing answers on {address} (connection refused); start the \
+         server that listens there, or change base_url\n"
+    );
+    assert!(told.contains(&expected), "{told}");
 }
 
 #[test]
@@ -221,7 +258,7 @@ fn doctor_says_which_provider_is_chosen_and_asks_it_for_its_models() {
         "{chosen}"
     );
     let models = check(&["--provider", "ollama"], &local, "models");
-    assert_eq!(models["summary"], "the provider answers: mock-model");
+    assert_eq!(models["summary"], "the provider answers: mock-model, roomy-model");
     // Nothing is configured: a server of this machine offers itself.
     let chosen = check(&[], &local, "provider");
     assert!(

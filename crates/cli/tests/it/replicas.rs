@@ -2,6 +2,7 @@
 //! while. Effects are counted outside, by commands that append to a file.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,33 +17,37 @@ use crate::support::Place;
 const LEASE: &str = "7";
 
 /// One host among others.
-struct Replica {
+pub(crate) struct Replica {
     child: Child,
     socket: PathBuf,
 }
 
 impl Replica {
-    fn start(place: &Place, server: &PostgresServer, name: &str) -> Self {
+    pub(crate) fn start(place: &Place, server: &PostgresServer, name: &str) -> Self {
         let url = server.url();
         let arguments =
             ["host", "--provider", "offline", "--store", &url, "--replica", name, "--lease", LEASE];
-        let child = place.command(&arguments).stderr(Stdio::inherit()).spawn().expect("the host starts");
+        Self::spawn(place, &mut place.command(&arguments), name)
+    }
+
+    pub(crate) fn spawn(place: &Place, command: &mut Command, name: &str) -> Self {
+        let child = command.stderr(Stdio::inherit()).spawn().expect("the host starts");
         let socket = place.home().join(format!("host-{name}.sock"));
         let replica = Self { child, socket };
         until("the socket of the host", || UnixStream::connect(&replica.socket).ok());
         replica
     }
 
-    fn client(&self) -> HostClient {
+    pub(crate) fn client(&self) -> HostClient {
         HostClient::at(&self.socket)
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args([name, &id]).status().expect("kill runs").success());
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().expect("killed");
         self.child.wait().expect("ended");
     }
@@ -54,18 +59,18 @@ impl Replica {
     }
 
     /// The operations of a thread that wait for a decision, as this host sees them.
-    fn pending(&self, place: &Place, thread: &str) -> Option<Value> {
+    pub(crate) fn pending(&self, place: &Place, thread: &str) -> Option<Value> {
         let listed = self.command(place, &["pending", "--json"]).good().document();
         listed.as_array().and_then(|all| all.iter().find(|row| row["threadId"] == thread)).cloned()
     }
 
-    fn state(&self, place: &Place, thread: &str) -> String {
+    pub(crate) fn state(&self, place: &Place, thread: &str) -> String {
         let listed = self.command(place, &["tasks", "--json"]).good().document();
         let found = listed.as_array().and_then(|all| all.iter().find(|row| row["id"] == thread)).cloned();
         found.and_then(|row| row["state"].as_str().map(str::to_owned)).unwrap_or_default()
     }
 
-    fn decide(&self, place: &Place, verb: &str, operation: &Value, more: &[&str]) {
+    pub(crate) fn decide(&self, place: &Place, verb: &str, operation: &Value, more: &[&str]) {
         let id = operation["operationId"].as_str().expect("an id").to_owned();
         self.command(place, &[&[verb, &id], more].concat()).good();
     }
@@ -79,21 +84,21 @@ impl Drop for Replica {
     }
 }
 
-fn postgres() -> Option<PostgresServer> {
+pub(crate) fn postgres() -> Option<PostgresServer> {
     PostgresServer::start(Path::new(env!("CARGO_TARGET_TMPDIR")))
 }
 
 /// A command that counts its runs in a file of its name, and goes on when `NAME.go` is there.
-fn job(place: &Place, name: &str) {
+pub(crate) fn job(place: &Place, name: &str) {
     let script = format!("echo x >> {name}.runs\nwhile [ ! -e {name}.go ]; do sleep 0.05; done\n");
     fs::write(place.folder().join(format!("{name}.sh")), script).expect("written");
 }
 
-fn let_go(place: &Place, name: &str) {
+pub(crate) fn let_go(place: &Place, name: &str) {
     fs::write(place.folder().join(format!("{name}.go")), "").expect("written");
 }
 
-fn runs(place: &Place, name: &str) -> usize {
+pub(crate) fn runs(place: &Place, name: &str) -> usize {
     fs::read_to_string(place.folder().join(format!("{name}.runs"))).map_or(0, |text| text.lines().count())
 }
 
@@ -116,6 +121,32 @@ fn a_database_that_is_restarted_in_mid_turn_delays_and_loses_nothing() {
     assert_eq!(client.wait_for("turn/completed")["params"]["turn"]["status"], "completed");
     let read = client.ask("thread/read", &json!({"threadId": thread, "includeTurns": true}));
     assert_eq!(read["thread"]["turns"].as_array().map(Vec::len), Some(2), "{read}");
+    assert_eq!(runs(&place, "job"), 1);
+}
+
+#[test]
+fn input_that_comes_to_another_host_is_taken_by_the_owner() {
+    let Some(server) = postgres() else { return };
+    let place = Place::new();
+    job(&place, "job");
+    let [first, second] = ["a", "b"].map(|name| Replica::start(&place, &server, name));
+    let mut owner = first.client();
+    let thread = owner.start_thread(&place, "never");
+    let mut client = second.client();
+    let turn = client.turn(&thread, "run sh job.sh", "i1");
+    assert_eq!(turn["status"], "inProgress", "it is committed, and so it is no error");
+    assert_eq!(client.turn(&thread, "run sh job.sh", "i1")["id"], turn["id"], "known input");
+    until("the command", || (runs(&place, "job") == 1).then_some(()));
+    let steer = json!({
+        "threadId": thread, "expectedTurnId": turn["id"], "inputId": "i2",
+        "input": [{"type": "text", "text": "then say hello"}],
+    });
+    assert_eq!(client.ask("turn/steer", &steer)["turnId"], turn["id"]);
+    let_go(&place, "job");
+    let completed = owner.wait_for("turn/completed");
+    assert_eq!(completed["params"]["turn"]["id"], turn["id"], "{completed}");
+    let read = client.ask("thread/read", &json!({"threadId": thread, "includeTurns": true}));
+    assert!(read.to_string().contains("then say hello"), "{read}");
     assert_eq!(runs(&place, "job"), 1);
 }
 
@@ -240,4 +271,37 @@ fn a_name_belongs_to_one_host_and_a_host_that_stops_leaves_its_tasks_to_others()
     let _other = Replica::start(&place, &server, "b");
     let status = until("the end of the replaced host", || second.child.try_wait().expect("a child"));
     assert!(!status.success());
+}
+
+#[test]
+fn a_password_is_found_outside_the_command_line_and_stays_with_the_host() {
+    let Some(server) = postgres() else { return };
+    let place = Place::new();
+    server.require_password("hunter2");
+    let passwords = place.folder().join("passwords");
+    fs::write(&passwords, "*:*:*:oar:hunter2\n").expect("written");
+    fs::set_permissions(&passwords, fs::Permissions::from_mode(0o600)).expect("changed");
+    let with_file = format!("{}?passfile={}", server.url(), passwords.display());
+    for (name, store, password) in [("a", server.url(), Some("hunter2")), ("b", with_file, None)] {
+        let arguments = ["host", "--provider", "offline", "--replica", name];
+        let mut command = place.command(&arguments);
+        command.env("OARLOCK_STORE", store).envs(password.map(|password| ("PGPASSWORD", password)));
+        let host = Replica::spawn(&place, &mut command, name);
+        let arguments = fs::read(format!("/proc/{}/cmdline", host.child.id())).expect("its arguments");
+        let arguments = String::from_utf8_lossy(&arguments).into_owned();
+        assert!(!arguments.contains("hunter2") && !arguments.contains("postgres:"), "{arguments}");
+        let mut client = host.client();
+        let thread = client.start_thread(&place, "never");
+        client.turn(&thread, "run sh -c env", "i1");
+        assert_eq!(client.wait_for("turn/completed")["params"]["turn"]["status"], "completed");
+        let read = client.ask("thread/read", &json!({"threadId": thread, "includeTurns": true})).to_string();
+        assert!(
+            read.contains("PATH=") && !read.contains("hunter2") && !read.contains("OARLOCK_STORE"),
+            "{read}"
+        );
+    }
+    let mut refused =
+        place.command(&["host", "--provider", "offline", "--store", &server.url(), "--replica", "c"]);
+    let output = refused.env("PGPASSWORD", "wrong").output().expect("it runs");
+    assert!(!output.status.success());
 }

@@ -98,11 +98,18 @@ fn folders_are_added_to_those_of_the_configuration() {
     fs::create_dir(place.home()).expect("made");
     let config = "[sandbox_workspace_write]\nwritable_roots = [\"/from-config\"]\n";
     fs::write(place.home().join("config.toml"), config).expect("written");
-    let arguments = ["--full-auto", "--add-dir", "/first", "--add-dir", "/second with space", "say hi"];
+    let [first, second] = ["first", "second with space"].map(|name| {
+        let folder = place.root().join(name);
+        fs::create_dir(&folder).expect("made");
+        folder.to_str().expect("plain").to_owned()
+    });
+    let arguments = ["--full-auto", "--add-dir", &first, "--add-dir", &second, "say hi"];
     let ran = place.offline(&arguments).good();
-    for root in ["/from-config", "/first", "/second with space"] {
+    for root in ["/from-config", &first, &second] {
         assert!(ran.err.contains(root), "{root}: {}", ran.err);
     }
+    let missing = place.offline(&["--full-auto", "--add-dir", "/nowhere", "say hi"]).bad();
+    assert_eq!(missing.err, "oarlock: --add-dir /nowhere is not a folder\n");
 }
 
 #[test]

@@ -54,8 +54,12 @@ fn a_name_stands_for_a_thread() {
     assert_eq!(ran.thread_id(), id);
     let table = place.run(&["threads"]).good().out;
     assert!(table.lines().any(|line| line.starts_with(&id) && line.contains("the boat")), "{table}");
-    let ran = place.run(&["exec", "resume", "nobody's", "--provider", "offline", "say four"]).good();
-    assert!(ran.err.contains("no thread is named `nobody's`"), "{}", ran.err);
+    let ran = place.run(&["exec", "resume", &id[..23], "--json", "say four"]).good();
+    assert_eq!(ran.thread_id(), id, "by the beginning of its id");
+    let ran = place.run(&["exec", "resume", "the baot", "--provider", "offline", "say five"]).bad();
+    assert_eq!(ran.err, "oarlock: there is no thread `the baot`; did you mean `the boat`?\n");
+    let ran = place.run(&["exec", "resume", "nobody's", "--provider", "offline", "say six"]).bad();
+    assert!(ran.err.starts_with("oarlock: there is no thread `nobody's`; used last were:\n"), "{}", ran.err);
 }
 
 #[test]
@@ -79,6 +83,29 @@ fn a_thread_keeps_its_model_until_another_is_chosen() {
         let request = model.request();
         assert_eq!(request["model"], *expected, "{arguments:?}");
     }
+}
+
+#[test]
+fn a_thread_keeps_its_sandbox_and_tells_what_does_not_hold_any_more() {
+    let place = Place::new();
+    let other = place.root().join("other");
+    fs::create_dir(&other).expect("made");
+    let other = other.to_str().expect("plain");
+    place.offline(&["-s", "workspace-write", "run touch one"]).good();
+    let ran = place.run(&["exec", "resume", "--last", "run touch two"]).good();
+    assert!(ran.err.contains("sandbox  may write to the folder\n"), "{}", ran.err);
+    assert!(!ran.err.contains("warning:"), "{}", ran.err);
+    let ran = place.run(&["exec", "resume", "--last", "-s", "read-only", "run touch three"]).good();
+    assert!(ran.err.contains("sandbox  read-only\n") && !ran.err.contains("warning:"), "{}", ran.err);
+    let made = |name: &str| place.folder().join(name).exists();
+    assert_eq!([made("one"), made("two"), made("three")], [true, true, false]);
+    place.run(&["exec", "resume", "--last", "-s", "workspace-write", "--add-dir", other, "say four"]).good();
+    let ran = place.run(&["exec", "resume", "--last", "say five"]).good();
+    let told = format!(
+        "warning: the sandbox of this thread was: may write to the folder and {other}; from now on it is: may write to \
+         the folder\n"
+    );
+    assert!(ran.err.contains(&told), "{}", ran.err);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::json;
 use testkit::RunInTime;
 
+use crate::host::{HostClient, RunningHost};
 use crate::support::{Place, Scripted, exec};
 
 /// Clears the screen, sets the clipboard, makes a link, turns the direction, and does the same with C1 controls.
@@ -87,6 +88,49 @@ fn everything_of_ours_is_private_whatever_the_umask() {
     }
     let mut found = Vec::new();
     walk(&place.home(), &mut found);
+    assert!(found.len() > 6, "{found:?}");
+    for path in found {
+        let mode = fs::symlink_metadata(&path).expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode & 0o077, 0, "{mode:o} {}", path.display());
+    }
+}
+
+/// Whoever reads the store of a host reads every task, and whoever writes it can decide in it.
+#[test]
+fn everything_of_a_host_is_private_whatever_the_umask() {
+    let place = Place::new();
+    let binary = env!("CARGO_BIN_EXE_oarlock");
+    let script = format!("umask 000; exec {binary} host --provider offline --store sqlite:tasks.sqlite");
+    let command = place.command(&[]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).current_dir(place.root()).stdin(Stdio::null());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let _host = RunningHost::of(&place, &mut shell);
+    let mut client = HostClient::connect(&place);
+    let params = json!({
+        "placement": {"backend": "local", "manifest": {"env": {"A": "b"}}}, "approvalPolicy": "never",
+        "sandbox": "danger-full-access",
+    });
+    let started = client.ask("thread/start", &params);
+    client.turn(started["thread"]["id"].as_str().expect("an id"), "run seq 1 200000", "i1");
+    client.wait_for("turn/completed");
+    let placement = client.ask("placement/list", &json!({}))["data"][0]["id"].clone();
+    client.ask("placement/snapshot", &json!({"placementId": placement}));
+    let mut found = Vec::new();
+    for entry in fs::read_dir(place.root()).expect("readable").flatten() {
+        let is_of_host = entry.file_name().to_string_lossy().starts_with("tasks.sqlite");
+        match entry.path() {
+            path if path == place.home() || (is_of_host && path.is_dir()) => walk(&path, &mut found),
+            path if is_of_host => found.push(path),
+            _ => {}
+        }
+    }
+    assert!(found.iter().any(|path| path.extension().is_some_and(|end| end == "tar")), "{found:?}");
     assert!(found.len() > 6, "{found:?}");
     for path in found {
         let mode = fs::symlink_metadata(&path).expect("there").permissions().mode() & 0o777;
@@ -179,6 +223,100 @@ fn other_users_of_this_machine_are_not_let_in_without_a_token() {
         assert_eq!(connect(&address, Some(65534)), "HTTP/1.1 403 Forbidden");
         let (_server, address) = open(&["--allow-unauthenticated"]);
         assert_eq!(connect(&address, Some(65534)), "HTTP/1.1 101 Switching Protocols");
+    }
+}
+
+/// The servers of one user know nothing of each other's ports.
+#[test]
+fn a_command_of_one_server_is_no_client_of_another_one_of_the_same_user() {
+    const ATTACK: &str = r#"
+import socket, sys
+host, port = sys.argv[1].rsplit(":", 1)
+s = socket.create_connection((host, int(port)))
+s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+          b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+open(sys.argv[2], "wb").write(s.recv(12))
+"#;
+    let place = Place::new();
+    fs::write(place.folder().join("attack.py"), ATTACK).expect("written");
+    let as_user = user_of(&place);
+    let arguments = ["app-server", "--listen", "ws://127.0.0.1:0"];
+    let mut other = as_user(place.command(&arguments));
+    other.env("OARLOCK_HOME", place.root().join("other-home"));
+    let mut server = other.stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(server.stderr.take().expect("piped")).lines().map_while(Result::ok);
+    let address = lines.find_map(|line| Some(line.split_once("listening on: ws://")?.1.to_owned()));
+    let (_server, address) = (KilledAtEnd(server), address.expect("it says where it listens"));
+    let mut plain = Command::new("python3");
+    plain.args(["attack.py", &address, "of-user"]).current_dir(place.folder());
+    assert!(as_user(plain).output_in_time().status.success());
+    let prompt = format!("Run `python3 attack.py {address} of-command`");
+    let network = "sandbox_workspace_write.network_access=true";
+    let arguments =
+        ["exec", "--provider", "offline", "-s", "workspace-write", "-c", network, prompt.as_str()];
+    let ran = as_user(place.command(&arguments)).output_in_time();
+    let heard = |name: &str| fs::read_to_string(place.folder().join(name)).unwrap_or_default();
+    assert_eq!(heard("of-user"), "HTTP/1.1 101", "a client outside any sandbox is let in");
+    assert_eq!(heard("of-command"), "HTTP/1.1 403", "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// Commands of root's servers run as somebody else, who is refused for that. So root's place is given to another user, as
+/// whom commands then run.
+fn user_of(place: &Place) -> impl Fn(Command) -> Command {
+    let is_root = fs::metadata("/proc/self").expect("there").uid() == 0;
+    let mut folders = Vec::new();
+    walk(&place.root(), &mut folders);
+    for path in folders.iter().chain([&place.root()]).filter(|_| is_root) {
+        std::os::unix::fs::chown(path, Some(65534), Some(65534)).expect("given away");
+    }
+    move |mut command: Command| {
+        if is_root {
+            command.uid(65534).gid(65534);
+        }
+        command
+    }
+}
+
+/// A bridge without a token lends its key to whoever it takes for the runtime.
+#[test]
+fn no_command_and_no_other_user_spends_the_key_of_a_bridge() {
+    const ATTACK: &str = r#"
+import socket, sys
+host, port = sys.argv[1].rsplit(":", 1)
+s = socket.create_connection((host, int(port)))
+s.sendall(b"POST /v1/responses HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+open(sys.argv[2], "wb").write(s.recv(12)) if sys.argv[2:] else print(s.recv(12).decode(), end="")
+"#;
+    let place = Place::new();
+    fs::write(place.folder().join("attack.py"), ATTACK).expect("written");
+    let as_user = user_of(&place);
+    let upstream = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let closed = format!("http://{}/v1", upstream.local_addr().expect("an address"));
+    drop(upstream);
+    let mut bridge = as_user(place.command(&["responses-bridge", "--upstream", &closed, "--key-env", "KEY"]));
+    let mut bridge = bridge.env("KEY", "sk-planted").stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(bridge.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    let address = lines.find_map(|line| Some(line.split_once("http://")?.1.to_owned()));
+    let (_bridge, address) = (KilledAtEnd(bridge), address.expect("it says where it listens"));
+    let attack = |output: &str| {
+        let mut plain = Command::new("python3");
+        plain.args(["attack.py", &address, output]).current_dir(place.folder());
+        as_user(plain).output_in_time()
+    };
+    assert!(attack("of-user").status.success());
+    let prompt = format!("Run `python3 attack.py {address} of-command`");
+    let network = "sandbox_workspace_write.network_access=true";
+    let arguments =
+        ["exec", "--provider", "offline", "-s", "workspace-write", "-c", network, prompt.as_str()];
+    let ran = as_user(place.command(&arguments)).output_in_time();
+    let heard = |name: &str| fs::read_to_string(place.folder().join(name)).unwrap_or_default();
+    assert_eq!(heard("of-user"), "HTTP/1.1 502", "a process outside any sandbox is let through");
+    assert_eq!(heard("of-command"), "HTTP/1.1 403", "{}", String::from_utf8_lossy(&ran.stderr));
+    if fs::metadata("/proc/self").expect("there").uid() == 0 {
+        let mut other = Command::new("python3");
+        other.args(["-c", ATTACK, &address]).uid(65533).gid(65533).current_dir("/").stdout(Stdio::piped());
+        let other = other.output_in_time();
+        assert_eq!(other.stdout, b"HTTP/1.1 403", "{}", String::from_utf8_lossy(&other.stderr));
     }
 }
 

@@ -4,13 +4,16 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use model_http::Wire;
 use serde_json::{Value, json};
-use testkit::{LinesInTime, RunInTime};
+use testkit::{LinesInTime, RunInTime, VendorServer};
 
 use crate::support::{Place, Scripted};
+use crate::wire_scenarios::Named;
 
 /// How long something may take to appear.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -86,8 +89,16 @@ impl Pane {
         self.key("Enter");
     }
 
-    /// Starts the session.
+    /// Leaves nothing on the screen but the shell's prompt.
+    fn clear(&self) {
+        self.line("clear");
+        self.wait_until("a clear screen", |screen| screen.lines().count() == 1 && !screen.contains("clear"));
+    }
+
+    /// Starts the session. What an earlier one left on the screen must be gone before, or it would be taken for what this
+    /// one shows, and keys would come before anybody reads them.
     fn oarlock(&self, arguments: &str) {
+        self.clear();
         self.line(&format!("clear; \"$PATH_OF_BINARY\" {arguments}; echo \"ended $?\""));
     }
 
@@ -128,10 +139,17 @@ impl Pane {
 
     /// Leaves, and the terminal is as it was.
     fn leave(&self) {
-        self.key("C-c");
-        self.wait("Ctrl-C again leaves");
-        self.key("C-c");
-        self.wait("ended 0");
+        // The first Ctrl-C counts for two seconds; on a busy machine the second may come later.
+        while !self.screen().contains("ended 0") {
+            self.key("C-c");
+            let shown = |screen: &str| screen.contains("Ctrl-C again leaves") || screen.contains("ended 0");
+            self.wait_until("the first Ctrl-C", shown);
+            self.key("C-c");
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_secs(3) && !self.screen().contains("ended 0") {
+                sleep(Duration::from_millis(30));
+            }
+        }
         self.is_restored();
     }
 
@@ -157,6 +175,18 @@ fn scripted(place: &Place, script: &Value) -> (Scripted, String) {
     let model = Scripted::start(place, script);
     let flags: Vec<String> = model.flags().iter().map(|flag| format!("'{flag}'")).collect();
     (model, flags.join(" "))
+}
+
+#[test]
+fn a_server_of_this_machine_is_found_where_nothing_is_configured() {
+    let server = VendorServer::start(Wire::Chat, Arc::new(Named));
+    let Some(pane) = Pane::open(Place::new(), 100, 30) else { return };
+    let url = server.base_url();
+    pane.line(&format!(
+        "clear; CODEX_OSS_BASE_URL={url} \"$PATH_OF_BINARY\" {QUIET} 'hello there'; echo \"ended $?\""
+    ));
+    pane.wait("hello from mock-model");
+    pane.leave();
 }
 
 #[test]
@@ -187,6 +217,39 @@ fn a_prompt_is_typed_answered_and_gone_on_with() {
     pane.leave();
     pane.oarlock(&format!("resume --last {QUIET}"));
     pane.wait("Offline model: more");
+    pane.leave();
+}
+
+#[test]
+fn what_is_typed_while_the_program_starts_is_sent() {
+    let Some(pane) = pane(80, 24) else { return };
+    pane.clear();
+    // One write: the second line is there before the program is.
+    pane.text(&format!(
+        "sleep 1; \"$PATH_OF_BINARY\" --provider offline {QUIET}; echo \"ended $?\"\nsay early\nsay half"
+    ));
+    pane.wait("Offline model: early");
+    pane.wait("› say half");
+    pane.leave();
+}
+
+#[test]
+fn what_is_not_committed_is_shown_also_before_the_first_commit() {
+    let place = Place::new();
+    fs::remove_dir(place.folder().join(".git")).expect("removed");
+    let git = |arguments: &[&str]| {
+        let ran = Command::new("git").args(arguments).current_dir(place.folder()).output_in_time();
+        assert!(ran.status.success(), "{ran:?}");
+    };
+    git(&["init", "--quiet"]);
+    fs::write(place.folder().join("staged.txt"), "a line\n").expect("written");
+    fs::write(place.folder().join("new.txt"), "another\n").expect("written");
+    git(&["add", "staged.txt"]);
+    let Some(pane) = Pane::open(place, 80, 24) else { return };
+    pane.offline("");
+    pane.line("/diff");
+    pane.wait("untracked: new.txt");
+    pane.wait("+a line");
     pane.leave();
 }
 
@@ -255,6 +318,22 @@ fn files_are_found_while_typing() {
     pane.wait("deep/down/needle.txt");
     pane.key("Tab");
     pane.wait("› say deep/down/needle.txt");
+    pane.leave();
+}
+
+#[test]
+fn a_prompt_of_the_user_is_sent_by_its_name() {
+    let place = Place::new();
+    fs::create_dir_all(place.home().join("prompts")).expect("made");
+    let text = "---\ndescription: Say a word\nargument-hint: WORD\n---\nsay $1 twice\n";
+    fs::write(place.home().join("prompts/word.md"), text).expect("written");
+    let Some(pane) = Pane::open(place, 80, 24) else { return };
+    pane.offline("");
+    pane.text("/prom");
+    pane.wait("/prompts:word  WORD  Say a word");
+    pane.key("Tab");
+    pane.line("hello");
+    pane.wait("Offline model: hello twice");
     pane.leave();
 }
 
@@ -413,8 +492,7 @@ fn a_question_of_a_host_waits_for_whoever_comes_back() {
 #[test]
 fn a_dumb_terminal_gets_plain_lines() {
     let Some(pane) = pane(80, 24) else { return };
-    pane.line("export TERM=dumb");
-    pane.oarlock(&format!("--provider offline {QUIET}"));
+    pane.line(&format!("TERM=dumb \"$PATH_OF_BINARY\" --provider offline {QUIET}; echo \"ended $?\""));
     pane.wait("/help");
     pane.line("say hello");
     pane.wait("Offline model: hello");
@@ -440,10 +518,19 @@ fn without_a_terminal_help_is_printed() {
 /// As long as the folder of a test, so that every line breaks where it would.
 const SHOWN_FOLDER: &str = "/home/me/the-project";
 
+const SHOWN_THREAD: &str = "01a1e1a1-feec-7000-80ad-c975e4b244a3";
+
 /// A screen with times and folders as they are in every run.
 fn steady(screen: &str, folder: &str) -> String {
     assert_eq!(folder.len(), SHOWN_FOLDER.len(), "{folder}");
-    screen.replace(folder, SHOWN_FOLDER)
+    let mut steady = screen.replace(folder, SHOWN_FOLDER);
+    let is_id = |word: &&str| {
+        word.len() >= 13 && word.starts_with('0') && word.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+    };
+    for id in screen.split([' ', '\n', ',']).filter(is_id) {
+        steady = steady.replace(id, &SHOWN_THREAD[..id.len()]);
+    }
+    steady
 }
 
 /// With every number the same.
@@ -480,13 +567,62 @@ fn is_in_the_document(name: &str, screen: &str) {
     );
 }
 
-#[test]
-fn the_screens_of_the_document_are_what_is_seen() {
+/// A small program with a mistake, and its test.
+fn greeting() -> Place {
     let place = Place::new();
     fs::write(place.folder().join("greet.sh"), "# Greets whoever is named.\necho \"Helo, ${1:-world}!\"\n")
         .expect("written");
     let test = "greeting=$(sh greet.sh Ada)\n[ \"$greeting\" = \"Hello, Ada!\" ] && echo \"ok: $greeting\"\n";
     fs::write(place.folder().join("test.sh"), test).expect("written");
+    place
+}
+
+#[test]
+fn the_screens_of_exec_are_what_is_seen() {
+    let place = greeting();
+    let folder = place.folder().to_string_lossy().into_owned();
+    let Some(pane) = Pane::open(place, 80, 24) else { return };
+    let slow = "for name in first_line last_line; do echo \"test parser::$name ... ok\"; done; sleep 6";
+    pane.oarlock(&format!("exec --provider offline {QUIET} 'run {slow}'"));
+    let running = pane.wait_until("a tail", |screen| {
+        screen.contains("│ test parser::last_line ... ok") && screen.contains("working")
+    });
+    is_in_the_document("exec-running", &steady(&running, &folder));
+    pane.key("C-c");
+    pane.wait("ended 130");
+    pane.oarlock(&format!(
+        "exec --provider offline {QUIET} -s workspace-write 'run sh test.sh, then replace Helo with Hello in greet.sh, then run sh test.sh'"
+    ));
+    let over = pane.wait("ended 0");
+    is_in_the_document(
+        "exec-over",
+        &steady(over.split("ended 0").next().unwrap_or_default().trim_end(), &folder),
+    );
+}
+
+#[test]
+fn a_thread_keeps_its_sandbox_and_its_approvals() {
+    let Some(pane) = pane(100, 30) else { return };
+    pane.offline("--approvals untrusted --sandbox workspace-write");
+    pane.line("say one");
+    pane.wait("took");
+    pane.leave();
+    pane.oarlock(&format!("resume --last {QUIET}"));
+    let resumed = pane.wait("going on with");
+    assert!(resumed.contains("sandbox workspace-write, approvals untrusted"), "{resumed}");
+    pane.leave();
+    pane.oarlock(&format!("exec {QUIET} resume --last 'say two'"));
+    let went_on = pane.wait("ended 0");
+    assert!(went_on.contains("sandbox  may write to the folder"), "{went_on}");
+    assert!(
+        went_on.contains("warning: this thread asks (untrusted), and nobody can be asked here"),
+        "{went_on}"
+    );
+}
+
+#[test]
+fn the_screens_of_the_document_are_what_is_seen() {
+    let place = greeting();
     let folder = place.folder().to_string_lossy().into_owned();
     let Some(pane) = Pane::open(place, 80, 24) else { return };
     pane.offline("--approvals untrusted --sandbox workspace-write");

@@ -41,6 +41,8 @@ fn commands_patches_and_plans_are_events() {
     let ran = work(&place, &["--json", "--full-auto"], prompt);
     let expected = [
         "item.started todo_list",
+        "item.started command_execution in_progress",
+        "item.completed command_execution completed",
         "item.started file_change in_progress",
         "item.completed file_change completed",
         "item.started file_change in_progress",
@@ -55,16 +57,22 @@ fn commands_patches_and_plans_are_events() {
     let events = ran.events();
     let changed = place.folder().join("a.txt");
     let change = json!([{ "path": changed.to_str().expect("plain"), "kind": "update" }]);
-    assert_eq!(events[4]["item"]["changes"], change);
-    let begun = &events[7]["item"];
+    let looked = &events[4]["item"];
+    assert_eq!(
+        looked["command"],
+        format!("read_file {}", changed.display()),
+        "what an agent looks at is seen"
+    );
+    assert_eq!(events[6]["item"]["changes"], change);
+    let begun = &events[9]["item"];
     assert_eq!((&begun["aggregated_output"], &begun["exit_code"]), (&json!(""), &Value::Null));
-    let ended = &events[8]["item"];
+    let ended = &events[10]["item"];
     assert_eq!(ended["id"], begun["id"]);
     assert_eq!((&ended["exit_code"], &ended["status"]), (&json!(3), &json!("failed")));
     let output = ended["aggregated_output"].as_str().expect("text");
     assert!(output.contains("alpha\ngamma\nhello\n") && output.contains("wrong\n"), "{output}");
     let todo = json!([{ "text": "change", "completed": true }, { "text": "check", "completed": true }]);
-    assert_eq!(events[9]["item"]["items"], todo);
+    assert_eq!(events[11]["item"]["items"], todo);
     assert_eq!(fs::read_to_string(changed).expect("there"), "alpha\ngamma\n");
 }
 
@@ -112,6 +120,98 @@ fn nobody_is_asked_so_what_needs_a_yes_is_refused() {
     assert!(keep.exists() && !place.folder().join("new").exists(), "{ran:?}");
     assert!(!place.root().join("outside.txt").exists(), "{ran:?}");
     assert!(ran.out.matches("rejected").count() >= 3, "{}", ran.out);
+}
+
+/// Each with the reason that the model reads and the flag that would allow it, in the events and in the record.
+#[test]
+fn what_is_refused_is_an_item_with_its_reason() {
+    let place = Place::new();
+    let outside = place.root().join("outside.txt").display().to_string();
+    let escalated = r#"call exec_command {"cmd": "date", "sandbox_permissions": "require_escalated"}"#;
+    let prompt =
+        format!("run rm -rf keep\ncreate {outside} with x\ncreate .git/hooks/post with x\n{escalated}");
+    let ran = work(&place, &["--json", "--full-auto"], &prompt);
+    let ended: Vec<Value> = ran
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "item.completed" && event["item"]["type"] != "agent_message")
+        .map(|event| event["item"].clone())
+        .collect();
+    let begun = ran.types().iter().filter(|kind| *kind == "item.started").count();
+    assert_eq!((ended.len(), begun), (4, 4), "{}", ran.out);
+    let shell = ended[0]["command"].as_str().expect("a command");
+    let reasons = [
+        format!("`{shell}` was rejected: it deletes without asking back, and nobody can be asked about it"),
+        format!(
+            "patch rejected: {outside} is outside of what may be written to (sandbox `workspace-write`), and nobody can \
+             be asked (approval policy `never`)"
+        ),
+        format!(
+            "patch rejected: {}/.git/hooks/post is protected: it decides what agents or git do later (sandbox \
+             `workspace-write`), and nobody can be asked (approval policy `never`)",
+            place.folder().display()
+        ),
+        "approval policy is Never; reject command — you cannot ask for escalated permissions if the approval policy is \
+         Never"
+            .to_owned(),
+    ];
+    let hints = ["danger-full-access", "--add-dir DIR", "danger-full-access", "danger-full-access"];
+    let told = ran.events().iter().rev().find_map(|event| event["item"]["text"].as_str().map(str::to_owned));
+    let told = told.expect("an answer");
+    for ((item, reason), hint) in ended.iter().zip(&reasons).zip(hints) {
+        let key = if item["type"] == "file_change" { "reason" } else { "aggregated_output" };
+        assert_eq!((&item["status"], &item[key]), (&json!("declined"), &json!(reason)));
+        assert!(item["hint"].as_str().is_some_and(|text| text.contains(hint)), "{item}");
+        assert!(told.contains(reason.as_str()), "the model reads the same: {reason}\n{told}");
+    }
+    let shown = place.run(&["threads", "show", "--json", &ran.thread_id()]).good().document();
+    let items = shown["turns"][0]["items"].as_array().expect("items").iter();
+    let kept = items.filter(|item| item["status"] == "declined");
+    let kept: Vec<&str> =
+        kept.filter_map(|item| item["reason"].as_str().or(item["aggregatedOutput"].as_str())).collect();
+    assert_eq!(kept, reasons);
+    // A person reads them on lines of their own.
+    let ran = work(&place, &["--full-auto"], &prompt);
+    for (reason, hint) in reasons.iter().zip(hints) {
+        let at = ran
+            .err
+            .find(&format!("    {reason}\n    -> "))
+            .unwrap_or_else(|| panic!("{reason}: {}", ran.err));
+        let advice = ran.err[at..].lines().nth(1).unwrap_or_default();
+        assert!(advice.contains(hint), "{advice}");
+    }
+}
+
+#[test]
+fn what_is_looked_at_is_an_item() {
+    let place = Place::new();
+    fs::write(place.folder().join("a.txt"), "alpha\n").expect("written");
+    let ran = work(&place, &["--json"], "read a.txt\nlist files\nsearch for alpha\nread none.txt");
+    assert_eq!(
+        course(&ran),
+        [
+            "item.started command_execution in_progress",
+            "item.completed command_execution completed",
+            "item.started command_execution in_progress",
+            "item.completed command_execution completed",
+            "item.started command_execution in_progress",
+            "item.completed command_execution completed",
+            "item.started command_execution in_progress",
+            "item.completed command_execution failed",
+            "item.completed agent_message",
+        ]
+    );
+    let folder = place.folder().display().to_string();
+    let events = ran.events();
+    let command = |at: usize| events[at]["item"]["command"].as_str().expect("a command").to_owned();
+    assert_eq!(command(3), format!("read_file {folder}/a.txt"));
+    assert_eq!(command(5), format!("list_dir {folder}"));
+    assert_eq!(command(7), "grep_files alpha .");
+    assert_eq!(events[9]["item"]["aggregated_output"], format!("{folder}/none.txt does not exist"));
+    let ran = work(&place, &[], "read a.txt\nsearch for alpha\nread none.txt");
+    for line in ["ok  read a.txt (", "ok  search . for alpha (", "no  read none.txt ("] {
+        assert!(ran.err.contains(line), "{line}: {}", ran.err);
+    }
 }
 
 #[test]

@@ -1,0 +1,78 @@
+//! `oarlock usage`: what tasks used, and what it cost.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::client::{HostChoice, HostConnection};
+use super::commands::print;
+use super::table::table;
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum GroupWord {
+    Task,
+    Model,
+    Provider,
+    Day,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UsageOptions {
+    #[command(flatten)]
+    host: HostChoice,
+    /// Of this task alone.
+    #[arg(long, value_name = "ID")]
+    task: Option<String>,
+    /// Of the last so many days; all of it when unset.
+    #[arg(long, value_name = "DAYS")]
+    days: Option<u32>,
+    /// One line for each.
+    #[arg(long, value_enum, default_value = "day")]
+    by: GroupWord,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn usage(options: &UsageOptions) -> Result<ExitCode> {
+    let mut host = HostConnection::open(&options.host)?;
+    let by = match options.by {
+        GroupWord::Task => "task",
+        GroupWord::Model => "model",
+        GroupWord::Provider => "provider",
+        GroupWord::Day => "day",
+    };
+    let mut params = json!({ "groupBy": by });
+    if let Some(task) = &options.task {
+        params["threadId"] = json!(task);
+    }
+    if let Some(days) = options.days {
+        let now = jiff::Timestamp::now().as_millisecond();
+        params["sinceMs"] = json!(now - i64::from(days) * 86_400_000);
+    }
+    let listed = host.ask("usage/list", &params)?;
+    if options.json {
+        return print(&listed["data"]);
+    }
+    let cell = |row: &Value, name: &str| row[name].to_string();
+    let row = |row: &Value| {
+        let micros = row["costMicros"].as_i64().unwrap_or_default();
+        vec![
+            row["key"].as_str().unwrap_or_default().to_owned(),
+            cell(row, "requests"),
+            cell(row, "inputTokens"),
+            cell(row, "cachedInputTokens"),
+            cell(row, "outputTokens"),
+            format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000),
+        ]
+    };
+    let rows: Vec<Vec<String>> = listed["data"].as_array().into_iter().flatten().map(row).collect();
+    if rows.is_empty() {
+        println!("nothing was used yet");
+        return Ok(ExitCode::SUCCESS);
+    }
+    print!("{}", table(&[&by.to_uppercase(), "REQUESTS", "INPUT", "CACHED", "OUTPUT", "COST"], &rows));
+    Ok(ExitCode::SUCCESS)
+}
