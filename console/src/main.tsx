@@ -3,9 +3,11 @@ import { render } from "preact";
 import { startChanges } from "./state/changes";
 import { startInbox } from "./state/inbox";
 import { startKeys } from "./state/keys";
+import { startPlacements } from "./state/placements";
 import { startRoutes } from "./state/route";
 import { startTasks } from "./state/tasks";
 import { startThreads } from "./state/thread";
+import { startUsage } from "./state/usage";
 import { App } from "./ui/App";
 import { startClock } from "./ui/format";
 import { connection } from "./wire/connection";
@@ -20,7 +22,12 @@ startTasks();
 startInbox();
 startChanges();
 startThreads();
+startPlacements();
+startUsage();
 connection.connect();
 
 const root = document.getElementById("app");
-if (root !== null) render(<App />, root);
+if (root !== null) {
+  root.replaceChildren();
+  render(<App />, root);
+}

@@ -1,16 +1,16 @@
 // Who gets in, and whether everybody can use it.
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import http from "node:http";
 import { join } from "node:path";
 
-import { connected, open } from "./browser.mjs";
+import { connected, looked, open, seriousForAxe } from "./browser.mjs";
 import { TestHost } from "./host.mjs";
 
 /** The ways a websocket of another page ends: `open` must not be among them. */
-const TRY_SOCKET = (url) =>
+const TRY_SOCKET = ([url, protocols]) =>
   new Promise((resolve) => {
-    const socket = new WebSocket(url, ["oarlock"]);
+    const socket = new WebSocket(url, protocols);
     socket.onopen = () => resolve("open");
     socket.onerror = () => resolve("refused");
   });
@@ -18,32 +18,31 @@ const TRY_SOCKET = (url) =>
 export const accessChecks = {
   async "axe finds nothing serious, dark and light, wide and narrow"(stage) {
     const waiting = await stage.client.task(stage.host.workspace, "run touch axe.txt", { approvalPolicy: "untrusted", name: "For axe" });
-    const some = ["/tasks", "/inbox", `/task/${stage.ids.done}`];
-    const windows = [
-      [{}, [...some, `/task/${waiting}`, "/new", "/host"]],
-      [{ colorScheme: "light" }, some],
-      [{ viewport: { width: 390, height: 760 } }, some],
-    ];
-    for (const [options, pages] of windows) {
+    const gone = "/task/00000000-0000-7000-8000-000000000001";
+    const pages = ["/tasks", "/inbox", gone, `/task/${waiting}`, "/new", "/host", `/task/${stage.ids.done}`];
+    const narrow = { viewport: { width: 900, height: 600 } };
+    const phone = { viewport: { width: 390, height: 760 } };
+    for (const options of [{}, { colorScheme: "light" }, narrow, phone, { ...phone, colorScheme: "light" }]) {
       const { page, context, close } = await open(stage, "/tasks", options);
       for (const hash of pages) {
         await page.evaluate((to) => (location.hash = to), hash);
         await connected(page);
         await page.locator("h1").waitFor();
         await page.waitForFunction(() => document.querySelector(".empty") === null);
-        const isWide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+        const isWide = await page.evaluate(() =>
+          [document.documentElement, ...document.querySelectorAll(".row, .bar, .card")].some((one) => one.scrollWidth > Math.min(one.clientWidth, innerWidth) + 1),
+        );
         assert.ok(!isWide, `${hash} is wider than the window`);
-        // The page's policy lets nothing in that is not its own; the debugger may.
-        const session = await context.newCDPSession(page);
-        await session.send("Runtime.evaluate", { expression: readFileSync(stage.axe, "utf8") });
-        const answer = await session.send("Runtime.evaluate", {
-          expression: "axe.run(document, { resultTypes: ['violations'] }).then((found) => JSON.stringify(found.violations.map((one) => [one.id, one.impact, one.nodes.map((node) => node.html.slice(0, 160))])))",
-          awaitPromise: true,
-          returnByValue: true,
-        });
-        const serious = JSON.parse(answer.result.value).filter(([, impact]) => impact === "serious" || impact === "critical");
-        assert.deepEqual(serious, [], `${hash} ${JSON.stringify(options)}`);
-        await session.detach();
+        assert.deepEqual(await seriousForAxe(stage, context, page), [], `${hash} ${JSON.stringify(options)}`);
+      }
+      // The windows over the last page.
+      const windows = [["?", page.locator(".help-groups")]];
+      for (const [key, shown] of windows) {
+        await page.keyboard.press(key);
+        await shown.waitFor();
+        assert.deepEqual(await seriousForAxe(stage, context, page), [], `${key} ${JSON.stringify(options)}`);
+        await page.keyboard.press("Escape");
+        await page.getByRole("dialog").waitFor({ state: "detached" });
       }
       await close();
     }
@@ -55,7 +54,11 @@ export const accessChecks = {
     const page = await stage.browser.newPage();
     await page.goto(`http://127.0.0.1:${server.address().port}/`);
     const target = `ws://127.0.0.1:${stage.host.port}/`;
-    assert.equal(await page.evaluate(TRY_SOCKET, target), "refused");
+    assert.equal(await page.evaluate(TRY_SOCKET, [target, ["oarlock"]]), "refused");
+    // Nor with a token, which no page but its own can have.
+    assert.equal(await page.evaluate(TRY_SOCKET, [target, ["oarlock", "oarlock.bearer.dG9rZW4"]]), "refused");
+    const read = (url) => fetch(url).then((answer) => answer.text(), () => "refused");
+    assert.equal(await page.evaluate(read, stage.host.url), "refused");
     const isFramed = await page.evaluate(async (url) => {
       const frame = document.createElement("iframe");
       frame.src = url;
@@ -95,6 +98,7 @@ export const accessChecks = {
       await link.page.getByLabel("Asks about").selectOption("untrusted");
       await link.page.getByRole("button", { name: "Start" }).click();
       await link.page.locator(".waiting-here .exact", { hasText: "touch asked.txt" }).waitFor();
+      await looked(link.page);
       await link.page.keyboard.press("a");
       await link.page.locator(".from-agent", { hasText: "all done" }).waitFor();
       // A turn goes on while another page is shown.
@@ -103,6 +107,7 @@ export const accessChecks = {
       await link.page.keyboard.press("Enter");
       await link.page.locator(".waiting-here .exact", { hasText: "went on" }).waitFor();
       await link.page.keyboard.press("Escape");
+      await looked(link.page);
       await link.page.keyboard.press("a");
       await link.page.locator(".tool.command .st-inProgress").last().waitFor();
       await link.page.keyboard.press("t");

@@ -1,6 +1,6 @@
 // A window of the console, with everything that must never happen in it watched for.
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { PATIENCE_MS } from "./host.mjs";
@@ -45,11 +45,42 @@ function typeOf(path) {
   return path.endsWith(".js") ? "text/javascript" : path.endsWith(".css") ? "text/css" : "text/html; charset=utf-8";
 }
 
-/** The window is connected and shows the rail with its link. */
+/** The window is connected. On a phone the rail does not show it. */
 export async function connected(page) {
-  await page.locator(".link.ok").waitFor();
+  await page.locator(".link.ok").waitFor({ state: "attached" });
+}
+
+/** Waits until the card has been shown for long enough to be decided. */
+export async function looked(page) {
+  await page.locator(".card:not(.fresh)").waitFor();
+}
+
+/** Every request with this method that the page sends from now on, also over later connections. */
+export function sent(page, method) {
+  const found = [];
+  page.on("websocket", (socket) =>
+    socket.on("framesent", ({ payload }) => {
+      const message = JSON.parse(payload);
+      if (message.method === method) found.push(message.params);
+    }),
+  );
+  return found;
 }
 
 export async function text(locator) {
   return (await locator.innerText()).trim();
+}
+
+/** What axe finds on the page that keeps somebody from using it. */
+export async function seriousForAxe({ axe }, context, page) {
+  // The page's policy lets nothing in that is not its own; the debugger may.
+  const session = await context.newCDPSession(page);
+  await session.send("Runtime.evaluate", { expression: readFileSync(axe, "utf8") });
+  const answer = await session.send("Runtime.evaluate", {
+    expression: "axe.run(document, { resultTypes: ['violations'] }).then((found) => JSON.stringify(found.violations.map((one) => [one.id, one.impact, one.nodes.map((node) => node.html.slice(0, 160))])))",
+    awaitPromise: true,
+    returnByValue: true,
+  });
+  await session.detach();
+  return JSON.parse(answer.result.value).filter(([, impact]) => impact === "serious" || impact === "critical");
 }

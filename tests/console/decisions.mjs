@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { connected, open, text } from "./browser.mjs";
+import { connected, looked, open, sent, text } from "./browser.mjs";
 
 async function operation(client, id) {
   for (const state of ["proposed", "decided", "started", "finished", "withdrawn"]) {
@@ -34,6 +34,19 @@ export const decisionChecks = {
     await close();
   },
 
+  async "control characters and thousands that cannot be seen are shown by number in what is approved"(stage) {
+    const command = `echo a\u001b[2K\u0007 # ${"\u200b".repeat(5_000)}\u2067\u0430; rm -rf build`;
+    const id = await stage.client.task(stage.host.workspace, `run ${command}`, { approvalPolicy: "untrusted", name: "With control characters" });
+    const { page, close } = await open(stage, `/task/${id}`);
+    const exact = page.locator(".card .exact").first();
+    await exact.filter({ hasText: "echo a\\u{1b}[2K\\u{7} # \\u{200b}×5000\\u{2067}\u0430; rm -rf build" }).waitFor();
+    await page.locator(".card .warning", { hasText: "characters that cannot be seen" }).waitFor();
+    const { operationId, argumentsDigest } = await operation(stage.client, id);
+    await stage.client.ask("operation/decide", { operationId, argumentsDigest, decision: { type: "reject", endTurn: true } });
+    await page.locator(".turn-mark.interrupted").waitFor();
+    await close();
+  },
+
   async "two windows agree, and a key declines"(stage) {
     const one = await open(stage, "/inbox");
     const two = await open(stage, "/inbox");
@@ -52,6 +65,20 @@ export const decisionChecks = {
     const { page, close } = await open(stage, "/inbox");
     await page.locator(".queue-open", { hasText: "parser.rs" }).click();
     await page.locator(".card .diff-row.added", { hasText: "ok()?" }).waitFor();
+    // The same in two columns: what goes and what comes beside each other, hidden characters by number in both.
+    await page.keyboard.press("v");
+    const changed = page.locator(".card .diff-two", { has: page.locator(".half.removed") });
+    await changed.waitFor();
+    assert.match(await text(changed.locator(".half.removed")), /unwrap_or\(0\)/);
+    assert.match(await text(changed.locator(".half.added")), /ok\(\)\?/);
+    assert.equal(await page.locator(".card .diff-row.added").count(), 0);
+    await page.reload();
+    await page.locator(".queue-open", { hasText: "parser.rs" }).click();
+    await page.locator(".card .diff-two .half.added").waitFor();
+    await page.getByRole("button", { name: /Side by side/ }).click();
+    await page.locator(".card .diff-row.added", { hasText: "ok()?" }).waitFor();
+    await page.keyboard.press("Escape");
+    await looked(page);
     await page.keyboard.press("a");
     await page.locator(".queue-line", { hasText: "parser.rs" }).waitFor({ state: "detached" });
     await ended(stage.client, stage.ids.patch);
@@ -116,6 +143,69 @@ export const decisionChecks = {
     await page.getByRole("heading", { name: "second" }).waitFor();
     await page.locator(".turn-mark.completed").waitFor();
     assert.deepEqual(readFileSync(file, "utf8").trim().split("\n").sort(), ["first", "second"]);
+    await close();
+  },
+
+  async "keys decide only what is looked at"(stage) {
+    const name = (at) => `watched-${at}.txt`;
+    const ids = [];
+    for (let at = 0; at < 4; at += 1) {
+      ids.push(await stage.client.task(stage.host.workspace, `run touch ${name(at)}`, { approvalPolicy: "untrusted", name: name(at) }));
+    }
+    const decide = async (at) => {
+      const { operationId, argumentsDigest } = await operation(stage.client, ids[at]);
+      await stage.client.ask("operation/decide", { operationId, argumentsDigest, decision: { type: "reject", endTurn: true } });
+    };
+    const { page, close } = await open(stage);
+    const decided = sent(page, "operation/decide");
+    await page.reload();
+    await connected(page);
+    await page.keyboard.press("i");
+    const card = (at) => page.locator(".card .exact", { hasText: name(at) });
+    await page.locator(".queue-open", { hasText: name(0) }).click();
+    await card(0).waitFor();
+    // Behind a dialog.
+    await page.keyboard.press("?");
+    await page.getByRole("dialog").waitFor();
+    for (const key of ["a", "s", "d"]) await page.keyboard.press(key);
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    assert.deepEqual(decided, [], "a key behind a dialog decides nothing");
+    // A key that is held: the first press counts, and no other.
+    await looked(page);
+    await page.keyboard.down("d");
+    await card(1).waitFor();
+    await looked(page);
+    await page.keyboard.down("d");
+    await page.keyboard.down("d");
+    await page.keyboard.up("d");
+    await card(1).waitFor();
+    assert.equal(decided.length, 1, "a held key decides once");
+    // Somebody else decides about an earlier one: what is shown stays.
+    await page.keyboard.press("j");
+    await card(2).waitFor();
+    await decide(1);
+    await page.locator(".queue-line", { hasText: name(1) }).waitFor({ state: "detached" });
+    await card(2).waitFor();
+    // Somebody else decides about the one that is shown, just as a key is pressed.
+    await page.evaluate((next) => {
+      const press = () => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }));
+      new MutationObserver((_, observer) => {
+        if (!document.querySelector(".card .exact")?.textContent.includes(next)) return;
+        observer.disconnect();
+        press();
+        document.querySelector(".card .primary").click();
+        window.pressed = true;
+      }).observe(document.body, { childList: true, subtree: true, characterData: true });
+    }, name(3));
+    await decide(2);
+    await page.waitForFunction(() => window.pressed === true);
+    await looked(page);
+    assert.equal(decided.length, 1, "what appeared under the finger is not decided");
+    await page.keyboard.press("a");
+    await page.waitForFunction((gone) => !document.querySelector(".queue")?.textContent.includes(gone), name(3));
+    await ended(stage.client, ids[3]);
+    assert.deepEqual([0, 1, 2, 3].map((at) => existsSync(join(stage.host.workspace, name(at)))), [false, false, false, true]);
     await close();
   },
 };

@@ -9,8 +9,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { accessChecks } from "./access.mjs";
+import { choiceChecks } from "./choices.mjs";
+import { crewChecks } from "./crew.mjs";
 import { decisionChecks } from "./decisions.mjs";
 import { TestHost } from "./host.mjs";
+import { liveChecks } from "./live.mjs";
 import { loadChecks } from "./load.mjs";
 import { pageChecks } from "./pages.mjs";
 import { seed } from "./scenes.mjs";
@@ -45,9 +48,9 @@ try {
   const stage = { browser, host, client, ids, axe, binary };
   if (shots !== undefined) {
     mkdirSync(shots, { recursive: true });
-    await takeScreenshots(stage, shots);
+    console.log((await takeScreenshots(stage, shots)).join(" "));
   } else {
-    const checks = { ...pageChecks, ...decisionChecks, ...loadChecks, ...accessChecks };
+    const checks = { ...pageChecks, ...decisionChecks, ...choiceChecks, ...crewChecks, ...liveChecks, ...loadChecks, ...accessChecks };
     let passed = 0;
     for (const [name, check] of Object.entries(checks)) {
       if (rest.length > 0 && !rest.some((word) => name.includes(word))) continue;
@@ -55,7 +58,10 @@ try {
       try {
         await check(stage);
       } catch (error) {
-        console.log(`FAILED ${name}\n${error.stack}\n--- the host said\n${host.log.slice(-2_000)}`);
+        console.log(`FAILED ${name} after ${Date.now() - before} ms\n${error.stack}\n--- the host said\n${host.log.slice(-2_000)}`);
+        for (const context of browser.contexts()) {
+          for (const page of context.pages()) console.log(`--- ${page.url()}\n${await page.locator("body").innerText().catch(String)}`);
+        }
         failed = true;
         break;
       }

@@ -52,3 +52,30 @@ export function counts(rows: DiffRow[]): { added: number; removed: number } {
     removed: rows.filter((row) => row.kind === "removed").length,
   };
 }
+
+/** One line of two columns: what was removed on the left, what came instead on the right. */
+export interface DiffPair {
+  left: DiffRow | undefined;
+  right: DiffRow | undefined;
+}
+
+export function pairsOf(rows: readonly DiffRow[]): DiffPair[] {
+  const pairs: DiffPair[] = [];
+  let [removed, added]: [DiffRow[], DiffRow[]] = [[], []];
+  const flush = () => {
+    for (let at = 0; at < Math.max(removed.length, added.length); at += 1) pairs.push({ left: removed[at], right: added[at] });
+    [removed, added] = [[], []];
+  };
+  for (const row of rows) {
+    // Lines that are removed after others were added belong to the next change.
+    if (row.kind === "removed" && added.length > 0) flush();
+    if (row.kind === "removed") removed.push(row);
+    else if (row.kind === "added") added.push(row);
+    else {
+      flush();
+      pairs.push({ left: row, right: row });
+    }
+  }
+  flush();
+  return pairs;
+}

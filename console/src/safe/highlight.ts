@@ -5,6 +5,14 @@ export interface Token {
   kind: "comment" | "string" | "number" | "keyword" | "plain";
 }
 
+/** Files of words: there "and" is no keyword. */
+const PROSE = /(^|[./])(adoc|changelog|csv|licen[cs]e|log|markdown|md|notice|readme|rst|text|txt)$/i;
+
+/** By the name of a language, or by the path of a file. */
+export function isProse(name: string): boolean {
+  return PROSE.test(name);
+}
+
 const KEYWORDS = new Set(
   ("abstract and as async await bool break case catch class const continue def default del do elif else enum except export extends false " +
     "finally fn for from func function go if impl import in interface is lambda let loop match mod mut new nil none not null " +

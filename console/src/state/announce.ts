@@ -1,4 +1,4 @@
-// What screen readers are told, and what everybody sees for a moment.
+// Messages: those that screen readers are told, and those that everybody sees for a moment.
 
 import { signal } from "@preact/signals";
 

@@ -1,5 +1,5 @@
-// What a patch that waits would change. Its operation names the files; the changes are in the item, which only the runtime
-// knows until the patch was applied.
+// The changes of a patch that waits. A host keeps the changes with the operation, but for very long ones; else they are in
+// the item, which only the runtime knows until the patch was applied.
 
 import { signal } from "@preact/signals";
 
@@ -7,18 +7,22 @@ import type { FileUpdateChange } from "../../protocol";
 import { connection } from "../wire/connection";
 import type { Pending } from "./inbox";
 
-export const changes = signal<ReadonlyMap<string, FileUpdateChange[]>>(new Map());
+const found = signal<ReadonlyMap<string, FileUpdateChange[]>>(new Map());
 const asked = new Set<string>();
 
-function put(itemId: string, found: FileUpdateChange[]): void {
-  changes.value = new Map(changes.peek()).set(itemId, found);
+function put(itemId: string, changes: FileUpdateChange[]): void {
+  found.value = new Map(found.peek()).set(itemId, changes);
+}
+
+export function changesOf(entry: Pending): FileUpdateChange[] | undefined {
+  return entry.changes ?? found.value.get(entry.itemId);
 }
 
 /** Following the thread brings a suspended turn back, whose runtime then announces the item; a live one lists it. */
 export async function loadChanges(entry: Pending): Promise<void> {
-  if (changes.peek().has(entry.itemId) || asked.has(entry.key)) return;
+  if (entry.changes !== undefined || found.peek().has(entry.itemId) || asked.has(entry.key)) return;
   asked.add(entry.key);
-  await connection.request("thread/resume", { threadId: entry.taskId, excludeTurns: true });
+  await connection.request("thread/resume", { threadId: entry.taskId, excludeTurns: true, includeOpenItems: true });
   const page = await connection.request("thread/items/list", { threadId: entry.threadId, limit: 100 });
   for (const { item } of page.data) {
     if (item.id === entry.itemId && item.type === "fileChange") put(item.id, item.changes);

@@ -1,4 +1,4 @@
-// What waits for a decision. On a host these are operations, and a decision names the digest of exactly what was shown;
+// The inbox: everything that waits for a decision. On a host these are operations, and a decision names the digest of exactly what was shown;
 // on an app-server they are its open questions to this connection.
 
 import { computed, signal } from "@preact/signals";
@@ -6,9 +6,14 @@ import { computed, signal } from "@preact/signals";
 import type {
   CommandExecutionRequestApprovalParams,
   FileChangeRequestApprovalParams,
+  FileUpdateChange,
+  McpElicitationSchema,
+  McpServerElicitationRequestParams,
   Operation,
   OperationDecision,
+  PermissionsRequestApprovalParams,
   RequestId,
+  ToolRequestApprovalParams,
   ToolRequestUserInputParams,
   ToolRequestUserInputQuestion,
 } from "../../protocol";
@@ -16,6 +21,14 @@ import { connection, RequestFailed } from "../wire/connection";
 import { announce } from "./announce";
 
 export type Choice = "approve" | "approveForSession" | "retry" | "reject" | "rejectAndStop" | "respond";
+
+/** A question with a form of its own. */
+export type AskedForm =
+  | { type: "fields"; properties: McpElicitationSchema["properties"]; required: string[] }
+  | { type: "page"; url: string }
+  /** Whether a tool of an MCP server may be called. */
+  | { type: "consent" }
+  | { type: "permission"; permissions: unknown };
 
 export interface Pending {
   key: string;
@@ -30,7 +43,10 @@ export interface Pending {
   /** Whether a command runs inside the sandbox. */
   isSandboxed: boolean | undefined;
   files: string[] | undefined;
+  /** The changes of a patch, where the server keeps them with it. */
+  changes: FileUpdateChange[] | undefined;
   questions: ToolRequestUserInputQuestion[] | undefined;
+  form: AskedForm | undefined;
   /** Everything, as it is on the wire. */
   arguments: unknown;
   digest: string | undefined;
@@ -66,6 +82,20 @@ function strings(value: unknown): string[] | undefined {
   return Array.isArray(value) && value.every((entry) => typeof entry === "string") ? value : undefined;
 }
 
+/** Of what an MCP server asks: a form, a page, or the approval of a call, which is a form without fields. */
+function formOfServer(request: Record<string, unknown>): AskedForm {
+  if (typeof request["url"] === "string") return { type: "page", url: request["url"] };
+  const schema = record(request["requestedSchema"]);
+  const properties = record(schema["properties"]) as McpElicitationSchema["properties"];
+  return { type: "fields", properties, required: strings(schema["required"]) ?? [] };
+}
+
+function formOf(kind: string, given: Record<string, unknown>): AskedForm | undefined {
+  if (kind === "permission") return { type: "permission", permissions: given["permissions"] };
+  if (kind !== "elicitation") return undefined;
+  return given["request"] === undefined ? { type: "consent" } : formOfServer(record(given["request"]));
+}
+
 export function ofOperation(operation: Operation): Pending {
   const given = record(operation.arguments);
   const choices = operation.availableDecisions.map((word) => CHOICES[word]).filter((choice) => choice !== undefined);
@@ -81,6 +111,8 @@ export function ofOperation(operation: Operation): Pending {
     cwd: typeof given["cwd"] === "string" ? given["cwd"] : undefined,
     isSandboxed: typeof given["sandboxed"] === "boolean" ? given["sandboxed"] : undefined,
     files: strings(given["files"]),
+    changes: operation.changes ?? undefined,
+    form: operation.state === "proposed" ? formOf(String(operation.type), given) : undefined,
     questions: Array.isArray(given["questions"]) ? (given["questions"] as ToolRequestUserInputQuestion[]) : undefined,
     arguments: operation.arguments,
     digest: operation.argumentsDigest,
@@ -93,6 +125,15 @@ export function ofOperation(operation: Operation): Pending {
   };
 }
 
+/** Of what an app-server offers, what has a button here. */
+function offered(decisions: readonly unknown[] | null | undefined): Choice[] {
+  const all: Choice[] = ["approve", "approveForSession", "reject", "rejectAndStop"];
+  if (decisions == null) return all;
+  const found = decisions.map((one) => (typeof one === "string" ? CHOICES[one] : undefined)).filter((choice) => choice !== undefined);
+  // To decline is always possible.
+  return all.filter((choice) => found.includes(choice) || choice === "reject");
+}
+
 function ofQuestion(id: RequestId, method: string, params: unknown): Pending | undefined {
   const base = {
     key: `question:${String(id)}`,
@@ -101,7 +142,9 @@ function ofQuestion(id: RequestId, method: string, params: unknown): Pending | u
     digest: undefined,
     isSandboxed: undefined,
     files: undefined,
+    changes: undefined,
     questions: undefined,
+    form: undefined,
     arguments: params,
     source: { type: "question" as const, id, method },
   };
@@ -117,8 +160,63 @@ function ofQuestion(id: RequestId, method: string, params: unknown): Pending | u
       command: asked.command ?? undefined,
       cwd: asked.cwd ?? undefined,
       reason: asked.reason ?? undefined,
-      choices: ["approve", "approveForSession", "reject", "rejectAndStop"],
+      choices: offered(asked.availableDecisions),
       sinceMs: asked.startedAtMs || Date.now(),
+    };
+  }
+  if (method === "item/tool/requestApproval") {
+    const asked = params as ToolRequestApprovalParams;
+    return {
+      ...base,
+      taskId: asked.threadId,
+      threadId: asked.threadId,
+      itemId: asked.itemId,
+      kind: "function",
+      tool: asked.namespace == null ? asked.tool : `${asked.namespace}.${asked.tool}`,
+      command: undefined,
+      cwd: undefined,
+      arguments: asked.arguments,
+      reason: asked.reason ?? undefined,
+      choices: offered(asked.availableDecisions),
+      sinceMs: asked.startedAtMs || Date.now(),
+    };
+  }
+  if (method === "item/permissions/requestApproval") {
+    const asked = params as PermissionsRequestApprovalParams;
+    return {
+      ...base,
+      taskId: asked.threadId,
+      threadId: asked.threadId,
+      itemId: asked.itemId,
+      kind: "permission",
+      tool: "request_permissions",
+      command: undefined,
+      cwd: asked.cwd,
+      arguments: { permissions: asked.permissions },
+      form: { type: "permission", permissions: asked.permissions },
+      reason: asked.reason ?? undefined,
+      choices: ["respond"],
+      sinceMs: asked.startedAtMs || Date.now(),
+    };
+  }
+  if (method === "mcpServer/elicitation/request") {
+    const asked = params as McpServerElicitationRequestParams;
+    const form = formOfServer(record(asked));
+    const isCall = form.type === "fields" && Object.keys(form.properties).length === 0;
+    return {
+      ...base,
+      taskId: asked.threadId,
+      threadId: asked.threadId,
+      itemId: `elicitation:${String(id)}`,
+      kind: "elicitation",
+      tool: asked.serverName,
+      command: undefined,
+      cwd: undefined,
+      arguments: { server: asked.serverName, message: asked.message, ...record(asked._meta) },
+      form: isCall ? { type: "consent" } : form,
+      reason: undefined,
+      choices: ["respond"],
+      sinceMs: Date.now(),
     };
   }
   if (method === "item/fileChange/requestApproval") {
@@ -186,6 +284,20 @@ async function reload(): Promise<void> {
   pending.value = found;
 }
 
+function isOperation(params: unknown): boolean {
+  const id = record(params)["operationId"];
+  return typeof id === "string" && pending.peek().has(id);
+}
+
+/** The operation of a thread that waits is told within this time, if there is one. */
+const QUESTION_MS = 500;
+
+/** A thread that waits, and for no operation, waits for the answer to a question, which only its followers are asked. */
+function followQuestion(threadId: string): void {
+  if ([...pending.peek().values()].some((entry) => entry.threadId === threadId)) return;
+  void connection.request("thread/resume", { threadId, excludeTurns: true }).catch(() => undefined);
+}
+
 export function startInbox(): void {
   connection.onReady(() => void reload().catch(() => undefined));
   connection.onNotice((notice) => {
@@ -193,13 +305,17 @@ export function startInbox(): void {
       const { operation } = notice.params;
       if (operation.state === "proposed" || operation.state === "unknown") set(ofOperation(operation));
       else remove(operation.operationId);
+    } else if (notice.method === "thread/status/changed") {
+      const { status, threadId } = notice.params;
+      if (connection.isHost && status.type === "active" && status.activeFlags.length > 0) setTimeout(() => followQuestion(threadId), QUESTION_MS);
     } else if (notice.method === "serverRequest/resolved") {
       remove(`question:${String(notice.params.requestId)}`);
     }
   });
   connection.onQuestion(({ id, method, params }) => {
-    // On a host the operation in the store is what is decided; its question stays open until then.
-    if (connection.isHost) return;
+    // On a host the operation in the store is what is decided; its question stays open until then. What a server asks while
+    // one of its tools runs is no operation: it can only be answered as the question that it is.
+    if (connection.isHost && (method !== "mcpServer/elicitation/request" || isOperation(params))) return;
     const entry = ofQuestion(id, method, params);
     if (entry !== undefined) set(entry);
   });
@@ -234,7 +350,7 @@ export async function decide(entry: Pending, choice: Choice, text = ""): Promise
   deciding.value = new Set(deciding.peek()).add(entry.key);
   try {
     if (entry.source.type === "question") {
-      const isAnswer = choice === "respond" && entry.questions !== undefined;
+      const isAnswer = choice === "respond" && (entry.questions !== undefined || entry.form !== undefined);
       connection.answer(entry.source.id, isAnswer ? JSON.parse(text) : { decision: ANSWERS[choice] ?? "decline" });
     } else {
       await connection.request("operation/decide", {

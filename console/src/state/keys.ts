@@ -7,9 +7,15 @@ export type Keys = Record<string, Handler>;
 
 const stack: Keys[] = [];
 
+/** Keys that may be held down: they move. Every other key acts once for each time it is pressed. */
+const HELD = new Set(["j", "k", "ArrowDown", "ArrowUp"]);
+
 export function startKeys(): void {
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.repeat && !HELD.has(event.key)) return;
+    // Nobody looks at the page behind an open dialog, and a dialog has its own keys.
+    if (document.querySelector("dialog[open]") !== null) return;
     const target = event.target as HTMLElement;
     const isTyping = target.matches("input, textarea, select, [contenteditable]");
     if (isTyping && event.key !== "Escape") return;

@@ -9,8 +9,16 @@ import { connection } from "../wire/connection";
 /** A task of a host, or a thread of an app-server in the same form. */
 export interface TaskRow {
   id: string;
+  /** Set for an agent that another one started. */
+  parentId: string | undefined;
+  /** Agents of the task, whether or not they are shown. */
+  children: number;
+  model: string;
+  placementId: string | undefined;
   title: string;
   state: TaskStatus;
+  /** Set when its last turn failed and nothing came after it. */
+  problem: string | undefined;
   hasRuntime: boolean;
   cwd: string;
   labels: { [key: string]: string };
@@ -29,16 +37,25 @@ export const tasks = signal<ReadonlyMap<string, TaskRow>>(new Map());
 export const isLoading = signal(true);
 export const loadProblem = signal<string | undefined>(undefined);
 export const showsArchived = signal(false);
+/** The agents of tasks whose agents were asked for. */
+export const agents = signal<ReadonlyMap<string, readonly TaskRow[]>>(new Map());
 
 export const sortedTasks = computed(() =>
   [...tasks.value.values()].sort((a, b) => b.updatedAtMs - a.updatedAtMs || (a.id < b.id ? 1 : -1)),
 );
 
 export function rowOfTask(task: Task): TaskRow {
+  // A task whose last turn failed is at rest for the host, and wants attention all the same.
+  const isFailed = task.state === "idle" && task.lastTurn?.status === "failed";
   return {
     id: task.id,
+    parentId: task.parentId ?? undefined,
+    children: task.children,
+    model: task.model ?? "",
+    placementId: task.placementId ?? undefined,
     title: task.name ?? task.preview,
-    state: task.state,
+    state: isFailed ? "failed" : task.state,
+    problem: isFailed ? (task.lastTurn?.error ?? "The last turn failed.") : undefined,
     hasRuntime: task.hasRuntime,
     cwd: task.cwd ?? "",
     labels: task.labels,
@@ -49,13 +66,25 @@ export function rowOfTask(task: Task): TaskRow {
   };
 }
 
+/** The thread whose agent started this one. */
+export function parentOf(thread: Thread): string | undefined {
+  const source = thread.source;
+  const agent = typeof source === "object" && "subAgent" in source ? source.subAgent : undefined;
+  return typeof agent === "object" && "thread_spawn" in agent ? agent.thread_spawn.parent_thread_id : undefined;
+}
+
 function rowOfThread(thread: Thread, isArchived: boolean): TaskRow {
   const isWaiting = thread.status.type === "active" && thread.status.activeFlags.length > 0;
   const states = { notLoaded: "idle", idle: "idle", systemError: "failed", active: isWaiting ? "waiting" : "running" } as const;
   return {
     id: thread.id,
+    parentId: parentOf(thread),
+    children: 0,
+    model: "",
+    placementId: undefined,
     title: thread.name ?? thread.preview,
     state: states[thread.status.type],
+    problem: undefined,
     hasRuntime: thread.status.type !== "notLoaded",
     cwd: thread.cwd,
     labels: {},
@@ -109,6 +138,23 @@ export async function reload(): Promise<void> {
   }
 }
 
+/** Shows the agents of a task beneath it, or no longer. */
+export async function toggleAgents(id: string): Promise<void> {
+  if (agents.peek().has(id)) {
+    const next = new Map(agents.peek());
+    next.delete(id);
+    agents.value = next;
+    return;
+  }
+  await readAgents(id);
+}
+
+async function readAgents(id: string): Promise<void> {
+  const { data } = await connection.request("task/list", { childrenOf: id, limit: 200 });
+  const rows = data.map(rowOfTask).sort((a, b) => a.createdAtMs - b.createdAtMs);
+  agents.value = new Map(agents.peek()).set(id, rows);
+}
+
 const stale = new Set<string>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -127,14 +173,17 @@ async function refreshStale(): Promise<void> {
     try {
       if (connection.isHost) return rowOfTask((await connection.request("task/read", { threadId: id })).task);
       const { thread } = await connection.request("thread/read", { threadId: id, includeTurns: false });
-      return rowOfThread(thread, tasks.peek().get(id)?.isArchived ?? false);
+      // An agent is found by the task that started it.
+      return parentOf(thread) === undefined ? rowOfThread(thread, tasks.peek().get(id)?.isArchived ?? false) : undefined;
     } catch {
       // A child, or gone. The next reload tells.
       return undefined;
     }
   };
   const rows = await Promise.all(ids.map(read));
-  put(rows.filter((row): row is TaskRow => row !== undefined && row.isArchived === showsArchived.peek()));
+  const found = rows.filter((row): row is TaskRow => row !== undefined && row.isArchived === showsArchived.peek());
+  put(found);
+  for (const { id } of found) if (agents.peek().has(id)) void readAgents(id).catch(() => undefined);
 }
 
 export function forget(id: string): void {
@@ -152,7 +201,11 @@ export function startTasks(): void {
       case "thread/status/changed":
       case "thread/name/updated":
       case "thread/closed":
+      case "turn/completed":
         touch(notice.params.threadId);
+        break;
+      case "thread/deleted":
+        forget(notice.params.threadId);
         break;
       case "thread/archived":
       case "thread/unarchived":

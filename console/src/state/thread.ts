@@ -3,7 +3,7 @@
 
 import { batch, signal, type Signal } from "@preact/signals";
 
-import type { FileUpdateChange, Thread, ThreadItem, ThreadTokenUsage, Turn, TurnPlanStep } from "../../protocol";
+import type { Thread, ThreadItem, ThreadItemEntry, ThreadTokenUsage, Turn, TurnPlanStep, UserInput } from "../../protocol";
 import { connection, type Notice } from "../wire/connection";
 
 export interface ItemView {
@@ -12,13 +12,18 @@ export interface ItemView {
   turnId: string;
   item: Signal<ThreadItem>;
   isOpen: Signal<boolean>;
+  /** It does not grow any more. */
+  isOver: boolean;
+  /** When it began, of one that was heard to begin. */
+  sinceMs: number | undefined;
 }
 
 export interface TurnMark {
   type: "turn";
   key: string;
   turn: Signal<Turn>;
-  number: number;
+  /** Known once the beginning of the thread is. */
+  number: Signal<number | undefined>;
 }
 
 export interface PlanView {
@@ -28,6 +33,11 @@ export interface PlanView {
 }
 
 export type Row = ItemView | TurnMark | PlanView;
+
+/** As many as a server gives at once. */
+const PAGE = 100;
+/** After a lost connection no more items than this are read to find one that was there before. */
+const MOST_AGAIN = 5_000;
 
 /** Of one item's live output no more than this is kept. */
 const MAX_LIVE_OUTPUT = 2_000_000;
@@ -43,6 +53,10 @@ export class ThreadView {
   /** Tokens of each model response since this page was opened. */
   readonly usageOverTime = signal<readonly number[]>([]);
   readonly errors = signal<readonly string[]>([]);
+  /** Each item also as it came. */
+  readonly isRaw = signal(false);
+  /** The thread begins before the first row. */
+  readonly hasOlder = signal(false);
 
   readonly #items = new Map<string, ItemView>();
   readonly #turns = new Map<string, TurnMark>();
@@ -51,29 +65,37 @@ export class ThreadView {
   #frame: number | undefined;
   #isReplaying = true;
   #early: Notice[] = [];
+  #olderItems: string | null = null;
+  #olderTurns: string | null = null;
+  #isReadingOlder = false;
+  /** Counts the times the thread was read from its end: a page asked for before that is not wanted any more. */
+  #reading = 0;
 
   constructor(readonly id: string) {}
 
   /** Reads the thread and follows it. Called again after each reconnect: what was missed is in the answer. */
   async load(): Promise<void> {
+    const mine = ++this.#reading;
     this.#isReplaying = true;
     this.#early = [];
+    let problem: string | undefined;
     try {
       try {
-        const opened = await connection.request("thread/resume", { threadId: this.id });
+        const opened = await connection.request("thread/resume", { threadId: this.id, excludeTurns: true, includeOpenItems: true });
         this.model.value = opened.model;
         this.settings.value = { approvalPolicy: opened.approvalPolicy, sandbox: opened.sandbox, cwd: opened.cwd };
-        this.#replace(opened.thread);
-        await this.#addOpenItems();
+        await this.#readEnd(opened.thread, mine);
       } catch {
         // An archived task, or one that no runtime has opened: it can be read and not followed.
-        const read = await connection.request("thread/read", { threadId: this.id, includeTurns: true });
-        this.#replace(read.thread);
+        const read = await connection.request("thread/read", { threadId: this.id, includeTurns: false });
+        await this.#readEnd(read.thread, mine);
       }
-      this.problem.value = undefined;
     } catch (error) {
-      this.problem.value = error instanceof Error ? error.message : String(error);
+      problem = error instanceof Error ? error.message : String(error);
     }
+    // The connection was lost in the middle and is there again: the later reading has the say.
+    if (mine !== this.#reading) return;
+    this.problem.value = problem;
     this.#isReplaying = false;
     const early = this.#early;
     this.#early = [];
@@ -103,50 +125,167 @@ export class ThreadView {
     batch(() => this.#apply(notice));
   }
 
-  /** The changes of a patch, as its item shows them. */
-  changesOf(itemId: string): FileUpdateChange[] | undefined {
-    const item = this.#items.get(itemId)?.item.value;
-    return item?.type === "fileChange" ? item.changes : undefined;
+  /** The input that began a turn, as far as it was read. */
+  inputOf(turnId: string): UserInput[] | undefined {
+    for (const { item, turnId: of } of this.#items.values()) {
+      const first = item.peek();
+      if (of === turnId && first.type === "userMessage") return first.content;
+    }
+    return undefined;
   }
 
-  #replace(thread: Thread): void {
-    const open = new Set([...this.#items.values()].filter((view) => view.isOpen.peek()).map((view) => view.key));
-    this.#items.clear();
-    this.#turns.clear();
-    const plans = new Map(this.#plans);
-    const rows: Row[] = [];
-    let running: string | undefined;
-    for (const [index, turn] of thread.turns.entries()) {
-      const mark: TurnMark = { type: "turn", key: `turn:${turn.id}`, turn: signal({ ...turn, items: [] }), number: index + 1 };
-      this.#turns.set(turn.id, mark);
-      rows.push(mark);
-      for (const item of turn.items) {
-        const view = this.#view(turn.id, item);
-        if (open.has(view.key)) view.isOpen.value = true;
-        rows.push(view);
-      }
-      const plan = plans.get(turn.id);
-      if (plan !== undefined) rows.push(plan);
-      if (turn.status === "inProgress") running = turn.id;
+  /**
+   * Reads the last items, back to one that is known. What was read before it stays, so that whoever reads there keeps their
+   * place: records do not change once an item is over.
+   */
+  async #readEnd(thread: Thread, mine: number): Promise<void> {
+    const threadId = this.id;
+    const [turns, items] = await Promise.all([
+      connection.request("thread/turns/list", { threadId, limit: PAGE, itemsView: "notLoaded" }),
+      connection.request("thread/items/list", { threadId, limit: PAGE }),
+    ]);
+    const entries = items.data;
+    let older = items.nextCursor;
+    while (older !== null && this.#items.size > 0 && this.#rowsBefore(entries) === undefined && entries.length < MOST_AGAIN) {
+      const page = await connection.request("thread/items/list", { threadId, limit: PAGE, cursor: older });
+      entries.push(...page.data);
+      older = page.nextCursor;
     }
+    if (mine !== this.#reading) return;
+    for (const turn of turns.data) this.#turnRead(turn);
+    this.#olderTurns = turns.nextCursor;
+    await this.#readTurnsOf(entries);
+    if (mine !== this.#reading) return;
+    const before = older === null ? undefined : this.#rowsBefore(entries);
+    if (before === undefined) this.#olderItems = older;
+    const kept = before ?? [];
+    const known = new Map(this.#items);
+    this.#items.clear();
+    for (const row of kept) if (row.type === "item") this.#items.set(row.item.peek().id, row);
+    const rows = this.#rowsOf(entries, kept, known);
+    // Turns that nothing happened in yet.
+    const newest = entries[0]?.turnId;
+    const behind = turns.data.findIndex((turn) => turn.id === newest);
+    rows.push(...turns.data.slice(0, behind < 0 ? turns.data.length : behind).toReversed().map((turn) => this.#mark(turn.id)));
+    const running = turns.data.find((turn) => turn.status === "inProgress");
+    this.#isReadingOlder = false;
     batch(() => {
       this.thread.value = { ...thread, turns: [] };
-      this.rows.value = rows;
-      this.runningTurn.value = running;
+      this.rows.value = [...kept, ...rows];
+      this.runningTurn.value = running?.id;
+      this.#countTurns();
     });
   }
 
-  /** Items of the running turn that are not over: a host's record has none of them, its runtime has. */
-  async #addOpenItems(): Promise<void> {
-    const turn = this.runningTurn.peek();
-    if (turn === undefined || this.thread.peek()?.status.type === "notLoaded") return;
-    const page = await connection.request("thread/items/list", { threadId: this.id, limit: 50 }).catch(() => undefined);
-    const open = (page?.data ?? []).filter(({ turnId, item }) => turnId === turn && !this.#items.has(item.id));
-    this.rows.value = [...this.rows.peek(), ...open.toReversed().map(({ item }) => this.#view(turn, item))];
+  /** The rows before the oldest of these items, if it is known and nothing before it can have changed since. */
+  #rowsBefore(entries: readonly ThreadItemEntry[]): readonly Row[] | undefined {
+    const oldest = this.#items.get(entries.at(-1)?.item.id ?? "");
+    const at = oldest === undefined ? -1 : this.rows.peek().indexOf(oldest);
+    const before = this.rows.peek().slice(0, Math.max(0, at));
+    return at >= 0 && before.every((row) => row.type !== "item" || row.isOver) ? before : undefined;
   }
 
-  #view(turnId: string, item: ThreadItem): ItemView {
-    const view: ItemView = { type: "item", key: `${turnId}:${item.id}`, turnId, item: signal(item), isOpen: signal(false) };
+  /** Reads one more page before the first row. */
+  async loadOlder(): Promise<void> {
+    const [mine, cursor] = [this.#reading, this.#olderItems];
+    if (cursor === null || this.#isReadingOlder) return;
+    this.#isReadingOlder = true;
+    try {
+      const page = await connection.request("thread/items/list", { threadId: this.id, limit: PAGE, cursor });
+      if (mine !== this.#reading) return;
+      await this.#readTurnsOf(page.data);
+      if (mine !== this.#reading) return;
+      const known = this.rows.peek();
+      const rows = this.#rowsOf(page.data, known.filter((row) => row.type === "plan"));
+      // The turn that the first row belongs to goes on before it: its mark moves up.
+      const first = known[0];
+      const isSplit = first?.type === "turn" && first.key === `turn:${page.data[0]?.turnId}`;
+      this.#olderItems = page.nextCursor;
+      batch(() => {
+        this.rows.value = [...rows, ...(isSplit ? known.slice(1) : known)];
+        this.#countTurns();
+      });
+    } catch {
+      // The next time it is looked for.
+    } finally {
+      if (mine === this.#reading) this.#isReadingOlder = false;
+    }
+  }
+
+  /** Reads turns back to the first that these items belong to. */
+  async #readTurnsOf(entries: readonly ThreadItemEntry[]): Promise<void> {
+    for (const { turnId } of entries) {
+      while (!this.#turns.has(turnId) && this.#olderTurns !== null) {
+        const cursor = this.#olderTurns;
+        const page = await connection.request("thread/turns/list", { threadId: this.id, limit: PAGE, itemsView: "notLoaded", cursor });
+        for (const turn of page.data) this.#learn(turn);
+        this.#olderTurns = page.nextCursor;
+      }
+    }
+  }
+
+  /** Items come with the newest first, rows have the oldest first. Marks and plans that are shown already are left out. */
+  #rowsOf(entries: readonly ThreadItemEntry[], shown: readonly Row[], known?: ReadonlyMap<string, ItemView>): Row[] {
+    const isShown = new Set(shown);
+    const rows: Row[] = [];
+    const push = (row: Row | undefined) => {
+      if (row !== undefined && !isShown.has(row)) rows.push(row);
+    };
+    let turn: string | undefined;
+    for (const { turnId, item } of entries.toReversed()) {
+      const isFirst = turnId !== turn;
+      turn = turnId;
+      if (isFirst) push(this.#mark(turnId));
+      push(this.#readAgain(known?.get(item.id), item) ?? this.#view(turnId, item, isOver(item)));
+      // The plan of a turn is behind what was asked for.
+      if (isFirst) push(this.#plans.get(turnId));
+    }
+    return rows;
+  }
+
+  /** An item that was on the screen before stays the same row, open or folded as it was. */
+  #readAgain(view: ItemView | undefined, item: ThreadItem): ItemView | undefined {
+    if (view === undefined) return undefined;
+    view.isOver = isOver(item);
+    view.item.value = item;
+    this.#items.set(item.id, view);
+    return view;
+  }
+
+  #learn(turn: Turn): void {
+    if (!this.#turns.has(turn.id)) this.#turns.set(turn.id, this.#newMark({ ...turn, items: [] }));
+    if (turn.plan != null && !this.#plans.has(turn.id)) this.#plans.set(turn.id, planView(turn.id, turn.plan));
+  }
+
+  /** A turn as the records have it now. */
+  #turnRead(turn: Turn): void {
+    this.#learn(turn);
+    this.#mark(turn.id).turn.value = { ...turn, items: [] };
+    const plan = this.#plans.get(turn.id);
+    if (plan !== undefined && turn.plan != null) plan.steps.value = turn.plan;
+  }
+
+  #newMark(turn: Turn): TurnMark {
+    return { type: "turn", key: `turn:${turn.id}`, turn: signal(turn), number: signal(undefined) };
+  }
+
+  #mark(turnId: string): TurnMark {
+    const known = this.#turns.get(turnId);
+    if (known !== undefined) return known;
+    const mark = this.#newMark({ id: turnId, items: [], status: "completed", error: null, startedAt: null, completedAt: null, durationMs: null });
+    this.#turns.set(turnId, mark);
+    return mark;
+  }
+
+  #countTurns(): void {
+    this.hasOlder.value = this.#olderItems !== null;
+    if (this.#olderItems !== null) return;
+    let number = 0;
+    for (const row of this.rows.peek()) if (row.type === "turn") row.number.value = ++number;
+  }
+
+  #view(turnId: string, item: ThreadItem, isOver: boolean): ItemView {
+    const view: ItemView = { type: "item", key: `${turnId}:${item.id}`, turnId, item: signal(item), isOpen: signal(false), isOver, sinceMs: undefined };
     this.#items.set(item.id, view);
     return view;
   }
@@ -164,6 +303,7 @@ export class ThreadView {
       case "item/started":
       case "item/completed":
         this.#itemSeen(notice.params.turnId, notice.params.item, notice.method === "item/completed");
+        if (notice.method === "item/started") this.#begun(notice.params.item.id, notice.params.startedAtMs);
         break;
       case "turn/plan/updated":
         this.#planSeen(notice.params.turnId, notice.params.plan);
@@ -195,24 +335,27 @@ export class ThreadView {
       known.turn.value = { ...turn, items: [] };
       return;
     }
-    const mark: TurnMark = {
-      type: "turn",
-      key: `turn:${turn.id}`,
-      turn: signal({ ...turn, items: [] }),
-      number: this.#turns.size + 1,
-    };
-    this.#turns.set(turn.id, mark);
-    this.rows.value = [...this.rows.peek(), mark];
+    this.#learn(turn);
+    this.rows.value = [...this.rows.peek(), this.#mark(turn.id)];
+    this.#countTurns();
   }
 
   #itemSeen(turnId: string, item: ThreadItem, isOver: boolean): void {
     const known = this.#items.get(item.id);
     if (known === undefined) {
-      this.rows.value = [...this.rows.peek(), this.#view(turnId, item)];
+      this.rows.value = [...this.rows.peek(), this.#view(turnId, item, isOver)];
       return;
     }
-    // A runtime that takes a turn up again begins its open items again; what was shown of them stays until they end.
-    if (isOver || !isGrown(known.item.peek())) known.item.value = item;
+    const wasOver = known.isOver;
+    known.isOver ||= isOver;
+    // A runtime that takes a turn up again begins its open items again; what was shown of them stays until they end. One
+    // that was opened in the middle of an item is told what the item holds so far.
+    if (isOver || (!wasOver && grown(item) >= grown(known.item.peek()))) known.item.value = item;
+  }
+
+  #begun(itemId: string, atMs: number): void {
+    const view = this.#items.get(itemId);
+    if (view !== undefined && atMs > 0) view.sinceMs ??= atMs;
   }
 
   #planSeen(turnId: string, steps: TurnPlanStep[]): void {
@@ -221,7 +364,7 @@ export class ThreadView {
       known.steps.value = steps;
       return;
     }
-    const plan: PlanView = { type: "plan", key: `plan:${turnId}`, steps: signal(steps) };
+    const plan = planView(turnId, steps);
     this.#plans.set(turnId, plan);
     this.rows.value = [...this.rows.peek(), plan];
   }
@@ -231,26 +374,46 @@ export class ThreadView {
     const deltas = this.#deltas;
     if (deltas.length === 0) return;
     this.#deltas = [];
-    const grown = new Map<ItemView, ThreadItem>();
+    const longer = new Map<ItemView, ThreadItem>();
     for (const delta of deltas) {
       const params = delta.params as { itemId: string; delta: string; summaryIndex?: number; contentIndex?: number };
-      const view = this.#items.get(params.itemId);
-      if (view === undefined) continue;
-      grown.set(view, withDelta(grown.get(view) ?? view.item.peek(), delta.method, params));
+      // Items that are over were read whole; of an unknown item not even the kind is known.
+      const view = this.#items.get(params.itemId) ?? this.#unannounced(delta);
+      if (view === undefined || view.isOver) continue;
+      longer.set(view, withDelta(longer.get(view) ?? view.item.peek(), delta.method, params));
     }
     batch(() => {
-      for (const [view, item] of grown) view.item.value = item;
+      for (const [view, item] of longer) view.item.value = item;
     });
   }
+
+  /** A message whose beginning was missed, on a server that tells of no open items: better its rest than nothing. */
+  #unannounced({ method, params }: Notice): ItemView | undefined {
+    if (method !== "item/agentMessage/delta") return undefined;
+    const view = this.#view(params.turnId, { type: "agentMessage", id: params.itemId, text: "… ", phase: null, memoryCitation: null }, false);
+    this.rows.value = [...this.rows.peek(), view];
+    return view;
+  }
+}
+
+function planView(turnId: string, steps: TurnPlanStep[]): PlanView {
+  return { type: "plan", key: `plan:${turnId}`, steps: signal(steps) };
+}
+
+/** Records have messages and reasoning once they are over, and calls as soon as they begin. */
+function isOver(item: ThreadItem): boolean {
+  return !("status" in item) || item.status !== "inProgress";
 }
 
 function isDelta(method: string): boolean {
   return method.endsWith("elta");
 }
 
-function isGrown(item: ThreadItem): boolean {
-  if (item.type === "agentMessage" || item.type === "plan") return item.text !== "";
-  return item.type === "commandExecution" && item.aggregatedOutput !== null;
+/** How much of what an item grows by is there. */
+function grown(item: ThreadItem): number {
+  if (item.type === "agentMessage" || item.type === "plan") return item.text.length;
+  if (item.type === "reasoning") return [...item.summary, ...item.content].reduce((sum, part) => sum + part.length, 0);
+  return item.type === "commandExecution" ? (item.aggregatedOutput?.length ?? 0) : 0;
 }
 
 function withDelta(

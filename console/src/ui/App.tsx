@@ -1,9 +1,12 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
+import { plain } from "../safe/characters";
 import { announcement, toast } from "../state/announce";
+import { switchDiffs } from "../state/diffs";
 import { inbox } from "../state/inbox";
 import { useKeys } from "../state/keys";
+import { mayOperate, roleName } from "../state/role";
 import { go, route } from "../state/route";
 import { sortedTasks } from "../state/tasks";
 import { follow } from "../state/thread";
@@ -25,8 +28,9 @@ export function App(): JSX.Element {
     "?": () => setHelpOpen(true),
     t: () => go("/tasks"),
     i: () => go("/inbox"),
-    n: () => go("/new"),
+    ...(mayOperate() ? { n: () => go("/new") } : {}),
     h: () => go("/host"),
+    v: switchDiffs,
   });
   useEffect(() => follow(here.page === "task" ? here.id : undefined), [here]);
   useEffect(() => {
@@ -45,11 +49,11 @@ export function App(): JSX.Element {
         {here.page === "tasks" && <TasksPage />}
         {here.page === "task" && <TaskPage id={here.id} />}
         {here.page === "inbox" && <InboxPage />}
-        {here.page === "new" && <NewTask />}
+        {here.page === "new" && (mayOperate() ? <NewTask /> : <p class="empty">This token starts no tasks.</p>)}
         {here.page === "host" && <HostPage />}
       </main>
       {isHelpOpen && <Help onClose={() => setHelpOpen(false)} />}
-      {toast.value !== undefined && <div class={`toast ${toast.value.isProblem ? "problem" : ""}`}>{toast.value.text}</div>}
+      {toast.value !== undefined && <div class={`toast ${toast.value.isProblem ? "problem" : ""}`}>{plain(toast.value.text)}</div>}
       <div class="sr-only" role="status" aria-live="polite">{announcement.value}</div>
     </div>
   );
@@ -75,13 +79,14 @@ function Rail({ onHelp }: { onHelp: () => void }): JSX.Element {
       </div>
       {entry("Tasks", "/tasks", "t", running > 0 ? <span class="badge running" title="running">{running}</span> : undefined)}
       {entry("Inbox", "/inbox", "i", waiting > 0 ? <span class="badge waiting" title="waiting for a decision">{waiting}</span> : undefined)}
-      {entry("New", "/new", "n")}
+      {mayOperate() && entry("New", "/new", "n")}
       {entry("Host", "/host", "h")}
       <div class="rail-end">
         <button type="button" class="quiet" onClick={onHelp}>Keys <kbd>?</kbd></button>
         <span class={`link ${isReady ? "ok" : "lost"}`}>
           <span class="dot" />
           {isReady ? (connection.isHost ? "host" : "app-server") : "offline"}
+          {isReady && !mayOperate() && ` · ${roleName()}`}
         </span>
       </div>
     </nav>

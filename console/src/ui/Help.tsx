@@ -1,19 +1,17 @@
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+
+import { Dialog } from "./Dialog";
 
 const KEYS: [string, [string, string][]][] = [
-  ["Everywhere", [["t", "Tasks"], ["i", "Inbox"], ["n", "New task"], ["h", "Host"], ["?", "These keys"], ["Esc", "Leave a field, close a window"]]],
-  ["Tasks", [["j  k", "Next, previous"], ["Enter", "Open"], ["/", "Search"]]],
+  ["Everywhere", [["t", "Tasks"], ["i", "Inbox"], ["n", "New task"], ["h", "Host"], ["v", "Diffs in one column or two"], ["?", "These keys"], ["Esc", "Leave a field, close a window"]]],
+  ["Tasks", [["j  k", "Next, previous"], ["→  ←", "Unfold, fold its agents"], ["Enter", "Open"], ["/", "Search"]]],
   ["Inbox", [["j  k", "Next, previous"], ["a", "Approve exactly what is shown"], ["d", "Decline"], ["s", "Approve for the session"], ["x", "Select for a decision about many"], ["o", "Open the task"]]],
-  ["Task", [["f", "Follow the end"], ["/", "Write to the task"], ["u", "Back to all tasks"]]],
+  ["Task", [["a  s  d", "Decide what it waits for"], ["j  k", "Next, previous of what it waits for"], ["f", "Follow the end"], ["/", "Write to the task"], ["r", "Each item also as it came"], ["u", "Back to all tasks"]]],
 ];
 
 export function Help({ onClose }: { onClose: () => void }): JSX.Element {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog ref={dialog} class="help" aria-labelledby="help-title" onClose={onClose} onClick={(event) => { if (event.target === dialog.current) dialog.current?.close(); }}>
-      <h2 id="help-title">Keys</h2>
+    <Dialog title="Keys" class="help" onClose={onClose}>
       <div class="help-groups">
         {KEYS.map(([name, keys]) => (
           <section>
@@ -29,7 +27,7 @@ export function Help({ onClose }: { onClose: () => void }): JSX.Element {
           </section>
         ))}
       </div>
-      <form method="dialog"><button>Close</button></form>
-    </dialog>
+      <form method="dialog"><button data-first>Close</button></form>
+    </Dialog>
   );
 }

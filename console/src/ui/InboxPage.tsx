@@ -4,25 +4,17 @@ import { useEffect } from "preact/hooks";
 
 import { plain } from "../safe/characters";
 import { say } from "../state/announce";
-import { changes, loadChanges } from "../state/changes";
+import { loadChanges } from "../state/changes";
+import { useChosen } from "../state/chosen";
 import { decide, deciding, inbox, type Choice, type Pending } from "../state/inbox";
 import { useKeys } from "../state/keys";
+import { mayDecide } from "../state/role";
 import { go } from "../state/route";
+import { isShown } from "../state/shown";
 import { tasks } from "../state/tasks";
 import { age, now } from "./format";
 import { kindName, PendingCard, summaryOf } from "./PendingCard";
-import { APPROVAL_LIMIT, isLongDiff } from "./Text";
 import { Virtual } from "./Virtual";
-
-/** Whether everything that would happen has been on the screen. Only then it can be approved. */
-export function isShown(entry: Pending, whole: ReadonlySet<string>): boolean {
-  if (entry.kind === "fileChange") {
-    const found = changes.value.get(entry.itemId);
-    return found !== undefined && (whole.has(entry.key) || !found.some(isLongDiff));
-  }
-  if (whole.has(entry.key)) return true;
-  return JSON.stringify(entry.arguments ?? null).length <= APPROVAL_LIMIT;
-}
 
 export async function decideAndSay(entry: Pending, choice: Choice, text = ""): Promise<void> {
   const problem = await decide(entry, choice, text);
@@ -30,18 +22,16 @@ export async function decideAndSay(entry: Pending, choice: Choice, text = ""): P
 }
 
 export function InboxPage(): JSX.Element {
-  const at = useSignal(0);
   const marked = useSignal<ReadonlySet<string>>(new Set());
   const whole = useSignal<ReadonlySet<string>>(new Set());
   const entries = inbox.value;
-  const chosen = Math.min(at.value, Math.max(0, entries.length - 1));
-  const entry = entries[chosen];
+  const { entry, at: chosen, isFresh, choose: show } = useChosen(entries);
   useEffect(() => {
     if (entry?.kind === "fileChange") void loadChanges(entry).catch((error: Error) => say(error.message, true));
   }, [entry?.key]);
 
   const choose = (choice: Choice, text = "") => {
-    if (entry === undefined || !entry.choices.includes(choice) || deciding.peek().has(entry.key)) return;
+    if (entry === undefined || isFresh || !mayDecide() || !entry.choices.includes(choice) || deciding.peek().has(entry.key)) return;
     const isYes = choice === "approve" || choice === "approveForSession" || choice === "retry";
     if (isYes && !isShown(entry, whole.peek())) {
       say("Show all of it first: what is not on the screen is not approved.", true);
@@ -50,15 +40,15 @@ export function InboxPage(): JSX.Element {
     void decideAndSay(entry, choice, text);
   };
   useKeys({
-    j: () => (at.value = Math.min(entries.length - 1, chosen + 1)),
-    k: () => (at.value = Math.max(0, chosen - 1)),
-    ArrowDown: () => (at.value = Math.min(entries.length - 1, chosen + 1)),
-    ArrowUp: () => (at.value = Math.max(0, chosen - 1)),
+    j: () => show(chosen + 1),
+    k: () => show(chosen - 1),
+    ArrowDown: () => show(chosen + 1),
+    ArrowUp: () => show(chosen - 1),
     a: () => choose(entry?.isUnknown === true ? "retry" : "approve"),
     s: () => choose("approveForSession"),
     d: () => choose("reject"),
     o: () => entry !== undefined && go(`/task/${entry.taskId}`),
-    x: () => entry !== undefined && toggle(entry.key),
+    x: () => entry !== undefined && mayDecide() && toggle(entry.key),
   });
   const toggle = (key: string) => {
     const next = new Set(marked.peek());
@@ -94,7 +84,7 @@ export function InboxPage(): JSX.Element {
                 isChosen={index === chosen}
                 isMarked={marked.value.has(one.key)}
                 onMark={() => toggle(one.key)}
-                onChoose={() => (at.value = index)}
+                onChoose={() => show(index)}
               />
             )}
           />
@@ -103,6 +93,7 @@ export function InboxPage(): JSX.Element {
             entry={entry}
             isShown={isShown(entry, whole.value)}
             isWhole={whole.value.has(entry.key)}
+            isFresh={isFresh}
             onWhole={() => (whole.value = new Set(whole.peek()).add(entry.key))}
             onChoice={choose}
           />
@@ -117,7 +108,7 @@ function QueueLine(props: { entry: Pending; isChosen: boolean; isMarked: boolean
   const title = tasks.value.get(entry.taskId)?.title ?? "";
   return (
     <div class={`queue-line ${props.isChosen ? "chosen" : ""}`}>
-      <input type="checkbox" aria-label="Select" checked={props.isMarked} onChange={props.onMark} />
+      {mayDecide() && <input type="checkbox" aria-label="Select" checked={props.isMarked} onChange={props.onMark} />}
       <button type="button" class="queue-open" aria-current={props.isChosen ? "true" : undefined} onClick={props.onChoose}>
         <span class="top">
           <span class={`kind k-${plain(entry.kind)}`}>{entry.isUnknown ? "outcome unknown" : kindName(entry.kind)}</span>

@@ -5,22 +5,35 @@ import type { JSX } from "preact";
 import type { ThreadItem, TurnPlanStep, UserInput } from "../../protocol";
 import { plain } from "../safe/characters";
 import { inlineImage } from "../safe/links";
+import { changesOf } from "../state/changes";
 import { inbox } from "../state/inbox";
-import type { ItemView } from "../state/thread";
-import { duration, shortPath } from "./format";
+import { openThread, type ItemView } from "../state/thread";
+import { age, duration, now, shortPath } from "./format";
 import { Ansi, Code, Diff, Json, Link, Markdown, Visible } from "./Text";
 
-export function Item({ view }: { view: ItemView }): JSX.Element {
+/** Pictures of one result that are drawn. */
+const MOST_PICTURES = 20;
+
+export function Item({ view, threadId, isRaw }: { view: ItemView; threadId: string; isRaw: boolean }): JSX.Element {
   const item = view.item.value;
-  return <div class={`item i-${item.type}`}>{draw(item, view)}</div>;
+  return (
+    <div class={`item i-${item.type}`}>
+      {draw(item, view, threadId)}
+      {isRaw && <div class="raw"><Json value={item} label="item" /></div>}
+    </div>
+  );
 }
 
-function draw(item: ThreadItem, view: ItemView): JSX.Element {
+function draw(item: ThreadItem, view: ItemView, threadId: string): JSX.Element {
   switch (item.type) {
     case "userMessage":
       return <Message who="You">{item.content.map((part) => <InputPart part={part} />)}</Message>;
     case "agentMessage":
-      return <Message who="Agent">{item.text === "" ? <span class="pulse">…</span> : <Markdown text={item.text} />}</Message>;
+      return (
+        <Message who="Agent" isGrowing={!view.isOver}>
+          {item.text === "" ? <span class="pulse">…</span> : <Markdown text={withoutColours(item.text)} />}
+        </Message>
+      );
     case "plan":
       return <Message who="Plan"><Markdown text={item.text} /></Message>;
     case "reasoning":
@@ -30,7 +43,7 @@ function draw(item: ThreadItem, view: ItemView): JSX.Element {
     case "fileChange":
       return (
         <Tool name="patch" status={isWaiting(item.id) ? "waits" : item.status} summary={`${item.changes.length} ${item.changes.length === 1 ? "file" : "files"}`}>
-          {item.changes.map((change) => <Diff change={change} />)}
+          {isShownBelow(item.id) ? <p class="below">Shown below, with its decisions.</p> : item.changes.map((change) => <Diff change={change} folder={folderOf(threadId)} />)}
         </Tool>
       );
     case "mcpToolCall":
@@ -66,13 +79,19 @@ function draw(item: ThreadItem, view: ItemView): JSX.Element {
   }
 }
 
-function Message({ who, children }: { who: string; children: preact.ComponentChildren }): JSX.Element {
+function Message({ who, isGrowing, children }: { who: string; isGrowing?: boolean; children: preact.ComponentChildren }): JSX.Element {
   return (
-    <div class={`message from-${who.toLowerCase()}`}>
+    <div class={`message from-${who.toLowerCase()} ${isGrowing === true ? "growing" : ""}`}>
       <span class="who">{who}</span>
       <div class="body">{children}</div>
     </div>
   );
+}
+
+/** The folder that the thread on the screen works in. */
+function folderOf(threadId: string): string {
+  const view = openThread.peek();
+  return view?.id === threadId ? (view.thread.peek()?.cwd ?? "") : "";
 }
 
 function InputPart({ part }: { part: UserInput }): JSX.Element {
@@ -92,6 +111,28 @@ function Picture({ address }: { address: string }): JSX.Element {
   const inline = inlineImage(address);
   if (inline !== undefined) return <img class="picture" src={inline} alt="A picture of this message" />;
   return <p class="inert">picture, not loaded: <Link address={address}><Visible text={address.slice(0, 300)} /></Link></p>;
+}
+
+/** Pictures in the result of a tool. */
+function ResultPictures({ result }: { result: unknown }): JSX.Element | null {
+  const found = (Array.isArray(result) ? result.slice(0, MOST_PICTURES) : []).map(addressOfPart).filter((address) => address !== undefined);
+  return found.length === 0 ? null : <div class="pictures">{found.map((address) => <Picture address={address} />)}</div>;
+}
+
+/** Of a part of an MCP server's answer, or of a client's tool. */
+function addressOfPart(part: unknown): string | undefined {
+  const { type, data, mimeType, imageUrl } = (part ?? {}) as Record<string, unknown>;
+  if (type === "image" && typeof data === "string" && typeof mimeType === "string") return `data:${mimeType};base64,${data}`;
+  return type === "inputImage" && typeof imageUrl === "string" ? imageUrl : undefined;
+}
+
+/** The same without the data of pictures, which are drawn. */
+function withoutPictures(result: unknown): unknown {
+  if (!Array.isArray(result)) return result;
+  return result.map((part: unknown) => {
+    const address = addressOfPart(part);
+    return address !== undefined && inlineImage(address) !== undefined ? { type: "image", bytes: address.length } : part;
+  });
 }
 
 function Reasoning({ item, view }: { item: ThreadItem & { type: "reasoning" }; view: ItemView }): JSX.Element {
@@ -118,6 +159,22 @@ function isWaiting(itemId: string): boolean {
   return inbox.value.some((entry) => entry.itemId === itemId);
 }
 
+/** The whole of it is on the same page, where it is decided. */
+function isShownBelow(itemId: string): boolean {
+  return inbox.value.some((entry) => entry.itemId === itemId && changesOf(entry) !== undefined);
+}
+
+/** Models repeat the colours of output they were shown. In prose they mean nothing. */
+function withoutColours(text: string): string {
+  // eslint-disable-next-line no-control-regex
+  return text.includes("\u001b") ? text.replaceAll(/\u001b\[[0-9;:]*m/g, "") : text;
+}
+
+/** How long something has run. */
+export function Elapsed({ sinceMs }: { sinceMs: number }): JSX.Element {
+  return <span class="elapsed">{age(sinceMs, now.value)}</span>;
+}
+
 const WORDS: Record<string, string> = { inProgress: "running", completed: "done", failed: "failed", declined: "declined" };
 
 function Status({ status, note }: { status: string; note?: string | undefined }): JSX.Element {
@@ -139,10 +196,11 @@ function Command({ item, view }: { item: ThreadItem & { type: "commandExecution"
       <div class="tool-head">
         <span class="prompt" aria-hidden="true">$</span>
         <code class="cmd"><Visible text={shown.slice(0, 4_000)} /></code>
+        {isRunning && !isWaiting(item.id) && view.sinceMs !== undefined && <Elapsed sinceMs={view.sinceMs} />}
         <Status status={isWaiting(item.id) ? "waits" : item.exitCode !== null && item.exitCode !== 0 && item.status === "completed" ? "failed" : item.status} note={notes.join(" · ") || undefined} />
       </div>
       {output !== "" && <Ansi text={output} label="Output of the command" />}
-      {isRunning && output === "" && <span class="pulse" aria-hidden="true">…</span>}
+      {isRunning && output === "" && !isWaiting(item.id) && <span class="pulse" aria-hidden="true">…</span>}
       <Fold view={view} class="details" summary={<span class="line">in {plain(shortPath(item.cwd))}</span>}>
         <Code text={item.command} />
         <p class="path"><Visible text={item.cwd} /></p>
@@ -175,8 +233,9 @@ function Call(props: { view: ItemView; name: string; status: string; given: unkn
       </div>
       <Fold view={props.view} class="details" summary={<span class="line">arguments and result</span>}>
         <Json value={props.given} label="arguments" />
-        {props.result !== undefined && props.result !== null && <Json value={props.result} label="result" />}
+        {props.result !== undefined && props.result !== null && <Json value={withoutPictures(props.result)} label="result" />}
       </Fold>
+      <ResultPictures result={props.result} />
     </div>
   );
 }

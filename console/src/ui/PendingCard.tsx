@@ -4,32 +4,19 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 
 import { hasHidden, plain } from "../safe/characters";
-import { changes } from "../state/changes";
+import { changesOf } from "../state/changes";
 import { deciding, type Choice, type Pending } from "../state/inbox";
+import { mayDecide, mayOperate } from "../state/role";
 import { route } from "../state/route";
+import { commandText, scriptOf, shellLine, textsOf } from "../state/shown";
 import { tasks } from "../state/tasks";
+import { AnswerForm } from "./AnswerForm";
 import { age, moment, now, shortId } from "./format";
 import { Questions } from "./Questions";
 import { Diff, Exact, Visible } from "./Text";
 
-/** As a shell would be given it: words with anything special in quotes. */
-export function shellLine(words: string[]): string {
-  return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(" ");
-}
-
-/** The script of `sh -c SCRIPT`, which is what people look for. */
-function scriptOf(command: string[]): string | undefined {
-  const [program, flag, script] = command;
-  const isShell = /(^|\/)(ba|z|da|k)?sh$/.test(program ?? "");
-  return command.length === 3 && isShell && /^-[a-z]*c$/.test(flag ?? "") ? script : undefined;
-}
-
-function commandText(entry: Pending): string | undefined {
-  if (entry.command === undefined) return undefined;
-  return typeof entry.command === "string" ? entry.command : (scriptOf(entry.command) ?? shellLine(entry.command));
-}
-
 const KINDS: Record<string, string> = {
+  permission: "more access",
   fileChange: "patch",
   userInput: "question",
   elicitation: "question",
@@ -49,6 +36,17 @@ export function summaryOf(entry: Pending): string {
   return plain(`${entry.tool} ${JSON.stringify(entry.arguments ?? {})}`).slice(0, 160);
 }
 
+/** The reason that the agent or the policy gives; else the general one for being asked. */
+function whyOf(entry: Pending): string | undefined {
+  if (entry.reason !== undefined) return entry.reason;
+  if (entry.isUnknown || entry.questions !== undefined) return undefined;
+  if (entry.kind === "command") {
+    return entry.isSandboxed === false ? "It would run outside of the sandbox." : "It is not known to be safe, and the task asks about everything else.";
+  }
+  if (entry.kind === "fileChange") return "The task asks about every change of files.";
+  return undefined;
+}
+
 const LABELS: Record<Choice, string> = {
   approve: "Approve",
   approveForSession: "Approve for session",
@@ -66,16 +64,18 @@ interface CardProps {
   isShown: boolean;
   /** Also what is long. */
   isWhole: boolean;
+  /** It appeared by itself just now: it is not decided yet. */
+  isFresh: boolean;
   onWhole: () => void;
   onChoice: (choice: Choice, text?: string) => void;
 }
 
-export function PendingCard({ entry, isShown, isWhole, onWhole, onChoice }: CardProps): JSX.Element {
+export function PendingCard({ entry, isShown, isWhole, isFresh, onWhole, onChoice }: CardProps): JSX.Element {
   const task = tasks.value.get(entry.taskId);
   const message = useSignal("");
-  const isBusy = deciding.value.has(entry.key);
+  const isBusy = isFresh || deciding.value.has(entry.key);
   return (
-    <article class="card" aria-label={`${kindName(entry.kind)}: ${summaryOf(entry)}`}>
+    <article class={`card ${isFresh ? "fresh" : ""}`} aria-label={`${kindName(entry.kind)}: ${summaryOf(entry)}`}>
       <header>
         <span class={`kind k-${plain(entry.kind)}`}>{kindName(entry.kind)}</span>
         <span class="tool">{plain(entry.tool)}</span>
@@ -86,7 +86,7 @@ export function PendingCard({ entry, isShown, isWhole, onWhole, onChoice }: Card
           It had begun when its process ended, and nobody knows how far it came. Running it again may do it twice.
         </p>
       )}
-      {entry.reason !== undefined && <p class="reason"><Visible text={entry.reason} /></p>}
+      {whyOf(entry) !== undefined && <p class="reason"><b>Why it asks:</b> <Visible text={whyOf(entry) ?? ""} /></p>}
       <What entry={entry} isWhole={isWhole} />
       <Facts entry={entry} isWhole={isWhole} />
       {route.value.page === "inbox" && (
@@ -96,15 +96,23 @@ export function PendingCard({ entry, isShown, isWhole, onWhole, onChoice }: Card
       )}
       {entry.agentPath.length > 1 && <p class="from">Asked by {plain(entry.agentPath.join(" › "))}</p>}
       {!isShown &&
-        (entry.kind === "fileChange" && changes.value.get(entry.itemId) === undefined ? (
-          <p class="warning">The changes are being read. They can be approved once they are shown.</p>
+        (entry.kind === "fileChange" && changesOf(entry) === undefined ? (
+          <p class="warning">
+            {mayOperate()
+              ? "The changes are being read. They can be approved once they are shown."
+              : "The changes are too long to be kept with the operation. They can be approved once somebody who operates has opened the task."}
+          </p>
         ) : (
           <p class="warning">
             It is long, and not all of it is shown. <button type="button" onClick={onWhole}>Show all of it</button>
           </p>
         ))}
-      {entry.questions !== undefined ? (
+      {!mayDecide() ? (
+        <p class="reason">This token looks and does not decide.</p>
+      ) : entry.questions !== undefined ? (
         <Questions questions={entry.questions} isBusy={isBusy} onAnswer={(text) => onChoice("respond", text)} />
+      ) : entry.form !== undefined ? (
+        <AnswerForm key={entry.key} form={entry.form} isBusy={isBusy || !isShown} onAnswer={(text) => onChoice("respond", text)} />
       ) : (
         <Decisions entry={entry} isShown={isShown} isBusy={isBusy} message={message.value} onMessage={(text) => (message.value = text)} onChoice={onChoice} />
       )}
@@ -129,7 +137,7 @@ function Decisions({ entry, isShown, isBusy, message, onMessage, onChoice }: Dec
         {ORDER.filter((choice) => entry.choices.includes(choice)).map((choice) => (
           <button
             type="button"
-            class={choice === "approve" || choice === "retry" ? "primary" : isYes(choice) ? "" : "danger"}
+            class={`d-${choice} ${choice === "approve" || choice === "retry" ? "primary" : isYes(choice) ? "" : "danger"}`}
             disabled={isBusy || (isYes(choice) && !isShown)}
             onClick={() => onChoice(choice, isYes(choice) ? "" : message)}
           >
@@ -155,7 +163,7 @@ function Decisions({ entry, isShown, isBusy, message, onMessage, onChoice }: Dec
 
 function What({ entry, isWhole }: { entry: Pending; isWhole: boolean }): JSX.Element {
   if (entry.kind === "fileChange") {
-    const found = changes.value.get(entry.itemId);
+    const found = changesOf(entry);
     return (
       <div class="what">
         {found === undefined
@@ -166,9 +174,8 @@ function What({ entry, isWhole }: { entry: Pending; isWhole: boolean }): JSX.Ele
   }
   const command = commandText(entry);
   if (command === undefined) {
-    if (entry.questions !== undefined) return <></>;
-    const text = JSON.stringify(entry.arguments, null, 2) ?? "null";
-    return <div class="what"><Exact text={text} label="Arguments" isWhole={isWhole} /></div>;
+    const whats = textsOf(entry).filter(({ name }) => name === "");
+    return <div class="what">{whats.map(({ text }) => <Exact text={text} label="Arguments" isWhole={isWhole} />)}</div>;
   }
   const argv = Array.isArray(entry.command) ? entry.command : undefined;
   const isScript = argv !== undefined && scriptOf(argv) !== undefined;
@@ -181,12 +188,10 @@ function What({ entry, isWhole }: { entry: Pending; isWhole: boolean }): JSX.Ele
   );
 }
 
-const SHOWN = new Set(["command", "cwd", "sandboxed", "files", "questions"]);
-
 /** Where and how, and whatever else the arguments hold. */
 function Facts({ entry, isWhole }: { entry: Pending; isWhole: boolean }): JSX.Element {
-  const given = typeof entry.arguments === "object" && entry.arguments !== null ? Object.entries(entry.arguments) : [];
-  const rest = entry.command === undefined && entry.files === undefined ? [] : given.filter(([key]) => !SHOWN.has(key));
+  // That it has no terminal is what one expects.
+  const rest = textsOf(entry).filter(({ name, text }) => name !== "" && !(name === "tty" && text === "false"));
   return (
     <dl class="facts">
       {entry.cwd !== undefined && <div><dt>in</dt><dd><Visible text={entry.cwd} /></dd></div>}
@@ -196,10 +201,12 @@ function Facts({ entry, isWhole }: { entry: Pending; isWhole: boolean }): JSX.El
           <dd class={entry.isSandboxed ? "" : "hot"}>{entry.isSandboxed ? "inside" : "outside: it may do what the server's user may"}</dd>
         </div>
       )}
-      {entry.source.type === "operation" && rest.map(([key, value]) => (
-        <div><dt>{plain(key)}</dt><dd><Exact text={JSON.stringify(value) ?? ""} label={plain(key)} isWhole={isWhole} /></dd></div>
+      {rest.map(({ name, text }) => (
+        <div><dt>{plain(name)}</dt><dd><Exact text={text} label={plain(name)} isWhole={isWhole} /></dd></div>
       ))}
-      {entry.digest !== undefined && <div><dt>digest</dt><dd class="digest" title={plain(entry.digest)}>{plain(entry.digest)}</dd></div>}
+      {entry.digest !== undefined && (
+        <div><dt>digest</dt><dd class="digest" title={`A decision names it, and counts for exactly this: ${plain(entry.digest)}`}>{plain(entry.digest)}</dd></div>
+      )}
     </dl>
   );
 }

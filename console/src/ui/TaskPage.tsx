@@ -2,21 +2,33 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
+import type { UsageSum } from "../../protocol";
 import { plain } from "../safe/characters";
+import { readableError } from "../safe/errors";
 import { say, trying } from "../state/announce";
 import { loadChanges } from "../state/changes";
+import { useChosen } from "../state/chosen";
 import { deciding, inbox, type Choice } from "../state/inbox";
 import { useKeys } from "../state/keys";
+import { placements } from "../state/placements";
+import { mayDecide, mayOperate } from "../state/role";
 import { go } from "../state/route";
-import { rowOfTask, tasks } from "../state/tasks";
+import { isShown } from "../state/shown";
+import { parentOf, rowOfTask, tasks, touch, type TaskRow } from "../state/tasks";
 import { openThread, type Row, type ThreadView } from "../state/thread";
+import { spent, sums, tokensOf } from "../state/usage";
 import { connection } from "../wire/connection";
-import { count, duration, moment, shortId, shortPath } from "./format";
-import { decideAndSay, isShown } from "./InboxPage";
-import { Item, Plan } from "./Item";
+import { AskDialog, Dialog, SureDialog } from "./Dialog";
+import { count, duration, moment, money, shortId, shortPath } from "./format";
+import { decideAndSay } from "./InboxPage";
+import { Elapsed, Item, Plan } from "./Item";
+import { Menu, type MenuEntry } from "./Menu";
 import { PendingCard } from "./PendingCard";
+import { inputOf, PictureButton, takePictures, Thumbs } from "./Pictures";
 import { Spark } from "./Spark";
 import { State } from "./State";
+import { Code, Visible } from "./Text";
+import { UsageChart, UsageSpark } from "./UsageChart";
 import { Virtual } from "./Virtual";
 
 export function TaskPage({ id }: { id: string }): JSX.Element {
@@ -26,14 +38,16 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
   useKeys({
     f: () => (isFollowing.value = true),
     u: () => go("/tasks"),
+    r: () => { if (view !== undefined) view.isRaw.value = !view.isRaw.peek(); },
     "/": () => field.current?.focus(),
   });
   if (view?.id !== id) return <section class="page task"><p class="empty">Reading the task …</p></section>;
   const rows = view.rows.value;
+  if (view.thread.value === undefined && view.problem.value !== undefined) return <Unread view={view} problem={view.problem.value} />;
   return (
     <section class="page task">
       <TaskHead view={view} />
-      {view.problem.value !== undefined && <p class="problem">{view.problem.value}</p>}
+      {view.problem.value !== undefined && <p class="problem"><Visible text={view.problem.value} /></p>}
       {rows.length === 0 ? (
         <p class="empty grow">{view.thread.value === undefined ? "Reading the task …" : "Nothing was said yet."}</p>
       ) : (
@@ -46,30 +60,72 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
           class="items"
           isFollowing={isFollowing.value}
           onFollow={(isAtEnd) => (isFollowing.value = isAtEnd)}
-          draw={(row) => <RowView row={row} />}
+          onNearStart={() => void view.loadOlder()}
+          draw={(row) => <RowView row={row} view={view} />}
         />
       )}
       {!isFollowing.value && (
         <button type="button" class="to-end" onClick={() => (isFollowing.value = true)}>Follow <kbd>f</kbd></button>
       )}
       <Waiting view={view} />
-      {view.errors.value.length > 0 && <p class="problem">{plain(view.errors.value.at(-1) ?? "")}</p>}
-      <Composer view={view} field={field} />
+      <Failure view={view} />
+      {view.runningTurn.value !== undefined && view.errors.value.length > 0 && <p class="problem"><Visible text={readableError(view.errors.value.at(-1) ?? "").message} /></p>}
+      {mayOperate() && tasks.value.get(id)?.isArchived !== true && <Composer view={view} field={field} />}
     </section>
   );
 }
 
-function RowView({ row }: { row: Row }): JSX.Element {
-  if (row.type === "item") return <Item view={row} />;
+/** A task that is not there any more, or that cannot be read now. */
+function Unread({ view, problem }: { view: ThreadView; problem: string }): JSX.Element {
+  return (
+    <section class="page task">
+      <header class="bar"><a class="back" href="#/tasks" aria-label="All tasks">‹</a><h1>Task {shortId(view.id)}</h1></header>
+      <div class="all-clear" role="alert">
+        <p class="big bad">This task cannot be read</p>
+        <p><Visible text={problem} /></p>
+        <p class="ways"><a href="#/tasks">All tasks</a> <button type="button" onClick={() => void view.load()}>Try again</button></p>
+      </div>
+    </section>
+  );
+}
+
+function RowView({ row, view }: { row: Row; view: ThreadView }): JSX.Element {
+  if (row.type === "item") return <Item view={row} threadId={view.id} isRaw={view.isRaw.value} />;
   if (row.type === "plan") return <Plan steps={row.steps.value} />;
   const turn = row.turn.value;
   return (
     <div class={`turn-mark ${turn.status}`}>
-      <span>Turn {row.number}</span>
+      <span>Turn {row.number.value}</span>
       <span class="status">{turn.status === "inProgress" ? "running" : turn.status}</span>
-      {turn.durationMs !== null && <span>{duration(turn.durationMs)}</span>}
+      {turn.durationMs !== null ? <span>{duration(turn.durationMs)}</span> : turn.status === "inProgress" && turn.startedAt !== null && <Elapsed sinceMs={turn.startedAt * 1_000} />}
       {turn.startedAt !== null && <time>{moment(turn.startedAt * 1_000)}</time>}
-      {turn.error !== null && <span class="error">{plain(turn.error.message)}</span>}
+    </div>
+  );
+}
+
+/** Why the last turn failed, and the way to have it tried again. */
+function Failure({ view }: { view: ThreadView }): JSX.Element | null {
+  const isTrying = useSignal(false);
+  const last = view.rows.value.findLast((row) => row.type === "turn");
+  const turn = last?.type === "turn" ? last.turn.value : undefined;
+  if (turn === undefined || turn.status !== "failed" || view.runningTurn.value !== undefined) return null;
+  const { message, raw } = readableError(turn.error?.message ?? "It is not known why.");
+  const details = turn.error?.additionalDetails ?? raw;
+  const input = view.inputOf(turn.id);
+  const again = async () => {
+    isTrying.value = true;
+    await trying(() => connection.request("turn/start", { threadId: view.id, input: input ?? [] }));
+    isTrying.value = false;
+  };
+  return (
+    <div class="failure" role="alert">
+      <p><b>The turn failed.</b> <Visible text={message} /></p>
+      {details !== undefined && details !== message && (
+        <details><summary>All that is known</summary><Code text={details} /></details>
+      )}
+      {mayOperate() && input !== undefined && (
+        <button type="button" disabled={isTrying.value} onClick={() => void again()}>Try again</button>
+      )}
     </div>
   );
 }
@@ -77,45 +133,101 @@ function RowView({ row }: { row: Row }): JSX.Element {
 function TaskHead({ view }: { view: ThreadView }): JSX.Element {
   const task = tasks.value.get(view.id);
   const thread = view.thread.value;
-  const usage = view.usage.value;
+  const parent = thread === undefined ? undefined : parentOf(thread);
   const title = plain(thread?.name ?? task?.title ?? thread?.preview ?? "").slice(0, 300) || `Task ${shortId(view.id)}`;
+  const place = task?.placementId === undefined ? undefined : placements.value.get(task.placementId);
   return (
     <header class="bar task-head">
-      <a class="back" href="#/tasks" aria-label="All tasks">‹</a>
-      <h1 title={title}>{title}</h1>
-      {task !== undefined && <State state={task.state} />}
+      <div class="task-line">
+        <a class="back" href="#/tasks" aria-label="All tasks">‹</a>
+        <h1 title={title}>{title}</h1>
+        {task !== undefined && <State state={task.state} />}
+        {task?.isArchived === true && <span class="label">archived</span>}
+        {parent !== undefined && <a class="from-parent" href={`#/task/${parent}`}>an agent of {shortId(parent)}</a>}
+        {mayOperate() && <Actions view={view} />}
+      </div>
       <dl class="meta">
         {view.model.value !== "" && <div><dt>model</dt><dd>{plain(view.model.value)}</dd></div>}
-        <div><dt>folder</dt><dd title={plain(thread?.cwd ?? "")}>{plain(shortPath(thread?.cwd ?? ""))}</dd></div>
+        {thread !== undefined && thread.cwd !== "" && <div><dt>folder</dt><dd title={plain(thread.cwd)}>{plain(shortPath(thread.cwd))}</dd></div>}
+        {place !== undefined && <div><dt>place</dt><dd>{plain(place.name)}</dd></div>}
         {typeof view.settings.value["approvalPolicy"] === "string" && <div><dt>asks</dt><dd>{view.settings.value["approvalPolicy"]}</dd></div>}
         <div><dt>id</dt><dd title={view.id}>{shortId(view.id)}</dd></div>
-        {usage !== undefined && (
-          <div>
-            <dt>tokens</dt>
-            <dd title={`${usage.total.inputTokens} in, ${usage.total.outputTokens} out`}>
-              {count(usage.total.totalTokens)} <Spark values={view.usageOverTime.value} />
-            </dd>
-          </div>
-        )}
+        {Object.entries(task?.labels ?? {}).map(([key, value]) => <div><dt>{plain(key)}</dt><dd>{plain(value)}</dd></div>)}
+        <Used view={view} />
       </dl>
-      <Actions view={view} />
     </header>
   );
+}
+
+function Used({ view }: { view: ThreadView }): JSX.Element | null {
+  const isOpen = useSignal(false);
+  const minutes = useMinutes(view);
+  const usage = view.usage.value;
+  const cost = minutes.reduce((sum, one) => sum + one.costMicros, 0);
+  if (minutes.length > 0) {
+    const words = `${count(minutes.reduce((sum, one) => sum + tokensOf(one), 0))} tokens${cost > 0 ? ` · ${money(cost)}` : ""}`;
+    return (
+      <div class="used">
+        <dt>used</dt>
+        <dd>
+          <button type="button" class="quiet" aria-label={`Used: ${words}. Show it over time`} onClick={() => (isOpen.value = true)}>
+            {words} <UsageSpark sums={minutes} unit="minute" />
+          </button>
+        </dd>
+        {isOpen.value && (
+          <Dialog title="Used over time" class="wide-dialog" onClose={() => (isOpen.value = false)}>
+            <p class="reason">{words}, with its agents.</p>
+            <UsageChart sums={minutes} unit="minute" />
+            <form method="dialog"><button data-first>Close</button></form>
+          </Dialog>
+        )}
+      </div>
+    );
+  }
+  if (usage === undefined) return null;
+  return (
+    <div>
+      <dt>tokens</dt>
+      <dd title={`${usage.total.inputTokens} in, ${usage.total.outputTokens} out`}>
+        {count(usage.total.totalTokens)} <Spark values={view.usageOverTime.value} />
+      </dd>
+    </div>
+  );
+}
+
+/** The usage of the task, minute by minute; read again whenever its sum grows. */
+function useMinutes(view: ThreadView): readonly UsageSum[] {
+  const found = useSignal<readonly UsageSum[]>([]);
+  const tokens = spent.value.get(view.id)?.tokens ?? 0;
+  useEffect(() => {
+    if (tokens > 0) void sums("minute", { threadId: view.id }).then((all) => (found.value = all)).catch(() => undefined);
+  }, [view.id, tokens]);
+  return found.value;
+}
+
+/** On a host, a task at rest has nothing to resume: its next turn brings a process by itself. */
+function isResumable(task: TaskRow): boolean {
+  const isAtRest = task.state === "idle" || task.problem !== undefined;
+  return !task.hasRuntime && !(connection.isHost && isAtRest);
 }
 
 function Actions({ view }: { view: ThreadView }): JSX.Element {
   const id = view.id;
   const turn = view.runningTurn.value;
   const task = tasks.value.get(id);
+  const asked = useSignal<"rename" | "archive" | undefined>(undefined);
+  const close = () => (asked.value = undefined);
   const put = (row: ReturnType<typeof rowOfTask>) => (tasks.value = new Map(tasks.peek()).set(id, row));
-  const rename = () => {
-    const name = prompt("A name for this task", view.thread.peek()?.name ?? "");
-    if (name !== null && name.trim() !== "") void trying(() => connection.request("thread/name/set", { threadId: id, name }));
-  };
+  const rename = (name: string) => void trying(() => connection.request("thread/name/set", { threadId: id, name }));
   const archive = async () => {
-    if (!confirm("Archive this task? Its process ends and it leaves the list.")) return;
     if (await trying(() => connection.request("thread/archive", { threadId: id }))) go("/tasks");
   };
+  const unarchive = () =>
+    trying(async () => {
+      await connection.request("thread/unarchive", { threadId: id });
+      touch(id);
+      await view.load();
+    });
   const fork = () =>
     trying(async () => go(`/task/${(await connection.request("thread/fork", { threadId: id })).thread.id}`));
   const resume = () =>
@@ -124,6 +236,16 @@ function Actions({ view }: { view: ThreadView }): JSX.Element {
       else await view.load();
     });
   const suspend = () => trying(async () => put(rowOfTask((await connection.request("task/suspend", { threadId: id })).task)));
+  if (task?.isArchived === true) {
+    return <div class="actions"><button type="button" onClick={() => void unarchive()}>Unarchive</button></div>;
+  }
+  const entries: MenuEntry[] = [
+    { name: "Rename …", act: () => (asked.value = "rename") },
+    { name: "Fork", act: () => void fork() },
+    { name: "Compact", act: () => void trying(() => connection.request("thread/compact/start", { threadId: id })), isDisabled: turn !== undefined },
+    { name: view.isRaw.value ? "Items without their records" : "Items as they came", act: () => (view.isRaw.value = !view.isRaw.peek()) },
+    { name: "Archive …", act: () => (asked.value = "archive"), isDanger: true },
+  ];
   return (
     <div class="actions">
       {turn !== undefined && (
@@ -131,51 +253,68 @@ function Actions({ view }: { view: ThreadView }): JSX.Element {
           Interrupt
         </button>
       )}
-      {task !== undefined && !task.hasRuntime && <button type="button" onClick={() => void resume()}>Resume</button>}
+      {task !== undefined && isResumable(task) && <button type="button" onClick={() => void resume()}>Resume</button>}
       {connection.isHost && task?.hasRuntime === true && <button type="button" onClick={() => void suspend()}>Suspend</button>}
-      <details class="more">
-        <summary>More</summary>
-        <div class="menu">
-          <button type="button" onClick={rename}>Rename …</button>
-          <button type="button" onClick={() => void fork()}>Fork</button>
-          <button type="button" disabled={turn !== undefined} onClick={() => void trying(() => connection.request("thread/compact/start", { threadId: id }))}>Compact</button>
-          <button type="button" onClick={() => void archive()}>Archive …</button>
-        </div>
-      </details>
+      <Menu name="More" entries={entries} />
+      {asked.value === "rename" && (
+        <AskDialog title="Rename the task" label="Name" value={view.thread.value?.name ?? ""} action="Rename" onClose={close} onDone={rename} />
+      )}
+      {asked.value === "archive" && (
+        <SureDialog title="Archive the task?" action="Archive" onClose={close} onDone={() => void archive()}>
+          Its process ends, and it leaves the list. It can be read and taken back under “archived”.
+        </SureDialog>
+      )}
     </div>
   );
 }
 
-/** What this task waits for, right where it happens. */
+/** The decisions that this task, or this agent, waits for, right where they happen. */
 function Waiting({ view }: { view: ThreadView }): JSX.Element | null {
-  const whole = useSignal(false);
-  const entry = inbox.value.find((one) => one.taskId === view.id);
+  const whole = useSignal<ReadonlySet<string>>(new Set());
+  const entries = inbox.value.filter((one) => one.taskId === view.id || one.threadId === view.id);
+  const { entry, at, isFresh, choose: show } = useChosen(entries);
   useEffect(() => {
-    whole.value = false;
     if (entry?.kind === "fileChange") void loadChanges(entry).catch((error: Error) => say(error.message, true));
   }, [entry?.key]);
-  const shown = entry !== undefined && isShown(entry, new Set(whole.value ? [entry.key] : []));
+  const shown = entry !== undefined && isShown(entry, whole.value);
   const choose = (choice: Choice, text?: string) => {
-    if (entry !== undefined && !deciding.peek().has(entry.key)) void decideAndSay(entry, choice, text);
-  };
-  const approve = (choice: Choice) => {
-    if (shown && entry.choices.includes(choice)) choose(choice);
+    if (entry === undefined || isFresh || !mayDecide() || !entry.choices.includes(choice) || deciding.peek().has(entry.key)) return;
+    const isYes = choice === "approve" || choice === "approveForSession" || choice === "retry";
+    if (shown || !isYes) void decideAndSay(entry, choice, text);
   };
   useKeys({
-    a: () => approve(entry?.isUnknown === true ? "retry" : "approve"),
-    s: () => approve("approveForSession"),
-    d: () => { if (entry?.choices.includes("reject") === true) choose("reject"); },
+    a: () => choose(entry?.isUnknown === true ? "retry" : "approve"),
+    s: () => choose("approveForSession"),
+    d: () => choose("reject"),
+    j: () => show(at + 1),
+    k: () => show(at - 1),
   });
   if (entry === undefined) return null;
   return (
     <div class="waiting-here">
-      <PendingCard key={entry.key} entry={entry} isShown={shown} isWhole={whole.value} onWhole={() => (whole.value = true)} onChoice={choose} />
+      {entries.length > 1 && (
+        <p class="one-of">
+          {at + 1} of {entries.length} that wait here
+          <button type="button" class="quiet" disabled={at === 0} onClick={() => show(at - 1)}>Previous <kbd>k</kbd></button>
+          <button type="button" class="quiet" disabled={at === entries.length - 1} onClick={() => show(at + 1)}>Next <kbd>j</kbd></button>
+        </p>
+      )}
+      <PendingCard
+        key={entry.key}
+        entry={entry}
+        isShown={shown}
+        isWhole={whole.value.has(entry.key)}
+        isFresh={isFresh}
+        onWhole={() => (whole.value = new Set(whole.peek()).add(entry.key))}
+        onChoice={choose}
+      />
     </div>
   );
 }
 
 function Composer({ view, field }: { view: ThreadView; field: { current: HTMLTextAreaElement | null } }): JSX.Element {
   const text = useSignal("");
+  const pictures = useSignal<string[]>([]);
   const isSending = useSignal(false);
   /** The same for each try of one message: the server takes it once. */
   const inputId = useRef<string | undefined>(undefined);
@@ -183,9 +322,9 @@ function Composer({ view, field }: { view: ThreadView; field: { current: HTMLTex
   const send = async (event?: Event) => {
     event?.preventDefault();
     const words = text.peek().trim();
-    if (words === "" || isSending.peek()) return;
+    if ((words === "" && pictures.peek().length === 0) || isSending.peek()) return;
     inputId.current ??= crypto.randomUUID?.() ?? String(Math.random()).slice(2);
-    const input = [{ type: "text" as const, text: words, text_elements: [] }];
+    const input = inputOf(words, pictures.peek());
     isSending.value = true;
     const id = inputId.current;
     const went = await trying(() =>
@@ -196,21 +335,25 @@ function Composer({ view, field }: { view: ThreadView; field: { current: HTMLTex
     isSending.value = false;
     if (went) {
       text.value = "";
+      pictures.value = [];
       inputId.current = undefined;
     }
   };
   return (
     <form class="composer" onSubmit={(event) => void send(event)}>
+      <Thumbs pictures={pictures} />
       <textarea
         ref={field}
         rows={Math.min(8, text.value.split("\n").length)}
         aria-label={turn === undefined ? "Start a turn" : "Add to the running turn"}
-        placeholder={turn === undefined ? "Say what to do next ( / )" : "Steer the running turn ( / )"}
+        placeholder={turn === undefined ? "Say what to do next" : "Steer the running turn"}
         value={text.value}
+        onPaste={(event) => takePictures(event, event.clipboardData?.files, pictures)}
         onInput={(event) => { text.value = event.currentTarget.value; inputId.current = undefined; }}
         onKeyDown={(event) => { if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); void send(); } }}
       />
-      <button type="submit" class="primary" disabled={text.value.trim() === "" || isSending.value}>
+      <PictureButton pictures={pictures} />
+      <button type="submit" class="primary" disabled={(text.value.trim() === "" && pictures.value.length === 0) || isSending.value}>
         {turn === undefined ? "Send" : "Steer"}
       </button>
     </form>

@@ -5,12 +5,14 @@ import { useMemo, useState } from "preact/hooks";
 
 import type { FileUpdateChange } from "../../protocol";
 import { parseAnsi } from "../safe/ansi";
-import { hasHidden, pieces } from "../safe/characters";
+import { hasHidden, pieces, plain } from "../safe/characters";
 import { clip } from "../safe/clip";
-import { counts, rowsOf, type DiffRow } from "../safe/diff";
-import { highlight } from "../safe/highlight";
+import { counts, pairsOf, rowsOf, type DiffPair, type DiffRow } from "../safe/diff";
+import { highlight, isProse } from "../safe/highlight";
 import { safeLink } from "../safe/links";
 import { parseMarkdown, type Block, type Inline } from "../safe/markdown";
+import { canBeSideBySide, isSideBySide, switchDiffs } from "../state/diffs";
+import { APPROVAL_LIMIT, DIFF_ROWS } from "../state/shown";
 
 /** Text with every hidden character shown by its number. */
 export function Visible({ text }: { text: string }): JSX.Element {
@@ -46,10 +48,7 @@ function Clip(props: { text: string; head: number; tail: number; draw: (text: st
   );
 }
 
-/** Characters of an approval that are shown at once. One that is longer cannot be approved before all of it was shown. */
-export const APPROVAL_LIMIT = 20_000;
-
-/** What would run, exactly: hidden characters by number, left to right whatever its letters are. */
+/** Exactly the text that would run: hidden characters by number, left to right whatever its letters are. */
 export function Exact({ text, label, isWhole }: { text: string; label: string; isWhole: boolean }): JSX.Element {
   const cut = clip(text, isWhole ? Infinity : APPROVAL_LIMIT / 2, APPROVAL_LIMIT / 2);
   return (
@@ -89,25 +88,26 @@ function AnsiSpans({ text }: { text: string }): JSX.Element {
 export function Code({ text, language = "" }: { text: string; language?: string }): JSX.Element {
   return (
     <pre class="code" tabIndex={0} role="group" aria-label={language === "" ? "Code" : `Code, ${language}`}>
-      <Clip text={text} head={20_000} tail={4_000} draw={(part) => <CodeLines text={part} />} />
+      <Clip text={text} head={20_000} tail={4_000} draw={(part) => <CodeLines text={part} isPlain={isProse(language)} />} />
     </pre>
   );
 }
 
-function CodeLines({ text }: { text: string }): JSX.Element {
+function CodeLines({ text, isPlain }: { text: string; isPlain: boolean }): JSX.Element {
   return (
     <>
       {text.split("\n").map((line, index) => (
         <>
           {index > 0 ? "\n" : ""}
-          <CodeLine text={line} />
+          <CodeLine text={line} isPlain={isPlain} />
         </>
       ))}
     </>
   );
 }
 
-function CodeLine({ text }: { text: string }): JSX.Element {
+function CodeLine({ text, isPlain }: { text: string; isPlain: boolean }): JSX.Element {
+  if (isPlain) return <Visible text={text} />;
   return (
     <>
       {highlight(text).map((token) =>
@@ -198,14 +198,20 @@ export function Link({ address, children }: { address: string; children: Compone
   );
 }
 
-const DIFF_ROWS = 400;
+interface DiffProps {
+  change: FileUpdateChange;
+  /** Set where the change waits for a decision: whether all of it is to be shown is then decided there. */
+  approval?: { isWhole: boolean };
+  /** Paths in it are shown from there. */
+  folder?: string;
+}
 
-/** `approval` is set where the change waits for a decision: whether all of it is to be shown is then decided there. */
-export function Diff({ change, approval }: { change: FileUpdateChange; approval?: { isWhole: boolean } }): JSX.Element {
+export function Diff({ change, approval, folder = "" }: DiffProps): JSX.Element {
   const rows = useMemo(() => rowsOf(change), [change]);
   const [isOpen, setOpen] = useState(false);
   const isWhole = approval?.isWhole ?? isOpen;
   const isExact = approval !== undefined;
+  const isPlain = isProse(change.path);
   const total = counts(rows);
   const shown = isWhole ? rows : rows.slice(0, DIFF_ROWS);
   const kinds = { add: "new file", delete: "deleted", update: "changed" };
@@ -214,12 +220,17 @@ export function Diff({ change, approval }: { change: FileUpdateChange; approval?
     <figure class="diff">
       <figcaption>
         <span class={`kind ${change.kind.type}`}>{kinds[change.kind.type]}</span>
-        <span class="path"><Visible text={change.path} />{moved === null ? "" : <> → <Visible text={moved} /></>}</span>
+        <span class="path" title={plain(change.path)}><Visible text={shownPath(change.path, folder)} />{moved === null ? "" : <> → <Visible text={moved} /></>}</span>
         <span class="plus">+{total.added}</span>
         <span class="minus">−{total.removed}</span>
+        {canBeSideBySide() && total.added > 0 && total.removed > 0 && (
+          <button type="button" class="quiet" aria-pressed={isSideBySide()} onClick={switchDiffs}>Side by side <kbd>v</kbd></button>
+        )}
       </figcaption>
-      <div class="diff-rows" tabIndex={0} role="group" aria-label={`Changes of ${change.path}`}>
-        {shown.map((row) => <DiffLine row={row} isExact={isExact} />)}
+      <div class="diff-rows" tabIndex={0} role="group" aria-label={`Changes of ${plain(change.path)}`}>
+        {isSideBySide() && total.added > 0 && total.removed > 0
+          ? pairsOf(shown).map((pair) => <DiffTwo pair={pair} isExact={isExact} isPlain={isPlain} />)
+          : shown.map((row) => <DiffLine row={row} isExact={isExact} isPlain={isPlain} />)}
       </div>
       {shown.length < rows.length &&
         (isExact ? (
@@ -233,19 +244,41 @@ export function Diff({ change, approval }: { change: FileUpdateChange; approval?
   );
 }
 
-export function isLongDiff(change: FileUpdateChange): boolean {
-  return rowsOf(change).length > DIFF_ROWS || change.diff.length > APPROVAL_LIMIT;
+function shownPath(path: string, folder: string): string {
+  return folder !== "" && path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
 }
 
 const SIGNS: Record<DiffRow["kind"], string> = { added: "+", removed: "−", same: " ", hunk: "" };
 
-function DiffLine({ row, isExact }: { row: DiffRow; isExact: boolean }): JSX.Element {
+interface DiffLook {
+  isExact: boolean;
+  isPlain: boolean;
+}
+
+function DiffLine({ row, isExact, isPlain }: { row: DiffRow } & DiffLook): JSX.Element {
   return (
     <div class={`diff-row ${row.kind}`}>
       <span class="number">{row.before ?? ""}</span>
       <span class="number">{row.after ?? ""}</span>
       <span class="sign">{SIGNS[row.kind]}</span>
-      <span class="line">{row.kind === "hunk" || isExact ? <Visible text={row.text} /> : <CodeLine text={row.text} />}</span>
+      <span class="line">{row.kind === "hunk" || isExact ? <Visible text={row.text} /> : <CodeLine text={row.text} isPlain={isPlain} />}</span>
+    </div>
+  );
+}
+
+function DiffTwo({ pair, isExact, isPlain }: { pair: DiffPair } & DiffLook): JSX.Element {
+  if (pair.left?.kind === "hunk") return <DiffLine row={pair.left} isExact={isExact} isPlain={isPlain} />;
+  const half = (row: DiffRow | undefined, number: number | undefined) => (
+    <div class={`half ${row?.kind ?? "none"}`}>
+      <span class="number">{number ?? ""}</span>
+      <span class="sign">{row === undefined ? "" : SIGNS[row.kind]}</span>
+      <span class="line">{row !== undefined && (isExact ? <Visible text={row.text} /> : <CodeLine text={row.text} isPlain={isPlain} />)}</span>
+    </div>
+  );
+  return (
+    <div class="diff-two">
+      {half(pair.left, pair.left?.before)}
+      {half(pair.right, pair.right?.after)}
     </div>
   );
 }

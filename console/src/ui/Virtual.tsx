@@ -12,6 +12,8 @@ interface VirtualProps<T> {
   isFollowing?: boolean;
   /** Called when the person scrolls away from the end, or back to it. */
   onFollow?: (isAtEnd: boolean) => void;
+  /** Called near the first row: more may be put before it. What is on the screen then stays where it is. */
+  onNearStart?: () => void;
   label: string;
   role?: "list" | "rowgroup" | "log";
   /** A row to bring into view. */
@@ -21,6 +23,13 @@ interface VirtualProps<T> {
 
 const OVERSCAN = 600;
 const AT_END = 24;
+const NEAR_START = 1_500;
+
+/** The row at the upper edge, and how far the edge is below its beginning. */
+interface Anchor {
+  key: string;
+  below: number;
+}
 
 export function Virtual<T>(props: VirtualProps<T>): JSX.Element {
   const { rows, keyOf, estimate } = props;
@@ -38,12 +47,16 @@ export function Virtual<T>(props: VirtualProps<T>): JSX.Element {
     return sums;
   }, [rows, version]);
   const total = offsets[rows.length] ?? 0;
+  const keepsPlace = props.onNearStart !== undefined;
+  const places = useMemo(() => new Map(keepsPlace ? rows.map((row, index) => [keyOf(row), index]) : []), [rows]);
+  const anchor = useRef<Anchor | undefined>(undefined);
 
-  const top = box.current?.scrollTop ?? 0;
+  const held = anchor.current === undefined ? undefined : places.get(anchor.current.key);
+  const top = held === undefined ? (box.current?.scrollTop ?? 0) : (offsets[held] ?? 0) + (anchor.current?.below ?? 0);
   const height = box.current?.clientHeight ?? 800;
-  const anchor = isFollowing.current ? Math.max(0, total - height) : top;
-  const first = find(offsets, anchor - OVERSCAN);
-  const last = Math.min(rows.length, find(offsets, anchor + height + OVERSCAN) + 1);
+  const edge = isFollowing.current ? Math.max(0, total - height) : top;
+  const first = find(offsets, edge - OVERSCAN);
+  const last = Math.min(rows.length, find(offsets, edge + height + OVERSCAN) + 1);
 
   const observer = useMemo(
     () =>
@@ -76,6 +89,20 @@ export function Virtual<T>(props: VirtualProps<T>): JSX.Element {
     stuckAt.current = element.scrollTop;
   });
 
+  // Rows were put before the one at the upper edge, or turned out to be higher than they were thought to be.
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!keepsPlace || element === null) return;
+    if (isFollowing.current) anchor.current = undefined;
+    const key = anchor.current?.key;
+    const row = key === undefined ? null : element.querySelector(`[data-key="${CSS.escape(key)}"]`);
+    if (row !== null && anchor.current !== undefined) {
+      const moved = row.getBoundingClientRect().top - element.getBoundingClientRect().top + anchor.current.below;
+      if (Math.abs(moved) > 1) element.scrollTop += moved;
+    }
+    if (element.scrollTop < NEAR_START) props.onNearStart?.();
+  });
+
   useLayoutEffect(() => {
     const element = box.current;
     if (props.focus === undefined || element === null) return;
@@ -88,6 +115,7 @@ export function Virtual<T>(props: VirtualProps<T>): JSX.Element {
   const scrolled = () => {
     const element = box.current;
     if (element === null) return;
+    if (keepsPlace) anchor.current = anchorOf(element, rows, keyOf, offsets);
     redraw(0);
     props.onFollow?.(element.scrollHeight - element.scrollTop - element.clientHeight < AT_END);
   };
@@ -107,6 +135,20 @@ export function Virtual<T>(props: VirtualProps<T>): JSX.Element {
       <div class="spacer" role="presentation" style={{ height: `${total - (offsets[last] ?? total)}px` }} />
     </div>
   );
+}
+
+function anchorOf<T>(element: HTMLElement, rows: readonly T[], keyOf: (row: T) => string, offsets: Float64Array): Anchor | undefined {
+  const edge = element.getBoundingClientRect().top;
+  for (const row of element.querySelectorAll<HTMLElement>(":scope > [data-key]")) {
+    const { top, bottom } = row.getBoundingClientRect();
+    if (bottom <= edge) continue;
+    if (top > edge + element.clientHeight) break;
+    return { key: row.dataset["key"] ?? "", below: edge - top };
+  }
+  // Nothing is drawn there yet.
+  const at = find(offsets, element.scrollTop);
+  const row = rows[at];
+  return row === undefined ? undefined : { key: keyOf(row), below: element.scrollTop - (offsets[at] ?? 0) };
 }
 
 /** The row that a place is in. */

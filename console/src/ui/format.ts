@@ -31,6 +31,14 @@ export function count(value: number): string {
   return `${(value / 1_000_000).toFixed(1)}M`;
 }
 
+/** Millionths of whatever the host counts in. */
+export function money(micros: number): string {
+  const whole = micros / 1_000_000;
+  if (whole === 0) return "0";
+  if (whole < 0.01) return "<0.01";
+  return whole < 1_000 ? whole.toFixed(2) : Math.round(whole).toLocaleString("en");
+}
+
 export function shortId(id: string): string {
   return id.slice(-6);
 }

@@ -21,7 +21,7 @@ export function hasToken(): boolean {
   return sessionStorage.getItem(KEY) !== null;
 }
 
-/** What the websocket offers. The server answers with the first. */
+/** The subprotocols that the websocket offers. The server answers with the first. */
 export function protocols(): string[] {
   const token = sessionStorage.getItem(KEY);
   if (token === null) return ["oarlock"];

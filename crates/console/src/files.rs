@@ -4,15 +4,15 @@ use crate::ConsoleFile;
 
 pub(crate) const FILES: &[ConsoleFile] = &[
     ConsoleFile {
-        path: "/assets/app-I0hucvbz.js",
+        path: "/assets/app-D4T7UUvK.js",
         content_type: "text/javascript; charset=utf-8",
-        gzip: include_bytes!("../bundle/app-I0hucvbz.js.gz"),
+        gzip: include_bytes!("../bundle/app-D4T7UUvK.js.gz"),
         is_immutable: true,
     },
     ConsoleFile {
-        path: "/assets/index-Dyk9PXLd.css",
+        path: "/assets/index-D5di0suP.css",
         content_type: "text/css; charset=utf-8",
-        gzip: include_bytes!("../bundle/index-Dyk9PXLd.css.gz"),
+        gzip: include_bytes!("../bundle/index-D5di0suP.css.gz"),
         is_immutable: true,
     },
     ConsoleFile {

@@ -1,0 +1,71 @@
+// The texts that are drawn of an operation that somebody approves. What is drawn and what is asked before an approval come from
+// the same list, so nothing can be approved that was cut.
+
+import { changesOf } from "./changes";
+import type { Pending } from "./inbox";
+import { rowsOf } from "../safe/diff";
+import type { FileUpdateChange } from "../../protocol";
+
+/** Characters of an approval that are shown at once. One that is longer cannot be approved before all of it was shown. */
+export const APPROVAL_LIMIT = 20_000;
+export const DIFF_ROWS = 400;
+
+export interface ShownText {
+  /** Empty for the one that says what would happen. */
+  name: string;
+  text: string;
+}
+
+/** As a shell would be given it: words with anything special in quotes. */
+export function shellLine(words: string[]): string {
+  return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(" ");
+}
+
+/** The script of `sh -c SCRIPT`, which is what people look for. */
+export function scriptOf(command: string[]): string | undefined {
+  const [program, flag, script] = command;
+  const isShell = /(^|\/)(ba|z|da|k)?sh$/.test(program ?? "");
+  return command.length === 3 && isShell && /^-[a-z]*c$/.test(flag ?? "") ? script : undefined;
+}
+
+export function commandText(entry: Pending): string | undefined {
+  if (entry.command === undefined) return undefined;
+  return typeof entry.command === "string" ? entry.command : (scriptOf(entry.command) ?? shellLine(entry.command));
+}
+
+/** Drawn in a way of their own, or another form of what is. */
+const DRAWN = new Set(["command", "commandActions", "cwd", "sandboxed", "files", "questions"]);
+/** Bookkeeping of a question on the wire, and what its choices are made of. */
+const ENVELOPE = new Set([
+  "threadId", "turnId", "itemId", "startedAtMs", "approvalId", "reason", "commandActions", "availableDecisions", "operationId",
+  "argumentsDigest", "proposedExecpolicyAmendment", "proposedNetworkPolicyAmendments", "skillMetadata",
+]);
+
+function isLongDiff(change: FileUpdateChange): boolean {
+  return rowsOf(change).length > DIFF_ROWS || change.diff.length > APPROVAL_LIMIT;
+}
+
+/** Every text of what would happen, but for the changes of a patch. */
+export function textsOf(entry: Pending): ShownText[] {
+  const command = commandText(entry);
+  if (command === undefined && entry.kind !== "fileChange") {
+    if (entry.questions !== undefined) return [];
+    return [{ name: "", text: JSON.stringify(entry.arguments, null, 2) ?? "null" }];
+  }
+  const given = typeof entry.arguments === "object" && entry.arguments !== null ? Object.entries(entry.arguments) : [];
+  const isQuestion = entry.source.type === "question";
+  const rest = given.filter(([key, value]) => !DRAWN.has(key) && !(isQuestion && (ENVELOPE.has(key) || value === null)));
+  return [
+    ...(command === undefined ? [] : [{ name: "", text: command }]),
+    ...rest.map(([name, value]) => ({ name, text: JSON.stringify(value) ?? "" })),
+  ];
+}
+
+/** Whether everything that would happen has been on the screen. Only then it can be approved. */
+export function isShown(entry: Pending, whole: ReadonlySet<string>): boolean {
+  const found = changesOf(entry);
+  if (entry.kind === "fileChange" && found === undefined) return false;
+  if (whole.has(entry.key)) return true;
+  const isLong = entry.kind === "fileChange" && (found ?? []).some(isLongDiff);
+  return !isLong && textsOf(entry).every(({ text }) => text.length <= APPROVAL_LIMIT);
+}
