@@ -11,7 +11,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class RuntimeBuildHook(BuildHookInterface[Any]):
-    """`OARLOCK_BIN` names the program. `OARLOCK_WHEEL_PLATFORM` names the platform; that of this machine when unset."""
+    """`OARLOCK_BIN` names the program. `OARLOCK_WHEEL_PLATFORM` names the platform; that of this machine when unset.
+
+    `OARLOCK_STAGED` names the build that a host copies into other places, where one comes along.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         named = os.environ.get("OARLOCK_BIN", "")
@@ -26,3 +29,6 @@ class RuntimeBuildHook(BuildHookInterface[Any]):
         build_data["tag"] = f"py3-none-{platform}"
         # In the folder of scripts: `oarlock` is on PATH wherever the wheel is installed.
         build_data["shared_scripts"] = {named: "oarlock"}
+        if staged := os.environ.get("OARLOCK_STAGED"):
+            # Where the program looks for it: in `../lib/oarlock`.
+            build_data["shared_data"] = {staged: f"lib/oarlock/{Path(staged).name}"}

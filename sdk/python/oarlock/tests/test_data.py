@@ -43,9 +43,11 @@ from oarlock import (
     tool,
 )
 from oarlock._decisions import to_wire
+from oarlock._embedded import EmbeddedHost
 from oarlock._inputs import to_user_input
 from oarlock._manifest import PlannedFile, planned_files
 from oarlock._pending import pending_of
+from oarlock._plan import plan_agent
 from oarlock._providers import host_arguments
 from oarlock.capabilities import Compaction, Files, Mcp, Memory, Shell, Skills
 from oarlock.events import ToolPending, TurnPaused
@@ -60,15 +62,15 @@ def home() -> None:
 def test_input_of_every_kind(tmp_path: Path) -> None:
     picture = tmp_path / "a.png"
     picture.write_bytes(b"\x89PNG...")
-    parts = [part.to_wire() for part in to_user_input(["look", Image(picture), Image(b"\xff\xd8\xff"), Skill("draw")])]
+    parts = to_user_input(["look", Image(picture), Image(b"\xff\xd8\xff"), Skill("draw")])
     assert parts[0]["text"] == "look"
     assert parts[1]["path"] == str(picture)
     assert parts[2]["url"].startswith("data:image/jpeg;base64,")
     assert parts[3]["text"] == "$draw"
     [linked] = to_user_input([Image("https://example.com/a.png")])
-    assert linked.to_wire()["url"] == "https://example.com/a.png"
+    assert linked["url"] == "https://example.com/a.png"
     [read] = to_user_input([Image(str(picture))])
-    assert read.to_wire()["url"].startswith("data:image/png;base64,")
+    assert read["url"].startswith("data:image/png;base64,")
 
 
 def test_a_manifest_is_planned_and_has_a_digest(tmp_path: Path) -> None:
@@ -104,6 +106,15 @@ def test_a_manifest_is_planned_and_has_a_digest(tmp_path: Path) -> None:
             list(planned_files(Manifest(entries={"x": entry})))
 
 
+def test_the_model_is_told_what_is_in_the_workspace() -> None:
+    children: dict[str, str | Text] = {"a.csv": Text("1", describe="one row"), "b.csv": "2"}
+    manifest = Manifest(entries={"data": Dir(children, describe="all we know"), "plain": "x"})
+    agent = Agent(instructions="Count.", manifest=manifest)
+    told = "Count.\n\nIn the workspace:\n- data: all we know\n- data/a.csv: one row"
+    assert plan_agent(agent).instructions == told
+    assert plan_agent(Agent(manifest=Manifest(entries={"plain": "x"}))).instructions is None
+
+
 def test_decisions_on_the_wire() -> None:
     def wire(decision: Any) -> Any:
         written = to_wire(decision)
@@ -125,14 +136,14 @@ def test_decisions_on_the_wire() -> None:
         Replace()
 
 
-def operation(kind: str, arguments: Any, decisions: tuple[str, ...] = ("accept",)) -> Pending:
+def operation(kind: str, arguments: Any, decisions: tuple[str, ...] = ("accept",), tool: str = "tool") -> Pending:
     wire = {
         "operationId": "thread:turn:call",
         "threadId": "thread",
         "taskId": "thread",
         "state": "proposed",
         "type": kind,
-        "tool": "tool",
+        "tool": tool,
         "namespace": None,
         "itemId": "call",
         "agentPath": ["root"],
@@ -167,6 +178,9 @@ def test_what_waits_is_one_of_a_closed_union() -> None:
     assert permissions.describe() == 'permissions {"network": true}'
     other = operation("mcpTool", "plain text")
     assert isinstance(other, PendingTool) and other.describe() == "tool(input='plain text')"
+    served = operation("mcpTool", {"cents": 5}, tool="mcp__desk__pay__now")
+    assert isinstance(served, PendingTool) and (served.server, served.tool) == ("desk", "pay__now")
+    assert served.describe() == "desk.pay__now(cents=5)"
     shown = TurnPaused(seq=3, turn_id="turn", pending=(command,)).to_json()
     assert (shown["type"], shown["pending"][0]["command"]) == ("turn_paused", "ls -a")
     assert ToolPending(seq=1, call=command).to_json()["call"]["allowed"] == ["approve", "defer"]
@@ -182,6 +196,9 @@ def test_the_digest_of_an_agent_covers_what_a_task_relies_on() -> None:
     same = Agent(tools=[look, ExecCommand, ApplyPatch(approval=lambda call: Approve())])
     assert agent.digest() == same.digest()
     assert agent.digest() != Agent(tools=[look]).digest()
+    # Tools of a capability count as the agent's own.
+    assert Agent(capabilities=[Files()]).digest() != Agent(capabilities=[Files(read_only=True)]).digest()
+    assert Agent(capabilities=[Compaction(1)]).digest() != Agent(capabilities=[Compaction(2)]).digest()
     assert look("a") == "a" and repr(look) == "<tool look: readonly>"
 
 
@@ -191,9 +208,21 @@ def test_settings_of_the_capabilities_that_come_along() -> None:
     assert Compaction(1_000).settings() == {"model_auto_compact_token_limit": 1_000}
     assert Memory(generate=False).settings()["memories.generate_memories"] is False
     assert list(Skills("x").manifest(Manifest()).entries) == [".agents/skills"]
+    repository = GitRepo("https://example.com/skills.git")
+    assert Skills(repository).manifest(Manifest()).entries == {".agents/skills": repository}
     assert Mcp("docs", url="https://example.com/mcp").settings() == {"mcp_servers.docs.url": "https://example.com/mcp"}
     settings = Mcp("git", command=["mcp-git", "--all"], env={"A": "b"}).settings()
     assert settings["mcp_servers.git.args"] == ["--all"] and settings["mcp_servers.git.env"] == {"A": "b"}
+
+
+def test_a_password_of_a_database_is_in_no_command_line() -> None:
+    plain, secret = EmbeddedHost("postgres://oar@db/tasks"), EmbeddedHost("postgres://oar:hush@db/tasks")
+    assert plain._store_arguments()[:2] == ["--store", "postgres://oar@db/tasks"] and plain._store_variables() == {}
+    assert "hush" not in " ".join(secret._store_arguments())
+    assert secret._store_variables() == {"OARLOCK_STORE": "postgres://oar:hush@db/tasks"}
+    named = EmbeddedHost("postgres://oar@db/tasks?sslmode=require&password=hush")
+    assert "--store" not in named._store_arguments()
+    assert named._store_variables() == {"OARLOCK_STORE": "postgres://oar@db/tasks?sslmode=require&password=hush"}
 
 
 def test_keys_are_read_by_the_host() -> None:

@@ -7,6 +7,7 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import pytest
@@ -25,7 +26,7 @@ from oarlock import (
     tool,
 )
 from oarlock.events import Event, ToolDecided
-from oarlock.testing import Call, Calls, ScriptedModel, offline_host
+from oarlock.testing import Call, Calls, CrashPoints, ScriptedModel, Seen, offline_host
 from test_pending import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("needs_provides")]
@@ -246,3 +247,23 @@ def hosts_on(store: Path) -> bool:
         if b"\0host\0" in line and str(store).encode() in line:
             return True
     return False
+
+
+@pytest.mark.parametrize("victim", ["host", "runtime"])
+async def test_a_crash_at_a_step_that_the_program_names(tmp_path: Path, victim: Literal["host", "runtime"]) -> None:
+    points: list[CrashPoints] = []
+
+    @tool(effects="readonly")
+    def look() -> str:
+        """Looks."""
+        points[0].reach("looked")
+        return "seen"
+
+    def answer(seen: Seen) -> str | Call:
+        return f"done: {seen.last_output}" if seen.last_output else Call("look")
+
+    async with Host(store=tmp_path / "runs.db", provider=ScriptedModel(*[answer] * 10)) as host:
+        points.append(CrashPoints(host, victim, "looked"))
+        run = host.run(Agent(tools=[look], tool_set="replace"), "go", timeout=60)
+        assert (await run).unwrap() == "done: seen"
+    assert len(points[0].killed) == 1

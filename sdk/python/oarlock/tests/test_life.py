@@ -5,17 +5,35 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
+import anyio.abc
 import pytest
+from oarlock_protocol import Thread
 
-from oarlock import Agent, Approve, Completed, Host, Interrupted, Paused, Respond, TaskBusy, ToolContext, tool
+from oarlock import (
+    Agent,
+    Approve,
+    Completed,
+    Host,
+    Interrupted,
+    Local,
+    Offline,
+    Paused,
+    Respond,
+    TaskBusy,
+    ToolContext,
+    tool,
+)
 from oarlock._buffer import EventBuffer
+from oarlock._transports import ProcessTransport
 from oarlock.events import Event, ItemCompleted, TextDelta, ToolProgress, TurnCompleted, TurnStarted
-from oarlock.testing import Call, ScriptedModel, Seen, offline_host
+from oarlock.testing import Call, Hang, ScriptedModel, Seen, offline_host
+from oarlock.tools import ExecCommand
 from stepping import cancelled_at
 from test_functions import DESK, Till, hosts_on
-from test_pending import until
+from test_pending import is_alive, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("needs_provides")]
 
@@ -147,6 +165,24 @@ async def test_two_processes_that_open_a_store_at_once_share_it(tmp_path: Path) 
     assert sorted(opened) == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("adopt", [False, True])
+async def test_opening_a_store_of_yesterday_spends_nothing_unless_it_should(tmp_path: Path, adopt: bool) -> None:
+    store, yesterday, today = tmp_path / "runs.db", ScriptedModel(Hang()), ScriptedModel("done")
+    async with Host(store=store, provider=yesterday) as host:
+        task = await host.start(HELLO, task_id="A-17")
+        aiter(task.run("go"))
+        await until(lambda: len(yesterday.seen) == 1)
+    async with Host(store=store, provider=today, adopt=adopt) as host:
+        if adopt:
+            await until(lambda: len(today.seen) == 1)
+        else:
+            await anyio.sleep(1.5)
+            assert today.seen == []
+        task = await host.open("A-17", HELLO)
+        assert (await task.resume(timeout=60)).unwrap() == "done"
+    assert len(today.seen) == 1
+
+
 def answer(seen: Seen) -> str | Call:
     """The same whenever it is asked: a call, and then an end."""
     return f"done: {seen.last_output}" if seen.last_output else Call("refund", {"order": "A-17", "cents": 1})
@@ -189,6 +225,45 @@ async def test_cancelled_at_an_await(step: int, tmp_path: Path) -> None:
     assert len(till.lines()) <= 1
 
 
+async def test_the_last_to_leave_ends_the_host(tmp_path: Path) -> None:
+    store, may_leave, has_left = tmp_path / "runs.db", anyio.Event(), anyio.Event()
+    agent = Agent(name="sleeper", tools=[ExecCommand], tool_set="replace", sandbox="danger-full-access")
+    wait = f"while ! test -e {tmp_path}/go; do sleep 0.05; done"
+    command = f"touch {tmp_path}/begun; {wait}; echo x >> {tmp_path}/runs"
+
+    async def first(*, task_status: anyio.abc.TaskStatus[int]) -> None:
+        async with Host(store=store, provider=Offline()) as host:
+            transport = host._opened().transport
+            assert isinstance(transport, ProcessTransport)
+            task_status.started(transport.pid)
+            await may_leave.wait()
+        has_left.set()
+
+    with anyio.fail_after(90):
+        async with anyio.create_task_group() as group:
+            pid = await group.start(first)
+            async with Host(store=store, provider=Offline(), backend=Local(tmp_path)) as second:
+                task = await second.start(agent)
+                run = task.run(f"run {command}", timeout=60)
+                group.start_soon(run._wait)
+                await until((tmp_path / "begun").exists)
+                # Whoever started the host leaves; the turn of the other goes on, in the same host.
+                may_leave.set()
+                await has_left.wait()
+                assert is_alive(pid)
+                (tmp_path / "go").touch()
+                assert (await run).status == "completed"
+                assert is_alive(pid)
+            await until(lambda: is_over(pid))
+    assert (tmp_path / "runs").read_text() == "x\n"
+
+
+def is_over(pid: int) -> bool:
+    """Gone, or waiting to be reaped by this process."""
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+
+
 async def test_events_are_replayed_and_followed() -> None:
     async with offline_host(ScriptedModel("one", "two", "three")) as host:
         task = await host.start(HELLO)
@@ -219,3 +294,39 @@ async def test_events_are_replayed_and_followed() -> None:
             if isinstance(event, TurnCompleted) and text:
                 break
         assert text.endswith("three")
+
+
+async def test_a_task_without_its_agent_has_the_events_of_its_record() -> None:
+    kept = (TurnStarted, ItemCompleted, TurnCompleted)
+    async with offline_host(ScriptedModel("one", "two")) as host:
+        task = await host.start(HELLO, task_id="A-17")
+        live = [event async for event in task.run("go", timeout=60)]
+        reader = await host.open("A-17")
+        events = reader.events(after=0)
+        read = [await anext(events) for _ in range(4)]
+        assert [(type(e), e.seq) for e in read] == [(type(e), e.seq) for e in live if isinstance(e, kept)]
+        # From now on.
+        later = reader.events()
+        with anyio.move_on_after(0.2):
+            await anext(later)
+        await task.run("go", timeout=60)
+        with anyio.fail_after(60):
+            assert [type(await anext(later)) for _ in range(4)] == [type(event) for event in read]
+            assert isinstance(await anext(events), TurnStarted)
+
+
+async def test_a_turn_that_ends_while_its_task_is_opened_has_its_text() -> None:
+    async with offline_host(ScriptedModel()) as host:
+        task = await host.start(HELLO)
+        follower = task._follower
+        follower.expect_resync()
+        # Right behind the answer of `thread/resume`, and read before whoever waits for that goes on.
+        item = {"type": "agentMessage", "id": "i", "text": "done"}
+        follower.take("item/completed", {"threadId": follower.thread_id, "turnId": "u", "item": item})
+        turn: dict[str, Any] = {"id": "u", "items": [], "status": "completed", "error": None}
+        follower.take("turn/completed", {"threadId": follower.thread_id, "turn": turn})
+        before = {**item, "text": "I begin."}
+        started = (await host._ask("thread/read", {"threadId": follower.thread_id}))["thread"]
+        started["turns"] = [{**turn, "status": "inProgress", "items": [before]}]
+        follower.resync(Thread.from_wire(started))
+        assert (await task.resume(timeout=60)).unwrap() == "done"

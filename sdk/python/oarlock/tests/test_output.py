@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 from pydantic import BaseModel
 
-from oarlock import Agent, Completed, Failed, Host, Offline
-from oarlock.events import OutputDelta
-from oarlock.providers import Fallback, Recorder, Replayer
-from oarlock.testing import Call, Fail, ScriptedModel, offline_host
+from oarlock import Agent, Completed, Failed, Host, Offline, ProviderError, tool
+from oarlock.events import ModelRequestStarted, OutputDelta
+from oarlock.providers import Fallback, Recorder
+from oarlock.testing import Call, Fail, Hold, ScriptedModel, offline_host, replay
 
 pytestmark = pytest.mark.anyio
 
@@ -66,8 +67,42 @@ async def test_providers_that_wrap_others(tmp_path_factory: pytest.TempPathFacto
     model = Recorder(Fallback([ScriptedModel(Fail()), ScriptedModel("from the second")]), record)
     async with Host(provider=model) as host:
         assert (await host.run(AGENT, "hello", timeout=60)).unwrap() == "from the second"
-    async with Host(provider=Replayer(record)) as host:
+    async with replay(record) as host:
         assert (await host.run(AGENT, "hello", timeout=60)).unwrap() == "from the second"
+
+
+async def test_a_replay_notices_another_request(tmp_path_factory: pytest.TempPathFactory) -> None:
+    @tool(effects="readonly")
+    def look(place: str) -> str:
+        """Looks."""
+        return place
+
+    agent = Agent(name="looker", tools=[look], tool_set="replace")
+    record = tmp_path_factory.mktemp("record") / "answers.jsonl"
+    async with Host(provider=Recorder(ScriptedModel(Call("look", {"place": "north"}), "seen"), record)) as host:
+        assert (await host.run(agent, "look north", timeout=60)).unwrap() == "seen"
+    async with replay(record) as host:
+        assert (await host.run(agent, "look north", timeout=60)).unwrap() == "seen"
+    for asked, other, words in (
+        ("look south", agent, "user messages: 'look south' instead of 'look north'"),
+        ("look north", AGENT, "0 tools instead of 1"),
+    ):
+        async with replay(record) as host:
+            with pytest.raises(ProviderError, match=f"request 1 is not the one in the record: {words}"):
+                (await host.run(other, asked, timeout=60)).unwrap()
+
+
+async def test_the_model_says_nothing_until_it_may() -> None:
+    may_speak = anyio.Event()
+    model = ScriptedModel(Hold(may_speak), "at last")
+    async with offline_host(model) as host:
+        run = host.run(AGENT, "hello", timeout=60)
+        async for event in run:
+            if isinstance(event, ModelRequestStarted):
+                break
+        assert "new" not in repr(run) and run._result is None
+        may_speak.set()
+        assert (await run).unwrap() == "at last"
 
 
 async def test_a_provider_that_fails_fails_the_turn_and_not_the_task() -> None:

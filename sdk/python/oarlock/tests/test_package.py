@@ -10,8 +10,10 @@ import resource
 import subprocess
 import sys
 import sysconfig
+from importlib import import_module
 from pathlib import Path
 from typing import Any, is_typeddict
+from zipfile import ZipFile
 
 import pytest
 
@@ -40,6 +42,13 @@ def test_the_readme_runs_from_wheels_in_an_empty_environment(tmp_path: Path) -> 
     assert len(names) == 3
     assert "py3-none-any" in names[0] and "py3-none-any" in names[1]
     assert "py3-none-linux" in names[2]
+    with ZipFile(wheels / names[0]) as wheel:
+        [about] = [wheel.read(name).decode() for name in wheel.namelist() if name.endswith("/METADATA")]
+        [entries] = [wheel.read(name).decode() for name in wheel.namelist() if name.endswith("/entry_points.txt")]
+    assert "[pytest11]\noarlock = oarlock._pytest" in entries
+    needed = {line.removeprefix("Requires-Dist: ") for line in about.splitlines() if line.startswith("Requires-Dist: ")}
+    # The program comes along; what talks to hosts elsewhere does not.
+    assert {"oarlock-runtime~=0.1.0", "websockets>=13; extra == 'remote'"} <= needed
     environment = tmp_path / "environment"
     run(sys.executable, "-m", "venv", "--without-pip", str(environment))
     python = str(environment / "bin" / "python")
@@ -53,6 +62,10 @@ def test_the_readme_runs_from_wheels_in_an_empty_environment(tmp_path: Path) -> 
     assert "Utrecht: 21 degrees, dry" in run(python, str(tmp_path / "readme.py"))
     where = run(python, "-c", "import oarlock, oarlock_runtime; print(oarlock.__file__, oarlock_runtime.binary_path())")
     assert all(path.startswith(str(environment)) for path in where.split())
+
+
+# Beside `oarlock` itself.
+MODULES = ("capabilities", "compat.sdk_v2", "events", "providers", "testing", "tools")
 
 
 def described(name: str, thing: Any) -> list[str]:
@@ -78,10 +91,47 @@ def test_the_public_interface() -> None:
     """A change here is a change for everybody who uses the package: review it, then write the file anew."""
     assert sorted(set(oarlock.__all__)) == sorted(oarlock.__all__)
     found = "".join(f"{line}\n" for name in sorted(oarlock.__all__) for line in described(name, getattr(oarlock, name)))
+    for module in (import_module(f"oarlock.{name}") for name in MODULES):
+        assert sorted(set(module.__all__)) == sorted(module.__all__)
+        # Names of `oarlock` itself are described above.
+        lines = (
+            described(name, getattr(module, name)) if name not in oarlock.__all__ else [name]
+            for name in sorted(module.__all__)
+        )
+        found += f"\n{module.__name__}\n" + "".join(
+            f"    {line}\n" for described_name in lines for line in described_name
+        )
     kept = PACKAGE / "tests" / "public_api.txt"
     if os.environ.get("OARLOCK_UPDATE"):
         kept.write_text(found)
     assert kept.read_text() == found, f"the public interface changed; OARLOCK_UPDATE=1 writes {kept.name}"
+
+
+def undescribed(name: str, thing: Any) -> list[str]:
+    """What an editor has nothing to say about. A method that overrides another has that one's words."""
+    if inspect.isfunction(thing):
+        return [] if inspect.getdoc(thing) else [name]
+    if not inspect.isclass(thing):
+        return []
+    methods = [key for key, member in vars(thing).items() if not key.startswith("_") and inspect.isfunction(member)]
+    found = [f"{name}.{key}" for key in methods if not inspect.getdoc(getattr(thing, key))]
+    return found if inspect.getdoc(thing) else [name, *found]
+
+
+def test_everything_public_says_what_it_is() -> None:
+    # Not those of the prototype: their programs are written already.
+    names = [name for name in MODULES if not name.startswith("compat")]
+    modules = [oarlock, *(import_module(f"oarlock.{name}") for name in names)]
+    # Providers and built-in tools do what their protocol and their base class say.
+    silent = {"capabilities", "stream", "aclose"}
+    found = [
+        missing
+        for module in modules
+        for name in module.__all__
+        for missing in undescribed(f"{module.__name__}.{name}", getattr(module, name))
+        if missing.split(".")[-1] not in silent or "ModelProvider" in missing
+    ]
+    assert found == []
 
 
 def test_the_public_names_are_where_the_package_says() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 
 from oarlock import (
     Agent,
+    Answer,
     Approve,
     Completed,
     ConfigError,
@@ -24,13 +27,15 @@ from oarlock import (
     Offline,
     Paused,
     PendingCommand,
+    PendingUserInput,
     Reject,
     Replace,
     Respond,
     TaskBusy,
 )
 from oarlock.events import Event, Notice, ToolDecided, ToolPending
-from oarlock.tools import ExecCommand
+from oarlock.testing import Call, ScriptedModel, offline_host
+from oarlock.tools import ExecCommand, RequestUserInput
 
 pytestmark = pytest.mark.anyio
 
@@ -64,6 +69,31 @@ async def test_a_turn_that_needs_a_decision_is_paused_and_resumed(tmp_path: Path
 
 
 @pytest.mark.parametrize(
+    "first", [Approve(), Reject("not today"), Respond("it is there")], ids=lambda one: str(one)[:7]
+)
+async def test_later_calls_of_a_turn_wait_as_well(tmp_path: Path, first: Decision) -> None:
+    store, place = tmp_path / "runs.db", Local(tmp_path / "work")
+    async with Host(provider=ScriptedModel(Call("exec_command", {"cmd": "touch a"})), store=store) as host:
+        task = await host.start(worker(), task_id="two-calls", backend=place)
+        assert (await task.run("go", timeout=60)).status == "paused"
+    # The turn goes on elsewhere, with a model that knows nothing of the first call.
+    script = ScriptedModel(*(Call("exec_command", {"cmd": f"touch {name}"}) for name in ("b", "c")), "done")
+    async with Host(provider=script, store=store) as host:
+        task = await host.open("two-calls", worker())
+        [call] = await task.pending()
+        await task.decide(call, first)
+        for name, decision in (("b", Reject("nor this")), ("c", Approve())):
+            result = await task.resume(timeout=60)
+            assert isinstance(result, Paused)
+            assert [call.describe() for call in result.pending] == [f"touch {name}"]
+            await task.decide(result.pending[0], decision)
+        assert (await task.resume(timeout=60)).unwrap() == "done"
+    script.assert_done()
+    made = sorted(path.name for path in (tmp_path / "work").iterdir())
+    assert made == (["a", "c"] if isinstance(first, Approve) else ["c"])
+
+
+@pytest.mark.parametrize(
     ("decision", "is_made"),
     [(Approve(), True), (Reject("not today"), False), (Replace(command=["touch", "other"]), False)],
 )
@@ -82,6 +112,18 @@ async def test_policies_decide_in_place(tmp_path: Path, decision: Decision, is_m
     assert (tmp_path / "made").exists() is is_made
     [decided] = [event for event in events if isinstance(event, ToolDecided)]
     assert decided.by == "policy:policy"
+
+
+@pytest.mark.parametrize(("command", "is_fine"), [("ls -a", True), ("cat a | head -n 3", True), ("touch made", False)])
+async def test_a_policy_may_rest_on_what_a_command_does(tmp_path: Path, command: str, is_fine: bool) -> None:
+    def looking_is_fine(call: PendingCommand) -> Decision | None:
+        return Approve() if call.is_read_only() else None
+
+    async with Host(provider=Offline(), backend=Local(tmp_path)) as host:
+        result = await host.run(worker(looking_is_fine), f"run {command}", timeout=60)
+        assert result.status == ("completed" if is_fine else "paused")
+        # The same for those who decide later, elsewhere.
+        assert all(isinstance(call, PendingCommand) and call.actions for call in await host.pending())
 
 
 async def test_a_response_takes_the_place_of_the_command(tmp_path: Path) -> None:
@@ -109,6 +151,31 @@ async def test_a_policy_that_raises_or_overreaches_leaves_the_call_to_people(tmp
         assert any(isinstance(event, ToolPending) for event in events)
 
 
+async def test_a_policy_that_blocks_holds_up_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oarlock._worker._POLICY_SECONDS", 0.5)
+    is_asked, may_end = threading.Event(), threading.Event()
+
+    def blocks(call: PendingCommand) -> Decision | None:
+        is_asked.set()
+        may_end.wait(60)
+        return Approve()
+
+    try:
+        async with Host(provider=Offline(), backend=Local(tmp_path)) as host:
+            run = host.run(worker(blocks), "run touch made", timeout=60)
+            events: list[Event] = []
+            async for event in run:
+                events.append(event)
+                if is_asked.is_set():
+                    # The loop is free: another task is worked on meanwhile.
+                    assert (await host.run(Agent(tool_set="replace"), "say hello", timeout=60)).status == "completed"
+            assert isinstance(await run, Paused)
+    finally:
+        may_end.set()
+    assert any(isinstance(event, Notice) and "took longer" in event.message for event in events)
+    assert not (tmp_path / "made").exists()
+
+
 async def test_the_order_of_policies(tmp_path: Path) -> None:
     asked: list[str] = []
 
@@ -132,6 +199,27 @@ async def test_the_order_of_policies(tmp_path: Path) -> None:
     assert asked == ["tool", "agent"]
 
 
+async def test_a_question_of_the_agent_is_answered() -> None:
+    question = {
+        "id": "colour",
+        "header": "Colour",
+        "question": "Which one?",
+        "options": [{"label": "red", "description": "like a rose"}, {"label": "blue", "description": "like the sky"}],
+    }
+    model = ScriptedModel(Call("request_user_input", {"questions": [question]}), "Red it is.")
+    async with offline_host(model) as host:
+        task = await host.start(Agent(name="painter", tools=[RequestUserInput], tool_set="replace"))
+        paused = await task.run("paint it", timeout=60)
+        assert isinstance(paused, Paused)
+        [call] = paused.pending
+        assert isinstance(call, PendingUserInput) and call.describe() == "Which one?"
+        with pytest.raises(DecisionConflict, match="takes no approve"):
+            await task.decide(call, Approve())
+        await task.decide(call, Answer({"colour": "red"}), by="mira")
+        assert (await task.resume(timeout=60)).unwrap() == "Red it is."
+    assert json.loads(model.seen[1].last_output) == {"answers": {"colour": {"answers": ["red"]}}}
+
+
 async def test_decided_by_a_host_object_that_knows_no_agent(tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     async with Host(store=store, provider=Offline(), backend=Local(tmp_path)) as host:
@@ -143,6 +231,8 @@ async def test_decided_by_a_host_object_that_knows_no_agent(tmp_path: Path) -> N
         assert (info.id, info.pending) == ("A-17", 1)
         read_only = await host.open("A-17")
         [call] = await read_only.pending()
+        # By the caller's own id, though this process has not started it.
+        assert [waiting.task_id for waiting in await host.pending()] == ["A-17"]
         with pytest.raises(ConfigError, match="read and decide only"):
             read_only.run("say hello")
         await host.decide(call.operation_id, Approve(), by="mira")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,19 +12,22 @@ from oarlock import (
     Completed,
     ConfigError,
     Dir,
-    Docker,
     Host,
     Interrupted,
+    LimitExceeded,
     Limits,
     Local,
     Manifest,
     Offline,
     RpcError,
+    Task,
     TaskBusy,
     TaskExists,
+    TaskUsage,
     Text,
 )
-from oarlock.events import Event, TextDelta, TurnCompleted, TurnStarted
+from oarlock.events import Event, Notice, TextDelta, TurnCompleted, TurnStarted
+from oarlock.testing import ScriptedModel, offline_host
 
 pytestmark = pytest.mark.anyio
 
@@ -111,6 +115,14 @@ async def test_ids_of_the_callers_choice(tmp_path: Path) -> None:
         assert (await task.resume()).unwrap().endswith("one")
         assert (await task.run("say two")).unwrap().endswith("two")
         assert len(await task.history()) == 2
+        first = (await task.history())[0]["id"]
+        early = await task.fork(after_turn=first)
+        assert [turn["id"] for turn in await early.history()] == [first]
+        assert (await early.run("say three")).unwrap().endswith("three")
+        assert len(await early.history()) == len(await task.history()) == 2
+        await early.delete()
+        with pytest.raises(ConfigError, match="has no turn nope"):
+            await task.fork(after_turn="nope")
         fork = await task.fork()
         assert len(await fork.history()) == 2
         await task.delete()
@@ -146,15 +158,52 @@ async def test_a_host_that_cannot_start_says_why(tmp_path: Path) -> None:
         Host.connect("http://127.0.0.1")
 
 
-async def test_what_the_host_cannot_hold_is_refused() -> None:
-    async with Host(provider=Offline()) as host:
-        for agent in (Agent(limits=Limits(usd=1)), Agent(manifest=Manifest(env={"A": "b"}))):
-            with pytest.raises(ConfigError, match="does not hold it yet"):
-                await host.start(agent)
-        with pytest.raises(ConfigError, match="labels"):
-            await host.start(HELLO, labels={"a": "b"})
-        with pytest.raises(ConfigError, match="on its own machine only"):
-            await host.start(HELLO, backend=Docker("debian:12"))
+async def test_labels_find_tasks(tmp_path: Path) -> None:
+    store = tmp_path / "runs.db"
+    async with Host(store=store, provider=Offline()) as host:
+        await host.start(HELLO, task_id="A-17", labels={"team": "desk", "lang": "nl"})
+        await host.start(HELLO, task_id="A-18", labels={"team": "desk"})
+        await host.start(HELLO, task_id="A-19")
+        with pytest.raises(RpcError, match="labels"):
+            await host.start(HELLO, labels={"": "nameless"})
+    async with Host(store=store, provider=Offline()) as host:
+        found = {info.id: info for info in await host.tasks(labels={"team": "desk"})}
+        assert sorted(found) == ["A-17", "A-18"]
+        assert found["A-17"].labels == {"team": "desk", "lang": "nl"}
+        assert {info.agent for info in found.values()} == {"hello"}
+        assert [info.id for info in await host.tasks(labels={"team": "desk", "lang": "nl"})] == ["A-17"]
+        assert await host.tasks(labels={"team": "kitchen"}) == []
+
+
+async def test_another_definition_of_an_agent_is_noticed(tmp_path: Path) -> None:
+    async def notices(task: Task[object]) -> list[str]:
+        return [event.message async for event in task.run("say hello", timeout=60) if isinstance(event, Notice)]
+
+    other = Agent(name="hello", instructions="Answer in two sentences.", tool_set="replace")
+    for number, (agents, expected) in enumerate((((HELLO, HELLO), 0), ((HELLO, other), 1), ((other, other), 0))):
+        store = tmp_path / f"{number}.db"
+        async with Host(store=store, provider=Offline()) as host:
+            assert await notices(await host.start(agents[0], task_id="A-17")) == []
+        async with Host(store=store, provider=Offline()) as host:
+            said = await notices(await host.open("A-17", agents[1]))
+            assert len([words for words in said if "is not as it was" in words]) == expected
+        async with Host(store=store, provider=Offline()) as host:
+            # It was opened with this one meanwhile.
+            assert await notices(await host.open("A-17", agents[1])) == []
+
+
+async def test_a_budget_ends_a_turn_and_usage_is_counted() -> None:
+    async with offline_host(ScriptedModel("one", "two")) as host:
+        task = await host.start(Agent(name="hello", tool_set="replace", limits=Limits(tokens=20)), task_id="A-17")
+        assert (await task.run("go", timeout=60)).status == "completed"
+        [used] = await host.usage(task_id="A-17")
+        assert isinstance(used, TaskUsage)
+        assert (used.task_id, used.requests, used.input_tokens, used.output_tokens) == ("A-17", 1, 10, 5)
+        assert (await task.run("go", timeout=60)).status == "completed"
+        with pytest.raises(LimitExceeded, match="30 tokens of 20"):
+            (await task.run("go", timeout=60)).unwrap()
+        assert [row.input_tokens for row in await host.usage()] == [20]
+        assert await host.usage(since=datetime.now(UTC) + timedelta(days=1)) == []
 
 
 async def test_a_manifest_never_overwrites(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -9,7 +10,8 @@ import anyio
 import pytest
 
 from oarlock import Agent, Approve, Capability, Local, Task, TurnResult, tool
-from oarlock.events import Event, Notice
+from oarlock._show import TurnPrinter
+from oarlock.events import CommandOutput, Event, ItemCompleted, ItemStarted, Notice, TextDelta
 from oarlock.testing import Call, ScriptedModel, offline_host
 from oarlock.tools import ExecCommand
 from test_pending import until
@@ -53,6 +55,50 @@ async def test_a_turn_is_shown_as_it_happens(tmp_path: Path, capsys: pytest.Capt
         assert "<b>Task A-17</b>: completed<pre>It is &lt;paid&gt;.</pre>" in task._repr_html_()
 
 
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def show(out: StringIO, *events: Event) -> str:
+    printer = TurnPrinter(out)
+    for event in events:
+        printer.show(event)
+    printer.end("completed")
+    return out.getvalue()
+
+
+COMMAND: dict[str, Any] = {
+    "type": "commandExecution",
+    "id": "c",
+    "command": "/bin/bash -lc 'ls -l | wc'",
+    "cwd": "/",
+    "status": "completed",
+    "commandActions": [],
+    "aggregatedOutput": "".join(f"{number}\n" for number in range(25)),
+    "exitCode": 3,
+}
+
+
+async def test_a_command_is_shown_as_it_was_written_and_with_its_output() -> None:
+    plain = show(StringIO(), ItemStarted.of(1, COMMAND), ItemCompleted.of(2, COMMAND))
+    assert plain.startswith("$ ls -l | wc\n… 5 lines\n5\n")
+    assert plain.endswith("24\n[completed] $ ls -l | wc (3)\n[completed]\n")
+    # Output that was shown as it came is not shown again.
+    streamed = show(StringIO(), CommandOutput(item_id="c", text="0\n"), ItemCompleted.of(2, COMMAND))
+    assert streamed == "0\n[completed] $ ls -l | wc (3)\n[completed]\n"
+
+
+async def test_a_terminal_has_colours_and_obeys_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    said = TextDelta(item_id="t", text="a\x1b[2Jb\n")
+    assert show(Terminal(), said) == "a\ufffd[2Jb\n\x1b[32m[completed]\x1b[0m\n"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert show(Terminal(), said) == "a\ufffd[2Jb\n[completed]\n"
+    assert show(StringIO(), said) == "a\x1b[2Jb\n[completed]\n"
+
+
 class Diary(Capability):
     """Writes down how turns end."""
 
@@ -91,3 +137,16 @@ async def test_capabilities_hear_of_the_end_of_turns() -> None:
     assert [event.message for event in notices if isinstance(event, Notice)] == [
         "on_turn_end of diary raised ZeroDivisionError: "
     ]
+
+
+async def test_a_notice_that_nobody_heard_is_kept_for_the_first_who_listens() -> None:
+    async with offline_host(ScriptedModel("one", "two")) as host:
+        task = await host.start(Agent(tool_set="replace"))
+        task._follower.notice("early")
+        events = [event async for event in task.run("go", timeout=60)]
+        assert [event.message for event in events if isinstance(event, Notice)] == ["early"]
+        task._follower.notice("later")
+        followed = task.events()
+        assert await anext(followed) == Notice(seq=events[-1].seq, message="later")
+        again = [event async for event in task.run("go", timeout=60)]
+        assert not any(isinstance(event, Notice) for event in again)

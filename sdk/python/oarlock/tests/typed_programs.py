@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never, assert_type
 
 from pydantic import BaseModel
-from typing_extensions import assert_never, assert_type
 
 from oarlock import (
     Agent,

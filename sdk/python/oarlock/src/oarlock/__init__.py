@@ -16,11 +16,14 @@ if TYPE_CHECKING:
         OarlockError,
         ProtocolError,
         ProviderError,
+        ProviderFailed,
         RpcError,
         RuntimeMismatch,
+        SandboxUnavailable,
         StoreError,
         TaskBusy,
         TaskExists,
+        TaskNotFound,
         ToolError,
         TransportClosed,
         TurnFailed,
@@ -53,7 +56,7 @@ if TYPE_CHECKING:
         OpenAI,
         Provider,
     )
-    from ._results import Completed, Failed, Image, Input, Interrupted, Paused, Skill, TurnResult, Usage
+    from ._results import Completed, Failed, Image, Input, Interrupted, Paused, Skill, TaskUsage, TurnResult, Usage
     from ._run import Run
     from ._sync import SyncFiles, SyncHost, SyncRun, SyncTask
     from ._task import Task, TurnSettings
@@ -120,6 +123,7 @@ __all__ = [
     "ProtocolError",
     "Provider",
     "ProviderError",
+    "ProviderFailed",
     "Reject",
     "Replace",
     "Respond",
@@ -128,6 +132,7 @@ __all__ = [
     "Run",
     "RuntimeInfo",
     "RuntimeMismatch",
+    "SandboxUnavailable",
     "Secret",
     "Skill",
     "Ssh",
@@ -139,6 +144,7 @@ __all__ = [
     "Task",
     "TaskBusy",
     "TaskExists",
+    "TaskNotFound",
     "TaskInfo",
     "Text",
     "TextDelta",
@@ -152,6 +158,7 @@ __all__ = [
     "TurnPaused",
     "TurnResult",
     "TurnSettings",
+    "TaskUsage",
     "Usage",
     "tool",
 ]
@@ -164,8 +171,8 @@ _NAMES = {
     "_decisions": "Answer Approve Decision Defer Grant Reject Replace Respond Retry",
     "_errors": (
         "BackendError ConfigError DecisionConflict LimitExceeded OarlockError ProtocolError ProviderError "
-        "RpcError RuntimeMismatch StoreError TaskBusy TaskExists ToolError TransportClosed TurnFailed "
-        "TurnInterrupted TurnPaused"
+        "ProviderFailed RpcError RuntimeMismatch SandboxUnavailable StoreError TaskBusy TaskExists TaskNotFound "
+        "ToolError TransportClosed TurnFailed TurnInterrupted TurnPaused"
     ),
     "_events": "Event Notice TextDelta ToolPending",
     "_files": "Files",
@@ -177,7 +184,7 @@ _NAMES = {
         "PendingUserInput Policy"
     ),
     "_providers": "Anthropic Chat Key ModelCapabilities ModelProvider ModelRequest Offline OpenAI Provider",
-    "_results": "Completed Failed Image Input Interrupted Paused Skill TurnResult Usage",
+    "_results": "Completed Failed Image Input Interrupted Paused Skill TaskUsage TurnResult Usage",
     "_run": "Run",
     "_sync": "SyncFiles SyncHost SyncRun SyncTask",
     "_task": "Task TurnSettings",

@@ -11,15 +11,24 @@ from typing import Any, Generic, Literal, TypeAlias
 from ._capabilities import Capability
 from ._manifest import Manifest
 from ._pending import Policy
-from ._tools import BuiltinTool, FunctionTool, Tool
+from ._tools import BuiltinTool, Tool
 from ._typing import JSON, D_contra
 
 SandboxName: TypeAlias = Literal["read-only", "workspace-write", "danger-full-access"]
 
 
+class UnsetSandbox(str):
+    """A sandbox that nobody chose: this one, or none where the place of the task is itself the boundary."""
+
+    __slots__ = ()
+
+
+_SANDBOX: Any = UnsetSandbox("workspace-write")
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """A budget for a task."""
+    """A budget for a task and its children. The host's own limits hold all the same, and it counts by its prices."""
 
     usd: float | None = None
     tokens: int | None = None
@@ -46,33 +55,29 @@ class Agent(Generic[D_contra]):
     """Who decides that a built-in asks: the runtime's policy, or `host`: every call asks."""
     approval: Policy | None = None
     """Asked last about every call that waits."""
-    sandbox: SandboxName = "workspace-write"
+    sandbox: SandboxName = _SANDBOX
+    """`workspace-write` when unset; in a container or a pod, which is itself the sandbox, any choice is refused."""
     settings: Mapping[str, JSON] = field(default_factory=dict)
     """Configuration of the task by dotted key."""
     limits: Limits = field(default_factory=Limits)
 
     def digest(self) -> str:
-        """Covers names, schemas, effects, instructions and manifest; not the bodies of functions."""
+        """Covers names, schemas, effects, instructions and manifest, also of capabilities; no bodies of functions."""
+        from ._plan import plan_agent
+
+        plan = plan_agent(self)
         facts = {
             "name": self.name,
             "model": self.model,
-            "instructions": self.instructions,
+            "instructions": plan.instructions,
             "baseInstructions": self.base_instructions,
-            "manifest": self.manifest.digest(),
-            "capabilities": [capability.id for capability in self.capabilities],
-            "tools": [_tool_facts(tool) for tool in self.tools],
+            "manifest": plan.manifest.digest(),
+            "functions": {name: [tool.description, tool.schema_digest()] for name, tool in plan.functions.items()},
+            "builtins": sorted(plan.builtins),
             "toolSet": self.tool_set,
             "ask": self.ask,
             "sandbox": self.sandbox,
-            "settings": dict(self.settings),
+            "settings": dict(plan.settings),
         }
         text = json.dumps(facts, sort_keys=True, default=str)
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-
-
-def _tool_facts(tool: Tool[Any] | type[BuiltinTool]) -> Mapping[str, JSON]:
-    if isinstance(tool, type):
-        return {"builtin": tool.tool_name}
-    if isinstance(tool, FunctionTool):
-        return {"function": tool.name, "description": tool.description, "digest": tool.schema_digest()}
-    return {"builtin": tool.name}

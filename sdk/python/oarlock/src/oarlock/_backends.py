@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from ._records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record()
 class Local:
     """On the host's machine."""
 
@@ -16,7 +18,7 @@ class Local:
     """Work in this folder, in place. Unset: a folder of its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Docker:
     """In a container of `docker`."""
 
@@ -29,12 +31,12 @@ class Docker:
     pull: Literal["missing", "always", "never"] = field(default="missing", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Podman(Docker):
     """In a container of `podman`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Ssh:
     """On another machine."""
 
@@ -42,7 +44,7 @@ class Ssh:
     workspace: str | None = field(default=None, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Kubernetes:
     """In a pod."""
 
@@ -52,7 +54,7 @@ class Kubernetes:
     namespace: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Command:
     """Behind any command that runs what follows it."""
 

@@ -8,20 +8,71 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from ._errors import ProviderError
-from ._providers import ModelProvider, ModelRequest, bridge_arguments
+from ._providers import ModelProvider, ModelRequest, bridge_arguments, model_settings
 
 log = logging.getLogger("oarlock")
 
 _TOKEN_VARIABLE = "OARLOCK_SDK_BRIDGE_TOKEN"
 _MAX_HEAD = 65_536
 _MAX_BODY = 256 * 1024 * 1024
+_CLOSE_WITHIN = 1.0
+# A provider that yields more than the host takes waits.
+_MAX_WAITING = 32_768
+# Turns whose requests are counted; the oldest are forgotten.
+_MAX_TURNS = 4_096
+
+
+class _Sender:
+    """Sends beside the provider: what it yields without waiting goes together, and wakes the host once."""
+
+    def __init__(self, stream: anyio.abc.SocketStream) -> None:
+        self._stream = stream
+        self._waiting = bytearray()
+        self._news = anyio.Event()
+        self._sent = anyio.Event()
+        self._is_over = False
+        self.is_broken = False
+
+    def put_head(self, data: bytes) -> None:
+        self._waiting += data
+        self._news.set()
+
+    def put(self, data: bytes) -> None:
+        self._waiting += b"%x\r\n%b\r\n" % (len(data), data)
+        self._news.set()
+
+    def end(self, *, is_whole: bool) -> None:
+        """Of a part, the connection ends without the mark of its end."""
+        if is_whole:
+            self._waiting += b"0\r\n\r\n"
+        self._is_over = True
+        self._news.set()
+
+    async def has_room(self) -> None:
+        while len(self._waiting) > _MAX_WAITING:
+            self._sent = anyio.Event()
+            await self._sent.wait()
+
+    async def run(self, scope: anyio.CancelScope) -> None:
+        """Until all is sent, or the host has left; then the provider is stopped."""
+        try:
+            while self._waiting or not self._is_over:
+                await self._news.wait()
+                self._news = anyio.Event()
+                data, self._waiting = bytes(self._waiting), bytearray()
+                if data:
+                    await self._stream.send(data)
+                self._sent.set()
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            self.is_broken = True
+            scope.cancel()
 
 
 class ModelBridge:
@@ -32,6 +83,7 @@ class ModelBridge:
         self._token = secrets.token_urlsafe(32)
         self._port = 0
         self._numbers = count(1)
+        self._turns: dict[str, _TurnRequests] = {}
         self._listener: anyio.abc.Listener[anyio.abc.SocketStream] | None = None
 
     async def open(self, spawn: Callable[..., None]) -> None:
@@ -48,7 +100,13 @@ class ModelBridge:
             return
 
     def host_arguments(self) -> list[str]:
-        return bridge_arguments(self._provider.id, f"http://127.0.0.1:{self._port}/v1", _TOKEN_VARIABLE)
+        name = self._provider.id
+        settings = model_settings(self._provider.capabilities(name))
+        return bridge_arguments(name, f"http://127.0.0.1:{self._port}/v1", _TOKEN_VARIABLE, settings)
+
+    def has_refused(self, thread_id: str) -> bool:
+        """Whether the provider failed with the last request of this thread."""
+        return thread_id in self._turns and self._turns[thread_id].is_refused
 
     def environment(self) -> Mapping[str, str]:
         return {_TOKEN_VARIABLE: self._token}
@@ -60,65 +118,143 @@ class ModelBridge:
 
     async def _answer(self, stream: anyio.abc.SocketStream) -> None:
         async with stream:
+            reader = BufferedByteReceiveStream(stream)
             try:
-                await self._request(stream)
-            except (anyio.BrokenResourceError, anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound):
-                log.debug("the host left before it had its answer")
+                # The host asks again by the same connection; making one takes as long as a short answer.
+                while await self._request(stream, reader):
+                    pass
+            except (
+                anyio.BrokenResourceError,
+                anyio.ClosedResourceError,
+                anyio.EndOfStream,
+                anyio.IncompleteRead,
+                anyio.DelimiterNotFound,
+            ):
+                log.debug("the host left")
 
-    async def _request(self, stream: anyio.abc.SocketStream) -> None:
-        reader = BufferedByteReceiveStream(stream)
+    async def _request(self, stream: anyio.abc.SocketStream, reader: BufferedByteReceiveStream) -> bool:
+        """Whether another one may follow."""
         head = (await reader.receive_until(b"\r\n\r\n", _MAX_HEAD)).decode("latin-1").split("\r\n")
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
-        length = int(headers.get("content-length", "0"))
+        said = headers.get("content-length", "0")
+        # Any program of this machine may connect: nothing that it sends may end more than its connection.
+        length = int(said) if said.isdecimal() and len(said) < 12 else _MAX_BODY + 1
         if not secrets.compare_digest(headers.get("authorization", ""), f"Bearer {self._token}"):
             return await _refuse(stream, 401, "this endpoint is for the host that this program started")
         if not head[0].startswith("POST ") or "/responses" not in head[0] or length > _MAX_BODY:
             return await _refuse(stream, 404, "only POST /v1/responses is answered")
-        body = json.loads(await reader.receive_exactly(length)) if length else {}
-        events = self._provider.stream(self._model_request(body)).__aiter__()
+        request = self._model_request(await reader.receive_exactly(length) if length else b"{}", headers)
+        events = self._provider.stream(request).__aiter__()
+        try:
+            return await self._stream(stream, request, events)
+        finally:
+            # The host may leave before the last event. The garbage collector could not await it.
+            if (close := getattr(events, "aclose", None)) is not None:
+                with anyio.move_on_after(_CLOSE_WITHIN, shield=True):
+                    await close()
+
+    async def _stream(
+        self, stream: anyio.abc.SocketStream, request: ModelRequest, events: AsyncIterator[Mapping[str, Any]]
+    ) -> bool:
         try:
             first = await anext(events, None)
         except ProviderError as error:
-            return await _refuse(stream, getattr(error, "status", 400), str(error))
+            self._refused(request)
+            return await _refuse(stream, getattr(error, "status", 503 if error.retryable else 400), str(error))
         except Exception as error:
             log.exception("the provider %s raised", self._provider.id)
-            return await _refuse(stream, 400, f"the provider raised {type(error).__name__}")
-        await stream.send(
-            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n",
-        )
-        await self._pass_on(stream, first, events)
+            self._refused(request)
+            return await _refuse(stream, 400, f"the provider {self._provider.id} raised {type(error).__name__}")
+        sender = _Sender(stream)
+        sender.put_head(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+        is_whole = False
+        async with anyio.create_task_group() as group:
+            group.start_soon(sender.run, group.cancel_scope)
+            is_whole = await self._pass_on(sender, first, events)
+            sender.end(is_whole=is_whole)
+        if sender.is_broken:
+            raise anyio.BrokenResourceError
+        return is_whole
+
+    def _refused(self, request: ModelRequest) -> None:
+        if (turn := self._turns.get(request.thread_id)) is not None and turn.turn_id == request.turn_id:
+            turn.is_refused = True
 
     async def _pass_on(
-        self, stream: anyio.abc.SocketStream, first: Mapping[str, Any] | None, events: AsyncIterator[Mapping[str, Any]]
-    ) -> None:
+        self, sender: _Sender, first: Mapping[str, Any] | None, events: AsyncIterator[Mapping[str, Any]]
+    ) -> bool:
+        """Whether the answer is whole."""
         event = first
         try:
             while event is not None:
                 data = json.dumps(event, separators=(",", ":"))
-                await stream.send(f"event: {event.get('type', 'message')}\ndata: {data}\n\n".encode())
+                sender.put(f"event: {event.get('type', 'message')}\ndata: {data}\n\n".encode())
+                await sender.has_room()
                 event = await anext(events, None)
-        except (anyio.BrokenResourceError, anyio.EndOfStream):
-            raise
         except Exception:
             # The stream breaks off, which is what the host must see; the reason is for this program's log.
             log.exception("the provider %s raised in mid-stream", self._provider.id)
+            return False
+        return True
 
-    def _model_request(self, body: Mapping[str, Any]) -> ModelRequest:
-        number = next(self._numbers)
-        digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+    def _model_request(self, raw: bytes, headers: Mapping[str, str]) -> ModelRequest:
+        body = json.loads(raw)
+        about = _about(headers)
+        thread_id = str(about.get("session_id") or body.get("prompt_cache_key", ""))
+        turn_id = str(about.get("turn_id", ""))
+        # As it came: a host that asks again sends the same bytes.
+        digest = hashlib.sha256(raw).hexdigest()
+        turn = self._turns.get(thread_id)
+        if turn is None or turn.turn_id != turn_id:
+            self._turns.pop(thread_id, None)
+            turn = self._turns[thread_id] = _TurnRequests(turn_id)
+            if len(self._turns) > _MAX_TURNS:
+                self._turns.pop(next(iter(self._turns)))
+        turn.next(digest)
         return ModelRequest(
-            id=f"request-{number}",
-            thread_id=str(body.get("prompt_cache_key", "")),
-            turn_id="",
-            segment_id="",
-            attempt=1,
+            id=f"request-{next(self._numbers)}",
+            thread_id=thread_id,
+            turn_id=turn_id,
+            segment_id=f"{turn_id}:{turn.segment}",
+            attempt=turn.attempt,
             purpose="turn",
             body=body,
             digest=f"sha256:{digest}",
         )
 
 
-async def _refuse(stream: anyio.abc.SocketStream, status: int, message: str) -> None:
-    body = json.dumps({"error": {"message": message}}).encode()
-    head = f"HTTP/1.1 {status} Refused\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+class _TurnRequests:
+    """Requests of a turn: the same again is another attempt, anything else the next segment."""
+
+    __slots__ = ("_digest", "attempt", "is_refused", "segment", "turn_id")
+
+    def __init__(self, turn_id: str) -> None:
+        self.turn_id = turn_id
+        self.segment = -1
+        self.attempt = 0
+        self.is_refused = False
+        self._digest = ""
+
+    def next(self, digest: str) -> None:
+        self.is_refused = False
+        if digest == self._digest:
+            self.attempt += 1
+        else:
+            self._digest, self.attempt, self.segment = digest, 1, self.segment + 1
+
+
+def _about(headers: Mapping[str, str]) -> Mapping[str, Any]:
+    """The thread and the turn that a request is of."""
+    try:
+        about = json.loads(headers.get("x-codex-turn-metadata", "{}"))
+    except ValueError:
+        return {}
+    return about if isinstance(about, Mapping) else {}
+
+
+async def _refuse(stream: anyio.abc.SocketStream, status: int, message: str) -> Literal[False]:
+    # Plain text: the host shows the body of a refusal to people as it is.
+    body = message.encode()
+    head = f"HTTP/1.1 {status} Refused\r\ncontent-type: text/plain\r\ncontent-length: {len(body)}\r\n"
     await stream.send(f"{head}connection: close\r\n\r\n".encode() + body)
+    return False

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ._decisions import Decision
 from ._manifest import Manifest
 from ._pending import Pending, Policy
+from ._records import record
 from ._tools import BuiltinTool, Tool
 from ._typing import JSON
 
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from ._task import Task
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class RuntimeInfo:
-    """Where an agent's runtime works."""
+    """Where an agent's runtime works, as far as its host says."""
 
     target: str
-    """For example x86_64-unknown-linux-musl."""
+    """For example x86_64-unknown-linux."""
     os: str
     shell: str | None
+    """Nothing where it is known only when a runtime has started."""
     version: str
+    """Of the program."""
 
 
 class Capability:
@@ -37,18 +39,23 @@ class Capability:
     order: ClassVar[int] = 100
 
     def tools(self) -> Sequence[Tool[Any] | type[BuiltinTool]]:
+        """Function tools and built-in ones. A name that another capability has is an error."""
         return ()
 
     def instructions(self, env: RuntimeInfo) -> str | None:
+        """A paragraph for the model; left out, with a notice, where none of the capability's tools is there."""
         return None
 
     def manifest(self, base: Manifest) -> Manifest:
+        """The workspace, with what this capability needs in it: `base.merged(Manifest(…))`."""
         return base
 
     def settings(self) -> Mapping[str, JSON]:
+        """Configuration of the task's runtime, by dotted key."""
         return {}
 
     def approval(self, call: Pending) -> Decision | None:
+        """A decision, or nothing to pass the call on; asked after the tool's own policy and before the agent's."""
         return None
 
     async def on_start(self, task: Task[Any]) -> None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import oarlock_protocol as protocol
 
 from ._errors import ConfigError
+from ._records import record
 from ._typing import JSON
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Approve:
     """Run it. With `scope="session"`, also the same thing again for as long as the task lives."""
 
     scope: Literal["call", "session"] = "call"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Reject:
     """Do not run it."""
 
@@ -29,7 +29,7 @@ class Reject:
     end_turn: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Defer:
     """Not by me, not now: it waits for somebody else."""
 
@@ -37,7 +37,7 @@ class Defer:
     """For operators; never shown to the model."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Replace:
     """Run something else instead: a command, or the same tool with other arguments."""
 
@@ -49,7 +49,7 @@ class Replace:
             raise ConfigError("Replace takes exactly one of `command` and `arguments`")
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Respond:
     """Run nothing and give this result."""
 
@@ -57,14 +57,14 @@ class Respond:
     success: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Answer:
     """Answers questions of the agent, by their ids."""
 
     answers: Mapping[str, str | Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Grant:
     """Grants permissions that were asked for; never more."""
 
@@ -72,7 +72,7 @@ class Grant:
     scope: Literal["turn", "session"] = "turn"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Retry:
     """Run it again; only where the outcome is unknown."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass
+
+from ._records import record
 
 _GOOGLE = re.compile(r"^(Args|Arguments|Parameters|Params|Keyword Args|Keyword Arguments):\s*$")
 _SECTION = re.compile(
@@ -18,7 +19,7 @@ _SPHINX_PARAM = re.compile(r"^:(?:param|parameter|arg|argument|key|keyword)\s+(?
 _SPHINX_ANY = re.compile(r"^:(?:param|parameter|arg|argument|key|keyword|type|returns?|rtype|raises?|yields?)\b")
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Described:
     """A docstring in parts."""
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import platform
-import shutil
-import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-import anyio
+from typing import TYPE_CHECKING
 
 from ._errors import TransportClosed
-from ._transports import ProcessTransport, SocketTransport, Transport
+from ._process import HostProcess
+from ._scratch import remove_folder, scratch_folder
+
+if TYPE_CHECKING:
+    from ._transports import Transport
 
 # In the error of a host whose store is taken.
 _TAKEN = "is used by another process"
@@ -29,15 +28,22 @@ class EmbeddedHost:
     """
 
     def __init__(self, store: str | Path | None) -> None:
-        self._temporary = tempfile.mkdtemp(prefix="oarlock-") if store is None else None
+        self._temporary = scratch_folder("oarlock-") if store is None else None
         self._database = store if isinstance(store, str) and store.startswith(_POSTGRES) else None
         if self._database is not None:
+            import hashlib
+
             # By its address: this machine may use several databases.
             digest = hashlib.sha256(self._database.encode()).hexdigest()[:12]
             self._replica = f"{_machine_name()}-{digest}"
             self.path = _home() / f"host-{self._replica}"
         else:
             self.path = Path(self._temporary) / "tasks.sqlite" if self._temporary else Path(str(store)).absolute()
+
+    @property
+    def is_temporary(self) -> bool:
+        """Its tasks end with it."""
+        return self._temporary is not None
 
     @property
     def socket(self) -> Path:
@@ -48,31 +54,47 @@ class EmbeddedHost:
         return self.path.with_name(self.path.name + ".work") / thread_id
 
     def _store_arguments(self) -> list[str]:
-        if self._database is not None:
-            return ["--store", self._database, "--replica", self._replica]
-        return ["--store", f"sqlite:{self.path}"]
+        if self._database is None:
+            # A store that is thrown away need not wait for the disk.
+            return ["--store", f"sqlite:{self.path}", *(["--scratch"] if self.is_temporary else [])]
+        given = [] if self._has_password() else ["--store", self._database]
+        return [*given, "--replica", self._replica]
+
+    def _store_variables(self) -> dict[str, str]:
+        """Command lines are for every user of the machine to see."""
+        return {"OARLOCK_STORE": self._database} if self._database is not None and self._has_password() else {}
+
+    def _has_password(self) -> bool:
+        from urllib.parse import parse_qs, urlsplit
+
+        try:
+            address = urlsplit(self._database or "")
+            return address.password is not None or "password" in parse_qs(address.query)
+        except ValueError:
+            # The host says what is wrong with the address.
+            return True
 
     def remove(self) -> None:
         """A store without a name is gone with its host."""
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            remove_folder(self._temporary)
 
-    async def connect(
-        self,
-        argv: Callable[[], Awaitable[Sequence[str]]],
-        environment: Mapping[str, str],
-    ) -> Transport:
-        """A running host by its socket, else a new one as a child of this process."""
-        found = await self._running()
-        if found is not None:
-            return found
-        return await ProcessTransport.spawn(
-            [*(await argv()), *self._store_arguments(), "--listen", "stdio://"],
-            {**os.environ, **environment},
+    def spawn(self, argv: Sequence[str], environment: Mapping[str, str]) -> HostProcess:
+        """A new host, as a child of this process."""
+        return HostProcess(
+            [*argv, *self._store_arguments(), "--listen", "stdio://"],
+            {**os.environ, **environment, **self._store_variables()},
         )
 
-    async def _running(self) -> Transport | None:
-        if not self.socket.exists():
+    def may_run(self) -> bool:
+        """Whether another process may have a host of this store."""
+        return self.socket.exists()
+
+    async def running(self) -> Transport | None:
+        """A host of this store, by its socket."""
+        from ._transports import SocketTransport
+
+        if not self.may_run():
             return None
         try:
             return await SocketTransport.connect(self.socket)
@@ -86,9 +108,11 @@ class EmbeddedHost:
 
     async def after_refusal(self) -> Transport:
         """The host that was faster."""
+        import anyio
+
         with anyio.move_on_after(_SOCKET_WITHIN):
             while True:
-                if (found := await self._running()) is not None:
+                if (found := await self.running()) is not None:
                     return found
                 await anyio.sleep(0.05)
         raise TransportClosed(f"no host answers at {self.socket}")
@@ -103,5 +127,7 @@ def _home() -> Path:
 
 
 def _machine_name() -> str:
+    import platform
+
     name = "".join(letter for letter in platform.node() if letter.isalnum() or letter in "-_.")
     return name[:60] or "host"

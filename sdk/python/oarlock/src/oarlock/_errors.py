@@ -52,18 +52,31 @@ class ProtocolError(OarlockError):
 class RpcError(OarlockError):
     """The host refused a request."""
 
-    def __init__(self, message: str, *, code: int, data: Any = None, task_id: str | None = None) -> None:
-        super().__init__(message, task_id=task_id)
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int,
+        data: Any = None,
+        task_id: str | None = None,
+        operation_id: str | None = None,
+        retryable: bool = False,
+    ) -> None:
+        super().__init__(message, task_id=task_id, operation_id=operation_id, retryable=retryable)
         self.code = code
         self.data = data
 
 
+class TaskNotFound(RpcError):
+    """There is no task with this id."""
+
+
+class SandboxUnavailable(BackendError):
+    """The place of the task cannot hold the sandbox that was asked for; it is never widened."""
+
+
 class ProviderError(OarlockError):
     """A model provider failed."""
-
-
-class LimitExceeded(OarlockError):
-    """A budget of the agent is spent."""
 
 
 class StoreError(OarlockError):
@@ -100,6 +113,52 @@ class TurnFailed(OarlockError):
     def __init__(self, message: str, *, error: Mapping[str, Any], task_id: str | None = None) -> None:
         super().__init__(message, task_id=task_id)
         self.error = error
+        """As the host describes it."""
+
+
+class LimitExceeded(TurnFailed):
+    """`unwrap()` of a turn that failed because a budget is spent: the agent's `limits`, or one of the host's own."""
+
+
+class ProviderFailed(TurnFailed, ProviderError):
+    """`unwrap()` of a turn that failed because the model's provider did."""
+
+
+# Of `codexErrorInfo`: what a provider does. A dictionary has one of these as its key.
+_OF_PROVIDERS = frozenset(
+    {
+        "badRequest",
+        "contextWindowExceeded",
+        "httpConnectionFailed",
+        "internalServerError",
+        "modelNotFound",
+        "rateLimitExceeded",
+        "responseStreamConnectionFailed",
+        "responseStreamDisconnected",
+        "responseTooManyFailedAttempts",
+        "serverOverloaded",
+        "unauthorized",
+        "usageLimitExceeded",
+    }
+)
+# The same turn may succeed later.
+_PASSING = _OF_PROVIDERS - {"badRequest", "contextWindowExceeded", "modelNotFound", "unauthorized"}
+PROVIDER_FAILED = "providerFailed"
+"""The `code` in the error of a turn that failed with a provider of this program."""
+
+
+def turn_failed(error: Mapping[str, Any], task_id: str | None) -> TurnFailed:
+    """The error that a failed turn is raised as."""
+    message = str(error.get("message", "the turn failed"))
+    info = error.get("codexErrorInfo")
+    kind = next(iter(info), None) if isinstance(info, Mapping) else info
+    if kind == "sessionBudgetExceeded":
+        return LimitExceeded(message, error=error, task_id=task_id)
+    if kind in _OF_PROVIDERS or error.get("code") == PROVIDER_FAILED:
+        failed = ProviderFailed(message, error=error, task_id=task_id)
+        failed.retryable = kind in _PASSING
+        return failed
+    return TurnFailed(message, error=error, task_id=task_id)
 
 
 _BY_REASON: dict[str, type[OarlockError]] = {
@@ -107,16 +166,41 @@ _BY_REASON: dict[str, type[OarlockError]] = {
     "decisionNotAvailable": DecisionConflict,
     "digestMismatch": DecisionConflict,
     "notWaiting": DecisionConflict,
+    "placementFailed": BackendError,
+    "placementInUse": BackendError,
     "placementUnreachable": BackendError,
     "runtimeMismatch": RuntimeMismatch,
+    "sandboxUnavailable": SandboxUnavailable,
+    "schemaTooNew": StoreError,
+    "storeFailed": StoreError,
+    "unknownPlacement": BackendError,
 }
 
 
-def refused(error: Mapping[str, Any], task_id: str | None = None) -> OarlockError:
+# Nothing was done, and the same request may succeed later.
+_RETRYABLE = frozenset(
+    {"hostGone", "ownedElsewhere", "ownerLost", "placementUnreachable", "runtimeGone", "stopping", "storeFailed"}
+)
+_OVERLOADED = -32001
+# How a host that cannot open its store begins its last line.
+_STORE_WORDS = ("the database ", "the store ", "a row of the store ")
+
+
+def refused(error: Mapping[str, Any], task_id: str | None = None, operation_id: str | None = None) -> OarlockError:
     """The error that an answer of the host is raised as: by `data.code` where it has one."""
     message = str(error.get("message", "the host refused the request"))
-    data = error.get("data")
+    code, data = int(error.get("code", 0)), error.get("data")
     reason = data.get("code") if isinstance(data, Mapping) else None
+    retryable = reason in _RETRYABLE or code == _OVERLOADED
     if isinstance(reason, str) and reason in _BY_REASON:
-        return _BY_REASON[reason](message, task_id=task_id)
-    return RpcError(message, code=int(error.get("code", 0)), data=data, task_id=task_id)
+        return _BY_REASON[reason](message, task_id=task_id, operation_id=operation_id, retryable=retryable)
+    return RpcError(message, code=code, data=data, task_id=task_id, operation_id=operation_id, retryable=retryable)
+
+
+def store_error(last_words: str) -> StoreError | None:
+    """Why a host ended at its start, where that was its store."""
+    for line in reversed(last_words.splitlines()):
+        said = line.removeprefix("oarlock: ")
+        if said.startswith(_STORE_WORDS):
+            return StoreError(said, retryable="cannot be reached" in said)
+    return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import oarlock_protocol as protocol
 
-from ._errors import ConfigError
+from ._errors import BackendError, ConfigError
 
 if TYPE_CHECKING:
     from ._host import Host
@@ -19,11 +19,19 @@ if TYPE_CHECKING:
 class Files:
     """The files where a task works. Paths are relative to its workspace."""
 
-    def __init__(self, host: Host, root: str) -> None:
+    def __init__(self, host: Host, thread_id: str, root: str) -> None:
         self._host = host
+        self._thread_id = thread_id
         self._root = root
+        # Unset: not yet known whether the host has the files on its own machine.
+        self._is_here: bool | None = None
 
-    def _path(self, path: str) -> str:
+    async def _path(self, path: str) -> str:
+        if not self._is_here:
+            place = await self._host._placement_of(self._thread_id)
+            if place is not None and place.backend != "local":
+                raise BackendError(f"files: this task works in {place.name}, from where this host passes no files on")
+            self._is_here = True
         pure = PurePosixPath(path)
         if ".." in pure.parts:
             raise ConfigError(f"{path}: leave out `..`; paths are within the workspace")
@@ -32,16 +40,18 @@ class Files:
         return str(PurePosixPath(self._root) / pure)
 
     async def read_bytes(self, path: str) -> bytes:
-        params = protocol.FsReadFileParams(path=self._path(path))
+        """The whole file, of up to 64 MiB."""
+        params = protocol.FsReadFileParams(path=await self._path(path))
         answer = await self._host._request(protocol.CLIENT_REQUESTS["fs/readFile"], params)
         return base64.b64decode(answer.data_base64)
 
     async def read_text(self, path: str) -> str:
+        """The whole file as UTF-8."""
         return (await self.read_bytes(path)).decode()
 
     async def write(self, path: str, data: str | bytes) -> None:
-        """Makes missing folders too."""
-        target = self._path(path)
+        """Writes the whole file, and makes missing folders."""
+        target = await self._path(path)
         folder = protocol.FsCreateDirectoryParams(path=str(PurePosixPath(target).parent), recursive=True)
         await self._host._request(protocol.CLIENT_REQUESTS["fs/createDirectory"], folder)
         raw = data.encode() if isinstance(data, str) else data
@@ -50,13 +60,15 @@ class Files:
 
     async def list(self, path: str = ".") -> Sequence[str]:
         """Names, sorted; those of folders end with `/`."""
-        params = protocol.FsReadDirectoryParams(path=self._path(path))
+        params = protocol.FsReadDirectoryParams(path=await self._path(path))
         answer = await self._host._request(protocol.CLIENT_REQUESTS["fs/readDirectory"], params)
         return sorted(f"{entry.file_name}/" if entry.is_directory else entry.file_name for entry in answer.entries)
 
     async def upload(self, src: str | Path, *, to: str) -> None:
+        """Copies a file of this machine into the workspace."""
         await self.write(to, await anyio.Path(src).read_bytes())
 
     async def download(self, path: str, *, to: str | Path) -> Path:
+        """Copies a file of the workspace to this machine, and gives where it is."""
         await anyio.Path(to).write_bytes(await self.read_bytes(path))
         return Path(to)

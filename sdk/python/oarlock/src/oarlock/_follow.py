@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
-from weakref import WeakSet
+from weakref import ref
 
 import anyio
 import oarlock_protocol as protocol
 
 from ._buffer import EventBuffer
-from ._errors import OarlockError, RpcError
+from ._errors import PROVIDER_FAILED, OarlockError, RpcError
 from ._events import (
+    DELTAS,
+    CommandOutput,
+    DeltaKind,
     Event,
     ItemCompleted,
     ModelRequestFinished,
+    ModelRequestStarted,
     Notice,
     TextDelta,
     ToolDecided,
@@ -26,15 +30,20 @@ from ._events import (
     TurnFailedEvent,
     TurnInterruptedEvent,
     TurnPausedEvent,
+    TurnStarted,
+    UsageUpdated,
     events_of,
-    read_notification,
+    usage_of,
 )
 from ._inputs import to_user_input
 from ._pending import Pending, pending_of, turn_of
 from ._plan import AgentPlan
+from ._records import record
 from ._replay import RECORDED, recorded_events
+from ._requests import RequestWatch
 from ._results import Completed, Failed, Input, Interrupted, TurnResult, Usage
 from ._run import Run
+from ._usage import ROOT, AgentPath, UsageMeter, added
 from ._worker import ToolWorker
 
 if TYPE_CHECKING:
@@ -47,7 +56,7 @@ _FIRST_LOOK = 0.02
 _LAST_LOOK = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TurnEnd:
     """How a turn stands when a run of it is over."""
 
@@ -58,6 +67,7 @@ class TurnEnd:
     usage_by_agent: Mapping[tuple[str, ...], Usage]
     error: Mapping[str, Any] | None = None
     pending: tuple[Pending, ...] = ()
+    task_id: str = ""
 
     def facts(self) -> dict[str, Any]:
         """The fields that every result has."""
@@ -66,6 +76,7 @@ class TurnEnd:
             "text": self.text,
             "usage": self.usage,
             "usage_by_agent": self.usage_by_agent,
+            "task_id": self.task_id,
         }
 
     def result(self) -> TurnResult[str]:
@@ -79,37 +90,32 @@ class TurnEnd:
                 return Failed(**self.facts(), error=self.error or {"message": "the turn failed"})
 
 
-@dataclass(slots=True)
 class _TurnState:
     """A turn as far as it was heard of."""
 
-    turn_id: str
-    status: str = "inProgress"
-    text: str = ""
-    usage: Usage = field(default_factory=Usage)
-    error: Mapping[str, Any] | None = None
-    open_operations: set[str] = field(default_factory=set)
-    decided: set[tuple[str, int]] = field(default_factory=set)
+    def __init__(self, turn_id: str, task_id: str) -> None:
+        self.turn_id = turn_id
+        self.task_id = task_id
+        self.is_new = True
+        """Its beginning has not been announced."""
+        self.status = "inProgress"
+        self.text = ""
+        self.usage_by_agent: Mapping[AgentPath, Usage] = {ROOT: Usage()}
+        self.error: Mapping[str, Any] | None = None
+        self.open_operations: set[str] = set()
+        self.decided: set[tuple[str, int]] = set()
 
     def end(self, pending: tuple[Pending, ...] = ()) -> TurnEnd:
         return TurnEnd(
             turn_id=self.turn_id,
             status=self.status,
             text=self.text,
-            usage=self.usage,
-            usage_by_agent={("root",): self.usage},
+            usage=reduce(added, self.usage_by_agent.values()),
+            usage_by_agent=self.usage_by_agent,
             error=self.error,
             pending=pending,
+            task_id=self.task_id,
         )
-
-
-def _added(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        input_tokens=one.input_tokens + other.input_tokens,
-        cached_input_tokens=one.cached_input_tokens + other.cached_input_tokens,
-        output_tokens=one.output_tokens + other.output_tokens,
-        reasoning_tokens=one.reasoning_tokens + other.reasoning_tokens,
-    )
 
 
 class TaskFollower:
@@ -123,13 +129,18 @@ class TaskFollower:
         self.run: Run[Any] | None = None
         self.turn: _TurnState | None = None
         self.worker = ToolWorker(self, deps) if plan is not None else None
+        self.usage = UsageMeter()
+        self._requests = RequestWatch()
+        self._is_answered = False
         self._seq = 0
-        self._has_ordinals = False
         self._running_item = ""
         self._running_text: list[str] = []
-        self._listeners: WeakSet[EventBuffer] = WeakSet()
+        self._listeners: list[ref[EventBuffer]] = []
+        self._unheard: list[Event] = []
         self._is_settling = False
         self._has_news = False
+        self._has_heard = False
+        self.on_early_event: Callable[[Event], None] | None = None
         self.on_turn_end: Callable[[TurnEnd], None] | None = None
         self.on_notification: Callable[[str, Any], None] | None = None
 
@@ -144,22 +155,85 @@ class TaskFollower:
         """A notification about this task's root."""
         if self.on_notification is not None:
             self.on_notification(method, params)
-        read = read_notification(method, params)
-        ordinal = params.get("ordinal") if isinstance(params, Mapping) else None
-        if isinstance(ordinal, int):
-            self._has_ordinals = True
-            self._seq = max(self._seq, ordinal)
-        elif not self._has_ordinals and method in RECORDED:
+        if method in DELTAS and self._is_delta(params):
+            return self._take_texts(DELTAS[method], params["itemId"], [params["delta"]])
+        # Counted, and not the host's `ordinal`: a replay from `thread/read` has none, and numbers are the same in both.
+        if method in RECORDED:
             self._seq += 1
-        if method == "turn/started" and read is not None:
-            self._turn_begins(read.turn.id)
-        for event in events_of(self._seq, method, params, read):
+        # Of a turn that was under way when it was opened: its messages may come right behind the answer.
+        if self.turn is None and method == "item/completed" and isinstance(turn_id := params.get("turnId"), str):
+            self._turn_begins(turn_id)
+        if method == "thread/tokenUsage/updated":
+            self.take_usage(ROOT, params)
+            return
+        for event in events_of(self._seq, method, params):
+            if isinstance(event, TurnStarted):
+                self._turn_begins(event.turn_id)
             if isinstance(event, ItemCompleted) and (rest := self._missing_text(event)) is not None:
                 self.emit(rest)
             self._note(event)
+            begins = self._requests.saw(event)
             self.emit(event)
-        if method == "turn/completed" and read is not None:
-            self._turn_ends(read.turn)
+            if isinstance(event, TurnStarted) and self.turn is not None and self.turn.is_new:
+                self.turn.is_new = False
+                begins = self._requests.turn_begins()
+            if begins:
+                self._request_begins()
+            match event:
+                case TurnCompleted(turn_id=turn_id):
+                    self._turn_ends(turn_id, "completed")
+                case TurnInterruptedEvent(turn_id=turn_id):
+                    self._turn_ends(turn_id, "interrupted")
+                case TurnFailedEvent(turn_id=turn_id, error=error):
+                    self._turn_ends(turn_id, "failed", error)
+
+    def take_deltas(self, method: str, found: Sequence[Mapping[str, Any]]) -> None:
+        """Pieces of one item that came together: there are thousands in a second, and none is looked at alone."""
+        if self.on_notification is not None or not all(map(self._is_delta, found)):
+            for params in found:
+                self.take(method, params)
+            return
+        self._take_texts(DELTAS[method], found[0]["itemId"], [params["delta"] for params in found])
+
+    @staticmethod
+    def _is_delta(params: Mapping[str, Any]) -> bool:
+        return isinstance(params.get("delta"), str) and isinstance(params.get("itemId"), str)
+
+    def _take_texts(self, kind: DeltaKind, item_id: str, texts: Sequence[str]) -> None:
+        if kind is not CommandOutput:
+            if kind is TextDelta:
+                if item_id != self._running_item:
+                    self._running_item, self._running_text = item_id, []
+                self._running_text += texts
+            self._is_answered = True
+            if self._requests.answers():
+                self._request_begins()
+        if self.run is not None:
+            self.run._feed_deltas(kind, self._seq, item_id, texts)
+        elif self.on_early_event is not None:
+            self.on_early_event(kind(seq=self._seq, item_id=item_id, text="".join(texts)))
+        for listener in self._listening():
+            listener.feed_deltas(kind, self._seq, item_id, texts)
+
+    def take_usage(self, path: AgentPath, params: Any) -> None:
+        """Tokens of an agent of this task, which may have been heard of before."""
+        try:
+            tokens = params["tokenUsage"]
+            total, last = usage_of(tokens["total"]), usage_of(tokens["last"])
+        except (KeyError, TypeError):
+            log.debug("thread/tokenUsage/updated cannot be read")
+            return
+        used = self.usage.take(path, total, last, is_answered=self._is_answered)
+        if path == ROOT and used is None and self._requests.opened():
+            self._request_begins()
+        if self.turn is not None and self.turn.status == "inProgress":
+            self.turn.usage_by_agent = self.usage.of_turn()
+        if used is not None:
+            if path == ROOT:
+                self._requests.answered()
+            self.emit(ModelRequestFinished(seq=self._seq, usage=used, path=path))
+            if path == ROOT:
+                self.emit(UsageUpdated(seq=self._seq, usage=total))
 
     def take_operation(self, notification: protocol.OperationUpdatedNotification) -> None:
         """An operation of this task, or of one of its children, has changed."""
@@ -189,8 +263,12 @@ class TaskFollower:
     def emit(self, event: Event) -> None:
         if self.run is not None:
             self.run._feed(event)
-        if len(self._listeners):
-            for listener in list(self._listeners):
+        elif self.on_early_event is not None:
+            self.on_early_event(event)
+        elif isinstance(event, Notice) and not self._listeners:
+            self._unheard.append(event)
+        if self._listeners:
+            for listener in self._listening():
                 listener.feed(event)
 
     def notice(self, message: str) -> None:
@@ -203,21 +281,37 @@ class TaskFollower:
 
     def listen(self) -> EventBuffer:
         buffer = EventBuffer()
-        self._listeners.add(buffer)
+        for notice in self.unheard():
+            buffer.feed(notice)
+        # A listener may just leave.
+        self._listeners.append(ref(buffer, self._listeners.remove))
         return buffer
+
+    def _listening(self) -> list[EventBuffer]:
+        return [buffer for listener in list(self._listeners) if (buffer := listener()) is not None]
+
+    def unheard(self) -> list[Event]:
+        """Notices from before there was anybody to hear them, for the first who listens."""
+        notices, self._unheard = self._unheard, []
+        return notices
 
     def close(self, error: OarlockError) -> None:
         """The connection is gone for good."""
         if self.run is not None:
             self.run._fail(error)
-        for listener in list(self._listeners):
+        for listener in self._listening():
             listener.close()
 
     # ---- the turn ----
 
+    def _request_begins(self) -> None:
+        if self.turn is not None and self.turn.status == "inProgress":
+            self.emit(ModelRequestStarted(seq=self._seq, turn_id=self.turn.turn_id))
+
     def _turn_begins(self, turn_id: str) -> None:
         if self.turn is None or self.turn.turn_id != turn_id:
-            self.turn = _TurnState(turn_id)
+            self.turn = _TurnState(turn_id, self.task_id)
+            self.usage.turn_begins()
 
     def running_text(self) -> TextDelta | None:
         """The message that is being written, as far as it is there."""
@@ -227,59 +321,62 @@ class TaskFollower:
 
     def _missing_text(self, event: ItemCompleted) -> TextDelta | None:
         """The end of a message whose deltas did not all come: they come once, and a lost connection loses some."""
-        item = event.item
-        if not isinstance(item, protocol.ThreadItemAgentMessage) or not item.text:
+        item_id, text = event.message() or ("", "")
+        came = "".join(self._running_text) if self._running_item == item_id else ""
+        if came == text or not text.startswith(came):
             return None
-        came = "".join(self._running_text) if self._running_item == item.id else ""
-        if came == item.text or not item.text.startswith(came):
-            return None
-        return TextDelta(seq=event.seq, item_id=item.id, text=item.text[len(came) :])
+        return TextDelta(seq=event.seq, item_id=item_id, text=text[len(came) :])
 
     def _note(self, event: Event) -> None:
         match event:
-            case TextDelta(item_id=item_id, text=text):
-                if item_id != self._running_item:
-                    self._running_item, self._running_text = item_id, []
-                self._running_text.append(text)
             case ItemCompleted() | TurnCompleted() | TurnInterruptedEvent() | TurnFailedEvent():
                 self._running_text = []
         if self.turn is None:
             return
         match event:
-            case ItemCompleted(item=protocol.ThreadItemAgentMessage(text=text)):
-                self.turn.text = text
-            case ModelRequestFinished(usage=usage):
-                self.turn.usage = _added(self.turn.usage, usage)
+            case ItemCompleted() if (message := event.message()) is not None:
+                self.turn.text = message[1]
+                self._has_heard = True
+                self._is_answered = True
 
-    def _turn_ends(self, turn: protocol.Turn) -> None:
-        if self.turn is None or self.turn.turn_id != turn.id:
-            self.turn = _TurnState(turn.id)
+    def _turn_ends(self, turn_id: str, status: str, error: Mapping[str, Any] | None = None) -> None:
+        if self.turn is None or self.turn.turn_id != turn_id:
+            self.turn = _TurnState(turn_id, self.task_id)
         state = self.turn
         if state.status != "inProgress":
             return
-        state.status = turn.status
-        state.error = turn.error.to_wire() if turn.error is not None else None
+        state.status = status
+        if status == "failed" and self.host._opened().own_provider_refused(self.thread_id):
+            # The wire calls it `other`.
+            error = {**(error or {"message": "the turn failed"}), "code": PROVIDER_FAILED}
+        state.error = error
         state.open_operations.clear()
+        self._requests.turn_ends()
         end = state.end()
-        if self.run is not None and self.run._turn_id == turn.id:
+        if self.run is not None and self.run._turn_id == turn_id:
             self.run._turn_ended(end)
         if self.on_turn_end is not None:
             self.on_turn_end(end)
+
+    def expect_resync(self) -> None:
+        """What is heard from now on is newer than what the store will say."""
+        self._has_heard = False
 
     def resync(self, thread: protocol.Thread) -> None:
         """Takes over what the store says: after opening, and after a connection was lost."""
         if not thread.turns:
             return
-        if not self._has_ordinals:
-            self._seq = max(self._seq, sum(1 for _ in recorded_events(thread.turns)))
+        self._seq = max(self._seq, sum(1 for _ in recorded_events(thread.turns)))
         last = thread.turns[-1]
         self._turn_begins(last.id)
         assert self.turn is not None
+        # It may have begun long ago, and be waiting.
+        self.turn.is_new = False
         for item in last.items:
-            if isinstance(item, protocol.ThreadItemAgentMessage):
+            if isinstance(item, protocol.ThreadItemAgentMessage) and not self._has_heard:
                 self.turn.text = item.text
         if last.status != "inProgress":
-            self._turn_ends(last)
+            self._turn_ends(last.id, last.status, last.error.to_wire() if last.error is not None else None)
         else:
             self._settle_soon()
 
@@ -336,13 +433,13 @@ class TaskFollower:
     # ---- requests ----
 
     async def steer(self, turn_id: str, input: Input) -> None:
-        params = protocol.TurnSteerParams(
-            thread_id=self.thread_id,
-            expected_turn_id=turn_id,
-            input=to_user_input(input),
-            input_id=str(uuid4()),
-        )
-        await self.host._request(protocol.CLIENT_REQUESTS["turn/steer"], params)
+        params = {
+            "threadId": self.thread_id,
+            "expectedTurnId": turn_id,
+            "input": to_user_input(input),
+            "inputId": str(uuid4()),
+        }
+        await self.host._ask("turn/steer", params)
 
     async def interrupt(self, turn_id: str) -> None:
         params = protocol.TurnInterruptParams(thread_id=self.thread_id, turn_id=turn_id)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from uuid import uuid4
@@ -12,8 +14,18 @@ import oarlock_protocol as protocol
 
 from . import _decisions
 from ._decisions import Decision, Defer
-from ._errors import ConfigError, DecisionConflict, RpcError, RuntimeMismatch, TaskExists, TransportClosed
-from ._ids import TaskInfo, info_of, thread_of
+from ._errors import (
+    ConfigError,
+    DecisionConflict,
+    OarlockError,
+    RpcError,
+    RuntimeMismatch,
+    SandboxUnavailable,
+    TaskExists,
+    TaskNotFound,
+    TransportClosed,
+)
+from ._ids import TaskInfo, info_of, task_id_of, thread_of
 from ._typing import JSON, D, T
 
 if TYPE_CHECKING:
@@ -21,14 +33,16 @@ if TYPE_CHECKING:
 
     from ._agent import Agent
     from ._backends import Backend
+    from ._events import Event
     from ._follow import TaskFollower, TurnEnd
+    from ._options import SessionOptions
     from ._pending import Pending
     from ._plan import AgentPlan
     from ._providers import ModelProvider, Provider
-    from ._results import Input, Usage
+    from ._results import Input, TaskUsage, Usage
     from ._router import TaskRouter
     from ._run import Run
-    from ._session import Session, SessionOptions
+    from ._session import Session
     from ._task import Task
 
 log = logging.getLogger("oarlock")
@@ -36,6 +50,8 @@ log = logging.getLogger("oarlock")
 _Params = TypeVar("_Params")
 _Response = TypeVar("_Response")
 _UNSET: Any = ...
+# How long a host without a store takes at its end to remove the places of its tasks.
+_REMOVED_WITHIN = 60.0
 
 
 class Host:
@@ -48,9 +64,11 @@ class Host:
             host is closed
         provider: what carries model requests: `OpenAI()`, `Anthropic()`, `Chat(…)`, `Offline()`, the name of a
             configured one, or a `ModelProvider` of your own
-        backend: where tasks run unless they say otherwise
-        secrets: values for the host's environment, in no file and no record
-        adopt: also bring back what ran when the last host of this store ended, at once
+        backend: where tasks run unless they say otherwise: `Docker(…)`, `Podman(…)`, `Ssh(…)`, `Kubernetes(…)`,
+            `Command(…)`, `Local(…)`, or the name of a placement of the host's configuration
+        secrets: values for the host's environment, and for `Secret(NAME)` of manifests; in no file and no record
+        adopt: bring back at once all that ran when the last host of this store ended; else each task goes on when it is
+            opened with its agent, or decided about
         tool_concurrency: how many function tools run at a time
         runtime: the `oarlock` program
         config: configuration by dotted key, over the files
@@ -80,6 +98,7 @@ class Host:
         self._config = dict(config or {})
         self._session: Session | None = None
         self._router: TaskRouter | None = None
+        self._has_places = False
 
     @classmethod
     def connect(cls, url: str, *, token: str | None = None, provider: ModelProvider | None = None) -> Host:
@@ -93,14 +112,19 @@ class Host:
         return host
 
     async def __aenter__(self) -> Host:
-        # Not when this module is imported: a program that only describes agents does not wait for it.
-        from ._router import TaskRouter
-        from ._session import Session
+        from ._launch import launch
 
         if self._session is not None:
             raise ConfigError("this host is open already")
+        options = self._options()
+        launched = launch(options)
+        # While the host starts. Not when this module is imported: a program that only describes agents does not wait.
+        from . import _task, _workspace  # noqa: F401
+        from ._router import TaskRouter
+        from ._session import Session
+
         router = TaskRouter(self)
-        session = Session(self._options(), router.listeners())
+        session = Session(options, router.listeners(), launched)
         self._router, self._session = router, session
         try:
             await session.open()
@@ -112,20 +136,39 @@ class Host:
     async def __aexit__(self, *exc: object) -> None:
         session, router = self._session, self._router
         assert session is not None and router is not None
+        await self._remove_places(session)
         router.close(TransportClosed("the host was closed"))
         try:
             await session.aclose()
         finally:
             self._session = None
 
+    async def _remove_places(self, session: Session) -> None:
+        """Tasks that are kept nowhere leave no container behind."""
+        if not self._has_places or session.embedded is None or not session.embedded.is_temporary:
+            return
+        import anyio
+
+        requests = protocol.CLIENT_REQUESTS
+        with anyio.move_on_after(_REMOVED_WITHIN, shield=True):
+            try:
+                listed = await session.request(requests["placement/list"], protocol.PlacementListParams())
+                for thread_id in (thread for place in listed.data for thread in place.thread_ids):
+                    await session.request(requests["task/delete"], protocol.TaskDeleteParams(thread_id=thread_id))
+                unused = protocol.PlacementGcParams(dry_run=False, unused_for_seconds=0)
+                await session.request(requests["placement/gc"], unused)
+            except OarlockError as error:
+                log.warning("places of this host may be left behind: %s", error)
+
     def _options(self) -> SessionOptions:
-        from ._session import SessionOptions
+        from ._options import SessionOptions
 
         return SessionOptions(
             url=self._url,
             token=self._token,
             store=self._store,
             provider=self._provider,
+            adopt=self._adopt,
             secrets=self._secrets,
             tool_concurrency=self._tool_concurrency,
             runtime=self._runtime,
@@ -157,7 +200,7 @@ class Host:
         form = OutputForm(output) if output is not None else None
 
         async def begin(run: Run[Any]) -> None:
-            task = await self.start(agent, deps=deps)
+            task = await self._start(agent, deps, on_event=run._feed)
             await task._start_turn(run, input, form, {})
 
         return Run(begin, spawn=self._spawn, output=form, timeout=timeout, label=f"of {agent.name}")
@@ -180,38 +223,76 @@ class Host:
             task_id: an id of your own; with `if_exists="open"`, a request that is repeated finds its task
             if_exists: what to do where there is a task with this id
             backend: where it runs
-            labels: to find it by
+            labels: to find it by: `host.tasks(labels=…)`. At most 32; a task that is there already keeps its own
         """
-        from ._task import Task
-        from ._workspace import prepare_workspace
+        return await self._start(agent, deps, task_id=task_id, if_exists=if_exists, backend=backend, labels=labels)
 
-        if labels:
-            raise ConfigError("labels: this host keeps none yet; leave them out, or put them into `task_id`")
+    async def _start(
+        self,
+        agent: Agent[D],
+        deps: Any,
+        *,
+        task_id: str | None = None,
+        if_exists: Literal["error", "open"] = "error",
+        backend: Backend | None = None,
+        labels: Mapping[str, str] = {},
+        on_event: Callable[[Event], None] | None = None,
+    ) -> Task[D]:
+        from ._task import Task
+        from ._usage import ROOT
+        from ._workspace import prepare_place
+
         plan = self._planned(agent, deps)
         thread_id = thread_of(task_id) if task_id is not None else str(uuid4())
-        if task_id is not None and await self._exists(thread_id):
+        if task_id is not None and await self._read(thread_id) is not None:
             if if_exists == "open":
                 return await self.open(task_id, agent, deps=deps)
             raise TaskExists(f'there is a task {task_id}; if_exists="open" opens it', task_id=task_id)
-        where = prepare_workspace(self._opened().embedded, thread_id, backend or self._backend, plan.manifest)
-        given: dict[str, Any] = {**_agent_params(plan), **({"cwd": where} if where else {})}
-        params = protocol.ThreadStartParams(thread_id=thread_id, thread_source=agent.name, **given)
+        place = prepare_place(self._opened(), thread_id, backend or self._backend, plan.manifest)
+        self._has_places |= place.placement is not None
+        given = {**_agent_params(plan, self._model_settings(agent.model)), **_budget_params(agent), **place.params()}
+        params = {"threadId": thread_id, "threadSource": agent.name, "agentDigest": agent.digest(), **given}
+        if labels:
+            params["labels"] = dict(labels)
+        if place.config:
+            params["config"] = {**params.get("config", {}), **place.config}
         follower = self._follow(task_id or thread_id, thread_id, plan, deps)
+        follower.on_early_event = on_event
         try:
-            answer = await self._request(protocol.CLIENT_REQUESTS["thread/start"], params, task_id=task_id)
+            answer = await self._start_thread(agent, params, task_id)
         except BaseException:
             self._forget(follower)
             raise
+        follower.on_early_event = None
+        follower.usage.starts_at_zero(ROOT)
         if task_id is not None and task_id != thread_id:
             name = protocol.ThreadSetNameParams(thread_id=thread_id, name=task_id)
             await self._request(protocol.CLIENT_REQUESTS["thread/name/set"], name, task_id=task_id)
-        task: Task[D] = Task(self, follower, workspace=answer.cwd, is_open=True)
+        task: Task[D] = Task(self, follower, workspace=str(answer["cwd"]), is_open=True)
+        task.files._is_here = True if place.placement is None else None
         self._call_hooks(task)
+        if plan.functions:
+            self._spawn(_load_models)
         for notice in plan.notices:
             follower.notice(notice)
         for capability in plan.capabilities:
             await capability.on_start(task)
         return task
+
+    async def _start_thread(
+        self, agent: Agent[Any], params: Mapping[str, Any], task_id: str | None
+    ) -> Mapping[str, Any]:
+        from ._agent import UnsetSandbox
+
+        answer: Mapping[str, Any]
+        try:
+            answer = await self._ask("thread/start", params, task_id=task_id)
+        except SandboxUnavailable:
+            if not isinstance(agent.sandbox, UnsetSandbox):
+                raise
+            # Nobody asked for one, and the place is the sandbox.
+            answer = await self._ask("thread/start", {**params, "sandbox": None}, task_id=task_id)
+        return answer
 
     @overload
     async def open(self, task_id: str) -> Task[None]: ...
@@ -225,22 +306,29 @@ class Host:
         thread_id = thread_of(task_id)
         if agent is not None:
             return await self._open_thread(thread_id, self._planned(agent, deps), deps, task_id=task_id)
-        params = protocol.TaskReadParams(thread_id=thread_id)
-        answer = await self._request(protocol.CLIENT_REQUESTS["task/read"], params, task_id=task_id)
+        answer = await self._read(thread_id)
+        if answer is None:
+            raise _no_task(task_id)
         follower = TaskFollower(self, task_id=task_id, thread_id=thread_id, plan=None, deps=None)
         return Task(self, follower, workspace=answer.task.cwd or "", is_open=False)
 
     async def tasks(
         self, *, status: str | None = None, labels: Mapping[str, str] | None = None, limit: int = 50
     ) -> Sequence[TaskInfo]:
-        """Tasks, the last changed first."""
+        """Tasks, the last changed first.
+
+        Args:
+            status: only those in this state
+            labels: only those that have all of these
+            limit: how many
+        """
         found: list[TaskInfo] = []
         cursor: str | None = None
         while len(found) < limit:
-            params = protocol.TaskListParams(state=status, cursor=cursor, limit=min(limit, 100))
+            wanted = dict(labels) if labels else None
+            params = protocol.TaskListParams(state=status, labels=wanted, cursor=cursor, limit=min(limit, 100))
             page = await self._request(protocol.CLIENT_REQUESTS["task/list"], params)
-            rows = (info_of(row) for row in page.data)
-            found += (info for info in rows if (labels or {}).items() <= info.labels.items())
+            found += (info_of(row) for row in page.data)
             cursor = page.next_cursor
             if cursor is None:
                 break
@@ -250,10 +338,9 @@ class Host:
         """Calls that wait for a decision, of one task or of all, the oldest first. Needs no runtime."""
         from ._pending import pending_of
 
-        return [
-            pending_of(operation, task_id=self._task_id(operation.task_id, task_id))
-            for operation in await self._waiting(task_id)
-        ]
+        found = await self._waiting(task_id)
+        names = await self._task_ids({operation.task_id for operation in found}, task_id)
+        return [pending_of(operation, task_id=names[operation.task_id]) for operation in found]
 
     async def _waiting(self, task_id: str | None) -> list[protocol.Operation]:
         thread_id = thread_of(task_id) if task_id is not None else None
@@ -267,11 +354,16 @@ class Host:
             if cursor is None:
                 return found
 
-    def _task_id(self, thread_id: str, asked: str | None) -> str:
+    async def _task_ids(self, threads: set[str], asked: str | None) -> dict[str, str]:
+        """The ids that callers chose, also where this process has not heard of the tasks yet."""
+        followers = self._routed().followers
+        known = {thread: followers[thread].task_id for thread in threads if thread in followers}
         if asked is not None:
-            return asked
-        follower = self._routed().followers.get(thread_id)
-        return follower.task_id if follower is not None else thread_id
+            known |= {thread: asked for thread in threads}
+        for thread in threads - known.keys():
+            answer = await self._read(thread)
+            known[thread] = task_id_of(thread, answer.task.name) if answer is not None else thread
+        return known
 
     async def decide(
         self, call: Pending | str, decision: Decision, *, digest: str | None = None, by: str | None = None
@@ -326,8 +418,36 @@ class Host:
         await serve(self, agents, deps)
 
     async def usage(self, *, since: datetime | None = None, task_id: str | None = None) -> Sequence[Usage]:
-        """Tokens and cost, where the host counts them."""
-        raise ConfigError("usage: this host does not list usage yet; a run's result has that of its turn")
+        """Tokens and cost by the host's prices: a `TaskUsage` for each task.
+
+        Args:
+            since: only requests after this time
+            task_id: only of this task, with its children
+        """
+        return await self._usage(since, task_id)
+
+    async def _usage(self, since: datetime | None, task_id: str | None) -> list[TaskUsage]:
+        from ._results import TaskUsage
+
+        given: dict[str, Any] = {
+            "thread_id": thread_of(task_id) if task_id is not None else None,
+            "since_ms": int(since.timestamp() * 1_000) if since is not None else None,
+        }
+        params = protocol.UsageListParams(group_by="task", **{k: v for k, v in given.items() if v is not None})
+        answer = await self._request(protocol.CLIENT_REQUESTS["usage/list"], params, task_id=task_id)
+        names = await self._task_ids({row.key for row in answer.data}, task_id)
+        return [
+            TaskUsage(
+                task_id=names[row.key],
+                requests=row.requests,
+                input_tokens=row.input_tokens,
+                cached_input_tokens=row.cached_input_tokens,
+                output_tokens=row.output_tokens,
+                # The host has no price where it counts nothing.
+                cost_usd=row.cost_micros / 1e6 if row.cost_micros else None,
+            )
+            for row in answer.data
+        ]
 
     # ---- opening ----
 
@@ -342,41 +462,49 @@ class Host:
         return self._router
 
     def _planned(self, agent: Agent[Any], deps: Any) -> AgentPlan:
-        from ._agent import Limits
         from ._plan import plan_agent
 
         if agent.deps_type is not None and deps is _UNSET:
             raise ConfigError(f"agent {agent.name} needs deps of type {agent.deps_type.__name__}: pass `deps=`")
-        plan = plan_agent(agent)
-        for name, is_set in (
-            ("limits", agent.limits != Limits()),
-            ("manifest.env", bool(plan.manifest.env)),
-            ("manifest.setup", bool(plan.manifest.setup)),
-        ):
-            if is_set:
-                raise ConfigError(f"agent {agent.name}: {name}: this host does not hold it yet; leave it out")
+        plan = plan_agent(agent, self._opened().runtime_info)
         # Without this feature a host runs every function tool at once, and twice after a crash.
         if plan.asking_functions() and "provides" not in self._opened().features:
             names = ", ".join(plan.asking_functions())
             raise RuntimeMismatch(f'this host cannot ask before {names} runs; update it, or declare effects="readonly"')
         return plan
 
-    async def _exists(self, thread_id: str) -> bool:
+    async def _read(self, thread_id: str) -> protocol.TaskReadResponse | None:
+        """Nothing where there is no such task."""
+        params = protocol.TaskReadParams(thread_id=thread_id)
         try:
-            await self._request(protocol.CLIENT_REQUESTS["task/read"], protocol.TaskReadParams(thread_id=thread_id))
-        except RpcError:
-            return False
-        return True
+            return await self._request(protocol.CLIENT_REQUESTS["task/read"], params)
+        except RpcError as error:
+            if error.data is None:
+                return None
+            raise
+
+    async def _placement_of(self, thread_id: str) -> protocol.PlacementInfo | None:
+        """Where a task works; nothing for one that works on the host's machine as it is."""
+        listed = await self._request(protocol.CLIENT_REQUESTS["placement/list"], protocol.PlacementListParams())
+        return next((place for place in listed.data if thread_id in place.thread_ids), None)
 
     async def _open_thread(self, thread_id: str, plan: AgentPlan | None, deps: Any, *, task_id: str) -> Task[Any]:
         from ._task import Task
 
+        before = await self._read(thread_id)
+        if before is None:
+            raise _no_task(task_id)
         follower = self._follow(task_id, thread_id, plan, deps)
         try:
             cwd = await self._resume(follower)
         except BaseException:
             self._forget(follower)
             raise
+        for notice in plan.notices if plan is not None else ():
+            follower.notice(notice)
+        digest = before.task.agent_digest
+        if plan is not None and digest is not None and digest != plan.agent.digest():
+            follower.notice(f"agent {plan.agent.name} is not as it was when the task was opened before")
         task: Task[Any] = Task(self, follower, workspace=cwd, is_open=True)
         self._call_hooks(task)
         return task
@@ -400,13 +528,28 @@ class Host:
 
     async def _resume(self, follower: TaskFollower) -> str:
         """Follows the thread, with its questions asked again, and takes over how it stands."""
+        from ._agent import UnsetSandbox
+        from ._connection import read_answer
+
         wire: dict[str, Any] = {"threadId": follower.thread_id}
-        if follower.plan is not None:
-            wire |= protocol.ThreadStartParams(**_agent_params(follower.plan)).to_wire()
-        params = protocol.ThreadResumeParams.from_wire(wire)
-        answer = await self._request(protocol.CLIENT_REQUESTS["thread/resume"], params, task_id=follower.task_id)
+        if (plan := follower.plan) is not None:
+            wire |= _agent_params(plan, self._model_settings(plan.agent.model))
+            if isinstance(plan.agent.sandbox, UnsetSandbox):
+                # The task keeps the one it was started with, or none where its place is the sandbox.
+                del wire["sandbox"]
+            wire["agentDigest"] = plan.agent.digest()
+        method = protocol.CLIENT_REQUESTS["thread/resume"]
+        follower.expect_resync()
+        answer = read_answer(method, await self._ask(method.method, wire, task_id=follower.task_id))
         follower.resync(answer.thread)
         return answer.cwd
+
+    def _model_settings(self, model: str | None) -> Mapping[str, JSON]:
+        """Of a model that the agent chose, at a provider of this program; the host knows its default one."""
+        from ._providers import model_settings
+
+        provider = self._options().own_provider
+        return model_settings(provider.capabilities(model)) if provider is not None and model is not None else {}
 
     def _follow(self, task_id: str, thread_id: str, plan: AgentPlan | None, deps: Any) -> TaskFollower:
         from ._follow import TaskFollower
@@ -442,17 +585,42 @@ class Host:
     ) -> _Response:
         return await self._opened().request(method, params, task_id=task_id)
 
+    async def _ask(self, method: str, params: Mapping[str, Any], *, task_id: str | None = None) -> Any:
+        """The same without the models, which take their time to load, where a turn starts."""
+        return await self._opened().ask(method, params, task_id=task_id)
 
-def _agent_params(plan: AgentPlan) -> dict[str, Any]:
-    """As `thread/start` takes them, under the names of the model's attributes."""
+
+def _no_task(task_id: str) -> TaskNotFound:
+    return TaskNotFound(
+        f"there is no task {task_id}; `host.tasks()` lists those there are", code=-32600, task_id=task_id
+    )
+
+
+async def _load_models() -> None:
+    """While the model thinks: calls of tools are read by the generated models, which take their time to load."""
+    import anyio.to_thread
+
+    if "oarlock_protocol.methods" not in sys.modules:
+        await anyio.to_thread.run_sync(import_module, "oarlock_protocol.methods", abandon_on_cancel=True)
+
+
+def _budget_params(agent: Agent[Any]) -> dict[str, Any]:
+    """How much the task may use; only at its start."""
+    limits = {name: getattr(agent.limits, name) for name in ("usd", "tokens")}
+    chosen = {name: limit for name, limit in limits.items() if limit is not None}
+    return {"budget": chosen} if chosen else {}
+
+
+def _agent_params(plan: AgentPlan, model_settings: Mapping[str, JSON] | None = None) -> dict[str, Any]:
+    """As `thread/start` and `thread/resume` take them."""
     agent = plan.agent
-    params: dict[str, Any] = {"sandbox": agent.sandbox, "persist_extended_history": True}
+    params: dict[str, Any] = {"sandbox": agent.sandbox, "persistExtendedHistory": True}
     for name, value in (
         ("model", agent.model),
-        ("developer_instructions", plan.instructions),
-        ("base_instructions", agent.base_instructions),
-        ("tool_set", plan.tool_set()),
-        ("config", dict(plan.settings) or None),
+        ("developerInstructions", plan.instructions),
+        ("baseInstructions", agent.base_instructions),
+        ("toolSet", plan.tool_set()),
+        ("config", {**(model_settings or {}), **plan.settings} or None),
         ("provides", plan.provides() or None),
     ):
         if value is not None:

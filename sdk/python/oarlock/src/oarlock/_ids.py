@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID, uuid5
+
+from ._records import record
 
 if TYPE_CHECKING:
     import oarlock_protocol as protocol
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
 _NAMESPACE = UUID("6f61726c-6f63-4b20-8e1d-7461736b2069")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TaskInfo:
     """A task as a list shows it."""
 
     id: str
     name: str | None
     agent: str
+    """Its name; empty for a task that no agent of this package started."""
     status: Literal["creating", "idle", "running", "waiting", "suspended", "queued", "failed"]
     pending: int
     """Calls that wait for a decision."""
@@ -46,9 +48,9 @@ def info_of(row: protocol.Task) -> TaskInfo:
     return TaskInfo(
         id=task_id_of(row.id, row.name),
         name=row.name,
-        agent=row.labels.get("agent", ""),
+        agent=row.agent or "",
         status=row.state,  # type: ignore[arg-type]  # A newer host may have more words.
         pending=row.waiting_operations,
         labels=row.labels,
-        updated_at=datetime.fromtimestamp(row.updated_at_ms / 1000, timezone.utc),
+        updated_at=datetime.fromtimestamp(row.updated_at_ms / 1000, UTC),
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from pathlib import Path
 
-import oarlock_protocol as protocol
-
 from ._results import Image, Input, Skill
+from ._typing import JSON
 
 
 def data_url(data: bytes) -> str:
@@ -26,19 +26,20 @@ def image_url(image: Image) -> str:
     return data_url(Path(image.src).read_bytes())
 
 
-def to_user_input(input: Input) -> list[protocol.UserInput]:
+def to_user_input(input: Input) -> list[Mapping[str, JSON]]:
+    """As `turn/start` and `turn/steer` take it."""
     parts = [input] if isinstance(input, str) else list(input)
     return [_part(part) for part in parts]
 
 
-def _part(part: str | Image | Skill) -> protocol.UserInput:
+def _part(part: str | Image | Skill) -> Mapping[str, JSON]:
     match part:
         case str():
-            return protocol.UserInputText(text=part)
+            return {"type": "text", "text": part}
         case Image(src=Path() as path):
-            return protocol.UserInputLocalImage(path=str(path.absolute()))
+            return {"type": "localImage", "path": str(path.absolute())}
         case Image():
-            return protocol.UserInputImage(url=image_url(part))
+            return {"type": "image", "url": image_url(part)}
         case Skill(name=name):
             # As a person would name it; the runtime knows where it is.
-            return protocol.UserInputText(text=f"${name}")
+            return {"type": "text", "text": f"${name}"}

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias, Union
 
 from ._errors import ConfigError
+from ._records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Text:
     """A text file."""
 
@@ -25,7 +26,7 @@ class Text:
     """Shown to the model with the workspace."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Dir:
     """A folder."""
 
@@ -33,7 +34,7 @@ class Dir:
     describe: str | None = field(default=None, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class LocalFile:
     """A copy of a file of this machine."""
 
@@ -42,7 +43,7 @@ class LocalFile:
     mode: int | None = field(default=None, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class LocalDir:
     """A copy of a folder of this machine."""
 
@@ -52,7 +53,7 @@ class LocalDir:
     describe: str | None = field(default=None, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class GitRepo:
     """A repository, resolved to a commit where the host is."""
 
@@ -65,14 +66,14 @@ class GitRepo:
 Entry: TypeAlias = Union[str, bytes, Text, "Dir", LocalFile, LocalDir, GitRepo]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Secret:
     """The name of a secret. The host resolves it; it is never serialised."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Manifest:
     """Files, environment and setup commands of a workspace."""
 
@@ -119,6 +120,20 @@ def _described(entry: Entry) -> object:
             return {"git": entry.url, "ref": entry.ref, "depth": entry.depth, "subpath": entry.subpath}
 
 
+def describe_workspace(manifest: Manifest) -> str | None:
+    """The entries that say what they are, as the model is told of them."""
+    lines = [line for path, entry in manifest.entries.items() for line in _descriptions(path, entry)]
+    return "\n".join(["In the workspace:", *lines]) if lines else None
+
+
+def _descriptions(path: str, entry: Entry) -> Iterator[str]:
+    if (words := getattr(entry, "describe", None)) is not None:
+        yield f"- {path}: {words}"
+    if isinstance(entry, Dir):
+        for name, child in entry.children.items():
+            yield from _descriptions(f"{path}/{name}", child)
+
+
 def checked_path(path: str) -> PurePosixPath:
     """A path within the workspace."""
     pure = PurePosixPath(path)
@@ -127,7 +142,7 @@ def checked_path(path: str) -> PurePosixPath:
     return pure
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class PlannedFile:
     """One file that a manifest asks for."""
 
@@ -140,6 +155,11 @@ def planned_files(manifest: Manifest) -> Iterator[PlannedFile | PurePosixPath]:
     """Files, and folders by their path, in the order in which they can be made."""
     for path, entry in manifest.entries.items():
         yield from _planned(checked_path(path), entry)
+
+
+def planned_entry(path: str, entry: Entry) -> Iterator[PlannedFile | PurePosixPath]:
+    """The files and folders of one entry."""
+    yield from _planned(PurePosixPath(path), entry)
 
 
 def _planned(path: PurePosixPath, entry: Entry) -> Iterator[PlannedFile | PurePosixPath]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, cast
 
 import oarlock_protocol as protocol
 
 from ._decisions import Decision
+from ._records import record
 from ._typing import JSON, Effects
 
 # Words of the wire, by the name of the decision they allow.
@@ -30,7 +30,7 @@ _ALLOWED = {
 _READ_ONLY_ACTIONS = {"read", "listFiles", "search"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PendingBase:
     """The part that every waiting call has."""
 
@@ -55,7 +55,7 @@ class PendingBase:
         return self.operation_id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PendingCommand(PendingBase):
     """A command of the agent."""
 
@@ -63,7 +63,7 @@ class PendingCommand(PendingBase):
     """One shell-quoted line."""
     cwd: str
     actions: Sequence[Mapping[str, JSON]]
-    """The runtime's reading of the command, where it is known."""
+    """The runtime's reading of each part of the command: `{"type": "read", …}`, `listFiles`, `search`, `unknown`."""
 
     def is_read_only(self) -> bool:
         """Whether the runtime read it as nothing but looking. False where it is not known."""
@@ -73,7 +73,7 @@ class PendingCommand(PendingBase):
         return self.command
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PendingFileChange(PendingBase):
     """A patch of the agent."""
 
@@ -83,7 +83,7 @@ class PendingFileChange(PendingBase):
         return "change " + ", ".join(str(change.get("path", "a file")) for change in self.changes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PendingFunction(PendingBase):
     """A call of a function tool."""
 
@@ -96,7 +96,7 @@ class PendingFunction(PendingBase):
         return f"{self.tool}({_shown(self.arguments)})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PendingTool(PendingBase):
     """A call of another built-in, or of an MCP tool."""
 
@@ -105,10 +105,11 @@ class PendingTool(PendingBase):
     arguments: Mapping[str, JSON]
 
     def describe(self) -> str:
-        return f"{self.tool}({_shown(self.arguments)})"
+        name = f"{self.server}.{self.tool}" if self.server is not None else self.tool
+        return f"{name}({_shown(self.arguments)})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PendingPermissions(PendingBase):
     """The agent asks for permissions."""
 
@@ -118,7 +119,7 @@ class PendingPermissions(PendingBase):
         return f"permissions {json.dumps(self.permissions)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class PendingUserInput(PendingBase):
     """The agent, or an MCP server, has questions."""
 
@@ -162,6 +163,15 @@ def _changes(arguments: Mapping[str, JSON]) -> Sequence[Mapping[str, JSON]]:
     return [change for change in changes if isinstance(change, Mapping)]
 
 
+def _of_server(operation: protocol.Operation) -> tuple[str | None, str]:
+    """The MCP server and its name of the tool; models know it as `mcp__SERVER__TOOL`."""
+    match operation.tool.split("__", 2):
+        case ["mcp", server, tool] if operation.namespace is None:
+            return server, tool
+        case _:
+            return operation.namespace, operation.tool
+
+
 def pending_of(operation: protocol.Operation, *, task_id: str | None = None, deps: Any = None) -> Pending:
     """An operation of the host as one of the union."""
     arguments = operation.arguments if isinstance(operation.arguments, Mapping) else {"input": operation.arguments}
@@ -179,7 +189,7 @@ def pending_of(operation: protocol.Operation, *, task_id: str | None = None, dep
         "reason": operation.reason,
         "outcome": "unknown" if operation.state == "unknown" else "not_started",
         "allowed": frozenset(allowed),
-        "created_at": datetime.fromtimestamp(operation.created_at_ms / 1000, timezone.utc),
+        "created_at": datetime.fromtimestamp(operation.created_at_ms / 1000, UTC),
         "agent_path": tuple(operation.agent_path),
         "deps": deps,
     }
@@ -201,4 +211,5 @@ def pending_of(operation: protocol.Operation, *, task_id: str | None = None, dep
         case "userInput" | "elicitation":
             return PendingUserInput(questions=tuple(arguments.get("questions", (arguments,))), **base)
         case _:
-            return PendingTool(tool=operation.tool, server=operation.namespace, arguments=arguments, **base)
+            server, tool = _of_server(operation)
+            return PendingTool(tool=tool, server=server, arguments=arguments, **base)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-import oarlock_protocol as protocol
 
 from ._agent import Agent
 from ._capabilities import Capability, RuntimeInfo, policy_of
 from ._errors import ConfigError
-from ._manifest import Manifest
+from ._manifest import Manifest, describe_workspace
 from ._pending import Policy
+from ._records import record
 from ._tools import BuiltinTool, FunctionTool, Tool
 from ._typing import JSON
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class AgentPlan:
     """The tools, policies and settings of an agent and its capabilities."""
 
@@ -47,20 +44,21 @@ class AgentPlan:
             if function.effects != "readonly" or self.policies_for(name)
         ]
 
-    def tool_set(self) -> protocol.ToolSet | None:
+    def tool_set(self) -> Mapping[str, JSON] | None:
         """As `thread/start` takes it. Nothing where the runtime's own choice is meant."""
         asking = self.asking_functions()
         per_tool = {name: "host" if name in asking else "runtime" for name in self.functions}
         per_tool |= {name: "host" for name, builtin in self.builtins.items() if builtin.approval is not None}
-        if not per_tool and self.agent.ask == "runtime" and self.agent.tool_set == "additive":
+        is_replaced = self.agent.tool_set == "replace"
+        if not per_tool and not self.builtins and self.agent.ask == "runtime" and not is_replaced:
             return None
-        allowed = list(self.builtins) if self.agent.tool_set == "replace" else None
-        return protocol.ToolSet(
-            mode=self.agent.tool_set,
-            builtin=protocol.BuiltinToolFilter(allow=allowed) if allowed is not None else protocol.BuiltinToolFilter(),
-            dynamic=[_declared(function) for function in self.functions.values()],
-            approval=protocol.ToolApprovalRules(default=self.agent.ask, per_tool=per_tool),
-        )
+        return {
+            "mode": self.agent.tool_set,
+            # Additive: also those that the runtime would not offer by itself.
+            "builtin": {"allow": list(self.builtins)} if is_replaced or self.builtins else {},
+            "dynamic": [_declared(function) for function in self.functions.values()],
+            "approval": {"default": self.agent.ask, "perTool": per_tool},
+        }
 
     def provides(self) -> list[dict[str, str]]:
         """The tools that this process runs."""
@@ -69,16 +67,20 @@ class AgentPlan:
         ]
 
 
-def _declared(function: FunctionTool[Any, Any, Any]) -> protocol.ToolSetTool:
-    return protocol.ToolSetTool(
-        name=function.name,
-        description=function.description,
-        input_schema=dict(function.input_schema),
-        effects=function.effects,
-    )
+def _declared(function: FunctionTool[Any, Any, Any]) -> Mapping[str, JSON]:
+    return {
+        "name": function.name,
+        "description": function.description,
+        "inputSchema": dict(function.input_schema),
+        "effects": function.effects,
+    }
 
 
-def plan_agent(agent: Agent[Any]) -> AgentPlan:
+# Where it is not known yet, or must not matter.
+ANYWHERE = RuntimeInfo(target="", os="", shell=None, version="")
+
+
+def plan_agent(agent: Agent[Any], info: RuntimeInfo = ANYWHERE) -> AgentPlan:
     """Checks the agent; what cannot work is a ConfigError before anything starts."""
     capabilities = _ordered(agent.capabilities)
     functions: dict[str, FunctionTool[Any, Any, Any]] = {}
@@ -86,20 +88,28 @@ def plan_agent(agent: Agent[Any]) -> AgentPlan:
     notices: list[str] = []
     fragments: list[str] = [agent.instructions] if agent.instructions else []
     manifest, settings = agent.manifest, dict(agent.settings)
-    info = RuntimeInfo(target=platform.machine(), os=platform.system().lower(), shell=None, version="")
     for capability in capabilities:
         offered = [_instance(tool) for tool in capability.tools()]
-        for tool in offered:
+        there = [tool for tool in offered if _is_there(tool)]
+        for tool in there:
             _add(tool, functions, builtins, capability.id)
+        missing = [tool.name for tool in offered if tool not in there]
+        if missing:
+            notices.append(f"{capability.id}: this release has no {', '.join(missing)}")
         manifest = capability.manifest(manifest)
         settings |= capability.settings()
         if fragment := capability.instructions(info):
-            if offered and not any(_is_there(tool, agent, functions, builtins) for tool in offered):
+            if offered and not there:
                 notices.append(f"instructions of {capability.id} are left out: none of its tools is there")
             else:
                 fragments.append(fragment)
+    if described := describe_workspace(manifest):
+        fragments.append(described)
     for given in agent.tools:
         _add(_instance(given), functions, builtins, f"agent {agent.name}")
+    if "request_user_input" in builtins:
+        # By itself a runtime lets the model ask in its plan mode alone.
+        settings.setdefault("features.default_mode_request_user_input", True)
     policies = tuple(policy for capability in capabilities if (policy := policy_of(capability)))
     return AgentPlan(
         agent=agent,
@@ -149,10 +159,9 @@ def _add(
             raise ConfigError(f"{where}: {tool!r} is not a tool; decorate the function with @tool")
 
 
-def _is_there(
-    tool: Tool[Any],
-    agent: Agent[Any],
-    functions: Mapping[str, FunctionTool[Any, Any, Any]],
-    builtins: Mapping[str, BuiltinTool],
-) -> bool:
-    return tool.name in functions or tool.name in builtins
+def _is_there(tool: Tool[Any]) -> bool:
+    """A capability may be written for a later release, with tools that this one does not have."""
+    from . import tools
+
+    known = (getattr(tools, name) for name in tools.__all__)
+    return not isinstance(tool, BuiltinTool) or any(tool.name == builtin.tool_name for builtin in known)

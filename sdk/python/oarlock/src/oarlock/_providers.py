@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from ._errors import ConfigError
+from ._records import record
 from ._typing import JSON
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Key:
     """Where the host finds a key. The key itself never enters this program."""
 
@@ -24,7 +26,7 @@ class Key:
             raise ConfigError("Key takes exactly one of `env`, `file` and `command`")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class OpenAI:
     """The Responses API of OpenAI, or of an endpoint like it."""
 
@@ -32,7 +34,7 @@ class OpenAI:
     base_url: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Anthropic:
     """The Messages API."""
 
@@ -40,7 +42,7 @@ class Anthropic:
     base_url: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Chat:
     """Any OpenAI-compatible chat endpoint."""
 
@@ -48,12 +50,12 @@ class Chat:
     key: Key | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Offline:
     """The model of fixed rules inside the binary: no key, no network."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class ModelCapabilities:
     """Features of a model behind a provider."""
 
@@ -66,7 +68,7 @@ class ModelCapabilities:
     context_window: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class ModelRequest:
     """A request as the runtime authored it."""
 
@@ -87,12 +89,17 @@ class ModelProvider(Protocol):
 
     id: str
 
-    def capabilities(self, model: str) -> ModelCapabilities: ...
+    def capabilities(self, model: str) -> ModelCapabilities:
+        """Features of the model: asked when the host starts, and for each model that an agent chooses."""
+        ...
+
     def stream(self, request: ModelRequest) -> AsyncIterator[Mapping[str, JSON]]:
         """Yields events of the Responses API."""
         ...
 
-    async def aclose(self) -> None: ...
+    async def aclose(self) -> None:
+        """Called when the host is closed."""
+        ...
 
 
 Provider: TypeAlias = OpenAI | Anthropic | Chat | Offline | ModelProvider | str
@@ -141,6 +148,19 @@ def host_arguments(provider: OpenAI | Anthropic | Chat | Offline | str | None) -
             return _defined("Chat", base_url, "chat", key)
 
 
-def bridge_arguments(name: str, base_url: str, token_variable: str) -> list[str]:
+def bridge_arguments(name: str, base_url: str, token_variable: str, settings: Mapping[str, JSON]) -> list[str]:
     """How `oarlock host` reaches a provider of this program."""
-    return [*_defined(name, base_url, "responses", Key(env=token_variable)), "-c", f"model={_quoted(name)}"]
+    argv = [*_defined(name, base_url, "responses", Key(env=token_variable)), "-c", f"model={_quoted(name)}"]
+    for key, value in settings.items():
+        argv += ["-c", f"{key}={json.dumps(value)}"]
+    return argv
+
+
+def model_settings(can: ModelCapabilities) -> dict[str, JSON]:
+    """The configuration that a model with these features needs."""
+    settings: dict[str, JSON] = {}
+    if can.context_window is not None:
+        settings["model_context_window"] = can.context_window
+    if not can.images_in:
+        settings["tools.view_image"] = False
+    return settings

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import anyio
 import oarlock_protocol as protocol
 
 from ._events import CommandOutput, Event, ItemCompleted, ReasoningDelta, TextDelta, TurnStarted, turn_ended
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 # What a record keeps, one number each: the same in every process, so that `after` means the same everywhere.
 RECORDED = frozenset({"turn/started", "item/completed", "turn/completed"})
+# Between two looks at a record in which nothing happens.
+_FIRST_READ = 0.1
+_LAST_READ = 2.0
 
 
 def recorded_events(turns: Sequence[protocol.Turn]) -> Iterator[Event]:
@@ -30,7 +34,34 @@ def recorded_events(turns: Sequence[protocol.Turn]) -> Iterator[Event]:
             yield ItemCompleted(seq=seq, item=item)
         if turn.status != "inProgress":
             seq += 1
-            yield turn_ended(seq, turn)
+            error = turn.error.to_wire() if turn.error is not None else None
+            yield turn_ended(seq, turn.id, turn.status, error)
+
+
+class RecordedEvents:
+    """Follows a task by its record alone, which needs no runtime and no agent. Never ends by itself."""
+
+    def __init__(self, after: int | None, read: Callable[[], Awaitable[Sequence[protocol.Turn]]]) -> None:
+        self._after = after
+        self._read = read
+        self._found: deque[Event] = deque()
+        self._pause = _FIRST_READ
+
+    def __aiter__(self) -> RecordedEvents:
+        return self
+
+    async def __anext__(self) -> Event:
+        while not self._found:
+            recorded = list(recorded_events(await self._read()))
+            if self._after is None:
+                self._after = recorded[-1].seq if recorded else 0
+            self._found.extend(event for event in recorded if event.seq > self._after)
+            if self._found:
+                self._after, self._pause = recorded[-1].seq, _FIRST_READ
+            else:
+                await anyio.sleep(self._pause)
+                self._pause = min(self._pause * 2, _LAST_READ)
+        return self._found.popleft()
 
 
 class TaskEvents:

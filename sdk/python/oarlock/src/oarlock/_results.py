@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, NoReturn, TypeAlias
 
-from ._errors import TurnFailed, TurnInterrupted, TurnPaused
+from ._errors import TurnInterrupted, TurnPaused, turn_failed
 from ._pending import Pending
+from ._records import record
 from ._typing import JSON, T, T_co
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Image:
     """A picture for the model: a path, a URL or bytes."""
 
     src: str | Path | bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Skill:
     """A skill of the workspace, by name."""
 
@@ -29,7 +29,7 @@ class Skill:
 Input: TypeAlias = str | Sequence[str | Image | Skill]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Usage:
     """Tokens and, where the host knows prices, money."""
 
@@ -40,16 +40,30 @@ class Usage:
     cost_usd: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record()
+class TaskUsage(Usage):
+    """All that a task used, with its children."""
+
+    task_id: str = ""
+    requests: int = 0
+    """Of the model."""
+
+
+@record(kw_only=True)
 class _Turn:
+    """What every result has."""
+
     turn_id: str
     text: str
     """The agent's last message."""
     usage: Usage
+    """Of the turn with its child agents, since this process follows it."""
     usage_by_agent: Mapping[tuple[str, ...], Usage]
+    """By path: `("root",)`, `("root", CHILD)` and so on."""
+    task_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Completed(_Turn, Generic[T_co]):
     """The turn is done."""
 
@@ -58,10 +72,11 @@ class Completed(_Turn, Generic[T_co]):
     status: Literal["completed"] = "completed"
 
     def unwrap(self) -> T_co:
+        """The output."""
         return self.output
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Paused(_Turn):
     """The turn waits for decisions, for as long as it takes, whether or not any process lives."""
 
@@ -69,11 +84,12 @@ class Paused(_Turn):
     status: Literal["paused"] = "paused"
 
     def unwrap(self) -> NoReturn:
+        """Raises `TurnPaused`."""
         waits = "; ".join(call.describe() for call in self.pending)
-        raise TurnPaused(f"the turn waits for a decision: {waits}")
+        raise TurnPaused(f"the turn waits for a decision: {waits}", task_id=self.task_id or None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Interrupted(_Turn):
     """The turn was stopped."""
 
@@ -81,10 +97,12 @@ class Interrupted(_Turn):
     status: Literal["interrupted"] = "interrupted"
 
     def unwrap(self) -> NoReturn:
-        raise TurnInterrupted("the turn took too long" if self.reason == "timeout" else "the turn was interrupted")
+        """Raises `TurnInterrupted`."""
+        message = "the turn took too long" if self.reason == "timeout" else "the turn was interrupted"
+        raise TurnInterrupted(message, task_id=self.task_id or None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Failed(_Turn):
     """The turn failed; the task can go on with another one."""
 
@@ -92,7 +110,8 @@ class Failed(_Turn):
     status: Literal["failed"] = "failed"
 
     def unwrap(self) -> NoReturn:
-        raise TurnFailed(str(self.error.get("message", "the turn failed")), error=self.error)
+        """Raises `TurnFailed`, or the kind of it that the error is: `LimitExceeded`, `ProviderFailed`."""
+        raise turn_failed(self.error, self.task_id or None)
 
 
 TurnResult: TypeAlias = Completed[T] | Paused | Interrupted | Failed

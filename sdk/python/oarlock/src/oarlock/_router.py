@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import oarlock_protocol as protocol
-from pydantic_core import ValidationError
 
 from ._connection import Connection
 from ._errors import OarlockError, TransportClosed
 from ._events import AgentFinished, AgentSpawned
 from ._follow import TaskFollower
+from ._records import record
 from ._session import Listeners
 
 if TYPE_CHECKING:
@@ -26,9 +25,11 @@ _APPROVALS = {
     "item/fileChange/requestApproval",
     "item/tool/requestApproval",
 }
+# Threads whose tokens are remembered before it is known whose children they are.
+_MAX_UNCLAIMED = 64
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class _Child:
     """A child agent of a followed task."""
 
@@ -43,11 +44,14 @@ class TaskRouter:
         self._host = host
         self.followers: dict[str, TaskFollower] = {}
         self._children: dict[str, _Child] = {}
-        self.operation_listeners: list[Callable[[protocol.Operation], None]] = []
+        self._unclaimed: dict[str, Mapping[str, Any]] = {}
+        self.task_listeners: list[Callable[[], None]] = []
+        """Called when any task of the host changed, or waits for something."""
 
     def listeners(self) -> Listeners:
         return Listeners(
             on_notification=self._on_notification,
+            on_deltas=self._on_deltas,
             on_request=self._on_request,
             on_reconnected=self._on_reconnected,
             on_gone=self.close,
@@ -72,10 +76,13 @@ class TaskRouter:
             follower.close(error)
 
     def _on_notification(self, method: str, params: Any) -> None:
-        if not isinstance(params, Mapping):
+        if not isinstance(params, dict):
             return
-        if method == "operation/updated":
-            self._on_operation(params)
+        if method in ("operation/updated", "task/updated"):
+            if method == "operation/updated":
+                self._on_operation(params)
+            for listener in self.task_listeners:
+                listener()
             return
         thread_id = params.get("threadId")
         if not isinstance(thread_id, str):
@@ -85,13 +92,30 @@ class TaskRouter:
         follower = self.followers.get(thread_id)
         if follower is not None:
             follower.take(method, params)
+        elif method == "thread/tokenUsage/updated":
+            self._on_usage(thread_id, params)
         elif method == "turn/completed" and (child := self._children.get(thread_id)) is not None:
             self._on_child(AgentFinished, thread_id, child)
+
+    def _on_deltas(self, method: str, found: Sequence[Mapping[str, Any]]) -> None:
+        """Of a child, nobody reads along."""
+        if (follower := self.followers.get(found[0]["threadId"])) is not None:
+            follower.take_deltas(method, found)
+
+    def _on_usage(self, thread_id: str, params: Mapping[str, Any]) -> None:
+        """Of a child; of one that its parent's item has not named yet, the last is kept until it does."""
+        child = self._children.get(thread_id)
+        if child is None:
+            if len(self._unclaimed) >= _MAX_UNCLAIMED:
+                self._unclaimed.pop(next(iter(self._unclaimed)))
+            self._unclaimed[thread_id] = params
+        elif (follower := self.followers.get(child.root)) is not None:
+            follower.take_usage(child.path, params)
 
     def _on_operation(self, params: Mapping[str, Any]) -> None:
         try:
             notification = protocol.OperationUpdatedNotification.from_wire(params)
-        except ValidationError as error:
+        except ValueError as error:
             log.warning("an operation cannot be read: %s", error)
             return
         operation = notification.operation
@@ -100,8 +124,6 @@ class TaskRouter:
         follower = self.followers.get(operation.task_id)
         if follower is not None:
             follower.take_operation(notification)
-        for listener in self.operation_listeners:
-            listener(operation)
 
     def _on_item(self, parent: str, item: Any) -> None:
         """A child of a followed task that was just started."""
@@ -110,13 +132,18 @@ class TaskRouter:
         for thread_id in item.get("receiverThreadIds") or ():
             known = self._children.get(parent)
             path = known.path if known is not None else ("root",)
-            self._learn(str(thread_id), _Child(self._root_of(parent), (*path, str(thread_id))))
+            child = _Child(self._root_of(parent), (*path, str(thread_id)))
+            if (follower := self.followers.get(child.root)) is not None:
+                follower.usage.starts_at_zero(child.path)
+            self._learn(str(thread_id), child)
 
     def _learn(self, thread_id: str, child: _Child) -> None:
         """Calls of a child are judged and answered by the agent of its root."""
         if thread_id not in self._children and child.root in self.followers:
             self._children[thread_id] = child
             self._on_child(AgentSpawned, thread_id, child)
+            if (counted := self._unclaimed.pop(thread_id, None)) is not None:
+                self._on_usage(thread_id, counted)
 
     def _on_child(self, event: type[AgentSpawned] | type[AgentFinished], thread_id: str, child: _Child) -> None:
         follower = self.followers.get(child.root)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable, Generator
-from typing import TYPE_CHECKING, Any, Generic, Literal, cast
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, cast
 
 import anyio
-from pydantic_core import ValidationError
 
 from ._buffer import EventBuffer
 from ._errors import OarlockError, TaskBusy
-from ._events import CommandOutput, Event, ItemCompleted, OutputDelta, TextDelta, ToolPending
+from ._events import DeltaKind, Event, OutputDelta, TextDelta
 from ._output import OutputForm, repair_request
 from ._results import Completed, Failed, Input, Interrupted, Paused
+from ._tracing import end_span, start_span, within
 from ._typing import T_co
 
 if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
     from ._follow import TaskFollower, TurnEnd
 
 # How long leaving `async with run` waits for the interrupted turn to end.
@@ -58,6 +60,7 @@ class Run(Generic[T_co]):
         self._partial = ""
         self._timer: anyio.CancelScope | None = None
         self._repair: Callable[[str], Any] | None = None
+        self._span: Span | None = None
 
     def __await__(self) -> Generator[Any, None, Completed[T_co] | Paused | Interrupted | Failed]:
         return self._wait().__await__()
@@ -87,25 +90,13 @@ class Run(Generic[T_co]):
         return _TextDeltas(self)
 
     async def print(self) -> None:
-        """Shows the turn on standard output as it happens."""
-        is_open = False
+        """Shows the turn on standard output as it happens, with colours where that is a terminal."""
+        from ._show import TurnPrinter
+
+        printer = TurnPrinter(sys.stdout)
         async for event in self:
-            match event:
-                case TextDelta(text=text) | CommandOutput(text=text):
-                    sys.stdout.write(text)
-                    is_open = not text.endswith("\n")
-                case ToolPending(call=call):
-                    sys.stdout.write(f"{chr(10) if is_open else ''}[waits] {call.describe()}\n")
-                    is_open = False
-                case ItemCompleted(item=item) if (line := _line_of(item)) is not None:
-                    sys.stdout.write(f"{chr(10) if is_open else ''}{line}\n")
-                    is_open = False
-                case _:
-                    continue
-            sys.stdout.flush()
-        result = await self._wait()
-        sys.stdout.write(f"{chr(10) if is_open else ''}[{result.status}]\n")
-        sys.stdout.flush()
+            printer.show(event)
+        printer.end((await self._wait()).status)
 
     async def steer(self, input: Input) -> None:
         """Adds input to the turn that runs."""
@@ -143,8 +134,12 @@ class Run(Generic[T_co]):
 
     async def _next_event(self) -> Event:
         event = await self._events.next()
-        if event is not None:
-            return event
+        if event is None:
+            self._raise_or_stop()
+        return event
+
+    def _raise_or_stop(self) -> NoReturn:
+        """The end of an iteration."""
         if self._error is not None:
             raise self._error
         raise StopAsyncIteration
@@ -167,6 +162,7 @@ class Run(Generic[T_co]):
             return
         self._state = "running"
         self._news = anyio.Event()
+        self._span = start_span("oarlock.turn", run=self._label)
         self._spawn(self._drive)
         if self._timeout is not None:
             self._spawn(self._watch_time)
@@ -174,7 +170,8 @@ class Run(Generic[T_co]):
     async def _drive(self) -> None:
         """Not in the caller's task: cancelling a caller leaves the turn alone."""
         try:
-            await self._begin(self)
+            with within(self._span):
+                await self._begin(self)
         except Exception as error:
             self._fail(error)
 
@@ -198,14 +195,25 @@ class Run(Generic[T_co]):
         self._follower = follower
         self._turn_id = turn_id
         follower.run = self
+        for notice in follower.unheard():
+            self._feed(notice)
         self._news.set()
 
     def _feed(self, event: Event) -> None:
         self._events.feed(event)
         if self._output is not None and isinstance(event, TextDelta):
-            self._partial += event.text
-            if (partial := self._output.partial(self._partial)) is not None:
-                self._events.feed(OutputDelta(seq=event.seq, partial=partial))
+            self._feed_partial(event.seq, event.text)
+
+    def _feed_deltas(self, kind: DeltaKind, seq: int, item_id: str, texts: Sequence[str]) -> None:
+        self._events.feed_deltas(kind, seq, item_id, texts)
+        if self._output is not None and kind is TextDelta:
+            self._feed_partial(seq, "".join(texts))
+
+    def _feed_partial(self, seq: int, text: str) -> None:
+        assert self._output is not None
+        self._partial += text
+        if (partial := self._output.partial(self._partial)) is not None:
+            self._events.feed(OutputDelta(seq=seq, partial=partial))
 
     def _turn_ended(self, end: TurnEnd) -> None:
         """The turn is over: the result is there, unless the answer has to be given again."""
@@ -221,6 +229,8 @@ class Run(Generic[T_co]):
     def _complete(self, end: TurnEnd) -> None:
         if self._output is None:
             return self._finish(Completed(**end.facts(), output=end.text))
+        from pydantic_core import ValidationError
+
         try:
             return self._finish(Completed(**end.facts(), output=self._output.read(end.text)))
         except ValidationError as error:
@@ -235,7 +245,8 @@ class Run(Generic[T_co]):
     async def _ask_again(self, request: str) -> None:
         assert self._repair is not None
         try:
-            await self._repair(request)
+            with within(self._span):
+                await self._repair(request)
         except Exception as error:
             self._fail(error)
 
@@ -252,12 +263,23 @@ class Run(Generic[T_co]):
 
     def _end(self) -> None:
         self._state = "done"
+        self._end_span()
         self._detach()
         self._events.close()
         if self._timer is not None:
             self._timer.cancel()
         self._news.set()
         self._ended.set()
+
+    def _end_span(self) -> None:
+        status = self._result.status if self._result is not None else "raised"
+        error = None
+        if isinstance(self._result, Failed):
+            error = str(self._result.error.get("message", "the turn failed"))
+        elif self._error is not None:
+            error = type(self._error).__name__
+        task_id = self._follower.task_id if self._follower is not None else ""
+        end_span(self._span, error=error, status=status, task_id=task_id, turn_id=self._turn_id)
 
     def _detach(self) -> None:
         if self._follower is not None and self._follower.run is self:
@@ -269,38 +291,25 @@ class _RunEvents:
 
     def __init__(self, run: Run[Any]) -> None:
         self._run = run
+        self._take = run._events.take
 
     def __aiter__(self) -> _RunEvents:
         return self
 
     async def __anext__(self) -> Event:
-        return await self._run._next_event()
+        return self._take() or await self._run._next_event()
 
 
 class _TextDeltas:
     def __init__(self, run: Run[Any]) -> None:
         self._run = run
+        self._take = run._events.take_text
 
     def __aiter__(self) -> _TextDeltas:
         return self
 
     async def __anext__(self) -> str:
-        while True:
-            event = await self._run._next_event()
-            if isinstance(event, TextDelta):
-                return event.text
-
-
-def _line_of(item: Any) -> str | None:
-    """One line for an item that is over; nothing for those whose text was shown already."""
-    match getattr(item, "type", None):
-        case "commandExecution":
-            return f"[{item.status}] $ {item.command}"
-        case "dynamicToolCall":
-            return f"[{item.status}] {item.tool} {item.arguments}"
-        case "fileChange":
-            return f"[{item.status}] changed {', '.join(change.path for change in item.changes)}"
-        case "mcpToolCall":
-            return f"[{item.status}] {item.server}.{item.tool}"
-        case _:
-            return None
+        while (text := self._take()) is None:
+            if not await self._run._events.more():
+                self._run._raise_or_stop()
+        return text

@@ -2,68 +2,79 @@
 
 from __future__ import annotations
 
-import json
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.abc
 import oarlock_protocol as protocol
 
-from ._bridge import ModelBridge
-from ._connection import Connection
+from ._capabilities import RuntimeInfo
+from ._connection import Connection, read_answer
 from ._embedded import EmbeddedHost
-from ._errors import ConfigError, OarlockError, RuntimeMismatch, TransportClosed
-from ._providers import Anthropic, Chat, ModelProvider, Offline, OpenAI, Provider, host_arguments
-from ._transports import SocketTransport, Transport, WebsocketTransport, find_runtime
-from ._typing import JSON
+from ._errors import ConfigError, OarlockError, RuntimeMismatch, TransportClosed, store_error
+from ._launch import LaunchedHost
+from ._options import SessionOptions
+from ._process import HostProcess
+from ._records import record
+from ._tracing import log_if_wanted
+from ._transports import ProcessTransport, SocketTransport, Transport, WebsocketTransport
+from ._wire import INITIALIZE
+
+if TYPE_CHECKING:
+    from ._bridge import ModelBridge
 
 log = logging.getLogger("oarlock")
+# Lines that an embedded host wrote to its standard error.
+host_log = logging.getLogger("oarlock.host")
 
 _Params = TypeVar("_Params")
 _Response = TypeVar("_Response")
 
 # How often and how long a lost host is looked for.
 _RECONNECT_PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
-_VERSION = "0.1.0"
+# How long a host that is left is asked who else is there.
+_STATUS_WITHIN = 2.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionOptions:
-    """Choices of a `Host`: the address of one that runs, or how an embedded one is started."""
-
-    url: str | None = None
-    token: str | None = None
-    store: str | Path | None = None
-    provider: Provider | None = None
-    secrets: Mapping[str, str] = field(default_factory=dict)
-    tool_concurrency: int = 40
-    runtime: Path | None = None
-    config: Mapping[str, JSON] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Listeners:
     """Called with what the connection brings; none of them waits."""
 
     on_notification: Callable[[str, Any], None]
+    on_deltas: Callable[[str, Sequence[Mapping[str, Any]]], None]
     on_request: Callable[[Connection, Any, str, Any], None]
     on_reconnected: Callable[[], None]
     on_gone: Callable[[OarlockError], None]
 
 
+def _runtime_info(greeting: Mapping[str, Any]) -> RuntimeInfo:
+    """The host's machine and release, by its answer to `initialize`."""
+    agent = str(greeting.get("userAgent", ""))
+    machine = re.search(r"; ([^;)]+)\)", agent)
+    version = re.search(r"\boarlock/(\S+) \(", agent)
+    system = str(greeting.get("platformOs", ""))
+    return RuntimeInfo(
+        target=f"{machine[1]}-unknown-{system}" if machine else "",
+        os=system,
+        shell=None,
+        version=version[1] if version else "",
+    )
+
+
 class Session:
     """From `async with host` to its end."""
 
-    def __init__(self, options: SessionOptions, listeners: Listeners) -> None:
+    def __init__(self, options: SessionOptions, listeners: Listeners, launched: LaunchedHost | None) -> None:
         self._options = options
         self._listeners = listeners
-        self.embedded: EmbeddedHost | None = None
+        self.embedded: EmbeddedHost | None = launched.embedded if launched is not None else None
+        self._process = launched.process if launched is not None else None
         self.features: frozenset[str] = frozenset()
+        self.runtime_info = RuntimeInfo(target="", os="", shell=None, version="")
         self.limiter = anyio.CapacityLimiter(options.tool_concurrency)
         self._bridge: ModelBridge | None = None
         self._ready = anyio.Event()
@@ -73,13 +84,25 @@ class Session:
         self._is_closing = False
         self._gone: OarlockError | None = None
 
+    @property
+    def transport(self) -> Transport | None:
+        return self._transport
+
+    def own_provider_refused(self, thread_id: str) -> bool:
+        """Whether a provider of this program failed with the last request of this thread."""
+        return self._bridge is not None and self._bridge.has_refused(thread_id)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the host is on this machine and reads its files."""
+        return self._options.url is None or self._options.url.startswith("unix://")
+
     async def open(self) -> None:
+        log_if_wanted()
         group = anyio.create_task_group()
         await group.__aenter__()
         self._group = group
         try:
-            if self._options.url is None:
-                self.embedded = EmbeddedHost(self._options.store)
             await self._open_connection()
         except BaseException:
             self._is_closing = True
@@ -95,7 +118,11 @@ class Session:
         self._is_closing = True
         with anyio.CancelScope(shield=True):
             if self._transport is not None:
-                await self._transport.aclose()
+                if isinstance(self._transport, ProcessTransport) and await self._has_others():
+                    self._transport.leave()
+                else:
+                    await self._transport.aclose()
+                host_log.debug("%s", self._transport.last_words() or "the host wrote nothing")
         self._group.cancel_scope.cancel()
         group, self._group = self._group, None
         try:
@@ -103,8 +130,23 @@ class Session:
         finally:
             await self._clean_up()
 
+    async def _has_others(self) -> bool:
+        """Whether other processes use the host that this one started. The last to leave ends it."""
+        if not self._options.may_outlive or self._connection is None:
+            return False
+        with anyio.move_on_after(_STATUS_WITHIN):
+            try:
+                status = await self._connection.ask("server/status", {})
+                return bool(status["connections"] > 1)
+            except (OarlockError, KeyError):
+                # It ends already, or is too old to say.
+                return False
+        return False
+
     async def _clean_up(self) -> None:
         self._group = None
+        if self._process is not None:
+            self._process.abandon()
         with anyio.CancelScope(shield=True):
             if self._bridge is not None:
                 await self._bridge.aclose()
@@ -120,7 +162,14 @@ class Session:
     async def request(
         self, method: protocol.RequestMethod[_Params, _Response], params: _Params, *, task_id: str | None = None
     ) -> _Response:
-        """Asks the host. A host that dies meanwhile is asked again when it is back; every request may be repeated."""
+        """Asks the host, with typed params and answer."""
+        return read_answer(method, await self.ask(method.method, protocol.write(params), task_id=task_id))
+
+    async def ask(self, method: str, params: Mapping[str, Any], *, task_id: str | None = None) -> Any:
+        """Asks the host, with params and answer as the wire has them: the models are not loaded for it.
+
+        A host that dies meanwhile is asked again when it is back; every request may be repeated.
+        """
         while True:
             if self._group is None:
                 raise ConfigError("the host is closed; use its tasks within `async with Host(…) as host`")
@@ -130,7 +179,7 @@ class Session:
             connection = self._connection
             assert connection is not None
             try:
-                return await connection.request(method, params, task_id=task_id)
+                return await connection.ask(method, params, task_id=task_id)
             except TransportClosed:
                 if self._is_closing:
                     raise
@@ -140,30 +189,12 @@ class Session:
 
     # ---- the connection ----
 
-    async def _argv(self) -> list[str]:
-        provider = self._options.provider
-        argv = [find_runtime(self._options.runtime), "host"]
-        match provider:
-            case None | str() | OpenAI() | Anthropic() | Chat() | Offline():
-                argv += host_arguments(provider)
-            case ModelProvider():
-                if self._bridge is None:
-                    self._bridge = ModelBridge(provider)
-                    await self._bridge.open(self.spawn)
-                argv += self._bridge.host_arguments()
-        for key, value in self._options.config.items():
-            argv += ["-c", f"{key}={_toml(value)}"]
-        return argv
-
     async def _open_transport(self) -> Transport:
         if self.embedded is not None:
-            argv = await self._argv()
-            environment = {**self._options.secrets, **(self._bridge.environment() if self._bridge is not None else {})}
-
-            async def given() -> Sequence[str]:
-                return argv
-
-            return await self.embedded.connect(given, environment)
+            process, self._process = self._process, None
+            if process is not None:
+                return ProcessTransport(process)
+            return await self.embedded.running() or ProcessTransport(await self._spawn_host(self.embedded))
         url = self._options.url
         assert url is not None
         try:
@@ -182,7 +213,10 @@ class Session:
                 connection = await self._greet(transport)
             except TransportClosed:
                 await transport.aclose()
-                if self.embedded is None or not self.embedded.was_slower(transport.last_words()):
+                words = transport.last_words()
+                if (error := store_error(words)) is not None:
+                    raise error from None
+                if self.embedded is None or not self.embedded.was_slower(words):
                     raise
                 # Another process was faster: its host has the store.
                 transport = await self.embedded.after_refusal()
@@ -197,19 +231,36 @@ class Session:
         def on_request(request_id: Any, method: str, params: Any) -> None:
             self._listeners.on_request(connection, request_id, method, params)
 
-        connection = Connection(transport, on_notification=self._listeners.on_notification, on_request=on_request)
-        self.spawn(connection.run)
-        info = protocol.ClientInfo(name="oarlock_python", title=None, version=_VERSION)
-        offer = protocol.HostOffer(versions=[1], all_tasks=True)
-        params = protocol.InitializeParams(
-            client_info=info, capabilities=protocol.InitializeCapabilities(experimental_api=True, host=offer)
+        connection = Connection(
+            transport,
+            on_notification=self._listeners.on_notification,
+            on_deltas=self._listeners.on_deltas,
+            on_request=on_request,
         )
-        answer = await connection.request(protocol.CLIENT_REQUESTS["initialize"], params)
-        if answer.capabilities is None or answer.capabilities.host is None:
+        self.spawn(connection.run)
+        is_greeted = isinstance(transport, ProcessTransport) and transport.is_greeted
+        answer = await connection.ask("initialize", INITIALIZE, is_sent=is_greeted)
+        host = (answer.get("capabilities") or {}).get("host")
+        if host is None:
             raise RuntimeMismatch("the program at the other end is not a host; start `oarlock host`")
-        self.features = frozenset(answer.capabilities.host.features)
-        await connection.notify("initialized")
+        self.features = frozenset(host.get("features") or ())
+        self.runtime_info = _runtime_info(answer)
+        if not is_greeted:
+            await connection.notify("initialized")
         return connection
+
+    async def _spawn_host(self, embedded: EmbeddedHost) -> HostProcess:
+        argv, environment = self._options.argv(), self._options.environment()
+        if (provider := self._options.own_provider) is not None:
+            from ._bridge import ModelBridge
+
+            if self._bridge is None:
+                self._bridge = ModelBridge(provider)
+                await self._bridge.open(self.spawn)
+            # In front of settings that the program chose.
+            argv[2:2] = self._bridge.host_arguments()
+            environment |= self._bridge.environment()
+        return embedded.spawn(argv, environment)
 
     async def _supervise(self, connection: Connection) -> None:
         """Reconnects when the connection ends; then the followed tasks are subscribed to again."""
@@ -222,6 +273,8 @@ class Session:
         if old is not None:
             await old.aclose()
         words = old.last_words() if old is not None else ""
+        if words:
+            host_log.warning("%s", words)
         log.warning("the connection to the host ended; looking for it again")
         last: OarlockError = TransportClosed("the connection to the host ended", stderr_tail=words)
         for pause in _RECONNECT_PAUSES:
@@ -236,12 +289,3 @@ class Session:
         self._gone = last
         self._ready.set()
         self._listeners.on_gone(last)
-
-
-def _toml(value: JSON) -> str:
-    """A value for `-c`: JSON is TOML for all that a setting is made of, but for tables."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return json.dumps(value)

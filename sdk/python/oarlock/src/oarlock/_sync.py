@@ -65,13 +65,15 @@ class SyncFiles:
         self._async = files
 
     def read_bytes(self, path: str) -> bytes:
+        """The whole file, of up to 64 MiB."""
         return self._portal.call(partial(self._async.read_bytes, path))
 
     def read_text(self, path: str) -> str:
+        """The whole file as UTF-8."""
         return self._portal.call(partial(self._async.read_text, path))
 
     def write(self, path: str, data: str | bytes) -> None:
-        """Makes missing folders too."""
+        """Writes the whole file, and makes missing folders."""
         self._portal.call(partial(self._async.write, path, data))
 
     def list(self, path: str = ".") -> Sequence[str]:
@@ -79,9 +81,11 @@ class SyncFiles:
         return self._portal.call(partial(self._async.list, path))
 
     def upload(self, src: str | Path, *, to: str) -> None:
+        """Copies a file of this machine into the workspace."""
         self._portal.call(partial(self._async.upload, src, to=to))
 
     def download(self, path: str, *, to: str | Path) -> Path:
+        """Copies a file of the workspace to this machine, and gives where it is."""
         return self._portal.call(partial(self._async.download, path, to=to))
 
 
@@ -117,7 +121,7 @@ class SyncRun(Generic[T_co]):
         return _SyncIterator(self._portal, self._portal.call(partial(self._async.text_deltas)))
 
     def print(self) -> None:
-        """Shows the turn on standard output as it happens."""
+        """Shows the turn on standard output as it happens, with colours where that is a terminal."""
         self._portal.call(partial(self._async.print))
 
     def steer(self, input: Input) -> None:
@@ -197,6 +201,8 @@ class SyncTask(Generic[D]):
     def events(self, *, after: int | None = None) -> Iterator[Event]:
         """Follows every turn of the task, also those that others start.
 
+        Of a task that was opened without its agent, these are the events that its record has.
+
         Args:
             after: the `seq` of an event; what was recorded after it is replayed first, all of it after 0. Unset, from
                 now on
@@ -204,11 +210,19 @@ class SyncTask(Generic[D]):
         return _SyncIterator(self._portal, self._portal.call(partial(self._async.events, after=after)))
 
     def suspend(self, *, snapshot: bool = True) -> None:
-        """Ends the runtime; a turn stays where it is."""
+        """Ends the runtime; a turn stays where it is.
+
+        Args:
+            snapshot: of a task in a placement: keep its workspace as it is now, should the place be lost
+        """
         self._portal.call(partial(self._async.suspend, snapshot=snapshot))
 
     def fork(self, *, after_turn: str | None = None) -> SyncTask[D]:
-        """A new task with a copy of the history."""
+        """A new task with a copy of the history.
+
+        Args:
+            after_turn: the last turn of the copy; unset, all of them
+        """
         return SyncTask(self._portal, self._portal.call(partial(cast(Any, self._async).fork, after_turn=after_turn)))
 
     def history(self) -> Sequence[Mapping[str, JSON]]:
@@ -309,7 +323,7 @@ class SyncHost:
             task_id: an id of your own; with `if_exists="open"`, a request that is repeated finds its task
             if_exists: what to do where there is a task with this id
             backend: where it runs
-            labels: to find it by
+            labels: to find it by: `host.tasks(labels=…)`. At most 32; a task that is there already keeps its own
         """
         return SyncTask(
             self._portal,
@@ -339,7 +353,13 @@ class SyncHost:
     def tasks(
         self, *, status: str | None = None, labels: Mapping[str, str] | None = None, limit: int = 50
     ) -> Sequence[TaskInfo]:
-        """Tasks, the last changed first."""
+        """Tasks, the last changed first.
+
+        Args:
+            status: only those in this state
+            labels: only those that have all of these
+            limit: how many
+        """
         return self._portal.call(partial(self._async.tasks, status=status, labels=labels, limit=limit))
 
     def pending(self, *, task_id: str | None = None) -> Sequence[Pending]:
@@ -367,5 +387,10 @@ class SyncHost:
         self._portal.call(partial(self._async.serve, *agents, deps=deps))
 
     def usage(self, *, since: datetime | None = None, task_id: str | None = None) -> Sequence[Usage]:
-        """Tokens and cost, where the host counts them."""
+        """Tokens and cost by the host's prices: a `TaskUsage` for each task.
+
+        Args:
+            since: only requests after this time
+            task_id: only of this task, with its children
+        """
         return self._portal.call(partial(self._async.usage, since=since, task_id=task_id))

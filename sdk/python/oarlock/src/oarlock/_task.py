@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, overload
 from uuid import uuid4
 
@@ -11,14 +10,14 @@ import oarlock_protocol as protocol
 from typing_extensions import Unpack
 
 from ._decisions import Decision
-from ._errors import ConfigError, TaskBusy
+from ._errors import ConfigError, RpcError, TaskBusy
 from ._events import Event
 from ._files import Files
 from ._follow import TaskFollower
 from ._inputs import to_user_input
 from ._output import OutputForm
 from ._pending import Pending
-from ._replay import TaskEvents
+from ._replay import RecordedEvents, TaskEvents
 from ._results import Input
 from ._run import Run
 from ._typing import JSON, D, T
@@ -36,25 +35,15 @@ class TurnSettings(TypedDict, total=False):
     cwd: str
 
 
-_SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
-
-
-def _sandbox_policy(name: str) -> protocol.SandboxPolicy:
-    match name:
-        case "read-only":
-            return protocol.SandboxPolicyReadOnly()
-        case "workspace-write":
-            return protocol.SandboxPolicyWorkspaceWrite()
-        case "danger-full-access":
-            return protocol.SandboxPolicyDangerFullAccess()
-        case _:
-            raise ConfigError(f"sandbox: expected one of {', '.join(_SANDBOXES)}, not {name!r}")
+_SANDBOXES = {"read-only": "readOnly", "workspace-write": "workspaceWrite", "danger-full-access": "dangerFullAccess"}
 
 
 def _turn_settings(settings: TurnSettings) -> dict[str, Any]:
     wire: dict[str, Any] = dict(settings)
     if sandbox := wire.pop("sandbox", None):
-        wire["sandbox_policy"] = _sandbox_policy(sandbox)
+        if sandbox not in _SANDBOXES:
+            raise ConfigError(f"sandbox: expected one of {', '.join(_SANDBOXES)}, not {sandbox!r}")
+        wire["sandboxPolicy"] = {"type": _SANDBOXES[sandbox]}
     return wire
 
 
@@ -66,7 +55,7 @@ class Task(Generic[D]):
 
     def __init__(self, host: Host, follower: TaskFollower, *, workspace: str, is_open: bool) -> None:
         self.id = follower.task_id
-        self.files = Files(host, workspace)
+        self.files = Files(host, follower.thread_id, workspace)
         self._host = host
         self._follower = follower
         self._is_open = is_open
@@ -84,6 +73,8 @@ class Task(Generic[D]):
 
     def _repr_html_(self) -> str:
         """For notebooks: its id, how its last turn stands, and that turn's text."""
+        from html import escape
+
         turn = self._follower.turn
         text = f"<pre>{escape(turn.text)}</pre>" if turn is not None and turn.text else ""
         return f"<div><b>Task {escape(self.id)}</b>: {escape(self._status())}{text}</div>"
@@ -146,21 +137,21 @@ class Task(Generic[D]):
         # Before the request: its events may be here before its answer is.
         self._follower._turn_begins(turn_id)
         run._attach(self._follower, turn_id)
-        params = protocol.TurnStartParams(
-            thread_id=self._follower.thread_id,
-            input=to_user_input(input),
-            input_id=str(uuid4()),
-            turn_id=turn_id,
-            **({"output_schema": form.schema} if form is not None else {}),
+        params = {
+            "threadId": self._follower.thread_id,
+            "input": to_user_input(input),
+            "inputId": str(uuid4()),
+            "turnId": turn_id,
+            **({"outputSchema": form.schema} if form is not None else {}),
             **wire,
-        )
+        }
         try:
-            answer = await self._host._request(protocol.CLIENT_REQUESTS["turn/start"], params, task_id=self.id)
+            answer = await self._host._ask("turn/start", params, task_id=self.id)
         except BaseException:
             if self._follower.turn is not None and self._follower.turn.turn_id == turn_id:
                 self._follower.turn = None
             raise
-        if answer.turn.id != turn_id:
+        if answer["turn"]["id"] != turn_id:
             raise TaskBusy(f"task {self.id}: another process runs a turn, and the input joined it", task_id=self.id)
 
     @overload
@@ -201,24 +192,47 @@ class Task(Generic[D]):
     def events(self, *, after: int | None = None) -> AsyncIterator[Event]:
         """Follows every turn of the task, also those that others start.
 
+        Of a task that was opened without its agent, these are the events that its record has.
+
         Args:
             after: the `seq` of an event; what was recorded after it is replayed first, all of it after 0. Unset, from
                 now on
         """
-        self._need_agent()
+        if not self._is_open:
+            return RecordedEvents(after, self._turns)
         return TaskEvents(self._follower, after, self._turns)
 
     async def suspend(self, *, snapshot: bool = True) -> None:
-        """Ends the runtime; a turn stays where it is."""
+        """Ends the runtime; a turn stays where it is.
+
+        Args:
+            snapshot: of a task in a placement: keep its workspace as it is now, should the place be lost
+        """
         params = protocol.TaskSuspendParams(thread_id=self._follower.thread_id)
         await self._host._request(protocol.CLIENT_REQUESTS["task/suspend"], params, task_id=self.id)
+        if not snapshot or self.files._is_here:
+            return
+        if (place := await self._host._placement_of(self._follower.thread_id)) is not None:
+            kept = protocol.PlacementSnapshotParams(placement_id=place.id)
+            await self._host._request(protocol.CLIENT_REQUESTS["placement/snapshot"], kept, task_id=self.id)
 
     async def fork(self, *, after_turn: str | None = None) -> Task[D]:
-        """A new task with a copy of the history."""
+        """A new task with a copy of the history.
+
+        Args:
+            after_turn: the last turn of the copy; unset, all of them
+        """
+        later = 0
         if after_turn is not None:
-            raise ConfigError("after_turn: this host forks whole histories; leave it out")
+            turns = [turn.id for turn in await self._turns()]
+            if after_turn not in turns:
+                raise ConfigError(f"after_turn: task {self.id} has no turn {after_turn}")
+            later = len(turns) - turns.index(after_turn) - 1
         params = protocol.ThreadForkParams(thread_id=self._follower.thread_id)
         answer = await self._host._request(protocol.CLIENT_REQUESTS["thread/fork"], params, task_id=self.id)
+        if later:
+            dropped = protocol.ThreadRollbackParams(thread_id=answer.thread.id, num_turns=later)
+            await self._host._request(protocol.CLIENT_REQUESTS["thread/rollback"], dropped, task_id=self.id)
         plan = self._follower.plan
         worker = self._follower.worker
         return await self._host._open_thread(
@@ -231,7 +245,13 @@ class Task(Generic[D]):
 
     async def _turns(self) -> Sequence[protocol.Turn]:
         params = protocol.ThreadReadParams(thread_id=self._follower.thread_id, include_turns=True)
-        answer = await self._host._request(protocol.CLIENT_REQUESTS["thread/read"], params, task_id=self.id)
+        try:
+            answer = await self._host._request(protocol.CLIENT_REQUESTS["thread/read"], params, task_id=self.id)
+        except RpcError as error:
+            # A host has no turns to show of a task that nothing was said to yet.
+            if "not materialized yet" in str(error):
+                return []
+            raise
         return answer.thread.turns
 
     async def archive(self) -> None:

@@ -5,60 +5,80 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shutil
-import subprocess
-import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import IO, Any, Protocol
-from urllib.parse import urlsplit
+from typing import Any, Protocol
 
 import anyio
 import anyio.abc
 
 from ._errors import ConfigError, TransportClosed
+from ._process import HostProcess
 
 log = logging.getLogger("oarlock.host")
 
 _CHUNK = 65_536
-_STDERR_BYTES = 4_096
 # How long a host may take to end its runtimes at a safe point. Killed after that: the store is made for it.
 _END_WITHIN = 3.0
+# Where the system has no descriptor for a process.
+_LOOK_EVERY = 0.01
+# One JSON value from a place in a text: its value and its end.
+_scan: Callable[[str, int], tuple[Any, int]] = getattr(json.JSONDecoder(), "scan_once")  # noqa: B009
 
 
 class Transport(Protocol):
     """Carries JSON messages both ways."""
 
     async def send(self, message: bytes) -> None: ...
-    def messages(self) -> AsyncIterator[Any]: ...
+    def messages(self) -> AsyncIterator[list[Any]]:
+        """All that is there, together: a wait for each of many small messages takes longer than reading them."""
+        ...
+
     async def aclose(self) -> None: ...
     def last_words(self) -> str: ...
 
 
-class _Lines:
-    """Whole lines out of chunks."""
+class LineMessages:
+    """Messages out of chunks, one to a line."""
 
     def __init__(self) -> None:
-        self._rest = bytearray()
+        self._rest: list[bytes] = []
 
-    def feed(self, chunk: bytes) -> list[bytes]:
-        *lines, rest = (bytes(self._rest) + chunk).split(b"\n") if self._rest else chunk.split(b"\n")
-        self._rest = bytearray(rest)
-        return lines
+    def feed(self, chunk: bytes) -> list[Any]:
+        """The messages that are complete with this chunk. `ValueError` for a line that is none."""
+        lines, newline, rest = chunk.rpartition(b"\n")
+        if not newline:
+            # A piece of a long line. Joined once, when its end is there.
+            self._rest.append(chunk)
+            return []
+        whole = b"".join([*self._rest, lines])
+        self._rest = [rest] if rest else []
+        return _parsed(whole.decode())
 
 
-async def _read_lines(stream: anyio.abc.ByteReceiveStream) -> AsyncIterator[Any]:
-    lines = _Lines()
+def _parsed(lines: str) -> list[Any]:
+    # As one list: a parser that is started for each line takes longer to start than to parse.
+    together = "[" + lines.replace("\n", ",") + "]"
+    try:
+        found: list[Any]
+        found, end = _scan(together, 0)
+        if end == len(together):
+            return found
+    except (ValueError, StopIteration):
+        pass
+    # Empty lines are allowed; of any other, the error is about the line alone.
+    return [json.loads(line) for line in lines.split("\n") if line.strip()]
+
+
+async def _read_lines(stream: anyio.abc.ByteReceiveStream) -> AsyncIterator[list[Any]]:
+    lines = LineMessages()
     while True:
         try:
             chunk = await stream.receive(_CHUNK)
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
             return
-        for line in lines.feed(chunk):
-            if line.strip():
-                yield json.loads(line)
+        if messages := lines.feed(chunk):
+            yield messages
 
 
 class SocketTransport:
@@ -77,7 +97,7 @@ class SocketTransport:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
             raise TransportClosed("the host ended the connection") from error
 
-    def messages(self) -> AsyncIterator[Any]:
+    def messages(self) -> AsyncIterator[list[Any]]:
         return _read_lines(self._stream)
 
     async def aclose(self) -> None:
@@ -90,68 +110,92 @@ class SocketTransport:
 class ProcessTransport:
     """An embedded host: a child of this process, which ends when this process does."""
 
-    def __init__(self, process: anyio.abc.Process, stderr: IO[bytes]) -> None:
+    def __init__(self, process: HostProcess) -> None:
         self._process = process
-        self._stderr = stderr
-        self._words = ""
-
-    @classmethod
-    async def spawn(cls, argv: Sequence[str], environment: Mapping[str, str]) -> ProcessTransport:
-        # A file and not a pipe: runtimes of the host inherit it, and would keep a pipe open for longer than the host.
-        stderr = tempfile.TemporaryFile("ab+")  # noqa: SIM115
-        # A session of its own: Ctrl-C is this program's, which ends the host by closing its input.
-        # Shielded: a child that was started and then forgotten would keep the store.
-        with anyio.CancelScope(shield=True):
-            process = await anyio.open_process(
-                list(argv),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env=dict(environment),
-                start_new_session=True,
-            )
-            return cls(process, stderr)
-        raise AssertionError("a shielded scope is not cancelled")
+        self._is_open = True
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
-    async def send(self, message: bytes) -> None:
-        assert self._process.stdin is not None
-        try:
-            await self._process.stdin.send(message + b"\n")
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
-            raise TransportClosed("the host ended", stderr_tail=self.last_words()) from error
+    @property
+    def is_greeted(self) -> bool:
+        return self._process.is_greeted
 
-    def messages(self) -> AsyncIterator[Any]:
-        assert self._process.stdout is not None
-        return _read_lines(self._process.stdout)
+    async def send(self, message: bytes) -> None:
+        rest = memoryview(message + b"\n")
+        try:
+            while self._is_open:
+                try:
+                    rest = rest[os.write(self._process.stdin, rest) :]
+                except BlockingIOError:
+                    await anyio.wait_writable(self._process.stdin)
+                if not rest:
+                    return
+        except (anyio.ClosedResourceError, OSError, ValueError) as error:
+            raise TransportClosed("the host ended", stderr_tail=self.last_words()) from error
+        raise TransportClosed("the host ended", stderr_tail=self.last_words())
+
+    async def messages(self) -> AsyncIterator[list[Any]]:
+        lines = LineMessages()
+        descriptor = self._process.stdout
+        while self._is_open:
+            try:
+                # Also where there is more: whoever waits for what was read comes first.
+                await anyio.wait_readable(descriptor)
+                chunk = os.read(descriptor, _CHUNK) if self._is_open else b""
+            except BlockingIOError:
+                continue
+            except (anyio.ClosedResourceError, OSError):
+                return
+            if not chunk:
+                return
+            if messages := lines.feed(chunk):
+                yield messages
 
     async def aclose(self) -> None:
         """Lets the host end by itself, and kills it when that takes too long."""
+        if not self._is_open:
+            return
         with anyio.CancelScope(shield=True):
-            if self._process.stdin is not None:
-                await self._process.stdin.aclose()
+            anyio.notify_closing(self._process.stdin)
+            self._process.close_input()
             with anyio.move_on_after(_END_WITHIN):
-                await self._process.wait()
-            if self._process.returncode is None:
+                await _ended(self._process)
+            if not self._process.has_ended():
                 self._process.kill()
-                await self._process.wait()
-            if self._process.stdout is not None:
-                await self._process.stdout.aclose()
-        self._words = self.last_words()
-        self._stderr.close()
-        for line in self._words.splitlines():
+                await _ended(self._process)
+            self._is_open = False
+            anyio.notify_closing(self._process.stdout)
+        self._process.close()
+        for line in self.last_words().splitlines():
             log.info("%s", line)
+
+    def leave(self) -> None:
+        """Ends this connection and no more: others use the host."""
+        self._is_open = False
+        for descriptor in (self._process.stdin, self._process.stdout):
+            anyio.notify_closing(descriptor)
+        self._process.leave()
 
     def last_words(self) -> str:
         """The end of what the host wrote."""
-        if self._stderr.closed:
-            return self._words
-        size = self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, size - _STDERR_BYTES))
-        return self._stderr.read().decode(errors="replace").strip()
+        return self._process.last_words()
+
+
+async def _ended(process: HostProcess) -> None:
+    """Waits for the end of the process."""
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        while not process.has_ended():  # noqa: ASYNC110
+            await anyio.sleep(_LOOK_EVERY)
+        return
+    try:
+        while not process.has_ended():
+            await anyio.wait_readable(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class WebsocketTransport:
@@ -168,7 +212,9 @@ class WebsocketTransport:
             from websockets.client import ClientProtocol
             from websockets.uri import parse_uri
         except ImportError as error:
-            raise ConfigError("ws:// needs the package websockets: pip install 'oarlock[websocket]'") from error
+            raise ConfigError("ws:// needs the package websockets: pip install 'oarlock[remote]'") from error
+        from urllib.parse import urlsplit
+
         parts = urlsplit(url)
         if parts.hostname is None:
             raise ConfigError(f"{url}: expected ws://HOST:PORT")
@@ -212,18 +258,21 @@ class WebsocketTransport:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
             raise TransportClosed("the host ended the connection") from error
 
-    async def messages(self) -> AsyncIterator[Any]:
+    async def messages(self) -> AsyncIterator[list[Any]]:
         from websockets.frames import Opcode
 
         text = bytearray()
         while True:
+            found: list[Any] = []
             for frame in self._protocol.events_received():
                 if getattr(frame, "opcode", None) not in (Opcode.TEXT, Opcode.CONT):
                     continue
                 text += frame.data
                 if frame.fin:
-                    yield json.loads(text)
+                    found.append(json.loads(text))
                     text.clear()
+            if found:
+                yield found
             if self._protocol.state.name != "OPEN":
                 return
             try:
@@ -242,20 +291,3 @@ class WebsocketTransport:
 
     def last_words(self) -> str:
         return ""
-
-
-def find_runtime(explicit: Path | None) -> str:
-    """The `oarlock` program: the one named, OARLOCK_BIN, that of the wheel `oarlock-runtime`, else on PATH."""
-    if explicit is not None:
-        if not Path(explicit).is_file():
-            raise ConfigError(f"runtime: {explicit} is not a file")
-        return str(explicit)
-    if named := os.environ.get("OARLOCK_BIN"):
-        return named
-    if find_spec("oarlock_runtime") is not None:
-        return str(import_module("oarlock_runtime").binary_path())
-    if found := shutil.which("oarlock"):
-        return found
-    raise ConfigError(
-        "no `oarlock` program: pip install oarlock-runtime, put it on PATH, set OARLOCK_BIN, or give Host(runtime=…)"
-    )

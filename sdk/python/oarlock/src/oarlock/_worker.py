@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.to_thread
 import oarlock_protocol as protocol
-from pydantic_core import ValidationError
 
 from ._decisions import Approve, Decision, Defer, Reject, Replace, Respond, Retry, name_of, text_of
 from ._errors import DecisionConflict, OarlockError, ToolError
@@ -21,6 +20,7 @@ from ._pending import Pending, PendingFunction, Policy, pending_of, turn_of
 from ._results import Image
 from ._schema import complaint
 from ._tools import FunctionTool, ToolContext
+from ._tracing import end_span, start_span, within
 
 if TYPE_CHECKING:
     from ._follow import TaskFollower
@@ -94,6 +94,8 @@ class ToolWorker:
         assert plan is not None
         tool = plan.functions.get(operation.tool) if isinstance(call, PendingFunction) else None
         if tool is not None and isinstance(call, PendingFunction):
+            from pydantic_core import ValidationError
+
             try:
                 arguments = tool.schema.plain(operation.arguments)
             except ValidationError as error:
@@ -114,9 +116,7 @@ class ToolWorker:
         """One that raises, takes too long or gives nonsense leaves the call to people."""
         try:
             with anyio.fail_after(_POLICY_SECONDS):
-                decision = policy(call)
-                if inspect.isawaitable(decision):
-                    decision = await decision
+                decision = await _called(policy, call)
         except TimeoutError:
             self._follower.notice(f"policy {name} took longer than {_POLICY_SECONDS:.0f} s; the call waits")
             return Defer()
@@ -153,6 +153,8 @@ class ToolWorker:
 
     async def answer(self, params: protocol.DynamicToolCallParams) -> protocol.DynamicToolCallResponse:
         """Runs the tool. Whatever goes wrong is an answer to the model, never the end of the turn."""
+        from pydantic_core import ValidationError
+
         plan = self._follower.plan
         tool = plan.functions.get(params.tool) if plan is not None else None
         if tool is None:
@@ -163,6 +165,20 @@ class ToolWorker:
             return _response(complaint(tool.name, error), success=False)
         attempt = (params.model_extra or {}).get("attempt", 1)
         context = self._context(params.thread_id, params.turn_id, params.call_id, params.operation_id or "", attempt)
+        run = self._follower.run
+        span = start_span("oarlock.tool", run._span if run is not None else None, tool=tool.name)
+        problem: str | None = "the host was closed"
+        try:
+            with within(span):
+                response = await self._run(tool, context, arguments)
+            problem = None if response.success else "the tool gave an error"
+            return response
+        finally:
+            end_span(span, error=problem, task_id=context.task_id, operation_id=context.operation_id)
+
+    async def _run(
+        self, tool: FunctionTool[Any, Any, Any], context: ToolContext[Any], arguments: Mapping[str, Any]
+    ) -> protocol.DynamicToolCallResponse:
         try:
             with anyio.fail_after(tool.timeout):
                 value = await self._call(tool, tool.fn, context, arguments)
@@ -181,7 +197,7 @@ class ToolWorker:
     ) -> Any:
         positional = [context] if tool.schema.takes_context else []
         limiter = self._follower.host._opened().limiter
-        if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004
+        if _is_async(fn):
             async with limiter:
                 return await fn(*positional, **arguments)
         # Abandoned when it takes too long: a thread cannot be stopped, but the turn must go on.
@@ -203,6 +219,19 @@ class ToolWorker:
             attempt=max(attempt, 1),
             progress=progress,
         )
+
+
+def _is_async(fn: Any) -> bool:
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004
+
+
+async def _called(policy: Policy, call: Pending) -> Any:
+    """One that is no coroutine runs in a thread: it may look something up, and its time limit has to act."""
+    if _is_async(policy):
+        decision = policy(call)
+    else:
+        decision = await anyio.to_thread.run_sync(policy, call, abandon_on_cancel=True)
+    return await decision if inspect.isawaitable(decision) else decision
 
 
 def _with_arguments(call: PendingFunction, arguments: Mapping[str, Any]) -> PendingFunction:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ._capabilities import Capability, RuntimeInfo
-from ._manifest import LocalDir, Manifest
+from ._manifest import GitRepo, LocalDir, Manifest
 from ._pending import Policy
+from ._records import record
 from ._tools import BuiltinTool, Tool
 from ._typing import JSON
 from .tools import ApplyPatch, ExecCommand, GrepFiles, ListDir, ReadFile, WriteStdin
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Shell(Capability):
     """Commands in a terminal, asked about by `policy` where there is one."""
 
@@ -26,7 +27,7 @@ class Shell(Capability):
         return (ExecCommand(approval=self.policy), WriteStdin)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Files(Capability):
     """Reading, searching and changing files."""
 
@@ -38,18 +39,19 @@ class Files(Capability):
         return reading if self.read_only else (*reading, ApplyPatch)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Skills(Capability):
-    """Skills from a folder of this machine, put into the workspace."""
+    """Skills from a folder of this machine, or from a repository, put into the workspace."""
 
     id: ClassVar[str] = "skills"
-    source: str | Path
+    source: str | Path | GitRepo
 
     def manifest(self, base: Manifest) -> Manifest:
-        return base.merged(Manifest(entries={".agents/skills": LocalDir(self.source)}))
+        entry = self.source if isinstance(self.source, GitRepo) else LocalDir(self.source)
+        return base.merged(Manifest(entries={".agents/skills": entry}))
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Memory(Capability):
     """Notes of earlier tasks of this workspace."""
 
@@ -65,7 +67,7 @@ class Memory(Capability):
         }
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Compaction(Capability):
     """Sums the conversation up when it has this many tokens."""
 
@@ -76,7 +78,7 @@ class Compaction(Capability):
         return {"model_auto_compact_token_limit": self.threshold}
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Mcp(Capability):
     """An MCP server: a command, or a URL."""
 

@@ -65,10 +65,14 @@ class Recorder:
 
 
 class Replayer:
-    """Answers from a file of `Recorder`, in its order. A request beyond it is refused."""
+    """Answers from a file of `Recorder`, in its order.
+
+    A request beyond it is refused, and so is one that is not the one in the file: other tools, another user message,
+    other calls before it. What tools answered may differ, as times and folders do.
+    """
 
     def __init__(self, path: str | Path, *, id: str = "replay") -> None:
-        self._answers = [json.loads(line)["events"] for line in Path(path).read_text().splitlines()]
+        self._answers = [json.loads(line) for line in Path(path).read_text().splitlines()]
         self._next = 0
         self.id = id
 
@@ -78,12 +82,43 @@ class Replayer:
     async def stream(self, request: ModelRequest) -> AsyncIterator[Mapping[str, JSON]]:
         if self._next >= len(self._answers):
             raise ProviderError(f"the record has {len(self._answers)} answers and all are used")
+        recorded = self._answers[self._next]
         self._next += 1
-        for event in self._answers[self._next - 1]:
+        if (difference := _difference(recorded["body"], request.body)) is not None:
+            raise ProviderError(f"request {self._next} is not the one in the record: {difference}")
+        for event in recorded["events"]:
             yield event
 
     async def aclose(self) -> None:
         return None
+
+
+def _difference(recorded: Mapping[str, JSON], asked: Mapping[str, JSON]) -> str | None:
+    """The first thing that a program chose and that is not as it was."""
+    for what, of in (("tools", _tools), ("user messages", _said), ("calls", _calls)):
+        before, now = of(recorded), of(asked)
+        if before != now:
+            at = next((i for i, (one, other) in enumerate(zip(before, now, strict=False)) if one != other), None)
+            if at is None:
+                return f"{len(now)} {what} instead of {len(before)}"
+            return f"{what}: {now[at]!r} instead of {before[at]!r}"
+    return None
+
+
+def _tools(body: Mapping[str, JSON]) -> list[str]:
+    return [str(tool.get("name", tool.get("type"))) for tool in body.get("tools") or ()]
+
+
+def _said(body: Mapping[str, JSON]) -> list[str]:
+    """Of the user; context of the runtime, which has the role too, is marked up and has folders and dates."""
+    messages = (item for item in body.get("input") or () if item.get("role") == "user")
+    texts = ("".join(str(part.get("text", "")) for part in item.get("content") or ()) for item in messages)
+    return [text for text in texts if not text.lstrip().startswith(("<", "# AGENTS.md"))]
+
+
+def _calls(body: Mapping[str, JSON]) -> list[str]:
+    calls = (item for item in body.get("input") or () if str(item.get("type", "")).endswith("_call"))
+    return [f"{call.get('name', call['type'])} {call.get('arguments', call.get('input', ''))}" for call in calls]
 
 
 __all__ = [

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from itertools import count
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 import anyio
 
-from ._errors import ProviderError
+from ._errors import ConfigError, ProviderError
 from ._host import Host
 from ._pending import PendingFunction
 from ._providers import ModelCapabilities, ModelRequest, Offline
 from ._tools import FunctionTool, ToolContext
+from ._transports import ProcessTransport
 from ._typing import JSON, D
+from .providers import Replayer
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,16 @@ class Hang:
     """The model says nothing until the turn is stopped."""
 
 
-Step: TypeAlias = str | Say | Call | Calls | Fail | Hang | Callable[["Seen"], "Say | Call | Calls | Fail | str"]
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The model says nothing until the event is set, and then goes on with the next step of the script."""
+
+    until: anyio.Event
+
+
+Step: TypeAlias = str | Say | Call | Calls | Fail | Hang | Hold | Callable[["Seen"], "Say | Call | Calls | Fail | str"]
+
+_STEPS = (str, Say, Call, Calls, Fail, Hang, Hold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +126,16 @@ class ScriptedModel:
     def __init__(self, *steps: Step, id: str = "scripted") -> None:
         self.id = id
         self.seen: list[Seen] = []
-        self._steps = list(steps)
+        self._steps: list[Step] = []
         self._numbers = count(1)
         self._problems: list[str] = []
+        self.add(*steps)
 
     def add(self, *steps: Step) -> None:
         """More of the script."""
+        for step in steps:
+            if not isinstance(step, _STEPS) and not callable(step):
+                raise ConfigError(f"{step!r} is no step of a script; several calls in one answer are `Calls(…)`")
         self._steps += steps
 
     def assert_done(self) -> None:
@@ -138,10 +156,15 @@ class ScriptedModel:
             self._problems.append(f"request {len(self.seen)} came after the end of the script")
             raise ProviderError(self._problems[-1])
         step = self._steps.pop(0)
+        while isinstance(step, Hold):
+            await step.until.wait()
+            step = self._steps.pop(0) if self._steps else Fail("the script ends with a Hold")
         answer = step(seen) if callable(step) else step
         if isinstance(answer, Fail):
             raise ProviderError(answer.message)
-        number = next(self._numbers)
+        # Another program may have begun the turn with its own script: a call with an id that was there is no new one.
+        taken = {item.get("call_id") for item in request.body.get("input") or ()}
+        number = next(n for n in self._numbers if f"call_{n}_0" not in taken)
         yield {"type": "response.created", "response": {"id": f"resp_{number}", "status": "in_progress"}}
         if isinstance(answer, Hang):
             await anyio.sleep_forever()
@@ -202,24 +225,68 @@ async def offline_host(model: ScriptedModel | None = None, **options: Any) -> As
         model.assert_done()
 
 
+@asynccontextmanager
+async def replay(path: str | Path, **options: Any) -> AsyncIterator[Host]:
+    """A host whose model answers from a file of `oarlock.providers.Recorder`: a whole task again, without its model.
+
+    A request that is not the one in the file fails the turn, and says what is different.
+    """
+    async with Host(provider=Replayer(path), **options) as host:
+        yield host
+
+
+class CrashPoints:
+    """Kills the host or the runtimes of its tasks, once, when the program says that it has come to a step.
+
+    Args:
+        host: embedded in this program, and open
+        victim: what is killed
+        step: at which step
+    """
+
+    def __init__(self, host: Host, victim: Literal["host", "runtime"], step: str) -> None:
+        transport = host._opened().transport
+        if not isinstance(transport, ProcessTransport):
+            raise ConfigError("CrashPoints: this program does not run the host; use a store of its own")
+        self._host = transport.pid
+        self._victim = victim
+        self._step = step
+        self.killed: list[int] = []
+        """The processes that were."""
+
+    def reach(self, step: str) -> None:
+        """The program is at this step: in a tool, in a policy, in the script of a model, or between two requests."""
+        if step != self._step or self.killed:
+            return
+        self.killed = [self._host] if self._victim == "host" else _children(self._host)
+        for pid in self.killed:
+            os.kill(pid, signal.SIGKILL)
+
+
+def _children(parent: int) -> list[int]:
+    tasks = Path(f"/proc/{parent}/task").glob("*/children")
+    return [int(pid) for listed in tasks for pid in listed.read_text().split()]
+
+
 def tool_context(deps: D, *, operation_id: str = "test-operation", attempt: int = 1) -> ToolContext[D]:
     """For calling a tool as a function, without a binary. What it says as progress is in `progress_of`."""
-    said: list[str] = []
-
-    async def progress(text: str) -> None:
-        said.append(text)
-
-    context = ToolContext(deps=deps, operation_id=operation_id, attempt=attempt, progress=progress)
-    _SAID[id(context)] = said
-    return context
+    return _NotingContext(deps, operation_id, attempt)
 
 
-_SAID: dict[int, list[str]] = {}
+class _NotingContext(ToolContext[D]):
+    __slots__ = ("said",)
+
+    def __init__(self, deps: D, operation_id: str, attempt: int) -> None:
+        super().__init__(deps=deps, operation_id=operation_id, attempt=attempt, progress=self._note)
+        self.said: list[str] = []
+
+    async def _note(self, text: str) -> None:
+        self.said.append(text)
 
 
 def progress_of(context: ToolContext[Any]) -> list[str]:
     """Texts that a tool passed to `ctx.progress`."""
-    return _SAID.get(id(context), [])
+    return context.said if isinstance(context, _NotingContext) else []
 
 
 def pending(
@@ -239,7 +306,7 @@ def pending(
         reason=None,
         outcome="not_started",
         allowed=frozenset({"approve", "reject", "defer", "replace", "respond"}),
-        created_at=datetime.now(timezone.utc),
+        created_at=datetime.now(UTC),
         agent_path=("root",),
         deps=deps,
         tool=name,
@@ -251,13 +318,16 @@ def pending(
 __all__ = [
     "Call",
     "Calls",
+    "CrashPoints",
     "Fail",
     "Hang",
+    "Hold",
     "Say",
     "ScriptedModel",
     "Seen",
     "offline_host",
     "pending",
     "progress_of",
+    "replay",
     "tool_context",
 ]
