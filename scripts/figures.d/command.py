@@ -12,11 +12,13 @@ import agent_jobs
 import approvals
 import bypasses
 import delegation
+import drain
 import executions
 import file_search
 import flood
 import frames
 import honesty
+import host_kills
 import hygiene
 import kills
 import large_line
@@ -58,6 +60,8 @@ FIGURES: dict[str, tuple[str, Callable[[Run], Outcome]]] = {
     "G19": ("400 MB output: RSS +32 MB, model 16 KB, client 1 MB", large_output.measure),
     "G20": ("1,000 threads: 400 MB, 3 files each; 200 turns; requests in 250 ms", load.measure),
     "G21": ("1,000 interrupts at random moments: 0 writes after the end of the turn", stops.measure),
+    "host-kills": ("host, runtime, client or two of them die at 11 points: 0 lost, 0 run twice", host_kills.measure),
+    "drain": ("100 stops: exit 0, turns that run end, those that wait are taken up", drain.measure),
     "mcp-idle": ("three idle MCP servers: a turn takes 1 ms more at most", mcp_idle.measure),
     "search": ("100,000 files: results within 30 ms of a keystroke", file_search.measure),
     "agent-jobs": ("kills in the middle of a job: no row twice, none missing", agent_jobs.measure),

@@ -11,6 +11,8 @@ TESTS = [
     ("oarlock-runtime", "--test=it", "no_request_mixes_two", {"PROPTEST_CASES": "1000"}),
     ("oarlock-delegation", "--lib", "a_host_that_misbehaves", {"DELEGATION_TURNS": "5000"}),
     ("oarlock-runtime", "--lib", "a_section_is_there_exactly", {"PROMPT_SECTIONS": "all"}),
+    ("oarlock-host", "--lib", "schedules_of_several_replicas", {"OARLOCK_SCHEDULES": "100000"}),
+    ("oarlock-tools", "--test=exec", "a_script_that_is_swapped", {"OARLOCK_RACES": "10000"}),
 ]
 
 

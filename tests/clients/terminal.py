@@ -96,7 +96,7 @@ class World:
         return {**runner.clean_environment(), "HOME": str(self.root), "CODEX_HOME": path, "OARLOCK_HOME": path}
 
     def start_server(self) -> None:
-        command = [str(self._options.server), "app-server", "--listen", f"ws://127.0.0.1:{self._port}"]
+        command = [str(self._options.server), self._options.through, "--listen", f"ws://127.0.0.1:{self._port}"]
         with (self.root / "server.log").open("a") as log:
             self._server = subprocess.Popen(
                 command, cwd=self.cwd, env=self._env("server-home"), stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -395,6 +395,7 @@ def run_check(name: str, function: Check, options: argparse.Namespace, work: Pat
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", type=Path, required=True, help="a binary with `app-server --listen ws://…`")
+    parser.add_argument("--through", choices=["app-server", "host"], default="app-server", help="what serves the client")
     parser.add_argument("--client", type=Path, required=True, help="a released binary of the terminal client")
     parser.add_argument("--check", default="", metavar="PART", help="only checks whose name contains this")
     parser.add_argument("--keep", action="store_true", help="keep screens, messages and logs of passed checks too")
