@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use protocol_export::{self as export, Surface};
 
-use crate::{Problems, code_map, method_page, workspace};
+use crate::{Problems, code_map, error_codes, method_page, workspace};
 
 /// A folder with generated files in it, and who makes them. The root of the repository has no name.
 struct Output {
@@ -49,7 +49,12 @@ const OUTPUTS: &[Output] = &[
         make: || Ok(vec![page_with_part("ARCHITECTURE.md", "code map", &code_map::text()?)?]),
         others: Others::Anything,
     },
-    Output { folder: "docs", make: || Ok(vec![method_page::file().into()]), others: Others::Anything },
+    Output {
+        folder: "",
+        make: || Ok(vec![page_with_part("docs/delegation.md", "codes", &error_codes::text()?)?]),
+        others: Others::Anything,
+    },
+    Output { folder: "docs", make: || Ok(vec![method_page::file()?.into()]), others: Others::Anything },
     Output {
         folder: "sdk/python/oarlock-protocol",
         make: || Ok(export::python(Surface::Experimental).into_iter().map(File::from).collect()),

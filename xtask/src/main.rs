@@ -1,8 +1,11 @@
 //! Checks and generators of the workspace. `cargo xtask check` is the part of `scripts/test` that looks at the
 //! tree instead of running it; each check is also a test, so `cargo test -p xtask` names the one that broke.
 
+mod book;
+mod carried_out;
 mod code_map;
 mod crate_sizes;
+mod error_codes;
 mod folder_sizes;
 mod generated;
 mod known;
@@ -45,6 +48,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("folders", folder_sizes::check),
     ("crates", crate_sizes::check),
     ("recipes", recipes::check),
+    ("error codes", error_codes::check),
+    ("book", book::check),
 ];
 
 /// The lists of what still breaks a rule, each with the function that takes out what no longer does.
@@ -62,7 +67,8 @@ struct Cli {
 enum Command {
     /// Write the files that are derived from the protocol crate.
     Generate,
-    /// Check the tree: layers, generated files, licences, words, sizes, names, modules, folders, crates, recipes.
+    /// Check the tree: layers, generated files, licences, words, sizes, names, modules, folders, crates, recipes, codes of
+    /// errors, the book.
     Check,
     /// Take out of the lists in xtask/known what no longer breaks a rule. Nothing is ever added.
     Shrink,

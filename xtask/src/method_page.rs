@@ -2,11 +2,14 @@
 
 use std::fmt::Write as _;
 
+use anyhow::Result;
 use protocol::{
     CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, Method, MethodStage, OrderKey, SERVER_NOTIFICATIONS,
     SERVER_REQUESTS, WireType,
 };
 use protocol_export::File;
+
+use crate::carried_out::CarriedOut;
 
 const INTRODUCTION: &str = "\
 # Methods
@@ -20,7 +23,13 @@ exports of `oarlock app-server generate-json-schema`.
   is refused in the same way and shown by the stable exports.
 - **order**: `thread` is handled after every earlier request about the same thread, whoever sent it; `connection` after
   every earlier request of the same connection that names no thread.
+- **carried out**: by the `app-server`, by the `host` alone, or by `both`; the other refuses it by name. Of what a server sends,
+  `never sent` is in the protocol for clients of other servers.
+- **role**: the least role that may use it at a host (host.md).
 ";
+
+const CLIENT_REQUESTS_HEADING: &str = "Client requests";
+const CLIENT_NOTIFICATIONS_HEADING: &str = "Client notifications";
 
 struct Section {
     heading: &'static str,
@@ -28,10 +37,11 @@ struct Section {
     methods: &'static [Method],
 }
 
-pub(crate) fn file() -> File {
+pub(crate) fn file() -> Result<File> {
+    let carried_out = CarriedOut::read()?;
     let sections = [
         Section {
-            heading: "Client requests",
+            heading: CLIENT_REQUESTS_HEADING,
             about: "What a client may ask of the server.",
             methods: CLIENT_REQUESTS,
         },
@@ -46,35 +56,50 @@ pub(crate) fn file() -> File {
             methods: SERVER_NOTIFICATIONS,
         },
         Section {
-            heading: "Client notifications",
+            heading: CLIENT_NOTIFICATIONS_HEADING,
             about: "What a client may tell the server without expecting an answer.",
             methods: CLIENT_NOTIFICATIONS,
         },
     ];
-    File { path: "methods.md".to_owned(), text: page(&sections) }
+    Ok(File { path: "methods.md".to_owned(), text: page(&sections, &carried_out) })
 }
 
-fn page(sections: &[Section]) -> String {
+fn page(sections: &[Section], carried_out: &CarriedOut) -> String {
     let mut text = INTRODUCTION.to_owned();
     for Section { heading, about, methods } in sections {
         let _ = writeln!(text, "\n## {heading}\n\n{about} {} methods.\n", methods.len());
-        text.push_str(if methods.iter().any(|method| method.response.is_some()) {
-            "| method | params | response | experimental | order | about |\n|---|---|---|---|---|---|\n"
+        text.push_str(if methods.iter().any(|method| method.role.is_some()) {
+            "| method | params | response | experimental | order | carried out | role | about |\n|---|---|---|---|---|---|---|---|\n"
+        } else if methods.iter().any(|method| method.response.is_some()) {
+            "| method | params | response | experimental | order | carried out | about |\n|---|---|---|---|---|---|---|\n"
         } else {
-            "| method | params | experimental | about |\n|---|---|---|---|\n"
+            "| method | params | experimental | carried out | about |\n|---|---|---|---|---|\n"
         });
-        text.extend(methods.iter().map(row));
+        text.extend(methods.iter().map(|method| row(method, heading, carried_out)));
     }
     text
 }
 
-fn row(method: &Method) -> String {
-    let Method { name, about, stage, order, params, response, .. } = method;
+/// Who carries out a method: the app-server, the host, both; for what a server sends, whether it ever does.
+fn carried_out_word(method: &Method, heading: &str, carried_out: &CarriedOut) -> &'static str {
+    match heading {
+        CLIENT_REQUESTS_HEADING => carried_out.served_by(method.name),
+        // Notifications of clients are handled, or need no handling.
+        CLIENT_NOTIFICATIONS_HEADING => "yes",
+        _ if carried_out.is_sent(method.name) => "yes",
+        _ => "never sent",
+    }
+}
+
+fn row(method: &Method, heading: &str, carried_out: &CarriedOut) -> String {
+    let Method { name, about, stage, order, role, params, response, .. } = method;
     let mut cells = vec![format!("`{name}`"), type_name(params)];
     cells.extend(response.as_ref().map(type_name));
     cells.push(stage_word(*stage).to_owned());
     // Notifications are never waited for, so only requests have an order to tell.
     cells.extend(response.map(|_| order_word(*order).to_owned()));
+    cells.push(carried_out_word(method, heading, carried_out).to_owned());
+    cells.extend(role.map(|role| role.word().to_owned()));
     cells.push(about.trim().replace('|', "\\|"));
     format!("| {} |\n", cells.join(" | "))
 }
@@ -109,31 +134,47 @@ mod tests {
         *methods.iter().find(|method| method.name == name).unwrap()
     }
 
+    fn request_row(name: &str) -> String {
+        row(&find(CLIENT_REQUESTS, name), CLIENT_REQUESTS_HEADING, &CarriedOut::read().unwrap())
+    }
+
+    #[test]
+    fn every_request_of_a_client_is_carried_out_by_somebody() {
+        for method in CLIENT_REQUESTS {
+            assert!(!request_row(method.name).contains("| nobody |"), "{}", method.name);
+        }
+    }
+
     #[test]
     fn a_request_names_both_types_and_its_order() {
         assert_eq!(
-            row(&find(CLIENT_REQUESTS, "thread/archive")),
-            "| `thread/archive` | `ThreadArchiveParams` | `ThreadArchiveResponse` |  | thread | Unloads a thread and moves its record to the archive. |\n"
+            request_row("thread/archive"),
+            "| `thread/archive` | `ThreadArchiveParams` | `ThreadArchiveResponse` |  | thread | both | operator | Unloads a thread and moves its record to the archive. |\n"
         );
     }
 
     #[test]
     fn a_notification_has_neither_response_nor_order() {
         assert_eq!(
-            row(&find(CLIENT_NOTIFICATIONS, "initialized")),
-            "| `initialized` | none |  | The client has read the answer to `initialize`. Not required. |\n"
+            row(
+                &find(CLIENT_NOTIFICATIONS, "initialized"),
+                CLIENT_NOTIFICATIONS_HEADING,
+                &CarriedOut::default()
+            ),
+            "| `initialized` | none |  | yes | The client has read the answer to `initialize`. Not required. |\n"
         );
     }
 
     #[test]
     fn a_bar_in_the_text_does_not_open_a_cell() {
         let method = Method { about: " One | two.", ..find(CLIENT_NOTIFICATIONS, "initialized") };
-        assert!(row(&method).ends_with("| One \\| two. |\n"));
+        let row = row(&method, CLIENT_NOTIFICATIONS_HEADING, &CarriedOut::default());
+        assert!(row.ends_with("| One \\| two. |\n"));
     }
 
     #[test]
     fn every_method_has_exactly_one_row() {
-        let text = file().text;
+        let text = file().unwrap().text;
         let rows = text.lines().filter(|line| line.starts_with("| `")).count();
         let methods = [CLIENT_REQUESTS, SERVER_REQUESTS, SERVER_NOTIFICATIONS, CLIENT_NOTIFICATIONS];
         assert_eq!(rows, methods.iter().map(|table| table.len()).sum::<usize>());
@@ -142,7 +183,7 @@ mod tests {
     #[test]
     fn rows_have_as_many_cells_as_their_heading() {
         let mut cells = 0;
-        for line in file().text.lines().filter(|line| line.starts_with('|')) {
+        for line in file().unwrap().text.lines().filter(|line| line.starts_with('|')) {
             let count = line.replace("\\|", "").matches('|').count();
             if line.starts_with("| method") {
                 cells = count;

@@ -64,6 +64,11 @@ impl Source {
         self.spans.iter().map(|&(at, end, line)| Token { text: &self.code[at..end], line, at }).collect()
     }
 
+    /// The text, with comments and the insides of strings blank.
+    pub(crate) fn code(&self) -> &str {
+        &self.code
+    }
+
     /// The lines outside of test code, comments and empty ones included.
     pub(crate) fn product_lines(&self) -> usize {
         self.product_lines
