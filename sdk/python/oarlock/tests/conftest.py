@@ -40,8 +40,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         pytest.skip("OARLOCK_BIN is not set")
     folder = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("OARLOCK_HOME", str(folder))
-    # Commands run in a login shell, which reads what is here.
-    monkeypatch.setenv("HOME", str(folder))
+    # A login shell of a command looks for its start files here, and complains of a folder that is hidden from it.
+    monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("user")))
     monkeypatch.delenv("OARLOCK_HOST", raising=False)
     yield folder
 
