@@ -7,12 +7,13 @@ use std::collections::{HashMap, VecDeque};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
@@ -160,12 +161,12 @@ impl Client {
 
     /// From now on deltas are checked by this and go no further.
     pub(crate) fn watch(&mut self, flood: Flood) {
-        *lock(&self.flood) = Some(flood);
+        *self.flood.lock() = Some(flood);
     }
 
     /// Ends the watch. All that was sent before a turn's end has been seen when that end has.
     pub(crate) fn take_flood(&mut self) -> Result<Flood> {
-        lock(&self.flood).take().context("no flood is watched")
+        self.flood.lock().take().context("no flood is watched")
     }
 
     /// Waits until the server has been silent for so long: it is at rest.
@@ -271,7 +272,7 @@ impl Client {
     /// Stops what is left, so that the log is complete.
     fn ended(&mut self) -> anyhow::Error {
         self.stop();
-        let log: Vec<String> = lock(&self.log).iter().cloned().collect();
+        let log: Vec<String> = self.log.lock().iter().cloned().collect();
         anyhow!("the server ended; its log ends with: {}", log.join(" | "))
     }
 }
@@ -284,8 +285,4 @@ impl Drop for Client {
 
 fn string(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

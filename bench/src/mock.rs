@@ -4,12 +4,13 @@
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use parking_lot::{Condvar, Mutex};
 
 use crate::sse::{MockWire, Reply};
 
@@ -65,29 +66,26 @@ impl Mock {
 
     /// Answers with each of these once, and with the last of them from then on.
     pub(crate) fn serve_in_turn(&self, replies: &[Arc<Reply>]) {
-        *lock(&self.shared.replies) = replies.iter().cloned().collect();
+        *self.shared.replies.lock() = replies.iter().cloned().collect();
     }
 
     /// The body of the newest request.
     pub(crate) fn last_request(&self) -> Vec<u8> {
-        lock(&self.shared.last_request).clone()
+        self.shared.last_request.lock().clone()
     }
 
     pub(crate) fn served(&self) -> Served {
-        *lock(&self.shared.served)
+        *self.shared.served.lock()
     }
 
     /// The requests served since `before`; there must be exactly `requests`.
     ///
     /// Waits for the last one: its reply can be worked on by the server before its writer has noted the time.
     pub(crate) fn served_since(&self, before: Served, requests: usize) -> Result<Duration> {
-        let guard = lock(&self.shared.served);
+        let mut now = self.shared.served.lock();
         let expected = before.requests + requests;
-        let (now, _) = self
-            .shared
-            .changed
-            .wait_timeout_while(guard, Duration::from_secs(1), |served| served.requests < expected)
-            .unwrap_or_else(PoisonError::into_inner);
+        let is_early = |served: &mut Served| served.requests < expected;
+        self.shared.changed.wait_while_for(&mut now, is_early, Duration::from_secs(1));
         let seen = now.requests - before.requests;
         ensure!(seen == requests, "the model was asked {seen} times instead of {requests}");
         Ok(now.inside - before.inside)
@@ -96,7 +94,7 @@ impl Mock {
 
 impl Shared {
     fn next_reply(&self, wire: MockWire) -> Option<Arc<Reply>> {
-        let mut replies = lock(&self.replies);
+        let mut replies = self.replies.lock();
         if replies.front().is_none_or(|reply| reply.wire != wire) {
             return None;
         }
@@ -110,10 +108,6 @@ impl Drop for Mock {
         // Wakes the thread that accepts; if that fails, it has ended already.
         let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
@@ -138,9 +132,9 @@ fn converse(connection: &TcpStream, shared: &Shared) -> io::Result<()> {
         let begun = Instant::now();
         // A reply of another wire is none to this request, which is refused like one for anything else.
         if let Some(reply) = request.wire().and_then(|wire| shared.next_reply(wire)) {
-            std::mem::swap(&mut *lock(&shared.last_request), &mut request.body);
+            std::mem::swap(&mut *shared.last_request.lock(), &mut request.body);
             writer.write_all(&reply.http)?;
-            let mut served = lock(&shared.served);
+            let mut served = shared.served.lock();
             served.requests += 1;
             served.inside += begun.elapsed();
             shared.changed.notify_all();

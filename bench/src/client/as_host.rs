@@ -1,11 +1,12 @@
 //! The host side of a client, well-behaved or not.
 
 use std::io::{ErrorKind, Write};
+use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use parking_lot::Mutex;
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
 

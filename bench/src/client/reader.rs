@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{ChildStderr, ChildStdout};
-use std::sync::Mutex;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
-use super::lock;
+use parking_lot::Mutex;
+
 use crate::flood::Flood;
 use crate::scan::LineBuffer;
 
@@ -30,10 +30,10 @@ pub(super) fn read_output(
 ) {
     let mut buffer = LineBuffer::new();
     loop {
-        drop(lock(reading));
+        drop(reading.lock());
         let Ok(1..) = buffer.fill(&mut output) else { return };
         let at = Instant::now();
-        let mut flood = lock(flood);
+        let mut flood = flood.lock();
         while let Some(line) = buffer.next_line() {
             if flood.as_mut().is_some_and(|flood| flood.take(at, line)) {
                 continue;
@@ -50,7 +50,7 @@ pub(super) fn read_log(errors: ChildStderr, log: &Mutex<VecDeque<String>>) {
     let mut reader = BufReader::new(errors);
     let mut line = Vec::new();
     while let Ok(1..) = reader.by_ref().take(64 * 1024).read_until(b'\n', &mut line) {
-        let mut log = lock(log);
+        let mut log = log.lock();
         if log.len() == LOG_LINES {
             log.pop_front();
         }

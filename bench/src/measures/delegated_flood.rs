@@ -1,6 +1,5 @@
 //! Hosts that send without pause and do not do their part: what that costs the server.
 
-use std::sync::PoisonError;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -99,7 +98,7 @@ fn flood_unread(bench: &Bench<'_>, command: &ServerCommand, text: &str, count: u
     let home = bench.home()?;
     let mut opened = Opened::new(bench, bench.start_hosting(command, &home)?, Record::Server)?;
     let gate = opened.session.client.reading();
-    let unread = gate.lock().unwrap_or_else(PoisonError::into_inner);
+    let unread = gate.lock();
     opened.session.client.stop_waiting()?;
     let events = vec![sse::delta("msg_0", text).to_string(); count];
     let (_, mut line) = opened.batch(0, &[sse::item_added("msg_0").to_string()]);

@@ -1,9 +1,10 @@
 //! Which stream hears what: the running turn of a thread has one line, and all that the thread says goes down it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use runtime::protocol::{
     self, CommandExecutionApprovalDecision, DynamicToolCallParams, DynamicToolCallResponse,
     FileChangeApprovalDecision, McpServerElicitationAction, McpServerElicitationRequestResponse,
@@ -104,7 +105,7 @@ impl Drop for LineReservation {
 
 impl Switchboard {
     fn lines(&self) -> MutexGuard<'_, HashMap<ThreadId, TurnLine>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock()
     }
 
     /// A line for a turn that is about to begin. Refused while another one runs.

@@ -3,8 +3,10 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
+
+use parking_lot::{Condvar, Mutex};
 
 /// The disk serves waiting syncs of different files together, so a few threads finish many files sooner than one.
 const DEFAULT_THREADS: usize = 4;
@@ -73,7 +75,7 @@ impl fmt::Debug for Committer {
 
 impl CommitterState {
     fn push(&self, journal: Arc<dyn Commit>) {
-        lock(&self.queue).waiting.push_back(journal);
+        self.queue.lock().waiting.push_back(journal);
         self.wake.notify_one();
     }
 
@@ -87,7 +89,7 @@ impl CommitterState {
     }
 
     fn next(&self) -> Option<Arc<dyn Commit>> {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         loop {
             if let Some(journal) = queue.waiting.pop_front() {
                 return Some(journal);
@@ -95,7 +97,7 @@ impl CommitterState {
             if queue.is_closing {
                 return None;
             }
-            queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            self.wake.wait(&mut queue);
         }
     }
 }
@@ -114,7 +116,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        lock(&self.shared.queue).is_closing = true;
+        self.shared.queue.lock().is_closing = true;
         self.shared.wake.notify_all();
         for thread in self.threads.take().into_iter().flatten() {
             // The last journal may be let go by one of these threads itself.
@@ -123,9 +125,4 @@ impl Drop for Pool {
             }
         }
     }
-}
-
-/// A panic elsewhere leaves plain data behind, which is as good as before.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,12 @@
 //! The journal of one open thread: what is appended to it, and the row of the index that changes with it.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 
+use parking_lot::Mutex;
 use protocol::ThreadId;
 
 use crate::batch::RecordBatch;
-use crate::committer::lock;
 use crate::error::JournalError;
 use crate::facts::Fact;
 use crate::index::{Index, SharedRow};
@@ -51,7 +51,7 @@ impl ThreadJournal {
 
     /// The row of the thread; everything in it is durable.
     pub fn row(&self) -> ThreadRow {
-        lock(&self.listing.row).clone()
+        self.listing.row.lock().clone()
     }
 
     /// Appends without waiting. Should the disk refuse, the next call says so.
@@ -104,7 +104,7 @@ impl ThreadJournal {
         let listing = self.listing.clone();
         let (facts, at_ms): (Vec<Fact>, i64) = (batch.take_facts(), batch.at_ms());
         move |appended| {
-            let mut row = lock(&listing.row);
+            let mut row = listing.row.lock();
             row.length = row.length.max(appended.length);
             for fact in facts {
                 row.summary.apply(fact, at_ms);

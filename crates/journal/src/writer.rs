@@ -3,10 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
+
+use parking_lot::Mutex;
 
 use crate::batch::RecordBatch;
-use crate::committer::{Commit, Committer, lock};
+use crate::committer::{Commit, Committer};
 use crate::damage::DamageReport;
 use crate::disk::{JournalDisk, RealDisk};
 use crate::error::JournalError;
@@ -125,12 +127,12 @@ impl JournalWriter {
 
     /// How long the file is up to its last durable record; what lies behind may yet be taken back.
     pub fn durable_length(&self) -> u64 {
-        lock(&self.shared.queue).durable().len
+        self.shared.queue.lock().durable().len
     }
 
     /// The number the next record will get.
     pub fn next_seq(&self) -> u64 {
-        lock(&self.shared.queue).next_seq()
+        self.shared.queue.lock().next_seq()
     }
 
     /// Appends without waiting. Should the disk refuse, the next call on this writer says so.
@@ -179,9 +181,9 @@ impl JournalWriter {
     /// Finishes what was appended and lets go of the lock before it returns.
     pub fn close(self) -> Result<(), JournalError> {
         let result = self.flush();
-        lock(&self.shared.queue).close(self.shared.closed());
-        lock(&self.shared.file).close();
-        let released = lock(&self.shared.lock).take();
+        self.shared.queue.lock().close(self.shared.closed());
+        self.shared.file.lock().close();
+        let released = self.shared.lock.lock().take();
         drop(released);
         result
     }
@@ -192,7 +194,7 @@ impl JournalWriter {
         batch: &RecordBatch,
         listener: Option<DurableListener>,
     ) -> Result<Appended, (JournalError, Option<DurableListener>)> {
-        let mut queue = lock(&self.shared.queue);
+        let mut queue = self.shared.queue.lock();
         let appended = match queue.add(batch, self.max_line) {
             Ok(appended) => appended,
             Err(error) => return Err((error, listener)),
@@ -212,14 +214,14 @@ impl JournalWriter {
 
 impl Commit for WriterState {
     fn commit(&self) -> bool {
-        let mut file = lock(&self.file);
-        let mut load = lock(&self.queue).take();
+        let mut file = self.file.lock();
+        let mut load = self.queue.lock().take();
         let result = if load.lines.is_empty() { Ok(()) } else { file.append(&load.lines, load.end.seq) };
-        lock(&self.queue).settle(&mut load, &result);
+        self.queue.lock().settle(&mut load, &result);
         drop(file);
         load.notify(&result);
         // Only now may this journal queue up again, so that listeners are told in the order of appending.
-        lock(&self.queue).rest()
+        self.queue.lock().rest()
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
@@ -26,7 +27,7 @@ pub(super) enum ClientLine {
 #[derive(Debug)]
 pub(super) struct ClientPeer {
     outgoing: mpsc::Sender<Value>,
-    questions: std::sync::Mutex<HashMap<u64, oneshot::Sender<Value>>>,
+    questions: Mutex<HashMap<u64, oneshot::Sender<Value>>>,
     next_id: AtomicU64,
     /// The client said that it can ask its user.
     can_ask: AtomicBool,
@@ -38,7 +39,7 @@ impl ClientPeer {
         let (outgoing, to_write) = mpsc::channel(WAITING);
         let peer = Self {
             outgoing,
-            questions: std::sync::Mutex::default(),
+            questions: Mutex::default(),
             next_id: AtomicU64::new(0),
             can_ask: AtomicBool::new(false),
         };
@@ -88,8 +89,8 @@ impl ClientPeer {
         }
     }
 
-    fn questions(&self) -> std::sync::MutexGuard<'_, HashMap<u64, oneshot::Sender<Value>>> {
-        self.questions.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn questions(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Value>>> {
+        self.questions.lock()
     }
 }
 

@@ -1,10 +1,11 @@
 //! The threads that calls have opened, and the calls that run.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use core_api::protocol::ThreadId;
 use core_api::{ManagedThread, ManagerError, ThreadManager, ThreadOptions};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -37,7 +38,7 @@ impl OpenThreads {
         let (stop, stopped) = watch::channel(false);
         let key = id.to_string();
         let is_refused = {
-            let mut running = locked(&self.running);
+            let mut running = self.running.lock();
             let is_refused = running.len() >= MOST_CALLS || running.contains_key(&key);
             if !is_refused {
                 running.insert(key.clone(), stop);
@@ -52,7 +53,7 @@ impl OpenThreads {
                     .await;
             }
             let result = run_call(&peer, &threads, &id, &params, stopped.clone()).await;
-            locked(&threads.running).remove(&key);
+            threads.running.lock().remove(&key);
             if !*stopped.borrow() {
                 peer.succeed(&id, result).await;
             }
@@ -61,7 +62,7 @@ impl OpenThreads {
 
     /// Stops a call. Its client no longer waits for an answer.
     pub(super) fn cancel(&self, id: &Value) {
-        if let Some(call) = locked(&self.running).get(&id.to_string()) {
+        if let Some(call) = self.running.lock().get(&id.to_string()) {
             call.send_replace(true);
         }
     }
@@ -74,7 +75,7 @@ impl OpenThreads {
 
     /// The open thread of this id, or the stored one.
     pub(super) async fn resume(&self, id: &ThreadId) -> Result<ManagedThread, ManagerError> {
-        let known = locked(&self.open).iter().find(|thread| thread.id() == id && thread.is_open()).cloned();
+        let known = self.open.lock().iter().find(|thread| thread.id() == id && thread.is_open()).cloned();
         let thread = match known {
             Some(thread) => thread,
             None => self.manager.resume_thread(id, ThreadOptions::default()).await?,
@@ -85,7 +86,7 @@ impl OpenThreads {
 
     async fn keep(&self, thread: ManagedThread) {
         let oldest = {
-            let mut open = locked(&self.open);
+            let mut open = self.open.lock();
             open.retain(|known| known.id() != thread.id());
             open.push(thread);
             (open.len() > MOST_OPEN).then(|| open.remove(0))
@@ -100,8 +101,4 @@ impl OpenThreads {
     pub(super) async fn shut_down(&self) {
         self.manager.shut_down().await;
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,7 @@
 //! The encoders of conversations that spoke lately, each with the bytes of its history.
 
-use std::sync::{Mutex, PoisonError};
-
 use model::PreparedRequest;
+use parking_lot::Mutex;
 use wires::{Capabilities, EncodedRequest, Encoder, Unsupported, Wire};
 
 /// Limits of the encoders kept beside that of the conversation that speaks.
@@ -36,13 +35,13 @@ impl Encoders {
     }
 
     fn take(&self, key: &str) -> Option<Encoder> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let at = kept.iter().position(|(known, _)| known == key)?;
         Some(kept.remove(at).1)
     }
 
     fn keep(&self, key: String, encoder: Encoder) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.retain(|(known, _)| *known != key);
         kept.push((key, encoder));
         let bytes = |kept: &[(String, Encoder)]| kept.iter().map(|(_, one)| one.kept_bytes()).sum::<usize>();

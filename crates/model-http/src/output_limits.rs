@@ -1,9 +1,9 @@
 //! The most that one answer may have. The messages wire has to name it with every request.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Client;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::endpoint::Endpoint;
@@ -27,7 +27,7 @@ impl OutputLimits {
         let path = endpoint.model_path(model);
         let answer = model_list::get(endpoint, client, &path, PATIENCE).await.ok();
         let limit = answer.and_then(|answer| read(&answer));
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if kept.len() >= MOST_MODELS {
             kept.remove(0);
         }
@@ -36,7 +36,7 @@ impl OutputLimits {
     }
 
     fn known(&self, model: &str) -> Option<Option<u32>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock();
         kept.iter().find(|(known, _)| known == model).map(|(_, limit)| *limit)
     }
 }

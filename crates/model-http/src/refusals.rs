@@ -1,8 +1,7 @@
 //! Parts of requests that a provider has refused, so that the next request goes without them at once.
 
-use std::sync::{Mutex, PoisonError};
-
 use model::{FailureClass, ModelFailure, RequestBody};
+use parking_lot::Mutex;
 use wires::{Capabilities, Thinking, Wire};
 
 const MOST_KEPT: usize = 64;
@@ -59,7 +58,7 @@ pub(crate) struct Refusals(Mutex<Vec<(RefusedPart, String)>>);
 
 impl Refusals {
     pub(crate) fn remember(&self, part: RefusedPart, request: &RequestBody) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if kept.len() >= MOST_KEPT {
             kept.remove(0);
         }
@@ -68,7 +67,7 @@ impl Refusals {
 
     /// Without the parts that this model or conversation was refused.
     pub(crate) fn apply(&self, able: Capabilities, request: &RequestBody) -> Capabilities {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock();
         let parts = kept.iter().filter(|(part, key)| part.key(request) == key);
         parts.fold(able, |able, (part, _)| part.left_out(&able))
     }

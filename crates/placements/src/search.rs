@@ -4,7 +4,8 @@
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+
+use parking_lot::RwLock;
 
 /// None for as long as nobody has said where to look: then PATH holds as it is.
 static FOLDERS: RwLock<Option<Vec<PathBuf>>> = RwLock::new(None);
@@ -12,12 +13,12 @@ static FOLDERS: RwLock<Option<Vec<PathBuf>>> = RwLock::new(None);
 /// From now on tools are looked for in these folders alone. Written as PATH is.
 pub fn search_tools_in(path: &str) {
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect();
-    *FOLDERS.write().unwrap_or_else(PoisonError::into_inner) = Some(folders);
+    *FOLDERS.write() = Some(folders);
 }
 
 /// Leaves out the folders in or beneath this one, as commands can write there from now on.
 pub fn search_no_tools_beneath(folder: &Path) {
-    let mut folders = FOLDERS.write().unwrap_or_else(PoisonError::into_inner);
+    let mut folders = FOLDERS.write();
     if let Some(folders) = folders.as_mut() {
         folders.retain(|own| !lies_in(own, folder));
     }
@@ -25,13 +26,13 @@ pub fn search_no_tools_beneath(folder: &Path) {
 
 /// The PATH of programs that run without a sandbox.
 pub fn tool_path() -> Option<OsString> {
-    let folders = FOLDERS.read().unwrap_or_else(PoisonError::into_inner);
+    let folders = FOLDERS.read();
     folders.as_ref().map(|folders| std::env::join_paths(folders).unwrap_or_default())
 }
 
 /// The program behind a name. A path stays what it is, and so does every name while PATH holds as it is.
 pub fn find_tool(name: &str) -> std::io::Result<PathBuf> {
-    let folders = FOLDERS.read().unwrap_or_else(PoisonError::into_inner);
+    let folders = FOLDERS.read();
     let Some(folders) = folders.as_ref().filter(|_| !name.contains('/')) else { return Ok(name.into()) };
     let is_program = |path: &PathBuf| {
         path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)

@@ -4,8 +4,9 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::OffLimits;
 use crate::presence::existing;
@@ -160,7 +161,7 @@ fn link_end(place: &Path) -> Option<PathBuf> {
     type LinkEnds = HashMap<PathBuf, Option<PathBuf>>;
     static KNOWN: Mutex<Option<(Instant, LinkEnds)>> = Mutex::new(None);
     const FRESH: Duration = Duration::from_secs(1);
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = KNOWN.lock();
     if known.as_ref().is_none_or(|(since, _)| since.elapsed() > FRESH) {
         *known = Some((Instant::now(), HashMap::new()));
     }

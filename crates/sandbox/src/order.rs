@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 /// One command. The helper gets it as JSON on an inherited descriptor, never by argument or environment.
@@ -95,8 +96,8 @@ impl LaterListeners {
         known.files.extend(files);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Listeners> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Listeners> {
+        self.0.lock()
     }
 }
 
@@ -133,7 +134,7 @@ impl OffLimits {
     /// One list for all threads that have the same: there are hundreds of such places.
     pub fn share_credentials(places: Vec<PathBuf>) -> Arc<[PathBuf]> {
         static LAST: Mutex<Option<Weak<[PathBuf]>>> = Mutex::new(None);
-        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = LAST.lock();
         if let Some(same) = last.as_ref().and_then(Weak::upgrade).filter(|known| is_same(known, &places)) {
             return same;
         }

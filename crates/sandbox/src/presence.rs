@@ -9,7 +9,9 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 /// With so few paths beneath a folder, each is asked about by itself.
 const FEW: usize = 6;
@@ -43,7 +45,7 @@ impl PathTree {
     fn shared(paths: &Arc<[PathBuf]>) -> Arc<Self> {
         type LastTree = (Weak<[PathBuf]>, Arc<PathTree>);
         static LAST: Mutex<Option<LastTree>> = Mutex::new(None);
-        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = LAST.lock();
         let is_same =
             |known: &Weak<[PathBuf]>| known.upgrade().is_some_and(|known| Arc::ptr_eq(&known, paths));
         if let Some((_, tree)) = last.as_ref().filter(|(known, _)| is_same(known)) {

@@ -1,7 +1,8 @@
 //! Work that waits for the disk.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// The work ended in a panic, which the log has.
@@ -15,10 +16,10 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     let slot = Arc::clone(&result);
     run(Box::new(move || {
         let done = work();
-        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(done);
+        *slot.lock() = Some(done);
     }))
     .await?;
-    let done = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let done = result.lock().take();
     done.ok_or(Panicked)
 }
 

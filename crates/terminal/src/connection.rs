@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use futures_util::{SinkExt, StreamExt};
+use parking_lot::Mutex;
 use rpc::{FrameLimits, FrameReader};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -170,7 +171,7 @@ impl ServerConnection {
             Some(child) => tokio::time::timeout(END_LIMIT, child.wait()).await.ok().and_then(Result::ok),
             None => None,
         };
-        let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner).trim().to_owned();
+        let errors = self.errors.lock().trim().to_owned();
         let ending = status.map_or_else(|| "the connection ended".to_owned(), |status| status.to_string());
         if errors.is_empty() { ending } else { format!("{ending}\n{errors}") }
     }
@@ -192,7 +193,7 @@ impl ServerConnection {
 async fn keep_errors(mut errors: impl AsyncRead + Unpin, kept: Arc<Mutex<String>>) {
     let mut buffer = [0; 1_024];
     while let Ok(count @ 1..) = errors.read(&mut buffer).await {
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = kept.lock();
         kept.push_str(&String::from_utf8_lossy(&buffer[..count]));
         let surplus = kept.len().saturating_sub(KEPT_ERRORS);
         let from = (surplus..=kept.len()).find(|at| kept.is_char_boundary(*at)).unwrap_or_default();

@@ -3,10 +3,11 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use model_http::ModelScript;
+use parking_lot::Mutex;
 use protocol::{AbsolutePath, SessionSource};
 use runtime::config::{Env, Home, Loader, LoaderOptions, Startup};
 use runtime::{Catalogue, Runtime, RuntimeOptions, StoreOptions};
@@ -122,12 +123,12 @@ impl Stage {
 
     /// Says what threads of the next server are started by.
     pub fn set_source(&self, source: SessionSource) {
-        *self.source.lock().expect("not poisoned") = source;
+        *self.source.lock() = source;
     }
 
     /// Says where users of the next server log in.
     pub fn set_issuer(&self, address: &str) {
-        address.clone_into(&mut self.issuer.lock().expect("not poisoned"));
+        address.clone_into(&mut self.issuer.lock());
     }
 
     /// A server with one client that has the experimental capability.
@@ -198,7 +199,7 @@ impl Stage {
 
     /// Reads the configuration as a server on this stage does.
     pub fn loader(&self) -> Loader {
-        let issuer = self.issuer.lock().expect("not poisoned").clone();
+        let issuer = self.issuer.lock().clone();
         let environment = Env::fixed([
             ("OARLOCK_LOGIN_ISSUER", issuer.as_ref()),
             ("HOME", self.folder.path().as_os_str()),
@@ -222,7 +223,7 @@ impl Stage {
         let mut options = ServerOptions::new(listen, home);
         options.originator = None;
         options.config_warnings = warnings.into_iter().map(Into::into).collect();
-        let source = self.source.lock().expect("not poisoned").clone();
+        let source = self.source.lock().clone();
         (options, Parts { loader, clock: self.clock.clone(), source })
     }
 

@@ -3,10 +3,11 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use model::Purpose;
 use model_http::{OfflineReply, OfflineRequest, OfflineResponder, Outcome, Wire};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::deadline::WAIT_LIMIT;
@@ -85,23 +86,23 @@ impl VendorServer {
 
     /// The bodies of all requests for an answer.
     pub fn bodies(&self) -> Vec<Value> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).bodies.clone()
+        self.log.lock().bodies.clone()
     }
 
     /// How often somebody asked for the models.
     pub fn lists(&self) -> usize {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).lists
+        self.log.lock().lists
     }
 
     /// How often it was sent reasoning of another server, and refused it.
     pub fn foreign_reasoning(&self) -> usize {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).foreign
+        self.log.lock().foreign
     }
 
     /// Fails if the vendor would have refused any request.
     #[track_caller]
     pub fn assert_accepted(&self) {
-        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let log = self.log.lock();
         assert!(log.problems.is_empty(), "{:?}: {:#?}", self.kind, log.problems);
     }
 }
@@ -120,7 +121,7 @@ fn serve(mut stream: TcpStream, kind: VendorKind, model: &dyn OfflineResponder, 
     let Some((head, body)) = receive(&mut stream) else { return };
     let line = head.lines().next().unwrap_or_default().to_owned();
     let answer = if line.starts_with("get /v1/models ") {
-        log.lock().unwrap_or_else(PoisonError::into_inner).lists += 1;
+        log.lock().lists += 1;
         let models = json!({"object": "list", "data": [
             {"id": "mock-model", "object": "model"},
             {"id": "roomy-model", "object": "model", "context_length": 64_000},
@@ -168,7 +169,7 @@ fn respond(
         problems.push("a key and a bearer token together".to_owned());
     }
     let request = request_of(wire, &body).map_err(|problem| problems.push(problem));
-    let mut kept = log.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = log.lock();
     kept.bodies.push(body.clone());
     if !problems.is_empty() {
         let told = problems.join("; ");
@@ -196,7 +197,7 @@ fn respond(
             let events = events.iter().map(|event| serde_json::from_str(event).expect("an event"));
             let events = Vec::<Value>::from_iter(events);
             let made = events.iter().filter_map(|event| sealed(&event["item"]));
-            log.lock().unwrap_or_else(PoisonError::into_inner).sealed.extend(made);
+            log.lock().sealed.extend(made);
             let text = written(wire, kind.name, &body, events.into_iter());
             let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
             let _ = stream.write_all(format!("{head}{text}").as_bytes());

@@ -1,10 +1,11 @@
 //! Child agents for the tests of their tools: nothing runs, and what they were asked is kept.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Proposal, ProposalDecision, SubagentLine, ToolOutcome};
+use parking_lot::Mutex;
 use protocol::{FunctionCallOutputBody, OperationType, ReasoningEffort, ToolEffects, UserInput};
 use serde_json::{Value, json};
 
@@ -47,7 +48,7 @@ impl FakeAgents {
     }
 
     fn hear(&self, asked: String) {
-        self.asked.lock().expect("nobody panics here").push(asked);
+        self.asked.lock().push(asked);
     }
 
     fn answer<T: Send + 'static>(&self, asked: String, answer: T) -> BoxFuture<'_, Result<T, String>> {
@@ -57,7 +58,7 @@ impl FakeAgents {
     }
 
     pub(crate) fn orders(&self) -> Vec<SpawnOrder> {
-        self.orders.lock().expect("nobody panics here").clone()
+        self.orders.lock().clone()
     }
 }
 
@@ -76,7 +77,7 @@ impl ChildAgents for FakeAgents {
     }
 
     fn spawn(&self, order: SpawnOrder) -> BoxFuture<'_, Result<Spawned, String>> {
-        self.orders.lock().expect("nobody panics here").push(order);
+        self.orders.lock().push(order);
         self.answer("spawn".to_owned(), self.spawned.clone())
     }
 
@@ -140,7 +141,7 @@ pub(crate) async fn called_deciding(
     let scene = Scene::deciding(decided).with_agents(agents.clone());
     let outcome = scene.run(name, &arguments).await;
     let FunctionCallOutputBody::Text(text) = outcome.output.clone() else { panic!("one text") };
-    let (proposals, asked) = (scene.proposals(), agents.asked.lock().expect("nobody panics here").clone());
+    let (proposals, asked) = (scene.proposals(), agents.asked.lock().clone());
     Called { text, outcome, proposals, asked, agents }
 }
 

@@ -4,8 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::ReadProblem;
 
@@ -92,7 +94,7 @@ impl AccessLimits {
 
 impl ResolvedPaths {
     fn shared(access: &Access) -> Arc<Self> {
-        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = LAST.lock();
         if let Some((at, same, resolved)) = &*last
             && at.elapsed() < FRESH
             && same == access

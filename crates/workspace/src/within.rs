@@ -1,11 +1,13 @@
 //! A time limit for reading: a file system that hangs must not hang the program.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::{ReadError, ReadProblem};
 
@@ -19,7 +21,7 @@ const MAX_STUCK: usize = 32;
 static STUCK: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn stuck() -> MutexGuard<'static, Vec<PathBuf>> {
-    STUCK.lock().unwrap_or_else(PoisonError::into_inner)
+    STUCK.lock()
 }
 
 /// Counts the steps of work that may take long without being stuck, such as copying a tree.

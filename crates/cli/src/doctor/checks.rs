@@ -3,9 +3,10 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use journal::{JournalError, ListQuery, Store, StoreEvent, StoreOptions};
+use parking_lot::Mutex;
 use protocol::ThreadSourceKind;
 use runtime::Catalogue;
 use runtime::config::{ConfigError, Home, Loader, ProviderKind, ResolvedConfig};
@@ -152,7 +153,7 @@ pub(super) fn records(home: &Home) -> Vec<DoctorCheck> {
     let events: Arc<Mutex<Vec<StoreEvent>>> = Arc::default();
     let heard = events.clone();
     let observer = Arc::new(move |event: &StoreEvent| {
-        heard.lock().unwrap_or_else(PoisonError::into_inner).push(event.clone());
+        heard.lock().push(event.clone());
     });
     let store = Store::open(home.state(), StoreOptions { observer, ..StoreOptions::default() });
     let store = match store.and_then(|store| store.check_writable().map(|()| store)) {
@@ -175,7 +176,7 @@ pub(super) fn records(home: &Home) -> Vec<DoctorCheck> {
             Some("`oarlock threads --all` marks them"),
         ),
     };
-    let events = events.lock().unwrap_or_else(PoisonError::into_inner);
+    let events = events.lock();
     let in_memory = events.iter().find(|event| matches!(event, StoreEvent::IndexInMemory { .. }));
     let index = match (index, in_memory) {
         (Err(error), _) => DoctorCheck::note("index", error.to_string(), Some("lists are slower without it")),

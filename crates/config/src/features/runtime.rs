@@ -1,7 +1,9 @@
 //! Flags that a client switches for the life of the process. They count where no layer sets them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::Feature;
 use crate::features::RUNTIME_CONTROLLED;
@@ -12,13 +14,13 @@ pub(crate) struct RuntimeFeatures(Arc<Mutex<BTreeMap<String, bool>>>);
 
 impl RuntimeFeatures {
     pub(crate) fn current(&self) -> BTreeMap<String, bool> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     /// Switches these flags and leaves the others as they are. One that cannot be switched changes nothing at all.
     pub(crate) fn set(&self, flags: &BTreeMap<String, bool>) -> Result<(), String> {
         flags.keys().try_for_each(|key| check(key))?;
-        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.0.lock();
         current.extend(flags.iter().map(|(key, enabled)| (key.clone(), *enabled)));
         Ok(())
     }

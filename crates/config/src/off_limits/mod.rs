@@ -7,8 +7,9 @@ pub use access::{confinement, hidden_in};
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use protocol::ConfigLayerSource;
 use sandbox::{OffLimits, is_named_within};
 use toml::{Table, Value};
@@ -126,7 +127,7 @@ fn usual_credentials(env: &Env, users: &[PathBuf]) -> Arc<[PathBuf]> {
     let variables = ["XDG_CONFIG_HOME", "XDG_DATA_HOME"].into_iter();
     let variables = variables.chain(BY_VARIABLE.iter().map(|(variable, _)| *variable));
     let key: CachedKey = (users.to_vec(), variables.map(|variable| env.var_os(variable)).collect());
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut last = LAST.lock();
     if let Some((_, places)) = last.as_ref().filter(|(known, _)| *known == key) {
         return places.clone();
     }

@@ -9,15 +9,16 @@ mod schema;
 mod unread;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
 
 pub use query::{ListQuery, ThreadPage, page_cursor, parse_page_cursor};
 
 use self::database::Database;
 use self::query::PageCursor;
-use crate::committer::lock;
 use crate::error::JournalError;
 use crate::event::Observer;
 use crate::layout::{StoreLayout, StoredJournal, ThreadKey};
@@ -76,26 +77,26 @@ impl Index {
 
     /// A journal was opened in this process; its row changes with it from now on.
     pub(crate) fn opened(&self, key: &ThreadKey, row: &SharedRow) {
-        lock(&self.shared.pending).live.insert(key.as_str().to_owned(), row.clone());
+        self.shared.pending.lock().live.insert(key.as_str().to_owned(), row.clone());
         self.note(key, row);
     }
 
     /// The journal with this row was closed. It may be open again by now, with another row.
     pub(crate) fn closed(&self, key: &ThreadKey, row: &SharedRow) {
-        let mut pending = lock(&self.shared.pending);
+        let mut pending = self.shared.pending.lock();
         if pending.live.get(key.as_str()).is_some_and(|live| Arc::ptr_eq(live, row)) {
             pending.live.remove(key.as_str());
         }
     }
 
     pub(crate) fn live(&self, key: &ThreadKey) -> Option<ThreadRow> {
-        let row = lock(&self.shared.pending).live.get(key.as_str()).cloned();
-        row.map(|row| lock(&row).clone())
+        let row = self.shared.pending.lock().live.get(key.as_str()).cloned();
+        row.map(|row| row.lock().clone())
     }
 
     /// A row has changed.
     pub(crate) fn note(&self, key: &ThreadKey, row: &SharedRow) {
-        let mut pending = lock(&self.shared.pending);
+        let mut pending = self.shared.pending.lock();
         if pending.dirty.insert(key.as_str().to_owned(), row.clone()).is_none() {
             self.shared.wake.notify_one();
         }
@@ -135,7 +136,7 @@ impl Index {
         // Again, for when the disk refused and the index has gone to memory.
         self.shared.flush(database);
         if !database.is_complete() {
-            lock(&self.shared.pending).is_behind = true;
+            self.shared.pending.lock().is_behind = true;
             self.shared.wake.notify_one();
         }
         if !database.is_compared() {
@@ -149,7 +150,7 @@ impl Index {
             None => query.run(connection, root, cursor).map(Some),
         };
         if database.is_complete() && database.distrust_reference() {
-            lock(&self.shared.pending).is_behind = true;
+            self.shared.pending.lock().is_behind = true;
             self.shared.wake.notify_one();
         }
         page
@@ -158,11 +159,11 @@ impl Index {
     /// The row of one thread.
     pub(crate) fn row(&self, key: &ThreadKey) -> Result<Option<ThreadRow>, JournalError> {
         let changed = {
-            let pending = lock(&self.shared.pending);
+            let pending = self.shared.pending.lock();
             pending.live.get(key.as_str()).or_else(|| pending.dirty.get(key.as_str())).cloned()
         };
         match changed {
-            Some(row) => Ok(Some(lock(&row).clone())),
+            Some(row) => Ok(Some(row.lock().clone())),
             None => self.shared.attempt(|database| database.row(key)),
         }
     }
@@ -177,7 +178,7 @@ impl Index {
 
     /// The journal of a thread that is not open was deleted.
     pub(crate) fn forget(&self, key: &ThreadKey) -> Result<(), JournalError> {
-        lock(&self.shared.pending).dirty.remove(key.as_str());
+        self.shared.pending.lock().dirty.remove(key.as_str());
         self.shared.attempt(|database| database.forget(key))
     }
 
@@ -202,25 +203,24 @@ impl Index {
 impl IndexState {
     /// Writes changed rows a moment after they change, several at a time.
     fn run(&self) {
-        let mut pending = lock(&self.pending);
+        let mut pending = self.pending.lock();
         while !pending.is_closing {
             if pending.is_behind {
                 drop(pending);
                 self.catch_up();
                 // Who waits for the database gets it now.
-                let waited = self.wake.wait_timeout(lock(&self.pending), PAUSE);
-                pending = waited.unwrap_or_else(PoisonError::into_inner).0;
+                pending = self.pending.lock();
+                self.wake.wait_for(&mut pending, PAUSE);
                 continue;
             }
             if pending.dirty.is_empty() {
-                pending = self.wake.wait(pending).unwrap_or_else(PoisonError::into_inner);
+                self.wake.wait(&mut pending);
                 continue;
             }
-            let not_closing = |pending: &mut PendingRows| !pending.is_closing;
-            let waited = self.wake.wait_timeout_while(pending, GATHER, not_closing);
-            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            self.wake.wait_while_for(&mut pending, |pending| !pending.is_closing, GATHER);
+            drop(pending);
             self.flush_now();
-            pending = lock(&self.pending);
+            pending = self.pending.lock();
         }
     }
 
@@ -230,13 +230,13 @@ impl IndexState {
             self.flush(database);
             database.compare(&self.live_rows())?;
             database.read_some()?;
-            lock(&self.pending).is_behind = !database.is_complete();
+            self.pending.lock().is_behind = !database.is_complete();
             Ok(())
         });
         if let Err(error) = read {
             // The next list tries again.
             tracing::warn!(%error, "cannot complete the thread index");
-            lock(&self.pending).is_behind = false;
+            self.pending.lock().is_behind = false;
         }
     }
 
@@ -252,14 +252,14 @@ impl IndexState {
 
     /// Writes what changed. A failure costs nothing but time: the rows stay to be written later.
     fn flush(&self, database: &mut Database) {
-        let dirty = std::mem::take(&mut lock(&self.pending).dirty);
+        let dirty = std::mem::take(&mut self.pending.lock().dirty);
         if dirty.is_empty() {
             return;
         }
         let rows: Vec<ThreadRow> = dirty.values().map(|row| lock(row).clone()).collect();
         let Err(error) = database.save(&rows) else { return };
         tracing::warn!(%error, "cannot write the thread index");
-        let mut pending = lock(&self.pending);
+        let mut pending = self.pending.lock();
         for (key, row) in dirty {
             // A row that came in meanwhile is newer.
             pending.dirty.entry(key).or_insert(row);
@@ -271,13 +271,13 @@ impl IndexState {
     }
 
     fn live_rows(&self) -> Vec<ThreadRow> {
-        let live: Vec<SharedRow> = lock(&self.pending).live.values().cloned().collect();
+        let live: Vec<SharedRow> = self.pending.lock().live.values().cloned().collect();
         live.iter().map(|row| lock(row).clone()).collect()
     }
 
     /// A database that turns out to be corrupt is replaced and asked again.
     fn attempt<T>(&self, work: impl Fn(&mut Database) -> rusqlite::Result<T>) -> Result<T, JournalError> {
-        let mut slot = lock(&self.database);
+        let mut slot = self.database.lock();
         let database = match slot.take() {
             Some(database) => database,
             None => Database::open(&self.layout, &self.observer)?,
@@ -292,14 +292,14 @@ impl IndexState {
 
 impl Drop for Index {
     fn drop(&mut self) {
-        lock(&self.shared.pending).is_closing = true;
+        self.shared.pending.lock().is_closing = true;
         self.shared.wake.notify_all();
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != thread::current().id()
         {
             let _ = thread.join();
         }
-        if !lock(&self.shared.pending).dirty.is_empty() {
+        if !self.shared.pending.lock().dirty.is_empty() {
             self.shared.flush_now();
         }
     }

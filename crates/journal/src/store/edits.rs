@@ -1,8 +1,9 @@
 //! Changes to threads that are not open: their facts, and whether they are archived.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use protocol::{RolloutRecord, ThreadId, ThreadMetadataChange};
 
 use super::{Store, make_folder};

@@ -8,9 +8,10 @@ use std::fs::{self, DirBuilder};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use protocol::ThreadId;
 
 use crate::batch::RecordBatch;

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use model::{EventStream, ModelTransport, PreparedRequest, RequestBody};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::reply::{OfflineReply, OfflineRequest, OfflineResponder, ReplyStream};
@@ -105,7 +106,7 @@ impl ModelScript {
 
     fn with<T>(&self, work: impl FnOnce(&mut ScriptState) -> T) -> T {
         // A state is whole between any two statements, so a panic elsewhere leaves nothing half done.
-        work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.state.lock())
     }
 }
 

@@ -10,8 +10,9 @@ mod collect;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -71,7 +72,7 @@ pub fn definitions(contract: Contract) -> BTreeMap<String, Value> {
 /// not make the server unpack schemas all day.
 pub(crate) fn of(name: &'static str) -> Arc<Value> {
     static MADE: Mutex<BTreeMap<&'static str, Arc<Value>>> = Mutex::new(BTreeMap::new());
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut made = MADE.lock();
     Arc::clone(made.entry(name).or_insert_with(|| Arc::new(with(|schemas| with_references(name, schemas)))))
 }
 

@@ -1,8 +1,8 @@
 //! The line that keeps a command alive: once it is cut, by whomever, everything the command started is killed.
 
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl Control {
 
     /// Cutting it twice does no more than cutting it once.
     pub(crate) fn cut(&self) {
-        drop(self.line.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.line.lock().take());
         self.cut.send_replace(true);
     }
 

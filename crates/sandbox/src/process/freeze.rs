@@ -7,9 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
@@ -72,7 +73,7 @@ impl Drop for RegisteredHelper {
 }
 
 fn helpers() -> MutexGuard<'static, BTreeSet<i32>> {
-    HELPERS.lock().unwrap_or_else(PoisonError::into_inner)
+    HELPERS.lock()
 }
 
 /// Suspended processes, parents before their children. Resumed in the opposite order, so that no shell finds a child of

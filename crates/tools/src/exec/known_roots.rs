@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use sandbox::{PROTECTED_NAMES, ScanLimit, protected_below};
 use tokio::task::JoinHandle;
 
@@ -43,7 +44,7 @@ struct RootCache {
 impl KnownRoots {
     /// Where each root led when it was first seen. What is turned elsewhere later was turned by somebody else.
     pub(crate) fn resolved(&self, roots: &[PathBuf]) -> Vec<(PathBuf, PathBuf)> {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         let resolve = |root: &PathBuf| {
             let end = inner.resolved.entry(root.clone()).or_insert_with(|| resolve(root));
             (root.clone(), end.clone())
@@ -53,7 +54,7 @@ impl KnownRoots {
 
     /// The protected paths beneath these roots, as far as they are known.
     pub(crate) fn protected(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
-        let inner = lock(&self.inner);
+        let inner = self.inner.lock();
         let mut found: Vec<PathBuf> = roots
             .iter()
             .filter_map(|root| inner.protected.get(root))
@@ -76,10 +77,10 @@ impl KnownRoots {
 
     /// Those that this thread has not searched and knows nothing of by others.
     fn unknown(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         let mut unknown = Vec::new();
         for root in roots.iter().filter(|root| !inner.protected.contains_key(*root)).collect::<Vec<_>>() {
-            match lock(&TEMPORARY).get(root) {
+            match TEMPORARY.lock().get(root) {
                 Some(found) => _ = inner.protected.insert(root.clone(), found.clone()),
                 None => unknown.push(root.clone()),
             }
@@ -92,7 +93,7 @@ impl KnownRoots {
         if roots.is_empty() || tokio::runtime::Handle::try_current().is_err() {
             return;
         }
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         // One that still runs may have begun too early to see what the command has left. The next command asks again.
         if inner.search.as_ref().is_some_and(|search| !search.is_finished())
             || inner.rest_until.is_some_and(|until| Instant::now() < until)
@@ -111,7 +112,7 @@ impl KnownRoots {
     fn search(&self, roots: &[PathBuf]) {
         let begun = Instant::now();
         self.search_now(roots);
-        lock(&self.inner).rest_until = Some(Instant::now() + begun.elapsed() * REST);
+        self.inner.lock().rest_until = Some(Instant::now() + begun.elapsed() * REST);
     }
 
     fn search_now(&self, roots: &[PathBuf]) {
@@ -126,19 +127,15 @@ impl KnownRoots {
             }
             let found: Arc<[PathBuf]> = found.paths.into();
             if root == Path::new("/tmp") || *root == std::env::temp_dir() {
-                lock(&TEMPORARY).insert(root.clone(), found.clone());
+                TEMPORARY.lock().insert(root.clone(), found.clone());
             }
-            let mut inner = lock(&self.inner);
+            let mut inner = self.inner.lock();
             if inner.protected.len() >= MOST_ROOTS && !inner.protected.contains_key(root) {
                 inner.protected.clear();
             }
             inner.protected.insert(root.clone(), found);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A command that can change what is beneath these roots.
@@ -204,10 +201,10 @@ mod tests {
         known.search_first(&roots).await;
         assert_eq!(known.protected(&roots), [at.join("a/.git")]);
         drop(known.search_after(&roots));
-        assert!(lock(&known.inner).search.is_none(), "searched again at once");
-        lock(&known.inner).rest_until = None;
+        assert!(known.inner.lock().search.is_none(), "searched again at once");
+        known.inner.lock().rest_until = None;
         drop(known.search_after(&roots));
-        let search = lock(&known.inner).search.take();
+        let search = known.inner.lock().search.take();
         search.unwrap().await.unwrap();
         assert_eq!(known.protected(&roots), [at.join("a/.git"), at.join("b/.codex")]);
     }

@@ -2,9 +2,9 @@
 //! without end. Nothing here makes the command wait.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use protocol::{CommandExecutionOutputDeltaNotification, ServerNotification};
 use sandbox::{Chunk, OutputStream, Utf8Chunks};
 use tokio::sync::{Notify, watch};
@@ -117,7 +117,7 @@ impl Live {
     }
 
     fn state(&self) -> MutexGuard<'_, LiveState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use protocol::{ReadOnlyAccess, SandboxPolicy};
 use sandbox::{Confinement, Limits, Order, ReadAccess, RunOptions, Strength, run};
 use tokio::sync::Notify;
@@ -197,7 +198,7 @@ impl Profile {
     }
 
     fn lock(&self) -> MutexGuard<'_, ProfileState> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 

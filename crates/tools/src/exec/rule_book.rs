@@ -1,8 +1,9 @@
 //! The rules of a thread: read from files when first needed, and added to by approvals.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use policy::{RuleFile, RuleWarning, Rules};
 use protocol::{ConfigWarningNotification, ServerNotification};
 
@@ -63,7 +64,7 @@ impl RuleBook {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Read>> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+        self.read.lock()
     }
 
     /// Commands that begin with these words are allowed from now on, in this thread.

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use engine::{Proposal, ProposalDecision, Question, Step, ToolCall, ToolOutcome, ToolPayload};
+use parking_lot::Mutex;
 use protocol::{
     AskForApproval, FunctionCallOutputBody, GrantedPermissionProfile, PatchApplyStatus, SandboxPolicy,
     ServerNotification, ThreadItem,
@@ -36,7 +37,7 @@ impl Sink for Judge {
     }
     fn propose(&self, proposal: Proposal) -> BoxFuture<'_, ProposalDecision> {
         let decided = (self.meddle)(&proposal);
-        self.proposals.lock().expect("nobody panics here").push(proposal);
+        self.proposals.lock().push(proposal);
         Box::pin(std::future::ready(decided))
     }
     fn tell_later(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
@@ -91,7 +92,7 @@ async fn run_on(bench: Bench, step: Step, patch: &str, meddle: Meddle) -> (ToolO
         payload: ToolPayload::Custom { input: patch.to_owned() },
     };
     let outcome = Registry::builtin().run(call, Arc::new(step), caller).await;
-    let proposals = judge.proposals.lock().expect("nobody panics here").clone();
+    let proposals = judge.proposals.lock().clone();
     (outcome, proposals)
 }
 

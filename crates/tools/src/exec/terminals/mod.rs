@@ -8,9 +8,10 @@ mod session;
 mod unread;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
@@ -162,7 +163,7 @@ impl Terminals {
     }
 
     fn inner(&self) -> MutexGuard<'_, TerminalTable> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! A command that may outlive its call: what it wrote, and how to reach it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use protocol::ItemId;
 use sandbox::{Chunk, CommandClock, CommandInputError, Confinement, Process};
 use tokio::sync::watch;
@@ -110,14 +111,14 @@ impl Session {
     }
 
     pub(crate) fn push(&self, chunk: &Chunk) {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner).push(&chunk.bytes);
+        self.unread.lock().push(&chunk.bytes);
         self.live.push(chunk);
     }
 
     /// The model cannot look at this machine from another environment.
     pub(crate) fn set_whole(&self, whole: Option<WholeOutput>) {
         if whole.is_some() && self.elsewhere.is_none() {
-            *self.whole.lock().unwrap_or_else(PoisonError::into_inner) = whole;
+            *self.whole.lock() = whole;
         }
     }
 
@@ -134,10 +135,10 @@ impl Session {
         // In time or not: what there is by then counts.
         let _ = clock.timeout(wait, self.told()).await;
         let has_ended = self.progress() >= SessionProgress::Ended;
-        let unread = std::mem::take(&mut *self.unread.lock().unwrap_or_else(PoisonError::into_inner));
+        let unread = std::mem::take(&mut *self.unread.lock());
         let end = self.end.get().filter(|_| has_ended);
         let lost = end.and_then(|end| end.lost.clone());
-        let whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let whole = self.whole.lock().clone();
         Collected { unread, exit: end.map(|end| end.code), lost, whole }
     }
 
