@@ -31,7 +31,7 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("placements", &["support", "protocol"]),
     ("catalogue", &["protocol", "engine", "workspace"]),
     ("environments", &["protocol", "engine", "sandbox"]),
-    ("tools", &["protocol", "workspace", "engine", "patch", "policy", "sandbox"]),
+    ("tools", &["support", "protocol", "workspace", "engine", "patch", "policy", "sandbox"]),
     ("config", &["protocol", "workspace", "policy", "sandbox"]),
     ("plugins", &["support", "protocol", "config", "workspace"]),
     ("skills", &["support", "protocol", "config", "plugins", "engine", "workspace"]),

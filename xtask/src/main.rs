@@ -13,6 +13,7 @@ mod layers;
 mod licences;
 mod method_page;
 mod module_cycles;
+mod one_way;
 mod recipes;
 mod runtime_methods;
 mod rust_functions;
@@ -50,6 +51,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("recipes", recipes::check),
     ("error codes", error_codes::check),
     ("book", book::check),
+    ("one way", one_way::check),
 ];
 
 /// The lists of what still breaks a rule, each with the function that takes out what no longer does.

@@ -4,11 +4,12 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
 
 use protocol::ClientRole;
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
+use support::Clock;
 
 use crate::jwt::{JwtError, JwtRules};
 use crate::tokens::{LiveTokens, TokenHolder};
@@ -74,7 +75,7 @@ const SECRET_FILE: &str = "--ws-shared-secret-file";
 
 impl AuthFlags {
     /// Checks that the flags go together and reads the files they name.
-    pub fn load(&self) -> Result<WsAuth, AuthError> {
+    pub fn load(&self, clock: Arc<dyn Clock>) -> Result<WsAuth, AuthError> {
         let set: [(&'static str, bool); 5] = [
             (TOKEN_FILE, self.token_file.is_some()),
             (SECRET_FILE, self.shared_secret_file.is_some()),
@@ -103,12 +104,13 @@ impl AuthFlags {
                 if secret.len() < SHORTEST_SECRET {
                     return Err(AuthError::ShortSecret(path.to_owned()));
                 }
-                let rule = Rule::SignedBearer(JwtRules {
+                let rules = JwtRules {
                     key: hmac::Key::new(hmac::HMAC_SHA256, &secret),
                     issuer: self.issuer.clone(),
                     audience: self.audience.clone(),
                     max_clock_skew_seconds: self.max_clock_skew_seconds.unwrap_or(DEFAULT_CLOCK_SKEW_SECONDS),
-                });
+                };
+                let rule = Rule::SignedBearer { rules, clock };
                 Ok(WsAuth { rule, file: Some(path.to_owned()) })
             }
         }
@@ -164,7 +166,7 @@ enum Rule {
     /// Who knows the token. Compared as tags under a key of this process, in constant time.
     CapabilityToken { key: hmac::Key, tag: hmac::Tag },
     /// Who holds a token that was signed with the shared secret.
-    SignedBearer(JwtRules),
+    SignedBearer { rules: JwtRules, clock: Arc<dyn Clock> },
     /// Who knows one of the tokens of a host.
     Tokens(LiveTokens),
 }
@@ -202,7 +204,7 @@ impl WsAuth {
     pub fn refresh(&self) -> Result<Vec<String>, AuthError> {
         match &self.rule {
             Rule::Tokens(tokens) => tokens.refresh(),
-            Rule::Anybody | Rule::CapabilityToken { .. } | Rule::SignedBearer(_) => Ok(Vec::new()),
+            Rule::Anybody | Rule::CapabilityToken { .. } | Rule::SignedBearer { .. } => Ok(Vec::new()),
         }
     }
 
@@ -236,8 +238,8 @@ impl WsAuth {
                 .map(|()| None)
                 .map_err(|_| "invalid websocket bearer token"),
             Rule::Tokens(table) => table.holder(token).map(Some).ok_or("invalid websocket bearer token"),
-            Rule::SignedBearer(rules) => {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+            Rule::SignedBearer { rules, clock } => {
+                let now = u64::try_from(clock.now_ms() / 1_000).unwrap_or(0);
                 rules.check(token, now).map(|()| None).map_err(JwtError::text)
             }
         }
@@ -253,6 +255,8 @@ fn bearer(header: &[u8]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use support::SystemClock;
+
     use super::*;
 
     fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
@@ -274,7 +278,7 @@ mod tests {
         };
         for (mode, is_closed) in [(0o600, true), (0o644, true), (0o660, false), (0o606, false)] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
-            let refused = flags.load().err().map(|error| error.to_string());
+            let refused = flags.load(Arc::new(SystemClock)).err().map(|error| error.to_string());
             assert_eq!(refused.is_none(), is_closed, "{mode:o}: {refused:?}");
             assert!(
                 is_closed || WsAuth::tokens(&path).is_err_and(|error| error.to_string().contains("chmod"))
@@ -290,7 +294,7 @@ mod tests {
             token_file: Some(path),
             ..AuthFlags::default()
         };
-        let auth = flags.load().expect("rules");
+        let auth = flags.load(Arc::new(SystemClock)).expect("rules");
         let check = |header: Option<&str>| auth.check(header.map(str::as_bytes));
         assert_eq!(check(Some("Bearer open sesame")), Ok(None));
         assert_eq!(check(Some("bEARER  open sesame ")), Ok(None));
@@ -331,9 +335,9 @@ mod tests {
             (set(token, Some(endless), None), "/dev/zero cannot be read: it has more than 65536 bytes"),
             (set(signed, None, Some(&path)), "must hold a secret of at least 32 bytes"),
         ] {
-            let said = flags.load().map_err(|error| error.to_string());
+            let said = flags.load(Arc::new(SystemClock)).map_err(|error| error.to_string());
             assert!(said.as_ref().is_err_and(|said| said.ends_with(expected)), "{said:?}");
         }
-        assert!(AuthFlags::default().load().is_ok_and(|auth| auth.is_open()));
+        assert!(AuthFlags::default().load(Arc::new(SystemClock)).is_ok_and(|auth| auth.is_open()));
     }
 }

@@ -78,7 +78,7 @@ enum WsAuthKind {
 pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<ExitCode> {
     let listen = Listen::parse(&args.listen)?;
     let inherited = service_args::inherited(&listen)?;
-    let auth = args.auth.flags().load()?;
+    let auth = args.auth.flags().load(Arc::new(SystemClock))?;
     let home = Home::from_env()?;
     let codex_home = AbsolutePath::new(home.reading().to_string_lossy())
         .context("the home folder is not an absolute path")?;

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use ::terminal::{
     HistoryFile, PromptTemplate, ScreenSize, ScreenStyle, ServerAddress, SessionOptions, SessionStart,
@@ -13,8 +14,8 @@ use ::terminal::{
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use protocol::{AskForApproval, ThreadId};
-use runtime::ModelDirectory;
 use runtime::config::{Home, Loader, LoaderOptions, ProviderReason};
+use runtime::{ModelDirectory, SystemClock};
 
 use crate::earlier_rules::EarlierRules;
 use crate::exec::Sandbox;
@@ -196,7 +197,7 @@ async fn offered_provider(
     if config.provider_reason != ProviderReason::Nothing {
         return Ok(None);
     }
-    let directory = ModelDirectory::new(loader);
+    let directory = ModelDirectory::new(loader, Arc::new(SystemClock));
     let found = directory.local_server(|id| config.providers.get(id)).await;
     Ok(found.map(|(provider, _)| provider.id.clone()))
 }

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use mcp::{LoginOptions, McpServices};
+use runtime::SystemClock;
 use runtime::config::{
     LoadRequest, Loader, McpServer, McpServerProblem, McpTransport, ResolvedConfig, remove_mcp_server,
     write_mcp_server,
@@ -99,7 +101,8 @@ pub(crate) fn run(options: McpOptions, root: Flags) -> Result<ExitCode> {
             tokio.block_on(log_in(&loader, &name, scopes, &mut out))?;
         }
         McpCommand::Logout { name } => {
-            let (server, services) = (server_named(&loader, &name)?, McpServices::new(loader.home()));
+            let (server, services) =
+                (server_named(&loader, &name)?, McpServices::new(loader.home(), Arc::new(SystemClock)));
             let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             match tokio.block_on(services.logins().log_out(&server))? {
                 true => writeln!(out, "Logged out of `{name}`.")?,
@@ -125,7 +128,7 @@ async fn log_in(
 ) -> Result<()> {
     let server = server_named(loader, name)?;
     let port = load(loader)?.mcp_oauth_callback_port();
-    let services = McpServices::new(loader.home());
+    let services = McpServices::new(loader.home(), Arc::new(SystemClock));
     let options = LoginOptions { scopes, limit: LOGIN_LIMIT, port };
     let login = services.logins().begin(&server, options).await?;
     writeln!(out, "Open this address in a browser to log in to `{name}`:\n\n{}\n", login.url)?;

@@ -2,11 +2,12 @@
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use runtime::config::{LoadRequest, Loader, ProviderKind, ProviderReason, ResolvedConfig};
-use runtime::{Catalogue, ModelDirectory, WAYS_OUT};
+use runtime::{Catalogue, ModelDirectory, SystemClock, WAYS_OUT};
 use serde::Serialize;
 use serde_json::json;
 use tracing_subscriber::filter::LevelFilter;
@@ -61,7 +62,7 @@ pub(crate) fn run(options: ModelsOptions, root: Flags) -> Result<ExitCode> {
 
 /// Of a server that can tell, as it says itself; else those of the catalogue.
 async fn known_models(loader: &Loader, config: &ResolvedConfig) -> Result<(String, Vec<KnownModel>)> {
-    let directory = ModelDirectory::new(loader.clone());
+    let directory = ModelDirectory::new(loader.clone(), Arc::new(SystemClock));
     let mut provider = &config.provider;
     let mut told = None;
     if config.provider_reason == ProviderReason::Nothing {

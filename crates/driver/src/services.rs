@@ -1,13 +1,12 @@
 //! The services that live as long as the process, apart from the parts of one thread.
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use engine::{Stamp, ThreadSeed};
 use journal::{ReferenceRollout, Store, ThreadJournal};
 use model::ModelTransport;
 use protocol::{RolloutRecord, SessionMeta};
+use support::Clock;
 use tools::Bench;
 
 use crate::audience::Audience;
@@ -29,27 +28,14 @@ pub struct Services {
     pub steps: Arc<dyn StepMaker>,
 }
 
-/// Where time and randomness come from.
-pub trait Clock: Send + Sync {
+/// The time together with randomness, of which ids are made.
+pub trait ClockExt {
     fn stamp(&self) -> Stamp;
 }
 
-/// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.
-impl fmt::Debug for dyn Clock + '_ {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Clock")
-    }
-}
-
-/// The real ones.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SystemClock;
-
-impl Clock for SystemClock {
+impl ClockExt for dyn Clock + '_ {
     fn stamp(&self) -> Stamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-        Stamp { now_ms, entropy: support::entropy() }
+        Stamp { now_ms: self.now_ms(), entropy: support::entropy() }
     }
 }
 

@@ -23,7 +23,6 @@ use store::{StoredStream, UsageRow};
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, timeout};
 
-use crate::ids::now_ms;
 use crate::limits::RateWindow;
 use crate::link::{LinkAnswer, RuntimeLink};
 use crate::options::CarriedProvider;
@@ -116,7 +115,7 @@ impl ModelCarrier {
             error.retry_after_ms = Some(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
             return Err(error);
         }
-        match limits.check_budgets(&self.shared.store, &self.root, budget).await {
+        match limits.check_budgets(&self.shared.store, &self.root, budget, self.shared.now_ms()).await {
             Ok(checked) => checked,
             Err(error) => Err(ModelError::new("storeFailed", format!("the usage cannot be read: {error}"))),
         }
@@ -367,7 +366,7 @@ impl ModelCarrier {
             request_id: format!("{}:{}", params.thread_id, params.model_request_id),
             thread: params.thread_id.clone(),
             root: self.root.clone(),
-            at_ms: now_ms(),
+            at_ms: self.shared.now_ms(),
             agent_path: params.agent_path.clone(),
             purpose: word(&params.purpose),
             provider: self.provider().id.clone(),

@@ -21,7 +21,6 @@ use tokio::task::AbortHandle;
 use self::calls::CallHandle;
 use crate::clients::ClientReply;
 use crate::counters::count;
-use crate::ids::now_ms;
 use crate::lease::{LeaseState, LeaseTerm};
 use crate::link::{LinkAnswer, OrderedAnswer};
 use crate::messages::{
@@ -147,7 +146,7 @@ impl TaskDriver {
                 return;
             }
             let pause = self.wake_at_ms.map(|at_ms| {
-                Duration::from_millis(u64::try_from(at_ms.saturating_sub(now_ms())).unwrap_or(0))
+                Duration::from_millis(u64::try_from(at_ms.saturating_sub(self.shared.now_ms())).unwrap_or(0))
             });
             tokio::select! {
                 command = self.commands.recv() => match command {
@@ -276,7 +275,7 @@ impl TaskDriver {
         let mut waiting = vec![input];
         while let Some(input) = waiting.pop() {
             tracing::debug!(task = %self.id, ?input, "a task goes on");
-            for effect in self.machine.on(now_ms(), input) {
+            for effect in self.machine.on(self.shared.now_ms(), input) {
                 if self.is_over() {
                     return;
                 }

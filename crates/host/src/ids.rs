@@ -1,21 +1,14 @@
-//! Ids and times that the host makes.
-
-use std::time::{SystemTime, UNIX_EPOCH};
+//! Ids that the host makes.
 
 use protocol::ThreadId;
 use uuid::Builder;
 
 use crate::error::TaskError;
 
-pub(crate) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
 /// A UUID of version 7: those made later sort later. The 74 bits behind the time are the system's randomness.
-pub(crate) fn new_uuid() -> String {
+pub(crate) fn new_uuid(now_ms: i64) -> String {
     let [tail @ .., _, _, _, _, _, _] = support::entropy().to_be_bytes();
-    Builder::from_unix_timestamp_millis(u64::try_from(now_ms()).unwrap_or(0), &tail).into_uuid().to_string()
+    Builder::from_unix_timestamp_millis(u64::try_from(now_ms).unwrap_or(0), &tail).into_uuid().to_string()
 }
 
 /// The id in lower case with hyphens, or why it is none.
@@ -34,8 +27,9 @@ mod tests {
 
     #[test]
     fn ids_differ_in_all_their_random_bits() {
-        let ids: Vec<u128> =
-            (0..1_000).map(|_| Uuid::parse_str(&new_uuid()).expect("a uuid").as_u128()).collect();
+        let ids: Vec<u128> = (0..1_000)
+            .map(|_| Uuid::parse_str(&new_uuid(1_700_000_000_000)).expect("a uuid").as_u128())
+            .collect();
         let ever_set = ids.iter().fold(0, |bits, id| bits | id);
         let always_set = ids.iter().fold(u128::MAX, |bits, id| bits & id);
         assert_eq!((ever_set & RANDOM_BITS, always_set & RANDOM_BITS), (RANDOM_BITS, 0));

@@ -7,7 +7,6 @@ use protocol::{CodexErrorInfo, ModelError, OperationId, TaskBudget, ThreadId};
 use store::{StoreError, TaskStore, UsageFilter, UsageGroup, UsageTotal};
 use tokio::time::{Duration, Instant};
 
-use crate::ids::now_ms;
 use crate::task::{OperationStage, RecordFact};
 
 /// Appends of one task within a second. More wait.
@@ -77,6 +76,7 @@ impl HostLimits {
         store: &TaskStore,
         root: &ThreadId,
         own: Option<&TaskBudget>,
+        now_ms: i64,
     ) -> Result<Result<(), ModelError>, StoreError> {
         if own.is_some() || self.task.is_some() {
             let used = used(store, Some(root), None).await?;
@@ -87,8 +87,7 @@ impl HostLimits {
             }
         }
         if let Some(budget) = &self.day {
-            let now = now_ms();
-            let used = used(store, None, Some(now - now.rem_euclid(DAY_MS))).await?;
+            let used = used(store, None, Some(now_ms - now_ms.rem_euclid(DAY_MS))).await?;
             if let Some(problem) = exceeded(budget, &used) {
                 return Ok(Err(over_budget(&format!("the tasks of today have used {problem}"))));
             }

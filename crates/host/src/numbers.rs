@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::counters::BOUNDS;
 use crate::error::TaskError;
-use crate::ids::now_ms;
 use crate::lease::LeaseState;
 use crate::task_host::TaskHost;
 
@@ -70,7 +69,9 @@ impl TaskHost {
             living,
             turns_running,
             waiting: counts.waiting,
-            oldest_waiting_ms: counts.oldest_waiting_ms.map_or(0, |oldest| (now_ms() - oldest).max(0)),
+            oldest_waiting_ms: counts
+                .oldest_waiting_ms
+                .map_or(0, |oldest| (self.shared.now_ms() - oldest).max(0)),
             placements: counts.placements,
             starts: get(&counters.starts),
             losses: get(&counters.losses),

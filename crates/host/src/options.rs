@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use model::ModelTransport;
 use protocol::{DelegatedProvider, ModelCapabilities};
+use support::Clock;
 
 use crate::launcher::RuntimeLauncher;
 use crate::lease::ReplicaOptions;
@@ -71,4 +72,5 @@ pub struct HostOptions {
     pub records: PathBuf,
     /// The version told to runtimes.
     pub version: String,
+    pub clock: Arc<dyn Clock>,
 }

@@ -12,6 +12,7 @@ use tokio::sync::{Mutex, mpsc, watch};
 use crate::clients::HostClients;
 use crate::counters::HostCounters;
 use crate::early::EarlyNotices;
+use crate::ids::new_uuid;
 use crate::lease::LeaseState;
 use crate::messages::{LivingTask, TaskCommand};
 use crate::options::HostOptions;
@@ -52,6 +53,15 @@ impl HostShared {
             true => drop(failed.insert(thread)),
             false => drop(failed.remove(&thread)),
         }
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.options.clock.now_ms()
+    }
+
+    /// A UUID of version 7: those made later sort later.
+    pub(crate) fn new_uuid(&self) -> String {
+        new_uuid(self.now_ms())
     }
 
     pub(crate) fn site(&self) -> &str {

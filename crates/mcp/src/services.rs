@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use config::Home;
+use support::Clock;
 
 use crate::McpLogins;
 
@@ -15,7 +16,7 @@ pub struct McpServices {
 
 impl McpServices {
     /// Connects to nothing yet. Other hosts than this machine are reached through the proxy that the environment names.
-    pub fn new(home: &Home) -> Self {
+    pub fn new(home: &Home, clock: Arc<dyn Clock>) -> Self {
         let variable = |names: &[&str]| {
             let value = names.iter().find_map(|name| std::env::var(name).ok());
             value.filter(|value| !value.trim().is_empty())
@@ -30,7 +31,7 @@ impl McpServices {
             }
         });
         let http = http::Client::new(proxy);
-        Self { logins: Arc::new(McpLogins::new(home, http.clone())), http }
+        Self { logins: Arc::new(McpLogins::new(home, http.clone(), clock)), http }
     }
 
     /// The pool, for whatever else is asked over HTTP.

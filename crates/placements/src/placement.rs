@@ -2,12 +2,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use support::Clock;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 
-use crate::backend::ssh::SshConnections;
-use crate::backend::{PlaceBackend, PlaceState, Prefix, backend};
+use crate::backend::{PlaceBackend, PlaceServices, PlaceState, Prefix, backend};
 use crate::error::{PlacementError, hide, last_line, shown};
 use crate::manifest::{PreparedManifest, ResolvedEnv};
 use crate::process::{self, AttachedProcess, ProcessEnd, SpawnOptions, SpawnSite};
@@ -24,7 +24,7 @@ const MAX_SETUP_LINE: u64 = 16 << 10;
 #[derive(Debug)]
 pub struct Placements {
     owner: String,
-    ssh: Arc<SshConnections>,
+    shared: PlaceServices,
 }
 
 /// A placement to be made. The id becomes a part of names and labels: lower-case letters, digits, hyphens.
@@ -53,9 +53,9 @@ pub struct LeftoverPlacement {
 
 impl Placements {
     /// `owner` names this host in labels.
-    pub fn new(owner: &str) -> Result<Self, PlacementError> {
+    pub fn new(owner: &str, clock: Arc<dyn Clock>) -> Result<Self, PlacementError> {
         check_name("owner", owner)?;
-        Ok(Self { owner: owner.to_owned(), ssh: Arc::default() })
+        Ok(Self { owner: owner.to_owned(), shared: PlaceServices { ssh: Arc::default(), clock } })
     }
 
     /// Makes a place with its workspace. If anything fails, what was made is removed again.
@@ -66,8 +66,8 @@ impl Placements {
     ) -> Result<Placement, PlacementError> {
         let PlacementOrder { id, settings, start } = order;
         check_name("id", &id)?;
-        let backend = backend(&settings, &self.ssh);
-        let labels = Labels { id, owner: self.owner.clone(), created_s: now_s() };
+        let backend = backend(&settings, &self.shared);
+        let labels = Labels { id, owner: self.owner.clone(), created_s: self.shared.now_s() };
         let made = backend.make(&labels, progress).await?;
         let Labels { id, owner, .. } = labels;
         let version = REFERENCE_VERSION;
@@ -91,7 +91,7 @@ impl Placements {
 
     /// The placement of this reference. Nothing is asked of it yet; see [`Placement::state`].
     pub fn attach(&self, reference: PlacementReference) -> Placement {
-        Placement { backend: backend(&reference.settings, &self.ssh), reference }
+        Placement { backend: backend(&reference.settings, &self.shared), reference }
     }
 
     /// Everything with our labels that these settings lead to, of all hosts. To remove one, attach and destroy.
@@ -99,7 +99,7 @@ impl Placements {
         &self,
         settings: &PlacementSettings,
     ) -> Result<Vec<LeftoverPlacement>, PlacementError> {
-        let found = backend(settings, &self.ssh).leftovers().await?;
+        let found = backend(settings, &self.shared).leftovers().await?;
         // Whoever may write labels may write anything there.
         let found = found.into_iter().filter(|found| check_name("id", &found.labels.id).is_ok());
         let to_leftover = |found: crate::backend::Labeled| LeftoverPlacement {
@@ -324,8 +324,4 @@ pub(crate) async fn bounded(stream: Option<impl AsyncRead + Unpin>, limit: usize
         dropped = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await.unwrap_or(0);
     }
     (kept, dropped > 0)
-}
-
-pub(crate) fn now_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

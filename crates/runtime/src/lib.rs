@@ -25,9 +25,9 @@ pub use delegation::{
     HostError, HostId, HostRecord, HostSession,
 };
 pub use driver::{
-    Audience, BoxFuture, Clock, NotifyCommand, Progress, ReviewOptions, Services, SettingsChange, Snapshot,
-    StepMaker, StepWork, SystemClock, Then, ThreadError, ThreadHandle, ThreadHooks, ThreadPlan,
-    ThreadSettings, ToolJob, ToolRunner, ToolSettings, TurnOptions, open_thread,
+    Audience, BoxFuture, NotifyCommand, Progress, ReviewOptions, Services, SettingsChange, Snapshot,
+    StepMaker, StepWork, Then, ThreadError, ThreadHandle, ThreadHooks, ThreadPlan, ThreadSettings, ToolJob,
+    ToolRunner, ToolSettings, TurnOptions, open_thread,
 };
 pub use engine::{FragmentText, Question, Refusal, Reply, Stamp, approximate_tokens, fragments_of};
 pub use environments::{EnvironmentError, attached_selections};
@@ -52,5 +52,5 @@ pub use providers::logins::LoginDone;
 pub use runtime::{Runtime, RuntimeOptions};
 pub use sandbox::seal_process;
 pub use skills::SkillChoices;
-pub use support::Responder;
+pub use support::{Clock, Responder, SystemClock};
 pub use workspace::{FileError, InstructionOptions, SearchError, SearchSession};

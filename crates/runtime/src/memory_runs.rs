@@ -9,10 +9,10 @@ use protocol::{
     DynamicToolCallParams, DynamicToolCallResponse, ItemCompletedNotification, MemoryCitation,
     ServerNotification, ThreadId, ThreadItem,
 };
-use support::blocking;
+use support::{Clock, blocking};
 use tokio::task::JoinHandle;
 
-use driver::{Audience, BoxFuture, Clock};
+use driver::{Audience, BoxFuture};
 
 /// The run that is under way.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ impl CitationObserver {
     }
 
     async fn note(&self, cited: Vec<String>) {
-        let (folder, now_ms) = (self.folder.clone(), self.clock.stamp().now_ms);
+        let (folder, now_ms) = (self.folder.clone(), self.clock.now_ms());
         if let Ok(Err(error)) = blocking(move || folder.note_usage(&cited, now_ms)).await {
             tracing::warn!(%error, "the use of memories could not be noted");
         }

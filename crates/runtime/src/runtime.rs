@@ -3,6 +3,7 @@
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
+use support::Clock;
 
 use catalogue::Catalogue;
 use config::Loader;
@@ -25,7 +26,7 @@ use crate::providers::logins::Logins;
 use crate::state::{LoadedThreads, Records, RuntimeState};
 use crate::step::builder::StepBuilder;
 use crate::step::tool_settings::login_shell;
-use driver::{Audience, Clock, IdMaker, ThreadHandle, check_thread_id};
+use driver::{Audience, ClockExt, IdMaker, ThreadHandle, check_thread_id};
 
 /// The parts a runtime is made of.
 #[derive(Debug)]
@@ -57,10 +58,10 @@ impl Runtime {
         let environments = Environments::new(Arc::new(Clients(audience.clone())), login_shell);
         let skills = Arc::new(Skills::new(loader.clone(), notify_skills_changed(&audience)));
         let (home, places) = (loader.home(), environments.clone());
-        let directory = Arc::new(ModelDirectory::new(loader.clone()));
+        let directory = Arc::new(ModelDirectory::new(loader.clone(), clock.clone()));
         let steps = StepBuilder::new(catalogue.clone(), home, places, skills.clone(), clock.clone())
             .with_directory(directory.clone());
-        let mcp = McpServices::new(loader.home());
+        let mcp = McpServices::new(loader.home(), clock.clone());
         let http = mcp.http().clone();
         let logins = Arc::new(Logins::new(loader.clone(), clock.clone(), audience.clone(), http));
         let instance_id = IdMaker::random(clock.stamp()).into();

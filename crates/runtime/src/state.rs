@@ -20,7 +20,7 @@ use protocol::{
 };
 use sandbox::OffLimits;
 use skills::Skills;
-use support::blocking;
+use support::{Clock, blocking};
 
 use crate::error::RuntimeError;
 use crate::listeners::OwnListeners;
@@ -32,7 +32,7 @@ use crate::providers::logins::Logins;
 use crate::step::builder::StepBuilder;
 use crate::step::input::read_input;
 use crate::step::tool_settings::UNKNOWN_WINDOW;
-use driver::{Audience, Clock, IdMaker, NotifyCommand, Services, ThreadHandle, ThreadHooks};
+use driver::{Audience, ClockExt, IdMaker, NotifyCommand, Services, ThreadHandle, ThreadHooks};
 
 /// How many threads may be opened at the same moment.
 const OPENING_LANES: usize = 64;
@@ -244,7 +244,7 @@ impl RuntimeState {
     }
 
     pub(crate) fn now_ms(&self) -> i64 {
-        self.clock.stamp().now_ms
+        self.clock.now_ms()
     }
 
     pub(crate) fn new_thread_id(&self) -> ThreadId {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use protocol::ConfigWarningNotification;
 use sandbox::{CommandClock, OffLimits};
+use support::{Clock, SystemClock};
 
 use crate::Suggestion;
 use crate::child_agents::ChildAgents;
@@ -59,6 +60,8 @@ pub struct BenchOptions {
     pub jobs: Option<PathBuf>,
     /// How many seconds an agent of a job has, where the model says nothing.
     pub job_seconds: Option<u64>,
+    /// The time of day in items and reports.
+    pub clock: Arc<dyn Clock>,
 }
 
 impl BenchOptions {
@@ -87,6 +90,7 @@ impl BenchOptions {
             suggestions: Arc::new([]),
             jobs: None,
             job_seconds: None,
+            clock: Arc::new(SystemClock),
         }
     }
 
@@ -198,6 +202,10 @@ impl Bench {
             true => Arc::new([]),
             false => self.rules.rules().approved().into(),
         }
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.options.clock.now_ms()
     }
 
     /// The clock that measures time limits. Held while a client asks the user something by a way of its own.

@@ -1,16 +1,20 @@
 //! Items that a tool begins by itself, because nothing of theirs is decided about.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use protocol::{ItemStartedNotification, ServerNotification, ThreadId, ThreadItem, TurnId};
 
+use crate::bench::BenchOptions;
+
 /// The notification that an item has started.
-pub(crate) fn item_started(thread_id: &ThreadId, turn_id: &TurnId, item: ThreadItem) -> ServerNotification {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+pub(crate) fn item_started(
+    options: &BenchOptions,
+    thread_id: &ThreadId,
+    turn_id: &TurnId,
+    item: ThreadItem,
+) -> ServerNotification {
     ServerNotification::ItemStarted(ItemStartedNotification {
         item,
         thread_id: thread_id.clone(),
         turn_id: turn_id.clone(),
-        started_at_ms: i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        started_at_ms: options.clock.now_ms(),
     })
 }

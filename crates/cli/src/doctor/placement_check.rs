@@ -1,6 +1,7 @@
 //! The check of a placement: one is made, the runtime is copied there, its sandbox is tried, and it is removed again.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ::host::PlaceOptions;
@@ -9,6 +10,7 @@ use placements::{
     Placement, PlacementOrder, PlacementSettings, Placements, ProgressSink, RunLimits, SpawnOptions,
     WorkspaceStart,
 };
+use runtime::SystemClock;
 use runtime::config::{Home, LoadRequest, Loader, LoaderOptions};
 use serde_json::Value;
 
@@ -59,7 +61,7 @@ async fn look(
         PathBuf::new(),
     )?;
     let settings = options.settings(name)?;
-    let places = Placements::new("doctor")?;
+    let places = Placements::new("doctor", Arc::new(SystemClock))?;
     let began = Instant::now();
     let id = format!("doctor-{}", std::process::id());
     let order = PlacementOrder { id, settings: settings.clone(), start: WorkspaceStart::Empty };

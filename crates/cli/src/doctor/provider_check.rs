@@ -1,10 +1,12 @@
 //! Which provider would be asked, why, and whether it answers.
 
+use std::sync::Arc;
+
 use runtime::config::{
     ConfigError, CredentialCaller, Credentials, Loader, ProviderConfig, ProviderKind, ProviderReason,
     ResolvedConfig, without_secrets,
 };
-use runtime::{ListedModel, ModelDirectory, WAYS_OUT};
+use runtime::{ListedModel, ModelDirectory, SystemClock, WAYS_OUT};
 
 use super::DoctorCheck;
 
@@ -22,7 +24,7 @@ pub(super) fn check(loader: &Loader, config: &ResolvedConfig, asks: bool) -> Vec
         Ok(tokio) if asks => tokio,
         _ => return vec![key(loader, config)],
     };
-    let directory = ModelDirectory::new(loader.clone());
+    let directory = ModelDirectory::new(loader.clone(), Arc::new(SystemClock));
     if config.provider_reason == ProviderReason::Nothing {
         let found = tokio.block_on(directory.local_server(|id| config.providers.get(id)));
         return match found {

@@ -104,7 +104,7 @@ async fn open_host(
         store: crate::logging::store_options(),
     });
     let path = scratch.join("tasks.sqlite");
-    let clock = Arc::new(|| jiff::Timestamp::now().as_millisecond());
+    let clock = Arc::new(SystemClock);
     let store = TaskStore::open_sqlite(&SqliteOptions { path, clock, is_synced: false }).await?;
     let (told, heard) = mpsc::channel(WAITING);
     let args = PlaceArgs::embedded(job.options.runtime.clone());
@@ -121,6 +121,7 @@ async fn open_host(
         limits: HostLimits::default(),
         records: scratch.join("tasks"),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        clock: Arc::new(SystemClock),
     };
     let host = TaskHost::open(store, Arc::new(ScreenClients { told }), options).await?;
     Ok((host, heard))

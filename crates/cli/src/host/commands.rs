@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
+use runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use super::client::{HostChoice, HostConnection};
@@ -109,10 +110,6 @@ pub(super) fn print(value: &Value) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn now_ms() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
-}
-
 pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
@@ -123,7 +120,7 @@ pub(crate) fn tasks(options: &TasksOptions) -> Result<ExitCode> {
     if options.json {
         return print(&listed["data"]);
     }
-    let now = now_ms();
+    let now = SystemClock.now_ms();
     let row = |task: &Value| {
         let name = text(&task["name"]);
         vec![
@@ -163,7 +160,7 @@ pub(crate) fn pending(options: &PendingOptions) -> Result<ExitCode> {
         let task = tasks["data"].as_array().into_iter().flatten().find(|task| task["id"] == id);
         task.map(|task| (text(&task["name"]), text(&task["preview"]), text(&task["cwd"]))).unwrap_or_default()
     };
-    print!("{}", listed(&operations, titles, &options.host.words(), now_ms()));
+    print!("{}", listed(&operations, titles, &options.host.words(), SystemClock.now_ms()));
     Ok(ExitCode::SUCCESS)
 }
 

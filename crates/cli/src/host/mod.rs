@@ -197,6 +197,7 @@ async fn serve(
         limits: table.limits(&own),
         records,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        clock: Arc::new(SystemClock),
     };
     let clients = HubClients::new(hub.clone());
     let host = TaskHost::open(store, Arc::new(clients.clone()), options).await?;

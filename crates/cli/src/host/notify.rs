@@ -7,6 +7,7 @@ use std::time::Duration;
 use ::host::TaskHost;
 use anyhow::{Context, Result, bail};
 use protocol::{Operation, OperationListParams};
+use runtime::{Clock, SystemClock};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -29,7 +30,7 @@ pub(crate) async fn notify_people(host: TaskHost, target: NotifyTarget, after_se
         let params = OperationListParams { limit: Some(MAX_LISTED), ..OperationListParams::default() };
         match host.list_operations(params).await {
             Ok(listed) => {
-                let now = jiff::Timestamp::now().as_millisecond();
+                let now = SystemClock.now_ms();
                 let waiting = listed.data;
                 told.retain(|key| waiting.iter().any(|operation| key_of(operation) == *key));
                 for operation in waiting {

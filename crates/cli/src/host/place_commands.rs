@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use super::client::{HostChoice, HostConnection};
-use super::commands::{now_ms, print, text};
+use super::commands::{print, text};
 use super::table::{age, table};
 
 #[derive(Debug, Args)]
@@ -70,7 +71,7 @@ fn list(host: &mut HostConnection, is_json: bool) -> Result<ExitCode> {
     if is_json {
         return print(&listed["data"]);
     }
-    let now = now_ms();
+    let now = SystemClock.now_ms();
     let row = |placement: &Value| {
         vec![
             text(&placement["id"]),

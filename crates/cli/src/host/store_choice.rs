@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use runtime::SystemClock;
 use store::{PasswordSources, PostgresOptions, SqliteOptions, TaskStore};
 
 use crate::private_folder::make_private;
@@ -62,7 +63,7 @@ impl StoreChoice {
                 if let Some(folder) = path.parent() {
                     make_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;
                 }
-                let clock = Arc::new(|| jiff::Timestamp::now().as_millisecond());
+                let clock = Arc::new(SystemClock);
                 let options = SqliteOptions { path: path.clone(), clock, is_synced };
                 Ok(TaskStore::open_sqlite(&options).await?)
             }

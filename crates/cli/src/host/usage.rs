@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use super::client::{HostChoice, HostConnection};
@@ -49,7 +50,7 @@ pub(crate) fn usage(options: &UsageOptions) -> Result<ExitCode> {
         params["threadId"] = json!(task);
     }
     if let Some(days) = options.days {
-        let now = jiff::Timestamp::now().as_millisecond();
+        let now = SystemClock.now_ms();
         params["sinceMs"] = json!(now - i64::from(days) * 86_400_000);
     }
     let listed = host.ask("usage/list", &params)?;

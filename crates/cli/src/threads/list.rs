@@ -5,14 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use jiff::Zoned;
 use journal::{ListQuery, Store, ThreadRow};
 use protocol::{ThreadSortKey, ThreadSourceKind, ThreadStatus};
 use runtime::config::Home;
 use serde_json::{Value, json};
 
 use super::open_store;
-use super::table::{ListPlace, table};
+use super::table::{ListPlace, now, table};
 use crate::exec::STARTED_BY_USERS;
 use crate::terminal::escaped_json;
 
@@ -52,7 +51,7 @@ pub(super) fn run(options: &ThreadListOptions, home: &Home) -> Result<ExitCode> 
     };
     let text = match options.json {
         true => documents(&rows),
-        false => table(&rows, &Zoned::now(), ListPlace::of(std::io::stdout().is_terminal())),
+        false => table(&rows, &now(), ListPlace::of(std::io::stdout().is_terminal())),
     };
     std::io::stdout().write_all(text.as_bytes()).context("the list cannot be written")?;
     Ok(ExitCode::SUCCESS)

@@ -4,14 +4,14 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use jiff::{Timestamp, Zoned};
 use journal::ThreadRow;
 use runtime::config::Loader;
+use runtime::{Clock, SystemClock};
 
 use super::list::every_thread;
 use super::manage::{agreed, count, delete_all};
 use super::open_store;
-use super::table::{ListPlace, table};
+use super::table::{ListPlace, now, table};
 
 #[derive(Debug, Args)]
 pub(super) struct PruneOptions {
@@ -50,7 +50,7 @@ pub(super) fn run(options: &PruneOptions, loader: &Loader) -> Result<ExitCode> {
         true => every_thread(&open_store(home)?)?,
         false => Vec::new(),
     };
-    let latest = (Timestamp::now().as_second() - options.older_than) * 1_000;
+    let latest = SystemClock.now_ms() - options.older_than * 1_000;
     let rows: Vec<ThreadRow> =
         rows.into_iter().filter(|row| options.takes(row, latest, home.state())).collect();
     if rows.is_empty() {
@@ -59,7 +59,7 @@ pub(super) fn run(options: &PruneOptions, loader: &Loader) -> Result<ExitCode> {
     }
     if options.dry_run {
         let place = ListPlace::of(std::io::IsTerminal::is_terminal(&std::io::stdout()));
-        print!("{}", table(&rows, &Zoned::now(), place));
+        print!("{}", table(&rows, &now(), place));
         println!("{} would be deleted.", count(&rows));
         return Ok(ExitCode::SUCCESS);
     }

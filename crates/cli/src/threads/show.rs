@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use jiff::{Timestamp, Zoned};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use journal::{ReadThread, Store, ThreadRow};
 use protocol::{ThreadItem, ThreadStatus, UserInput};
 use runtime::config::Home;
@@ -189,5 +190,5 @@ fn lines(read: &ReadThread, columns: usize) -> String {
 
 fn moment(at_ms: i64) -> String {
     let Ok(at) = Timestamp::from_millisecond(at_ms) else { return "?".to_owned() };
-    at.to_zoned(Zoned::now().time_zone().clone()).strftime("%Y-%m-%d %H:%M").to_string()
+    at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }

@@ -3,6 +3,7 @@
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use journal::ThreadRow;
+use runtime::{Clock, SystemClock};
 use turn_view::{cut, cut_front, display_width};
 
 use crate::terminal::{clean, clean_line};
@@ -28,6 +29,11 @@ const LEAST: [usize; 3] = [12, 16, 10];
 const MODEL: usize = 24;
 const ABOUT: usize = 48;
 const BETWEEN: &str = "  ";
+
+/// The time of day where this machine is.
+pub(super) fn now() -> Zoned {
+    Timestamp::from_millisecond(SystemClock.now_ms()).unwrap_or_default().to_zoned(TimeZone::system())
+}
 
 /// Aligned, one thread per line.
 pub(super) fn table(rows: &[ThreadRow], now: &Zoned, place: ListPlace) -> String {

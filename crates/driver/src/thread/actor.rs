@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tools::Bench;
 
 use crate::ids::IdMaker;
-use crate::services::{Services, ThreadPlan};
+use crate::services::{ClockExt, Services, ThreadPlan};
 use crate::thread::capture::{StepCapture, captured};
 use crate::thread::effects::RecordedTurns;
 use crate::thread::error::ThreadError;
@@ -229,7 +229,7 @@ impl Actor {
         if records.is_empty() {
             return;
         }
-        let now_ms = self.services.clock.stamp().now_ms;
+        let now_ms = self.services.clock.now_ms();
         if let Err(error) = self.recorder.write(now_ms, records).await {
             tracing::warn!(%error, thread = %self.thread.id(), "lost outcomes could not be recorded");
         }
@@ -293,7 +293,7 @@ impl Actor {
 
     async fn note(&mut self, change: ThreadMetadataChange, responder: Responder<ThreadRow, ThreadError>) {
         let record = RolloutRecord::Metadata { change };
-        let written = self.recorder.write(self.services.clock.stamp().now_ms, &[record]).await;
+        let written = self.recorder.write(self.services.clock.now_ms(), &[record]).await;
         let row = written.map_err(ThreadError::from).and_then(|()| {
             let unknown = || ThreadError::NoMetadataInMemory(self.thread.id().clone());
             self.recorder.row().ok_or_else(unknown)

@@ -15,6 +15,7 @@ use protocol::{
 use support::blocking;
 use tools::CallScope;
 
+use crate::services::ClockExt;
 use crate::thread::actor::Actor;
 use crate::thread::hooks::HookJob;
 use crate::thread::notify::NotifySite;
@@ -234,11 +235,11 @@ impl Actor {
                 self.tasks.ask(&self.services.audience, call_id, *question);
             }
             Effect::Wake { at_ms } => {
-                let pause = u64::try_from(at_ms - self.services.clock.stamp().now_ms).unwrap_or(0);
+                let pause = u64::try_from(at_ms - self.services.clock.now_ms()).unwrap_or(0);
                 self.tasks.wake_after(Duration::from_millis(pause));
             }
             Effect::Deadline { attempt, at_ms } => {
-                let left = u64::try_from(at_ms - self.services.clock.stamp().now_ms).unwrap_or(0);
+                let left = u64::try_from(at_ms - self.services.clock.now_ms()).unwrap_or(0);
                 self.tasks.deadline(attempt, Duration::from_millis(left));
             }
             Effect::PursueGoal => return self.pursue_goal().await,

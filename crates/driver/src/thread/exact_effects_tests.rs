@@ -16,11 +16,11 @@ use protocol::{
     OperationType, ServerNotification, SessionMeta, ThreadId, ToolEffects, TurnId,
 };
 use serde_json::{Value, json};
-use support::Responder;
+use support::{Responder, SystemClock};
 use tools::{Bench, BenchOptions, Sink};
 
 use crate::audience::{Audience, BoxFuture};
-use crate::services::{Services, SystemClock, ThreadPlan, open_thread};
+use crate::services::{Services, ThreadPlan, open_thread};
 use crate::thread::handle::{ThreadHandle, TurnOptions};
 use crate::thread::settings::{SettingsChange, StepMaker, ThreadSettings};
 use crate::thread::tool_jobs::{ToolJob, ToolRunner};

@@ -4,6 +4,7 @@ use engine::{Effect, GoalChange, Input};
 use protocol::{ThreadGoal, ThreadGoalStatus};
 use support::Responder;
 
+use crate::services::ClockExt;
 use crate::thread::actor::Actor;
 use crate::thread::error::ThreadError;
 use crate::thread::settings::StepWork;
@@ -18,7 +19,7 @@ impl Actor {
         if let Err(error) = self.catch_up().await {
             return responder.respond(Err(error.into()));
         }
-        let now_ms = self.services.clock.stamp().now_ms;
+        let now_ms = self.services.clock.now_ms();
         let goal = match change.apply(self.thread.id(), self.thread.goal(), now_ms) {
             Ok(goal) => goal,
             Err(refusal) => return responder.respond(Err(refusal.into())),

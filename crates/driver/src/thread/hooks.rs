@@ -15,9 +15,9 @@ use protocol::{
     FunctionCallOutputBody, HookEventName, HookRunStatus, ReadOnlyAccess, SandboxPolicy, ServerNotification,
 };
 use serde_json::Value;
+use support::Clock;
 use tools::{Bench, CallScope, Sink};
 
-use crate::services::Clock;
 use crate::thread::tool_jobs::Progress;
 
 /// Tools that run a command which their arguments hold.
@@ -51,7 +51,7 @@ impl HookTeller for HookJob {
     }
 
     fn now_ms(&self) -> i64 {
-        self.clock.stamp().now_ms
+        self.clock.now_ms()
     }
 }
 

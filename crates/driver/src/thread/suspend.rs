@@ -33,7 +33,7 @@ impl Actor {
             Ok(history) => history,
             Err(error) => return responder.respond(Err(error.into())),
         };
-        let now_ms = self.services.clock.stamp().now_ms;
+        let now_ms = self.services.clock.now_ms();
         let records = match resolve(&mut history, resolved, now_ms) {
             Ok(records) => records,
             Err(error) => return responder.respond(Err(error.into())),
@@ -104,7 +104,7 @@ impl Actor {
         if is_running || !was_suspended || !self.recorder.is_readable() {
             return Ok(());
         }
-        let now_ms = self.services.clock.stamp().now_ms;
+        let now_ms = self.services.clock.now_ms();
         let records = recover(&mut self.read_record().await?, now_ms);
         if !records.is_empty() {
             self.recorder.write(now_ms, &records).await?;

@@ -16,7 +16,6 @@ use tokio::task::AbortHandle;
 
 use super::TaskDriver;
 use crate::clients::{ToolCallEnd, WantedTool};
-use crate::ids::now_ms;
 use crate::messages::{CallNews, LinkQuestion, TaskCommand};
 use crate::operations::shown_operation;
 use crate::questions::is_call;
@@ -192,7 +191,7 @@ impl TaskDriver {
                 ToolApprovalDecision::Cancel,
                 ToolApprovalDecision::Defer,
             ],
-            started_at_ms: now_ms(),
+            started_at_ms: self.shared.now_ms(),
         };
         let Ok(params) = to_raw_value(&params) else { return };
         tracing::info!(task = %self.id, operation = %operation, "a call waits for a decision");

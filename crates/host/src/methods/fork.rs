@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use store::{LeaseGrant, NewRecord, NewTask, TaskChange, TaskState};
 
 use crate::error::TaskError;
-use crate::ids::{new_uuid, now_ms};
 use crate::methods::new_task;
 use crate::open_runtime::all_records;
 use crate::placing::AskedSandbox;
@@ -34,7 +33,7 @@ impl TaskHost {
         };
         let asked = AskedSandbox::of(params.sandbox, params.config.as_ref());
         self.check_sandbox_of(&source, asked).await?;
-        let id = ThreadId::new(new_uuid());
+        let id = ThreadId::new(self.shared.new_uuid());
         let records = self.copied(&source.id, &id).await?;
         let mut settings = TaskSettings::read(&source.settings);
         settings.override_with(&serde_json::to_value(params).unwrap_or_default());
@@ -75,7 +74,7 @@ impl TaskHost {
         let meta = SessionMeta {
             thread_id: id.clone(),
             session_id: id.as_str().to_owned(),
-            created_at_ms: now_ms(),
+            created_at_ms: self.shared.now_ms(),
             forked_from_id: Some(source.clone()),
             ..meta
         };
@@ -94,7 +93,7 @@ impl TaskHost {
             }
         }
         if let Some(turn_id) = history.unfinished_turn {
-            let (status, error, at_ms) = (TurnStatus::Interrupted, None, now_ms());
+            let (status, error, at_ms) = (TurnStatus::Interrupted, None, self.shared.now_ms());
             records.push(RolloutRecord::TurnEnded { turn_id, status, error, at_ms });
         }
         Ok(records)

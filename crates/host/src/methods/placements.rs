@@ -9,7 +9,6 @@ use protocol::{PlacementGcParams, PlacementInfo, RemovedPlacement, ThreadStartPa
 use store::{TaskChange, TaskRow};
 
 use crate::error::TaskError;
-use crate::ids::{new_uuid, now_ms};
 use crate::placing::{
     AskedSandbox, ChosenPlace, EarlierWorkspaces, PlaceRecord, PlaceRow, PlaceStage, check_sandbox,
     tasks_by_placement, unholdable,
@@ -53,7 +52,7 @@ impl TaskHost {
         let placement = self.shared.places.placements.attach(reference);
         let snapshot = placement.snapshot(&self.shared.places.options.blobs).await?;
         row.snapshot = Some(snapshot.digest);
-        row.record.snapshot_at_ms = Some(now_ms());
+        row.record.snapshot_at_ms = Some(self.shared.now_ms());
         row.record.snapshot_bytes = Some(snapshot.bytes);
         self.shared.save_place(&row).await?;
         self.audit_place(by, "placement/snapshot", id).await;
@@ -155,7 +154,7 @@ impl TaskHost {
 
     /// Suspends placements whose tasks have had no runtime for long: the next use wakes them.
     async fn rest_idle_placements(&self) -> Result<(), TaskError> {
-        let before_ms = now_ms().saturating_sub(self.shared.places.options.idle_for_ms);
+        let before_ms = self.shared.now_ms().saturating_sub(self.shared.places.options.idle_for_ms);
         let mut tasks = tasks_by_placement(&self.shared.store).await?;
         for row in self.shared.store.list_placements().await? {
             let row = PlaceRow::read(row)?;
@@ -190,7 +189,7 @@ impl TaskHost {
             row.record.wants_snapshot = snapshot.is_some();
             if let Some(snapshot) = snapshot {
                 row.snapshot = Some(snapshot.digest);
-                row.record.snapshot_at_ms = Some(now_ms());
+                row.record.snapshot_at_ms = Some(self.shared.now_ms());
                 row.record.snapshot_bytes = Some(snapshot.bytes);
             }
             row.stage = PlaceStage::Suspended;
@@ -250,7 +249,7 @@ impl TaskHost {
         let ChosenPlace::Made { name, settings, manifest } = chosen else {
             return Ok((None, self.shared.site().to_owned()));
         };
-        let (now, site) = (now_ms(), self.shared.site_of(&settings));
+        let (now, site) = (self.shared.now_ms(), self.shared.site_of(&settings));
         let record = PlaceRecord {
             name,
             settings: *settings,
@@ -266,7 +265,7 @@ impl TaskHost {
             has_other_user: Some(false),
             earlier: EarlierWorkspaces::default(),
         };
-        let id = format!("p-{}", new_uuid().replace('-', ""));
+        let id = format!("p-{}", self.shared.new_uuid().replace('-', ""));
         let stage = PlaceStage::Creating;
         let row = PlaceRow {
             id: id.clone(),
@@ -311,7 +310,7 @@ impl HostShared {
     }
 
     async fn remove_unused(&self, spared_ms: i64, is_dry: bool) -> Result<Vec<RemovedPlacement>, TaskError> {
-        let before_ms = now_ms().saturating_sub(spared_ms);
+        let before_ms = self.now_ms().saturating_sub(spared_ms);
         let mut removed = Vec::new();
         for row in self.store.unused_placements(before_ms).await? {
             let (id, backend) = (row.id, row.backend);

@@ -3,7 +3,6 @@
 use store::{TaskFilter, TaskState};
 
 use crate::error::TaskError;
-use crate::ids::now_ms;
 use crate::task_host::TaskHost;
 
 const PAGE: u32 = 200;
@@ -13,7 +12,7 @@ const BY: &str = "host:retention";
 impl TaskHost {
     /// Removes tasks without a turn that have not changed for so long. Gives their number.
     pub async fn remove_older_than(&self, age_ms: i64) -> Result<usize, TaskError> {
-        let before = now_ms() - age_ms;
+        let before = self.shared.now_ms() - age_ms;
         let mut old = Vec::new();
         for is_archived in [false, true] {
             let mut cursor = None;

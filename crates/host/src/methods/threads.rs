@@ -19,7 +19,7 @@ use store::{
 use tokio::sync::oneshot;
 
 use crate::error::TaskError;
-use crate::ids::{check_thread_id, new_uuid};
+use crate::ids::check_thread_id;
 use crate::link::{LinkAnswer, OrderedAnswer};
 use crate::messages::{TaskCommand, TaskPass};
 use crate::open_runtime::all_records;
@@ -73,7 +73,7 @@ impl TaskHost {
         self.check_start(&params)?;
         let id = match &params.thread_id {
             Some(id) => check_thread_id(id)?,
-            None => Self::new_thread_id(),
+            None => self.new_thread_id(),
         };
         let place = self.place_of(&params)?;
         let settings = TaskSettings::started_with(&params, user_agent).to_value();
@@ -137,8 +137,8 @@ impl TaskHost {
     }
 
     /// An id for a thread that is to be.
-    pub fn new_thread_id() -> ThreadId {
-        ThreadId::new(new_uuid())
+    pub fn new_thread_id(&self) -> ThreadId {
+        ThreadId::new(self.shared.new_uuid())
     }
 
     fn check_start(&self, params: &ThreadStartParams) -> Result<(), TaskError> {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use store::{InboxEntry, InboxPut, InboxRow, InboxState, TaskChange, TaskRow};
 
 use crate::error::TaskError;
-use crate::ids::{check_thread_id, new_uuid, now_ms};
+use crate::ids::check_thread_id;
 use crate::link::{LinkAnswer, OrderedAnswer};
 use crate::messages::{TaskCommand, TaskPass, TurnReply};
 use crate::options::HostOptions;
@@ -35,7 +35,7 @@ impl TaskHost {
     ) {
         let answer: TurnAnswer = Box::new(answer);
         let input_id = params.input_id.take();
-        let turn_id = params.turn_id.take().unwrap_or_else(|| TurnId::new(new_uuid()));
+        let turn_id = params.turn_id.take().unwrap_or_else(|| TurnId::new(self.shared.new_uuid()));
         let thread = params.thread_id.clone();
         if let Err(error) = self.check_turn_sandbox(&params).await {
             return answer(Err(error));
@@ -126,12 +126,12 @@ impl TaskHost {
                 answer(Ok(in_progress(late_turn, None)));
             }
         });
-        let first = Arc::clone(&waiting);
+        let (first, clock) = (Arc::clone(&waiting), Arc::clone(&self.shared.options.clock));
         let reply: TurnReply = Box::new(move |turn: Result<TurnId, ErrorObject>| {
             let answer = first.lock().take();
             if let Some(answer) = answer {
                 let begun = |id: TurnId| {
-                    let started_at = (id == own_turn).then(|| now_ms().div_euclid(1_000));
+                    let started_at = (id == own_turn).then(|| clock.now_ms().div_euclid(1_000));
                     in_progress(id, started_at)
                 };
                 answer(turn.map(begun).map_err(TaskError::Refused));

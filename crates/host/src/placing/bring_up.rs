@@ -14,7 +14,6 @@ use protocol::{
 use store::StoreError;
 use tokio::sync::mpsc;
 
-use crate::ids::{new_uuid, now_ms};
 use crate::placing::launch::LaunchFailure;
 use crate::placing::row::tasks_by_placement;
 use crate::placing::{PlaceRow, PlaceStage};
@@ -140,7 +139,7 @@ impl HostShared {
             (None, None) => WorkspaceStart::Empty,
         };
         self.remove_unfinished(&row).await;
-        let suffix: String = new_uuid().chars().rev().take(6).collect();
+        let suffix: String = self.new_uuid().chars().rev().take(6).collect();
         let id = format!("{}-{suffix}", row.id);
         row.record.making = Some(id.clone());
         row.save(&self.store).await?;
@@ -151,7 +150,7 @@ impl HostShared {
         row.record.wants_snapshot = false;
         row.stage = PlaceStage::Ready;
         if was_there {
-            row.record.remade_at_ms = Some(now_ms());
+            row.record.remade_at_ms = Some(self.now_ms());
             row.record.remade_from_ms = row.record.snapshot_at_ms.filter(|_| snapshot.is_some());
         }
         if let Err(error) = self.save_place(&row).await {

@@ -13,7 +13,6 @@ use serde_json::Value;
 use store::StoreError;
 
 use crate::clients::BoxFuture;
-use crate::ids::now_ms;
 use crate::launcher::{LaunchRequest, RuntimeEnd, RuntimeProcess};
 use crate::placing::bring_up::UsablePlace;
 use crate::placing::home::with_home;
@@ -196,7 +195,7 @@ impl HostShared {
         let lock = self.places.change_lock(id);
         let Ok(_changing) = lock.try_lock() else { return };
         let noted = match PlaceRow::load(&self.store, id).await {
-            Ok(Some(row)) => PlaceRow { used_at_ms: now_ms(), ..row }.save(&self.store).await,
+            Ok(Some(row)) => PlaceRow { used_at_ms: self.now_ms(), ..row }.save(&self.store).await,
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };

@@ -12,7 +12,7 @@ use super::address::AddressRule;
 use super::fetch::Fetcher;
 use super::login::{McpLogins, has_token};
 use super::store::{LoginPlace, StoredLogin};
-use super::tokens::{now_ms, request_tokens};
+use super::tokens::{expires_within, request_tokens};
 
 /// A token that ends sooner is renewed first.
 const MARGIN: Duration = Duration::from_secs(30);
@@ -43,8 +43,7 @@ impl ServerAccess {
             Some(login) => login,
             None => self.load().await?,
         };
-        let margin = u64::try_from(MARGIN.as_millis()).unwrap_or(0);
-        let is_ending = login.tokens.expires_at.is_some_and(|end| end < now_ms().saturating_add(margin));
+        let is_ending = expires_within(&login.tokens, MARGIN, self.logins.clock.now_ms());
         match is_ending && login.tokens.refresh.is_some() {
             // One that cannot be renewed is tried as it is: the server decides.
             true => Some(self.renew(&login.tokens.access).await.unwrap_or(login.tokens.access)),
@@ -112,7 +111,9 @@ impl ServerAccess {
             ("refresh_token", refresh.reveal()),
             ("resource", login.resource.as_str()),
         ];
-        let mut tokens = request_tokens(&fetcher, &login.token_endpoint, &login.client, &grant).await?;
+        let mut tokens =
+            request_tokens(&fetcher, &login.token_endpoint, &login.client, &grant, &*self.logins.clock)
+                .await?;
         // Fields that the answer leaves out stay.
         tokens.refresh = tokens.refresh.or_else(|| login.tokens.refresh.clone());
         tokens.scope = tokens.scope.or_else(|| login.tokens.scope.clone());

@@ -15,7 +15,7 @@ use http::{Client, HeaderValue, HttpRequest, Method, StatusCode, Uri};
 use parking_lot::Mutex;
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
-use support::blocking;
+use support::{Clock, blocking};
 use tokio::sync::oneshot;
 use tools::BoxFuture;
 
@@ -44,6 +44,7 @@ const RANDOM_BYTES: usize = 32;
 pub struct McpLogins {
     pub(super) home: Home,
     pub(super) http: Client,
+    pub(super) clock: Arc<dyn Clock>,
     open_logins: Arc<OpenLogins>,
     /// Held while the tokens of a file are renewed.
     pub(super) renewing: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
@@ -91,8 +92,8 @@ struct PreparedLogin {
 }
 
 impl McpLogins {
-    pub(crate) fn new(home: &Home, http: Client) -> Self {
-        Self { home: home.clone(), http, open_logins: Arc::default(), renewing: Mutex::default() }
+    pub(crate) fn new(home: &Home, http: Client, clock: Arc<dyn Clock>) -> Self {
+        Self { home: home.clone(), http, clock, open_logins: Arc::default(), renewing: Mutex::default() }
     }
 
     /// Prepares a login. An older one to the same server is given up.

@@ -1,12 +1,13 @@
 //! Registration as a client, and requests for tokens.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use config::SecretText;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use support::Clock;
 
 use super::LoginError;
 use super::discovery::AuthorizationServer;
@@ -105,6 +106,7 @@ pub(super) async fn request_tokens(
     endpoint: &str,
     client: &OAuthClient,
     grant: &[(&str, &str)],
+    clock: &dyn Clock,
 ) -> Result<TokenSet, LoginError> {
     let mut pairs = grant.to_vec();
     let secret = client.secret.as_ref().map(SecretText::reveal).unwrap_or_default();
@@ -126,10 +128,10 @@ pub(super) async fn request_tokens(
     if !answer.status.is_success() {
         return Err(LoginError::Refused(answer.problem()));
     }
-    read_tokens(&answer)
+    read_tokens(&answer, clock.now_ms())
 }
 
-fn read_tokens(answer: &JsonAnswer) -> Result<TokenSet, LoginError> {
+fn read_tokens(answer: &JsonAnswer, now_ms: i64) -> Result<TokenSet, LoginError> {
     let text = |key: &str| answer.body.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let Some(access) = text("access_token") else {
         return Err(LoginError::Refused("its answer has no access_token".to_owned()));
@@ -144,12 +146,17 @@ fn read_tokens(answer: &JsonAnswer) -> Result<TokenSet, LoginError> {
     Ok(TokenSet {
         access: SecretText::new(access),
         refresh: text("refresh_token").map(SecretText::new),
-        expires_at: seconds.map(|seconds| now_ms().saturating_add(seconds.saturating_mul(1000))),
+        expires_at: seconds.map(|seconds| unsigned(now_ms).saturating_add(seconds.saturating_mul(1000))),
         scope: text("scope").map(str::to_owned),
     })
 }
 
-pub(super) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+/// Whether the tokens are said to end before so much time has passed.
+pub(super) fn expires_within(tokens: &TokenSet, margin: Duration, now_ms: i64) -> bool {
+    let margin = u64::try_from(margin.as_millis()).unwrap_or(u64::MAX);
+    tokens.expires_at.is_some_and(|end| end < unsigned(now_ms).saturating_add(margin))
+}
+
+fn unsigned(now_ms: i64) -> u64 {
+    u64::try_from(now_ms).unwrap_or(0)
 }

@@ -1,11 +1,13 @@
 //! A pod, by the user's `kubectl` with its contexts and plugins. Suspending deletes the pod; its snapshot is kept.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use support::Clock;
 
 use super::container::{DEFAULT_WORKSPACE, KEEP_ALIVE};
-use super::{Labeled, MadePlace, PlaceBackend, PlaceFuture, PlaceState, Prefix};
+use super::{Labeled, MadePlace, PlaceBackend, PlaceFuture, PlaceState, Prefix, seconds};
 use crate::error::PlacementError;
 use crate::process::run_script;
 use crate::progress::{PlacementStep, ProgressSink};
@@ -20,11 +22,14 @@ const DELETE_LIMIT: Duration = Duration::from_secs(180);
 const CONTAINER: &str = "runtime";
 
 #[derive(Debug)]
-pub(crate) struct Kubernetes(pub(crate) KubernetesSettings);
+pub(crate) struct Kubernetes {
+    pub(crate) settings: KubernetesSettings,
+    pub(crate) clock: Arc<dyn Clock>,
+}
 
 impl Kubernetes {
     fn words(&self, more: &[&str]) -> Vec<String> {
-        let settings = &self.0;
+        let settings = &self.settings;
         let mut argv = settings.tool.clone();
         if argv.is_empty() {
             argv.push("kubectl".to_owned());
@@ -37,7 +42,7 @@ impl Kubernetes {
 
     /// The pod as the user's template has it, or one container of the image.
     async fn pod(&self, labels: &Labels) -> Result<Value, PlacementError> {
-        let mut pod = match (&self.0.template, &self.0.image) {
+        let mut pod = match (&self.settings.template, &self.settings.image) {
             (Some(template), None) => {
                 let argv = self.words(&["create", "--dry-run=client", "-o", "json", "-f", template]);
                 let output = ToolRun::new("reading the pod's template", &argv).succeed().await?;
@@ -84,7 +89,7 @@ impl Kubernetes {
     }
 
     async fn wait_until_ready(&self, name: &str) -> Result<MadePlace, PlacementError> {
-        let seconds = self.0.ready_seconds.unwrap_or(READY_SECONDS);
+        let seconds = self.settings.ready_seconds.unwrap_or(READY_SECONDS);
         let timeout = format!("--timeout={seconds}s");
         let argv = self.words(&["wait", "--for=condition=Ready", &format!("pod/{name}"), &timeout]);
         let call = ToolRun {
@@ -95,7 +100,7 @@ impl Kubernetes {
         if !output.success {
             return Err(self.why_not_ready(name).await.unwrap_or_else(|| call.failed(&output)));
         }
-        let workspace = self.0.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE).to_owned();
+        let workspace = self.settings.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE).to_owned();
         run_script(&self.exec(name), "making the workspace", &short_line(r#"mkdir -p "$1""#, &[&workspace]))
             .await?;
         Ok(MadePlace { handle: Some(name.to_owned()), workspace })
@@ -131,8 +136,8 @@ impl Kubernetes {
 
     fn exec(&self, name: &str) -> Prefix {
         let mut more = vec!["exec", "-i", name];
-        let container = match &self.0.template {
-            Some(_) => self.0.container.as_deref(),
+        let container = match &self.settings.template {
+            Some(_) => self.settings.container.as_deref(),
             None => Some(CONTAINER),
         };
         more.extend(container.into_iter().flat_map(|container| ["-c", container]));
@@ -185,11 +190,8 @@ impl PlaceBackend for Kubernetes {
 
     fn wake<'a>(&'a self, place: &'a PlacementReference) -> PlaceFuture<'a, ()> {
         Box::pin(async move {
-            let labels = Labels {
-                id: place.id.clone(),
-                owner: place.owner.clone(),
-                created_s: crate::placement::now_s(),
-            };
+            let labels =
+                Labels { id: place.id.clone(), owner: place.owner.clone(), created_s: seconds(&*self.clock) };
             self.start(&labels).await.map(drop)
         })
     }
@@ -208,7 +210,7 @@ impl PlaceBackend for Kubernetes {
                 let label = |name: &str| pod["metadata"]["labels"][name].as_str().map(str::to_owned);
                 let created_s = label(CREATED_LABEL).and_then(|seconds| seconds.parse().ok()).unwrap_or(0);
                 let labels = Labels { id: label(PLACEMENT_LABEL)?, owner: label(OWNER_LABEL)?, created_s };
-                let workspace = self.0.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE).to_owned();
+                let workspace = self.settings.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE).to_owned();
                 let handle = pod["metadata"]["name"].as_str().map(str::to_owned);
                 Some(Labeled { labels, place: MadePlace { handle, workspace } })
             };

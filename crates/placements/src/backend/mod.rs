@@ -13,6 +13,7 @@ use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use support::Clock;
 use tokio::process::Command;
 
 use crate::error::PlacementError;
@@ -71,13 +72,35 @@ pub(crate) struct Labeled {
     pub(crate) place: MadePlace,
 }
 
-pub(crate) fn backend(settings: &PlacementSettings, ssh: &Arc<ssh::SshConnections>) -> Box<dyn PlaceBackend> {
+/// What the backends of one host share.
+#[derive(Debug)]
+pub(crate) struct PlaceServices {
+    pub(crate) ssh: Arc<ssh::SshConnections>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl PlaceServices {
+    /// Seconds since 1970, for labels.
+    pub(crate) fn now_s(&self) -> u64 {
+        seconds(&*self.clock)
+    }
+}
+
+pub(crate) fn seconds(clock: &dyn Clock) -> u64 {
+    u64::try_from(clock.now_ms() / 1_000).unwrap_or(0)
+}
+
+pub(crate) fn backend(settings: &PlacementSettings, services: &PlaceServices) -> Box<dyn PlaceBackend> {
     match settings.clone() {
         PlacementSettings::Local(settings) => Box::new(local::LocalPlace(settings)),
         PlacementSettings::Docker(settings) => Box::new(docker::docker(settings)),
         PlacementSettings::Podman(settings) => Box::new(podman::podman(settings)),
-        PlacementSettings::Ssh(settings) => Box::new(ssh::Ssh { settings, connections: Arc::clone(ssh) }),
-        PlacementSettings::Kubernetes(settings) => Box::new(kubernetes::Kubernetes(settings)),
+        PlacementSettings::Ssh(settings) => {
+            Box::new(ssh::Ssh { settings, connections: Arc::clone(&services.ssh) })
+        }
+        PlacementSettings::Kubernetes(settings) => {
+            Box::new(kubernetes::Kubernetes { settings, clock: Arc::clone(&services.clock) })
+        }
         PlacementSettings::Command(settings) => Box::new(command::CommandPlace(settings)),
     }
 }

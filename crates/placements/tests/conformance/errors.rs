@@ -1,16 +1,19 @@
 //! Failures are one sentence, with the command and the last line of its stderr.
 
+use std::sync::Arc;
+
 use oarlock_placements::{
     CommandPlaceSettings, ContainerSettings, KubernetesSettings, LocalSettings, PlacementOrder,
     PlacementSettings, Placements, ProgressSink, SshSettings, WorkspaceStart,
 };
+use support::SystemClock;
 
 use crate::places;
 use crate::support::{block_on, has, unique};
 
 fn refusal(settings: PlacementSettings) -> String {
     block_on(async {
-        let placements = Placements::new("errors").unwrap();
+        let placements = Placements::new("errors", Arc::new(SystemClock)).unwrap();
         let order = PlacementOrder { id: format!("t-{}", unique()), settings, start: WorkspaceStart::Empty };
         let error = placements.create(order, &ProgressSink::none()).await.unwrap_err().to_string();
         assert!(!error.contains('\n') && error.len() < 800, "{error}");
@@ -118,7 +121,7 @@ fn wrong_settings_name_their_field() {
     let missing = LocalSettings { workspace: Some("/no/such/folder".to_owned()), folder: None };
     check(PlacementSettings::Local(missing), &["opening the workspace failed", "/no/such/folder"]);
     block_on(async {
-        let placements = Placements::new("errors").unwrap();
+        let placements = Placements::new("errors", Arc::new(SystemClock)).unwrap();
         let settings = PlacementSettings::Local(LocalSettings::default());
         let order = PlacementOrder { id: "Bad Id".to_owned(), settings, start: WorkspaceStart::Empty };
         let error = placements.create(order, &ProgressSink::none()).await.unwrap_err().to_string();

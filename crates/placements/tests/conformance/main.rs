@@ -9,10 +9,13 @@ mod staging;
 mod suite;
 mod support;
 
+use std::sync::Arc;
+
 use oarlock_placements::{
     KubernetesSettings, PlacementOrder, PlacementSettings, Placements, ProgressSink, WorkspaceStart,
 };
 use serde_json::json;
+use support::SystemClock;
 
 use places::Site;
 
@@ -75,7 +78,7 @@ fn kubernetes_template() {
         KubernetesSettings { image: None, template: Some(template.clone()), container, ..settings.clone() };
     let settings = PlacementSettings::Kubernetes(settings);
     support::block_on(async {
-        let placements = Placements::new("conformance").unwrap();
+        let placements = Placements::new("conformance", Arc::new(SystemClock)).unwrap();
         let placement = support::create(&placements, &settings, WorkspaceStart::Empty).await;
         assert_eq!(support::text(&placement, "echo hello").await, "hello\n");
         assert_eq!(placements.leftovers(&settings).await.unwrap().len(), 1);

@@ -13,6 +13,7 @@ use oarlock_placements::{
     ResolvedEnv, WorkspaceLimits, WorkspaceManifest, WorkspaceStart,
 };
 use serde_json::{Value, json};
+use support::SystemClock;
 
 use crate::support::{block_on, create, text, tree, unique, unpack};
 
@@ -118,7 +119,7 @@ fn entries_of_every_kind_arrive() {
         }}))
         .await
         .unwrap();
-        let placements = Placements::new("manifests").unwrap();
+        let placements = Placements::new("manifests", Arc::new(SystemClock)).unwrap();
         let placement = create(
             &placements,
             &local(folder.path()),
@@ -210,7 +211,7 @@ fn a_repository_arrives_at_its_commit() {
         git(&source, &["commit", "-q", "-am", "two"]);
         let second = git(&source, &["rev-parse", "HEAD"]);
         let url = format!("file://{}", source.display());
-        let placements = Placements::new("manifests").unwrap();
+        let placements = Placements::new("manifests", Arc::new(SystemClock)).unwrap();
         for (rev, commit, content) in [
             (json!("v1"), &first, "one"),
             (json!(first), &first, "one"),
@@ -254,7 +255,7 @@ fn of_a_repository_a_folder_or_more_of_the_history_may_come() {
         git(&source, &["rm", "-q", "out"]);
         git(&source, &["commit", "-q", "-m", "four"]);
         let url = format!("file://{}", source.display());
-        let placements = Placements::new("manifests").unwrap();
+        let placements = Placements::new("manifests", Arc::new(SystemClock)).unwrap();
         let shown = async |more: Value, command: &str| {
             let mut entry = json!({"type": "git", "url": url});
             entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -297,7 +298,7 @@ fn setup_reports_its_lines_and_shows_no_secret() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&lines);
         let progress = ProgressSink::new(move |progress| seen.lock().unwrap().extend(progress.line));
-        let placements = Placements::new("manifests").unwrap();
+        let placements = Placements::new("manifests", Arc::new(SystemClock)).unwrap();
         let make = async |last: &str| {
             let prepared = prepare(manifest(last)).await.unwrap();
             let env = ResolvedEnv::resolve(&prepared.manifest().env, |_| Some(secret.clone())).unwrap();

@@ -10,6 +10,7 @@ use oarlock_placements::{
     CommandPlaceSettings, Placement, PlacementSettings, Placements, ProgressSink, RuntimeBuild,
     StagedRuntime, WorkspaceStart,
 };
+use support::SystemClock;
 
 use crate::support::{block_on, create, has, is_root, text, unique};
 
@@ -79,7 +80,7 @@ async fn odd_home(mount: &str, path: &str, check: impl AsyncFnOnce(&Placement)) 
         workspace: Some(format!("{at}/w")),
         ..CommandPlaceSettings::default()
     };
-    let placements = Placements::new("staging").unwrap();
+    let placements = Placements::new("staging", Arc::new(SystemClock)).unwrap();
     let placement = create(&placements, &PlacementSettings::Command(settings), WorkspaceStart::Empty).await;
     check(&placement).await;
     placement.destroy().await.unwrap();

@@ -1,12 +1,14 @@
 //! The checks, in the order in which they build on each other. Each gets a placement of its own or shares one that is as new.
 
 use std::fs;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use oarlock_placements::{
     EnvValue, PlaceState, Placement, PlacementError, PlacementOrder, PlacementReference, Placements,
     ProcessEnd, ProgressSink, ResolvedEnv, RunLimits, SpawnOptions, WorkspaceStart,
 };
+use support::SystemClock;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::places::Site;
@@ -17,7 +19,7 @@ use crate::{manifests, staging, support};
 const LARGE: usize = 64 << 20;
 
 pub(crate) async fn run(site: Site) {
-    let placements = Placements::new("conformance").unwrap();
+    let placements = Placements::new("conformance", Arc::new(SystemClock)).unwrap();
     let placement = create(&placements, &site.settings, WorkspaceStart::Empty).await;
     let started = Instant::now();
     macro_rules! check {
@@ -242,7 +244,7 @@ async fn kill_leaves_nothing(placement: &Placement, shares_processes: bool) {
 /// Another host, with nothing but the reference and the id of the process.
 async fn reattach(placement: &Placement, shares_processes: bool) {
     let json = placement.reference().to_json().unwrap();
-    let other = Placements::new("another").unwrap();
+    let other = Placements::new("another", Arc::new(SystemClock)).unwrap();
     let again = other.attach(PlacementReference::from_json(&json).unwrap());
     assert_eq!(again.state().await.unwrap(), PlaceState::Running);
     let number = unique().to_string();

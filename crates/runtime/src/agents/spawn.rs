@@ -20,7 +20,7 @@ use crate::open::{OpenRequest, open};
 use crate::providers::identity::ClientIdentity;
 use crate::state::Loaded;
 use crate::step::agent_roles::find_role;
-use driver::{Snapshot, ThreadSettings};
+use driver::{ClockExt, Snapshot, ThreadSettings};
 
 /// The outcome of the call that made a forked child, as the child reads it.
 const FORKED: &str = "You are the agent that this call started. What was said before is background; your task is the \

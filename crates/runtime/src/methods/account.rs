@@ -10,7 +10,7 @@ use protocol::{
 use crate::error::RuntimeError;
 use crate::providers::logins::{CurrentLogin, ExternalTokens, LoginDone};
 use crate::runtime::Runtime;
-use driver::{IdMaker, is_uuid};
+use driver::{ClockExt, IdMaker, is_uuid};
 
 /// The login of the configured provider.
 enum ProviderLogin {

@@ -69,7 +69,8 @@ impl Runtime {
         let (config, settings) = request.resolve(&self.state)?;
         let history = request.history;
         let ask_always = settings.host.manual_tool_execution;
-        let bench = Bench::new(BenchOptions { ask_always, ..bench_options(&config, "") });
+        let bench =
+            Bench::new(BenchOptions { ask_always, ..bench_options(&config, "", self.state.clock.clone()) });
         rediscover(&bench, &settings, &history.model);
         let mut step = self.state.steps.capture(&settings, bench.sources());
         complete_step(&mut step, &bench);

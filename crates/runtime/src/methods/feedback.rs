@@ -15,7 +15,7 @@ use workspace::{READ_LIMIT, Reader, StepCount, within_steps};
 use crate::error::RuntimeError;
 use crate::open::config_request::ConfigRequest;
 use crate::runtime::Runtime;
-use driver::{IdMaker, check_thread_id};
+use driver::{ClockExt, IdMaker, check_thread_id};
 
 /// Of each file, no more than this is taken.
 const MAX_FILE_BYTES: u64 = 16 << 20;

@@ -6,7 +6,7 @@ use protocol::{GitDiffToRemoteParams, GitDiffToRemoteResponse};
 
 use crate::error::RuntimeError;
 use crate::runtime::Runtime;
-use driver::IdMaker;
+use driver::{ClockExt, IdMaker};
 
 impl Runtime {
     pub async fn git_diff_to_remote(

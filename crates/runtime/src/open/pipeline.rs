@@ -439,7 +439,8 @@ fn bench_of(
     id: &ThreadId,
     keeps_outputs: bool,
 ) -> BenchOptions {
-    let (mut usual, registry) = (bench_options(config, id.as_str()), state.steps.registry());
+    let (mut usual, registry) =
+        (bench_options(config, id.as_str(), state.clock.clone()), state.steps.registry());
     state.listeners.lock().add_to(&mut usual.off_limits);
     BenchOptions {
         // A thread without a record here leaves nothing else here.

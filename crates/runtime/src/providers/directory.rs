@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use config::{CredentialCaller, Loader, ProviderConfig, ProviderKind, WireApi};
 use model_http::{ListedModel, ModelLister};
 use parking_lot::Mutex;
+use support::Clock;
 
 use crate::providers::identity::{ClientIdentity, TransportKey, client_options, credential, token_command};
 
@@ -26,6 +27,7 @@ const LOCAL_SERVERS: &[&str] = &["ollama", "lmstudio", "llamacpp", "vllm"];
 #[derive(Debug)]
 pub struct ModelDirectory {
     loader: Loader,
+    clock: Arc<dyn Clock>,
     kept: Mutex<Vec<KeptList>>,
 }
 
@@ -38,8 +40,8 @@ struct KeptList {
 }
 
 impl ModelDirectory {
-    pub fn new(loader: Loader) -> Self {
-        Self { loader, kept: Mutex::default() }
+    pub fn new(loader: Loader, clock: Arc<dyn Clock>) -> Self {
+        Self { loader, clock, kept: Mutex::default() }
     }
 
     /// Whether the provider can tell better than our catalogue, which knows OpenAI's models.
@@ -118,7 +120,7 @@ impl ModelDirectory {
     }
 
     async fn lister(&self, provider: &ProviderConfig) -> Result<ModelLister, String> {
-        let key = match token_command(&self.loader, provider) {
+        let key = match token_command(&self.loader, &self.clock, provider) {
             Some(command) => Some(command.token(None).await?),
             None => credential(&self.loader, CredentialCaller::Exec, provider)
                 .map_err(|error| error.to_string())?,

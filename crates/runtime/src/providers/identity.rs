@@ -4,6 +4,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use support::Clock;
 
 use config::{
     ConfigError, CredentialCaller, Credentials, Env, Loader, ProviderConfig, ProviderKind, ProviderReason,
@@ -96,7 +97,7 @@ impl Providers {
                 Ok(Arc::new(wanted.with_account(self.logins.clone(), env.clone())))
             });
         }
-        if let Some(command) = token_command(&self.loader, provider) {
+        if let Some(command) = token_command(&self.loader, &self.logins.clock, provider) {
             let wanted = TransportKey::new(provider, None, client, env);
             return self
                 .kept(wanted, |wanted| Ok(Arc::new(wanted.clone().with_command(command, env.clone()))));
@@ -169,9 +170,13 @@ pub(super) fn credential(
 }
 
 /// The command that prints the provider's tokens, if it has one.
-pub(super) fn token_command(loader: &Loader, provider: &ProviderConfig) -> Option<TokenCommand> {
+pub(super) fn token_command(
+    loader: &Loader,
+    clock: &Arc<dyn Clock>,
+    provider: &ProviderConfig,
+) -> Option<TokenCommand> {
     let folder = loader.home().reading().to_owned();
-    Some(TokenCommand::new(&provider.id, provider.auth.clone()?, folder))
+    Some(TokenCommand::new(&provider.id, provider.auth.clone()?, folder, clock.clone()))
 }
 
 impl TransportKey {

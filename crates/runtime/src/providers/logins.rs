@@ -4,6 +4,7 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use support::Clock;
 
 use accounts::{AccountClaims, AccountLoginError, BrowserLogin, DeviceLogin, Issuer};
 use config::{ChatgptTokens, ConfigError, Credentials, Loader, SecretText};
@@ -14,7 +15,7 @@ use protocol::{
 use tokio::task::JoinHandle;
 
 use crate::error::RuntimeError;
-use driver::{Audience, BoxFuture, Clock};
+use driver::{Audience, BoxFuture};
 
 /// The address of the issuer, for tests and for those who run one of their own.
 const ISSUER_VARIABLE: &str = "OARLOCK_LOGIN_ISSUER";
@@ -47,7 +48,7 @@ pub(crate) enum CurrentLogin {
 
 pub(crate) struct Logins {
     loader: Loader,
-    clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn Clock>,
     audience: Arc<dyn Audience>,
     http: http::Client,
     external: Mutex<Option<ExternalTokens>>,
@@ -164,7 +165,7 @@ impl Logins {
         {
             return Err(format!("Login is restricted to workspace id {forced}."));
         }
-        let tokens = ChatgptTokens { refreshed_at_ms: self.clock.stamp().now_ms, ..tokens };
+        let tokens = ChatgptTokens { refreshed_at_ms: self.clock.now_ms(), ..tokens };
         self.credentials().save_tokens(&tokens).map_err(|error| error.to_string())
     }
 
@@ -198,7 +199,7 @@ impl Logins {
     }
 
     fn is_stale(&self, tokens: &ChatgptTokens) -> bool {
-        let now_ms = self.clock.stamp().now_ms;
+        let now_ms = self.clock.now_ms();
         match AccountClaims::of(&tokens.access_token).expires_at {
             Some(expires_at) => expires_at.saturating_mul(1_000) <= now_ms,
             None => now_ms.saturating_sub(tokens.refreshed_at_ms) > REFRESH_AGE_MS,
@@ -223,7 +224,7 @@ impl Logins {
                     }
                     RuntimeError::LoginFailed(error.to_string())
                 })?;
-                let renewed = ChatgptTokens { refreshed_at_ms: self.clock.stamp().now_ms, ..renewed };
+                let renewed = ChatgptTokens { refreshed_at_ms: self.clock.now_ms(), ..renewed };
                 self.credentials().save_tokens(&renewed).map_err(unreadable)?;
                 Ok(CurrentLogin::Stored(renewed))
             }

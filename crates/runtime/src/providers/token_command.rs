@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use config::{AuthCommand, SecretText};
 use futures_util::StreamExt;
@@ -11,6 +11,7 @@ use model::{EventStream, FailureClass, ModelFailure, ModelTransport, PreparedReq
 use parking_lot::Mutex;
 use sandbox::{Limits, Order, RunOptions};
 use serde_json::Value;
+use support::Clock;
 
 use crate::error::RuntimeError;
 use crate::step::tool_settings::variables;
@@ -28,6 +29,8 @@ pub(crate) struct TokenCommand {
     command: AuthCommand,
     /// Where it runs unless it says so itself.
     folder: PathBuf,
+    /// For tokens that say by the time of day when they end.
+    clock: Arc<dyn Clock>,
     /// Locked while the command runs: whoever else needs a token waits for its result.
     kept: tokio::sync::Mutex<Option<KeptToken>>,
 }
@@ -40,8 +43,8 @@ struct KeptToken {
 }
 
 impl TokenCommand {
-    pub(crate) fn new(provider: &str, command: AuthCommand, folder: PathBuf) -> Self {
-        Self { provider: provider.to_owned(), command, folder, kept: tokio::sync::Mutex::default() }
+    pub(crate) fn new(provider: &str, command: AuthCommand, folder: PathBuf, clock: Arc<dyn Clock>) -> Self {
+        Self { provider: provider.to_owned(), command, folder, clock, kept: tokio::sync::Mutex::default() }
     }
 
     /// A token that is good as far as is known; never the one that was refused. The error shows nothing that the
@@ -56,7 +59,8 @@ impl TokenCommand {
         }
         *kept = None;
         let output = self.run().await?;
-        let printed = PrintedToken::read(&output).map_err(|problem| self.failed(problem))?;
+        let printed =
+            PrintedToken::read(&output, self.clock.now_ms()).map_err(|problem| self.failed(problem))?;
         let lifetime = printed.lifetime.map(|left| left - MARGIN.min(left / 2)).or(self.command.refresh);
         // A lifetime beyond what a clock can hold is as good as none.
         let until = lifetime.and_then(|lifetime| Instant::now().checked_add(lifetime));
@@ -111,7 +115,7 @@ struct PrintedToken {
 }
 
 impl PrintedToken {
-    fn read(output: &[u8]) -> Result<Self, &'static str> {
+    fn read(output: &[u8], now_ms: i64) -> Result<Self, &'static str> {
         let text = std::str::from_utf8(output).map_err(|_| "printed something that is no text")?.trim();
         let Some(object) = serde_json::from_str::<Value>(text).ok().filter(Value::is_object) else {
             return Ok(Self { token: one_line(text)?, lifetime: None });
@@ -119,8 +123,8 @@ impl PrintedToken {
         let token = ["token", "access_token"].into_iter().find_map(|name| object[name].as_str());
         let token = one_line(token.ok_or("printed an object without `token`")?)?;
         let seconds = |name: &str| object[name].as_f64().filter(|seconds| seconds.is_finite());
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let left = seconds("expires_in").or_else(|| Some(seconds("expires_at")? - now.as_secs_f64()));
+        let now = now_ms as f64 / 1_000.0;
+        let left = seconds("expires_in").or_else(|| Some(seconds("expires_at")? - now));
         let lifetime = left.map(|left| Duration::try_from_secs_f64(left.max(0.0)).unwrap_or(Duration::MAX));
         Ok(Self { token, lifetime })
     }
@@ -210,10 +214,12 @@ impl std::fmt::Debug for CommandTransport {
 
 #[cfg(test)]
 mod tests {
+    use support::SystemClock;
+
     use super::*;
 
     fn read(text: &str) -> Result<(String, Option<u64>), &'static str> {
-        let printed = PrintedToken::read(text.as_bytes())?;
+        let printed = PrintedToken::read(text.as_bytes(), 2_000)?;
         Ok((printed.token.reveal().to_owned(), printed.lifetime.map(|lifetime| lifetime.as_secs())))
     }
 
@@ -221,7 +227,8 @@ mod tests {
     fn a_token_is_printed_alone_or_with_its_end() {
         assert_eq!(read(" tok-1\n"), Ok(("tok-1".to_owned(), None)));
         assert_eq!(read(r#"{"token": "tok-1", "expires_in": 3600}"#), Ok(("tok-1".to_owned(), Some(3_600))));
-        assert_eq!(read(r#"{"access_token": "t", "expires_at": 12}"#), Ok(("t".to_owned(), Some(0))));
+        assert_eq!(read(r#"{"access_token": "t", "expires_at": 12}"#), Ok(("t".to_owned(), Some(10))));
+        assert_eq!(read(r#"{"access_token": "t", "expires_at": 1}"#), Ok(("t".to_owned(), Some(0))));
         assert_eq!(
             read(r#"{"token": "t", "expires_in": 1e300}"#).map(|(token, _)| token),
             Ok("t".to_owned())
@@ -229,7 +236,7 @@ mod tests {
         assert_eq!(read("\n"), Err("printed no token"));
         assert_eq!(read("Logging in...\ntok-1"), Err("printed more than a token"));
         assert_eq!(read("{}"), Err("printed an object without `token`"));
-        assert!(PrintedToken::read(b"\xff").is_err());
+        assert!(PrintedToken::read(b"\xff", 0).is_err());
     }
 
     fn command(script: &str, timeout_ms: u64) -> TokenCommand {
@@ -240,6 +247,7 @@ mod tests {
             "p",
             AuthCommand { argv, cwd: None, timeout, refresh, search: None },
             PathBuf::from("/"),
+            Arc::new(SystemClock),
         )
     }
 

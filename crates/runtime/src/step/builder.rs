@@ -17,6 +17,7 @@ use protocol::{
     Personality, ToolEffects,
 };
 use serde_json::json;
+use support::Clock;
 use tools::{Registry, ToolSource, describe_to_scripts};
 
 use crate::providers::directory::ModelDirectory;
@@ -26,7 +27,7 @@ use crate::step::tool_settings::{login_shell, offer, shape_unknown};
 use catalogue::{Catalogue, ModelEntry};
 use delegation::tool_set_digest;
 use delegation::{shape, shape_offer};
-use driver::{BoxFuture, Clock, StepMaker, ThreadSettings, ToolJob, ToolRunner};
+use driver::{BoxFuture, StepMaker, ThreadSettings, ToolJob, ToolRunner};
 use skills::Skills;
 use workspace::{git_info, git_root, in_time, read_global_instructions, read_instructions};
 
@@ -227,7 +228,7 @@ impl StepMaker for StepBuilder {
         let Places { environments, shell } =
             self.environments.places(settings.environments.as_ref(), &settings.cwd);
         let entry = self.entry(settings);
-        let now = zoned(self.clock.stamp().now_ms);
+        let now = zoned(self.clock.now_ms());
         let Offered { tools, deferred, direct } = self.offered(settings, &entry, &environments, sources);
         let effective = settings.host.effective_tools(&tools, &deferred, &self.registry);
         let cwd = effective_cwd(&environments, &settings.cwd);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use config::{Env, FEATURES, Home, LoadRequest, Loader, LoaderOptions};
 use protocol::{CollaborationMode, DynamicToolSpec, ModeKind, SessionSource, ThreadId};
 use serde_json::json;
+use support::SystemClock;
 use tools::{
     ApplyPatch, BuiltinTool, ExecCommand, Registry, RequestPermissions, SearchToolBm25, Shell, ShellCommand,
     UpdatePlan,
@@ -17,7 +18,7 @@ use crate::runtime::{Runtime, RuntimeOptions};
 use crate::testing::Ear;
 use catalogue::Catalogue;
 use delegation::HostChoices;
-use driver::{StepMaker, SystemClock, ThreadSettings, ToolSettings};
+use driver::{StepMaker, ThreadSettings, ToolSettings};
 
 fn runtime(home: &std::path::Path) -> Runtime {
     let environment = Env::fixed([("HOME", home.as_os_str())]);

@@ -9,6 +9,7 @@ use engine::{EnvironmentState, Reach, StepEnvironment};
 use model_http::Capabilities;
 use plugins::{MarketplaceSearch, list_marketplaces};
 use protocol::{ModeKind, ModelCapabilities, ModelWire, SandboxPolicy, WebSearchMode};
+use support::Clock;
 use tools::{BenchOptions, Offer, PatchForm, Registry, ShellForm, Suggestion};
 
 use crate::providers::identity::wire_of;
@@ -201,7 +202,7 @@ fn shell_form(tools: &ToolSettings, trained_with: ShellType, asks_for: impl Fn(&
 }
 
 /// The options of a thread's tools, from its configuration.
-pub(crate) fn bench_options(config: &ResolvedConfig, thread_id: &str) -> BenchOptions {
+pub(crate) fn bench_options(config: &ResolvedConfig, thread_id: &str, clock: Arc<dyn Clock>) -> BenchOptions {
     let mut env = config.permissions.shell_environment.apply(variables());
     env.insert("CODEX_THREAD_ID".to_owned(), thread_id.to_owned());
     let home = &config.home;
@@ -228,6 +229,7 @@ pub(crate) fn bench_options(config: &ResolvedConfig, thread_id: &str) -> BenchOp
         suggestions: suggestions(config).into(),
         jobs: Some(home.state().join("jobs")),
         job_seconds: config.agents.job_max_runtime_seconds,
+        clock,
     }
 }
 

@@ -3,9 +3,11 @@
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_server::{AuthFlags, Listen, ServeError, WsAuthMode};
+use runtime::SystemClock;
 use serde_json::{Value, json};
 use testkit::within;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -139,7 +141,7 @@ fn token_auth(folder: &Path) -> oarlock_server::WsAuth {
     let token = folder.join("token");
     std::fs::write(&token, "open-sesame\n").unwrap();
     let mode = Some(WsAuthMode::CapabilityToken);
-    AuthFlags { mode, token_file: Some(token), ..AuthFlags::default() }.load().unwrap()
+    AuthFlags { mode, token_file: Some(token), ..AuthFlags::default() }.load(Arc::new(SystemClock)).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,8 +1,11 @@
 //! Websockets: who is let in, what frames mean, and slow readers.
 
+use std::sync::Arc;
+
 use futures_util::{SinkExt, StreamExt};
 use oarlock_server::{AuthFlags, WsAuthMode};
 use protocol::{ServerNotification, ThreadId, TurnDiffUpdatedNotification};
+use runtime::SystemClock;
 use serde_json::{Value, json};
 use testkit::within;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -102,7 +105,7 @@ async fn a_token_is_asked_for_on_upgrade_only() {
         token_file: Some(token),
         ..AuthFlags::default()
     };
-    let server = over_websockets(|options| options.auth = flags.load().unwrap()).await;
+    let server = over_websockets(|options| options.auth = flags.load(Arc::new(SystemClock)).unwrap()).await;
     let host = format!("Host: {}\r\n", server.address());
     let upgrade = |authorization: &str| format!("{host}{UPGRADE}{authorization}");
     check(&server, "GET /readyz", &host, 200, "").await;

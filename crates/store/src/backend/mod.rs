@@ -20,6 +20,7 @@ pub use sqlite::SqliteOptions;
 pub(crate) use value::{SqlRow, SqlValue};
 
 use protocol::ThreadId;
+use support::Clock;
 use tokio::sync::mpsc;
 
 use crate::error::StoreError;
@@ -36,7 +37,7 @@ pub enum StoreNews {
 pub(crate) type SqlFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// Unix milliseconds, for databases without a clock that all owners share.
-pub type StoreClock = Arc<dyn Fn() -> i64 + Send + Sync>;
+pub type StoreClock = Arc<dyn Clock>;
 
 /// One transaction. SQL is what SQLite and Postgres both read, with `$1` for parameters.
 pub(crate) trait Transaction: Send {

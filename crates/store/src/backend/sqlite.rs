@@ -291,7 +291,7 @@ impl Transaction for SqliteTransaction<'_> {
     }
 
     fn now_ms(&mut self) -> SqlFuture<'_, i64> {
-        Box::pin(std::future::ready(Ok((self.clock)())))
+        Box::pin(std::future::ready(Ok(self.clock.now_ms())))
     }
 
     fn row_lock(&self, _: RowLock) -> &'static str {

@@ -72,7 +72,7 @@ impl BuiltinTool for ViewImage {
             }
         };
         let item = ThreadItem::ImageView { id: ItemId::new(cx.call_id()), path };
-        cx.tell(item_started(cx.thread_id(), cx.turn_id(), item.clone())).await;
+        cx.tell(item_started(cx.bench().options(), cx.thread_id(), cx.turn_id(), item.clone())).await;
         let image = FunctionCallOutputContentItem::InputImage { image_url, detail };
         let output = FunctionCallOutputBody::Content(vec![image]);
         Ok(ToolOutcome { output, item: Some(Box::new(item)), ..ToolOutcome::text("") })

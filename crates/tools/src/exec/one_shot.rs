@@ -78,8 +78,8 @@ pub(crate) async fn give_up(authorization: &Authorization, blocked: Blocked) -> 
     // wanted.
     let is_unheard = !authorization.is_open() && !matches!(blocked, Blocked::Declined);
     if is_unheard {
-        let Setting { thread_id, turn_id, sink, .. } = authorization.setting();
-        sink.tell(item_started(thread_id, turn_id, authorization.item().clone())).await;
+        let Setting { thread_id, turn_id, sink, options, .. } = authorization.setting();
+        sink.tell(item_started(options, thread_id, turn_id, authorization.item().clone())).await;
     }
     let is_shown = is_unheard || authorization.is_open();
     let item = is_shown.then(|| Box::new(not_started(authorization.item().clone(), &blocked)));

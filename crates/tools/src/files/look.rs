@@ -1,7 +1,5 @@
 //! The item that clients see for a tool that looks at files: a command whose action says what it reads, lists or searches.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use engine::{NO_EXIT, ToolOutcome};
 use protocol::{
     CommandAction, CommandExecutionSource, CommandExecutionStatus, ItemId, ItemStartedNotification,
@@ -36,7 +34,7 @@ impl Look {
             LookAction::Search { pattern, path } => words.extend([pattern.clone(), path.clone()]),
         }
         words.extend(more);
-        Self { words, action, began_ms: now_ms() }
+        Self { words, action, began_ms: cx.bench().now_ms() }
     }
 
     /// Shows the look, and gives the model what came of it.
@@ -46,7 +44,7 @@ impl Look {
             Err(ToolError::Refused(_)) => (CommandExecutionStatus::Declined, NO_EXIT),
             Err(_) => (CommandExecutionStatus::Failed, 1),
         };
-        let began_ms = self.began_ms;
+        let (began_ms, now_ms) = (self.began_ms, cx.bench().now_ms());
         let item = |status, ended: Option<(Option<String>, i32)>| {
             let command = policy::shell_line(&self.words);
             let (aggregated_output, exit_code) =
@@ -61,7 +59,7 @@ impl Look {
                 status,
                 aggregated_output,
                 exit_code,
-                duration_ms: exit_code.map(|_| now_ms().saturating_sub(began_ms).max(0)),
+                duration_ms: exit_code.map(|_| now_ms.saturating_sub(began_ms).max(0)),
             }
         };
         cx.tell(ServerNotification::ItemStarted(ItemStartedNotification {
@@ -101,11 +99,6 @@ impl LookAction {
 /// A value as the option of a command line, where it is given.
 pub(crate) fn option(name: &str, value: Option<impl ToString>) -> Vec<String> {
     value.map(|value| vec![name.to_owned(), value.to_string()]).unwrap_or_default()
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

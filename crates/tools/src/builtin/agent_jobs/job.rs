@@ -10,7 +10,6 @@ use tokio::time::Instant;
 
 use super::board::{JobBoard, JobReport};
 use super::csv::row;
-use super::report_agent_job_result::now_ms;
 use crate::child_agents::{AgentStatus, ChildAgents};
 use crate::{ToolCx, ToolError, agents};
 
@@ -92,7 +91,7 @@ impl AgentJob<'_> {
                     item,
                     attempts,
                     outcome: Err("the job was stopped before this row was begun".to_owned()),
-                    at_ms: now_ms(),
+                    at_ms: self.cx.bench().now_ms(),
                 });
                 state.ended.extend(never);
             }
@@ -127,8 +126,8 @@ impl AgentJob<'_> {
                     waiting.push_front((item, tries + 1));
                     return;
                 }
-                Ok(other) => state.fail(item, tries + 1, other.to_string()),
-                Err(problem) => state.fail(item, tries + 1, problem),
+                Ok(other) => state.fail(item, tries + 1, other.to_string(), self.cx.bench().now_ms()),
+                Err(problem) => state.fail(item, tries + 1, problem, self.cx.bench().now_ms()),
             }
         }
     }
@@ -161,7 +160,7 @@ impl AgentJob<'_> {
             match report {
                 Some(report) => {
                     state.is_stopped |= report.stop;
-                    state.end(one.item, Ok(report));
+                    state.end(one.item, Ok(report), self.cx.bench().now_ms());
                 }
                 None => {
                     let problem = match status {
@@ -172,7 +171,7 @@ impl AgentJob<'_> {
                         Some(_) => "the agent ended without calling report_agent_job_result".to_owned(),
                         None => format!("no report within {} seconds", self.limits.runtime.as_secs()),
                     };
-                    state.end(one.item, Err(problem));
+                    state.end(one.item, Err(problem), self.cx.bench().now_ms());
                 }
             }
         }
@@ -250,12 +249,12 @@ fn filled(template: &str, columns: &[String], fields: &[String]) -> String {
 }
 
 impl JobState {
-    fn fail(&mut self, item: JobItem, attempts: u32, problem: String) {
-        self.ended.push(EndedItem { item, attempts, outcome: Err(problem), at_ms: now_ms() });
+    fn fail(&mut self, item: JobItem, attempts: u32, problem: String, at_ms: i64) {
+        self.ended.push(EndedItem { item, attempts, outcome: Err(problem), at_ms });
     }
 
-    fn end(&mut self, item: JobItem, outcome: Result<JobReport, String>) {
-        self.ended.push(EndedItem { item, attempts: 1, outcome, at_ms: now_ms() });
+    fn end(&mut self, item: JobItem, outcome: Result<JobReport, String>, at_ms: i64) {
+        self.ended.push(EndedItem { item, attempts: 1, outcome, at_ms });
     }
 
     pub(super) fn total(&self) -> usize {

@@ -51,7 +51,7 @@ impl BuiltinTool for ReportAgentJobResult {
         let Some(board) = folder.and_then(|folder| JobBoard::of(&folder, &args.job_id)) else {
             return Ok(text(json!({"accepted": false}).to_string()));
         };
-        let at_ms = now_ms();
+        let at_ms = cx.bench().now_ms();
         let report = JobReport { item_id: args.item_id, result, stop: args.stop.unwrap_or(false), at_ms };
         let reported = tokio::task::spawn_blocking(move || board.report(&report)).await;
         match reported {
@@ -60,9 +60,4 @@ impl BuiltinTool for ReportAgentJobResult {
             Err(error) => Err(ToolError::Failed(format!("the report broke off: {error}"))),
         }
     }
-}
-
-pub(super) fn now_ms() -> i64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.ok().and_then(|now| i64::try_from(now.as_millis()).ok()).unwrap_or_default()
 }

@@ -74,7 +74,8 @@ impl Patching<'_> {
         let changes = preview.changes();
         if number == 0 {
             let begun = self.item(&changes, PatchApplyStatus::InProgress, None);
-            self.cx.tell(item_started(self.cx.thread_id(), self.cx.turn_id(), begun)).await;
+            let cx = self.cx;
+            cx.tell(item_started(cx.bench().options(), cx.thread_id(), cx.turn_id(), begun)).await;
         }
         let item = self.item(&changes, PatchApplyStatus::Declined, Some(reason.clone()));
         Patched::Refused { reason, item }

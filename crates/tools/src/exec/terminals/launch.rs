@@ -138,12 +138,12 @@ impl Launch {
 
     /// Clients see a command that was refused before it had an item, too.
     async fn end_unstarted(&self, blocked: &Blocked) {
-        let Setting { thread_id, turn_id, sink, .. } = self.authorization.setting();
+        let Setting { thread_id, turn_id, sink, options, .. } = self.authorization.setting();
         if !self.authorization.is_open() {
             if !matches!(blocked, Blocked::Forbidden(_)) {
                 return;
             }
-            sink.tell(item_started(thread_id, turn_id, self.authorization.item().clone())).await;
+            sink.tell(item_started(options, thread_id, turn_id, self.authorization.item().clone())).await;
         }
         sink.end_item(not_started(self.authorization.item().clone(), blocked)).await;
     }
