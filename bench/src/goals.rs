@@ -14,7 +14,7 @@ enum Rule {
     TimesOfVersion { version: &'static str, times: f64, otherwise: f64 },
     /// Less than this, whatever the baseline.
     Under(f64),
-    /// So much or more, whatever the baseline.
+    /// This much or more, whatever the baseline.
     AtLeast(f64),
     /// Every thread that is stored.
     EveryThread,

@@ -21,7 +21,7 @@ const KINDS: [(usize, usize); 2] = [(8 * 1024, 8), (512 * 1024, 1)];
 
 /// Bytes in a microsecond while the server is to take all of them: as a fast provider sends.
 const PACE: usize = 20;
-/// So much is sent at that pace. It is more than a server has any use for.
+/// Bytes sent at that pace. More than a server has any use for.
 const PACED: usize = 32_000_000;
 
 /// A server that takes nothing for so long takes nothing more.

@@ -163,11 +163,11 @@ pub struct WsAuth {
 enum Rule {
     #[default]
     Anybody,
-    /// Who knows the token. Compared as tags under a key of this process, in constant time.
+    /// Everybody who knows the token. Compared as tags under a key of this process, in constant time.
     CapabilityToken { key: hmac::Key, tag: hmac::Tag },
-    /// Who holds a token that was signed with the shared secret.
+    /// Everybody who holds a token that was signed with the shared secret.
     SignedBearer { rules: JwtRules, clock: Arc<dyn Clock> },
-    /// Who knows one of the tokens of a host.
+    /// Everybody who knows one of the tokens of a host.
     Tokens(LiveTokens),
 }
 

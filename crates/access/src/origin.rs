@@ -31,7 +31,7 @@ pub const UNHELD_REFUSAL: &str =
 pub const CONFINED_REFUSAL: &str =
     "a process in a sandbox or a container may not use a port without a token; use --ws-auth";
 
-/// Who is at the other end.
+/// The process at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// No process that this one started.

@@ -15,7 +15,7 @@ use crate::auth::{AuthError, check_owner};
 /// The longest file of tokens that is read: some ten thousand lines.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Who a connection is, by its token.
+/// The person or program behind a connection, by its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenHolder {
     pub name: String,
@@ -68,7 +68,7 @@ impl TokenTable {
         }
     }
 
-    /// Who gave this token. The hash of a guess says nothing about the hashes that are known, so comparing them may take
+    /// The holder of this token. The hash of a guess says nothing about the hashes that are known, so comparing them may take
     /// as long as it takes.
     fn holder(&self, token: &str) -> Option<TokenHolder> {
         let hash = digest(&SHA256, token.as_bytes());

@@ -39,8 +39,8 @@ pub(crate) fn run<C: CommandFactory>(options: &CompletionsOptions) -> Result<Exi
 }
 
 impl CompletionShell {
-    /// What completes names that only this machine knows: providers, models, profiles, threads. Where `oarlock complete` knows
-    /// nothing, the script above does.
+    /// The part of a script that completes names of this machine: providers, models, profiles, threads. Where
+    /// `oarlock complete` knows nothing, the generated script completes.
     fn names(self) -> &'static str {
         match self {
             Self::Bash => BASH,

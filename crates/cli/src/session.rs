@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Overrides the name under which the process is known to providers.
 const ORIGINATOR_VARIABLE: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
 
-/// Who sees what a thread says.
+/// The receiver of the notifications of a thread.
 pub(crate) trait TurnOutput {
     fn heard(&mut self, notification: &ServerNotification) -> io::Result<()>;
 
@@ -36,7 +36,7 @@ pub(crate) trait TurnOutput {
         false
     }
 
-    /// So long after the beginning of the turn.
+    /// Called about once a second with the time since the turn began.
     fn tick(&mut self, _elapsed: Duration) -> io::Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Who hears what a thread says, and who answers its questions.
+//! The clients of a thread: they get its notifications and answer its questions.
 
 use std::fmt;
 

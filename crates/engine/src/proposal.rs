@@ -26,7 +26,7 @@ pub struct Proposal {
     pub digest: String,
     /// The question to ask a client. Unset: the policy already approved.
     pub question: Option<Box<Question>>,
-    /// Who agreed to all of these for the session is not asked again.
+    /// A client that agreed to all of these for the session is not asked again.
     pub session_keys: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a host counts while it runs.
+//! Counters of a running host.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

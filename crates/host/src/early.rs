@@ -1,4 +1,4 @@
-//! What a runtime says of a new thread before the client that starts it can follow it: kept, and sent once it does.
+//! Notifications about a new thread that come before its client can subscribe to it: kept, and sent once it has.
 
 use std::collections::{HashMap, HashSet};
 

@@ -32,7 +32,7 @@ impl LeaseState {
     }
 }
 
-/// Who this host is among others.
+/// The identity of this host among others.
 #[derive(Debug, Clone)]
 pub struct ReplicaOptions {
     /// Stays the same when the host is started again. No two hosts that run share one.

@@ -27,7 +27,7 @@ pub(crate) enum Waiter {
 impl Waiter {
     pub(crate) fn give(self, answer: LinkAnswer) {
         match self {
-            // Who asked may have stopped waiting.
+            // The caller may have stopped waiting.
             Self::Direct(sender) => drop(sender.send(answer)),
             Self::Ordered(call) => call(answer),
         }

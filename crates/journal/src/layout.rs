@@ -43,7 +43,7 @@ impl ThreadKey {
     }
 }
 
-/// Who wrote a file, and so how it is read.
+/// The program that wrote a file, which decides how it is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum JournalFormat {
     #[default]

@@ -19,7 +19,7 @@ pub struct Appended {
     pub length: u64,
 }
 
-/// Who wants to know when a batch is durable.
+/// Called when a batch is durable.
 pub(crate) enum DurableListener {
     /// A caller who waits, and is told of a failure too.
     Waits(Box<dyn FnOnce(Result<Appended, JournalError>) + Send>),

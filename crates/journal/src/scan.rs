@@ -11,7 +11,7 @@ use crate::holes;
 use crate::line::{self, LineFault, Sound};
 use crate::salvage;
 
-/// So much of a file is read at once. More would cost more memory to touch than it saves in calls.
+/// Bytes of a file that are read at once. More would cost more memory to touch than it saves in calls.
 pub(crate) const BUFFER: usize = 64 * 1024;
 
 /// In bytes; few records are shorter.

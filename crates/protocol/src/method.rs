@@ -63,7 +63,7 @@ pub enum SchemaFolder {
     V2,
 }
 
-/// What a connection may do at a host. Each role may do all that those before it may.
+/// The rights of a connection at a host. Each role may do all that those before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClientRole {
     /// Reads and follows.

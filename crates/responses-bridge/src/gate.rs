@@ -42,7 +42,7 @@ pub(crate) enum GateRefusal {
     Upgrade,
     Browser,
     Token,
-    /// Who connects to a bridge without a token may be a command, or somebody else.
+    /// The peer of a bridge without a token may be a command, or another user.
     Stranger,
 }
 

@@ -36,8 +36,8 @@ impl OffLimits {
         now.outermost(hidden)
     }
 
-    /// Who works beneath a folder of ours has that branch of it, but nothing that is listed as ours by itself. Who
-    /// works in the folder itself has what is shown of it.
+    /// A command that works beneath a folder of ours has that branch of it, but nothing that is listed as ours by
+    /// itself. One that works in the folder itself has what is shown of it.
     fn sealed_except(&self, open: &[PathBuf]) -> Vec<PathBuf> {
         let sealed: HashSet<&Path> = self.sealed.iter().map(PathBuf::as_path).collect();
         let is_inside = |place: &PathBuf| place.ancestors().skip(1).any(|above| sealed.contains(above));

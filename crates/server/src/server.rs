@@ -60,7 +60,7 @@ impl<A: ServerApplication> ServerState<A> {
         let connection = self.hub.connect(outbox, when_full, identity);
         let mut session = ConnectionSession::new(self.clone(), connection.clone());
         let mut writer = tokio::spawn(drain(backlog, output));
-        // Who owns the other end of standard input has started this process, and may say what it likes.
+        // The process at the other end of standard input has started this one, and may send what it likes.
         let is_guarded = when_full == WhenFull::Disconnect;
         let ending = tokio::select! {
             ending = self.read_all(input, &mut session, is_guarded) => ending,

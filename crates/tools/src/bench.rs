@@ -114,7 +114,7 @@ pub struct Bench {
     roots: Arc<KnownRoots>,
     /// Set once, when the thread is there to have children.
     agents: Option<Arc<dyn ChildAgents>>,
-    /// Who brings tools beside the built-in ones.
+    /// The sources of tools beside the built-in ones.
     sources: Vec<Arc<dyn ToolSource>>,
 }
 

@@ -34,7 +34,7 @@ use crate::terminal::Heading;
 
 /// Notifications that may wait for the screen; after that the runtime waits.
 const WAITING: usize = 256;
-/// Who decides and starts things here.
+/// The name under which this program decides and starts things.
 const BY: &str = "client:exec";
 /// How long the runtime of the turn may take to end.
 const CLOSING_LIMIT: Duration = Duration::from_secs(30);

@@ -1,5 +1,5 @@
-//! What `oarlock pending` shows: for each operation what would run, where, why it waits and since when, and the commands that
-//! answer it.
+//! The output of `oarlock pending`: for each operation what would run, where, why it waits and since when, and the
+//! commands that answer it.
 
 use std::fmt::Write as _;
 

@@ -24,7 +24,7 @@ impl ListPlace {
 }
 
 const HEADINGS: [&str; 6] = ["THREAD", "USED", "SIZE", "MODEL", "ABOUT", "FOLDER"];
-/// What the last three get on a narrow screen, and what they may take on a wide one.
+/// Widths of the last three columns: the least on a narrow screen, and the most on a wide one.
 const LEAST: [usize; 3] = [12, 16, 10];
 const MODEL: usize = 24;
 const ABOUT: usize = 48;

@@ -63,7 +63,7 @@ impl ResolvedConfig {
         for home in named.into_iter().chain(usual).chain(set) {
             let real = home.canonicalize().ok().filter(|real| *real != home);
             for home in [Some(home), real].into_iter().flatten() {
-                // Who works beneath the folder has that part of it opened, but never these.
+                // A command that works beneath the folder has that part of it opened, but never these.
                 if home.is_dir() {
                     let private: Vec<PathBuf> = OWN_PRIVATE.iter().map(|name| home.join(name)).collect();
                     // People keep config.toml in a folder of dotfiles, which they also work in.

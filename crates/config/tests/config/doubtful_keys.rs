@@ -5,7 +5,7 @@ use crate::support::Machine;
 #[track_caller]
 fn told(machine: &Machine, expected: &[&str]) {
     let config = machine.load();
-    // What a project has to have reviewed is told by a warning of its own.
+    // Settings that need a review have a warning of their own.
     let doubts = config.warnings.iter().filter(|warning| !warning.summary.contains("asks for more than"));
     let told = doubts.map(|warning| {
         let place = warning.details.as_deref().unwrap_or_default();

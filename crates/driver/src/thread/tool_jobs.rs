@@ -1,4 +1,4 @@
-//! Who runs built-in tools, and the way from a running tool back to its thread.
+//! The runner of tools, and the way from a running tool back to its thread.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;

@@ -65,7 +65,7 @@ impl TaskHost {
         Ok(opened)
     }
 
-    /// Who the source was, and what it had not finished, is not part of its history. An unfinished turn is cut off.
+    /// The records of the source without its identity and its unfinished operations. An unfinished turn is cut off.
     async fn copied(&self, source: &ThreadId, id: &ThreadId) -> Result<Vec<RolloutRecord>, TaskError> {
         let history = self.history(source).await?;
         let Some(meta) = history.meta else {

@@ -208,7 +208,7 @@ impl IndexState {
             if pending.is_behind {
                 drop(pending);
                 self.catch_up();
-                // Who waits for the database gets it now.
+                // Callers that wait for the database get it now.
                 pending = self.pending.lock();
                 self.wake.wait_for(&mut pending, PAUSE);
                 continue;

@@ -15,7 +15,7 @@ use crate::reference;
 use crate::row::ThreadRow;
 use crate::scan::{self, ScanLimits};
 
-/// So much of a journal is read for the list. Who made a thread and what it is about is at the beginning; of a longer one
+/// The most bytes of a journal that are read for the list. Who made a thread and what it is about is at the beginning; of a longer one
 /// the file says when it was last written to, and a new name is only found once the thread is opened.
 const MAX_LISTED: u64 = 512 * 1024 * 1024;
 

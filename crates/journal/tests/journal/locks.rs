@@ -93,7 +93,7 @@ fn of_two_processes_one_writes_and_the_other_is_told_who() {
     let pids = [both[0].child.id(), both[1].child.id()];
     let mut wins = [0, 0];
     for race in 0..races {
-        // Who is told first alternates, so that both get to win.
+        // The process that is started first alternates, so that both get to win.
         both[race % 2].tell("open");
         both[1 - race % 2].tell("open");
         let said = [both[0].hear(), both[1].hear()];

@@ -51,7 +51,7 @@ impl JsonSchema for NoParams {
     }
 }
 
-// So that the schema stays one that takes a string, as it was before lists were.
+// Keeps the schema one that takes a string, as it was before there were lists.
 impl JsonSchema for ThreadListCwd {
     fn schema_name() -> Cow<'static, str> {
         "ThreadListCwd".into()

@@ -17,7 +17,7 @@ pub enum ErrorDataCode {
     UnknownOperation,
     /// Somebody decided first; `decision` and `by` say how and who. Do: take that decision as it is.
     AlreadyDecided,
-    /// What would happen is not what was shown; or uploaded items are not those that were announced. Do: read the
+    /// The operation is not the one that was shown; or uploaded items are not those that were announced. Do: read the
     /// operation again and decide anew; or upload again.
     DigestMismatch,
     /// The operation cannot be answered like that; `available` has what can. Do: choose one of these.

@@ -17,7 +17,7 @@ pub struct PlacementSpec {
     pub backend: String,
     /// The workspace's path there.
     pub workspace: Option<String>,
-    /// What is in the workspace: entries, environment, setup commands. docs/placements.md describes it.
+    /// The content of the workspace: entries, environment, setup commands. docs/placements.md describes it.
     pub manifest: Option<Value>,
 }
 
@@ -58,7 +58,7 @@ pub enum PlacementStatus {
     Lost,
 }
 
-/// What keeps the commands of a placement away from its runtime.
+/// The barrier between the commands of a placement and its runtime.
 #[wire]
 pub enum PlacementSeparation {
     /// Commands run under another user.

@@ -27,14 +27,14 @@ pub struct ServerStatusResponse {
     pub host: Option<HostStatus>,
 }
 
-/// What answers on the other side.
+/// The kind of program that answers.
 #[wire]
 pub enum ServerKind {
     AppServer,
     Host,
 }
 
-/// What holds the commands of the machine that the server runs on.
+/// The sandbox of commands on the machine that the server runs on.
 #[wire]
 pub struct SandboxStatus {
     pub level: SandboxStatusLevel,
@@ -53,7 +53,7 @@ pub enum SandboxStatusLevel {
     None,
 }
 
-/// What only a host has.
+/// The part of the status that only a host has.
 #[wire]
 pub struct HostStatus {
     /// Tasks that are not archived, by state.

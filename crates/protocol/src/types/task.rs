@@ -17,7 +17,7 @@ pub struct HostOffer {
 pub struct HostAgreed {
     pub version: u32,
     pub features: Vec<String>,
-    /// What this connection may do: `viewer`, `approver`, `operator` or `admin`.
+    /// The role of this connection: `viewer`, `approver`, `operator` or `admin`.
     pub role: String,
 }
 

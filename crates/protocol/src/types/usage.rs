@@ -108,7 +108,7 @@ pub struct UsageListResponse {
     pub data: Vec<UsageSum>,
 }
 
-/// What a group of model requests used.
+/// The usage of a group of model requests.
 #[wire]
 pub struct UsageSum {
     /// The task, model, provider or date; empty for the sum of all.

@@ -69,7 +69,7 @@ fn cut_off(history: &mut ThreadHistory, now_ms: i64) -> Vec<(i64, Record)> {
     vec![(now_ms, noted.into()), (now_ms, ended.into())]
 }
 
-/// Who the source was, and what it was called, is not part of its history. What it had not finished stays with it.
+/// Leaves out the identity and the name of the source, and what it had not finished.
 fn is_copied(record: &Record) -> bool {
     !matches!(
         record,

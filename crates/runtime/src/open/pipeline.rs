@@ -217,8 +217,8 @@ impl AttachedThread {
             let _ = bench.save_rule(prefix);
         }
         if request.terms.host_keeps_record() {
-            // What was allowed in the task holds wherever its next runtime is, and for the task alone. A rule whose own
-            // operation has not begun is saved when that is carried out.
+            // Rules that a client allowed for the task hold in each of its runtimes, and for the task alone. A rule whose
+            // own operation has not begun is saved when the operation runs.
             let waiting = agreed_rules(&request.history);
             let held = request.history.amendments.iter().filter(|prefix| !waiting.contains(prefix));
             held.for_each(|prefix| bench.allow(prefix));

@@ -1,4 +1,4 @@
-//! Who is asked for a model's answer, and who asks.
+//! The providers of models, and the identity under which they are asked.
 
 mod account_transport;
 pub(crate) mod bridge;

@@ -25,7 +25,7 @@ const NUMBER_AT: u32 = 0;
 const MACHINE_AT: u32 = 4;
 const ARGUMENTS_AT: u32 = 16;
 
-/// So few rules are looked through one after the other.
+/// Up to this many rules are compared one after the other.
 const FEW: usize = 3;
 
 /// The action of the filter on a system call.

@@ -12,7 +12,7 @@ use super::sys;
 use super::wire::{StartFailure, StartStage};
 use crate::command_user::CommandUser;
 
-/// Who the command believes to be when the server is root.
+/// The user that the command appears to run as when the server is root.
 pub(crate) const USER_FOR_ROOT: u32 = 1000;
 
 /// The user and group of this process as seen from outside.
@@ -68,7 +68,7 @@ fn step_down_as_stranger(proc: &HostProc) -> Result<(), StartFailure> {
     sys::prctl(libc::PR_SET_SECUREBITS, libc::SECBIT_NO_SETUID_FIXUP.unsigned_abs().into())
         .at(stage, "keep capabilities")?;
     sys::become_user(USER_FOR_ROOT).at(stage, "become another user")?;
-    // Who became another user cannot write its own maps otherwise.
+    // A process that became another user cannot write its own maps otherwise.
     sys::prctl(libc::PR_SET_DUMPABLE, 1).at(stage, "be open to itself")?;
     sys::unshare(libc::CLONE_NEWUSER).at(stage, "make the inner user namespace")?;
     let map = format!("{USER_FOR_ROOT} {USER_FOR_ROOT} 1");

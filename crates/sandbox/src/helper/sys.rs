@@ -14,7 +14,7 @@ fn checked(result: c_long) -> io::Result<c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Who goes on after a fork.
+/// The process that goes on after a fork.
 pub(crate) enum Forked {
     Child,
     Parent { child: i32 },

@@ -65,7 +65,7 @@ impl AsFd for PipeStream {
     }
 }
 
-/// So that a task can wait for the descriptor.
+/// Registers the descriptor, so that a task can wait for it.
 pub(crate) fn register(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     #[expect(unsafe_code, reason = "the runtime trusts the caller with what it registers")]
     // SAFETY: an `OwnedFd` is open and stays the same descriptor until it is dropped.

@@ -165,7 +165,7 @@ impl ClientConnection {
     }
 }
 
-/// Who sent a request, as its handler sees it.
+/// The sender of a request, as its handler sees it.
 #[derive(Debug, Clone)]
 pub struct Requester {
     pub(crate) connection: Arc<ClientConnection>,

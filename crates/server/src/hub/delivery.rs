@@ -1,4 +1,4 @@
-//! Who is told what: one table for notifications, one for the server's own requests.
+//! Which connections get which message: one table for notifications, one for the server's own requests.
 
 use protocol::{
     ApplyPatchApproval, ChatgptAuthTokensRefresh, CommandExecutionRequestApproval, DynamicToolCall,

@@ -74,7 +74,7 @@ struct HubState {
     departed: Departed,
     /// Threads that are being put away: how they stand until they are gone is nobody's news.
     leaving: BTreeSet<ThreadId>,
-    /// Who starts a thread that nobody can follow yet.
+    /// The connections that start threads to which nobody can subscribe yet.
     starters: BTreeMap<ThreadId, ConnectionId>,
 }
 

@@ -16,7 +16,7 @@ use super::connection::{ClientConnection, ConnectionId};
 use super::delivery::{ends_with_turn, is_announced};
 use super::{Hub, HubState};
 
-/// Who is asked.
+/// The clients that are asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskTarget {
     /// The subscribers of a thread, and whoever joins it while the question is open.
@@ -119,7 +119,7 @@ impl PendingQuestion {
     }
 
     pub(super) fn end(self, answer: ClientAnswer) {
-        // Who asked may have stopped waiting.
+        // The caller may have stopped waiting.
         let _ = self.answer.send(answer);
     }
 }

@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::http_pages::{console_token, is_console};
 
-/// Who is let in.
+/// The connections that are let in.
 #[derive(Debug)]
 pub(crate) struct Gatekeeper<'a> {
     pub(crate) auth: &'a WsAuth,
@@ -45,7 +45,7 @@ pub(crate) struct UpgradeAnswer {
     pub(crate) accept: String,
     /// The console's subprotocol was offered and must be answered.
     pub(crate) is_console: bool,
-    /// Who asks, where tokens have names.
+    /// The name of the caller, where tokens have names.
     pub(crate) holder: Option<TokenHolder>,
 }
 

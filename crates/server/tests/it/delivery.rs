@@ -1,4 +1,4 @@
-//! Who is told what.
+//! Which connections get which message.
 
 use protocol::{ServerNotification, ThreadId, ThreadStatus, ThreadStatusChangedNotification};
 use serde_json::{Value, json};

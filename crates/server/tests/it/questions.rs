@@ -91,7 +91,7 @@ async fn the_first_answer_wins_and_everybody_hears_of_it() {
     let full = second.receive().await;
     assert_eq!(full["params"]["skillMetadata"], json!({"pathToSkillsMd": "/skill"}));
 
-    // Who was not asked has no say, nor has the text of the number.
+    // A client that was not asked has no say, nor has the text of the number.
     stranger.send(json!({"id": 0, "result": {"decision": "accept"}})).await;
     stranger.call(5, "thread/loaded/list", json!({})).await;
     first.send(json!({"id": "0", "result": {"decision": "accept"}})).await;

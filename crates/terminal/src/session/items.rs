@@ -111,7 +111,7 @@ impl TerminalState {
         }
     }
 
-    /// What an item does, in the form "run ls". None for items that are shown otherwise, or not at all.
+    /// The work of an item, in the form "run ls". None for items that are shown otherwise, or not at all.
     pub(super) fn work(&self, item: &Value) -> Option<String> {
         let what = match item["type"].as_str()? {
             "commandExecution" => {

@@ -24,7 +24,7 @@ const WAIT_MS: u64 = 10_000;
 const WAITS_MS: (u64, u64) = (250, 30_000);
 const TOKENS: u64 = 10_000;
 
-/// So that programs write for a reader who sees only text.
+/// Variables that make programs write for a reader who sees only text.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("NO_COLOR", "1"),
     ("TERM", "dumb"),

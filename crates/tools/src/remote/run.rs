@@ -12,7 +12,7 @@ use super::quote::quoted;
 const RUN: &str = include_str!("run.sh");
 /// The script's message where there is no such folder.
 pub(crate) const NO_FOLDER: &str = "folder";
-/// So that no line gets too long for a shell.
+/// Bytes typed at once: a longer line could be too long for a shell.
 const TYPED_AT_ONCE: usize = 512;
 
 /// A command to run in another environment.

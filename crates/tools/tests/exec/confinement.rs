@@ -214,7 +214,7 @@ async fn credentials_are_closed_until_they_are_granted() {
     assert!(stage.call("read_file", json!({"file_path": "keys/id"})).await.0.contains("the secret"));
 }
 
-/// Who is asked may take minutes, and what came into being in them is hidden like everything else.
+/// An answer may take minutes, and a file that was made meanwhile is hidden like every other.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_is_stored_while_somebody_thinks_about_a_command_is_hidden_from_it() {
     let elsewhere = tempfile::tempdir().expect("a folder");

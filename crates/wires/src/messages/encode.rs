@@ -28,7 +28,7 @@ struct MessagesHistory {
     /// Of everything before the messages.
     seed: PrefixDigest,
     transcript: Transcript<MessagesWriter>,
-    /// What the writer has written so far.
+    /// The bytes written so far.
     written: SharedBytes,
 }
 

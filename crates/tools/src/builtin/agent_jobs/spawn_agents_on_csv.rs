@@ -207,7 +207,7 @@ async fn export(job: &AgentJob<'_>, state: &JobState, output: &Path) -> Result<T
     });
     if let Some(problem) = &problem {
         result["job_error"] = json!(format!("the results could not be written: {problem}"));
-        // So that the work is not lost.
+        // The rows go into the answer, so that the work is not lost.
         result["results_csv"] = json!(cut(&state.csv(job), room(job.cx.step()) / 2));
     }
     if !problems.is_empty() {
