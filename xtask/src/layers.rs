@@ -14,6 +14,7 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("protocol-macros", &[]),
     ("protocol", &["protocol-macros"]),
     ("protocol-export", &["protocol"]),
+    ("broken-input", &[]),
     ("support", &[]),
     ("rpc", &[]),
     ("names", &[]),
@@ -160,8 +161,8 @@ pub(crate) const ANYTHING: &[&str] = &[
     "cli",
 ];
 
-/// Tests of any crate may use these: the kit, and the crate with the scripted model.
-const FOR_TESTS: &[&str] = &["testkit", "model-http"];
+/// Tests of any crate may use these: the kit, broken inputs, and the crate with the scripted model.
+const FOR_TESTS: &[&str] = &["testkit", "broken-input", "model-http"];
 
 /// Packages are named after their folder, with this in front.
 const PREFIX: &str = "oarlock-";

@@ -1,6 +1,7 @@
 //! Settings of projects by the hundred, the same ones in each run: none gets beyond what the user's own say.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use broken_input::BrokenInput;
 use oarlock_config::fuzzing;
 
 const ROUNDS: usize = 400;
@@ -40,32 +41,6 @@ const PIECES: &[&str] = &[
     "#",
 ];
 
-/// Xorshift: no more than needed to be different each time and the same in each run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % end.max(1) as u64).unwrap()
-    }
-}
-
-fn mutate(text: &mut Vec<u8>, random: &mut Random) {
-    let at = random.below(text.len() + 1);
-    match random.below(6) {
-        0 if at < text.len() => text[at] ^= 1 << random.below(8),
-        1 => text.truncate(at),
-        2 => drop(text.drain(at..(at + random.below(8)).min(text.len()))),
-        3 => {
-            let seed = SEEDS[random.below(SEEDS.len())].as_bytes();
-            text.splice(at..at, seed.iter().copied());
-        }
-        _ => drop(text.splice(at..at, PIECES[random.below(PIECES.len())].bytes())),
-    }
-}
-
 fn run(text: &[u8]) {
     let folder = tempfile::tempdir().unwrap();
     fuzzing::project(text, folder.path());
@@ -73,13 +48,5 @@ fn run(text: &[u8]) {
 
 #[test]
 fn broken_and_hostile_settings() {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    SEEDS.iter().for_each(|seed| run(seed.as_bytes()));
-    for _ in 0..ROUNDS {
-        let mut text = SEEDS[random.below(SEEDS.len())].as_bytes().to_vec();
-        for _ in 0..=random.below(4) {
-            mutate(&mut text, &mut random);
-        }
-        run(&text);
-    }
+    BrokenInput { seeds: SEEDS, pieces: PIECES, most_changes: 5 }.each(ROUNDS, run);
 }

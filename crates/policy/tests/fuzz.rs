@@ -1,7 +1,7 @@
 //! Broken scripts and rule files by the ten thousand, the same ones in each run: nothing panics, and what is read can
 //! be written and read again.
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use broken_input::BrokenInput;
 use oarlock_policy::fuzzing;
 
 const ROUNDS: usize = 30_000;
@@ -69,53 +69,16 @@ const PIECES: &[&str] = &[
     "--",
 ];
 
-/// Xorshift: no more than needed to be different each time and the same in each run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % end.max(1) as u64).unwrap()
-    }
-}
-
-fn mutate(text: &mut Vec<u8>, seeds: &[&str], random: &mut Random) {
-    let at = random.below(text.len() + 1);
-    match random.below(6) {
-        0 if at < text.len() => text[at] ^= 1 << random.below(8),
-        1 => text.truncate(at),
-        2 => drop(text.drain(at..(at + random.below(8)).min(text.len()))),
-        3 => {
-            let seed = seeds[random.below(seeds.len())].as_bytes();
-            let from = random.below(seed.len());
-            text.splice(at..at, seed[from..(from + random.below(20)).min(seed.len())].iter().copied());
-        }
-        _ => drop(text.splice(at..at, PIECES[random.below(PIECES.len())].bytes())),
-    }
-}
-
-fn run(seeds: &[&str], rounds: usize, target: fn(&[u8])) {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    for seed in seeds {
-        target(seed.as_bytes());
-    }
-    for _ in 0..rounds {
-        let mut text = seeds[random.below(seeds.len())].as_bytes().to_vec();
-        for _ in 0..=random.below(8) {
-            mutate(&mut text, seeds, &mut random);
-        }
-        target(&text);
-    }
+fn run(seeds: &[&str], target: fn(&[u8])) {
+    BrokenInput { seeds, pieces: PIECES, most_changes: 9 }.each(ROUNDS, target);
 }
 
 #[test]
 fn broken_scripts() {
-    run(SCRIPTS, ROUNDS, fuzzing::command_line);
+    run(SCRIPTS, fuzzing::command_line);
 }
 
 #[test]
 fn broken_rule_files() {
-    run(RULES, ROUNDS, fuzzing::rule_file);
+    run(RULES, fuzzing::rule_file);
 }

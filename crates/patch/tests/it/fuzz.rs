@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use broken_input::{BrokenInput, Random};
 use oarlock_patch::fuzzing;
 
 const SEEDS: &[&str] = &[
@@ -44,50 +45,15 @@ const PIECES: &[&str] = &[
     "\u{a0}",
 ];
 
-/// Marsaglia's xorshift: the same numbers on every run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % limit.max(1) as u64).expect("it is below the limit")
-    }
-}
-
-fn mutated(numbers: &mut Numbers) -> Vec<u8> {
-    let mut data = SEEDS[numbers.below(SEEDS.len())].as_bytes().to_vec();
-    for _ in 0..=numbers.below(6) {
-        let at = numbers.below(data.len() + 1);
-        let end = at + numbers.below(data.len() - at + 1).min(numbers.below(24));
-        match numbers.below(5) {
-            0 => drop(data.drain(at..end)),
-            1 => {
-                let piece = data[at..end].to_vec();
-                let to = numbers.below(data.len() + 1);
-                data.splice(to..to, piece);
-            }
-            2 if at < data.len() => data[at] = u8::try_from(numbers.below(256)).expect("a byte"),
-            3 => {
-                let other = SEEDS[numbers.below(SEEDS.len())].as_bytes();
-                let from = numbers.below(other.len());
-                data.splice(at..end, other[from..].iter().copied());
-            }
-            _ => drop(data.splice(at..end, PIECES[numbers.below(PIECES.len())].bytes())),
-        }
-        data.truncate(4_096);
-    }
-    data
-}
+const INPUT: BrokenInput<'_, &str, &str> = BrokenInput { seeds: SEEDS, pieces: PIECES, most_changes: 7 };
 
 #[test]
 fn mutated_patches_do_no_harm_in_memory() {
-    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::default();
     let begin = Instant::now();
     let mut rounds = 0_usize;
     while begin.elapsed() < Duration::from_millis(900) {
-        fuzzing::text(&mutated(&mut numbers));
+        fuzzing::text(&INPUT.next(&mut random));
         rounds += 1;
     }
     assert!(rounds > 1_000, "only {rounds} rounds");
@@ -99,7 +65,7 @@ fn mutated_patches_do_no_harm_on_disk() {
     let top = held.path().canonicalize().expect("it is there");
     let (workspace, outside) = (top.join("ws"), top.join("out"));
     fs::create_dir(&outside).expect("made");
-    let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
+    let mut random = Random::new(0x2545_f491_4f6c_dd1d);
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_millis(900) {
         if workspace.exists() {
@@ -109,7 +75,7 @@ fn mutated_patches_do_no_harm_on_disk() {
         fs::write(workspace.join("f"), "one\ntwo\nthree\n").expect("written");
         std::os::unix::fs::symlink("../out", workspace.join("link")).expect("linked");
         for _ in 0..20 {
-            fuzzing::disk(&mutated(&mut numbers), &workspace);
+            fuzzing::disk(&INPUT.next(&mut random), &workspace);
         }
         assert_eq!(fs::read_dir(&outside).expect("readable").count(), 0);
         let names: Vec<_> =

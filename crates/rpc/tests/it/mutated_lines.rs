@@ -1,5 +1,6 @@
 //! Tens of thousands of broken lines, the same ones in each run: each is a message or a short complaint.
 
+use broken_input::{BrokenInput, Random};
 use oarlock_rpc::{BadKind, FrameError, FrameLimits, FrameReader, Incoming, MAX_ID_BYTES, parse, salvage_id};
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
@@ -46,51 +47,6 @@ const PIECES: &[&[u8]] = &[
     b" ",
 ];
 
-/// Xorshift: no more than needed to be different each time and the same in each run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % end.max(1) as u64).unwrap()
-    }
-
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len())]
-    }
-
-    fn range(&mut self, length: usize) -> std::ops::Range<usize> {
-        let start = self.below(length + 1);
-        start..start + self.below((length - start).min(24) + 1)
-    }
-}
-
-fn mutate(line: &mut Vec<u8>, random: &mut Random) {
-    let at = random.below(line.len() + 1);
-    match random.below(8) {
-        0 if at < line.len() => line[at] ^= 1 << random.below(8),
-        1 if at < line.len() => line[at] = u8::try_from(random.below(256)).unwrap(),
-        2 => line.truncate(at),
-        3 => drop(line.drain(random.range(line.len()))),
-        4 => {
-            let copy = line[random.range(line.len())].to_vec();
-            line.splice(at..at, copy);
-        }
-        5 => {
-            let other = random.of(SEEDS).as_bytes();
-            line.splice(at..at, other[random.range(other.len())].to_vec());
-        }
-        6 => {
-            let piece = random.of(PIECES).repeat(random.of(&[1, 1, 1, 2, 150]));
-            line.splice(at..at, piece);
-        }
-        _ => drop(line.splice(at..at, random.of(PIECES).to_vec())),
-    }
-    line.retain(|byte| *byte != b'\n');
-}
-
 fn check(line: &[u8]) -> Option<BadKind> {
     let shown = String::from_utf8_lossy(line);
     let json = serde_json::from_slice::<Value>(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line));
@@ -115,7 +71,8 @@ fn check(line: &[u8]) -> Option<BadKind> {
 
 #[test]
 fn any_line_is_a_message_or_a_short_complaint() {
-    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let mut random = Random::default();
+    let input = BrokenInput { seeds: SEEDS, pieces: PIECES, most_changes: 1 };
     let mut line = Vec::new();
     let mut taken = 0;
     let mut refused = std::collections::HashMap::<BadKind, usize>::new();
@@ -124,7 +81,8 @@ fn any_line_is_a_message_or_a_short_complaint() {
         if number % 6 == 0 || line.len() > 800 {
             line = random.of(SEEDS).as_bytes().to_vec();
         }
-        mutate(&mut line, &mut random);
+        input.change(&mut line, &mut random);
+        line.retain(|byte| *byte != b'\n');
         match check(&line) {
             None => taken += 1,
             Some(kind) => *refused.entry(kind).or_default() += 1,
@@ -153,13 +111,13 @@ fn frames(stream: &[u8], limit: usize) -> Vec<Option<Vec<u8>>> {
 
 #[tokio::test]
 async fn any_stream_is_cut_at_its_newlines_however_it_arrives() {
-    let mut random = Random(42);
+    let mut random = Random::new(42);
     for _ in 0..STREAMS {
         let length = random.below(400);
         let bytes = b"ab{}\"\xff\xef\xbb\xbf \t\r\n\n\n";
-        let stream: Vec<u8> = (0..length).map(|_| random.of(bytes)).collect();
+        let stream: Vec<u8> = (0..length).map(|_| *random.of(bytes)).collect();
         let cut = random.below(stream.len() + 1);
-        let limit = random.of(&[0, 1, 5, 20, 1000]);
+        let limit = *random.of(&[0, 1, 5, 20, 1000]);
         let (first, second) = stream.split_at(cut);
         let mut reader = FrameReader::new(first.chain(second), FrameLimits { max_frame_bytes: limit });
         let mut found = Vec::new();

@@ -1,5 +1,6 @@
 //! Requests to the websocket port by the thousand, the same ones in each run: nobody is let in who must not be.
 
+use broken_input::Random;
 use oarlock_server::fuzzing;
 
 const ROUNDS: usize = 4_000;
@@ -41,27 +42,15 @@ const PIECES: &[&str] = &[
     "@",
 ];
 
-/// Xorshift: no more than needed to be different each time and the same in each run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % end.max(1) as u64).unwrap()
-    }
-}
-
 fn mutate(text: &mut Vec<u8>, random: &mut Random) {
     let at = random.below(text.len() + 1);
     match random.below(6) {
         0 if at < text.len() => text[at] ^= 1 << random.below(8),
         1 => drop(text.drain(at..(at + random.below(8)).min(text.len()))),
-        2 => drop(text.splice(at..at, PIECES[random.below(PIECES.len())].bytes())),
+        2 => drop(text.splice(at..at, random.of(PIECES).bytes())),
         // A line where lines begin.
         _ => {
-            let line = LINES[random.below(LINES.len())].bytes();
+            let line = random.of(LINES).bytes();
             let begin = text.windows(2).skip(random.below(text.len())).position(|end| end == b"\r\n");
             let at = begin.map_or(text.len(), |begin| (begin + 2).min(text.len()));
             drop(text.splice(at..at, line));
@@ -71,7 +60,7 @@ fn mutate(text: &mut Vec<u8>, random: &mut Random) {
 
 #[test]
 fn broken_and_hostile_upgrades() {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::default();
     fuzzing::upgrade(UPGRADE.as_bytes());
     for line in LINES {
         fuzzing::upgrade(format!("{UPGRADE}{line}").as_bytes());

@@ -2,29 +2,13 @@
 
 use std::path::Path;
 
+use broken_input::Random;
 use oarlock_wires::{Decoder, Wire};
 
 use crate::support::*;
 
 /// For each stream.
 const MUTATIONS: u64 = 150;
-
-/// Splitmix: small, and the same on every machine.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end.max(1) as u64).expect("small")
-    }
-}
 
 /// Every known stream, and the seeds of the fuzz target, of a wire.
 fn streams(wire: Wire) -> Vec<Vec<u8>> {
@@ -40,12 +24,12 @@ fn streams(wire: Wire) -> Vec<Vec<u8>> {
     paths.iter().map(|path| std::fs::read(path).expect("a stream")).collect()
 }
 
-fn mutated(stream: &[u8], other: &[u8], numbers: &mut Numbers) -> Vec<u8> {
+fn mutated(stream: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = stream.to_vec();
-    for _ in 0..=numbers.below(4) {
-        let at = numbers.below(bytes.len());
-        let end = (at + numbers.below(200)).min(bytes.len());
-        match numbers.below(5) {
+    for _ in 0..=random.below(4) {
+        let at = random.below(bytes.len());
+        let end = (at + random.below(200)).min(bytes.len());
+        match random.below(5) {
             0 => bytes.truncate(at),
             1 => drop(bytes.drain(at..end)),
             2 => {
@@ -53,11 +37,11 @@ fn mutated(stream: &[u8], other: &[u8], numbers: &mut Numbers) -> Vec<u8> {
                 drop(bytes.splice(at..at, twice));
             }
             3 => {
-                let from = numbers.below(other.len());
-                let to = (from + numbers.below(400)).min(other.len());
+                let from = random.below(other.len());
+                let to = (from + random.below(400)).min(other.len());
                 drop(bytes.splice(at..end, other[from..to].iter().copied()));
             }
-            _ => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = numbers.next() as u8),
+            _ => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = random.byte()),
         }
     }
     bytes
@@ -73,14 +57,14 @@ fn check(decoder: Decoder, text: &str) {
 
 #[test]
 fn whatever_a_server_sends_there_is_one_end() {
-    let mut numbers = Numbers(17);
+    let mut random = Random::new(17);
     for wire in [Wire::Responses, Wire::Chat, Wire::Messages] {
         let streams = streams(wire);
         assert!(!streams.is_empty(), "{wire:?}");
         for stream in &streams {
             for _ in 0..MUTATIONS {
-                let other = &streams[numbers.below(streams.len())];
-                let bytes = mutated(stream, other, &mut numbers);
+                let other = random.of(&streams);
+                let bytes = mutated(stream, other, &mut random);
                 let text = String::from_utf8_lossy(&bytes);
                 for provider in ["gemini", "mistral", "anthropic"] {
                     check(decoder(wire, provider), &text);
