@@ -88,8 +88,11 @@ impl Scene {
     }
 
     async fn hears(&mut self, expected: &str) {
-        let heard = tokio::time::timeout(LIMIT, self.heard.recv()).await.expect("in time");
-        assert_eq!(heard.as_deref(), Some(expected));
+        assert_eq!(self.next().await, expected);
+    }
+
+    async fn next(&mut self) -> String {
+        tokio::time::timeout(LIMIT, self.heard.recv()).await.expect("in time").expect("a notification")
     }
 }
 
@@ -125,7 +128,7 @@ async fn clients_of_a_thread_hear_what_comes_and_goes() {
     scene.close();
     scene.registry.doubt(&EnvironmentId::new("box")).await;
     assert_eq!(states(&scene.registry.places(Some(&other), "/repo")), ["box Disconnected"]);
-    let mut heard = [scene.heard.recv().await, scene.heard.recv().await].map(Option::unwrap_or_default);
+    let mut heard = [scene.next().await, scene.next().await];
     heard.sort_unstable();
     assert_eq!(heard, ["t1 box disconnected", "t2 box disconnected"]);
     // A thread that has gone, or has chosen something else, hears nothing more.

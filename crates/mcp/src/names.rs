@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use data_encoding::HEXLOWER;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 /// Providers take no longer names.
@@ -16,8 +17,7 @@ pub(crate) fn qualified(server: &str, tool: &str) -> String {
         return plain;
     }
     let hash = digest(&SHA1_FOR_LEGACY_USE_ONLY, raw.as_bytes());
-    let hex: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}{hex}", &plain[..MAX_NAME - DIGEST_HEX])
+    format!("{}{}", &plain[..MAX_NAME - DIGEST_HEX], HEXLOWER.encode(hash.as_ref()))
 }
 
 pub(crate) fn sanitised(name: &str) -> String {

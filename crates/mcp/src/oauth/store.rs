@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use config::{Home, SecretText, write_secret_file};
+use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +55,7 @@ impl LoginPlace {
 
     pub(super) fn file(&self) -> PathBuf {
         let hash = digest(&SHA256, self.url.as_bytes());
-        let hex: String = hash.as_ref().iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect();
+        let hex = HEXLOWER.encode(&hash.as_ref()[..DIGEST_BYTES]);
         self.home.state().join(FOLDER).join(format!("{}-{hex}.json", self.server))
     }
 

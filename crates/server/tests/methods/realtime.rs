@@ -2,7 +2,7 @@
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use testkit::{Stage, TestClient, text};
+use testkit::{Stage, TestClient, text, within};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
@@ -61,7 +61,7 @@ async fn begin(service: &mut Service, client: &mut TestClient) -> (String, WebSo
     let id = client.start_thread(json!({})).await;
     let params = json!({"threadId": id, "prompt": "be brief", "sessionId": "mine"});
     assert_eq!(client.ask("thread/realtime/start", params).await, json!({}));
-    let mut socket = service.conversations.recv().await.expect("a conversation");
+    let mut socket = within("a conversation", service.conversations.recv()).await.expect("a conversation");
     let opening = heard(&mut socket).await;
     assert_eq!(
         (&opening["type"], &opening["session"]["instructions"]),

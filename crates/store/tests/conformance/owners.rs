@@ -190,19 +190,24 @@ async fn replicas_that_adopt_at_once_get_different_tasks() {
     assert_eq!(all.len(), 12);
 }
 
+/// A test that waits so long has failed.
+async fn soon<T>(waiting: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("it comes within 30 s")
+}
+
 #[tokio::test]
 async fn other_hosts_hear_of_decisions_input_and_released_tasks() {
     let Some(server) = postgres() else { return };
     let (store, other) = (server.store().await, server.store().await);
     let mut news = other.news().expect("several hosts may share it");
-    assert_eq!(news.recv().await, Some(StoreNews::Unknown), "it listens");
+    assert_eq!(soon(news.recv()).await, Some(StoreNews::Unknown), "it listens");
     let lease = owned(&store, "t", &replica("a", 1)).await;
     store.release_task(&lease).await.expect("a release");
-    assert_eq!(news.recv().await, Some(StoreNews::Task(thread("t"))));
+    assert_eq!(soon(news.recv()).await, Some(StoreNews::Task(thread("t"))));
     // It goes on after the database was away.
     server.stop("fast");
     server.begin();
-    assert_eq!(news.recv().await, Some(StoreNews::Unknown));
+    assert_eq!(soon(news.recv()).await, Some(StoreNews::Unknown));
 }
 
 fn state(state: TaskState) -> TaskChange {
