@@ -1,8 +1,8 @@
 //! The settings of a task: what its thread was started with, what turns changed, and how its last runtime opened it.
 
 use protocol::{
-    DelegationMode, RolloutOwnership, SandboxPolicy, TaskBudget, ThreadDelegation, ThreadStartParams,
-    TurnStartParams,
+    DelegationMode, ProvidedTool, RolloutOwnership, SandboxPolicy, TaskBudget, ThreadDelegation,
+    ThreadResumeParams, ThreadStartParams, TurnStartParams,
 };
 use serde_json::{Map, Value, json};
 
@@ -38,7 +38,7 @@ const OWN_KEYS_OF_AGENTS: &[&str] = &["model", "model_reasoning_effort", "profil
 pub(crate) struct TaskSettings {
     params: Map<String, Value>,
     opened: Map<String, Value>,
-    /// Digests of the schemas of function tools, by `namespace/name`, as declared at the start.
+    /// Digests of the schemas of function tools, by `namespace/name`, as declared with the tool set.
     schemas: Map<String, Value>,
     budget: Option<Value>,
     priority: i64,
@@ -49,6 +49,14 @@ pub(crate) struct TaskSettings {
 /// The key of a tool in `schemas`.
 fn tool_key(namespace: Option<&str>, name: &str) -> String {
     format!("{}/{name}", namespace.unwrap_or_default())
+}
+
+fn schemas_of(provides: Option<&[ProvidedTool]>) -> Map<String, Value> {
+    let declared = provides.into_iter().flatten().filter_map(|tool| {
+        let digest = tool.schema_digest.as_ref()?;
+        Some((tool_key(tool.namespace.as_deref(), &tool.name), json!(digest)))
+    });
+    declared.collect()
 }
 
 impl TaskSettings {
@@ -73,13 +81,7 @@ impl TaskSettings {
 
     /// Of a new thread. Who carries requests and keeps the record is the host's own choice.
     pub(crate) fn started_with(params: &ThreadStartParams, user_agent: &str) -> Self {
-        let provided = params.provides.iter().flatten();
-        let schemas = provided
-            .filter_map(|tool| {
-                let digest = tool.schema_digest.as_ref()?;
-                Some((tool_key(tool.namespace.as_deref(), &tool.name), json!(digest)))
-            })
-            .collect();
+        let schemas = schemas_of(params.provides.as_deref());
         let budget = params.budget.as_ref().map(|budget| json!(budget));
         let priority = params.priority.map_or(0, i64::from);
         let mut params = match serde_json::to_value(params) {
@@ -212,6 +214,28 @@ impl TaskSettings {
             *config = json!({});
         }
         config[key] = value;
+    }
+
+    /// Whether this opening brings tools of its own that are not those of the task.
+    pub(crate) fn has_other_tools(&self, params: &ThreadResumeParams) -> bool {
+        let asked = params.provides.as_ref().and(params.tool_set.as_ref());
+        asked.is_some_and(|asked| self.params.get("toolSet") != Some(&json!(asked)))
+    }
+
+    /// Takes over the schemas of an opening with tools of its own. Gives the names of those that were declared with another
+    /// one before.
+    pub(crate) fn declare_again(&mut self, params: &ThreadResumeParams) -> Vec<String> {
+        if params.tool_set.is_none() {
+            return Vec::new();
+        }
+        let mut changed = Vec::new();
+        for (key, digest) in schemas_of(params.provides.as_deref()) {
+            let name = key.rsplit('/').next().unwrap_or_default().to_owned();
+            if self.schemas.insert(key, digest.clone()).is_some_and(|before| before != digest) {
+                changed.push(name);
+            }
+        }
+        changed
     }
 
     /// The choices of `thread/resume` where no runtime holds the thread.

@@ -13,3 +13,11 @@ pub struct DecisionRow {
     pub on_behalf_of: Option<String>,
     pub decided_at_ms: i64,
 }
+
+impl DecisionRow {
+    /// Whether the operation is carried out by it.
+    pub(crate) fn lets_run(&self) -> bool {
+        use OperationDecision::{Approve, Replace, Retry};
+        matches!(self.decision, Approve { .. } | Replace { .. } | Retry)
+    }
+}

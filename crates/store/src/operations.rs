@@ -388,6 +388,37 @@ async fn lose_started(
     Ok(lost)
 }
 
+/// Calls of these function tools that were allowed and have not begun.
+async fn reopen(
+    transaction: &mut dyn Transaction,
+    root: &ThreadId,
+    tools: &[String],
+) -> Result<Vec<OperationRow>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM operations WHERE root_id = $1 AND state = 'decided'{}",
+        transaction.row_lock(RowLock::Update)
+    );
+    let rows = transaction.query(&sql, vec![root.as_str().into()]).await?;
+    let now = transaction.now_ms().await?;
+    let mut reopened = Vec::new();
+    for row in &rows {
+        let row = load(row)?;
+        let word = |key: &str| row.proposal.get(key).and_then(Value::as_str);
+        let is_one = word("type") == Some("function")
+            && word("tool").is_some_and(|name| tools.iter().any(|tool| tool == name));
+        // One that has run is settled by its result, and has no decision about the next attempt.
+        if !is_one || !decision_of(transaction, &row.id, row.attempt).await?.is_some_and(|row| row.lets_run()) {
+            continue;
+        }
+        let sql = "DELETE FROM decisions WHERE operation_id = $1 AND attempt = $2";
+        transaction.execute(sql, vec![row.id.as_str().into(), row.attempt.into()]).await?;
+        let state = if row.attempt == 0 { OperationRowState::Proposed } else { OperationRowState::Unknown };
+        set_state(transaction, &row.id, (state, row.attempt), now).await?;
+        reopened.push(OperationRow { state, updated_at_ms: now, ..row });
+    }
+    Ok(reopened)
+}
+
 /// Open operations of a thread, of one turn or of any, are over.
 async fn withdraw(
     transaction: &mut dyn Transaction,
@@ -487,11 +518,7 @@ async fn begin(
         OperationRowState::Proposed => true,
         // Decided in the meantime, perhaps not to run.
         OperationRowState::Decided => {
-            let decision = decision_of(transaction, operation, row.attempt).await?;
-            decision.is_some_and(|row| {
-                use OperationDecision::{Approve, Replace, Retry};
-                matches!(row.decision, Approve { .. } | Replace { .. } | Retry)
-            })
+            decision_of(transaction, operation, row.attempt).await?.is_some_and(|row| row.lets_run())
         }
         OperationRowState::Started => row.may_repeat(),
         OperationRowState::Unknown | OperationRowState::Finished | OperationRowState::Withdrawn => false,
@@ -661,6 +688,21 @@ impl TaskStore {
         self.work(move |transaction| {
             let (thread, turn) = (thread.clone(), turn.clone());
             Box::pin(async move { withdraw(transaction, &thread, turn.as_ref()).await })
+        })
+        .await
+    }
+
+    /// These function tools are declared anew, with other schemas: calls that were allowed and have not begun wait for a
+    /// decision again. Gives them.
+    pub async fn reopen_operations(
+        &self,
+        root: &ThreadId,
+        tools: Vec<String>,
+    ) -> Result<Vec<OperationRow>, StoreError> {
+        let root = root.clone();
+        self.work(move |transaction| {
+            let (root, tools) = (root.clone(), tools.clone());
+            Box::pin(async move { reopen(transaction, &root, &tools).await })
         })
         .await
     }

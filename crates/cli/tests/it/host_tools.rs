@@ -127,6 +127,54 @@ fn a_call_without_a_provider_waits_through_a_restart_of_the_host() {
     assert!(other.heard.iter().all(|message| message["method"] != CALL), "its schema is another");
 }
 
+/// As `join`, with tools that are declared in another way than at the start.
+fn join_anew(client: &mut HostClient, thread: &str, digest: &str) {
+    let tools = [tool("refund", "once"), json!({"name": "look", "description": "Looks.", "effects": "readonly",
+        "inputSchema": {"type": "object", "properties": {"order": {"type": "string"}, "deep": {"type": "boolean"}}}})];
+    let approval = json!({"default": "runtime", "perTool": {"refund": "host", "look": "runtime"}});
+    let params = json!({
+        "threadId": thread, "excludeTurns": true,
+        "toolSet": {"mode": "additive", "dynamic": tools, "approval": approval},
+        "provides": [{"name": "refund", "schemaDigest": digest}, {"name": "look", "schemaDigest": digest}],
+    });
+    client.ask("thread/resume", &params);
+}
+
+#[test]
+fn a_tool_that_is_declared_anew_is_asked_about_again_and_runs_as_it_is_now() {
+    let place = Place::new();
+    let _host = RunningHost::start(&place, &[]);
+    let mut first = HostClient::connect(&place);
+    let thread = start(&mut first, &place, "host", &refund());
+    first.turn(&thread, "call refund {\"order\": \"A\"} then call look {\"order\": \"A\"}", "i1");
+    first.wait_for(GATE);
+    drop(first);
+    // Agreed to while nobody runs the tool; the runtime is up, with the tools as they were.
+    command(&place, &["approve", &code(&place)]).good();
+    let mut second = HostClient::connect(&place);
+    join_anew(&mut second, &thread, "two");
+    let asked = second.wait_for(GATE);
+    assert_eq!(asked["params"]["tool"], "refund", "{asked}");
+    assert!(second.heard.iter().all(|message| message["method"] != CALL), "the decision was about another schema");
+    let waiting = until("the call", || pending(&place).pop());
+    assert_eq!((&waiting["state"], &waiting["attempt"]), (&json!("proposed"), &json!(0)), "{waiting}");
+    second.write(&json!({"id": asked["id"], "result": {"decision": "accept"}}));
+    for name in ["refund", "look"] {
+        let call = second.wait_for(CALL);
+        assert_eq!(call["params"]["tool"], name, "{call}");
+        answer(&mut second, &call, "done");
+    }
+    end_of_turn(&mut second);
+    // The same tools again change nothing: what was agreed to stays agreed to.
+    let audit = second.ask("operation/list", &json!({"threadId": thread, "state": "finished"}));
+    join_anew(&mut second, &thread, "two");
+    assert_eq!(second.ask("operation/list", &json!({"threadId": thread, "state": "finished"})), audit);
+    second.turn(&thread, "call look {\"order\": \"B\"}", "i2");
+    let call = second.wait_for(CALL);
+    answer(&mut second, &call, "seen");
+    end_of_turn(&mut second);
+}
+
 #[test]
 fn a_call_that_is_asked_about_runs_after_the_decision_with_what_was_decided() {
     let place = Place::new();

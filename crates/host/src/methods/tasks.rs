@@ -58,12 +58,18 @@ impl TaskHost {
     /// Answers when the runtime has ended.
     pub async fn suspend_task(&self, thread: &ThreadId, by: &str) -> Result<Task, TaskError> {
         let row = self.root_of(thread).await?;
-        let mut task = self.living(&row.id).await?;
-        self.tell_task(&row.id, TaskInput::SuspendWanted).await?;
         self.audit(by, "task/suspend", &row.id).await;
-        // An error says that the driver has left, and the runtime with it.
-        let _ = task.view.wait_for(|view| !view.has_runtime).await;
+        self.end_runtime(&row.id).await?;
         self.shown_task(&row.id).await
+    }
+
+    /// Returns when the runtime of the task has ended. A turn stays where it is.
+    pub(crate) async fn end_runtime(&self, task: &ThreadId) -> Result<(), TaskError> {
+        let mut living = self.living(task).await?;
+        self.tell_task(task, TaskInput::SuspendWanted).await?;
+        // An error says that the driver has left, and the runtime with it.
+        let _ = living.view.wait_for(|view| !view.has_runtime).await;
+        Ok(())
     }
 
     pub async fn resume_task(&self, thread: &ThreadId, by: &str) -> Result<Task, TaskError> {

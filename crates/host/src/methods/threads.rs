@@ -23,6 +23,7 @@ use crate::ids::check_thread_id;
 use crate::link::{LinkAnswer, OrderedAnswer};
 use crate::messages::{TaskCommand, TaskPass};
 use crate::open_runtime::all_records;
+use crate::operations::shown_operation;
 use crate::placing::AskedSandbox;
 use crate::settings::TaskSettings;
 use crate::task::TaskInput;
@@ -249,18 +250,40 @@ impl TaskHost {
             };
             row = self.shared.store.update_task(&row.id, change).await?;
         }
-        if !self.view_of(&row.id).has_runtime {
-            let mut settings = TaskSettings::read(&row.settings);
-            let before = settings.to_value();
-            settings.override_with(&serde_json::to_value(params).unwrap_or_default());
-            let after = settings.to_value();
-            // Looking at a task is no change of it.
-            if after != before {
-                let change = TaskChange { settings: Some(after), ..TaskChange::default() };
-                return Ok(self.shared.store.update_task(&row.id, change).await?);
+        let mut settings = TaskSettings::read(&row.settings);
+        if self.view_of(&row.id).has_runtime {
+            if !settings.has_other_tools(params) {
+                return Ok(row);
+            }
+            // It offers the tools as they were, and whoever runs them has others now.
+            self.end_runtime(&row.id).await?;
+            row = self.recorded(&params.thread_id).await?;
+            settings = TaskSettings::read(&row.settings);
+        }
+        let before = settings.to_value();
+        settings.override_with(&serde_json::to_value(params).unwrap_or_default());
+        let changed = settings.declare_again(params);
+        let after = settings.to_value();
+        // Looking at a task is no change of it.
+        if after != before {
+            let change = TaskChange { settings: Some(after), ..TaskChange::default() };
+            row = self.shared.store.update_task(&row.id, change).await?;
+        }
+        self.ask_again(&row.id, changed).await?;
+        Ok(row)
+    }
+
+    /// Decisions about these tools were about other schemas: calls that have not begun wait again.
+    async fn ask_again(&self, task: &ThreadId, tools: Vec<String>) -> Result<(), TaskError> {
+        if tools.is_empty() {
+            return Ok(());
+        }
+        for row in self.shared.store.reopen_operations(task, tools).await? {
+            if let Some(shown) = shown_operation(&self.shared.store, &row.id).await {
+                self.shared.clients.operation_updated(shown).await;
             }
         }
-        Ok(row)
+        Ok(())
     }
 
     /// Settings of a thread are known once a runtime has opened it. One whose host died before that is opened now, unless the

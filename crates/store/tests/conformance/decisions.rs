@@ -246,6 +246,49 @@ async fn an_attempt_that_was_lost_is_unknown_and_one_that_was_never_sent_is_not(
     .await;
 }
 
+#[tokio::test]
+async fn a_call_of_a_tool_that_is_declared_anew_waits_again_unless_it_has_run() {
+    on_each(|store| async move {
+        let lease = owned(&store, "t", &replica("a", 1)).await;
+        let call = |ordinal: u64, id: &str, tool: &str| {
+            let proposed = json!({
+                "state": "proposed", "operationId": id, "type": "function", "tool": tool, "itemId": "i",
+                "agentPath": ["root"], "arguments": {}, "argumentsDigest": "sha256:aa", "effects": "once",
+                "availableDecisions": [], "createdAtMs": 6,
+            });
+            step(ordinal, proposed)
+        };
+        let calls = vec![call(0, "new", "pay"), call(1, "ran", "pay"), call(2, "other", "look")];
+        store.append(&lease, &thread("t"), 0, calls).await.expect("a commit");
+        for id in ["new", "ran", "other"] {
+            store.decide(approve(id)).await.expect("a decision");
+        }
+        let result = OperationResult { content_items: Vec::new(), success: true };
+        store.begin_attempt(&lease, &operation("ran"), 1, "client").await.expect("begun");
+        store.finish_attempt(&operation("ran"), 1, result).await.expect("stored");
+        let anew = || async {
+            let found = store.reopen_operations(&thread("t"), vec!["pay".to_owned()]).await.expect("an answer");
+            found.into_iter().map(|row| (row.id, row.state, row.attempt)).collect::<Vec<_>>()
+        };
+        assert_eq!(anew().await, [(operation("new"), OperationRowState::Proposed, 0)]);
+        assert!(store.last_decision(&operation("new")).await.expect("an answer").is_none());
+        // Decided again, lost on the way, and decided to be tried again: what became of it is still not known.
+        store.decide(approve("new")).await.expect("another decision");
+        store.begin_attempt(&lease, &operation("new"), 1, "client").await.expect("begun");
+        assert_eq!(anew().await, [], "it is under way");
+        store.give_up_attempt(&operation("new"), 1, true).await.expect("an answer");
+        let retry = OperationDecision::Retry;
+        let retry = DecisionRequest { decision: retry, needs: "retry".to_owned(), ..approve("new") };
+        store.decide(retry).await.expect("a decision");
+        assert_eq!(anew().await, [(operation("new"), OperationRowState::Unknown, 1)]);
+        let reject = OperationDecision::Reject { message: None, end_turn: false };
+        let reject = DecisionRequest { decision: reject, needs: "reject".to_owned(), ..approve("new") };
+        store.decide(reject).await.expect("a decision");
+        assert_eq!(anew().await, [], "what does not run is not asked about again");
+    })
+    .await;
+}
+
 fn started(ordinal: u64, id: &str) -> oarlock_store::NewRecord {
     step(ordinal, json!({"state": "started", "operationId": id, "attempt": 1, "executor": "runtime"}))
 }

@@ -267,3 +267,45 @@ async def test_a_crash_at_a_step_that_the_program_names(tmp_path: Path, victim: 
         run = host.run(Agent(tools=[look], tool_set="replace"), "go", timeout=60)
         assert (await run).unwrap() == "done: seen"
     assert len(points[0].killed) == 1
+
+
+def desk_of(release: int) -> Agent[Till]:
+    """The second release of a program has another schema for its tool."""
+    if release == 1:
+        return DESK
+
+    @tool(name="refund")
+    def refund_with_reason(ctx: ToolContext[Till], order: str, cents: int, reason: str = "none") -> str:
+        """Refund part of an order."""
+        ctx.deps.pay(f"{order} {cents} {reason}")
+        return f"paid {cents}, {reason}"
+
+    return Agent(name="desk", deps_type=Till, tools=[refund_with_reason, balance], tool_set="replace")
+
+
+@pytest.mark.parametrize("is_approved", [False, True], ids=["waiting", "approved"])
+async def test_a_release_that_changes_a_tool_is_asked_again(till: Till, tmp_path: Path, is_approved: bool) -> None:
+    store = tmp_path / "runs.db"
+    script = Call("refund", {"order": "A-17", "cents": 4900})
+    async with Host(store=store, provider=ScriptedModel(script)) as host:
+        task = await host.start(desk_of(1), task_id="A-17", deps=till)
+        assert (await task.run("go", timeout=60)).status == "paused"
+    model = ScriptedModel("done", Call("refund", {"order": "A-18", "cents": 1}), "done again")
+    async with Host(store=store, provider=model) as host:
+        if is_approved:
+            [call] = await host.pending()
+            await host.decide(call, Approve(), by="mira")
+        # In the same host, while the runtime that has the old tools may be there.
+        task = await host.open("A-17", desk_of(2), deps=till)
+        [call] = await task.pending()
+        assert (call.outcome, till.lines()) == ("not_started", [])
+        await task.decide(call, Approve(), by="mira")
+        assert (await task.resume(timeout=60)).unwrap() == "done"
+        assert till.lines() == ["A-17 4900 none"]
+        # Later calls are of the new schema too.
+        result = await task.run("again", timeout=60)
+        assert isinstance(result, Paused)
+        await task.decide(result.pending[0], Replace(arguments={"order": "A-18", "cents": 1, "reason": "late"}))
+        assert (await task.resume(timeout=60)).unwrap() == "done again"
+    assert till.lines() == ["A-17 4900 none", "A-18 1 late"]
+    model.assert_done()

@@ -254,6 +254,8 @@ class TaskFollower:
                 self.emit(_decided(self._seq, operation))
             return
         turn.open_operations.add(operation.operation_id)
+        # What was decided and waits again can be decided again.
+        turn.decided.discard((operation.operation_id, operation.attempt))
         if self.worker is not None:
             self.worker.judge_soon(operation)
         else:
