@@ -407,7 +407,8 @@ async fn reopen(
         let is_one = word("type") == Some("function")
             && word("tool").is_some_and(|name| tools.iter().any(|tool| tool == name));
         // One that has run is settled by its result, and has no decision about the next attempt.
-        if !is_one || !decision_of(transaction, &row.id, row.attempt).await?.is_some_and(|row| row.lets_run()) {
+        if !is_one || !decision_of(transaction, &row.id, row.attempt).await?.is_some_and(|row| row.lets_run())
+        {
             continue;
         }
         let sql = "DELETE FROM decisions WHERE operation_id = $1 AND attempt = $2";

@@ -129,8 +129,11 @@ fn a_call_without_a_provider_waits_through_a_restart_of_the_host() {
 
 /// As `join`, with tools that are declared in another way than at the start.
 fn join_anew(client: &mut HostClient, thread: &str, digest: &str) {
-    let tools = [tool("refund", "once"), json!({"name": "look", "description": "Looks.", "effects": "readonly",
-        "inputSchema": {"type": "object", "properties": {"order": {"type": "string"}, "deep": {"type": "boolean"}}}})];
+    let tools = [
+        tool("refund", "once"),
+        json!({"name": "look", "description": "Looks.", "effects": "readonly",
+        "inputSchema": {"type": "object", "properties": {"order": {"type": "string"}, "deep": {"type": "boolean"}}}}),
+    ];
     let approval = json!({"default": "runtime", "perTool": {"refund": "host", "look": "runtime"}});
     let params = json!({
         "threadId": thread, "excludeTurns": true,
@@ -155,7 +158,10 @@ fn a_tool_that_is_declared_anew_is_asked_about_again_and_runs_as_it_is_now() {
     join_anew(&mut second, &thread, "two");
     let asked = second.wait_for(GATE);
     assert_eq!(asked["params"]["tool"], "refund", "{asked}");
-    assert!(second.heard.iter().all(|message| message["method"] != CALL), "the decision was about another schema");
+    assert!(
+        second.heard.iter().all(|message| message["method"] != CALL),
+        "the decision was about another schema"
+    );
     let waiting = until("the call", || pending(&place).pop());
     assert_eq!((&waiting["state"], &waiting["attempt"]), (&json!("proposed"), &json!(0)), "{waiting}");
     second.write(&json!({"id": asked["id"], "result": {"decision": "accept"}}));

@@ -267,7 +267,8 @@ async fn a_call_of_a_tool_that_is_declared_anew_waits_again_unless_it_has_run() 
         store.begin_attempt(&lease, &operation("ran"), 1, "client").await.expect("begun");
         store.finish_attempt(&operation("ran"), 1, result).await.expect("stored");
         let anew = || async {
-            let found = store.reopen_operations(&thread("t"), vec!["pay".to_owned()]).await.expect("an answer");
+            let found =
+                store.reopen_operations(&thread("t"), vec!["pay".to_owned()]).await.expect("an answer");
             found.into_iter().map(|row| (row.id, row.state, row.attempt)).collect::<Vec<_>>()
         };
         assert_eq!(anew().await, [(operation("new"), OperationRowState::Proposed, 0)]);
