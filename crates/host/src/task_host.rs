@@ -49,7 +49,7 @@ impl TaskHost {
         let ttl_ms = i64::try_from(options.replica.ttl.as_millis()).unwrap_or(i64::MAX);
         let before = Instant::now();
         let replica = store.register_replica(&replica, ttl_ms).await?;
-        let places = HostPlaces::new(options.places.clone())
+        let places = HostPlaces::new(options.places.clone(), Arc::clone(&options.clock))
             .map_err(|error| StoreError::Damaged(error.to_string()))?;
         let slots = RuntimeSlots::new(options.limits.max_running);
         let shared = HostShared {

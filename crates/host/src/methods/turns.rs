@@ -94,7 +94,7 @@ impl TaskHost {
             serde_json::to_value(params).map_err(|error| TaskError::Unreadable(error.to_string()))?;
         let entry = InboxEntry {
             thread,
-            input_id: input_id.unwrap_or_else(new_uuid),
+            input_id: input_id.unwrap_or_else(|| self.shared.new_uuid()),
             method: method.to_owned(),
             turn_id,
             params,

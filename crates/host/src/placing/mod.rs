@@ -16,6 +16,7 @@ use std::sync::Arc;
 use parking_lot::Mutex as SyncMutex;
 use placements::{PlacementError, PlacementSettings, Placements, StagedRuntime};
 use protocol::{SandboxMode, ThreadId};
+use support::Clock;
 use tokio::sync::Mutex;
 
 use crate::shared::HostShared;
@@ -118,9 +119,9 @@ pub(crate) struct HostPlaces {
 }
 
 impl HostPlaces {
-    pub(crate) fn new(options: PlaceOptions) -> Result<Self, PlacementError> {
+    pub(crate) fn new(options: PlaceOptions, clock: Arc<dyn Clock>) -> Result<Self, PlacementError> {
         Ok(Self {
-            placements: Placements::new(&options.owner)?,
+            placements: Placements::new(&options.owner, clock)?,
             options,
             last: Arc::default(),
             staged: SyncMutex::default(),

@@ -256,7 +256,7 @@ impl IndexState {
         if dirty.is_empty() {
             return;
         }
-        let rows: Vec<ThreadRow> = dirty.values().map(|row| lock(row).clone()).collect();
+        let rows: Vec<ThreadRow> = dirty.values().map(|row| row.lock().clone()).collect();
         let Err(error) = database.save(&rows) else { return };
         tracing::warn!(%error, "cannot write the thread index");
         let mut pending = self.pending.lock();
@@ -272,7 +272,7 @@ impl IndexState {
 
     fn live_rows(&self) -> Vec<ThreadRow> {
         let live: Vec<SharedRow> = self.pending.lock().live.values().cloned().collect();
-        live.iter().map(|row| lock(row).clone()).collect()
+        live.iter().map(|row| row.lock().clone()).collect()
     }
 
     /// A database that turns out to be corrupt is replaced and asked again.

@@ -89,6 +89,7 @@ struct PreparedLogin {
     scope: Option<String>,
     state: String,
     verifier: String,
+    clock: Arc<dyn Clock>,
 }
 
 impl McpLogins {
@@ -181,7 +182,8 @@ impl McpLogins {
         let redirect = Redirect::open(options.port).await?;
         let client = register(&fetcher, &found.server, &redirect.uri, scope.as_deref()).await?;
         let (state, verifier) = (random()?, random()?);
-        Ok(PreparedLogin { place, fetcher, redirect, found, client, scope, state, verifier })
+        let clock = Arc::clone(&self.clock);
+        Ok(PreparedLogin { place, fetcher, redirect, found, client, scope, state, verifier, clock })
     }
 
     /// The server's answer to a request without a token.
@@ -266,7 +268,7 @@ impl PreparedLogin {
     }
 
     async fn finish(self, limit: Duration) -> Result<(), LoginError> {
-        let Self { place, fetcher, redirect, found, client, scope, state, verifier } = self;
+        let Self { place, fetcher, redirect, found, client, scope, state, verifier, clock } = self;
         let Discovered { server, resource, .. } = found;
         let uri = redirect.uri.clone();
         let expected = Expected { state, issuer: server.issuer, names_itself: server.names_itself };
@@ -279,7 +281,7 @@ impl PreparedLogin {
             ("code_verifier", &verifier),
             ("resource", &resource),
         ];
-        let mut tokens = request_tokens(&fetcher, &server.token_endpoint, &client, &grant).await?;
+        let mut tokens = request_tokens(&fetcher, &server.token_endpoint, &client, &grant, &*clock).await?;
         // An answer without scopes means: as asked for.
         tokens.scope = tokens.scope.or(scope);
         let login = StoredLogin { resource, token_endpoint: server.token_endpoint, client, tokens };

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use ::support::SystemClock;
 use oarlock_placements::{
     CommandPlaceSettings, ContainerSettings, KubernetesSettings, LocalSettings, PlacementOrder,
     PlacementSettings, Placements, ProgressSink, SshSettings, WorkspaceStart,
 };
-use support::SystemClock;
 
 use crate::places;
 use crate::support::{block_on, has, unique};

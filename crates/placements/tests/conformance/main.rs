@@ -11,11 +11,11 @@ mod support;
 
 use std::sync::Arc;
 
+use ::support::SystemClock;
 use oarlock_placements::{
     KubernetesSettings, PlacementOrder, PlacementSettings, Placements, ProgressSink, WorkspaceStart,
 };
 use serde_json::json;
-use support::SystemClock;
 
 use places::Site;
 

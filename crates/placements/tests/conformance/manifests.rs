@@ -8,12 +8,12 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
+use ::support::SystemClock;
 use oarlock_placements::{
     LocalSettings, Placement, PlacementOrder, PlacementSettings, Placements, PreparedManifest, ProgressSink,
     ResolvedEnv, WorkspaceLimits, WorkspaceManifest, WorkspaceStart,
 };
 use serde_json::{Value, json};
-use support::SystemClock;
 
 use crate::support::{block_on, create, text, tree, unique, unpack};
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ::support::SystemClock;
 use oarlock_placements::{
     CommandPlaceSettings, Placement, PlacementSettings, Placements, ProgressSink, RuntimeBuild,
     StagedRuntime, WorkspaceStart,
 };
-use support::SystemClock;
 
 use crate::support::{block_on, create, has, is_root, text, unique};
 

@@ -4,11 +4,11 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ::support::SystemClock;
 use oarlock_placements::{
     EnvValue, PlaceState, Placement, PlacementError, PlacementOrder, PlacementReference, Placements,
     ProcessEnd, ProgressSink, ResolvedEnv, RunLimits, SpawnOptions, WorkspaceStart,
 };
-use support::SystemClock;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::places::Site;

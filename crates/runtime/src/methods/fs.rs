@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use driver::ClockExt;
 use protocol::{
     AbsolutePath, FsCopyParams, FsCreateDirectoryParams, FsGetMetadataResponse, FsReadDirectoryEntry,
     FsReadDirectoryResponse, FsReadFileResponse, FsRemoveParams, FsWriteFileParams,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use config::{Features, Home, ResolvedConfig, WireApi};
 use driver::{StepWork, ThreadSettings, ToolSettings, images_folder};

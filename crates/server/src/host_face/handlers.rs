@@ -110,7 +110,7 @@ pub(crate) async fn start(
     }
     let provides = provided_at_start(&params);
     // Whoever starts a thread hears how its placement is made, before there is a thread to follow.
-    let thread = params.thread_id.get_or_insert_with(TaskHost::new_thread_id).clone();
+    let thread = params.thread_id.get_or_insert_with(|| app.host.new_thread_id()).clone();
     let _starter = app.hub.note_starter(&thread, caller.id());
     app.host.hold_notices(&thread);
     let started = app.host.start_thread(params, &name_of(&caller), caller.user_agent()).await;
