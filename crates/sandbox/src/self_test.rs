@@ -1,12 +1,13 @@
 //! Whether the sandbox works on this machine, found out by really trying to get out of it.
 
 use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -150,9 +151,9 @@ struct SelfTestFolder(PathBuf);
 
 impl SelfTestFolder {
     fn make() -> io::Result<Self> {
-        // Other processes may have the same number in another namespace.
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let name = format!("{PREFIX}{}-{now}", std::process::id());
+        // Random, because other processes may have the same number in another namespace.
+        let random = RandomState::new().build_hasher().finish();
+        let name = format!("{PREFIX}{}-{random:016x}", std::process::id());
         // A folder that is mounted anew inside, such as shared memory, is no place to try.
         let folders = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
         let mut made = folders.iter().filter(|folder| !folder.starts_with("/dev")).map(|folder| {

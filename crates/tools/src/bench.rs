@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::ConfigWarningNotification;
+use protocol::{
+    ConfigWarningNotification, ItemStartedNotification, ServerNotification, ThreadId, ThreadItem, TurnId,
+};
 use sandbox::{CommandClock, OffLimits};
 use support::{Clock, SystemClock};
 
@@ -67,6 +69,21 @@ pub struct BenchOptions {
 impl BenchOptions {
     /// Long enough for a shell to start and be stopped.
     pub const EARLY: Duration = Duration::from_millis(150);
+
+    /// The notification that an item has started, for tools that begin one because nothing of it is decided about.
+    pub(crate) fn item_started(
+        &self,
+        thread_id: &ThreadId,
+        turn_id: &TurnId,
+        item: ThreadItem,
+    ) -> ServerNotification {
+        ServerNotification::ItemStarted(ItemStartedNotification {
+            item,
+            thread_id: thread_id.clone(),
+            turn_id: turn_id.clone(),
+            started_at_ms: self.clock.now_ms(),
+        })
+    }
 
     /// The least a thread's tools can have: this shell, an empty environment, no rules, no features. To build on.
     pub fn bare(shell: &str) -> Self {

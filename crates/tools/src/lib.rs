@@ -11,7 +11,6 @@ mod digest;
 mod error;
 mod exec;
 mod files;
-mod item_started;
 mod offer;
 mod recent_offers;
 mod registry;

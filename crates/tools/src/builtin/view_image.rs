@@ -12,7 +12,6 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::files::access::{FileAccess, StopFlag, Stoppable, absolute, failed, look_soon};
-use crate::item_started::item_started;
 use crate::remote::{OPEN, look_there};
 use crate::schema::function_json;
 use crate::{BuiltinTool, Offer, Standing, ToolCx, ToolError};
@@ -72,7 +71,7 @@ impl BuiltinTool for ViewImage {
             }
         };
         let item = ThreadItem::ImageView { id: ItemId::new(cx.call_id()), path };
-        cx.tell(item_started(cx.bench().options(), cx.thread_id(), cx.turn_id(), item.clone())).await;
+        cx.tell(cx.bench().options().item_started(cx.thread_id(), cx.turn_id(), item.clone())).await;
         let image = FunctionCallOutputContentItem::InputImage { image_url, detail };
         let output = FunctionCallOutputBody::Content(vec![image]);
         Ok(ToolOutcome { output, item: Some(Box::new(item)), ..ToolOutcome::text("") })

@@ -11,7 +11,6 @@ use super::live::{Live, delta};
 use super::{
     Authorization, Blocked, EndedCommand, Go, Overflow, Setting, WholeOutput, ended, not_started, run_there,
 };
-use crate::item_started::item_started;
 
 /// A command that has ended.
 #[derive(Debug)]
@@ -79,7 +78,7 @@ pub(crate) async fn give_up(authorization: &Authorization, blocked: Blocked) -> 
     let is_unheard = !authorization.is_open() && !matches!(blocked, Blocked::Declined);
     if is_unheard {
         let Setting { thread_id, turn_id, sink, options, .. } = authorization.setting();
-        sink.tell(item_started(options, thread_id, turn_id, authorization.item().clone())).await;
+        sink.tell(options.item_started(thread_id, turn_id, authorization.item().clone())).await;
     }
     let is_shown = is_unheard || authorization.is_open();
     let item = is_shown.then(|| Box::new(not_started(authorization.item().clone(), &blocked)));

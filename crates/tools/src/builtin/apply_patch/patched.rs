@@ -13,7 +13,6 @@ use serde_json::json;
 
 use super::patching::Patching;
 use super::preview::{PatchPreview, PatchProblem};
-use crate::item_started::item_started;
 use crate::turn_diffs::repository;
 
 /// The outcome of a patch.
@@ -75,7 +74,7 @@ impl Patching<'_> {
         if number == 0 {
             let begun = self.item(&changes, PatchApplyStatus::InProgress, None);
             let cx = self.cx;
-            cx.tell(item_started(cx.bench().options(), cx.thread_id(), cx.turn_id(), begun)).await;
+            cx.tell(cx.bench().options().item_started(cx.thread_id(), cx.turn_id(), begun)).await;
         }
         let item = self.item(&changes, PatchApplyStatus::Declined, Some(reason.clone()));
         Patched::Refused { reason, item }

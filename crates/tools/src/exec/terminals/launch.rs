@@ -16,7 +16,6 @@ use crate::exec::{
     Authorization, Blocked, CommandOutlet, EndedCommand, Go, Overflow, Setting, delta, ended, not_started,
     start, text_of,
 };
-use crate::item_started::item_started;
 
 /// More than this is not held back any longer.
 const EARLY_BYTES: usize = 256 * 1024;
@@ -143,7 +142,7 @@ impl Launch {
             if !matches!(blocked, Blocked::Forbidden(_)) {
                 return;
             }
-            sink.tell(item_started(options, thread_id, turn_id, self.authorization.item().clone())).await;
+            sink.tell(options.item_started(thread_id, turn_id, self.authorization.item().clone())).await;
         }
         sink.end_item(not_started(self.authorization.item().clone(), blocked)).await;
     }

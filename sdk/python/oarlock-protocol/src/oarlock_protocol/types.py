@@ -3231,8 +3231,8 @@ that the message names.
 `notSupported`: A host does not carry the method out. Do: do it where the message says.
 `unknownOperation`: No operation has this id. Do: list the operations.
 `alreadyDecided`: Somebody decided first; `decision` and `by` say how and who. Do: take that decision as it is.
-`digestMismatch`: What would happen is not what was shown; or uploaded items are not those that were announced. Do:
-read the
+`digestMismatch`: The operation is not the one that was shown; or uploaded items are not those that were announced.
+Do: read the
 operation again and decide anew; or upload again.
 `decisionNotAvailable`: The operation cannot be answered like that; `available` has what can. Do: choose one of
 these.
@@ -4153,7 +4153,7 @@ class HostAgreed(WireModel):
     version: StrictInt
     features: list[str]
     role: str
-    """What this connection may do: `viewer`, `approver`, `operator` or `admin`."""
+    """The role of this connection: `viewer`, `approver`, `operator` or `admin`."""
 
 
 class HostDelegationAgreed(WireModel):
@@ -4184,7 +4184,7 @@ class HostOffer(WireModel):
 
 
 class HostStatus(WireModel):
-    """What only a host has."""
+    """The part of the status that only a host has."""
 
     tasks: dict[str, StrictInt]
     """Tasks that are not archived, by state."""
@@ -5797,7 +5797,7 @@ PlacementStatus: TypeAlias = Open[Literal["creating", "ready", "suspended", "los
 
 
 PlacementSeparation: TypeAlias = Open[Literal["user", "none"]]
-"""What keeps the commands of a placement away from its runtime.
+"""The barrier between the commands of a placement and its runtime.
 `user`: Commands run under another user.
 `none`: Nothing: a command can speak for the runtime, so approvals are advice.
 """
@@ -5843,7 +5843,7 @@ class PlacementSpec(WireModel):
     workspace: str | None = None
     """The workspace's path there."""
     manifest: Any = None
-    """What is in the workspace: entries, environment, setup commands. docs/placements.md describes it."""
+    """The content of the workspace: entries, environment, setup commands. docs/placements.md describes it."""
 
 
 PlacementChoice: TypeAlias = Annotated[str | PlacementSpec, FIRST_MATCH]
@@ -6985,7 +6985,7 @@ SandboxStatusLevel: TypeAlias = Open[Literal["full", "landlockOnly", "none"]]
 
 
 class SandboxStatus(WireModel):
-    """What holds the commands of the machine that the server runs on."""
+    """The sandbox of commands on the machine that the server runs on."""
 
     level: SandboxStatusLevel
     reason: str | None = None
@@ -7013,7 +7013,7 @@ class SdkDelegationConfiguredNotification(WireModel):
 
 
 ServerKind: TypeAlias = Open[Literal["appServer", "host"]]
-"""What answers on the other side."""
+"""The kind of program that answers."""
 
 
 class ServerRequestResolvedNotification(WireModel):
@@ -8570,7 +8570,7 @@ class UsageListParams(WireModel):
 
 
 class UsageSum(WireModel):
-    """What a group of model requests used."""
+    """The usage of a group of model requests."""
 
     key: str
     """The task, model, provider or date; empty for the sum of all."""
