@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use protocol_export::{self as export, Surface};
 
-use crate::{Problems, code_map, error_codes, method_page, workspace};
+use crate::{Problems, code_map, error_codes, method_page, picture, workspace};
 
 /// A folder with generated files in it, and who makes them. The root of the repository has no name.
 struct Output {
@@ -55,6 +55,11 @@ const OUTPUTS: &[Output] = &[
         others: Others::Anything,
     },
     Output { folder: "docs", make: || Ok(vec![method_page::file()?.into()]), others: Others::Anything },
+    Output {
+        folder: "docs",
+        make: || Ok(vec![File { path: "session.svg".to_owned(), bytes: picture::svg()?.into_bytes() }]),
+        others: Others::Anything,
+    },
     Output {
         folder: "sdk/python/oarlock-protocol",
         make: || Ok(export::python(Surface::Experimental).into_iter().map(File::from).collect()),

@@ -14,6 +14,7 @@ mod licences;
 mod method_page;
 mod module_cycles;
 mod one_way;
+mod picture;
 mod recipes;
 mod runtime_methods;
 mod rust_functions;
