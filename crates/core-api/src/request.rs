@@ -162,7 +162,7 @@ impl PermissionRequest {
 
     /// Grants this much of it. What was not asked for is not granted.
     pub fn grant_only(self, permissions: GrantedPermissionProfile, scope: PermissionGrantScope) {
-        self.way.give(PermissionsRequestApprovalResponse { permissions, scope });
+        self.way.give(PermissionsRequestApprovalResponse { permissions, scope, origin: None });
     }
 
     /// Grants nothing. The model is told, and the turn goes on.
@@ -175,6 +175,7 @@ pub(crate) fn nothing_granted() -> PermissionsRequestApprovalResponse {
     PermissionsRequestApprovalResponse {
         permissions: GrantedPermissionProfile { network: None, file_system: None },
         scope: PermissionGrantScope::Turn,
+        origin: None,
     }
 }
 
@@ -205,12 +206,12 @@ impl UserQuestion {
     pub fn answer<I: Into<String>, A: Into<String>>(self, answers: impl IntoIterator<Item = (I, A)>) {
         let one = |text: A| ToolRequestUserInputAnswer { answers: vec![text.into()] };
         let answers = answers.into_iter().map(|(id, text)| (id.into(), one(text))).collect();
-        self.way.give(ToolRequestUserInputResponse { answers });
+        self.way.give(ToolRequestUserInputResponse { answers, origin: None });
     }
 }
 
 pub(crate) fn no_answers() -> ToolRequestUserInputResponse {
-    ToolRequestUserInputResponse { answers: BTreeMap::new() }
+    ToolRequestUserInputResponse { answers: BTreeMap::new(), origin: None }
 }
 
 /// A call to a tool that was given in [`ThreadOptions::tools`](crate::ThreadOptions::tools).

@@ -245,17 +245,21 @@ impl Audience for Switchboard {
             Question::Command(asked) => {
                 let (thread, subject) = (asked.thread_id.clone(), Subject::Command(asked));
                 let decision = self.approval(&thread, subject);
-                Box::pin(async move { Ok(Reply::Command(word!(decision, CommandExecutionApprovalDecision))) })
+                Box::pin(async move {
+                    Ok(Reply::Command(word!(decision, CommandExecutionApprovalDecision).into()))
+                })
             }
             Question::FileChange(asked) => {
                 let (thread, subject) = (asked.thread_id.clone(), Subject::FileChange(asked));
                 let decision = self.approval(&thread, subject);
-                Box::pin(async move { Ok(Reply::FileChange(word!(decision, FileChangeApprovalDecision))) })
+                Box::pin(
+                    async move { Ok(Reply::FileChange(word!(decision, FileChangeApprovalDecision).into())) },
+                )
             }
             Question::Tool(asked) => {
                 let (thread, subject) = (asked.thread_id.clone(), Subject::Tool(asked));
                 let decision = self.approval(&thread, subject);
-                Box::pin(async move { Ok(Reply::Tool(word!(decision, ToolApprovalDecision))) })
+                Box::pin(async move { Ok(Reply::Tool(word!(decision, ToolApprovalDecision).into())) })
             }
             Question::Permissions(asked) => {
                 let thread = asked.thread_id.clone();
@@ -272,7 +276,8 @@ impl Audience for Switchboard {
             // Programs get no event for the question of an MCP server yet, so nobody can accept it.
             Question::Elicitation(_) => {
                 let action = McpServerElicitationAction::Decline;
-                let response = McpServerElicitationRequestResponse { action, content: None, meta: None };
+                let response =
+                    McpServerElicitationRequestResponse { action, content: None, meta: None, origin: None };
                 Box::pin(std::future::ready(Ok(Reply::Elicitation(response))))
             }
             Question::DynamicTool(asked) => {

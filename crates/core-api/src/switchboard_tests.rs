@@ -198,9 +198,9 @@ async fn each_kind_of_question_is_answered_in_its_own_words() {
         (drop, Patch::Decline, Gate::Decline),
     ];
     for (answer, patch, gate) in cases {
-        assert_eq!(answered(patch_question(), answer).await, Reply::FileChange(patch));
-        assert_eq!(answered(gate_question(), answer).await, Reply::Tool(gate));
+        assert_eq!(answered(patch_question(), answer).await, Reply::FileChange(patch.into()));
+        assert_eq!(answered(gate_question(), answer).await, Reply::Tool(gate.into()));
     }
     let nobody = Switchboard::default().ask(patch_question()).await;
-    assert_eq!(nobody, Ok(Reply::FileChange(Patch::Decline)));
+    assert_eq!(nobody, Ok(Reply::FileChange(Patch::Decline.into())));
 }

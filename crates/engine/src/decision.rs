@@ -80,9 +80,9 @@ impl ProposalDecision {
 /// one this release cannot carry out, declines.
 pub(crate) fn decision_in(question: &Question, reply: Reply) -> OperationDecision {
     let decision = match (question, reply) {
-        (Question::Command(_), Reply::Command(decision)) => of_command(decision),
-        (Question::FileChange(_), Reply::FileChange(decision)) => of_patch(decision),
-        (Question::Tool(_), Reply::Tool(decision)) => of_gate(decision),
+        (Question::Command(_), Reply::Command(answer)) => of_command(answer.decision),
+        (Question::FileChange(_), Reply::FileChange(answer)) => of_patch(answer.decision),
+        (Question::Tool(_), Reply::Tool(answer)) => of_gate(answer.decision),
         (Question::Permissions(_), Reply::Permissions(given)) => respond_with(&given),
         (Question::UserInput(_), Reply::UserInput(answers)) => respond_with(&answers),
         (Question::Elicitation(_), Reply::Elicitation(answer)) => respond_with(&answer),
@@ -181,9 +181,9 @@ pub(crate) fn checked(question: Option<&Question>, decision: OperationDecision) 
         }
         (Some(Question::Permissions(asked)), respond @ OperationDecision::Respond { .. }) => {
             match response_in::<PermissionsRequestApprovalResponse>(&respond) {
-                Some(PermissionsRequestApprovalResponse { permissions, scope }) => {
-                    let permissions = intersection(&asked.permissions, &permissions);
-                    respond_with(&PermissionsRequestApprovalResponse { permissions, scope })
+                Some(given) => {
+                    let permissions = intersection(&asked.permissions, &given.permissions);
+                    respond_with(&PermissionsRequestApprovalResponse { permissions, ..given })
                 }
                 None => respond,
             }

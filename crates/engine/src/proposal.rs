@@ -1,11 +1,12 @@
 //! Proposals of running tools: shown and decided before they are carried out.
 
 use protocol::{
-    CommandExecutionApprovalDecision, CommandExecutionRequestApprovalParams, DynamicToolCallParams,
-    FileChangeApprovalDecision, FileChangeRequestApprovalParams, McpServerElicitationRequestParams,
-    McpServerElicitationRequestResponse, OperationType, PermissionsRequestApprovalParams,
-    PermissionsRequestApprovalResponse, ThreadItem, ToolApprovalDecision, ToolEffects,
-    ToolRequestApprovalParams, ToolRequestUserInputParams, ToolRequestUserInputResponse,
+    CommandExecutionRequestApprovalParams, CommandExecutionRequestApprovalResponse, DecisionOrigin,
+    DynamicToolCallParams, FileChangeRequestApprovalParams, FileChangeRequestApprovalResponse,
+    McpServerElicitationRequestParams, McpServerElicitationRequestResponse, OperationType,
+    PermissionsRequestApprovalParams, PermissionsRequestApprovalResponse, ThreadItem, ToolEffects,
+    ToolRequestApprovalParams, ToolRequestApprovalResponse, ToolRequestUserInputParams,
+    ToolRequestUserInputResponse,
 };
 use serde_json::Value;
 
@@ -47,12 +48,26 @@ pub enum Question {
 /// A client's answer to the question of the same kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    Command(CommandExecutionApprovalDecision),
-    FileChange(FileChangeApprovalDecision),
+    Command(CommandExecutionRequestApprovalResponse),
+    FileChange(FileChangeRequestApprovalResponse),
     Permissions(PermissionsRequestApprovalResponse),
     UserInput(ToolRequestUserInputResponse),
     Elicitation(McpServerElicitationRequestResponse),
-    Tool(ToolApprovalDecision),
+    Tool(ToolRequestApprovalResponse),
+}
+
+impl Reply {
+    /// Who decided, if the client is a host that says so. Taken out: it belongs to the record, not to the tool.
+    pub(crate) fn take_origin(&mut self) -> Option<DecisionOrigin> {
+        match self {
+            Self::Command(answer) => answer.origin.take(),
+            Self::FileChange(answer) => answer.origin.take(),
+            Self::Permissions(answer) => answer.origin.take(),
+            Self::UserInput(answer) => answer.origin.take(),
+            Self::Elicitation(answer) => answer.origin.take(),
+            Self::Tool(answer) => answer.origin.take(),
+        }
+    }
 }
 
 impl Question {

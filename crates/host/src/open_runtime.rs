@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use protocol::{OperationId, ResolvedOperation, ThreadId};
+use protocol::{DecisionOrigin, OperationId, ResolvedOperation, ThreadId};
 use rpc::ErrorObject;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -328,6 +328,8 @@ async fn decided(order: &OpenOrder, thread: &ThreadId) -> Result<Vec<ResolvedOpe
                 arguments_digest: row.arguments_digest,
                 decision: Some(decision.decision),
                 result: None,
+                by: Some(decision.by),
+                decided_at_ms: Some(decision.decided_at_ms),
             });
         }
     }
@@ -370,7 +372,8 @@ pub(crate) async fn stored_answer(
     method: &str,
 ) -> Option<Box<RawValue>> {
     let row = shared.store.operation(operation).await.ok()??;
-    let decision = shared.store.decision(operation, row.attempt).await.ok()??;
-    let response = crate::questions::response_for(method, &decision.decision);
-    response.or_else(|| to_raw_value(&json!({ "decision": "decline" })).ok())
+    let decided = shared.store.decision(operation, row.attempt).await.ok()??;
+    let origin = DecisionOrigin { by: decided.by, decided_at_ms: decided.decided_at_ms };
+    let response = crate::questions::response_for(method, &decided.decision, origin.clone());
+    response.or_else(|| to_raw_value(&json!({ "decision": "decline", "origin": origin })).ok())
 }

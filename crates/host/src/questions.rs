@@ -3,7 +3,7 @@
 
 use protocol::{
     CommandExecutionApprovalDecision as CommandDecision, CommandExecutionRequestApproval,
-    CommandExecutionRequestApprovalResponse, DecisionScope, DynamicToolCall,
+    CommandExecutionRequestApprovalResponse, DecisionOrigin, DecisionScope, DynamicToolCall,
     DynamicToolCallOutputContentItem, FileChangeApprovalDecision as PatchDecision, FileChangeRequestApproval,
     FileChangeRequestApprovalResponse, McpServerElicitationAsk, OperationDecision, OperationId,
     PermissionsRequestApproval, RequestMethod, ThreadId, ToolApprovalDecision as GateDecision,
@@ -11,8 +11,8 @@ use protocol::{
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 use store::OperationRowState;
 
 /// A question is about a thread, and nearly always about an operation in the store.
@@ -150,22 +150,32 @@ fn of_gate(decision: GateDecision) -> Option<OperationDecision> {
     })
 }
 
-/// The answer to a question of this method that a stored decision makes.
-pub(crate) fn response_for(method: &str, decision: &OperationDecision) -> Option<Box<RawValue>> {
+/// The answer to a question of this method that a stored decision makes, with who decided.
+pub(crate) fn response_for(
+    method: &str,
+    decision: &OperationDecision,
+    origin: DecisionOrigin,
+) -> Option<Box<RawValue>> {
+    let origin = Some(origin);
     match method {
         CommandExecutionRequestApproval::METHOD => {
-            to_raw_value(&CommandExecutionRequestApprovalResponse { decision: to_command(decision) }).ok()
+            let decision = to_command(decision);
+            to_raw_value(&CommandExecutionRequestApprovalResponse { decision, origin }).ok()
         }
         FileChangeRequestApproval::METHOD => {
-            to_raw_value(&FileChangeRequestApprovalResponse { decision: to_patch(decision) }).ok()
+            let decision = to_patch(decision);
+            to_raw_value(&FileChangeRequestApprovalResponse { decision, origin }).ok()
         }
         ToolRequestApproval::METHOD => {
-            to_raw_value(&ToolRequestApprovalResponse { decision: to_gate(decision) }).ok()
+            let decision = to_gate(decision);
+            to_raw_value(&ToolRequestApprovalResponse { decision, origin }).ok()
         }
         _ => match decision {
             OperationDecision::Respond { content_items, .. } => match content_items.as_slice() {
                 [DynamicToolCallOutputContentItem::InputText { text }] => {
-                    RawValue::from_string(text.clone()).ok()
+                    let mut answer: Value = serde_json::from_str(text).ok()?;
+                    answer.as_object_mut()?.insert("origin".to_owned(), json!(origin));
+                    to_raw_value(&answer).ok()
                 }
                 _ => None,
             },
@@ -254,8 +264,6 @@ pub(crate) fn shown(params: &RawValue) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn raw(value: &Value) -> Box<RawValue> {
@@ -266,9 +274,15 @@ mod tests {
     #[track_caller]
     fn both_ways(method: &str, answer: &Value) {
         let decision = decision_in(method, &raw(answer)).expect("a decision");
-        let again = response_for(method, &decision).expect("an answer");
+        let again = response_for(method, &decision, origin()).expect("an answer");
         let again: Value = serde_json::from_str(again.get()).expect("JSON");
-        assert_eq!(again, *answer, "{method}");
+        let mut told = answer.clone();
+        told["origin"] = json!({"by": "user:ana", "decidedAtMs": 7});
+        assert_eq!(again, told, "{method}");
+    }
+
+    fn origin() -> DecisionOrigin {
+        DecisionOrigin { by: "user:ana".to_owned(), decided_at_ms: 7 }
     }
 
     #[test]
@@ -285,6 +299,16 @@ mod tests {
             &json!({"decision": {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["ls"]}}}),
         );
         both_ways(ToolRequestUserInput::METHOD, &json!({"answers": {"q": {"answers": ["yes"]}}}));
+    }
+
+    #[test]
+    fn a_client_says_for_nobody_else_who_answered() {
+        let method = ToolRequestUserInput::METHOD;
+        let claimed = json!({"answers": {}, "origin": {"by": "user:eve", "decidedAtMs": 1}});
+        let decision = decision_in(method, &raw(&claimed)).expect("a decision");
+        let told = response_for(method, &decision, origin()).expect("an answer");
+        let told: Value = serde_json::from_str(told.get()).expect("JSON");
+        assert_eq!(told["origin"], json!({"by": "user:ana", "decidedAtMs": 7}));
     }
 
     #[test]
@@ -309,7 +333,7 @@ mod tests {
         ] {
             assert_eq!(refusal_of(method), reject(false), "{method}");
         }
-        let answer = |method: &str| response_for(method, &refusal_of(method)).expect("an answer");
+        let answer = |method: &str| response_for(method, &refusal_of(method), origin()).expect("an answer");
         let input: protocol::ToolRequestUserInputResponse =
             read(&answer(ToolRequestUserInput::METHOD)).expect("answers");
         assert!(input.answers.is_empty());

@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn a_yes_lasts_as_long_as_it_says() {
-        let answer = |action, meta| McpServerElicitationRequestResponse { action, content: None, meta };
+        let answer =
+            |action, meta| McpServerElicitationRequestResponse { action, content: None, meta, origin: None };
         use McpServerElicitationAction::{Accept, Cancel, Decline};
         for (given, mode, expected) in [
             (answer(Accept, None), McpApprovalMode::Auto, Consent::Once),

@@ -135,7 +135,7 @@ async fn elicit(calls: &OpenCalls, server_name: String, params: &Value) -> Value
         })
         .await;
     match decided.elicitation() {
-        Some(McpServerElicitationRequestResponse { action, content, meta }) => {
+        Some(McpServerElicitationRequestResponse { action, content, meta, .. }) => {
             let mut answer = json!({"action": action});
             let is_accepted = action == McpServerElicitationAction::Accept;
             if let (true, Some(content)) = (is_accepted, content) {

@@ -55,7 +55,7 @@ impl Audience for AnsweringClient {
             Some("r") => respond,
             _ => return Box::pin(std::future::pending()),
         };
-        Box::pin(async move { Ok(Reply::Command(decision)) })
+        Box::pin(async move { Ok(Reply::Command(decision.into())) })
     }
 }
 

@@ -229,7 +229,7 @@ fn record_of(
     given: &ResolvedOperation,
     now_ms: i64,
 ) -> Result<Option<OperationRecord>, ResolutionProblem> {
-    let ResolvedOperation { operation_id, arguments_digest, decision, result } = given;
+    let ResolvedOperation { operation_id, arguments_digest, decision, result, by, decided_at_ms } = given;
     let open = history.operations.iter().find(|open| open.operation_id == *operation_id);
     let Some(open) = open else {
         return Err(("unknownOperation", format!("operationId {operation_id} is not pending")));
@@ -278,10 +278,10 @@ fn record_of(
                 operation_id: operation_id.clone(),
                 decision: decision.clone(),
                 attempt,
-                by: None,
+                by: by.clone(),
                 arguments_digest: arguments_digest.clone(),
                 session_keys: keys.filter(|_| decision.is_for_session()),
-                decided_at_ms: now_ms,
+                decided_at_ms: decided_at_ms.unwrap_or(now_ms),
             }))
         }
     }

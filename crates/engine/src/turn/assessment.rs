@@ -162,7 +162,8 @@ impl TurnMachine {
         };
         notify(work, &self.id, call_id, &assessment.action, verdict.ok().as_ref(), status);
         let id = operation_id(work, &self.id, call_id, active.proposal.number);
-        work.record_decision(id, decision.clone(), &active.proposal);
+        let origin = Some(work.policy("reviewer"));
+        work.record_decision(id, decision.clone(), origin, &active.proposal);
         let decided =
             Decided { decision, by_client: is_allowed, was_asked: false, rejected_as: Ended::Declined };
         let turn = self.carry(work, call_id, active, decided)?;

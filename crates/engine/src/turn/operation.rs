@@ -1,8 +1,8 @@
 //! The life of an operation as the record tells it.
 
 use protocol::{
-    DynamicToolCallOutputContentItem, FileUpdateChange, ItemId, OperationDecision, OperationId,
-    OperationRecord, OperationType, RolloutRecord, ThreadId, ThreadItem, ToolEffects, TurnId,
+    DecisionOrigin, DynamicToolCallOutputContentItem, FileUpdateChange, ItemId, OperationDecision,
+    OperationId, OperationRecord, OperationType, RolloutRecord, ThreadId, ThreadItem, ToolEffects, TurnId,
 };
 use serde_json::Value;
 
@@ -82,22 +82,31 @@ impl Transition<'_> {
         });
     }
 
+    /// A decision of the runtime's own, by this policy.
+    pub(crate) fn policy(&self, name: &str) -> DecisionOrigin {
+        DecisionOrigin { by: format!("policy:{name}"), decided_at_ms: self.stamp.now_ms }
+    }
+
+    /// Who decided is recorded for a host alone, which can tell whether that is so.
     pub(crate) fn record_decision(
         &mut self,
         operation_id: OperationId,
         decision: OperationDecision,
+        origin: Option<DecisionOrigin>,
         Proposal { digest, session_keys, .. }: &Proposal,
     ) {
+        let origin = origin.filter(|_| self.core.shows_operations);
+        let decided_at_ms = origin.as_ref().map_or(self.stamp.now_ms, |origin| origin.decided_at_ms);
         let for_session = decision.is_for_session();
         let session_keys = self.kept_keys(session_keys).filter(|_| for_session);
         self.record_operation(OperationRecord::Decided {
             operation_id,
             decision,
             attempt: None,
-            by: None,
+            by: origin.map(|origin| origin.by),
             arguments_digest: digest.clone(),
             session_keys,
-            decided_at_ms: self.stamp.now_ms,
+            decided_at_ms,
         });
     }
 

@@ -92,8 +92,12 @@ impl TurnMachine {
         mut self,
         work: &mut Transition<'_>,
         call_id: &str,
-        reply: Result<Reply, String>,
+        mut reply: Result<Reply, String>,
     ) -> Option<Self> {
+        let origin = match &mut reply {
+            Ok(reply) => reply.take_origin(),
+            Err(_) => Some(work.policy("unanswered")),
+        };
         if let Some(active) = self.call_of(call_id).and_then(|open| open.active.as_mut())
             && let Some(Proposal { number, question: Some(question), .. }) =
                 active.beside.take().map(|beside| *beside)
@@ -116,7 +120,7 @@ impl TurnMachine {
             Err(_) => (OperationDecision::Reject { message: None, end_turn: false }, Ended::Failed),
         };
         let id = operation_id(work, &self.id, call_id, active.proposal.number);
-        work.record_decision(id, decision.clone(), &active.proposal);
+        work.record_decision(id, decision.clone(), origin, &active.proposal);
         let decided = Decided { decision, by_client: true, was_asked: true, rejected_as };
         self.carry(work, call_id, active, decided)
     }
@@ -197,7 +201,7 @@ impl TurnMachine {
 
     /// Permissions that a client granted hold from now on, for the turn or for as long as the thread is loaded.
     fn grant(&mut self, work: &mut Transition<'_>, granted: &PermissionsRequestApprovalResponse) {
-        let PermissionsRequestApprovalResponse { permissions, scope } = granted;
+        let PermissionsRequestApprovalResponse { permissions, scope, .. } = granted;
         match scope {
             PermissionGrantScope::Turn => self.grants = union(&self.grants, permissions),
             PermissionGrantScope::Session => work.core.grants = union(&work.core.grants, permissions),

@@ -198,8 +198,8 @@ fn a_patch_can_be_replaced_by_another() {
         let question = Question::FileChange(serde_json::from_value(params.clone()).expect("params"));
         let (mut fixture, _) = asked(true, Some(question));
         fixture.take();
-        let reply = Reply::FileChange(FileChangeApprovalDecision::AcceptWithArguments { arguments });
-        fixture.answer("c1", Ok(reply));
+        let decision = FileChangeApprovalDecision::AcceptWithArguments { arguments };
+        fixture.answer("c1", Ok(Reply::FileChange(decision.into())));
         let trace = fixture.take();
         assert!(trace.contains(&"record operation decided".to_owned()), "{trace:?}");
         assert_eq!(trace.last().map(String::as_str), Some(expected));

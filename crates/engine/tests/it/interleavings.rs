@@ -100,7 +100,7 @@ fn any_call(id: u8) -> String {
 }
 
 fn reply(kind: u8) -> Result<Reply, String> {
-    Ok(Reply::Command(match kind % 6 {
+    let decision = match kind % 6 {
         0 | 1 => Decision::Accept,
         2 => Decision::AcceptForSession,
         3 => Decision::AcceptWithExecpolicyAmendment {
@@ -109,7 +109,8 @@ fn reply(kind: u8) -> Result<Reply, String> {
         4 => Decision::Decline,
         _ if kind > 128 => Decision::Cancel,
         _ => return Err("the client is gone".into()),
-    }))
+    };
+    Ok(Reply::Command(decision.into()))
 }
 
 /// Of a child that is here, or of one away whose operation goes on.

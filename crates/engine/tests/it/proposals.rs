@@ -18,7 +18,7 @@ fn check(fixture: &mut Fixture, expected: &[&str]) {
 }
 
 fn decided(decision: Decision) -> Result<Reply, String> {
-    Ok(Reply::Command(decision))
+    Ok(Reply::Command(decision.into()))
 }
 
 /// A turn with one running call.
@@ -357,7 +357,8 @@ fn grants_reach_the_calls_that_follow_and_no_further_than_asked() {
     let given =
         json!({ "network": { "enabled": true }, "fileSystem": { "read": null, "write": ["/w", "/etc"] } });
     let permissions: GrantedPermissionProfile = serde_json::from_value(given).expect("fits");
-    let reply = PermissionsRequestApprovalResponse { permissions, scope: PermissionGrantScope::Session };
+    let scope = PermissionGrantScope::Session;
+    let reply = PermissionsRequestApprovalResponse { permissions, scope, origin: None };
     fixture.answer("c1", Ok(Reply::Permissions(reply)));
     finish(&mut fixture, "c1");
     fixture.captured();
@@ -505,5 +506,6 @@ fn nothing() -> PermissionsRequestApprovalResponse {
     PermissionsRequestApprovalResponse {
         permissions: GrantedPermissionProfile { network: None, file_system: None },
         scope: PermissionGrantScope::Turn,
+        origin: None,
     }
 }

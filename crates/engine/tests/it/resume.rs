@@ -323,7 +323,7 @@ fn the_host_decides_about_calls_that_ask_nothing_themselves() {
         let mut fixture = gated();
         let trace = fixture.take();
         assert_eq!(trace[trace.len() - 3..], *ASKS);
-        fixture.answer("c1", Ok(Reply::Tool(decision)));
+        fixture.answer("c1", Ok(Reply::Tool(decision.into())));
         check(&mut fixture, expected);
     }
 }

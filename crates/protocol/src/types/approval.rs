@@ -221,6 +221,16 @@ pub enum NetworkPolicyRuleAction {
 #[wire]
 pub struct CommandExecutionRequestApprovalResponse {
     pub decision: CommandExecutionApprovalDecision,
+    /// From a host alone: who decided.
+    #[omit]
+    #[experimental("item/commandExecution/requestApproval.origin")]
+    pub origin: Option<DecisionOrigin>,
+}
+
+impl From<CommandExecutionApprovalDecision> for CommandExecutionRequestApprovalResponse {
+    fn from(decision: CommandExecutionApprovalDecision) -> Self {
+        Self { decision, origin: None }
+    }
 }
 
 /// A decision about a patch.
@@ -252,4 +262,14 @@ pub enum FileChangeApprovalDecision {
 #[wire]
 pub struct FileChangeRequestApprovalResponse {
     pub decision: FileChangeApprovalDecision,
+    /// From a host alone: who decided.
+    #[omit]
+    #[experimental("item/fileChange/requestApproval.origin")]
+    pub origin: Option<DecisionOrigin>,
+}
+
+impl From<FileChangeApprovalDecision> for FileChangeRequestApprovalResponse {
+    fn from(decision: FileChangeApprovalDecision) -> Self {
+        Self { decision, origin: None }
+    }
 }

@@ -247,6 +247,10 @@ pub struct McpServerElicitationRequestResponse {
     /// Extra data for the asker. In the approval of a tool call, `persist` asks to remember it.
     #[serde(rename = "_meta")]
     pub meta: Option<Value>,
+    /// From a host alone: who answered.
+    #[omit]
+    #[experimental("mcpServer/elicitation/request.origin")]
+    pub origin: Option<DecisionOrigin>,
 }
 
 /// A question an MCP server puts to the user, as a form or as a page to open.

@@ -50,7 +50,7 @@ pub enum OperationRecord {
         /// The attempt this decision is about, where an unknown outcome was decided anew.
         #[omit]
         attempt: Option<u32>,
-        /// Who decided, such as `user:ana`.
+        /// Who decided: the name a host gave, such as `user:ana`, or `policy:NAME` for a policy of the runtime.
         #[omit]
         by: Option<String>,
         /// Must be the proposed one.
@@ -196,6 +196,19 @@ pub struct ResolvedOperation {
     pub decision: Option<OperationDecision>,
     /// Its result, if it was run.
     pub result: Option<OperationResult>,
+    /// Who decided. The record keeps it.
+    pub by: Option<String>,
+    /// When, in Unix milliseconds. Now if unset.
+    pub decided_at_ms: Option<i64>,
+}
+
+/// Who took the decision in an answer, and when. The record keeps both.
+#[wire]
+pub struct DecisionOrigin {
+    /// Such as `user:ana`.
+    pub by: String,
+    /// Unix milliseconds.
+    pub decided_at_ms: i64,
 }
 
 /// The result of an operation.

@@ -117,4 +117,8 @@ pub struct PermissionsRequestApprovalResponse {
     pub permissions: GrantedPermissionProfile,
     #[serde(default)]
     pub scope: PermissionGrantScope,
+    /// From a host alone: who decided.
+    #[omit]
+    #[experimental("item/permissions/requestApproval.origin")]
+    pub origin: Option<DecisionOrigin>,
 }

@@ -114,6 +114,15 @@ pub struct ToolRequestApprovalParams {
 #[wire]
 pub struct ToolRequestApprovalResponse {
     pub decision: ToolApprovalDecision,
+    /// From a host alone: who decided.
+    #[omit]
+    pub origin: Option<DecisionOrigin>,
+}
+
+impl From<ToolApprovalDecision> for ToolRequestApprovalResponse {
+    fn from(decision: ToolApprovalDecision) -> Self {
+        Self { decision, origin: None }
+    }
 }
 
 /// A decision about a call.

@@ -105,4 +105,8 @@ pub struct ToolRequestUserInputAnswer {
 pub struct ToolRequestUserInputResponse {
     /// By question id.
     pub answers: BTreeMap<String, ToolRequestUserInputAnswer>,
+    /// From a host alone: who answered.
+    #[omit]
+    #[experimental("item/tool/requestUserInput.origin")]
+    pub origin: Option<DecisionOrigin>,
 }

@@ -18,15 +18,15 @@ pub(super) async fn ask(hub: Arc<Hub>, question: Question) -> Result<Reply, Stri
         Question::Command(params) => {
             let target = AskTarget::Thread(params.thread_id.clone());
             match hub.ask::<CommandExecutionRequestApproval>(target, params).await {
-                Ok(answer) => Ok(Reply::Command(answer.decision)),
-                Err(error) => no(&error, Reply::Command(CommandExecutionApprovalDecision::Decline)),
+                Ok(answer) => Ok(Reply::Command(answer)),
+                Err(error) => no(&error, Reply::Command(CommandExecutionApprovalDecision::Decline.into())),
             }
         }
         Question::FileChange(params) => {
             let target = AskTarget::Thread(params.thread_id.clone());
             match hub.ask::<FileChangeRequestApproval>(target, params).await {
-                Ok(answer) => Ok(Reply::FileChange(answer.decision)),
-                Err(error) => no(&error, Reply::FileChange(FileChangeApprovalDecision::Decline)),
+                Ok(answer) => Ok(Reply::FileChange(answer)),
+                Err(error) => no(&error, Reply::FileChange(FileChangeApprovalDecision::Decline.into())),
             }
         }
         Question::Permissions(params) => {
@@ -36,12 +36,13 @@ pub(super) async fn ask(hub: Arc<Hub>, question: Question) -> Result<Reply, Stri
             Ok(Reply::Permissions(answer.unwrap_or(PermissionsRequestApprovalResponse {
                 permissions: GrantedPermissionProfile { network: None, file_system: None },
                 scope: PermissionGrantScope::Turn,
+                origin: None,
             })))
         }
         Question::UserInput(params) => {
             let target = AskTarget::Thread(params.thread_id.clone());
             let answer = hub.ask::<ToolRequestUserInput>(target, params).await;
-            let nothing = || ToolRequestUserInputResponse { answers: Default::default() };
+            let nothing = || ToolRequestUserInputResponse { answers: Default::default(), origin: None };
             Ok(Reply::UserInput(answer.unwrap_or_else(|_| nothing())))
         }
         Question::Elicitation(params) => {
@@ -52,8 +53,8 @@ pub(super) async fn ask(hub: Arc<Hub>, question: Question) -> Result<Reply, Stri
         Question::Tool(params) => {
             let target = AskTarget::Thread(params.thread_id.clone());
             match hub.ask::<ToolRequestApproval>(target, params).await {
-                Ok(answer) => Ok(Reply::Tool(answer.decision)),
-                Err(error) => no(&error, Reply::Tool(ToolApprovalDecision::Decline)),
+                Ok(answer) => Ok(Reply::Tool(answer)),
+                Err(error) => no(&error, Reply::Tool(ToolApprovalDecision::Decline.into())),
             }
         }
         Question::DynamicTool(_) => Err("client tools are called, not asked about".to_owned()),
@@ -66,7 +67,7 @@ fn unanswered(error: &AskError) -> McpServerElicitationRequestResponse {
         AskError::TurnEnded | AskError::Gone => McpServerElicitationAction::Cancel,
         AskError::Refused { .. } | AskError::Unreadable(_) => McpServerElicitationAction::Decline,
     };
-    McpServerElicitationRequestResponse { action, content: None, meta: None }
+    McpServerElicitationRequestResponse { action, content: None, meta: None, origin: None }
 }
 
 fn no(error: &AskError, declined: Reply) -> Result<Reply, String> {

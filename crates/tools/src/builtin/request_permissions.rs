@@ -121,6 +121,7 @@ fn nothing() -> PermissionsRequestApprovalResponse {
     PermissionsRequestApprovalResponse {
         permissions: GrantedPermissionProfile { network: None, file_system: None },
         scope: PermissionGrantScope::Turn,
+        origin: None,
     }
 }
 
@@ -145,7 +146,7 @@ fn profile(wanted: PermissionSetArgs, cwd: &Path) -> Result<RequestPermissionPro
 
 /// In the words of the tool's own parameters.
 fn told(granted: &PermissionsRequestApprovalResponse) -> String {
-    let PermissionsRequestApprovalResponse { permissions, scope } = granted;
+    let PermissionsRequestApprovalResponse { permissions, scope, .. } = granted;
     let file_system = permissions.file_system.as_ref();
     let file_system = file_system.map(|files| json!({"read": files.read, "write": files.write}));
     let network = permissions.network.as_ref().map(|network| json!({"enabled": network.enabled}));

@@ -157,7 +157,7 @@ mod tests {
     }
 
     fn scene(action: McpServerElicitationAction, folder: PathBuf) -> Scene {
-        let answer = McpServerElicitationRequestResponse { action, content: None, meta: None };
+        let answer = McpServerElicitationRequestResponse { action, content: None, meta: None, origin: None };
         let mut scene = Scene::deciding(ProposalDecision::elicited(&answer));
         let suggestions = [suggestion(folder)].into();
         scene.bench = Arc::new(Bench::new(BenchOptions { suggestions, ..scene.bench.options().clone() }));

@@ -128,10 +128,10 @@ impl Move {
             Self::Decides(kind) => Input::Answered {
                 call_id: format!("c{}", kind % 4),
                 reply: Box::new(match kind / 4 % 6 {
-                    0..3 => Ok(Reply::Command(Decision::Accept)),
-                    3 => Ok(Reply::Command(Decision::Decline)),
+                    0..3 => Ok(Reply::Command(Decision::Accept.into())),
+                    3 => Ok(Reply::Command(Decision::Decline.into())),
                     4 => Err("the client is gone".to_owned()),
-                    _ => Ok(Reply::Command(Decision::Cancel)),
+                    _ => Ok(Reply::Command(Decision::Cancel.into())),
                 }),
             },
             Self::Captured(place) => Input::StepCaptured(Arc::new(step(setting, place))),
