@@ -200,6 +200,8 @@ struct HostOptionsWithFlags {
 enum HostSubcommand {
     /// Remove placements that no task uses, and what a host made and no longer knows of.
     Gc(host::place_commands::GcOptions),
+    /// Show who decided, started and stopped what, newest first, in UTC.
+    Audit(host::audit::AuditOptions),
 }
 
 #[derive(Debug, clap::Args)]
@@ -305,6 +307,9 @@ fn dispatch(command: CliCommand, flags: Flags) -> ExitCode {
         }
         CliCommand::Host(HostOptionsWithFlags { command: Some(HostSubcommand::Gc(options)), .. }) => {
             exit(host::place_commands::gc(&options), 1)
+        }
+        CliCommand::Host(HostOptionsWithFlags { command: Some(HostSubcommand::Audit(options)), .. }) => {
+            exit(host::audit::audit(&options), 1)
         }
         CliCommand::Host(options) => {
             seal();

@@ -60,6 +60,7 @@ const TABLES: &[(&[&str], &[&str])] = &[
 ];
 
 const HOST_KEYS: &[&str] = &[
+    "audit_retention_days",
     "budget",
     "idle_after",
     "max_running",

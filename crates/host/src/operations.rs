@@ -1,11 +1,13 @@
 //! Operations as clients see them, and how they are decided.
 
 use protocol::{
-    Operation, OperationDecideParams, OperationId, OperationRecord, OperationState, StoredDecision, ThreadId,
-    TurnId,
+    Operation, OperationDecideParams, OperationId, OperationRecord, OperationState, StoredDecision,
+    ThreadDecision, ThreadId, TurnId,
 };
-use serde_json::json;
-use store::{AuditEntry, DecisionRequest, DecisionRow, OperationRow, OperationRowState, TaskStore};
+use store::{
+    DecidedOperation, DecisionRequest, DecisionRow, OperationRow, OperationRowState, OwnDecision, StoreError,
+    TaskStore,
+};
 
 use crate::error::TaskError;
 use crate::questions::word_of;
@@ -42,6 +44,39 @@ fn shown_decision(row: DecisionRow) -> StoredDecision {
     }
 }
 
+/// The policy that the record names, and whether nothing at all is behind its decision.
+fn shown_own(own: Option<OwnDecision>) -> (Option<String>, bool) {
+    match own {
+        None => (None, false),
+        Some(OwnDecision::Policy(name)) => (Some(name), false),
+        Some(OwnDecision::Unbacked) => (None, true),
+    }
+}
+
+pub(crate) fn shown_decided(decided: DecidedOperation) -> ThreadDecision {
+    let (policy, unbacked_decision) = shown_own(decided.own_decision);
+    ThreadDecision {
+        operation_id: decided.id,
+        item_id: decided.item,
+        decision: decided.decision.map(shown_decision),
+        policy,
+        unbacked_decision,
+    }
+}
+
+/// The decision that an operation waits for has not been taken; of any other it is the last one.
+pub(crate) async fn decision_about(
+    store: &TaskStore,
+    row: &OperationRow,
+) -> Result<Option<DecisionRow>, StoreError> {
+    match row.state {
+        OperationRowState::Proposed | OperationRowState::Unknown => {
+            store.decision(&row.id, row.attempt).await
+        }
+        _ => store.last_decision(&row.id).await,
+    }
+}
+
 /// Nothing for a row whose proposal cannot be read.
 pub(crate) fn shown(row: OperationRow, decision: Option<DecisionRow>) -> Option<Operation> {
     let waits = matches!(row.state, OperationRowState::Proposed | OperationRowState::Unknown);
@@ -62,6 +97,7 @@ pub(crate) fn shown(row: OperationRow, decision: Option<DecisionRow>) -> Option<
     else {
         return None;
     };
+    let (policy, unbacked_decision) = shown_own(row.own_decision);
     Some(Operation {
         operation_id: row.id,
         thread_id: row.thread,
@@ -79,6 +115,8 @@ pub(crate) fn shown(row: OperationRow, decision: Option<DecisionRow>) -> Option<
         reason,
         attempt: row.attempt,
         decision: decision.map(shown_decision),
+        policy,
+        unbacked_decision,
         changes,
         created_at_ms: row.created_at_ms,
         updated_at_ms: row.updated_at_ms,
@@ -88,7 +126,7 @@ pub(crate) fn shown(row: OperationRow, decision: Option<DecisionRow>) -> Option<
 /// As the store has it now.
 pub(crate) async fn shown_operation(store: &TaskStore, id: &OperationId) -> Option<Operation> {
     let row = store.operation(id).await.ok()??;
-    let decision = store.decision(id, row.attempt).await.ok()?;
+    let decision = decision_about(store, &row).await.ok()?;
     shown(row, decision)
 }
 
@@ -124,16 +162,6 @@ impl HostShared {
             by: by.to_owned(),
             on_behalf_of: params.on_behalf_of.clone(),
         };
-        let outcome = self.store.decide(asked).await?;
-        let entry = AuditEntry {
-            who: by.to_owned(),
-            action: "operation/decide".to_owned(),
-            subject: id.as_str().to_owned(),
-            details: json!({ "decision": params.decision, "onBehalfOf": params.on_behalf_of }),
-        };
-        if let Err(error) = self.store.add_audit(entry).await {
-            tracing::warn!(%error, operation = %id, "a decision is missing in the audit trail");
-        }
-        Ok(outcome.operation)
+        Ok(self.store.decide(asked).await?.operation)
     }
 }

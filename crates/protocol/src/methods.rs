@@ -157,6 +157,8 @@ requests! {
         TaskRead = "task/read" (TaskReadParams) -> TaskReadResponse [experimental], in_order_of thread_id, for viewer;
         /// Ends the runtime of a task; its turn stays where it is.
         TaskSuspend = "task/suspend" (TaskSuspendParams) -> TaskSuspendResponse [experimental], in_order_of thread_id, for operator;
+        /// Suspends the turns of a task at a safe point and ends its runtime; on request its workspace is kept, too.
+        ThreadSuspend = "thread/suspend" (ThreadSuspendParams) -> ThreadSuspendResponse [experimental], in_order_of thread_id, for operator;
         /// Starts a runtime for a task; its turn goes on.
         TaskResume = "task/resume" (TaskResumeParams) -> TaskResumeResponse [experimental], in_order_of thread_id, for operator;
         /// Removes a task with its records.
@@ -181,6 +183,8 @@ requests! {
         PlacementGc = "placement/gc" (PlacementGcParams) -> PlacementGcResponse [experimental], for operator;
         /// Sums up the tokens and the cost of model requests, by task, model, provider, day or minute.
         UsageList = "usage/list" (UsageListParams) -> UsageListResponse [experimental], for viewer;
+        /// Lists who decided, started and stopped what at a host.
+        AuditList = "audit/list" (AuditListParams) -> AuditListResponse [experimental], for operator;
         /// Lists the hosts that share the store, with their leases.
         ReplicaList = "replica/list" (ReplicaListParams) -> ReplicaListResponse [experimental], for viewer;
         /// Says what a running server does: connections, threads, turns, what waits, memory, sandbox.

@@ -6,10 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use protocol::{
-    CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, ExperimentalGate, Method, NoParams, NotificationMethod,
+    AuditList, CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, ExperimentalGate, Method, NoParams, NotificationMethod,
     OperationDecide, OperationList, PlacementAbandon, PlacementDelete, PlacementGc, PlacementList,
     PlacementRead, PlacementSnapshot, PlacementSuspend, ReplicaList, RequestMethod, TaskDelete, TaskList,
-    TaskRead, TaskResume, TaskSuspend, UsageList, decode,
+    TaskRead, TaskResume, TaskSuspend, ThreadSuspend, UsageList, decode,
 };
 use runtime::BoxFuture;
 use serde_json::value::RawValue;
@@ -34,7 +34,9 @@ pub(crate) const HOST_ONLY: &[&str] = &[
     TaskDelete::METHOD,
     OperationList::METHOD,
     OperationDecide::METHOD,
+    ThreadSuspend::METHOD,
     UsageList::METHOD,
+    AuditList::METHOD,
     ReplicaList::METHOD,
 ];
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use protocol::ThreadId;
 
+use crate::audit;
 use crate::backend::{RowLock, SqlValue, Transaction};
 use crate::error::StoreError;
 use crate::leases::{self, ReplicaIdentity, TaskLease};
@@ -64,7 +65,7 @@ async fn adopt(
         return Ok(Vec::new());
     }
     let sql = format!(
-        "SELECT id FROM tasks WHERE parent_id IS NULL AND archived = 0 AND site IN ({}) AND {HAS_WORK} \
+        "SELECT id, owner FROM tasks WHERE parent_id IS NULL AND archived = 0 AND site IN ({}) AND {HAS_WORK} \
          AND (owner IS NULL OR NOT EXISTS (SELECT 1 FROM replicas WHERE replicas.id = tasks.owner \
          AND replicas.incarnation = tasks.owner_incarnation AND replicas.expires_at > $2)) \
          ORDER BY priority DESC, created_at LIMIT {}{}",
@@ -79,9 +80,14 @@ async fn adopt(
     if leases::alive(transaction, &replica.id, replica.incarnation, expires).await?.is_none() {
         return Err(StoreError::ReplicaReplaced(replica.id.clone()));
     }
-    let mut adopted = Vec::new();
+    let (mut adopted, mut entries) = (Vec::new(), Vec::new());
     for row in rows {
-        adopted.push(leases::own(transaction, &ThreadId::new(row.text(0)?), replica).await?);
+        let task = ThreadId::new(row.text(0)?);
+        entries.push(leases::adoption(&task, replica, row.maybe_text(1)?.as_deref()));
+        adopted.push(leases::own(transaction, &task, replica).await?);
+    }
+    for entry in &entries {
+        audit::write(transaction, entry).await?;
     }
     Ok(adopted)
 }

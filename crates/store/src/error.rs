@@ -47,6 +47,9 @@ pub enum StoreError {
          `?sslrootcert=FILE`"
     )]
     Untrusted(String),
+    /// Where tasks are kept was said wrongly.
+    #[error("{0}")]
+    Address(String),
     #[error("the database refused: {0}")]
     Database(String),
     #[error("a row of the store cannot be read: {0}")]

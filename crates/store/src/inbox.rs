@@ -91,7 +91,10 @@ async fn find(
     query_one(transaction, &sql, vec![thread.into(), input.into()]).await?.map(|row| load(&row)).transpose()
 }
 
-async fn put(transaction: &mut dyn Transaction, entry: &InboxEntry) -> Result<InboxPut, StoreError> {
+pub(crate) async fn put(
+    transaction: &mut dyn Transaction,
+    entry: &InboxEntry,
+) -> Result<InboxPut, StoreError> {
     if let Some(known) = find(transaction, entry.thread.as_str(), &entry.input_id).await? {
         return Ok(InboxPut::Known(known));
     }

@@ -1,7 +1,9 @@
 //! Leases: one owner per task at any time, by the clock of the database.
 
 use protocol::ThreadId;
+use serde_json::json;
 
+use crate::audit::{self, AuditEntry};
 use crate::backend::{RowLock, SqlValue, Transaction, query_one};
 use crate::error::StoreError;
 use crate::migrations::next_number;
@@ -128,6 +130,7 @@ async fn acquire(
     expires: bool,
 ) -> Result<LeaseGrant, StoreError> {
     let held = holder(transaction, task, RowLock::Update).await?;
+    let mut before = None;
     if let Some((owner, incarnation, epoch)) = held {
         let is_own = owner == replica.id && incarnation == replica.incarnation;
         if is_own {
@@ -140,11 +143,27 @@ async fn acquire(
         {
             return Ok(LeaseGrant::Held { replica: owner, address });
         }
+        before = Some(owner).filter(|owner| *owner != replica.id);
     }
     if alive(transaction, &replica.id, replica.incarnation, expires).await?.is_none() {
         return Err(StoreError::Fenced(task.clone()));
     }
-    own(transaction, task, replica).await.map(LeaseGrant::Granted)
+    let lease = own(transaction, task, replica).await?;
+    if before.is_some() {
+        audit::write(transaction, &adoption(task, replica, before.as_deref())).await?;
+    }
+    Ok(LeaseGrant::Granted(lease))
+}
+
+/// That a replica has taken over a task that goes on by itself, or whose owner was lost.
+pub(crate) fn adoption(task: &ThreadId, replica: &ReplicaIdentity, before: Option<&str>) -> AuditEntry {
+    AuditEntry {
+        who: format!("host:{}", replica.id),
+        action: "task/adopt".to_owned(),
+        subject: task.as_str().to_owned(),
+        task: Some(task.clone()),
+        details: json!({ "from": before }),
+    }
 }
 
 /// Makes a replica the owner of a task whose row is locked, with an epoch greater than all before.

@@ -8,6 +8,7 @@
 mod adoption;
 mod audit;
 mod backend;
+mod choice;
 mod counts;
 mod decision;
 mod error;
@@ -24,10 +25,11 @@ mod tasks;
 mod usage;
 
 pub use adoption::{ReplicaRow, TaskOwner};
-pub use audit::{AuditEntry, AuditRow};
+pub use audit::{AuditEntry, AuditFilter, AuditPage, AuditRow, AuditedChange};
 pub use backend::{PasswordSources, PostgresOptions, SqliteOptions, StoreClock, StoreNews};
+pub use choice::StoreChoice;
 pub use counts::StoreCounts;
-pub use decision::DecisionRow;
+pub use decision::{DecidedOperation, DecisionRow, OwnDecision};
 pub use error::StoreError;
 pub use inbox::{InboxEntry, InboxPut, InboxRow, InboxState};
 pub use leases::{LeaseGrant, ReplicaIdentity, ReplicaLease, TaskLease};

@@ -6,7 +6,7 @@ use crate::backend::{SqlValue, Transaction, query_one};
 use crate::error::StoreError;
 
 /// Each step leads from one schema to the next. Released steps never change.
-const STEPS: &[&[&str]] = &[FIRST, RUNTIMES, BY_CREATION, LAST_TURN];
+const STEPS: &[&[&str]] = &[FIRST, RUNTIMES, BY_CREATION, LAST_TURN, AUDIT_OF_TASKS];
 
 const FIRST: &[&str] = &[
     "CREATE TABLE replicas (
@@ -71,6 +71,14 @@ const BY_CREATION: &[&str] = &["CREATE INDEX tasks_by_creation ON tasks (archive
 
 /// How a thread's last turn ended, so that a list shows which failed without reading records.
 const LAST_TURN: &[&str] = &["ALTER TABLE tasks ADD COLUMN last_turn TEXT"];
+
+/// The audit trail is read by task and by time; operations whose decision is not in the store say whose it is.
+const AUDIT_OF_TASKS: &[&str] = &[
+    "ALTER TABLE audit ADD COLUMN task_id TEXT",
+    "CREATE INDEX audit_by_task ON audit (task_id, number)",
+    "CREATE INDEX audit_by_time ON audit (at)",
+    "ALTER TABLE operations ADD COLUMN own_decision TEXT",
+];
 
 /// Brings the tables up to date. Several hosts may do this at once: the first does the work.
 pub(crate) async fn migrate(

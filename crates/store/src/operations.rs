@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use protocol::{
     OperationDecision, OperationId, OperationRecord, OperationResult, PendingOperationState, ThreadId, TurnId,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::audit::{self, AuditEntry};
 use crate::backend::{RowLock, SqlRow, SqlValue, Transaction, query_one};
-use crate::decision::DecisionRow;
+use crate::decision::{DecisionRow, OwnDecision, decision_of, without_content};
 use crate::error::StoreError;
 use crate::leases::{self, TaskLease};
 use crate::store::TaskStore;
@@ -75,6 +76,8 @@ pub struct OperationRow {
     pub attempt: u32,
     pub created_at_ms: i64,
     pub updated_at_ms: i64,
+    /// Set when its record has a decision that is not in the store.
+    pub own_decision: Option<OwnDecision>,
 }
 
 const FUNCTION_DECISIONS: [&str; 5] = ["accept", "acceptWithArguments", "respond", "decline", "cancel"];
@@ -151,8 +154,7 @@ pub enum AttemptStart {
     Repeated(AttemptRow),
 }
 
-const COLUMNS: &str =
-    "id, thread_id, root_id, state, proposal, arguments_digest, attempt, created_at, updated_at";
+const COLUMNS: &str = "id, thread_id, root_id, state, proposal, arguments_digest, attempt, created_at, updated_at, own_decision";
 
 fn load(row: &SqlRow) -> Result<OperationRow, StoreError> {
     Ok(OperationRow {
@@ -165,6 +167,7 @@ fn load(row: &SqlRow) -> Result<OperationRow, StoreError> {
         attempt: row.small(6)?,
         created_at_ms: row.int(7)?,
         updated_at_ms: row.int(8)?,
+        own_decision: row.maybe_text(9)?.map(OwnDecision::parse),
     })
 }
 
@@ -178,19 +181,32 @@ async fn find(
     query_one(transaction, &sql, vec![id.as_str().into()]).await?.map(|row| load(&row)).transpose()
 }
 
-/// Brings the row of an operation up to what its record says. Part of the append.
+/// Brings the row of an operation up to what its record says. Part of the append, which ends with the entry for the audit
+/// trail, if there is one.
 pub(crate) async fn project(
     transaction: &mut dyn Transaction,
     task: &TaskRow,
     record: &OperationRecord,
     now: i64,
-) -> Result<(), StoreError> {
+) -> Result<Option<AuditEntry>, StoreError> {
+    let mut entry = None;
     let (id, state, attempt) = match record {
         OperationRecord::Proposed { operation_id, arguments_digest, created_at_ms, .. } => {
-            return propose(transaction, task, record, (operation_id, arguments_digest, *created_at_ms))
-                .await;
+            let of_record = (operation_id, arguments_digest.as_str(), *created_at_ms);
+            propose(transaction, task, record, of_record).await?;
+            return Ok(None);
         }
-        OperationRecord::Decided { operation_id, .. } => (operation_id, OperationRowState::Decided, None),
+        OperationRecord::Decided { operation_id, decision, attempt, by, .. } => {
+            let found = find(transaction, operation_id, Some(RowLock::Update)).await?;
+            if let Some(row) = found.filter(|row| row.thread == task.id) {
+                let attempt = attempt.unwrap_or(row.attempt);
+                let stored = decision_of(transaction, operation_id, attempt).await?;
+                let is_backed = stored.is_some_and(|stored| stored.backs(decision));
+                let own = if is_backed { None } else { Some(OwnDecision::of(by.as_deref(), decision)) };
+                entry = note_own_decision(transaction, &row, own).await?;
+            }
+            (operation_id, OperationRowState::Decided, None)
+        }
         OperationRecord::Started { operation_id, attempt, .. } => {
             (operation_id, OperationRowState::Started, Some(*attempt))
         }
@@ -204,7 +220,30 @@ pub(crate) async fn project(
                WHERE id = $1 AND thread_id = $5";
     let values =
         vec![id.as_str().into(), state.word().into(), attempt.into(), now.into(), task.id.as_str().into()];
-    transaction.execute(sql, values).await.map(drop)
+    transaction.execute(sql, values).await?;
+    Ok(entry)
+}
+
+/// Remembers whose decision the record has, where it is not that of the store. Gives an entry for the audit trail about
+/// one without a policy behind it.
+async fn note_own_decision(
+    transaction: &mut dyn Transaction,
+    row: &OperationRow,
+    own: Option<OwnDecision>,
+) -> Result<Option<AuditEntry>, StoreError> {
+    if own == row.own_decision {
+        return Ok(None);
+    }
+    let sql = "UPDATE operations SET own_decision = $2 WHERE id = $1";
+    let values = vec![row.id.as_str().into(), own.as_ref().map(|own| own.word().to_owned()).into()];
+    transaction.execute(sql, values).await?;
+    Ok((own == Some(OwnDecision::Unbacked)).then(|| AuditEntry {
+        who: "runtime".to_owned(),
+        action: "operation/unbackedDecision".to_owned(),
+        subject: row.id.as_str().to_owned(),
+        task: Some(row.root.clone()),
+        details: json!({}),
+    }))
 }
 
 async fn propose(
@@ -215,7 +254,7 @@ async fn propose(
 ) -> Result<(), StoreError> {
     // Proposed again after a restart: the row, and with it the decision, stays.
     let sql = format!(
-        "INSERT INTO operations ({COLUMNS}) VALUES ($1, $2, $3, 'proposed', $4, $5, 0, $6, $6) \
+        "INSERT INTO operations ({COLUMNS}) VALUES ($1, $2, $3, 'proposed', $4, $5, 0, $6, $6, NULL) \
          ON CONFLICT (id) DO NOTHING"
     );
     let values = vec![
@@ -231,8 +270,8 @@ async fn propose(
     }
     // Taken back, because what was agreed to has changed, and proposed anew: it waits again, and the decisions about all its
     // attempts were about something else.
-    let sql = "UPDATE operations SET state = 'proposed', proposal = $2, arguments_digest = $3, updated_at = $4 \
-               WHERE id = $1 AND thread_id = $5 AND state = 'withdrawn'";
+    let sql = "UPDATE operations SET state = 'proposed', proposal = $2, arguments_digest = $3, updated_at = $4, \
+               own_decision = NULL WHERE id = $1 AND thread_id = $5 AND state = 'withdrawn'";
     let values = vec![
         id.as_str().into(),
         SqlValue::json(record)?,
@@ -282,38 +321,6 @@ async fn list(
     Ok((found, cursor))
 }
 
-fn load_decision(id: &OperationId, row: &SqlRow) -> Result<DecisionRow, StoreError> {
-    Ok(DecisionRow {
-        operation_id: id.clone(),
-        decision: row.json(0)?,
-        by: row.text(1)?,
-        on_behalf_of: row.maybe_text(2)?,
-        decided_at_ms: row.int(3)?,
-        attempt: row.small(4)?,
-    })
-}
-
-const DECISION: &str = "SELECT decision, decided_by, on_behalf_of, decided_at, attempt FROM decisions";
-
-async fn decision_of(
-    transaction: &mut dyn Transaction,
-    id: &OperationId,
-    attempt: u32,
-) -> Result<Option<DecisionRow>, StoreError> {
-    let sql = format!("{DECISION} WHERE operation_id = $1 AND attempt = $2");
-    let row = query_one(transaction, &sql, vec![id.as_str().into(), attempt.into()]).await?;
-    row.map(|row| load_decision(id, &row)).transpose()
-}
-
-async fn last_decision_of(
-    transaction: &mut dyn Transaction,
-    id: &OperationId,
-) -> Result<Option<DecisionRow>, StoreError> {
-    let sql = format!("{DECISION} WHERE operation_id = $1 ORDER BY attempt DESC LIMIT 1");
-    let row = query_one(transaction, &sql, vec![id.as_str().into()]).await?;
-    row.map(|row| load_decision(id, &row)).transpose()
-}
-
 async fn decide(
     transaction: &mut dyn Transaction,
     asked: &DecisionRequest,
@@ -357,6 +364,14 @@ async fn decide(
     transaction.notify(row.root.as_str()).await?;
     let decision = decision_of(transaction, id, row.attempt).await?;
     let decision = decision.ok_or_else(|| StoreError::Damaged("a decision is gone".to_owned()))?;
+    let entry = AuditEntry {
+        who: asked.by.clone(),
+        action: "operation/decide".to_owned(),
+        subject: id.as_str().to_owned(),
+        task: Some(row.root.clone()),
+        details: json!({ "decision": without_content(&asked.decision)?, "onBehalfOf": asked.on_behalf_of }),
+    };
+    audit::write(transaction, &entry).await?;
     let operation = OperationRow { state: OperationRowState::Decided, updated_at_ms: now, ..row };
     Ok(DecisionOutcome { decision, operation })
 }
@@ -638,26 +653,6 @@ impl TaskStore {
         self.work(move |transaction| {
             let asked = asked.clone();
             Box::pin(async move { decide(transaction, &asked).await })
-        })
-        .await
-    }
-
-    /// The decision about this attempt, if there is one.
-    pub async fn decision(&self, id: &OperationId, attempt: u32) -> Result<Option<DecisionRow>, StoreError> {
-        let id = id.clone();
-        self.work(move |transaction| {
-            let id = id.clone();
-            Box::pin(async move { decision_of(transaction, &id, attempt).await })
-        })
-        .await
-    }
-
-    /// The decision that holds for its attempts now, whichever of them it was taken before.
-    pub async fn last_decision(&self, id: &OperationId) -> Result<Option<DecisionRow>, StoreError> {
-        let id = id.clone();
-        self.work(move |transaction| {
-            let id = id.clone();
-            Box::pin(async move { last_decision_of(transaction, &id).await })
         })
         .await
     }

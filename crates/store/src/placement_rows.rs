@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::backend::{SqlRow, SqlValue, query_one};
+use crate::backend::{SqlRow, SqlValue, Transaction, query_one};
 use crate::error::StoreError;
 use crate::store::TaskStore;
 
@@ -35,30 +35,39 @@ fn load(row: &SqlRow) -> Result<PlacementRow, StoreError> {
     })
 }
 
+pub(crate) async fn put(
+    transaction: &mut dyn Transaction,
+    placement: PlacementRow,
+) -> Result<(), StoreError> {
+    let sql = format!(
+        "INSERT INTO placements ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+         ON CONFLICT (id) DO UPDATE SET backend = excluded.backend, site = excluded.site, \
+         state = excluded.state, reference = excluded.reference, snapshot = excluded.snapshot, \
+         used_at = excluded.used_at"
+    );
+    let values = vec![
+        placement.id.into(),
+        placement.backend.into(),
+        placement.site.into(),
+        placement.state.into(),
+        SqlValue::json(&placement.reference)?,
+        placement.snapshot.into(),
+        placement.created_at_ms.into(),
+        placement.used_at_ms.into(),
+    ];
+    transaction.execute(&sql, values).await.map(drop)
+}
+
+pub(crate) async fn delete(transaction: &mut dyn Transaction, id: &str) -> Result<bool, StoreError> {
+    Ok(transaction.execute("DELETE FROM placements WHERE id = $1", vec![id.into()]).await? == 1)
+}
+
 impl TaskStore {
     /// Stores a placement, or replaces what is known of it. When it was made stays.
     pub async fn put_placement(&self, placement: PlacementRow) -> Result<(), StoreError> {
         self.work(move |transaction| {
             let placement = placement.clone();
-            Box::pin(async move {
-                let sql = format!(
-                    "INSERT INTO placements ({COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
-                     ON CONFLICT (id) DO UPDATE SET backend = excluded.backend, site = excluded.site, \
-                     state = excluded.state, reference = excluded.reference, snapshot = excluded.snapshot, \
-                     used_at = excluded.used_at"
-                );
-                let values = vec![
-                    placement.id.into(),
-                    placement.backend.into(),
-                    placement.site.into(),
-                    placement.state.into(),
-                    SqlValue::json(&placement.reference)?,
-                    placement.snapshot.into(),
-                    placement.created_at_ms.into(),
-                    placement.used_at_ms.into(),
-                ];
-                transaction.execute(&sql, values).await.map(drop)
-            })
+            Box::pin(async move { put(transaction, placement).await })
         })
         .await
     }
@@ -105,9 +114,7 @@ impl TaskStore {
         let id = id.to_owned();
         self.work(move |transaction| {
             let id = id.clone();
-            Box::pin(async move {
-                Ok(transaction.execute("DELETE FROM placements WHERE id = $1", vec![id.into()]).await? == 1)
-            })
+            Box::pin(async move { delete(transaction, &id).await })
         })
         .await
     }

@@ -2,6 +2,7 @@
 
 use protocol::{OperationRecord, ThreadId};
 
+use crate::audit;
 use crate::backend::{RowLock, Transaction};
 use crate::error::StoreError;
 use crate::leases::{self, TaskLease};
@@ -65,13 +66,13 @@ async fn append(
         return Err(StoreError::OrdinalConflict { thread, expected, next });
     }
     let now = transaction.now_ms().await?;
-    let mut bytes = 0;
+    let (mut bytes, mut entries) = (0, Vec::new());
     for (record, ordinal) in records.iter().zip(*expected..) {
         let sql = "INSERT INTO records (thread_id, ordinal, payload) VALUES ($1, $2, $3)";
         let values = vec![thread.as_str().into(), ordinal.into(), record.payload.as_str().into()];
         transaction.execute(sql, values).await?;
         if let Some(operation) = &record.operation {
-            operations::project(transaction, &task, operation, now).await?;
+            entries.extend(operations::project(transaction, &task, operation, now).await?);
         }
         bytes += record.payload.len() as u64;
     }
@@ -80,6 +81,9 @@ async fn append(
     let next_ordinal = expected + count;
     let values = vec![thread.as_str().into(), next_ordinal.into(), bytes.into(), now.into()];
     transaction.execute(sql, values).await?;
+    for entry in &entries {
+        audit::write(transaction, entry).await?;
+    }
     Ok(AppendReceipt { next_ordinal, valid_for_ms })
 }
 

@@ -205,7 +205,10 @@ async fn known(transaction: &mut dyn Transaction, id: &ThreadId) -> Result<TaskR
     find(transaction, id).await?.ok_or_else(|| StoreError::UnknownTask(id.clone()))
 }
 
-async fn create(transaction: &mut dyn Transaction, new: &NewTask) -> Result<TaskCreation, StoreError> {
+pub(crate) async fn create(
+    transaction: &mut dyn Transaction,
+    new: &NewTask,
+) -> Result<TaskCreation, StoreError> {
     let root = match &new.parent {
         Some(parent) => known(transaction, parent).await?.root,
         None => new.id.clone(),
@@ -260,7 +263,7 @@ fn assignments(change: &TaskChange, now: i64) -> Result<(String, Vec<SqlValue>),
     Ok((sql, values))
 }
 
-async fn update(
+pub(crate) async fn update(
     transaction: &mut dyn Transaction,
     id: &ThreadId,
     change: &TaskChange,
@@ -271,6 +274,11 @@ async fn update(
     let values = std::iter::once(id.as_str().into()).chain(values).collect();
     transaction.execute(&sql, values).await?;
     known(transaction, id).await
+}
+
+pub(crate) async fn delete(transaction: &mut dyn Transaction, id: &ThreadId) -> Result<bool, StoreError> {
+    let sql = "DELETE FROM tasks WHERE id = $1 OR root_id = $1";
+    Ok(transaction.execute(sql, vec![id.as_str().into()]).await? > 0)
 }
 
 /// A place in the list: when the task changed, and which one it is.
@@ -375,6 +383,35 @@ impl TaskStore {
         .await
     }
 
+    /// Tasks without a turn, archived ones included, that have not changed since this time.
+    pub async fn idle_tasks(&self, before_ms: i64) -> Result<Vec<ThreadId>, StoreError> {
+        self.work(move |transaction| {
+            Box::pin(async move {
+                let sql = "SELECT id FROM tasks WHERE parent_id IS NULL AND state = 'idle' AND updated_at < $1 \
+                           ORDER BY updated_at, id";
+                let rows = transaction.query(sql, vec![before_ms.into()]).await?;
+                rows.iter().map(|row| row.text(0).map(ThreadId::new)).collect()
+            })
+        })
+        .await
+    }
+
+    /// The tasks of each placement, archived ones included, the oldest first.
+    pub async fn tasks_by_placement(&self) -> Result<BTreeMap<String, Vec<ThreadId>>, StoreError> {
+        self.work(|transaction| {
+            Box::pin(async move {
+                let sql = "SELECT placement_id, id FROM tasks WHERE placement_id IS NOT NULL AND parent_id IS NULL \
+                           ORDER BY created_at, id";
+                let mut found: BTreeMap<String, Vec<ThreadId>> = BTreeMap::new();
+                for row in transaction.query(sql, Vec::new()).await? {
+                    found.entry(row.text(0)?).or_default().push(ThreadId::new(row.text(1)?));
+                }
+                Ok(found)
+            })
+        })
+        .await
+    }
+
     /// How many children each of these tasks has; those without any are left out.
     pub async fn child_counts(&self, tasks: Vec<ThreadId>) -> Result<BTreeMap<ThreadId, u32>, StoreError> {
         if tasks.is_empty() {
@@ -406,10 +443,7 @@ impl TaskStore {
         let id = id.clone();
         self.work(move |transaction| {
             let id = id.clone();
-            Box::pin(async move {
-                let sql = "DELETE FROM tasks WHERE id = $1 OR root_id = $1";
-                Ok(transaction.execute(sql, vec![id.as_str().into()]).await? > 0)
-            })
+            Box::pin(async move { delete(transaction, &id).await })
         })
         .await
     }

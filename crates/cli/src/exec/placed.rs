@@ -181,7 +181,7 @@ impl PlacedTurn<'_> {
         }
         let params: TurnStartParams = protocol::from_value(&params)?;
         let (told, answer) = oneshot::channel();
-        self.host.start_turn(params, move |turn| drop(told.send(turn))).await;
+        self.host.start_turn(params, BY, move |turn| drop(told.send(turn))).await;
         let mut waiting = Vec::new();
         let turn = until(answer, heard, |told| waiting.push(told)).await;
         let turn = turn.context("the host has ended")??;

@@ -98,7 +98,12 @@ enum TaskCommandLine {
     /// Show a task and what waits in it.
     Show { id: String },
     /// End its runtime; its turn stays where it is.
-    Suspend { id: String },
+    Suspend {
+        id: String,
+        /// Then also keep the workspace of its placement as it is.
+        #[arg(long)]
+        snapshot: bool,
+    },
     /// Start its runtime; its turn goes on.
     Resume { id: String },
     /// Remove it with its records, for good.
@@ -110,6 +115,24 @@ pub(super) fn print(value: &Value) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A list, as JSON or as a table; or a sentence where there is nothing in it.
+pub(super) fn print_list(
+    is_json: bool,
+    list: &Value,
+    (head, nothing): (&[&str], &str),
+    row: impl Fn(&Value) -> Vec<String>,
+) -> Result<ExitCode> {
+    if is_json {
+        return print(list);
+    }
+    let rows: Vec<Vec<String>> = list.as_array().into_iter().flatten().map(row).collect();
+    match rows.is_empty() {
+        true => println!("{nothing}"),
+        false => print!("{}", table(head, &rows)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
@@ -117,9 +140,6 @@ pub(super) fn text(value: &Value) -> String {
 pub(crate) fn tasks(options: &TasksOptions) -> Result<ExitCode> {
     let mut host = HostConnection::open(&options.host)?;
     let listed = host.ask("task/list", &json!({ "limit": 200 }))?;
-    if options.json {
-        return print(&listed["data"]);
-    }
     let now = SystemClock.now_ms();
     let row = |task: &Value| {
         let name = text(&task["name"]);
@@ -131,13 +151,8 @@ pub(crate) fn tasks(options: &TasksOptions) -> Result<ExitCode> {
             if name.is_empty() { text(&task["preview"]) } else { name },
         ]
     };
-    let rows: Vec<Vec<String>> = listed["data"].as_array().into_iter().flatten().map(row).collect();
-    if rows.is_empty() {
-        println!("no tasks yet");
-        return Ok(ExitCode::SUCCESS);
-    }
-    print!("{}", table(&["ID", "STATE", "WAITS", "AGE", "TASK"], &rows));
-    Ok(ExitCode::SUCCESS)
+    let head = ["ID", "STATE", "WAITS", "AGE", "TASK"];
+    print_list(options.json, &listed["data"], (&head, "no tasks yet"), row)
 }
 
 fn waiting(host: &mut HostConnection) -> Result<Vec<Value>> {
@@ -222,11 +237,15 @@ pub(crate) fn task(options: &TaskOptions) -> Result<ExitCode> {
     let mut host = HostConnection::open(&options.host)?;
     let (method, id) = match &options.command {
         TaskCommandLine::Show { id } => ("task/read", id),
-        TaskCommandLine::Suspend { id } => ("task/suspend", id),
+        TaskCommandLine::Suspend { id, .. } => ("thread/suspend", id),
         TaskCommandLine::Resume { id } => ("task/resume", id),
         TaskCommandLine::Delete { id } => ("task/delete", id),
     };
-    let answer = host.ask(method, &json!({ "threadId": id }))?;
+    let mut params = json!({ "threadId": id });
+    if let TaskCommandLine::Suspend { snapshot: true, .. } = &options.command {
+        params["snapshot"] = json!(true);
+    }
+    let answer = host.ask(method, &params)?;
     match &options.command {
         TaskCommandLine::Show { .. } => print(&answer),
         TaskCommandLine::Delete { .. } => {
@@ -235,6 +254,9 @@ pub(crate) fn task(options: &TaskOptions) -> Result<ExitCode> {
         }
         TaskCommandLine::Suspend { .. } | TaskCommandLine::Resume { .. } => {
             println!("{id} is {}", text(&answer["task"]["state"]));
+            if let Some(snapshot) = answer["placement"]["snapshot"].as_str() {
+                println!("its workspace is kept as {snapshot}");
+            }
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -38,6 +38,8 @@ pub(crate) struct HostTable {
     pub(crate) notify_after: Option<u64>,
     /// Tasks without a turn that nobody has touched for so many days are removed.
     pub(crate) retention_days: Option<u32>,
+    /// Entries of the audit trail that are so many days old are removed.
+    pub(crate) audit_retention_days: Option<u32>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -1,5 +1,6 @@
 //! `oarlock host`: keeps tasks, carries their model requests and asks people, for clients that speak as to an app-server.
 
+pub(crate) mod audit;
 pub(crate) mod client;
 pub(crate) mod commands;
 mod host_table;
@@ -8,7 +9,6 @@ mod peers;
 mod pending;
 pub(crate) mod place_commands;
 pub(crate) mod places;
-mod store_choice;
 mod table;
 mod transports;
 pub(crate) mod usage;
@@ -22,6 +22,7 @@ use std::time::Duration;
 use ::host::{CarriedProvider, HostOptions, ReplicaOptions, TaskHost, TaskTimes};
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use futures_util::future::OptionFuture;
 use model_http::{Capabilities, Wire};
 use protocol::{AbsolutePath, ModelCapabilities, ModelWire, ReasoningReplay, SessionSource};
 use runtime::config::{Home, Loader, LoaderOptions, ProviderKind, ResolvedConfig, Startup, WireApi};
@@ -30,11 +31,11 @@ use server::{
     App, ExitReason, HostApp, Hub, HubAudience, HubClients, Listen, ServerListener, ServerOptions,
     StopSignals, WsAuth, host_routes,
 };
+pub(crate) use store::StoreChoice;
 use store::TaskStore;
 
 use self::host_table::HostTable;
 use self::places::OwnEndpoints;
-pub(crate) use self::store_choice::StoreChoice;
 use crate::logging;
 use crate::private_folder::make_private;
 use crate::service_args::{self, ServiceArgs};
@@ -119,8 +120,11 @@ pub(crate) fn run(args: &HostArgs, mut flags: Vec<(String, String)>) -> Result<E
     let home = Home::from_env()?;
     let home_path = home.reading().to_owned();
     let store = StoreChoice::parse(args.store.as_deref(), &home_path)?;
-    if args.store.as_deref().is_some_and(store_choice::holds_password) {
-        eprintln!("oarlock host: {}", store_choice::PASSWORD_SHOWS);
+    if args.store.as_deref().is_some_and(StoreChoice::holds_password) {
+        eprintln!(
+            "oarlock host: every user of this machine can read the password in --store; put it into PGPASSWORD or into a \
+             file, and name that with `?passfile=FILE`"
+        );
     }
     let replica = args.replica.clone().unwrap_or_else(machine_name);
     let socket = store.socket(&replica, &home_path);
@@ -331,18 +335,29 @@ fn keep_house(host: &TaskHost, table: &HostTable) {
     if let Some(target) = table.notify.clone() {
         tokio::spawn(notify::notify_people(host.clone(), target, table.notify_after));
     }
-    if let Some(days) = table.retention_days {
-        let host = host.clone();
-        tokio::spawn(async move {
-            loop {
-                match host.remove_older_than(i64::from(days) * 86_400_000).await {
-                    Ok(0) => {}
-                    Ok(removed) => tracing::info!(removed, days, "old tasks were removed"),
-                    Err(error) => tracing::warn!(%error, "old tasks cannot be listed"),
-                }
-                tokio::time::sleep(SWEEP_EVERY).await;
+    let age_ms = |days: Option<u32>| days.map(|days| i64::from(days) * 86_400_000);
+    let (tasks, entries) = (age_ms(table.retention_days), age_ms(table.audit_retention_days));
+    if tasks.or(entries).is_some() {
+        tokio::spawn(remove_old(host.clone(), tasks, entries));
+    }
+}
+
+async fn remove_old(host: TaskHost, tasks_ms: Option<i64>, entries_ms: Option<i64>) {
+    loop {
+        for (kind, removed) in [
+            ("tasks", OptionFuture::from(tasks_ms.map(|age_ms| host.remove_older_than(age_ms))).await),
+            (
+                "audit",
+                OptionFuture::from(entries_ms.map(|age_ms| host.forget_audit_older_than(age_ms))).await,
+            ),
+        ] {
+            match removed {
+                None | Some(Ok(0)) => {}
+                Some(Ok(removed)) => tracing::info!(removed, kind, "what is old was removed"),
+                Some(Err(error)) => tracing::warn!(%error, kind, "what is old cannot be removed"),
             }
-        });
+        }
+        tokio::time::sleep(SWEEP_EVERY).await;
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use server::{PEER_SCHEME, PeerPort, PeerSecret};
 
+use super::StoreChoice;
 use super::host_table::HostTable;
-use super::store_choice::StoreChoice;
 
 /// The secret itself, where there is no file.
 const SECRET_VARIABLE: &str = "OARLOCK_PEER_SECRET";

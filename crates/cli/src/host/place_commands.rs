@@ -8,8 +8,8 @@ use runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use super::client::{HostChoice, HostConnection};
-use super::commands::{print, text};
-use super::table::{age, table};
+use super::commands::{print, print_list, text};
+use super::table::age;
 
 #[derive(Debug, Args)]
 pub(crate) struct PlacementsOptions {
@@ -68,9 +68,6 @@ pub(crate) fn placements(options: &PlacementsOptions) -> Result<ExitCode> {
 
 fn list(host: &mut HostConnection, is_json: bool) -> Result<ExitCode> {
     let listed = host.ask("placement/list", &json!({}))?;
-    if is_json {
-        return print(&listed["data"]);
-    }
     let now = SystemClock.now_ms();
     let row = |placement: &Value| {
         vec![
@@ -83,13 +80,8 @@ fn list(host: &mut HostConnection, is_json: bool) -> Result<ExitCode> {
             text(&placement["workspace"]),
         ]
     };
-    let rows: Vec<Vec<String>> = listed["data"].as_array().into_iter().flatten().map(row).collect();
-    if rows.is_empty() {
-        println!("no placements but this machine");
-        return Ok(ExitCode::SUCCESS);
-    }
-    print!("{}", table(&["ID", "NAME", "STATUS", "TASKS", "AGE", "SNAPSHOT", "WORKSPACE"], &rows));
-    Ok(ExitCode::SUCCESS)
+    let head = ["ID", "NAME", "STATUS", "TASKS", "AGE", "SNAPSHOT", "WORKSPACE"];
+    print_list(is_json, &listed["data"], (&head, "no placements but this machine"), row)
 }
 
 pub(crate) fn gc(options: &GcOptions) -> Result<ExitCode> {

@@ -8,8 +8,7 @@ use runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use super::client::{HostChoice, HostConnection};
-use super::commands::print;
-use super::table::table;
+use super::commands::print_list;
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum GroupWord {
@@ -54,9 +53,6 @@ pub(crate) fn usage(options: &UsageOptions) -> Result<ExitCode> {
         params["sinceMs"] = json!(now - i64::from(days) * 86_400_000);
     }
     let listed = host.ask("usage/list", &params)?;
-    if options.json {
-        return print(&listed["data"]);
-    }
     let cell = |row: &Value, name: &str| row[name].to_string();
     let row = |row: &Value| {
         let micros = row["costMicros"].as_i64().unwrap_or_default();
@@ -69,11 +65,7 @@ pub(crate) fn usage(options: &UsageOptions) -> Result<ExitCode> {
             format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000),
         ]
     };
-    let rows: Vec<Vec<String>> = listed["data"].as_array().into_iter().flatten().map(row).collect();
-    if rows.is_empty() {
-        println!("nothing was used yet");
-        return Ok(ExitCode::SUCCESS);
-    }
-    print!("{}", table(&[&by.to_uppercase(), "REQUESTS", "INPUT", "CACHED", "OUTPUT", "COST"], &rows));
-    Ok(ExitCode::SUCCESS)
+    let group = by.to_uppercase();
+    let head = [group.as_str(), "REQUESTS", "INPUT", "CACHED", "OUTPUT", "COST"];
+    print_list(options.json, &listed["data"], (&head, "nothing was used yet"), row)
 }

@@ -513,6 +513,7 @@ fn the_commands_of_the_pages_exist() {
         let place = Place::new();
         let name: Vec<&str> = match words.as_slice() {
             ["task", verb, ..] => vec!["task", verb],
+            ["host", "audit", ..] => vec!["host", "audit"],
             [name, ..] => vec![name],
             [] => continue,
         };

@@ -205,6 +205,8 @@ fn a_token_gives_a_name_and_a_role_and_nothing_beyond_it() {
     viewer.forbidden("operation/decide", &decision);
     let mut approver = NetworkClient::open(port, "ana-token");
     approver.forbidden("turn/interrupt", &json!({"threadId": thread, "turnId": "x"}));
+    approver.forbidden("thread/suspend", &json!({"threadId": thread}));
+    approver.forbidden("audit/list", &json!({}));
     let decided = approver.try_ask("operation/decide", &decision).expect("decided");
     let by = &decided["operation"]["decision"];
     assert_eq!((&by["by"], &by["onBehalfOf"]), (&json!("ana"), &json!("bob")), "{decided}");

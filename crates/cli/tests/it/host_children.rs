@@ -102,6 +102,12 @@ fn a_decision_about_an_agent_is_carried_out_after_a_kill_of_host_and_runtime() {
     assert_eq!(announced["id"], agent.as_str(), "before anything else about it: {announced}");
     assert!(announced["source"].to_string().contains(&thread), "{announced}");
     client.write(&json!({"id": asked["id"], "result": {"decision": "defer"}}));
+    // The agent may ask before its root has said that it waits for it.
+    until("the root to wait for its agent", || {
+        let started = client.ask("operation/list", &json!({"threadId": thread, "state": "started"}));
+        let mut tools = started["data"].as_array().into_iter().flatten().map(|one| &one["tool"]);
+        tools.any(|tool| tool == "wait_agent").then_some(())
+    });
     until("the task to wait", || (state(&place) == "waiting").then_some(()));
     let mut states = Vec::new();
     while states.last().map(String::as_str) != Some("waiting") {

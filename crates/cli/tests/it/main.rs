@@ -9,6 +9,7 @@ mod failures;
 mod generate;
 mod host;
 mod host_access;
+mod host_audit;
 mod host_children;
 mod host_tools;
 mod management;

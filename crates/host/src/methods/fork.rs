@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use store::{LeaseGrant, NewRecord, NewTask, TaskChange, TaskState};
 
 use crate::error::TaskError;
-use crate::methods::new_task;
+use crate::methods::{new_task, not_started};
 use crate::open_runtime::all_records;
 use crate::placing::AskedSandbox;
 use crate::settings::TaskSettings;
@@ -46,7 +46,8 @@ impl TaskHost {
             priority: source.priority,
             ..new_task(id.clone())
         };
-        self.shared.store.create_task(new).await?;
+        let details = json!({ "from": source.id });
+        self.shared.audited(by, "thread/fork", &id, details).create_task(new).await?;
         let copied = self.write_copy(&id, records, source.preview.clone()).await;
         self.shared.early.conceal(&id);
         let opened = match copied {
@@ -55,9 +56,8 @@ impl TaskHost {
         };
         self.shared.early.reveal(&id);
         if opened.is_err() {
-            self.shared.store.delete_task(&id).await?;
+            self.shared.audited(by, "task/delete", &id, not_started()).delete_task(&id).await?;
         }
-        self.audit(by, "thread/fork", &id).await;
         let mut opened: Value = serde_json::from_str(opened?.get()).unwrap_or_default();
         opened["thread"]["turns"] = json!(self.history(&id).await?.turns);
         opened["thread"]["forkedFromId"] = json!(source.id);

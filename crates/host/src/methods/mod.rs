@@ -1,5 +1,6 @@
 //! Methods of the host, one function per method or group of methods.
 
+mod audit;
 mod fork;
 mod operations;
 mod placements;
@@ -9,5 +10,5 @@ mod threads;
 mod turns;
 mod usage;
 
-pub(crate) use threads::new_task;
 pub use threads::{JoinReply, ResumeManner, ThreadPageOfHost};
+pub(crate) use threads::{new_task, not_started};

@@ -1,12 +1,14 @@
 //! `operation/*`: listed and decided at any time, with or without a runtime.
 
 use protocol::{
-    Operation, OperationDecideParams, OperationDecision, OperationListParams, OperationListResponse, ThreadId,
+    Operation, OperationDecideParams, OperationDecision, OperationListParams, OperationListResponse,
+    ThreadDecision, ThreadId,
 };
 use store::{OperationFilter, OperationRow, OperationRowState};
 
 use crate::error::TaskError;
-use crate::operations::{row_state_of, shown, shown_operation};
+use crate::ids::check_thread_id;
+use crate::operations::{decision_about, row_state_of, shown, shown_decided, shown_operation};
 use crate::task::TaskInput;
 use crate::task_host::TaskHost;
 
@@ -26,10 +28,16 @@ impl TaskHost {
         let (rows, next_cursor) = self.shared.store.list_operations(filter).await?;
         let mut data = Vec::with_capacity(rows.len());
         for row in rows {
-            let decision = self.shared.store.decision(&row.id, row.attempt).await?;
+            let decision = decision_about(&self.shared.store, &row).await?;
             data.extend(shown(row, decision));
         }
         Ok(OperationListResponse { data, next_cursor })
+    }
+
+    /// Who decided about what a thread did, oldest first.
+    pub async fn list_decisions(&self, thread: &ThreadId) -> Result<Vec<ThreadDecision>, TaskError> {
+        let decided = self.shared.store.decisions_of(&check_thread_id(thread)?).await?;
+        Ok(decided.into_iter().map(shown_decided).collect())
     }
 
     /// Stores the decision, then brings the task back where no runtime lives.

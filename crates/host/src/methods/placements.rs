@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use placements::{LeftoverPlacement, PlacementError, PlacementReference, PlacementSettings};
-use protocol::{PlacementGcParams, PlacementInfo, RemovedPlacement, ThreadStartParams, TurnStartParams};
+use protocol::{
+    PlacementGcParams, PlacementInfo, RemovedPlacement, ThreadId, ThreadStartParams, TurnStartParams,
+};
+use serde_json::json;
 use store::{TaskChange, TaskRow};
 
 use crate::error::TaskError;
 use crate::placing::{
     AskedSandbox, ChosenPlace, EarlierWorkspaces, PlaceRecord, PlaceRow, PlaceStage, check_sandbox,
-    tasks_by_placement, unholdable,
+    unholdable,
 };
 use crate::shared::HostShared;
 use crate::task_host::TaskHost;
@@ -27,7 +30,7 @@ impl From<PlacementError> for TaskError {
 
 impl TaskHost {
     pub async fn list_placements(&self) -> Result<Vec<PlacementInfo>, TaskError> {
-        let mut tasks = tasks_by_placement(&self.shared.store).await?;
+        let mut tasks = self.shared.store.tasks_by_placement().await?;
         let mut shown = Vec::new();
         for row in self.shared.store.list_placements().await? {
             let row = PlaceRow::read(row)?;
@@ -54,19 +57,18 @@ impl TaskHost {
         row.snapshot = Some(snapshot.digest);
         row.record.snapshot_at_ms = Some(self.shared.now_ms());
         row.record.snapshot_bytes = Some(snapshot.bytes);
-        self.shared.save_place(&row).await?;
-        self.audit_place(by, "placement/snapshot", id).await;
+        let audited = self.shared.audited_part(by, "placement/snapshot", (id, None), json!({}));
+        self.shared.save_place_as(&row, audited).await?;
         self.shown_place(&row).await
     }
 
     /// The tasks first: their turns stay where they are.
     pub async fn suspend_placement(&self, id: &str, by: &str) -> Result<PlacementInfo, TaskError> {
         self.place(id).await?;
-        for task in tasks_by_placement(&self.shared.store).await?.remove(id).unwrap_or_default() {
+        for task in self.shared.store.tasks_by_placement().await?.remove(id).unwrap_or_default() {
             self.suspend_task(&task, by).await?;
         }
-        let row = self.rest_placement(id).await?;
-        self.audit_place(by, "placement/suspend", id).await;
+        let row = self.rest_placement(id, by).await?;
         self.shown_place(&row).await
     }
 
@@ -74,7 +76,7 @@ impl TaskHost {
     /// site, in a place that is made again.
     pub async fn abandon_placement(&self, id: &str, by: &str) -> Result<PlacementInfo, TaskError> {
         self.place(id).await?;
-        let tasks = tasks_by_placement(&self.shared.store).await?.remove(id).unwrap_or_default();
+        let tasks = self.shared.store.tasks_by_placement().await?.remove(id).unwrap_or_default();
         {
             let lock = self.shared.places.change_lock(id);
             let _changing = lock.lock().await;
@@ -87,9 +89,9 @@ impl TaskHost {
                 let change = TaskChange { site: Some(row.site.clone()), ..TaskChange::default() };
                 self.shared.store.update_task(task, change).await?;
             }
-            self.shared.save_place(&row).await?;
+            let audited = self.shared.audited_part(by, "placement/abandon", (id, None), json!({}));
+            self.shared.save_place_as(&row, audited).await?;
         }
-        self.audit_place(by, "placement/abandon", id).await;
         // One that cannot be suspended keeps no other at work in the place that was given up.
         let mut refused = None;
         for task in &tasks {
@@ -105,13 +107,11 @@ impl TaskHost {
 
     pub async fn delete_placement(&self, id: &str, by: &str) -> Result<(), TaskError> {
         self.place(id).await?;
-        let tasks = tasks_by_placement(&self.shared.store).await?.remove(id).unwrap_or_default().len();
+        let tasks = self.shared.store.tasks_by_placement().await?.remove(id).unwrap_or_default().len();
         if tasks > 0 {
             return Err(TaskError::PlacementInUse { id: id.to_owned(), tasks });
         }
-        self.shared.remove_place(id).await?;
-        self.audit_place(by, "placement/delete", id).await;
-        Ok(())
+        self.shared.remove_place(id, by).await
     }
 
     /// Placements that no task uses, and things with this host's labels that no row leads to: a host that was killed while
@@ -123,11 +123,7 @@ impl TaskHost {
     ) -> Result<Vec<RemovedPlacement>, TaskError> {
         let spared = params.unused_for_seconds.and_then(|seconds| i64::try_from(seconds).ok());
         let spared_ms = spared.map_or(self.shared.places.options.unused_for_ms, |s| s.saturating_mul(1_000));
-        let removed = self.shared.remove_unused(spared_ms, params.dry_run).await?;
-        if !params.dry_run {
-            self.audit_place(by, "placement/gc", "").await;
-        }
-        Ok(removed)
+        self.shared.remove_unused(spared_ms, (!params.dry_run).then_some(by)).await
     }
 
     /// Looks for placements that nobody uses from time to time, for as long as the host lives.
@@ -142,7 +138,8 @@ impl TaskHost {
                 let Some(shared) = shared.upgrade() else { return };
                 let host = Self { shared };
                 let spared_ms = host.shared.places.options.unused_for_ms;
-                if let Err(error) = host.shared.remove_unused(spared_ms, false).await {
+                let own_name = host.shared.own_name();
+                if let Err(error) = host.shared.remove_unused(spared_ms, Some(&own_name)).await {
                     tracing::warn!(%error, "unused placements are not removed");
                 }
                 if let Err(error) = host.rest_idle_placements().await {
@@ -155,7 +152,7 @@ impl TaskHost {
     /// Suspends placements whose tasks have had no runtime for long: the next use wakes them.
     async fn rest_idle_placements(&self) -> Result<(), TaskError> {
         let before_ms = self.shared.now_ms().saturating_sub(self.shared.places.options.idle_for_ms);
-        let mut tasks = tasks_by_placement(&self.shared.store).await?;
+        let mut tasks = self.shared.store.tasks_by_placement().await?;
         for row in self.shared.store.list_placements().await? {
             let row = PlaceRow::read(row)?;
             let tasks = tasks.remove(&row.id).unwrap_or_default();
@@ -171,7 +168,7 @@ impl TaskHost {
                 continue;
             }
             tracing::info!(placement = row.id, "an idle placement is suspended");
-            if let Err(error) = self.rest_placement(&row.id).await {
+            if let Err(error) = self.rest_placement(&row.id, &self.shared.own_name()).await {
                 tracing::warn!(%error, placement = row.id, "an idle placement is not suspended");
             }
         }
@@ -179,7 +176,7 @@ impl TaskHost {
     }
 
     /// Frees what the place need not hold. A runtime that is just being started wakes it again.
-    async fn rest_placement(&self, id: &str) -> Result<PlaceRow, TaskError> {
+    async fn rest_placement(&self, id: &str, by: &str) -> Result<PlaceRow, TaskError> {
         let lock = self.shared.places.change_lock(id);
         let _changing = lock.lock().await;
         let mut row = self.place(id).await?;
@@ -193,7 +190,8 @@ impl TaskHost {
                 row.record.snapshot_bytes = Some(snapshot.bytes);
             }
             row.stage = PlaceStage::Suspended;
-            self.shared.save_place(&row).await?;
+            let audited = self.shared.audited_part(by, "placement/suspend", (id, None), json!({}));
+            self.shared.save_place_as(&row, audited).await?;
         }
         Ok(row)
     }
@@ -204,12 +202,22 @@ impl TaskHost {
     }
 
     async fn shown_place(&self, row: &PlaceRow) -> Result<PlacementInfo, TaskError> {
-        let tasks = tasks_by_placement(&self.shared.store).await?.remove(&row.id).unwrap_or_default();
+        let tasks = self.shared.store.tasks_by_placement().await?.remove(&row.id).unwrap_or_default();
         Ok(row.shown(tasks))
     }
 
-    async fn audit_place(&self, who: &str, action: &str, id: &str) {
-        self.audit(who, action, &protocol::ThreadId::new(id)).await;
+    /// The placement of a task whose workspace can be kept.
+    pub(crate) async fn keepable_place(&self, row: &TaskRow) -> Result<String, TaskError> {
+        let refused = |problem: String| Err(TaskError::Field { field: "snapshot", problem });
+        let Some(id) = &row.placement_id else {
+            return refused(
+                "the task works on the host's own machine, which is not kept; leave it out".into(),
+            );
+        };
+        match self.place(id).await?.record.reference {
+            Some(_) => Ok(id.clone()),
+            None => refused(format!("placement {id} is not there, so nothing can be kept")),
+        }
     }
 
     /// Where a task runs that does not say where.
@@ -245,7 +253,12 @@ impl TaskHost {
     }
 
     /// The id of the new placement, and its site.
-    pub(crate) async fn put_place(&self, chosen: ChosenPlace) -> Result<(Option<String>, String), TaskError> {
+    pub(crate) async fn put_place(
+        &self,
+        chosen: ChosenPlace,
+        task: &ThreadId,
+        by: &str,
+    ) -> Result<(Option<String>, String), TaskError> {
         let ChosenPlace::Made { name, settings, manifest } = chosen else {
             return Ok((None, self.shared.site().to_owned()));
         };
@@ -276,14 +289,17 @@ impl TaskHost {
             created_at_ms: now,
             used_at_ms: now,
         };
-        row.save(&self.shared.store).await?;
+        let part = (id.as_str(), Some(task));
+        let details = json!({ "backend": row.record.settings.backend(), "name": row.record.name });
+        let audited = self.shared.audited_part(by, "placement/create", part, details);
+        audited.put_placement(row.stored()?).await?;
         Ok((Some(id), site))
     }
 
     /// Of a thread that could not be started.
-    pub(crate) async fn drop_place_of(&self, row: &TaskRow) {
+    pub(crate) async fn drop_place_of(&self, row: &TaskRow, by: &str) {
         if let Some(id) = &row.placement_id
-            && let Err(error) = self.shared.remove_place(id).await
+            && let Err(error) = self.shared.remove_place(id, by).await
         {
             tracing::warn!(%error, placement = id, "what was made for a thread that did not start is still there");
         }
@@ -297,7 +313,7 @@ impl TaskHost {
 }
 
 impl HostShared {
-    async fn remove_place(&self, id: &str) -> Result<(), TaskError> {
+    async fn remove_place(&self, id: &str, by: &str) -> Result<(), TaskError> {
         let lock = self.places.change_lock(id);
         let _changing = lock.lock().await;
         let Some(row) = PlaceRow::load(&self.store, id).await? else { return Ok(()) };
@@ -305,16 +321,24 @@ impl HostShared {
             self.places.placements.attach(reference).destroy().await?;
         }
         self.places.forget(id);
-        self.store.delete_placement(id).await?;
+        self.audited_part(by, "placement/delete", (id, None), json!({})).delete_placement(id).await?;
         Ok(())
     }
 
-    async fn remove_unused(&self, spared_ms: i64, is_dry: bool) -> Result<Vec<RemovedPlacement>, TaskError> {
+    /// Without a name of who removes them, only says which.
+    async fn remove_unused(
+        &self,
+        spared_ms: i64,
+        by: Option<&str>,
+    ) -> Result<Vec<RemovedPlacement>, TaskError> {
         let before_ms = self.now_ms().saturating_sub(spared_ms);
         let mut removed = Vec::new();
         for row in self.store.unused_placements(before_ms).await? {
             let (id, backend) = (row.id, row.backend);
-            let outcome = if is_dry { Ok(()) } else { self.remove_place(&id).await };
+            let outcome = match by {
+                Some(by) => self.remove_place(&id, by).await,
+                None => Ok(()),
+            };
             removed.push(RemovedPlacement { id, backend, problem: outcome.err().map(|e| e.to_string()) });
         }
         let (mut known, mut making) = (BTreeSet::new(), Vec::new());
@@ -336,9 +360,9 @@ impl HostShared {
             let left = found.into_iter().filter(|left| !making.iter().any(|row| left.id.starts_with(row)));
             for reference in left {
                 let (id, backend) = (reference.id.clone(), settings.backend().to_owned());
-                let outcome = match is_dry {
-                    true => Ok(()),
-                    false => self.places.placements.attach(reference).destroy().await,
+                let outcome = match by {
+                    Some(by) => self.remove_leftover(reference, by).await,
+                    None => Ok(()),
                 };
                 removed.push(RemovedPlacement { id, backend, problem: outcome.err().map(|e| e.to_string()) });
             }
@@ -346,6 +370,14 @@ impl HostShared {
         // A row that would be removed leads to a place that is not listed a second time.
         removed.retain(|one| !gone.iter().any(|id| one.id != *id && one.id.starts_with(id)));
         Ok(removed)
+    }
+
+    async fn remove_leftover(&self, reference: PlacementReference, by: &str) -> Result<(), TaskError> {
+        let id = reference.id.clone();
+        self.places.placements.attach(reference).destroy().await?;
+        // Afterwards: one that cannot be removed is tried again and again.
+        let details = json!({ "leftover": true });
+        Ok(self.audited_part(by, "placement/delete", (&id, None), details).note().await?)
     }
 
     /// Things with this host's labels that are older, and that no row leads to.

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::{
     OperationListParams, ReplicaInfo, Task, TaskListParams, TaskListResponse, TaskReadResponse, TaskStatus,
-    ThreadId,
+    ThreadId, ThreadSuspendParams, ThreadSuspendResponse,
 };
 use serde_json::json;
-use store::{AuditEntry, ReplicaRow, TaskFilter};
+use store::{ReplicaRow, TaskFilter};
 
 use crate::error::TaskError;
 use crate::ids::check_thread_id;
@@ -58,9 +58,30 @@ impl TaskHost {
     /// Answers when the runtime has ended.
     pub async fn suspend_task(&self, thread: &ThreadId, by: &str) -> Result<Task, TaskError> {
         let row = self.root_of(thread).await?;
-        self.audit(by, "task/suspend", &row.id).await;
+        self.note(by, "task/suspend", &row.id).await?;
         self.end_runtime(&row.id).await?;
         self.shown_task(&row.id).await
+    }
+
+    /// As [`TaskHost::suspend_task`]. With a snapshot the workspace is kept as the turns left it.
+    pub async fn suspend_thread(
+        &self,
+        params: &ThreadSuspendParams,
+        by: &str,
+    ) -> Result<ThreadSuspendResponse, TaskError> {
+        let row = self.root_of(&check_thread_id(&params.thread_id)?).await?;
+        let kept = match params.snapshot {
+            true => Some(self.keepable_place(&row).await?),
+            false => None,
+        };
+        let details = json!({ "snapshot": params.snapshot });
+        self.shared.audited(by, "thread/suspend", &row.id, details).note().await?;
+        self.end_runtime(&row.id).await?;
+        let placement = match kept {
+            Some(id) => Some(self.snapshot_placement(&id, by).await?),
+            None => None,
+        };
+        Ok(ThreadSuspendResponse { task: self.shown_task(&row.id).await?, placement })
     }
 
     /// Returns when the runtime of the task has ended. A turn stays where it is.
@@ -74,8 +95,8 @@ impl TaskHost {
 
     pub async fn resume_task(&self, thread: &ThreadId, by: &str) -> Result<Task, TaskError> {
         let row = self.root_of(thread).await?;
+        self.note(by, "task/resume", &row.id).await?;
         self.tell_task(&row.id, TaskInput::ResumeWanted).await?;
-        self.audit(by, "task/resume", &row.id).await;
         self.shown_task(&row.id).await
     }
 
@@ -97,9 +118,8 @@ impl TaskHost {
             let problem = format!("{thread} is a child; delete its task {}", row.id);
             return Err(TaskError::Field { field: "threadId", problem });
         }
-        self.suspend_task(thread, by).await?;
-        self.shared.store.delete_task(thread).await?;
-        self.audit(by, "task/delete", thread).await;
+        self.end_runtime(thread).await?;
+        self.shared.audited(by, "task/delete", thread, json!({})).delete_task(thread).await?;
         Ok(())
     }
 
@@ -126,17 +146,5 @@ impl TaskHost {
             tasks: row.tasks,
         };
         Ok(found.into_iter().map(shown).collect())
-    }
-
-    pub(crate) async fn audit(&self, who: &str, action: &str, subject: &ThreadId) {
-        let entry = AuditEntry {
-            who: who.to_owned(),
-            action: action.to_owned(),
-            subject: subject.as_str().to_owned(),
-            details: json!({}),
-        };
-        if let Err(error) = self.shared.store.add_audit(entry).await {
-            tracing::warn!(%error, action, "an action is missing in the audit trail");
-        }
     }
 }

@@ -83,7 +83,7 @@ impl TaskHost {
             Some(row) if row.is_archived || row.id != row.root => return Err(TaskError::NoRecord(id)),
             Some(row) => TaskCreation::Existed(row),
             None => {
-                let (placement_id, site) = self.put_place(place).await?;
+                let (placement_id, site) = self.put_place(place, &id, by).await?;
                 let new = NewTask {
                     labels: params.labels.clone().unwrap_or_default(),
                     agent_digest: params.agent_digest.clone(),
@@ -93,16 +93,15 @@ impl TaskHost {
                     priority: params.priority.map_or(0, i64::from),
                     ..new_task(id.clone())
                 };
-                self.shared.store.create_task(new).await?
+                self.shared.audited(by, "thread/start", &id, json!({})).create_task(new).await?
             }
         };
-        self.audit(by, "thread/start", &id).await;
         let opened = self.open_now(&id).await;
         if let (Err(error), TaskCreation::Created(row)) = (&opened, &created) {
             tracing::info!(%error, thread = %id, "a thread could not be started");
             // Nobody knows of it: a refused start leaves nothing behind.
-            self.shared.store.delete_task(&id).await?;
-            self.drop_place_of(row).await;
+            self.shared.audited(by, "task/delete", &id, not_started()).delete_task(&id).await?;
+            self.drop_place_of(row, by).await;
         }
         opened
     }
@@ -430,13 +429,13 @@ impl TaskHost {
             return Err(TaskError::NoRecord(row.id));
         }
         let was_loaded = self.view_of(&row.id).has_runtime;
-        self.suspend_task(&row.id, by).await?;
+        self.end_runtime(&row.id).await?;
         let change = TaskChange { is_archived: Some(true), ..TaskChange::default() };
-        self.shared.store.update_task(&row.id, change).await?;
+        self.shared.audited(by, "thread/archive", &row.id, json!({})).update_task(&row.id, change).await?;
         Ok(was_loaded)
     }
 
-    pub async fn unarchive(&self, thread: &ThreadId) -> Result<Thread, TaskError> {
+    pub async fn unarchive(&self, thread: &ThreadId, by: &str) -> Result<Thread, TaskError> {
         let thread = check_thread_id(thread)?;
         let row = self.root_of(&thread).await.map_err(|error| match error {
             TaskError::UnknownThread(id) => TaskError::NotArchived(id),
@@ -446,8 +445,8 @@ impl TaskHost {
             return Err(TaskError::NotArchived(row.id));
         }
         let change = TaskChange { is_archived: Some(false), ..TaskChange::default() };
-        let row = self.shared.store.update_task(&row.id, change).await?;
-        self.thread_of(&row).await
+        let audited = self.shared.audited(by, "thread/unarchive", &row.id, json!({}));
+        self.thread_of(&audited.update_task(&row.id, change).await?).await
     }
 }
 
@@ -466,6 +465,11 @@ fn is_wanted(thread: &Thread, params: &ThreadListParams) -> bool {
     let search = params.search_term.as_ref();
     let is_found = search.is_none_or(|search| thread.preview.contains(search.as_str()));
     cwd && provider && kind && is_found
+}
+
+/// The details of a removal.
+pub(crate) fn not_started() -> Value {
+    json!({ "reason": "it could not be started" })
 }
 
 /// A root without anything but its id.

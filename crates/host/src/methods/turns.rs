@@ -31,6 +31,7 @@ impl TaskHost {
     pub async fn start_turn(
         &self,
         mut params: TurnStartParams,
+        by: &str,
         answer: impl FnOnce(Result<Turn, TaskError>) + Send + 'static,
     ) {
         let answer: TurnAnswer = Box::new(answer);
@@ -40,7 +41,7 @@ impl TaskHost {
         if let Err(error) = self.check_turn_sandbox(&params).await {
             return answer(Err(error));
         }
-        match self.put("turn/start", &thread, input_id, turn_id, &params).await {
+        match self.put(("turn/start", by), &thread, input_id, turn_id, &params).await {
             Ok(InboxPut::Known(row)) => answer(first_answer(&row)),
             Ok(InboxPut::Received(row)) => {
                 if let Err(error) = self.change_settings(&row.thread, &params).await {
@@ -55,12 +56,13 @@ impl TaskHost {
     pub async fn steer_turn(
         &self,
         mut params: TurnSteerParams,
+        by: &str,
         answer: impl FnOnce(Result<Turn, TaskError>) + Send + 'static,
     ) {
         let answer: TurnAnswer = Box::new(answer);
         let input_id = params.input_id.take();
         let (thread, turn_id) = (params.thread_id.clone(), params.expected_turn_id.clone());
-        match self.put("turn/steer", &thread, input_id, turn_id, &params).await {
+        match self.put(("turn/steer", by), &thread, input_id, turn_id, &params).await {
             Ok(InboxPut::Known(row)) => answer(first_answer(&row)),
             Ok(InboxPut::Received(row)) => self.hand_over(row, answer).await,
             Err(error) => answer(Err(error)),
@@ -69,7 +71,7 @@ impl TaskHost {
 
     async fn put(
         &self,
-        method: &str,
+        (method, by): (&str, &str),
         thread: &ThreadId,
         input_id: Option<String>,
         turn_id: TurnId,
@@ -99,7 +101,9 @@ impl TaskHost {
             turn_id,
             params,
         };
-        Ok(self.shared.store.put_input(entry).await?)
+        let (turn, details) = (entry.turn_id.clone(), json!({ "inputId": entry.input_id }));
+        let part = (turn.as_str(), Some(&entry.thread));
+        Ok(self.shared.audited_part(by, method, part, details).put_input(entry).await?)
     }
 
     async fn change_settings(&self, thread: &ThreadId, params: &TurnStartParams) -> Result<(), TaskError> {
@@ -157,7 +161,25 @@ impl TaskHost {
         if let Err(error) = self.reject_unknown(thread, by).await {
             return answer(Err(error));
         }
-        self.pass(thread, "turn/interrupt", params, move |result| answer(result.map(drop))).await;
+        self.pass_for(thread, ("turn/interrupt", by), params, move |result| answer(result.map(drop))).await;
+    }
+
+    /// As [`TaskHost::pass`], for what starts or stops something: it has an entry in the audit trail.
+    pub async fn pass_for(
+        &self,
+        thread: &ThreadId,
+        (method, by): (&str, &str),
+        params: &impl Serialize,
+        answer: impl FnOnce(Result<Box<RawValue>, TaskError>) + Send + 'static,
+    ) {
+        let noted = match self.passable(thread).await {
+            Ok(row) => self.note(by, method, &row.id).await.map_err(TaskError::from),
+            Err(error) => Err(error),
+        };
+        match noted {
+            Ok(()) => self.pass(thread, method, params, answer).await,
+            Err(error) => answer(Err(error)),
+        }
     }
 
     /// Passes a request about a thread on to its runtime, starting one first where there is none. The answer is given in

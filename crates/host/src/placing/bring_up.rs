@@ -11,11 +11,11 @@ use protocol::{
     PlacementProgressNotification, PlacementProgressStep, PlacementStatusChangedNotification,
     ServerNotification, ThreadId,
 };
-use store::StoreError;
+use serde_json::json;
+use store::{AuditedChange, StoreError};
 use tokio::sync::mpsc;
 
 use crate::placing::launch::LaunchFailure;
-use crate::placing::row::tasks_by_placement;
 use crate::placing::{PlaceRow, PlaceStage};
 use crate::shared::HostShared;
 
@@ -153,7 +153,9 @@ impl HostShared {
             row.record.remade_at_ms = Some(self.now_ms());
             row.record.remade_from_ms = row.record.snapshot_at_ms.filter(|_| snapshot.is_some());
         }
-        if let Err(error) = self.save_place(&row).await {
+        let (own_name, part) = (self.own_name(), (row.id.as_str(), Some(task)));
+        let audited = self.audited_part(&own_name, "placement/make", part, json!({ "again": was_there }));
+        if let Err(error) = self.save_place_as(&row, audited).await {
             let _ = placement.destroy().await;
             return Err(error.into());
         }
@@ -179,7 +181,21 @@ impl HostShared {
 
     pub(crate) async fn save_place(&self, row: &PlaceRow) -> Result<(), StoreError> {
         row.save(&self.store).await?;
-        let tasks = tasks_by_placement(&self.store).await?.remove(&row.id).unwrap_or_default();
+        self.report_place(row).await
+    }
+
+    /// As [`HostShared::save_place`], with an entry in the audit trail.
+    pub(crate) async fn save_place_as(
+        &self,
+        row: &PlaceRow,
+        audited: AuditedChange,
+    ) -> Result<(), StoreError> {
+        audited.put_placement(row.stored()?).await?;
+        self.report_place(row).await
+    }
+
+    async fn report_place(&self, row: &PlaceRow) -> Result<(), StoreError> {
+        let tasks = self.store.tasks_by_placement().await?.remove(&row.id).unwrap_or_default();
         let thread = tasks.first().cloned().unwrap_or_else(|| ThreadId::new(""));
         let told = PlacementStatusChangedNotification { placement: row.shown(tasks) };
         self.clients.placement_changed(&thread, ServerNotification::PlacementStatusChanged(told)).await;

@@ -26,7 +26,7 @@ pub use home::ProjectedHome;
 
 pub(crate) use choice::{AskedSandbox, ChosenPlace, boundary_sandbox, check_sandbox};
 pub(crate) use launch::{LaunchFailure, LaunchOrder, LaunchedRuntime};
-pub(crate) use row::{EarlierWorkspaces, PlaceRecord, PlaceRow, PlaceStage, tasks_by_placement};
+pub(crate) use row::{EarlierWorkspaces, PlaceRecord, PlaceRow, PlaceStage};
 pub(crate) use terms::{PlaceTerms, unholdable};
 
 type FindSecret = dyn Fn(&str) -> Option<String> + Send + Sync;

@@ -1,13 +1,12 @@
 //! A placement in the store, and as clients see it.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use placements::{PlacementReference, PlacementSettings};
 use protocol::{PlacementInfo, PlacementSeparation, PlacementStatus, ThreadId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::{PlacementRow, StoreError, TaskFilter, TaskStore};
+use store::{PlacementRow, StoreError, TaskStore};
 
 /// Workspaces that a placement is known to have had; older ones are forgotten.
 const MAX_EARLIER: usize = 32;
@@ -144,18 +143,20 @@ impl PlaceRow {
     }
 
     pub(crate) async fn save(&self, store: &TaskStore) -> Result<(), StoreError> {
-        store
-            .put_placement(PlacementRow {
-                id: self.id.clone(),
-                backend: self.record.settings.backend().to_owned(),
-                site: self.site.clone(),
-                state: self.stage.word().to_owned(),
-                reference: serde_json::to_value(&self.record)?,
-                snapshot: self.snapshot.clone(),
-                created_at_ms: self.created_at_ms,
-                used_at_ms: self.used_at_ms,
-            })
-            .await
+        store.put_placement(self.stored()?).await
+    }
+
+    pub(crate) fn stored(&self) -> Result<PlacementRow, StoreError> {
+        Ok(PlacementRow {
+            id: self.id.clone(),
+            backend: self.record.settings.backend().to_owned(),
+            site: self.site.clone(),
+            state: self.stage.word().to_owned(),
+            reference: serde_json::to_value(&self.record)?,
+            snapshot: self.snapshot.clone(),
+            created_at_ms: self.created_at_ms,
+            used_at_ms: self.used_at_ms,
+        })
     }
 
     pub(crate) fn shown(&self, thread_ids: Vec<ThreadId>) -> PlacementInfo {
@@ -183,30 +184,6 @@ impl PlaceRow {
             used_at_ms: self.used_at_ms,
         }
     }
-}
-
-/// The tasks of each placement, archived ones included.
-pub(crate) async fn tasks_by_placement(
-    store: &TaskStore,
-) -> Result<BTreeMap<String, Vec<ThreadId>>, StoreError> {
-    let mut found: BTreeMap<String, Vec<ThreadId>> = BTreeMap::new();
-    for is_archived in [false, true] {
-        let mut cursor = None;
-        loop {
-            let filter = TaskFilter { is_archived, cursor, limit: 500, ..TaskFilter::default() };
-            let page = store.list_tasks(filter).await?;
-            for task in page.tasks {
-                if let Some(placement) = task.placement_id {
-                    found.entry(placement).or_default().push(task.id);
-                }
-            }
-            cursor = page.cursor;
-            if cursor.is_none() {
-                break;
-            }
-        }
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -139,6 +139,24 @@ pub struct TaskSuspendResponse {
     pub task: Task,
 }
 
+/// Brings the turns of a task to a safe point and ends its runtime.
+#[wire(omit_null)]
+pub struct ThreadSuspendParams {
+    /// A thread of the task; all of them are suspended.
+    pub thread_id: ThreadId,
+    /// Then also keep the workspace of its placement as it is. Refused, with nothing suspended, where it has none.
+    #[serde(default)]
+    pub snapshot: bool,
+}
+
+#[wire]
+pub struct ThreadSuspendResponse {
+    pub task: Task,
+    /// With the snapshot, if one was asked for.
+    #[omit]
+    pub placement: Option<PlacementInfo>,
+}
+
 /// Starts a runtime for a task; an unfinished turn goes on.
 #[wire]
 pub struct TaskResumeParams {
@@ -214,6 +232,12 @@ pub struct Operation {
     /// Attempts that were started so far.
     pub attempt: u32,
     pub decision: Option<StoredDecision>,
+    /// The policy of the runtime that decided, as its record says: `policy:reviewer`. Unset where somebody else did.
+    #[omit]
+    pub policy: Option<String>,
+    /// The record of its runtime has a decision that neither anybody here nor a policy took.
+    #[omit]
+    pub unbacked_decision: bool,
     /// The changes of a patch. Unset for anything else, and beyond 1 MiB: then the item alone has them.
     #[omit]
     pub changes: Option<Vec<FileUpdateChange>>,
@@ -248,6 +272,21 @@ pub struct StoredDecision {
     pub on_behalf_of: Option<String>,
     /// Unix milliseconds.
     pub decided_at_ms: i64,
+}
+
+/// A decision about something that a thread did.
+#[wire]
+pub struct ThreadDecision {
+    pub operation_id: OperationId,
+    pub item_id: ItemId,
+    /// Null where nobody here decided: then `policy` or `unbackedDecision` is set.
+    pub decision: Option<StoredDecision>,
+    /// The policy of the runtime that decided, as its record says.
+    #[omit]
+    pub policy: Option<String>,
+    /// The record of its runtime has a decision that neither anybody here nor a policy took.
+    #[omit]
+    pub unbacked_decision: bool,
 }
 
 /// Lists operations, the oldest first. Works with no runtime alive.
@@ -293,4 +332,44 @@ pub struct OperationDecideResponse {
 #[wire]
 pub struct OperationUpdatedNotification {
     pub operation: Operation,
+}
+
+/// Lists the audit trail of a host, the newest entries first: who decided, started and stopped what.
+#[wire(omit_null)]
+#[derive(Default)]
+pub struct AuditListParams {
+    /// About this task, its threads, turns and operations.
+    pub thread_id: Option<ThreadId>,
+    /// Not before this time, in Unix milliseconds.
+    pub since_ms: Option<i64>,
+    /// From the page before.
+    pub cursor: Option<String>,
+    /// 50 when unset.
+    pub limit: Option<u32>,
+}
+
+#[wire]
+pub struct AuditListResponse {
+    pub data: Vec<AuditRecord>,
+    /// Null on the last page.
+    pub next_cursor: Option<String>,
+}
+
+/// One entry of the audit trail. It is never changed.
+#[wire]
+pub struct AuditRecord {
+    /// Counts entries without a gap.
+    pub number: i64,
+    /// Unix milliseconds, by the clock of the store.
+    pub at_ms: i64,
+    /// The name of the connection; `host:NAME` for a host that acts by itself, `runtime` for what a runtime did.
+    pub who: String,
+    /// What was done, mostly the method: `operation/decide`, `turn/start`, `task/adopt`.
+    pub action: String,
+    /// The id of the task, turn, operation or placement.
+    pub subject: String,
+    /// The task that it belongs to. The task itself may be gone.
+    pub task_id: Option<ThreadId>,
+    /// More about it, by action.
+    pub details: Value,
 }

@@ -202,6 +202,10 @@ pub struct ThreadLoadedListResponse {
 #[wire]
 pub struct ThreadReadResponse {
     pub thread: Thread,
+    /// Of a host, with `includeTurns`: who decided about what the thread did, oldest first.
+    #[omit]
+    #[experimental("thread/read.decisions")]
+    pub decisions: Vec<ThreadDecision>,
 }
 
 #[wire]

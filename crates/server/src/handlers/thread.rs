@@ -31,7 +31,7 @@ pub(crate) async fn read(
     match app.runtime.read_thread(params).await {
         Ok(thread) => {
             let thread_id = thread.id.clone();
-            reply.send(Ok(ThreadReadResponse { thread }));
+            reply.send(Ok(ThreadReadResponse { thread, decisions: Vec::new() }));
             warn_of_damage(&app, &caller, &thread_id).await;
         }
         Err(error) => reply.send(Err(error.into())),

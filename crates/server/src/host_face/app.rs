@@ -21,7 +21,8 @@ use crate::wire_error::WireError;
 
 /// The host's methods that this release has.
 const HOST_VERSION: u32 = 1;
-const HOST_FEATURES: &[&str] = &["tasks", "operations", "defer", "inputId", "provides", "ordinal"];
+const HOST_FEATURES: &[&str] =
+    &["tasks", "operations", "defer", "inputId", "provides", "ordinal", "threadSuspend", "audit"];
 /// How long an answer of the store holds for `/readyz`, which anybody may ask for as often as they like.
 const READY_FOR: Duration = Duration::from_secs(1);
 /// Agreed on with a connection that wants to hear of every task's operations.

@@ -5,23 +5,24 @@ use std::sync::Arc;
 
 use host::{ResumeManner, TaskError, TaskHost};
 use protocol::{
-    HostStatus, McpServerRefresh, McpServerRefreshResponse, NoParams, Operation, OperationDecideParams,
-    OperationDecideResponse, OperationListParams, OperationListResponse, ReplicaListParams,
-    ReplicaListResponse, RequestMethod, ReviewDelivery, ReviewStart, ReviewStartParams, ReviewTarget,
-    ServerKind, ServerNotification, ServerStatusResponse, TaskDeleteParams, TaskDeleteResponse,
+    AuditListParams, AuditListResponse, HostStatus, McpServerRefresh, McpServerRefreshResponse, NoParams,
+    Operation, OperationDecideParams, OperationDecideResponse, OperationListParams, OperationListResponse,
+    ReplicaListParams, ReplicaListResponse, RequestMethod, ReviewDelivery, ReviewStart, ReviewStartParams,
+    ReviewTarget, ServerKind, ServerNotification, ServerStatusResponse, TaskDeleteParams, TaskDeleteResponse,
     TaskListParams, TaskListResponse, TaskReadParams, TaskReadResponse, TaskResumeParams, TaskResumeResponse,
     TaskSuspendParams, TaskSuspendResponse, Thread, ThreadArchive, ThreadArchiveParams,
-    ThreadArchiveResponse, ThreadArchivedNotification, ThreadDelete, ThreadDeleteParams,
-    ThreadDeleteResponse, ThreadDeletedNotification, ThreadFork, ThreadForkParams, ThreadForkResponse,
-    ThreadGoalGet, ThreadGoalGetParams, ThreadId, ThreadListParams, ThreadListResponse,
-    ThreadLoadedListParams, ThreadLoadedListResponse, ThreadNameUpdatedNotification, ThreadReadParams,
-    ThreadReadResponse, ThreadResume, ThreadResumeParams, ThreadResumeResponse, ThreadSetName,
-    ThreadSetNameParams, ThreadSetNameResponse, ThreadStart, ThreadStartParams, ThreadStartResponse,
-    ThreadStartedNotification, ThreadUnarchive, ThreadUnarchiveParams, ThreadUnarchiveResponse,
-    ThreadUnarchivedNotification, ThreadUnsubscribeParams, ThreadUnsubscribeResponse,
-    ThreadUnsubscribeStatus, TurnInterrupt, TurnInterruptParams, TurnInterruptResponse, TurnStart,
-    TurnStartParams, TurnStartResponse, TurnSteer, TurnSteerParams, TurnSteerResponse, UsageListParams,
-    UsageListResponse,
+    ThreadArchiveResponse, ThreadArchivedNotification, ThreadBackgroundTerminalsClean, ThreadCompactStart,
+    ThreadDelete, ThreadDeleteParams, ThreadDeleteResponse, ThreadDeletedNotification, ThreadFork,
+    ThreadForkParams, ThreadForkResponse, ThreadGoalClear, ThreadGoalGet, ThreadGoalGetParams, ThreadGoalSet,
+    ThreadId, ThreadListParams, ThreadListResponse, ThreadLoadedListParams, ThreadLoadedListResponse,
+    ThreadNameUpdatedNotification, ThreadReadParams, ThreadReadResponse, ThreadResume, ThreadResumeParams,
+    ThreadResumeResponse, ThreadRollback, ThreadSetName, ThreadSetNameParams, ThreadSetNameResponse,
+    ThreadShellCommand, ThreadStart, ThreadStartParams, ThreadStartResponse, ThreadStartedNotification,
+    ThreadSuspendParams, ThreadSuspendResponse, ThreadUnarchive, ThreadUnarchiveParams,
+    ThreadUnarchiveResponse, ThreadUnarchivedNotification, ThreadUnsubscribeParams,
+    ThreadUnsubscribeResponse, ThreadUnsubscribeStatus, TurnInterrupt, TurnInterruptParams,
+    TurnInterruptResponse, TurnStart, TurnStartParams, TurnStartResponse, TurnSteer, TurnSteerParams,
+    TurnSteerResponse, TurnSuspend, UsageListParams, UsageListResponse,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -52,10 +53,22 @@ fn read<T: DeserializeOwned>(text: &str) -> Result<T, WireError> {
     serde_json::from_str(text).map_err(|error| TaskError::Unreadable(error.to_string()).into())
 }
 
+/// Of the requests that are passed on, those that start or stop something.
+const AUDITED: &[&str] = &[
+    ReviewStart::METHOD,
+    ThreadBackgroundTerminalsClean::METHOD,
+    ThreadCompactStart::METHOD,
+    ThreadGoalClear::METHOD,
+    ThreadGoalSet::METHOD,
+    ThreadRollback::METHOD,
+    ThreadShellCommand::METHOD,
+    TurnSuspend::METHOD,
+];
+
 /// Passes the request on to the runtime of its thread.
 pub(crate) async fn forward<M: RequestMethod>(
     app: Arc<HostApp>,
-    _: Requester,
+    caller: Requester,
     params: M::Params,
     reply: MethodReply<M>,
 ) {
@@ -69,7 +82,10 @@ pub(crate) async fn forward<M: RequestMethod>(
     let answer = move |result: Result<Box<RawValue>, TaskError>| {
         reply.send(result.map_err(WireError::from).and_then(|result| read(result.get())));
     };
-    app.host.pass(&thread, M::METHOD, &params, answer).await;
+    match AUDITED.contains(&M::METHOD) {
+        true => app.host.pass_for(&thread, (M::METHOD, &name_of(&caller)), &params, answer).await,
+        false => app.host.pass(&thread, M::METHOD, &params, answer).await,
+    }
 }
 
 /// The goal is the runtime's to tell. Whoever may only look on starts none for it.
@@ -290,7 +306,12 @@ pub(crate) async fn read_thread(
     params: ThreadReadParams,
 ) -> Result<ThreadReadResponse, TaskError> {
     let with_turns = params.include_turns && !params.exclude_turns;
-    Ok(ThreadReadResponse { thread: app.host.read_thread(&params.thread_id, with_turns).await? })
+    let thread = app.host.read_thread(&params.thread_id, with_turns).await?;
+    let decisions = match with_turns {
+        true => app.host.list_decisions(&params.thread_id).await?,
+        false => Vec::new(),
+    };
+    Ok(ThreadReadResponse { thread, decisions })
 }
 
 pub(crate) async fn name_set(
@@ -350,11 +371,11 @@ pub(crate) async fn delete(
 
 pub(crate) async fn unarchive(
     app: Arc<HostApp>,
-    _: Requester,
+    caller: Requester,
     params: ThreadUnarchiveParams,
     reply: MethodReply<ThreadUnarchive>,
 ) {
-    match app.host.unarchive(&params.thread_id).await {
+    match app.host.unarchive(&params.thread_id, &name_of(&caller)).await {
         Ok(thread) => {
             let thread_id = thread.id.clone();
             reply.send(Ok(ThreadUnarchiveResponse { thread }));
@@ -387,26 +408,26 @@ pub(crate) async fn unsubscribe(
 
 pub(crate) async fn turn_start(
     app: Arc<HostApp>,
-    _: Requester,
+    caller: Requester,
     params: TurnStartParams,
     reply: MethodReply<TurnStart>,
 ) {
     let answer = move |turn: Result<protocol::Turn, TaskError>| {
         reply.send(turn.map(|turn| TurnStartResponse { turn }).map_err(Into::into));
     };
-    app.host.start_turn(params, answer).await;
+    app.host.start_turn(params, &name_of(&caller), answer).await;
 }
 
 pub(crate) async fn turn_steer(
     app: Arc<HostApp>,
-    _: Requester,
+    caller: Requester,
     params: TurnSteerParams,
     reply: MethodReply<TurnSteer>,
 ) {
     let answer = move |turn: Result<protocol::Turn, TaskError>| {
         reply.send(turn.map(|turn| TurnSteerResponse { turn_id: turn.id }).map_err(Into::into));
     };
-    app.host.steer_turn(params, answer).await;
+    app.host.steer_turn(params, &name_of(&caller), answer).await;
 }
 
 pub(crate) async fn turn_interrupt(
@@ -445,6 +466,14 @@ pub(crate) async fn task_suspend(
 ) -> Result<TaskSuspendResponse, TaskError> {
     let task = app.host.suspend_task(&params.thread_id, &name_of(&caller)).await?;
     Ok(TaskSuspendResponse { task })
+}
+
+pub(crate) async fn thread_suspend(
+    app: Arc<HostApp>,
+    caller: Requester,
+    params: ThreadSuspendParams,
+) -> Result<ThreadSuspendResponse, TaskError> {
+    app.host.suspend_thread(&params, &name_of(&caller)).await
 }
 
 pub(crate) async fn task_resume(
@@ -489,6 +518,14 @@ pub(crate) async fn usage_list(
     params: UsageListParams,
 ) -> Result<UsageListResponse, TaskError> {
     app.host.list_usage(params).await
+}
+
+pub(crate) async fn audit_list(
+    app: Arc<HostApp>,
+    _: Requester,
+    params: AuditListParams,
+) -> Result<AuditListResponse, TaskError> {
+    app.host.list_audit(params).await
 }
 
 pub(crate) async fn replica_list(

@@ -1,19 +1,20 @@
 //! Which handler of a host carries out which method.
 
 use protocol::{
-    AppsList, CollaborationModeList, CommandExec, CommandExecResize, CommandExecTerminate, CommandExecWrite,
-    ConfigRead, ConfigRequirementsRead, ExperimentalFeatureList, ExternalAgentConfigDetect, FsCopy,
-    FsCreateDirectory, FsGetMetadata, FsReadDirectory, FsReadFile, FsRemove, FsUnwatch, FsWatch, FsWriteFile,
-    FuzzyFileSearch, FuzzyFileSearchSessionStart, FuzzyFileSearchSessionStop, FuzzyFileSearchSessionUpdate,
-    GetAccount, GetAccountRateLimits, GetAuthStatus, GitDiffToRemote, HooksList, McpServerRefresh,
-    McpServerStatusList, MockExperimentalMethod, ModelList, OperationDecide, OperationList, PlacementAbandon,
-    PlacementDelete, PlacementGc, PlacementList, PlacementRead, PlacementSnapshot, PlacementSuspend,
-    PluginList, PluginRead, ReplicaList, RequestMethod, ReviewStart, ServerStatus, SkillsList, TaskDelete,
-    TaskList, TaskRead, TaskResume, TaskSuspend, ThreadArchive, ThreadBackgroundTerminalsClean,
-    ThreadCompactStart, ThreadDelete, ThreadFork, ThreadGoalClear, ThreadGoalGet, ThreadGoalSet,
-    ThreadItemsList, ThreadList, ThreadLoadedList, ThreadMetadataUpdate, ThreadRead, ThreadResume,
-    ThreadRollback, ThreadSetName, ThreadShellCommand, ThreadStart, ThreadTurnsList, ThreadUnarchive,
-    ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer, TurnSuspend, UsageList,
+    AppsList, AuditList, CollaborationModeList, CommandExec, CommandExecResize, CommandExecTerminate,
+    CommandExecWrite, ConfigRead, ConfigRequirementsRead, ExperimentalFeatureList, ExternalAgentConfigDetect,
+    FsCopy, FsCreateDirectory, FsGetMetadata, FsReadDirectory, FsReadFile, FsRemove, FsUnwatch, FsWatch,
+    FsWriteFile, FuzzyFileSearch, FuzzyFileSearchSessionStart, FuzzyFileSearchSessionStop,
+    FuzzyFileSearchSessionUpdate, GetAccount, GetAccountRateLimits, GetAuthStatus, GitDiffToRemote,
+    HooksList, McpServerRefresh, McpServerStatusList, MockExperimentalMethod, ModelList, OperationDecide,
+    OperationList, PlacementAbandon, PlacementDelete, PlacementGc, PlacementList, PlacementRead,
+    PlacementSnapshot, PlacementSuspend, PluginList, PluginRead, ReplicaList, RequestMethod, ReviewStart,
+    ServerStatus, SkillsList, TaskDelete, TaskList, TaskRead, TaskResume, TaskSuspend, ThreadArchive,
+    ThreadBackgroundTerminalsClean, ThreadCompactStart, ThreadDelete, ThreadFork, ThreadGoalClear,
+    ThreadGoalGet, ThreadGoalSet, ThreadItemsList, ThreadList, ThreadLoadedList, ThreadMetadataUpdate,
+    ThreadRead, ThreadResume, ThreadRollback, ThreadSetName, ThreadShellCommand, ThreadStart, ThreadSuspend,
+    ThreadTurnsList, ThreadUnarchive, ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer, TurnSuspend,
+    UsageList,
 };
 
 use super::handlers::{self as on, forward};
@@ -96,6 +97,7 @@ pub fn host_routes() -> Router<HostApp> {
         .on(TaskList, on::task_list)
         .on(TaskRead, on::task_read)
         .on(TaskSuspend, on::task_suspend)
+        .on(ThreadSuspend, on::thread_suspend)
         .on(TaskResume, on::task_resume)
         .on(TaskDelete, on::task_delete)
         .on(PlacementList, placements::list)
@@ -108,6 +110,7 @@ pub fn host_routes() -> Router<HostApp> {
         .on(OperationList, on::operation_list)
         .on(OperationDecide, on::operation_decide)
         .on(UsageList, on::usage_list)
+        .on(AuditList, on::audit_list)
         .on(ReplicaList, on::replica_list)
         .on(ServerStatus, on::server_status)
         .wrapped(RELAYED, relaying)

@@ -8,7 +8,7 @@ use protocol::{
     RequestMethod, ReviewStart, TaskDelete, TaskResume, TaskSuspend, ThreadArchive,
     ThreadBackgroundTerminalsClean, ThreadCompactStart, ThreadDelete, ThreadGoalClear, ThreadGoalGet,
     ThreadGoalSet, ThreadId, ThreadMetadataUpdate, ThreadResume, ThreadRollback, ThreadShellCommand,
-    TurnInterrupt, TurnStart, TurnSteer, TurnSuspend,
+    ThreadSuspend, TurnInterrupt, TurnStart, TurnSteer, TurnSuspend,
 };
 use runtime::BoxFuture;
 use serde::Deserialize;
@@ -42,6 +42,7 @@ pub(crate) const RELAYED: &[&str] = &[
     ThreadDelete::METHOD,
     ReviewStart::METHOD,
     TaskSuspend::METHOD,
+    ThreadSuspend::METHOD,
     TaskResume::METHOD,
     TaskDelete::METHOD,
 ];

@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
 mod appends;
+mod audit;
 mod databases;
 mod decisions;
 mod inputs;

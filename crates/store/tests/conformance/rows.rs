@@ -1,10 +1,10 @@
-//! Tasks, streams, usage, placements and the audit trail.
+//! Tasks, streams, usage and placements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use oarlock_store::{
-    AuditEntry, NewTask, PlacementRow, StoredStream, TaskChange, TaskCreation, TaskFilter, TaskOrder,
-    TaskRow, TaskState, TaskStore, UsageFilter, UsageGroup, UsageRow, parse_task_cursor,
+    NewTask, PlacementRow, StoredStream, TaskChange, TaskCreation, TaskFilter, TaskOrder, TaskRow, TaskState,
+    TaskStore, UsageFilter, UsageGroup, UsageRow, parse_task_cursor,
 };
 use serde_json::json;
 
@@ -268,19 +268,27 @@ async fn placements_without_a_task_are_found() {
 }
 
 #[tokio::test]
-async fn the_audit_trail_is_read_in_order() {
+async fn tasks_are_found_by_their_placement_and_by_their_rest() {
     on_each(|store| async move {
-        for number in 0..5 {
-            let entry = AuditEntry {
-                who: "user:ana".to_owned(),
-                action: "operation/decide".to_owned(),
-                subject: format!("op-{number}"),
-                details: json!({"number": number}),
+        for (id, placement, state, is_archived) in [
+            ("a", Some("p"), TaskState::Idle, false),
+            ("b", Some("p"), TaskState::Running, true),
+            ("c", None, TaskState::Idle, true),
+        ] {
+            create(&store, id, None).await;
+            let change = TaskChange {
+                placement_id: Some(placement.map(str::to_owned)),
+                state: Some(state),
+                is_archived: Some(is_archived),
+                ..TaskChange::default()
             };
-            store.add_audit(entry).await.expect("a commit");
+            store.update_task(&thread(id), change).await.expect("a change");
         }
-        let rows = store.audit(2, 2).await.expect("entries");
-        assert_eq!(rows.iter().map(|row| row.entry.subject.as_str()).collect::<Vec<_>>(), ["op-2", "op-3"]);
+        create(&store, "child", Some("a")).await;
+        let placed = store.tasks_by_placement().await.expect("tasks");
+        assert_eq!(placed, BTreeMap::from([("p".to_owned(), vec![thread("a"), thread("b")])]));
+        assert_eq!(store.idle_tasks(i64::MAX).await.expect("tasks"), [thread("a"), thread("c")]);
+        assert_eq!(store.idle_tasks(0).await.expect("tasks"), []);
     })
     .await;
 }

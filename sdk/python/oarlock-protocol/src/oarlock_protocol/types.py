@@ -6,6 +6,7 @@ from pydantic import Field, StrictBool, StrictInt
 
 from ._base import (
     FIRST_MATCH,
+    NOT_NULL,
     ClosedModel,
     Keyed,
     Number,
@@ -57,6 +58,9 @@ __all__ = [
     "AskForApprovalGranular",
     "AskForApprovalGranularBody",
     "AskForApprovalName",
+    "AuditListParams",
+    "AuditListResponse",
+    "AuditRecord",
     "AuthMode",
     "BuiltinToolFilter",
     "ByteRange",
@@ -149,6 +153,7 @@ __all__ = [
     "ConversationGitInfo",
     "ConversationSummary",
     "CreditsSnapshot",
+    "DecisionOrigin",
     "DecisionScope",
     "DelegatedHistory",
     "DelegatedHistoryLastTurns",
@@ -665,6 +670,7 @@ __all__ = [
     "ThreadClosedNotification",
     "ThreadCompactStartParams",
     "ThreadCompactStartResponse",
+    "ThreadDecision",
     "ThreadDecrementElicitationParams",
     "ThreadDecrementElicitationResponse",
     "ThreadDelegation",
@@ -755,6 +761,8 @@ __all__ = [
     "ThreadStatusIdle",
     "ThreadStatusNotLoaded",
     "ThreadStatusSystemError",
+    "ThreadSuspendParams",
+    "ThreadSuspendResponse",
     "ThreadTokenUsage",
     "ThreadTokenUsageUpdatedNotification",
     "ThreadTurnsListParams",
@@ -1385,6 +1393,44 @@ class UnknownAskForApproval(UnknownVariant):
 
 AskForApproval: TypeAlias = Annotated[AskForApprovalName | AskForApprovalGranular | UnknownAskForApproval, Keyed()]
 """When to ask before something runs."""
+
+
+class AuditListParams(WireModel):
+    """Lists the audit trail of a host, the newest entries first: who decided, started and stopped what."""
+
+    thread_id: ThreadId | None = None
+    """About this task, its threads, turns and operations."""
+    since_ms: StrictInt | None = None
+    """Not before this time, in Unix milliseconds."""
+    cursor: str | None = None
+    """From the page before."""
+    limit: StrictInt | None = None
+    """50 when unset."""
+
+
+class AuditRecord(WireModel):
+    """One entry of the audit trail. It is never changed."""
+
+    number: StrictInt
+    """Counts entries without a gap."""
+    at_ms: StrictInt
+    """Unix milliseconds, by the clock of the store."""
+    who: str
+    """The name of the connection; `host:NAME` for a host that acts by itself, `runtime` for what a runtime did."""
+    action: str
+    """What was done, mostly the method: `operation/decide`, `turn/start`, `task/adopt`."""
+    subject: str
+    """The id of the task, turn, operation or placement."""
+    task_id: ThreadId | None = None
+    """The task that it belongs to. The task itself may be gone."""
+    details: Any
+    """More about it, by action."""
+
+
+class AuditListResponse(WireModel):
+    data: list[AuditRecord]
+    next_cursor: str | None = None
+    """Null on the last page."""
 
 
 class BuiltinToolFilter(WireModel):
@@ -2049,8 +2095,19 @@ class CommandExecutionRequestApprovalParams(WireModel):
     """Binds a decision to exactly what was shown."""
 
 
+class DecisionOrigin(WireModel):
+    """Who took the decision in an answer, and when. The record keeps both."""
+
+    by: str
+    """Such as `user:ana`."""
+    decided_at_ms: StrictInt
+    """Unix milliseconds."""
+
+
 class CommandExecutionRequestApprovalResponse(WireModel):
     decision: CommandExecutionApprovalDecision
+    origin: DecisionOrigin | None = None
+    """From a host alone: who decided."""
 
 
 CommandExecutionSource: TypeAlias = Open[Literal["agent", "userShell", "unifiedExecStartup", "unifiedExecInteraction"]]
@@ -3563,6 +3620,8 @@ class FileChangeRequestApprovalParams(WireModel):
 
 class FileChangeRequestApprovalResponse(WireModel):
     decision: FileChangeApprovalDecision
+    origin: DecisionOrigin | None = None
+    """From a host alone: who decided."""
 
 
 class PatchChangeKindAdd(Variant):
@@ -5159,6 +5218,8 @@ class McpServerElicitationRequestResponse(WireModel):
     """The filled-in form, by field name. Null unless a form was accepted."""
     meta: Annotated[Any, wire("_meta")] = None
     """Extra data for the asker. In the approval of a tool call, `persist` asks to remember it."""
+    origin: DecisionOrigin | None = None
+    """From a host alone: who answered."""
 
 
 class McpServerOauthLoginCompletedNotification(WireModel):
@@ -5642,6 +5703,10 @@ class Operation(WireModel):
     attempt: StrictInt
     """Attempts that were started so far."""
     decision: StoredDecision | None = None
+    policy: str | None = None
+    """The policy of the runtime that decided, as its record says: `policy:reviewer`. Unset where somebody else did."""
+    unbacked_decision: StrictBool = False
+    """The record of its runtime has a decision that neither anybody here nor a policy took."""
     changes: list[FileUpdateChange] | None = None
     """The changes of a patch. Unset for anything else, and beyond 1 MiB: then the item alone has them."""
     created_at_ms: StrictInt
@@ -5774,6 +5839,8 @@ class PermissionsRequestApprovalParams(WireModel):
 class PermissionsRequestApprovalResponse(WireModel):
     permissions: GrantedPermissionProfile
     scope: PermissionGrantScope = "turn"
+    origin: DecisionOrigin | None = None
+    """From a host alone: who decided."""
 
 
 Personality: TypeAlias = Open[Literal["friendly", "pragmatic", "none"]]
@@ -6457,6 +6524,10 @@ class ResolvedOperation(WireModel):
     """Either this or `result`."""
     result: OperationResult | None = None
     """Its result, if it was run."""
+    by: str | None = None
+    """Who decided. The record keeps it."""
+    decided_at_ms: StrictInt | None = None
+    """When, in Unix milliseconds. Now if unset."""
 
 
 ReviewDelivery: TypeAlias = Open[Literal["inline", "detached"]]
@@ -6807,7 +6878,7 @@ class RolloutItemOperationDecided(Variant):
     attempt: StrictInt | None = None
     """The attempt this decision is about, where an unknown outcome was decided anew."""
     by: str | None = None
-    """Who decided, such as `user:ana`."""
+    """Who decided: the name a host gave, such as `user:ana`, or `policy:NAME` for a policy of the runtime."""
     arguments_digest: str
     """Must be the proposed one."""
     session_keys: list[str] | None = None
@@ -7431,6 +7502,19 @@ class ThreadCompactStartResponse(WireModel):
     pass
 
 
+class ThreadDecision(WireModel):
+    """A decision about something that a thread did."""
+
+    operation_id: OperationId
+    item_id: ItemId
+    decision: StoredDecision | None = None
+    """Null where nobody here decided: then `policy` or `unbackedDecision` is set."""
+    policy: str | None = None
+    """The policy of the runtime that decided, as its record says."""
+    unbacked_decision: StrictBool = False
+    """The record of its runtime has a decision that neither anybody here nor a policy took."""
+
+
 class ThreadDecrementElicitationParams(WireModel):
     """Counts one such question less. Fails when none is open."""
 
@@ -7795,6 +7879,8 @@ class ThreadReadParams(WireModel):
 
 class ThreadReadResponse(WireModel):
     thread: Thread
+    decisions: Annotated[list[ThreadDecision] | None, NOT_NULL] = None
+    """Of a host, with `includeTurns`: who decided about what the thread did, oldest first."""
 
 
 class ThreadRealtimeAudioChunk(WireModel):
@@ -8186,6 +8272,21 @@ class ThreadStatusChangedNotification(WireModel):
     status: ThreadStatus
 
 
+class ThreadSuspendParams(WireModel):
+    """Brings the turns of a task to a safe point and ends its runtime."""
+
+    thread_id: ThreadId
+    """A thread of the task; all of them are suspended."""
+    snapshot: StrictBool = False
+    """Then also keep the workspace of its placement as it is. Refused, with nothing suspended, where it has none."""
+
+
+class ThreadSuspendResponse(WireModel):
+    task: Task
+    placement: PlacementInfo | None = None
+    """With the snapshot, if one was asked for."""
+
+
 class ThreadTokenUsageUpdatedNotification(WireModel):
     """Sent after each model response, and after a rollback."""
 
@@ -8327,6 +8428,8 @@ class ToolRequestApprovalParams(WireModel):
 
 class ToolRequestApprovalResponse(WireModel):
     decision: ToolApprovalDecision
+    origin: DecisionOrigin | None = None
+    """From a host alone: who decided."""
 
 
 class ToolRequestUserInputAnswer(WireModel):
@@ -8378,6 +8481,8 @@ class ToolRequestUserInputParams(WireModel):
 class ToolRequestUserInputResponse(WireModel):
     answers: dict[str, ToolRequestUserInputAnswer]
     """By question id."""
+    origin: DecisionOrigin | None = None
+    """From a host alone: who answered."""
 
 
 class TurnCost(WireModel):
