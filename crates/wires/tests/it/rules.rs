@@ -8,6 +8,7 @@ use oarlock_wires::{Capabilities, Encoder, Wire};
 use serde_json::{Value, json};
 
 use crate::support::*;
+use crate::vendor::messages_problems;
 
 const OLD_CLAUDE: &str = "claude-3-5-haiku-latest";
 
@@ -27,11 +28,13 @@ fn usage_of(events: &[StreamEvent]) -> TokenUsageBreakdown {
 
 #[test]
 fn an_older_model_gives_a_structured_answer_as_a_call_that_becomes_text() {
-    let request =
-        with_schema(OLD_CLAUDE, json!({"type": "object", "properties": {"n": {"type": "integer"}}}));
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}, "row": {"$ref": "#/$defs/Row"}},
+        "$defs": {"Row": {"type": "object", "properties": {"like": {"$ref": "#/properties/n"}}}}});
+    let request = with_schema(OLD_CLAUDE, schema);
     let able = Capabilities::of("anthropic", Wire::Messages);
     let sent = Encoder::new(Wire::Messages).encode(&request, &able).unwrap();
     let body: Value = serde_json::from_slice(&sent.body.concat()).unwrap();
+    assert_eq!(messages_problems(&body), Vec::<String>::new(), "{body}");
     assert_eq!(body["tool_choice"], json!({"type": "any", "disable_parallel_tool_use": true}));
     assert_eq!((&body["thinking"], &body["output_config"]), (&Value::Null, &Value::Null));
     let offered = body["tools"].as_array().unwrap().last().unwrap();
