@@ -170,7 +170,7 @@ fn options(
     without_thinking: bool,
 ) -> Result<(), String> {
     let family = ModelFamily::of(&request.model);
-    let max_tokens = able.max_output_tokens.unwrap_or(family.max_tokens);
+    let max_tokens = family::max_tokens(&request.model, able);
     json::field(body, "model", &request.model);
     json::field(body, "max_tokens", &max_tokens);
     json::field(body, "stream", &true);
