@@ -100,7 +100,7 @@ impl Carrier {
             Ok(accepted) => return Ok(accepted),
             Err(failure) => failure,
         };
-        if let Some(part) = RefusedPart::named_by(&failure, self.wire, model) {
+        if let Some(part) = RefusedPart::named_by(&failure, self.wire, &request.body) {
             let without = part.left_out(&able);
             if without == able {
                 return Err(failure);

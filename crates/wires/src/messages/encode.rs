@@ -188,7 +188,7 @@ fn options(
             }
             Thinking::Adaptive => {
                 json::field(body, "thinking", &json!({ "type": "adaptive", "display": "summarized" }));
-                if let Some(effort) = &reasoning.effort {
+                if let Some(effort) = reasoning.effort.as_ref().filter(|_| able.reasoning_effort) {
                     output.insert("effort".to_owned(), json!(family::effort_name(effort)));
                 }
             }
