@@ -11,24 +11,30 @@ const MOST_KEPT: usize = 64;
 pub(crate) enum RefusedPart {
     /// The model cannot be asked to think.
     Thinking,
+    /// The model thinks as much as it likes.
+    Effort,
     /// Earlier reasoning in this conversation is not valid for this provider, or not any more.
     EarlierReasoning,
 }
 
 impl RefusedPart {
     /// The part that a 400 names.
-    pub(crate) fn named_by(failure: &ModelFailure, wire: Wire, model: &str) -> Option<Self> {
+    pub(crate) fn named_by(failure: &ModelFailure, wire: Wire, request: &RequestBody) -> Option<Self> {
         if failure.http_status != Some(400) || failure.class != FailureClass::InvalidRequest {
             return None;
         }
         // A model may be called so.
-        let text = failure.message.replace(model, "").to_ascii_lowercase();
+        let text = failure.message.replace(&request.model, "").to_ascii_lowercase();
         let says = |words: &[&str]| words.iter().any(|words| text.contains(words));
         match wire {
             Wire::Messages if says(&["signature", "thinking block", "redacted_thinking"]) => {
                 Some(Self::EarlierReasoning)
             }
             Wire::Messages if says(&["thinking"]) => Some(Self::Thinking),
+            Wire::Messages | Wire::Chat if says(&["effort"]) => {
+                let asked = request.reasoning.as_ref().and_then(|reasoning| reasoning.effort.as_ref());
+                asked.map(|_| Self::Effort)
+            }
             Wire::Responses if says(&["encrypted_content", "encrypted content"]) => {
                 Some(Self::EarlierReasoning)
             }
@@ -39,6 +45,7 @@ impl RefusedPart {
     pub(crate) fn left_out(self, able: &Capabilities) -> Capabilities {
         match self {
             Self::Thinking => Capabilities { thinking: Some(Thinking::Never), ..able.clone() },
+            Self::Effort => Capabilities { reasoning_effort: false, ..able.clone() },
             Self::EarlierReasoning => Capabilities { returns_reasoning: false, ..able.clone() },
         }
     }
@@ -46,7 +53,7 @@ impl RefusedPart {
     /// For what it is remembered.
     fn key(self, request: &RequestBody) -> &str {
         match self {
-            Self::Thinking => &request.model,
+            Self::Thinking | Self::Effort => &request.model,
             Self::EarlierReasoning => &request.prompt_cache_key,
         }
     }

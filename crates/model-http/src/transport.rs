@@ -100,7 +100,7 @@ impl Carrier {
             Ok(accepted) => return Ok(accepted),
             Err(failure) => failure,
         };
-        if let Some(part) = RefusedPart::named_by(&failure, self.wire, model) {
+        if let Some(part) = RefusedPart::named_by(&failure, self.wire, &request.body) {
             let without = part.left_out(&able);
             if without == able {
                 return Err(failure);
@@ -278,10 +278,14 @@ fn is_page(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"))
 }
 
-/// `retry-after` in seconds, or its finer sister.
+/// `retry-after` in seconds or as a date, or `retry-after-ms`.
 fn retry_after_ms(headers: &HeaderMap) -> Option<u64> {
-    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
-    let milliseconds = number("retry-after-ms").or_else(|| Some(number("retry-after")? * 1_000.0))?;
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let number = |name: &str| text(name)?.parse::<f64>().ok();
+    let milliseconds = number("retry-after-ms").or_else(|| Some(number("retry-after")? * 1_000.0));
+    let Some(milliseconds) = milliseconds else {
+        return model::wait_until(text("retry-after")?, text("date")?);
+    };
     (milliseconds.is_finite() && milliseconds >= 0.0).then_some(milliseconds as u64)
 }
 

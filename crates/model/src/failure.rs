@@ -4,6 +4,11 @@ use protocol::{CodexErrorInfo, RateLimitSnapshot, TokenUsageBreakdown};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::wait::requested_delay;
+
+/// A limit that is lifted only later than this is reported instead of waited for.
+pub const LONGEST_WAIT_MS: u64 = 120_000;
+
 /// Why a model request failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
@@ -151,7 +156,8 @@ impl ModelFailure {
                 Self::new(FailureClass::Overloaded, format!("the model is overloaded: {message}"))
             }
             "rate_limit_exceeded" => Self {
-                retry_after_ms: requested_delay(message),
+                // Without one, the turn waits as it does after any other failure.
+                retry_after_ms: requested_delay(message).filter(|wait| *wait <= LONGEST_WAIT_MS),
                 ..Self::new(FailureClass::Stream, format!("too many requests: {message}"))
             },
             _ => Self::stream(message),
@@ -245,23 +251,6 @@ pub fn status_text(status: u16) -> String {
     format!("{status} {name}")
 }
 
-/// Finds "try again in 1.5s" and the like.
-fn requested_delay(message: &str) -> Option<u64> {
-    let lower = message.to_ascii_lowercase();
-    let rest = lower.split_once("try again in ")?.1.trim_start();
-    let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-    let number: f64 = rest[..digits].trim_end_matches('.').parse().ok()?;
-    let unit = rest[digits..].trim_start();
-    let milliseconds = if unit.starts_with("ms") {
-        number
-    } else if unit.starts_with('s') {
-        number * 1_000.0
-    } else {
-        return None;
-    };
-    (milliseconds.is_finite() && milliseconds >= 0.0).then_some(milliseconds as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -308,8 +297,7 @@ mod tests {
         for (text, expected) in [
             ("Rate limit reached. Please try again in 1.898s.", Some(1_898)),
             ("try again in 250ms", Some(250)),
-            ("Try again in 3 seconds", Some(3_000)),
-            ("try again in a while", None),
+            ("try again in 20m0s", None),
             ("try again later", None),
         ] {
             let error = serde_json::json!({ "code": "rate_limit_exceeded", "message": text });

@@ -245,7 +245,10 @@ pub(crate) fn messages_problems(body: &Value) -> Vec<String> {
         if schema["type"] != "object" || has_choice {
             problems.push(format!("tool {name}: the schema's root is no plain object"));
         }
+        lost_references(schema, schema, &format!("tool {name}"), &mut problems);
     }
+    let format = &body["output_config"]["format"]["schema"];
+    lost_references(format, format, "output_config", &mut problems);
     for block in body["system"].as_array().into_iter().flatten() {
         if block["type"] != "text" || block["text"].as_str().is_none_or(|text| text.trim().is_empty()) {
             problems.push("a system block without text".to_owned());
@@ -260,6 +263,21 @@ pub(crate) fn messages_problems(body: &Value) -> Vec<String> {
         thinking_first(body, &mut problems);
     }
     problems
+}
+
+/// A schema is refused where a local reference stands for nothing.
+fn lost_references(part: &Value, whole: &Value, place: &str, problems: &mut Vec<String>) {
+    if let Some(reference) = part["$ref"].as_str()
+        && reference.strip_prefix('#').is_some_and(|pointer| whole.pointer(pointer).is_none())
+    {
+        problems.push(format!("{place}: cannot resolve the reference `{reference}`"));
+    }
+    let parts: Vec<&Value> = match part {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(fields) => fields.values().collect(),
+        _ => Vec::new(),
+    };
+    parts.into_iter().for_each(|inner| lost_references(inner, whole, place, problems));
 }
 
 /// With a budget to think, the calls that are being answered must come with the thinking that led to them.

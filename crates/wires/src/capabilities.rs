@@ -16,7 +16,7 @@ pub struct Capabilities {
     pub asks_for_usage: bool,
     /// A system message may come after others.
     pub later_system: bool,
-    /// `reasoning_effort` may be sent, on the chat wire.
+    /// An effort may be sent, on the chat and messages wires.
     pub reasoning_effort: bool,
     pub call_ids: CallIds,
     /// How reasoning goes back, on the chat wire.
@@ -116,7 +116,7 @@ impl Capabilities {
             json_schema: true,
             asks_for_usage: true,
             later_system: false,
-            reasoning_effort: wire == Wire::Chat,
+            reasoning_effort: wire != Wire::Responses,
             call_ids: CallIds::Words,
             reasoning: ReasoningReturn::Never,
             max_tokens_field: "max_tokens",

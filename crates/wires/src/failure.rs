@@ -1,8 +1,10 @@
 //! Every vendor's failures in one vocabulary, with the vendor's own words.
 
-use model::protocol::CodexErrorInfo;
-use model::{FailureClass, FailureVerdict, ModelFailure, status_text};
+use model::protocol::{CodexErrorInfo, TokenUsageBreakdown};
+use model::{FailureClass, FailureVerdict, LONGEST_WAIT_MS, ModelFailure, status_text};
 use serde_json::Value;
+
+use crate::vendor_class::{Reported, wait_in};
 
 /// An HTTP answer that is no stream, as far as it matters here. Holds no secret.
 #[derive(Debug, Clone, Copy)]
@@ -40,10 +42,14 @@ pub fn http_failure(refusal: HttpRefusal<'_>) -> ModelFailure {
     };
     let kind = words.as_ref().map(|words| words.kind.as_str()).unwrap_or_default();
     let text = words.as_ref().map(|words| words.message.to_ascii_lowercase()).unwrap_or_default();
+    let body_wait = || words.as_ref().and_then(|words| words.retry_after_ms);
+    let retry_after_ms = refusal.retry_after_ms.or_else(body_wait);
+    let reported =
+        Reported { status: refusal.status, kind, text: &text, says_when: retry_after_ms.is_some() };
     let class = match refusal.status {
         // No API is there, whatever the status says.
         ..500 if is_page => FailureClass::InvalidRequest,
-        status => class_of(status, kind, &text),
+        _ => reported.class(),
     };
     let said = match class {
         _ if is_page => said,
@@ -53,7 +59,7 @@ pub fn http_failure(refusal: HttpRefusal<'_>) -> ModelFailure {
     let mut failure = ModelFailure::new(class, said);
     failure.http_status = Some(refusal.status);
     match class {
-        FailureClass::InvalidRequest if is_unknown_model(refusal.status, kind, &text) => {
+        FailureClass::InvalidRequest if reported.is_unknown_model(refusal.model) => {
             failure.message = format!("the model `{}` is not there: {}", refusal.model, failure.message);
             failure.verdict = Some(FailureVerdict { info: CodexErrorInfo::ModelNotFound, may_retry: false });
         }
@@ -61,9 +67,9 @@ pub fn http_failure(refusal: HttpRefusal<'_>) -> ModelFailure {
             failure.verdict = Some(FailureVerdict { info: CodexErrorInfo::BadRequest, may_retry: false });
         }
         FailureClass::TooManyAttempts => {
-            failure.retry_after_ms = refusal.retry_after_ms;
+            failure.retry_after_ms = retry_after_ms;
             let info = failure.codex_error_info();
-            let may_retry = refusal.retry_after_ms.is_some_and(|wait| wait <= LONGEST_WAIT_MS);
+            let may_retry = retry_after_ms.is_some_and(|wait| wait <= LONGEST_WAIT_MS);
             failure.verdict = Some(FailureVerdict { info, may_retry });
         }
         FailureClass::ContextWindow => failure.verdict = Some(room_helps()),
@@ -90,9 +96,6 @@ pub(crate) fn room_helps() -> FailureVerdict {
     FailureVerdict { info: CodexErrorInfo::ContextWindowExceeded, may_retry: true }
 }
 
-/// A limit that is lifted only later is better told than waited for.
-pub const LONGEST_WAIT_MS: u64 = 120_000;
-
 /// An error object in the middle of a stream that began well.
 pub(crate) fn in_stream(event: &Value) -> Option<ModelFailure> {
     let is_error = event["type"] == "error"
@@ -104,16 +107,22 @@ pub(crate) fn in_stream(event: &Value) -> Option<ModelFailure> {
     }
     let words = VendorWords::of(event)?;
     let text = words.message.to_ascii_lowercase();
-    let status = words.status.unwrap_or(0);
-    let failure = match class_of(status, &words.kind, &text) {
+    let reported = Reported {
+        status: words.status.unwrap_or(0),
+        kind: &words.kind,
+        text: &text,
+        says_when: words.retry_after_ms.is_some(),
+    };
+    let failure = match reported.class() {
         // Whatever it is, the stream broke, and may do better the next time.
         FailureClass::UnexpectedStatus | FailureClass::InternalServerError => {
             ModelFailure::stream(words.message)
         }
         FailureClass::TooManyAttempts | FailureClass::Overloaded => {
             let failure = ModelFailure::new(FailureClass::Overloaded, words.message);
-            let info = CodexErrorInfo::ServerOverloaded;
-            ModelFailure { verdict: Some(FailureVerdict { info, may_retry: true }), ..failure }
+            let verdict = Some(FailureVerdict { info: CodexErrorInfo::ServerOverloaded, may_retry: true });
+            let retry_after_ms = words.retry_after_ms.filter(|wait| *wait <= LONGEST_WAIT_MS);
+            ModelFailure { verdict, retry_after_ms, ..failure }
         }
         FailureClass::ContextWindow => ModelFailure {
             verdict: Some(room_helps()),
@@ -126,75 +135,29 @@ pub(crate) fn in_stream(event: &Value) -> Option<ModelFailure> {
 
 /// The model or its provider will not answer this, however often it is asked.
 pub(crate) fn refusal(reason: &str) -> ModelFailure {
-    let failure = ModelFailure::new(FailureClass::InvalidRequest, format!("the model refused: {reason}"));
+    ended_for_good(format!("the model refused: {reason}"))
+}
+
+/// The answer came to the limit of its length. Asked again it would, too, and be paid for again.
+pub(crate) fn cut(provider: &str, limit: Option<u32>, used: Option<&TokenUsageBreakdown>) -> ModelFailure {
+    let key = format!("set model_providers.{provider}.max_output_tokens");
+    let used = used.map(|used| format!(" after {} tokens", used.output_tokens)).unwrap_or_default();
+    ended_for_good(match limit {
+        Some(limit) => {
+            format!("the answer was cut at {limit} tokens; {key} to more, if the model can write more")
+        }
+        None => format!(
+            "the server cut the answer{used}; {key}, or give the model a larger context if the server is yours"
+        ),
+    })
+}
+
+fn ended_for_good(message: String) -> ModelFailure {
+    let failure = ModelFailure::new(FailureClass::InvalidRequest, message);
     ModelFailure {
         verdict: Some(FailureVerdict { info: CodexErrorInfo::Other, may_retry: false }),
         ..failure
     }
-}
-
-fn class_of(status: u16, kind: &str, text: &str) -> FailureClass {
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase) || kind.contains(phrase));
-    if says(TOO_LONG) {
-        return FailureClass::ContextWindow;
-    }
-    if says(NO_MONEY) || status == 402 {
-        return FailureClass::Quota;
-    }
-    if says(&["overloaded", "slow_down", "service_unavailable"]) {
-        return FailureClass::Overloaded;
-    }
-    match (status, kind) {
-        (_, "authentication_error" | "permission_error" | "invalid_api_key") | (401 | 403, _) => {
-            FailureClass::Unauthorized
-        }
-        // Gemini says so with 400.
-        (400, _)
-            if says(&["api key not valid", "api_key_invalid", "invalid api key", "incorrect api key"]) =>
-        {
-            FailureClass::Unauthorized
-        }
-        (429, _) | (_, "rate_limit_error" | "rate_limit_exceeded") => FailureClass::TooManyAttempts,
-        (413, _) | (_, "request_too_large") => FailureClass::ContextWindow,
-        (400 | 404 | 405 | 422, _) | (_, "invalid_request_error" | "not_found_error") => {
-            FailureClass::InvalidRequest
-        }
-        (503 | 529, _) => FailureClass::Overloaded,
-        (500, _) | (_, "api_error" | "server_error") => FailureClass::InternalServerError,
-        _ => FailureClass::UnexpectedStatus,
-    }
-}
-
-/// How vendors say that an input does not fit.
-const TOO_LONG: &[&str] = &[
-    "context_length_exceeded",
-    "prompt is too long",
-    "maximum context length",
-    "exceed_context_size",
-    "exceeds the available context size",
-    "context window",
-    "input is too long",
-    "input length and `max_tokens` exceed",
-    "too many tokens",
-    "exceeds the maximum number of tokens",
-    "reduce the length",
-];
-
-const NO_MONEY: &[&str] = &[
-    "insufficient_quota",
-    "credit balance is too low",
-    "billing",
-    "insufficient balance",
-    "insufficient credits",
-];
-
-fn is_unknown_model(status: u16, kind: &str, text: &str) -> bool {
-    let is_missing =
-        ["not found", "does not exist", "not_found", "no such", "unknown model", "is not supported"];
-    kind == "model_not_found"
-        || (text.contains("model")
-            && is_missing.iter().any(|phrase| text.contains(phrase) || kind.contains(phrase)))
-        || (status == 404 && kind == "not_found_error")
 }
 
 /// A vendor's report of a failure.
@@ -202,6 +165,8 @@ struct VendorWords {
     message: String,
     kind: String,
     status: Option<u16>,
+    /// How long it asks to wait.
+    retry_after_ms: Option<u64>,
 }
 
 impl VendorWords {
@@ -210,8 +175,8 @@ impl VendorWords {
     }
 
     /// `{"error": {…}}`, `{"error": "…"}`, `[{"error": {…}}]`, `{"object": "error", …}`, `{"detail": …}`.
-    fn of(value: &Value) -> Option<Self> {
-        let value = if value.is_array() { value.get(0)? } else { value };
+    fn of(body: &Value) -> Option<Self> {
+        let value = if body.is_array() { body.get(0)? } else { body };
         let error = if value["error"].is_object() { &value["error"] } else { value };
         let code = if value["error"].is_object() { &error["code"] } else { &Value::Null };
         let message = [&error["message"], &value["error"], &error["detail"], &error["msg"], code];
@@ -224,7 +189,8 @@ impl VendorWords {
         let kinds = [&error["code"], &error["type"], &error["status"]];
         let kind = kinds.iter().find_map(|kind| kind.as_str()).unwrap_or_default();
         let status = error["code"].as_u64().and_then(|code| u16::try_from(code).ok());
-        Some(Self { message, kind: kind.to_ascii_lowercase(), status })
+        let retry_after_ms = wait_in(body, &message);
+        Some(Self { message, kind: kind.to_ascii_lowercase(), status, retry_after_ms })
     }
 }
 
@@ -251,6 +217,12 @@ mod tests {
         });
         assert_eq!(failure.class, class, "{body}");
         assert!(failure.message.contains(says), "{}", failure.message);
+        assert_eq!(
+            failure.message.contains("is not there"),
+            failure.codex_error_info() == CodexErrorInfo::ModelNotFound,
+            "{}",
+            failure.message
+        );
     }
 
     #[test]
@@ -349,22 +321,63 @@ mod tests {
     }
 
     #[test]
+    fn words_of_money_and_size_do_not_make_a_limit_by_the_minute_anything_else() {
+        use FailureClass as Class;
+        check(
+            429,
+            r#"{"error":{"message":"Rate limit reached for model `big-model` on tokens per minute (TPM): Limit 6000, Used 5000, Requested 2000. Please try again in 10s. Need more tokens? Upgrade to Dev Tier today at https://console.groq.com/settings/billing","type":"tokens","code":"rate_limit_exceeded"}}"#,
+            Class::TooManyAttempts,
+            "too many requests: Rate limit reached",
+        );
+        check(
+            429,
+            r#"{"message":"Too many tokens, please wait before trying again."}"#,
+            Class::TooManyAttempts,
+            "Too many tokens",
+        );
+        check(
+            400,
+            r#"{"error":{"message":"tool calling is not supported with this model","code":"invalid_request"}}"#,
+            Class::InvalidRequest,
+            "tool calling is not supported with this model",
+        );
+    }
+
+    #[test]
     fn a_rate_limit_that_says_when_is_waited_for() {
-        let limited = |retry_after_ms| {
+        let limited = |body, retry_after_ms| {
             let refusal = HttpRefusal {
                 status: 429,
-                body: "{}",
+                body,
                 retry_after_ms,
                 url: "u",
                 model: "m",
                 credential: "the provider refused the key",
             };
             let failure = http_failure(refusal);
-            (failure.is_retryable(), failure.retry_after_ms)
+            (failure.class, failure.is_retryable(), failure.retry_after_ms)
         };
-        assert_eq!(limited(Some(2_000)), (true, Some(2_000)));
-        assert_eq!(limited(Some(3_600_000)), (false, Some(3_600_000)));
-        assert_eq!(limited(None), (false, None));
+        use FailureClass::{Quota, TooManyAttempts};
+        assert_eq!(limited("{}", Some(2_000)), (TooManyAttempts, true, Some(2_000)));
+        assert_eq!(limited("{}", Some(3_600_000)), (TooManyAttempts, false, Some(3_600_000)));
+        assert_eq!(limited("{}", None), (TooManyAttempts, false, None));
+        // Without a header, the body says it. With one, that counts.
+        let groq =
+            r#"{"error":{"message":"Please try again in 11.054s. Upgrade at https://x/settings/billing"}}"#;
+        assert_eq!(limited(groq, None), (TooManyAttempts, true, Some(11_054)));
+        assert_eq!(limited(groq, Some(20_000)), (TooManyAttempts, true, Some(20_000)));
+        // Gemini says the same of a minute and of a month; only one of them passes.
+        let gemini = |details: &str| {
+            format!(
+                r#"[{{"error":{{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{details}],
+                "message":"You exceeded your current quota, please check your plan and billing details."}}}}]"#
+            )
+        };
+        let (passing, lasting) = (gemini(r#"{"retryDelay":"29s"}"#), gemini(""));
+        assert_eq!(limited(&passing, None), (TooManyAttempts, true, Some(29_000)));
+        assert_eq!(limited(&lasting, None), (Quota, false, None));
+        let spent = r#"{"error":{"code":"insufficient_quota","message":"Try again in 2s."}}"#;
+        assert_eq!(limited(spent, Some(2_000)).0, Quota);
     }
 
     #[test]
@@ -373,6 +386,10 @@ mod tests {
         let overloaded =
             read(r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#).unwrap();
         assert!(overloaded.class == FailureClass::Overloaded && overloaded.is_retryable());
+        let limited = r#"{"error":{"message":"Too many tokens, please wait. Try again in 3s","code":429}}"#;
+        let limited = read(limited).unwrap();
+        assert_eq!((limited.is_retryable(), limited.retry_after_ms), (true, Some(3_000)));
+        assert_eq!(limited.class, FailureClass::Overloaded);
         let broken = read(r#"{"error":{"message":"boom","code":500}}"#).unwrap();
         assert!(broken.class == FailureClass::Stream && broken.is_retryable());
         assert!(

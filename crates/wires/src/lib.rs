@@ -20,11 +20,12 @@ mod schema;
 mod shared_bytes;
 mod tools;
 mod usage;
+mod vendor_class;
 
 pub use capabilities::{CallIds, Capabilities, ReasoningReturn, Thinking};
 pub use decoder::Decoder;
 pub use encoder::{EncodedRequest, Encoder};
-pub use failure::{HttpRefusal, LONGEST_WAIT_MS, http_failure};
+pub use failure::{HttpRefusal, http_failure};
 pub use responses_writer::{ResponsesWriter, error_code};
 
 /// A language that providers speak.

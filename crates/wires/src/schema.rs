@@ -7,8 +7,21 @@ use serde_json::{Map, Value, json};
 pub(crate) fn with_object_root(schema: &Value) -> Value {
     let Some(root) = schema.as_object() else { return empty() };
     let mut root = root.clone();
+    let resolved = |reference: &Value| target(schema, reference, MOST_HOPS).cloned();
+    if let Some(target) = resolved(schema) {
+        root.remove("$ref");
+        merge(&mut root, std::slice::from_ref(&target), true);
+        for (keyword, value) in target.as_object().into_iter().flatten() {
+            root.entry(keyword).or_insert_with(|| value.clone());
+        }
+    }
     for keyword in ["oneOf", "anyOf", "allOf"] {
-        let Some(Value::Array(alternatives)) = root.remove(keyword) else { continue };
+        let Some(Value::Array(mut alternatives)) = root.remove(keyword) else { continue };
+        for alternative in &mut alternatives {
+            if let Some(target) = resolved(alternative) {
+                *alternative = target;
+            }
+        }
         merge(&mut root, &alternatives, keyword == "allOf");
     }
     // An enumeration or a negation at the root says nothing about an object that the tool does not check.
@@ -17,6 +30,63 @@ pub(crate) fn with_object_root(schema: &Value) -> Value {
     root.insert("type".to_owned(), json!("object"));
     root.entry("properties").or_insert_with(|| json!({}));
     Value::Object(root)
+}
+
+/// References that are followed from one to the next; more go in a circle.
+const MOST_HOPS: usize = 8;
+
+/// The part of the schema that a local reference stands for.
+fn target<'a>(schema: &'a Value, reference: &Value, hops: usize) -> Option<&'a Value> {
+    let place = reference["$ref"].as_str()?.strip_prefix('#').filter(|place| !place.is_empty())?;
+    let found = schema.pointer(place)?;
+    match found.get("$ref") {
+        Some(_) if hops == 0 => None,
+        Some(_) => target(schema, found, hops - 1),
+        None => Some(found),
+    }
+}
+
+/// Names of tables of parts that are referred to.
+const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+
+/// An object with this schema as its one property, where every local reference still finds what it stands for.
+pub(crate) fn as_property(schema: &Value, name: &str) -> Value {
+    let mut inner = schema.clone();
+    refer_below(&mut inner, &format!("#/properties/{name}"));
+    let mut root = json!({ "type": "object", "properties": {}, "required": [name] });
+    for table in DEFINITIONS {
+        if let Some(definitions) = inner.as_object_mut().and_then(|inner| inner.remove(table)) {
+            root[table] = definitions;
+        }
+    }
+    root["properties"][name] = inner;
+    root
+}
+
+/// References to anything but the tables, which are lifted to the new root, begin there.
+fn refer_below(schema: &mut Value, place: &str) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(|item| refer_below(item, place)),
+        Value::Object(fields) => {
+            fields.iter_mut().for_each(|(keyword, value)| match (keyword.as_str(), value) {
+                ("$ref", Value::String(reference)) => {
+                    if let Some(rest) = reference.strip_prefix('#')
+                        && !DEFINITIONS.iter().any(|table| rest.starts_with(&format!("/{table}/")))
+                    {
+                        *reference = format!("{place}{rest}");
+                    }
+                }
+                // Values, not schemas.
+                ("const" | "enum" | "default" | "examples", _) => {}
+                // Names, not keywords.
+                ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(schemas)) => {
+                    schemas.values_mut().for_each(|schema| refer_below(schema, place));
+                }
+                (_, value) => refer_below(value, place),
+            })
+        }
+        _ => {}
+    }
 }
 
 fn empty() -> Value {
@@ -163,6 +233,27 @@ mod tests {
         );
         let all = json!({"allOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": {"a": true, "b": true}});
         assert_eq!(with_object_root(&all)["required"], json!(["a", "b"]));
+        let tables = json!({
+            "A": {"$ref": "#/$defs/B"},
+            "B": {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]},
+            "C": {"properties": {"c": {"$ref": "#/$defs/B"}}, "required": ["c"]},
+            "Round": {"$ref": "#/$defs/Round"}});
+        let either = json!({"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/C"}], "$defs": tables});
+        assert_eq!(
+            with_object_root(&either),
+            json!({"type": "object", "$defs": tables, "properties": {
+                "b": {"type": "string"}, "c": {"$ref": "#/$defs/B"}}})
+        );
+        let named = with_object_root(&json!({"$ref": "#/$defs/U", "$defs": {"U": {"oneOf": [
+            {"properties": {"a": true}}, {"properties": {"b": true}}]}}}));
+        assert_eq!(named["properties"], json!({"a": true, "b": true}));
+        let whole = with_object_root(&json!({"$ref": "#/$defs/A", "$defs": tables}));
+        assert_eq!(
+            (&whole["properties"]["b"]["type"], &whole["required"]),
+            (&json!("string"), &json!(["b"]))
+        );
+        let round = with_object_root(&json!({"$ref": "#/$defs/Round", "$defs": tables}));
+        assert_eq!(round["type"], "object");
         for odd in [json!(null), json!(true), json!({"type": "string"}), json!([])] {
             assert_eq!(with_object_root(&odd)["type"], "object", "{odd}");
         }
@@ -177,6 +268,21 @@ mod tests {
             is_recursive(&tree) && is_recursive(&round) && is_recursive(&json!({"items": {"$ref": "#"}}))
         );
         assert!(!is_recursive(&shared) && !is_recursive(&json!({"$ref": "#/nowhere"})));
+    }
+
+    #[test]
+    fn a_schema_in_a_property_still_finds_what_it_refers_to() {
+        let schema = json!({"$ref": "#/$defs/Row", "$defs": {"Row": {"properties": {
+            "next": {"$ref": "#/$defs/Row"}, "like": {"$ref": "#/properties/a"}, "far": {"$ref": "https://x/y"},
+            "enum": {"$ref": "#"}, "k": {"const": {"$ref": "#"}}}}}});
+        assert_eq!(
+            as_property(&schema, "answer"),
+            json!({"type": "object", "required": ["answer"],
+                "properties": {"answer": {"$ref": "#/$defs/Row"}},
+                "$defs": {"Row": {"properties": {
+                    "next": {"$ref": "#/$defs/Row"}, "like": {"$ref": "#/properties/answer/properties/a"},
+                    "far": {"$ref": "https://x/y"}, "enum": {"$ref": "#/properties/answer"}, "k": {"const": {"$ref": "#"}}}}}})
+        );
     }
 
     #[test]

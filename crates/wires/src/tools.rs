@@ -80,7 +80,7 @@ fn add(
 pub(crate) fn with_structured_answer(
     functions: &mut Vec<Function>,
     targets: Targets,
-    schema: &Value,
+    answer: &Value,
 ) -> Targets {
     let mut targets = Arc::unwrap_or_clone(targets);
     let name = (1..).map(|n| format!("final_answer_{n}")).find(|name| !targets.contains_key(name));
@@ -89,11 +89,7 @@ pub(crate) fn with_structured_answer(
         name: name.clone(),
         description: "Gives the final answer of the task. Call it once, when everything else is done."
             .to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": { STRUCTURED_ANSWER: schema },
-            "required": [STRUCTURED_ANSWER],
-        }),
+        parameters: schema::as_property(answer, STRUCTURED_ANSWER),
     });
     targets.insert(name, ToolTarget::StructuredAnswer);
     Arc::new(targets)

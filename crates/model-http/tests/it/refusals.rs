@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use model::protocol::CodexErrorInfo;
+use model::protocol::{CodexErrorInfo, ReasoningEffort};
 use model::{FailureClass, PreparedRequest, Reasoning, StreamEvent};
 use oarlock_model_http::{Capabilities, Provider, Wire};
 use serde_json::{Value, json};
@@ -51,6 +51,28 @@ async fn a_model_that_cannot_think_is_asked_to_only_once() {
     let bodies = asked(Wire::Messages, 2, answers, request).await;
     let thinking = bodies.iter().map(|body| body["thinking"]["type"].as_str());
     assert_eq!(thinking.collect::<Vec<_>>(), [Some("adaptive"), None, None]);
+}
+
+#[tokio::test]
+async fn a_model_that_takes_no_effort_is_asked_without_and_still_thinks() {
+    let with =
+        |effort| with_body(request("hi"), |body| body.reasoning = Some(Reasoning { effort, summary: None }));
+    let answers = || {
+        let words = "output_config.effort: Extra inputs are not permitted";
+        vec![refused(words), said(Wire::Messages), said(Wire::Messages)]
+    };
+    let bodies = asked(Wire::Messages, 2, answers(), with(Some(ReasoningEffort::High))).await;
+    let parts = bodies.iter().map(|body| (&body["output_config"]["effort"], &body["thinking"]["type"]));
+    let (adaptive, high) = (json!("adaptive"), json!("high"));
+    let without = (&Value::Null, &adaptive);
+    assert_eq!(parts.collect::<Vec<_>>(), [(&high, &adaptive), without, without]);
+    // Where none was sent, nothing can be left out.
+    let server = Server::start(answers()).await;
+    let mut provider = Provider::new("local", server.base_url());
+    (provider.wire, provider.request_max_retries, provider.max_output_tokens) =
+        (Wire::Messages, 0, Some(32_000));
+    let found = events(&transport(&provider), with(None)).await;
+    assert!(found[0].is_err() && server.requests().len() == 1, "{found:?}");
 }
 
 #[tokio::test]

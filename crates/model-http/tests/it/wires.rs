@@ -229,9 +229,14 @@ async fn failures_have_one_vocabulary() {
 
 #[tokio::test]
 async fn a_provider_that_says_how_long_to_wait_is_asked_again_then() {
-    for (after, expected) in [("7", (Some(7_000), true)), ("86400", (Some(86_400_000), false))] {
+    for (after, expected) in [
+        ("7", (Some(7_000), true)),
+        ("86400", (Some(86_400_000), false)),
+        ("Sun, 06 Nov 1994 08:50:00 GMT", (Some(23_000), true)),
+        ("soon", (None, false)),
+    ] {
         let limited = Answer::raw(format!(
-            "HTTP/1.1 429 Slow\r\nretry-after: {after}\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}"
+            "HTTP/1.1 429 Slow\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\nretry-after: {after}\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}"
         ));
         let server = Server::start(vec![limited]).await;
         let found = events(&transport(&provider(&server, "openai", Wire::Responses)), request("hi")).await;

@@ -84,7 +84,8 @@ pub enum ModelRequestResponse {
 /// Why the host could not, or could no longer, carry a request.
 #[wire(omit_null)]
 pub struct ModelError {
-    /// A word for programs. `unsupportedFeature` comes with `feature`.
+    /// A word for programs. `unsupportedFeature` comes with `feature`. After `paused`, the runtime asks the model to go
+    /// on from the items that came.
     pub code: String,
     /// For people.
     pub message: String,
@@ -103,6 +104,9 @@ pub struct ModelError {
 }
 
 impl ModelError {
+    /// The code of an answer that the model wants to go on with when it is asked again.
+    pub const PAUSED: &'static str = "paused";
+
     /// An error of which a code and a message are known, and nothing else.
     pub fn new(code: &str, message: String) -> Self {
         Self {

@@ -24,6 +24,8 @@ use crate::{Capabilities, ReasoningReturn, Wire, failure};
 pub(crate) struct ChatDecoder {
     provider: String,
     request: Arc<RequestBody>,
+    /// The most the answer may have, in tokens, where the request says.
+    max_tokens: Option<u32>,
     targets: Targets,
     response_id: String,
     /// Items begun so far; part of their ids.
@@ -97,6 +99,7 @@ impl ChatDecoder {
     pub(crate) fn new(able: &Capabilities, request: Arc<RequestBody>, targets: Targets) -> Self {
         Self {
             provider: able.provider.clone(),
+            max_tokens: able.max_output_tokens,
             wants: able.reasoning,
             request,
             targets,
@@ -179,9 +182,7 @@ impl ChatDecoder {
             return self.fail(failure.unwrap_or_else(early), out);
         };
         let failure = match reason.as_str() {
-            "length" | "max_tokens" => {
-                ModelFailure::stream("the response is incomplete, reason: max_output_tokens")
-            }
+            "length" | "max_tokens" => failure::cut(&self.provider, self.max_tokens, self.usage.as_ref()),
             "content_filter" => failure::refusal("the provider's content filter stopped the response"),
             "error" => ModelFailure::stream("the provider failed in the middle of its answer"),
             _ => {

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
+use super::family::max_tokens;
 use crate::blob::Blob;
 use crate::decoder::{MAX_CALLS, MAX_RESPONSE_BYTES, taken_ids, unique_id};
 use crate::digest::PrefixDigest;
@@ -21,6 +22,8 @@ use crate::{Capabilities, Wire, failure};
 pub(crate) struct MessagesDecoder {
     provider: String,
     request: Arc<RequestBody>,
+    /// The most the answer may have, in tokens.
+    max_tokens: u32,
     targets: Targets,
     /// Of the request: thinking is bound to it.
     after: PrefixDigest,
@@ -100,6 +103,7 @@ impl MessagesDecoder {
     ) -> Self {
         Self {
             provider: able.provider.clone(),
+            max_tokens: max_tokens(&request.model, able),
             request,
             targets,
             after,
@@ -315,13 +319,15 @@ impl MessagesDecoder {
 
     fn finish(&mut self, out: &mut Vec<StreamEvent>) {
         let reason = self.stop_reason.take().unwrap_or_default();
-        let incomplete = |reason: &str| format!("the response is incomplete, reason: {reason}");
         let failure = match reason.as_str() {
-            "max_tokens" => ModelFailure::stream(incomplete("max_output_tokens")),
+            "max_tokens" => failure::cut(&self.provider, Some(self.max_tokens), None),
             // Asking again as it is would end the same way; a shorter history may not.
             "model_context_window_exceeded" => ModelFailure {
                 verdict: Some(failure::room_helps()),
-                ..ModelFailure::new(FailureClass::ContextWindow, incomplete(&reason))
+                ..ModelFailure::new(
+                    FailureClass::ContextWindow,
+                    format!("the response is incomplete, reason: {reason}"),
+                )
             },
             "refusal" => {
                 let said = ["explanation", "category", "reason"];

@@ -170,7 +170,7 @@ fn options(
     without_thinking: bool,
 ) -> Result<(), String> {
     let family = ModelFamily::of(&request.model);
-    let max_tokens = able.max_output_tokens.unwrap_or(family.max_tokens);
+    let max_tokens = family::max_tokens(&request.model, able);
     json::field(body, "model", &request.model);
     json::field(body, "max_tokens", &max_tokens);
     json::field(body, "stream", &true);
@@ -188,7 +188,7 @@ fn options(
             }
             Thinking::Adaptive => {
                 json::field(body, "thinking", &json!({ "type": "adaptive", "display": "summarized" }));
-                if let Some(effort) = &reasoning.effort {
+                if let Some(effort) = reasoning.effort.as_ref().filter(|_| able.reasoning_effort) {
                     output.insert("effort".to_owned(), json!(family::effort_name(effort)));
                 }
             }

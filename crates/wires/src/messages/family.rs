@@ -2,7 +2,7 @@
 
 use model::protocol::ReasoningEffort;
 
-use crate::Thinking;
+use crate::{Capabilities, Thinking};
 
 /// Facts in a model's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,11 @@ impl ModelFamily {
         let row = FAMILIES.iter().rev().find(|(first, _)| *first <= version);
         row.map_or(UNKNOWN, |(_, family)| *family)
     }
+}
+
+/// The most that an answer to this request may have, in tokens.
+pub(crate) fn max_tokens(model: &str, able: &Capabilities) -> u32 {
+    able.max_output_tokens.unwrap_or(ModelFamily::of(model).max_tokens)
 }
 
 /// `claude-3-7-sonnet-20250219` is 307, `claude-opus-4-6` is 406, `claude-sonnet-4-20250514` is 400.

@@ -8,6 +8,7 @@ use oarlock_wires::{Capabilities, Encoder, Wire};
 use serde_json::{Value, json};
 
 use crate::support::*;
+use crate::vendor::messages_problems;
 
 const OLD_CLAUDE: &str = "claude-3-5-haiku-latest";
 
@@ -27,11 +28,13 @@ fn usage_of(events: &[StreamEvent]) -> TokenUsageBreakdown {
 
 #[test]
 fn an_older_model_gives_a_structured_answer_as_a_call_that_becomes_text() {
-    let request =
-        with_schema(OLD_CLAUDE, json!({"type": "object", "properties": {"n": {"type": "integer"}}}));
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}, "row": {"$ref": "#/$defs/Row"}},
+        "$defs": {"Row": {"type": "object", "properties": {"like": {"$ref": "#/properties/n"}}}}});
+    let request = with_schema(OLD_CLAUDE, schema);
     let able = Capabilities::of("anthropic", Wire::Messages);
     let sent = Encoder::new(Wire::Messages).encode(&request, &able).unwrap();
     let body: Value = serde_json::from_slice(&sent.body.concat()).unwrap();
+    assert_eq!(messages_problems(&body), Vec::<String>::new(), "{body}");
     assert_eq!(body["tool_choice"], json!({"type": "any", "disable_parallel_tool_use": true}));
     assert_eq!((&body["thinking"], &body["output_config"]), (&Value::Null, &Value::Null));
     let offered = body["tools"].as_array().unwrap().last().unwrap();
@@ -183,7 +186,7 @@ fn reasoning_of_another_wire_never_goes_to_a_responses_provider() {
 
 #[test]
 fn what_an_answer_cost_that_was_cut_off_is_known() {
-    for (reason, is_retryable) in [("length", true), ("content_filter", false), ("error", true)] {
+    for (reason, is_retryable) in [("length", false), ("content_filter", false), ("error", true)] {
         let stream = [
             json!({"id": "r", "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": reason}]}),
             json!({"id": "r", "choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}),
@@ -194,6 +197,45 @@ fn what_an_answer_cost_that_was_cut_off_is_known() {
         assert_eq!(failure.is_retryable(), is_retryable, "{reason}");
         let spent = failure.spent.as_ref().expect("it was paid for");
         assert_eq!((spent.input_tokens, spent.output_tokens), (7, 3), "{reason}");
+    }
+}
+
+/// Each time it is asked again, it is paid for to the limit once more.
+#[test]
+fn an_answer_that_came_to_its_limit_is_not_asked_for_again_and_names_the_setting() {
+    let messages = [
+        json!({"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 9, "output_tokens": 1}}}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}),
+        json!({"type": "message_stop"}),
+    ];
+    let chat = [
+        json!({"id": "r", "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "length"}]}),
+        json!({"id": "r", "choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}),
+    ];
+    for (wire, stream, limit, words) in [
+        (
+            Wire::Messages,
+            &messages[..],
+            None,
+            "the answer was cut at 32000 tokens; set model_providers.mine.max_output_tokens to more",
+        ),
+        (Wire::Messages, &messages[..], Some(900), "the answer was cut at 900 tokens"),
+        (Wire::Chat, &chat[..], Some(900), "the answer was cut at 900 tokens"),
+        (
+            Wire::Chat,
+            &chat[..],
+            None,
+            "the server cut the answer after 3 tokens; set model_providers.mine.max_output_tokens, or",
+        ),
+    ] {
+        let able = Capabilities { max_output_tokens: limit, ..Capabilities::of("mine", wire) };
+        let sent = Encoder::new(wire).encode(&request("m", vec![user("a")]), &able).unwrap();
+        let stream = Vec::from_iter(stream.iter().map(Value::to_string));
+        let events = decode(sent.decoder, stream.iter().map(String::as_str));
+        let Some(StreamEvent::Failed(failure)) = events.last() else { panic!("{events:?}") };
+        assert!(failure.message.starts_with(words), "{failure}");
+        assert_eq!((failure.is_retryable(), failure.codex_error_info()), (false, CodexErrorInfo::Other));
+        assert!(failure.spent.is_some(), "it was paid for");
     }
 }
 
