@@ -22,6 +22,9 @@ const HOLD_KEYS: Duration = Duration::from_millis(700);
 pub(super) struct ShownQuestion {
     pub(super) id: Value,
     pub(super) kind: QuestionKind,
+    /// The thread it belongs to, and the turn: ours, or those of an agent.
+    thread: String,
+    turn: Option<String>,
     /// The unsent input, restored after the question.
     stash: String,
     /// From when on keys count. None until the question is shown.
@@ -58,9 +61,13 @@ impl TerminalState {
             let who = format!("  asked by the agent {}", crate::safe::one_line(short_id(thread)));
             approval.shown.push(ScreenRow::new(Ink::Faint, who));
         }
+        self.asked_items.extend(params["itemId"].as_str().map(str::to_owned));
         // After a reconnect the same question comes again.
         self.questions.retain(|open| open.id != id);
-        self.questions.push_back(ShownQuestion { id, kind, stash: String::new(), counts_from: None });
+        let thread = params["threadId"].as_str().map_or_else(|| self.own_id(), str::to_owned);
+        let turn = params["turnId"].as_str().map(str::to_owned);
+        let (stash, counts_from) = (String::new(), None);
+        self.questions.push_back(ShownQuestion { id, kind, thread, turn, stash, counts_from });
         self.show_question();
     }
 
@@ -104,6 +111,21 @@ impl TerminalState {
         self.after_question(&open);
     }
 
+    /// Puts text before what is typed and not sent. While a question is shown, the line belongs to its answer.
+    pub(super) fn put_before_input(&mut self, text: &str) {
+        let joined = |typed: &str| match typed.is_empty() {
+            true => text.to_owned(),
+            false => format!("{text}\n{typed}"),
+        };
+        match self.questions.front_mut().filter(|open| open.counts_from.is_some()) {
+            Some(open) => open.stash = joined(&open.stash),
+            None => {
+                let typed = joined(self.editor.text());
+                self.editor.set(&typed);
+            }
+        }
+    }
+
     fn after_question(&mut self, open: &ShownQuestion) {
         self.editor.is_secret = false;
         self.editor.take();
@@ -121,9 +143,10 @@ impl TerminalState {
         }
     }
 
-    /// The turn is over.
-    pub(super) fn withdraw_all(&mut self) {
-        let ids: Vec<Value> = self.questions.iter().rev().map(|open| open.id.clone()).collect();
+    /// The turn of this thread is over. Questions of other threads stay.
+    pub(super) fn withdraw_all(&mut self, thread: &str) {
+        let over = self.questions.iter().rev().filter(|open| open.thread == thread);
+        let ids: Vec<Value> = over.map(|open| open.id.clone()).collect();
         ids.iter().for_each(|id| self.withdrawn(id));
     }
 
@@ -163,13 +186,28 @@ impl TerminalState {
         match key.code {
             KeyCode::Char(c) if !control => self.approval_letter(c),
             KeyCode::Esc => {
-                if let Some(reply) = approval.cancel.clone() {
-                    self.answer(&reply, ScreenRow::new(Ink::Bad, "  no, and stop"));
-                }
+                let (cancel, decline) = (approval.cancel.clone(), approval.decline.clone());
+                self.stop_by_question(cancel, decline);
             }
             _ => {}
         }
         true
+    }
+
+    /// No, and the end of the turn: in one answer where there is one that says both.
+    fn stop_by_question(&mut self, cancel: Option<Value>, decline: Option<Value>) {
+        let told = ScreenRow::new(Ink::Bad, "  no, and stop");
+        if let Some(reply) = cancel {
+            self.answer(&reply, told);
+            return;
+        }
+        let Some((reply, open)) = decline.zip(self.questions.front()) else { return };
+        let (thread, turn) = (open.thread.clone(), open.turn.clone());
+        self.answer(&reply, told);
+        match turn {
+            Some(turn) if thread != self.own_id() => self.tell_interrupt(&thread, &turn),
+            _ => self.interrupt(),
+        }
     }
 
     fn approval_letter(&mut self, letter: char) {
