@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::calls::Asked;
+use super::calls::{Asked, EARLIER_TURNS};
 use super::facts::{OpenThread, RunningTurn, short_id, text};
 use super::popup::{PickAction, PickEntry};
 use super::{SessionStart, TerminalEffect, TerminalState};
@@ -16,8 +16,6 @@ const WHOLE_DIFF: usize = 5_000;
 const MOST_FITTING: usize = 20;
 /// Names that are compared with one that nothing has.
 const MOST_NAMES: usize = 1_000;
-/// Turns of a resumed thread that are shown again.
-const EARLIER_TURNS: usize = 5;
 
 impl TerminalState {
     pub(super) fn answered(&mut self, message: &mut Value) {
@@ -33,7 +31,8 @@ impl TerminalState {
         let result = message["result"].take();
         match asked {
             Asked::Initialize => self.connected(),
-            Asked::Open { is_resumed, .. } => self.opened(&result, is_resumed),
+            Asked::Open { resumed, .. } => self.opened(&result, resumed),
+            Asked::EarlierTurns { thread } => self.ask_open(&thread, Some(result)),
             Asked::FindLast => self.found_last(&result),
             Asked::Find { wanted, fitting, names } => self.found(wanted, fitting, names, &result),
             Asked::Threads => self.choose_thread(&result),
@@ -47,7 +46,10 @@ impl TerminalState {
 
     /// A message was too long to be read. Without a thread, it was the one that this session waits for.
     fn left_out(&mut self, why: &str) {
-        let opening = self.calls.iter().find(|(_, asked)| matches!(asked, Asked::Open { .. }));
+        let opening = self
+            .calls
+            .iter()
+            .find(|(_, asked)| matches!(asked, Asked::Open { .. } | Asked::EarlierTurns { .. }));
         match opening.map(|(id, _)| *id).and_then(|id| self.calls.remove(&id)) {
             Some(asked) => self.failed(asked, why),
             None => self.note(why),
@@ -57,9 +59,10 @@ impl TerminalState {
     fn failed(&mut self, asked: Asked, why: &str) {
         match asked {
             Asked::Initialize | Asked::FindLast | Asked::Find { .. } => self.give_up(why),
-            Asked::Open { is_resumed, choices } => {
+            Asked::EarlierTurns { thread } => self.ask_open(&thread, None),
+            Asked::Open { resumed, choices } => {
                 // Of a thread that was to begin anew, nothing is for the one that goes on.
-                if is_resumed {
+                if resumed.is_some() {
                     self.choices.fill_from(choices);
                 }
                 self.give_up(why);
@@ -151,7 +154,7 @@ impl TerminalState {
         }
     }
 
-    fn opened(&mut self, answer: &Value, is_resumed: bool) {
+    fn opened(&mut self, answer: &Value, resumed: Option<Option<Value>>) {
         let Some(mut thread) = OpenThread::read(answer) else {
             self.give_up("the server's answer names no thread");
             return;
@@ -160,15 +163,18 @@ impl TerminalState {
         self.spent = super::Spending::default();
         self.agents.clear();
         self.close_files();
-        self.header(&thread, is_resumed);
+        self.header(&thread, resumed.is_some());
         // Chosen while the thread was being opened: for its first turn.
         thread.choose(&self.choices);
         if let Some(earlier) = self.thread.take().filter(|earlier| earlier.id != thread.id) {
             self.tell_unsubscribe(&earlier.id);
         }
         self.thread = Some(thread);
-        if is_resumed {
-            self.earlier_turns(&answer["thread"]["turns"]);
+        if let Some(page) = resumed {
+            // An idle thread may have been busy when its turns were read.
+            let is_idle = answer["thread"]["status"]["type"].as_str() == Some("idle");
+            let turns = EarlierTurns::read(page.as_ref(), &answer["thread"]["turns"]);
+            self.earlier_turns(turns, is_idle);
         }
         if let Some(prompt) = self.options.prompt.take() {
             self.queue.push_front(prompt);
@@ -195,14 +201,15 @@ impl TerminalState {
     }
 
     /// The end of the transcript, and the turn that still runs.
-    fn earlier_turns(&mut self, turns: &Value) {
-        let turns = turns.as_array().map(Vec::as_slice).unwrap_or_default();
-        let from = turns.len().saturating_sub(EARLIER_TURNS);
-        if from > 0 {
-            self.note(&format!("{} {from} turns before", self.glyphs.cut));
+    fn earlier_turns(&mut self, earlier: EarlierTurns<'_>, is_idle: bool) {
+        if earlier.has_more {
+            self.note(&format!("{} earlier turns", self.glyphs.cut));
         }
-        for turn in &turns[from..] {
-            let is_running = turn["status"].as_str() == Some("inProgress");
+        if let (Some(thread), false) = (&mut self.thread, earlier.turns.is_empty()) {
+            thread.has_turns = true;
+        }
+        for turn in earlier.turns {
+            let is_running = turn["status"].as_str() == Some("inProgress") && !is_idle;
             for item in turn["items"].as_array().into_iter().flatten() {
                 match (is_running, item["status"].as_str()) {
                     (true, Some("inProgress")) => self.item_started(item),
@@ -297,4 +304,27 @@ impl TerminalState {
 /// Ids are compared without their dashes, in small letters.
 fn plain_id(id: &str) -> String {
     id.chars().filter(|letter| *letter != '-').map(|letter| letter.to_ascii_lowercase()).collect()
+}
+
+/// The last turns of a thread, the oldest first.
+struct EarlierTurns<'a> {
+    turns: Vec<&'a Value>,
+    has_more: bool,
+}
+
+impl<'a> EarlierTurns<'a> {
+    /// From a page, whose newest turn comes first, or from the whole thread.
+    fn read(page: Option<&'a Value>, all: &'a Value) -> Self {
+        let list = |turns: &'a Value| turns.as_array().map(Vec::as_slice).unwrap_or_default();
+        match page {
+            Some(page) => Self {
+                turns: list(&page["data"]).iter().rev().collect(),
+                has_more: page["nextCursor"].is_string(),
+            },
+            None => {
+                let from = list(all).len().saturating_sub(EARLIER_TURNS);
+                Self { turns: list(all)[from..].iter().collect(), has_more: from > 0 }
+            }
+        }
+    }
 }

@@ -228,7 +228,7 @@ impl TerminalState {
     pub(super) fn patch_approval(&mut self, params: &Value) -> AskedApproval {
         let key = (text(&params["threadId"]), text(&params["itemId"]));
         let mut shown = vec![self.ask_row("May these files be changed?")];
-        let is_known = self.asked_patches.contains_key(&key);
+        let is_known = self.knows_patch(params);
         match self.asked_patches.get_mut(&key) {
             Some(AskedPatch { changes, is_shown }) => {
                 *is_shown = true;
@@ -254,6 +254,11 @@ impl TerminalState {
         // A yes to changes that nobody has seen is none.
         let decisions = if is_known { usual() } else { vec![json!("cancel")] };
         AskedApproval::new(shown, &decisions)
+    }
+
+    /// Whether the changes were told that are asked about.
+    pub(super) fn knows_patch(&self, params: &Value) -> bool {
+        self.asked_patches.contains_key(&(text(&params["threadId"]), text(&params["itemId"])))
     }
 
     pub(super) fn tool_approval(&self, params: &Value) -> AskedApproval {

@@ -3,7 +3,8 @@
 use protocol::{
     CommandExec, FuzzyFileSearchSessionStart, FuzzyFileSearchSessionStop, FuzzyFileSearchSessionUpdate,
     Initialize, Initialized, ModelList, NotificationMethod, RequestMethod, ReviewStart, ThreadCompactStart,
-    ThreadList, ThreadResume, ThreadStart, ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer,
+    ThreadList, ThreadResume, ThreadStart, ThreadTurnsList, ThreadUnsubscribe, TurnInterrupt, TurnStart,
+    TurnSteer,
 };
 use serde_json::{Value, json};
 
@@ -14,8 +15,13 @@ use super::{TerminalEffect, TerminalState, ThreadChoices};
 pub(super) enum Asked {
     Initialize,
     Open {
-        is_resumed: bool,
+        /// Set for a thread that goes on: with the page of its last turns, where there is one.
+        resumed: Option<Option<Value>>,
         choices: ThreadChoices,
+    },
+    /// The last turns of a thread that is to be opened.
+    EarlierTurns {
+        thread: String,
     },
     /// The last thread of this folder.
     FindLast,
@@ -84,10 +90,17 @@ impl TerminalState {
     pub(super) fn ask_start(&mut self) {
         let choices = std::mem::take(&mut self.choices);
         let params = choices.start_params(&self.options.folder, self.options.remote.is_some());
-        self.ask::<ThreadStart>(Asked::Open { is_resumed: false, choices }, &params);
+        self.ask::<ThreadStart>(Asked::Open { resumed: None, choices }, &params);
     }
 
+    /// Asks for the last turns first: the answer to `thread/resume` would have all of them, and they may be very many.
     pub(super) fn ask_resume(&mut self, thread: &str) {
+        let params = json!({ "threadId": thread, "limit": EARLIER_TURNS, "itemsView": "full" });
+        self.ask::<ThreadTurnsList>(Asked::EarlierTurns { thread: thread.to_owned() }, &params);
+    }
+
+    /// Opens the thread. Without a page of turns, because a server knows no such pages, the answer has them all.
+    pub(super) fn ask_open(&mut self, thread: &str, earlier: Option<Value>) {
         let choices = std::mem::take(&mut self.choices);
         let mut rules = choices.clone();
         if self.options.remote.is_none() {
@@ -95,7 +108,10 @@ impl TerminalState {
         }
         let mut params = rules.resume_params();
         params["threadId"] = thread.into();
-        self.ask::<ThreadResume>(Asked::Open { is_resumed: true, choices }, &params);
+        params["excludeTurns"] = earlier.is_some().into();
+        // What is being done right now, with the patches that may be asked about.
+        params["includeOpenItems"] = true.into();
+        self.ask::<ThreadResume>(Asked::Open { resumed: Some(earlier), choices }, &params);
     }
 
     pub(super) fn ask_threads(&mut self, asked: Asked, limit: u32, of_folder: bool) {
@@ -186,6 +202,9 @@ base=$($git rev-parse -q --verify HEAD) || base=$($git hash-object -t tree /dev/
 $git diff --no-ext-diff --no-textconv "$base" -- || exit
 $git ls-files --others --exclude-standard | sed 's/^/untracked: /'
 "#;
+
+/// Turns of a resumed thread that are shown again.
+pub(super) const EARLIER_TURNS: usize = 5;
 
 /// Everything but children of other threads.
 const STARTED_BY_USERS: [&str; 5] = ["cli", "vscode", "exec", "appServer", "unknown"];

@@ -34,6 +34,8 @@ impl TerminalState {
         match item["type"].as_str().unwrap_or_default() {
             "agentMessage" => {
                 self.begin_live(&id, LiveKind::Message { text: MarkdownStream::default(), has_begun: false });
+                // Of one that is told again, what was said so far.
+                self.message_delta(&id, &text(&item["text"]));
             }
             "reasoning" => self.begin_live(&id, LiveKind::Reasoning { text: String::new() }),
             kind => {
@@ -41,7 +43,9 @@ impl TerminalState {
                     self.keep_patch(&self.own_id(), item);
                 }
                 if let Some(what) = self.work(item) {
+                    let tail = text(&item["aggregatedOutput"]);
                     self.begin_live(&id, LiveKind::Work { what, tail: String::new() });
+                    self.output_delta(&id, &tail);
                 }
             }
         }
@@ -51,6 +55,7 @@ impl TerminalState {
     pub(super) fn keep_patch(&mut self, thread: &str, item: &Value) {
         let patch = AskedPatch { changes: item["changes"].clone(), is_shown: false };
         self.asked_patches.insert((thread.to_owned(), text(&item["id"])), patch);
+        self.show_late_patch(thread, &item["id"]);
     }
 
     pub(super) fn item_completed(&mut self, item: &Value) {

@@ -25,6 +25,8 @@ pub(super) struct ShownQuestion {
     /// The thread it belongs to, and the turn: ours, or those of an agent.
     thread: String,
     turn: Option<String>,
+    /// What is asked about a patch whose changes were not told yet.
+    unseen_patch: Option<Value>,
     /// The unsent input, restored after the question.
     stash: String,
     /// From when on keys count. None until the question is shown.
@@ -55,20 +57,48 @@ impl TerminalState {
             }
         };
         let mut kind = kind;
-        if let (QuestionKind::Approval(approval), Some(thread)) = (&mut kind, params["threadId"].as_str())
-            && !self.is_ours(&params["threadId"])
-        {
-            let who = format!("  asked by the agent {}", crate::safe::one_line(short_id(thread)));
-            approval.shown.push(ScreenRow::new(Ink::Faint, who));
+        if let QuestionKind::Approval(approval) = &mut kind {
+            approval.shown.extend(self.asker_row(params));
         }
+        let unseen_patch = (method == FileChangeRequestApproval::METHOD && !self.knows_patch(params))
+            .then(|| params.clone());
         self.asked_items.extend(params["itemId"].as_str().map(str::to_owned));
         // After a reconnect the same question comes again.
         self.questions.retain(|open| open.id != id);
         let thread = params["threadId"].as_str().map_or_else(|| self.own_id(), str::to_owned);
         let turn = params["turnId"].as_str().map(str::to_owned);
         let (stash, counts_from) = (String::new(), None);
-        self.questions.push_back(ShownQuestion { id, kind, thread, turn, stash, counts_from });
+        self.questions.push_back(ShownQuestion { id, kind, thread, turn, unseen_patch, stash, counts_from });
         self.show_question();
+    }
+
+    /// Says which agent asks, where it is not the thread itself.
+    fn asker_row(&self, params: &Value) -> Option<ScreenRow> {
+        let thread = params["threadId"].as_str().filter(|_| !self.is_ours(&params["threadId"]))?;
+        let who = format!("  asked by the agent {}", crate::safe::one_line(short_id(thread)));
+        Some(ScreenRow::new(Ink::Faint, who))
+    }
+
+    /// Whoever opens a thread is asked before the items are told that are open: then the question is shown again, whole.
+    pub(super) fn show_late_patch(&mut self, thread: &str, item: &Value) {
+        let is_about_it = |open: &ShownQuestion| {
+            open.thread == thread && open.unseen_patch.as_ref().is_some_and(|asked| asked["itemId"] == *item)
+        };
+        let Some(at) = self.questions.iter().position(is_about_it) else { return };
+        let Some(params) = self.questions[at].unseen_patch.take() else { return };
+        let mut approval = self.patch_approval(&params);
+        approval.shown.extend(self.asker_row(&params));
+        let open = &mut self.questions[at];
+        if open.counts_from.is_some() {
+            // Keys that were meant for what was shown before are not for this.
+            open.counts_from = Some(self.now + HOLD_KEYS);
+            let shown = std::mem::take(&mut approval.shown);
+            open.kind = QuestionKind::Approval(approval);
+            self.say(shown);
+            self.print_for_dumb(Self::question_rows);
+        } else {
+            open.kind = QuestionKind::Approval(approval);
+        }
     }
 
     /// Shows the first question, unless it is shown already.

@@ -121,6 +121,16 @@ impl Stage {
         self.on(TerminalEvent::Message(json!({ "id": id, "result": result })));
     }
 
+    /// The thread that is asked for goes on.
+    #[track_caller]
+    fn resume(&mut self, mut answer: Value) {
+        let turns = answer["thread"]["turns"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        let newest_first: Vec<Value> = turns.into_iter().rev().collect();
+        self.answer("thread/turns/list", json!({ "data": newest_first, "nextCursor": null }));
+        assert_eq!(self.last("thread/resume")["params"]["excludeTurns"], true);
+        self.answer("thread/resume", answer);
+    }
+
     #[track_caller]
     fn refuse(&mut self, method: &str, message: &str) {
         let id = self.last(method)["id"].clone();
@@ -894,14 +904,57 @@ fn an_earlier_thread_is_shown_again_and_gone_on_with() {
     stage.answer("thread/list", json!({ "data": [{ "id": "02", "name": null }], "nextCursor": "more" }));
     assert_eq!(stage.last("thread/list")["params"]["cursor"], "more", "an old one is on a later page");
     stage.answer("thread/list", json!({ "data": [{ "id": THREAD, "name": null }], "nextCursor": null }));
-    assert_eq!(stage.last("thread/resume")["params"]["threadId"], THREAD);
+    assert_eq!(stage.last("thread/turns/list")["params"]["threadId"], THREAD);
     let turns = json!([{ "id": "t", "status": "completed", "items": [
         { "type": "userMessage", "id": "u", "content": [{ "type": "text", "text": "say hello" }] },
         { "type": "agentMessage", "id": "m", "text": "Hello." },
     ] }]);
-    stage.answer("thread/resume", opened(turns));
+    stage.resume(opened(turns));
     assert_snapshot!("resumed_80x24", stage.screen());
     assert_eq!(stage.last("turn/start")["params"]["input"][0]["text"], "and now in French");
+}
+
+#[test]
+fn of_a_long_thread_the_last_turns_are_read() {
+    let start = || SessionStart::Named(THREAD.to_owned(), ThreadChoices::default());
+    let turn = |text: &str| {
+        let content = json!([{ "type": "text", "text": text }]);
+        json!({ "id": text, "status": "inProgress", "items": [{ "type": "userMessage", "id": text, "content": content }] })
+    };
+    let mut stage = Stage::with(SMALL, start(), None);
+    stage.answer("initialize", json!({}));
+    assert_eq!(stage.last("thread/turns/list")["params"]["limit"], 5);
+    stage.answer(
+        "thread/turns/list",
+        json!({ "data": [turn("second"), turn("first")], "nextCursor": "more" }),
+    );
+    let mut answer = opened(json!([]));
+    answer["thread"]["status"] = json!({ "type": "idle" });
+    stage.answer("thread/resume", answer);
+    assert!(stage.printed().contains("… earlier turns\n\n› first\n\n› second\n"), "{}", stage.printed());
+    assert!(!stage.screen().contains("working"), "the turn ended in the meantime");
+    // A server without pages gives all turns.
+    let mut stage = Stage::with(SMALL, start(), None);
+    stage.answer("initialize", json!({}));
+    stage.refuse("thread/turns/list", "unknown method");
+    assert_eq!(stage.last("thread/resume")["params"]["excludeTurns"], false);
+    let turns: Vec<Value> = ["1", "2", "3", "4", "5", "6"].map(turn).into();
+    stage.answer("thread/resume", opened(json!(turns)));
+    assert!(stage.printed().contains("… earlier turns\n\n› 2\n"), "{}", stage.printed());
+    assert!(stage.screen().contains("working"));
+}
+
+#[test]
+fn a_patch_that_is_told_after_its_question_is_shown_then() {
+    let mut stage = Stage::running(SMALL);
+    stage.ask("item/fileChange/requestApproval", json!({ "itemId": "f1", "turnId": "turn-1" }));
+    stage.item("started", new_file());
+    assert!(stage.printed().ends_with("add /home/me/project/a.txt\n    +hello\n"), "{}", stage.printed());
+    stage.types("y");
+    assert!(stage.sent.iter().all(|message| message["id"] != 7), "it was not looked at yet");
+    stage.wait(2);
+    stage.types("y");
+    assert_eq!(stage.reply(), &json!({ "decision": "accept" }));
 }
 
 #[test]
@@ -921,8 +974,8 @@ fn a_thread_goes_by_an_id_without_dashes_and_a_miss_names_what_is_near() {
     stage.types("/resume 01A1e1a1feec");
     stage.key(KeyCode::Enter);
     stage.answer("thread/list", threads.clone());
-    assert_eq!(stage.last("thread/resume")["params"]["threadId"], THREAD);
-    stage.answer("thread/resume", opened(json!([])));
+    assert_eq!(stage.last("thread/turns/list")["params"]["threadId"], THREAD);
+    stage.resume(opened(json!([])));
     stage.types("/resume parsre");
     stage.key(KeyCode::Enter);
     stage.answer("thread/list", threads);
@@ -956,6 +1009,8 @@ fn an_answer_that_is_too_long_is_no_wait_for_ever() {
     let start = SessionStart::Named(THREAD.to_owned(), ThreadChoices::default());
     let mut stage = Stage::with(SMALL, start, None);
     stage.answer("initialize", json!({}));
+    // First the page of turns, then all of them.
+    stage.on(too_long());
     stage.on(too_long());
     assert_eq!(stage.left, Some(false));
     assert!(stage.printed().contains("✗ longer than 64 MiB"), "{}", stage.printed());
@@ -977,6 +1032,7 @@ fn a_thread_that_goes_on_keeps_its_sandbox_and_its_approvals() {
             ..ThreadChoices::default()
         };
         stage.answer("initialize", json!({}));
+        stage.answer("thread/turns/list", json!({ "data": [], "nextCursor": null }));
         let params = &stage.last("thread/resume")["params"];
         (params["sandbox"].clone(), params["approvalPolicy"].clone())
     };
