@@ -53,8 +53,11 @@ impl TerminalState {
 
     /// Keeps the changes of a patch, to be shown if the patch is asked about.
     pub(super) fn keep_patch(&mut self, thread: &str, item: &Value) {
-        let patch = AskedPatch { changes: item["changes"].clone(), is_shown: false };
-        self.asked_patches.insert((thread.to_owned(), text(&item["id"])), patch);
+        let (key, changes) = ((thread.to_owned(), text(&item["id"])), item["changes"].clone());
+        // Whoever opens a thread is told again of what is open.
+        let known = self.asked_patches.get(&key).filter(|known| known.changes == changes);
+        let is_shown = known.is_some_and(|known| known.is_shown);
+        self.asked_patches.insert(key, AskedPatch { changes, is_shown });
         self.show_late_patch(thread, &item["id"]);
     }
 

@@ -465,6 +465,8 @@ fn a_patch_is_shown_with_its_question() {
     stage
         .ask("item/fileChange/requestApproval", json!({ "itemId": "f1", "reason": null, "grantRoot": null }));
     assert_snapshot!("patch_approval_80x24", stage.screen());
+    let again = json!({ "type": "fileChange", "id": "f1", "changes": changes, "status": "inProgress" });
+    stage.item("started", again);
     stage.types("s");
     assert_eq!(stage.reply(), &json!({ "decision": "acceptForSession" }));
     stage.item(
