@@ -4,7 +4,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { connected, looked, open } from "./browser.mjs";
+import { connected, looked, open, sent } from "./browser.mjs";
 import { eventually, TestHost } from "./host.mjs";
 
 const SERVER = fileURLToPath(new URL("asking_server.mjs", import.meta.url));
@@ -44,7 +44,132 @@ async function again(client, id, text) {
   await client.ask("turn/start", { threadId: id, input: [{ type: "text", text }] });
 }
 
+/** A window that hears of no decision of others. */
+async function deaf(page) {
+  await page.addInitScript(() => {
+    const handler = Object.getOwnPropertyDescriptor(window.WebSocket.prototype, "onmessage");
+    Object.defineProperty(window.WebSocket.prototype, "onmessage", {
+      set(listener) {
+        handler.set.call(this, (event) => event.data.includes('"operation/updated"') || listener(event));
+      },
+    });
+  });
+  await page.reload();
+}
+
+/** A window in which the answer to each `operation/list` waits until `window.letGo` is called. */
+async function slow(page) {
+  await page.addInitScript(() => {
+    const lists = new Set();
+    const held = [];
+    window.letGo = () => held.splice(0).forEach((give) => give());
+    const send = window.WebSocket.prototype.send;
+    window.WebSocket.prototype.send = function (data) {
+      const { id, method } = JSON.parse(data);
+      if (method === "operation/list") lists.add(id);
+      send.call(this, data);
+    };
+    const handler = Object.getOwnPropertyDescriptor(window.WebSocket.prototype, "onmessage");
+    Object.defineProperty(window.WebSocket.prototype, "onmessage", {
+      set(listener) {
+        handler.set.call(this, (event) => {
+          const { id, method } = JSON.parse(event.data);
+          if (method === undefined && lists.has(id)) held.push(() => listener(event));
+          else listener(event);
+        });
+      },
+    });
+  });
+  await page.reload();
+}
+
+async function reject(client, threadId) {
+  const { data } = await client.ask("operation/list", { threadId });
+  const [{ operationId, argumentsDigest }] = data;
+  await client.ask("operation/decide", { operationId, argumentsDigest, decision: { type: "reject", endTurn: true } });
+}
+
 export const choiceChecks = {
+  async "a command is edited before it runs"(stage) {
+    await withHost(stage, async (there) => {
+      const { client, host } = there;
+      const id = await client.task(host.workspace, "run touch wrong.txt", { ...UNTRUSTED, name: "To be edited" });
+      const { page, close } = await open(there, "/inbox");
+      await page.locator(".card .exact", { hasText: "touch wrong.txt" }).waitFor();
+      await looked(page);
+      await page.keyboard.press("e");
+      const field = page.getByLabel("What is to run instead");
+      assert.equal(await field.inputValue(), "touch wrong.txt");
+      const run = page.getByRole("button", { name: "Run this instead" });
+      await field.fill("");
+      assert.ok(await run.isDisabled(), "nothing cannot run");
+      await field.fill("touch right.txt # \u202e");
+      await page.locator(".edit .exact", { hasText: "\\u{202e}" }).waitFor();
+      await field.fill("touch right.txt");
+      await run.click();
+      await eventually(async () => {
+        // The policy asks about everything here, also about this one.
+        const asked = page.locator(".card .exact", { hasText: "touch right.txt" });
+        if ((await asked.count()) > 0) {
+          await looked(page);
+          await page.keyboard.press("a");
+        }
+        return turns(client, id).length > 0;
+      }, "the end of the turn");
+      assert.deepEqual([existsSync(join(host.workspace, "wrong.txt")), existsSync(join(host.workspace, "right.txt"))], [false, true]);
+      await close();
+    });
+  },
+
+  async "a question of a server is there for a window opened later, and stays when a decision fails"(stage) {
+    await withHost(stage, async (there) => {
+      const { client, host } = there;
+      const { thread: { id } } = await client.ask("thread/start", { cwd: host.workspace, approvalPolicy: "on-request", sandbox: "workspace-write" });
+      await client.ask("thread/name/set", { threadId: id, name: "A form" });
+      await again(client, id, "call mcp__asker__ask {}");
+      await client.until(({ method }) => method === "mcpServer/elicitation/request", "the question");
+      const stale = await client.task(host.workspace, "run touch stale.txt", { ...UNTRUSTED, name: "Stale" });
+      const { page, close } = await open(there, "/inbox");
+      const left = sent(page, "thread/unsubscribe");
+      await deaf(page);
+      const question = page.locator(".queue-line", { hasText: "A form" });
+      await question.waitFor();
+      await page.locator(".queue-open", { hasText: "stale.txt" }).click();
+      await looked(page);
+      await reject(client, stale);
+      await page.keyboard.press("a");
+      await page.locator(".queue-line", { hasText: "stale.txt" }).waitFor({ state: "detached" });
+      await question.waitFor();
+      await question.locator(".queue-open").click();
+      await looked(page);
+      await page.getByRole("button", { name: "Decline", exact: true }).click();
+      await ended(client, id);
+      await eventually(() => left.some(({ threadId }) => threadId === id), "the window to follow the task no longer");
+      await close();
+    });
+  },
+
+  async "what is decided while the inbox is read does not come back"(stage) {
+    await withHost(stage, async (there) => {
+      const { client, host } = there;
+      const gone = await client.task(host.workspace, "run touch gone.txt", { ...UNTRUSTED, name: "Gone" });
+      const { page, close } = await open(there, "/inbox");
+      await page.locator(".queue-line", { hasText: "gone.txt" }).waitFor();
+      await slow(page);
+      await connected(page);
+      await reject(client, gone);
+      await ended(client, gone);
+      const later = await client.task(host.workspace, "run touch later.txt", { ...UNTRUSTED, name: "Later" });
+      await page.locator(".queue-line", { hasText: "later.txt" }).waitFor();
+      await page.evaluate(() => window.letGo());
+      await page.locator(".queue-line", { hasText: "later.txt" }).waitFor();
+      await page.waitForTimeout(300);
+      assert.equal(await page.locator(".queue-line", { hasText: "gone.txt" }).count(), 0);
+      await reject(client, later);
+      await close();
+    });
+  },
+
   async "a command is approved for the session, declined with the turn, or answered instead"(stage) {
     await withHost(stage, async (there) => {
       const { client, host } = there;
@@ -176,17 +301,7 @@ export const choiceChecks = {
       const ids = [];
       for (const name of ["first", "second", "third"]) ids.push(await client.task(host.workspace, `run touch ${name}.txt`, { ...UNTRUSTED, name }));
       const { page, close } = await open(there, "/tasks");
-      // A window that hears of no decision of others.
-      await page.addInitScript(() => {
-        const { prototype } = window.WebSocket;
-        const handler = Object.getOwnPropertyDescriptor(prototype, "onmessage");
-        Object.defineProperty(prototype, "onmessage", {
-          set(listener) {
-            handler.set.call(this, (event) => event.data.includes('"operation/updated"') || listener(event));
-          },
-        });
-      });
-      await page.reload();
+      await deaf(page);
       await page.keyboard.press("i");
       await page.locator(".queue-open", { hasText: "third.txt" }).click();
       const { data } = await client.ask("operation/list", { threadId: ids[2] });

@@ -1,6 +1,7 @@
 // A turn as it happens: opened in its middle, reloaded, cut off, shown as fast as it comes.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
+import http from "node:http";
 import { join } from "node:path";
 
 import { connected, open, text } from "./browser.mjs";
@@ -57,6 +58,29 @@ function keepSockets() {
 }
 
 export const liveChecks = {
+  async "a retry says why"(stage) {
+    const busy = http.createServer((_, response) => {
+      response.writeHead(429, { "retry-after": "2", "content-type": "application/json" });
+      response.end(JSON.stringify({ error: { message: "slow down, please" } }));
+    });
+    await new Promise((resolve) => busy.listen(0, "127.0.0.1", resolve));
+    const host = new TestHost(stage.binary, "host", "busy");
+    try {
+      const url = `http://127.0.0.1:${busy.address().port}/v1`;
+      await host.start("-c", `model_providers.busy={name="busy",base_url="${url}",request_max_retries=5,stream_max_retries=5}`, "-c", "model=scripted");
+      const client = await host.client();
+      const id = await begin(client, host.workspace, "say nothing", "Busy");
+      const { page, close } = await open({ ...stage, host }, `/task/${id}`);
+      await page.locator(".problem, .failure", { hasText: "slow down, please" }).waitFor();
+      await page.locator(".problem", { hasText: /Reconnecting.*slow down, please/ }).waitFor();
+      await close();
+      client.close();
+    } finally {
+      await host.close();
+      busy.close();
+    }
+  },
+
   async "what is being said is shown to who comes later, whole and once"(stage) {
     await withModel(stage, async (there) => {
       const { client, host, model } = there;

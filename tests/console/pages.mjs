@@ -1,10 +1,11 @@
 // Each page, a live turn, hostile content, the headers.
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { connected, open, text } from "./browser.mjs";
+import { connected, open, sent, text } from "./browser.mjs";
 import { startDemo, STRICT, TestHost } from "./host.mjs";
 import { takeScreenshots } from "./screenshots.mjs";
 
@@ -265,6 +266,52 @@ export const pageChecks = {
       client.close();
     } finally {
       await host.close();
+    }
+  },
+
+  async "a new task leaves asking and the sandbox to the server, so that it works in a container"(stage) {
+    const host = new TestHost(stage.binary);
+    const box = join(host.scratch, "box");
+    mkdirSync(box);
+    try {
+      await host.start("-c", `placements.box={backend="command",argv=["env"],workspace="${box}",environment=["PATH"]}`);
+      const client = await host.client();
+      const { page, close } = await open({ ...stage, host }, "/new");
+      await connected(page);
+      const asked = sent(page, "thread/start");
+      await page.reload();
+      await connected(page);
+      await page.getByLabel("What is to be done").fill("say from the box");
+      await page.getByLabel("Placement").fill("box");
+      await page.keyboard.press("Control+Enter");
+      await page.locator(".from-agent", { hasText: "from the box" }).waitFor();
+      assert.deepEqual(asked.map(({ approvalPolicy, sandbox }) => [approvalPolicy, sandbox]), [[undefined, undefined]]);
+      await close();
+      client.close();
+    } finally {
+      await host.close();
+    }
+  },
+
+  async "what the sandbox stopped comes with the way out"(stage) {
+    const given = { approvalPolicy: "never", sandbox: "workspace-write", name: "Stopped by the sandbox" };
+    const id = await stage.client.task(stage.host.workspace, "run touch /usr/of-the-sandbox", given);
+    const { page, close } = await open(stage, `/task/${id}`);
+    await page.locator(".advice", { hasText: "may write to its folder alone" }).waitFor();
+    await close();
+  },
+
+  async "an app-server's tasks are those of exec as well"(stage) {
+    const server = new TestHost(stage.binary, "app-server");
+    try {
+      const env = { ...process.env, OARLOCK_HOME: server.home, HOME: server.home };
+      execFileSync(stage.binary, ["exec", "--skip-git-repo-check", "--provider", "offline", "say from exec"], { cwd: server.workspace, env, stdio: "ignore" });
+      await server.start();
+      const { page, close } = await open({ ...stage, host: server }, "/tasks");
+      await page.locator(".row", { hasText: "from exec" }).waitFor();
+      await close();
+    } finally {
+      await server.close();
     }
   },
 

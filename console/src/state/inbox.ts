@@ -19,8 +19,9 @@ import type {
 } from "../../protocol";
 import { connection, RequestFailed } from "../wire/connection";
 import { announce } from "./announce";
+import { hold, release } from "./followers";
 
-export type Choice = "approve" | "approveForSession" | "retry" | "reject" | "rejectAndStop" | "respond";
+export type Choice = "approve" | "approveForSession" | "replace" | "retry" | "reject" | "rejectAndStop" | "respond";
 
 /** A question with a form of its own. */
 export type AskedForm =
@@ -67,6 +68,8 @@ const CHOICES: Record<string, Choice> = {
   accept: "approve",
   approve: "approve",
   acceptForSession: "approveForSession",
+  acceptWithCommandOverride: "replace",
+  acceptWithArguments: "replace",
   decline: "reject",
   reject: "reject",
   cancel: "rejectAndStop",
@@ -98,7 +101,10 @@ function formOf(kind: string, given: Record<string, unknown>): AskedForm | undef
 
 export function ofOperation(operation: Operation): Pending {
   const given = record(operation.arguments);
-  const choices = operation.availableDecisions.map((word) => CHOICES[word]).filter((choice) => choice !== undefined);
+  // A command is replaced by another command; the arguments that a patch has in the store are not its text.
+  const hasOther = ["command", "fileChange"].includes(String(operation.type));
+  const words = operation.availableDecisions.filter((word) => word !== "acceptWithArguments" || !hasOther);
+  const choices = words.map((word) => CHOICES[word]).filter((choice) => choice !== undefined);
   const command = strings(given["command"]) ?? (typeof given["command"] === "string" ? given["command"] : undefined);
   return {
     key: operation.operationId,
@@ -266,22 +272,40 @@ function remove(key: string): void {
   if (next.delete(key)) pending.value = next;
 }
 
+function hear(operation: Operation): void {
+  for (const heard of reading) heard.push(operation);
+  if (operation.state === "proposed" || operation.state === "unknown") set(ofOperation(operation));
+  else remove(operation.operationId);
+}
+
+function questions(): [string, Pending][] {
+  return [...pending.peek()].filter(([, entry]) => entry.source.type === "question");
+}
+
+/** What was heard of operations while a list of them is read: the list may be older than that. */
+const reading = new Set<Operation[]>();
+
+/** Reads again what waits in the host's store. Open questions are in no list: they stay. */
 async function reload(): Promise<void> {
-  if (!connection.isHost) {
-    pending.value = new Map();
-    return;
-  }
+  if (!connection.isHost) return;
   const found = new Map<string, Pending>();
-  let cursor: string | null = null;
-  do {
-    const page: { data: Operation[]; nextCursor: string | null } = await connection.request("operation/list", {
-      limit: 200,
-      ...(cursor === null ? {} : { cursor }),
-    });
-    for (const operation of page.data) found.set(operation.operationId, ofOperation(operation));
-    cursor = page.nextCursor;
-  } while (cursor !== null);
-  pending.value = found;
+  const heard: Operation[] = [];
+  reading.add(heard);
+  try {
+    let cursor: string | null = null;
+    do {
+      const page: { data: Operation[]; nextCursor: string | null } = await connection.request("operation/list", {
+        limit: 200,
+        ...(cursor === null ? {} : { cursor }),
+      });
+      for (const operation of page.data) found.set(operation.operationId, ofOperation(operation));
+      cursor = page.nextCursor;
+    } while (cursor !== null);
+  } finally {
+    reading.delete(heard);
+  }
+  pending.value = new Map([...questions(), ...found]);
+  for (const operation of heard) hear(operation);
 }
 
 function isOperation(params: unknown): boolean {
@@ -291,23 +315,60 @@ function isOperation(params: unknown): boolean {
 
 /** The operation of a thread that waits is told within this time, if there is one. */
 const QUESTION_MS = 500;
+/** A task that is followed to see whether it asks something has asked within this time. */
+const LOOK_MS = 5_000;
+
+/** Threads that are followed for their questions alone. */
+const followed = new Set<string>();
 
 /** A thread that waits, and for no operation, waits for the answer to a question, which only its followers are asked. */
 function followQuestion(threadId: string): void {
-  if ([...pending.peek().values()].some((entry) => entry.threadId === threadId)) return;
-  void connection.request("thread/resume", { threadId, excludeTurns: true }).catch(() => undefined);
+  if (followed.has(threadId) || [...pending.peek().values()].some((entry) => entry.threadId === threadId)) return;
+  followed.add(threadId);
+  hold(threadId);
+  void connection.request("thread/resume", { threadId, excludeTurns: true }).catch(() => unfollow(threadId));
+}
+
+function unfollow(threadId: string): void {
+  if (followed.delete(threadId)) release(threadId);
+}
+
+/** Tasks that are looked at for a question when this window connects. No more run at once on most hosts. */
+const MOST_LOOKED_AT = 100;
+
+/**
+ * Questions that were asked before this window was opened, or while it had no connection. A task that waits for nothing but such a
+ * question reads as running: whoever follows it is asked at once, and those that ask nothing are left again.
+ */
+async function followAsking(): Promise<void> {
+  const pages = await Promise.all(
+    (["running", "waiting"] as const).map((state) => connection.request("task/list", { state, limit: MOST_LOOKED_AT })),
+  );
+  const busy = pages.flatMap((page) => page.data).filter((task) => task.hasRuntime && task.waitingOperations === 0);
+  for (const task of busy) followQuestion(task.id);
+  setTimeout(() => {
+    const asking = new Set(questions().map(([, entry]) => entry.threadId));
+    for (const task of busy) if (!asking.has(task.id)) unfollow(task.id);
+  }, LOOK_MS);
+}
+
+async function begin(): Promise<void> {
+  // What the last connection was asked cannot be answered over this one: it is asked again.
+  for (const [key] of questions()) remove(key);
+  for (const threadId of followed) unfollow(threadId);
+  await reload();
+  if (connection.isHost) await followAsking();
 }
 
 export function startInbox(): void {
-  connection.onReady(() => void reload().catch(() => undefined));
+  connection.onReady(() => void begin().catch(() => undefined));
   connection.onNotice((notice) => {
     if (notice.method === "operation/updated") {
-      const { operation } = notice.params;
-      if (operation.state === "proposed" || operation.state === "unknown") set(ofOperation(operation));
-      else remove(operation.operationId);
-    } else if (notice.method === "thread/status/changed") {
+      hear(notice.params.operation);
+    } else if (notice.method === "thread/status/changed" && connection.isHost) {
       const { status, threadId } = notice.params;
-      if (connection.isHost && status.type === "active" && status.activeFlags.length > 0) setTimeout(() => followQuestion(threadId), QUESTION_MS);
+      if (status.type === "active" && status.activeFlags.length > 0) setTimeout(() => followQuestion(threadId), QUESTION_MS);
+      else unfollow(threadId);
     } else if (notice.method === "serverRequest/resolved") {
       remove(`question:${String(notice.params.requestId)}`);
     }
@@ -327,6 +388,8 @@ function decisionOf(choice: Choice, text: string): OperationDecision {
       return { type: "approve" };
     case "approveForSession":
       return { type: "approve", scope: "session" };
+    case "replace":
+      return { type: "replace", ...(JSON.parse(text) as Partial<Extract<OperationDecision, { type: "replace" }>>) };
     case "retry":
       return { type: "retry" };
     case "reject":

@@ -33,6 +33,32 @@ export function commandText(entry: Pending): string | undefined {
   return typeof entry.command === "string" ? entry.command : (scriptOf(entry.command) ?? shellLine(entry.command));
 }
 
+/** What may be changed before it runs: as it is now, and what the changed text stands for. Undefined for a text that stands for nothing. */
+export interface EditableText {
+  text: string;
+  read: (text: string) => object | undefined;
+}
+
+export function editableOf(entry: Pending): EditableText | undefined {
+  if (!entry.choices.includes("replace")) return undefined;
+  const command = Array.isArray(entry.command) ? entry.command : undefined;
+  const script = command === undefined ? undefined : scriptOf(command);
+  if (command !== undefined && script !== undefined) {
+    return { text: script, read: (text) => (text.trim() === "" ? undefined : { command: [...command.slice(0, 2), text] }) };
+  }
+  const read = (text: string): object | undefined => {
+    try {
+      const value: unknown = JSON.parse(text);
+      if (command === undefined) return { arguments: value };
+      const isCommand = Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === "string");
+      return isCommand ? { command: value } : undefined;
+    } catch {
+      return undefined;
+    }
+  };
+  return { text: JSON.stringify(command ?? entry.arguments, null, 2) ?? "null", read };
+}
+
 /** Drawn in a way of their own, or another form of what is. */
 const DRAWN = new Set(["command", "commandActions", "cwd", "sandboxed", "files", "questions"]);
 /** Bookkeeping of a question on the wire, and what its choices are made of. */

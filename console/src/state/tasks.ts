@@ -3,7 +3,7 @@
 
 import { batch, computed, signal } from "@preact/signals";
 
-import type { Task, TaskStatus, Thread } from "../../protocol";
+import type { Task, TaskStatus, Thread, ThreadSourceKind } from "../../protocol";
 import { connection } from "../wire/connection";
 
 /** A task of a host, or a thread of an app-server in the same form. */
@@ -32,6 +32,8 @@ const PAGE = 200;
 /** Read in the background, page after page, up to this many. */
 const MAX_TASKS = 20_000;
 const REFRESH_MS = 20_000;
+/** Of an app-server: everything but the agents of other threads. Unset, these would be the interactive ones alone. */
+const STARTED_BY_USERS: ThreadSourceKind[] = ["cli", "vscode", "exec", "appServer", "unknown"];
 
 export const tasks = signal<ReadonlyMap<string, TaskRow>>(new Map());
 export const isLoading = signal(true);
@@ -106,7 +108,7 @@ async function readPage(cursor: string | null, archived: boolean): Promise<{ row
     const page = await connection.request("task/list", { archived, limit: PAGE, ...(cursor === null ? {} : { cursor }) });
     return { rows: page.data.map(rowOfTask), cursor: page.nextCursor };
   }
-  const page = await connection.request("thread/list", { archived, limit: 100, ...(cursor === null ? {} : { cursor }) });
+  const page = await connection.request("thread/list", { archived, limit: 100, modelProviders: [], sourceKinds: STARTED_BY_USERS, ...(cursor === null ? {} : { cursor }) });
   return { rows: page.data.map((thread) => rowOfThread(thread, archived)), cursor: page.nextCursor };
 }
 

@@ -3,8 +3,9 @@
 
 import { batch, signal, type Signal } from "@preact/signals";
 
-import type { Thread, ThreadItem, ThreadItemEntry, ThreadTokenUsage, Turn, TurnPlanStep, UserInput } from "../../protocol";
+import type { Thread, ThreadItem, ThreadItemEntry, ThreadTokenUsage, Turn, TurnError, TurnPlanStep, UserInput } from "../../protocol";
 import { connection, type Notice } from "../wire/connection";
+import { hold, release } from "./followers";
 
 export interface ItemView {
   type: "item";
@@ -42,6 +43,11 @@ const MOST_AGAIN = 5_000;
 /** Of one item's live output no more than this is kept. */
 const MAX_LIVE_OUTPUT = 2_000_000;
 
+/** What happened, and why: of a retry the message is a count, and the details say what went wrong. */
+function sentenceOf({ message, additionalDetails }: TurnError): string {
+  return additionalDetails ? `${message} (${additionalDetails})` : message;
+}
+
 export class ThreadView {
   readonly rows = signal<readonly Row[]>([]);
   readonly thread = signal<Thread | undefined>(undefined);
@@ -71,7 +77,9 @@ export class ThreadView {
   /** Counts the times the thread was read from its end: a page asked for before that is not wanted any more. */
   #reading = 0;
 
-  constructor(readonly id: string) {}
+  constructor(readonly id: string) {
+    hold(id);
+  }
 
   /** Reads the thread and follows it. Called again after each reconnect: what was missed is in the answer. */
   async load(): Promise<void> {
@@ -104,10 +112,7 @@ export class ThreadView {
 
   leave(): void {
     if (this.#frame !== undefined) cancelAnimationFrame(this.#frame);
-    // The last one to leave a thread of an app-server unloads it, and ends its turn. A host keeps it.
-    if (connection.state.peek().type === "ready" && connection.isHost) {
-      void connection.request("thread/unsubscribe", { threadId: this.id }).catch(() => undefined);
-    }
+    release(this.id);
   }
 
   hear(notice: Notice): void {
@@ -323,7 +328,7 @@ export class ThreadView {
         }
         break;
       case "error":
-        this.errors.value = [...this.errors.peek(), notice.params.error.message].slice(-5);
+        this.errors.value = [...this.errors.peek(), sentenceOf(notice.params.error)].slice(-5);
         break;
       default:
     }

@@ -13,7 +13,7 @@ import { go } from "../state/route";
 import { isShown } from "../state/shown";
 import { tasks } from "../state/tasks";
 import { age, now } from "./format";
-import { kindName, PendingCard, summaryOf } from "./PendingCard";
+import { kindName, PendingCard, startEdit, summaryOf } from "./PendingCard";
 import { Virtual } from "./Virtual";
 
 export async function decideAndSay(entry: Pending, choice: Choice, text = ""): Promise<void> {
@@ -32,7 +32,7 @@ export function InboxPage(): JSX.Element {
 
   const choose = (choice: Choice, text = "") => {
     if (entry === undefined || isFresh || !mayDecide() || !entry.choices.includes(choice) || deciding.peek().has(entry.key)) return;
-    const isYes = choice === "approve" || choice === "approveForSession" || choice === "retry";
+    const isYes = choice === "approve" || choice === "approveForSession" || choice === "replace" || choice === "retry";
     if (isYes && !isShown(entry, whole.peek())) {
       say("Show all of it first: what is not on the screen is not approved.", true);
       return;
@@ -47,6 +47,7 @@ export function InboxPage(): JSX.Element {
     a: () => choose(entry?.isUnknown === true ? "retry" : "approve"),
     s: () => choose("approveForSession"),
     d: () => choose("reject"),
+    e: startEdit,
     o: () => entry !== undefined && go(`/task/${entry.taskId}`),
     x: () => entry !== undefined && mayDecide() && toggle(entry.key),
   });

@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 
 import type { ThreadItem, TurnPlanStep, UserInput } from "../../protocol";
+import { adviceOf } from "../safe/advice";
 import { plain } from "../safe/characters";
 import { inlineImage } from "../safe/links";
 import { changesOf } from "../state/changes";
@@ -16,9 +17,11 @@ const MOST_PICTURES = 20;
 
 export function Item({ view, threadId, isRaw }: { view: ItemView; threadId: string; isRaw: boolean }): JSX.Element {
   const item = view.item.value;
+  const advice = adviceOf(item, sandboxOf(threadId));
   return (
     <div class={`item i-${item.type}`}>
       {draw(item, view, threadId)}
+      {advice !== undefined && <p class="note advice">→ {advice}</p>}
       {isRaw && <div class="raw"><Json value={item} label="item" /></div>}
     </div>
   );
@@ -44,6 +47,7 @@ function draw(item: ThreadItem, view: ItemView, threadId: string): JSX.Element {
       return (
         <Tool name="patch" status={isWaiting(item.id) ? "waits" : item.status} summary={`${item.changes.length} ${item.changes.length === 1 ? "file" : "files"}`}>
           {isShownBelow(item.id) ? <p class="below">Shown below, with its decisions.</p> : item.changes.map((change) => <Diff change={change} folder={folderOf(threadId)} />)}
+          {item.reason != null && item.reason !== "" && <p class="reason"><Visible text={item.reason} /></p>}
         </Tool>
       );
     case "mcpToolCall":
@@ -92,6 +96,13 @@ function Message({ who, isGrowing, children }: { who: string; isGrowing?: boolea
 function folderOf(threadId: string): string {
   const view = openThread.peek();
   return view?.id === threadId ? (view.thread.peek()?.cwd ?? "") : "";
+}
+
+/** The type of the sandbox that the thread on the screen runs under. */
+function sandboxOf(threadId: string): string | undefined {
+  const view = openThread.value;
+  const sandbox = view?.id === threadId ? (view.settings.value["sandbox"] as { type?: string } | undefined) : undefined;
+  return sandbox?.type;
 }
 
 function InputPart({ part }: { part: UserInput }): JSX.Element {

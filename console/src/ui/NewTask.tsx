@@ -10,6 +10,7 @@ import { go } from "../state/route";
 import { connection } from "../wire/connection";
 import { inputOf, PictureButton, takePictures, Thumbs } from "./Pictures";
 
+const OF_SERVER = "The server's default";
 const POLICIES: [AskForApproval & string, string][] = [
   ["on-request", "what leaves the sandbox"],
   ["untrusted", "every command that is not known to be safe, every patch"],
@@ -19,16 +20,16 @@ const POLICIES: [AskForApproval & string, string][] = [
 const SANDBOXES: [SandboxMode, string][] = [
   ["workspace-write", "the folder can be written"],
   ["read-only", "nothing can be written"],
-  ["danger-full-access", "as the user who runs the server"],
+  ["danger-full-access", "no sandbox"],
 ];
 
 export function NewTask(): JSX.Element {
   const models = useSignal<Model[]>([]);
   const model = useSignal("");
   const cwd = useSignal(localStorage.getItem("oarlock.cwd") ?? "");
-  const policy = useSignal<AskForApproval & string>("on-request");
+  const policy = useSignal<(AskForApproval & string) | "">("");
   const placement = useSignal("");
-  const sandbox = useSignal<SandboxMode>("workspace-write");
+  const sandbox = useSignal<SandboxMode | "">("");
   const effort = useSignal<ReasoningEffort | "">("");
   const text = useSignal("");
   const pictures = useSignal<string[]>([]);
@@ -52,8 +53,9 @@ export function NewTask(): JSX.Element {
       const place = placement.value.trim();
       progress.value = undefined;
       const opened = await connection.request("thread/start", {
-        approvalPolicy: policy.value,
-        sandbox: sandbox.value,
+        // Nothing is sent that was not chosen: it would win over the configuration, and a container takes no sandbox.
+        ...(policy.value === "" ? {} : { approvalPolicy: policy.value }),
+        ...(sandbox.value === "" ? {} : { sandbox: sandbox.value }),
         ...(model.value === "" ? {} : { model: model.value }),
         ...(folder === "" ? {} : { cwd: folder }),
         ...(place === "" ? {} : { placement: place }),
@@ -88,7 +90,7 @@ export function NewTask(): JSX.Element {
         <label>
           <span>Model</span>
           <select value={model.value} onChange={(event) => (model.value = event.currentTarget.value)}>
-            <option value="">The server's default</option>
+            <option value="">{OF_SERVER}</option>
             {models.value.filter((one) => !one.hidden).map((one) => <option value={one.model}>{one.displayName}</option>)}
           </select>
         </label>
@@ -103,13 +105,15 @@ export function NewTask(): JSX.Element {
         )}
         <label>
           <span>Asks about</span>
-          <select value={policy.value} onChange={(event) => (policy.value = event.currentTarget.value as AskForApproval & string)}>
+          <select value={policy.value} onChange={(event) => (policy.value = event.currentTarget.value as (AskForApproval & string) | "")}>
+            <option value="">{OF_SERVER}</option>
             {POLICIES.map(([value, about]) => <option value={value}>{value}: {about}</option>)}
           </select>
         </label>
         <label>
           <span>Sandbox</span>
-          <select class={sandbox.value === "danger-full-access" ? "hot" : ""} value={sandbox.value} onChange={(event) => (sandbox.value = event.currentTarget.value as SandboxMode)}>
+          <select class={sandbox.value === "danger-full-access" ? "hot" : ""} value={sandbox.value} onChange={(event) => (sandbox.value = event.currentTarget.value as SandboxMode | "")}>
+            <option value="">{OF_SERVER}</option>
             {SANDBOXES.map(([value, about]) => <option value={value}>{value}: {about}</option>)}
           </select>
         </label>
@@ -117,7 +121,7 @@ export function NewTask(): JSX.Element {
           <p class="wide reason" role="status">{step.step}{step.total === null ? "" : ` ${Math.floor((100 * step.done) / Math.max(1, step.total))} %`} {plain(step.line ?? "").slice(0, 160)}</p>
         )}
         {sandbox.value === "danger-full-access" && (
-          <p class="wide warning">Commands run without a sandbox: they can change and read everything that the user of the server can.</p>
+          <p class="wide warning">Commands run without a sandbox: they can change and read everything that the user who runs them can.</p>
         )}
         <div class="wide form-end">
           <button type="submit" class="primary" disabled={isBusy.value || text.value.trim() === ""}>Start</button>

@@ -2,13 +2,14 @@
 
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 
 import { hasHidden, plain } from "../safe/characters";
 import { changesOf } from "../state/changes";
 import { deciding, type Choice, type Pending } from "../state/inbox";
 import { mayDecide, mayOperate } from "../state/role";
 import { route } from "../state/route";
-import { commandText, scriptOf, shellLine, textsOf } from "../state/shown";
+import { commandText, editableOf, scriptOf, shellLine, textsOf, type EditableText } from "../state/shown";
 import { tasks } from "../state/tasks";
 import { AnswerForm } from "./AnswerForm";
 import { age, moment, now, shortId } from "./format";
@@ -50,6 +51,7 @@ function whyOf(entry: Pending): string | undefined {
 const LABELS: Record<Choice, string> = {
   approve: "Approve",
   approveForSession: "Approve for session",
+  replace: "Edit …",
   retry: "Run again",
   reject: "Decline",
   rejectAndStop: "Decline and stop the turn",
@@ -130,6 +132,11 @@ interface DecisionsProps {
 }
 
 function Decisions({ entry, isShown, isBusy, message, onMessage, onChoice }: DecisionsProps): JSX.Element {
+  const isEditing = useSignal(false);
+  const editable = editableOf(entry);
+  if (editable !== undefined && isEditing.value) {
+    return <Edit key={entry.digest} editable={editable} isBusy={isBusy} onDone={(text) => onChoice("replace", text)} onLeave={() => (isEditing.value = false)} />;
+  }
   const isYes = (choice: Choice) => choice === "approve" || choice === "approveForSession" || choice === "retry";
   return (
     <footer>
@@ -144,6 +151,11 @@ function Decisions({ entry, isShown, isBusy, message, onMessage, onChoice }: Dec
             {LABELS[choice]} {KEYS[choice] !== undefined && <kbd>{KEYS[choice]}</kbd>}
           </button>
         ))}
+        {editable !== undefined && (
+          <button type="button" class="d-replace" disabled={isBusy || !isShown} onClick={() => (isEditing.value = true)}>
+            {LABELS.replace} <kbd>e</kbd>
+          </button>
+        )}
       </div>
       <div class="say">
         <input
@@ -159,6 +171,36 @@ function Decisions({ entry, isShown, isBusy, message, onMessage, onChoice }: Dec
       </div>
     </footer>
   );
+}
+
+/** Something else that is to run instead. It passes the policy and the sandbox again. */
+function Edit(props: { editable: EditableText; isBusy: boolean; onDone: (text: string) => void; onLeave: () => void }): JSX.Element {
+  const text = useSignal(props.editable.text);
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => field.current?.focus(), []);
+  const changed = props.editable.read(text.value);
+  return (
+    <footer class="edit">
+      <textarea
+        ref={field}
+        rows={Math.min(16, text.value.split("\n").length + 1)}
+        spellcheck={false}
+        aria-label="What is to run instead"
+        value={text.value}
+        onInput={(event) => (text.value = event.currentTarget.value)}
+      />
+      {hasHidden(text.value) && <Exact text={text.value} label="As it would run" isWhole />}
+      <div class="decisions">
+        <button type="button" class="primary" disabled={props.isBusy || changed === undefined} onClick={() => props.onDone(JSON.stringify(changed))}>Run this instead</button>
+        <button type="button" onClick={props.onLeave}>Cancel</button>
+      </div>
+    </footer>
+  );
+}
+
+/** The key for it: the button of the card that is shown. */
+export function startEdit(): void {
+  document.querySelector<HTMLButtonElement>(".card .d-replace:not(:disabled)")?.click();
 }
 
 function What({ entry, isWhole }: { entry: Pending; isWhole: boolean }): JSX.Element {

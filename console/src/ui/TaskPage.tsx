@@ -23,7 +23,7 @@ import { count, duration, moment, money, shortId, shortPath } from "./format";
 import { decideAndSay } from "./InboxPage";
 import { Elapsed, Item, Plan } from "./Item";
 import { Menu, type MenuEntry } from "./Menu";
-import { PendingCard } from "./PendingCard";
+import { PendingCard, startEdit } from "./PendingCard";
 import { inputOf, PictureButton, takePictures, Thumbs } from "./Pictures";
 import { Spark } from "./Spark";
 import { State } from "./State";
@@ -279,13 +279,14 @@ function Waiting({ view }: { view: ThreadView }): JSX.Element | null {
   const shown = entry !== undefined && isShown(entry, whole.value);
   const choose = (choice: Choice, text?: string) => {
     if (entry === undefined || isFresh || !mayDecide() || !entry.choices.includes(choice) || deciding.peek().has(entry.key)) return;
-    const isYes = choice === "approve" || choice === "approveForSession" || choice === "retry";
+    const isYes = choice === "approve" || choice === "approveForSession" || choice === "replace" || choice === "retry";
     if (shown || !isYes) void decideAndSay(entry, choice, text);
   };
   useKeys({
     a: () => choose(entry?.isUnknown === true ? "retry" : "approve"),
     s: () => choose("approveForSession"),
     d: () => choose("reject"),
+    e: startEdit,
     j: () => show(at + 1),
     k: () => show(at - 1),
   });

@@ -1,5 +1,5 @@
 //! `oarlock complete`: the words that fit at the end of a command line, for the scripts of `oarlock completions`. Asks nobody
-//! but the disk, and makes nothing.
+//! but the disk and, for the names of its tasks, the host that runs on this machine. Makes nothing.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -12,6 +12,8 @@ use runtime::config::{LoadRequest, ResolvedConfig};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::flags::Flags;
+use crate::host::chosen::{HostWord, host_words};
+use crate::host::client::HostChoice;
 use crate::terminal::clean_line;
 use crate::threads::thread_words;
 
@@ -29,22 +31,52 @@ enum WantedWord {
     Provider,
     Profile,
     Thread,
+    OfHost(HostWord),
 }
 
 /// Where a thread is named, by the words before it.
 const THREAD_VERBS: &[&str] = &["show", "rename", "archive", "unarchive", "delete", "export"];
 
 /// Options whose value is the next word, which is no word of a command.
-const WITH_VALUE: &[&str] =
-    &["-c", "--config", "-C", "--cd", "-s", "--sandbox", "-o", "-i", "--enable", "--disable"];
+const WITH_VALUE: &[&str] = &[
+    "-c",
+    "--config",
+    "-C",
+    "--cd",
+    "-s",
+    "--sandbox",
+    "-o",
+    "-i",
+    "--enable",
+    "--disable",
+    "--host",
+    "--store",
+    "--message",
+    "--on-behalf-of",
+    "--command",
+    "--arguments",
+    "--days",
+    "--by",
+];
+
+/// Options whose value is one of the words that are known.
+const WITH_KNOWN_VALUE: &[(&str, WantedWord)] = &[
+    ("-m", WantedWord::Model),
+    ("--model", WantedWord::Model),
+    ("--provider", WantedWord::Provider),
+    ("-p", WantedWord::Profile),
+    ("--profile", WantedWord::Profile),
+    ("--thread", WantedWord::Thread),
+    ("--task", WantedWord::OfHost(HostWord::Task)),
+];
 
 fn wanted(words: &[String]) -> Option<WantedWord> {
     let (typed, before) = words.split_last()?;
+    let known =
+        |word: &str| WITH_KNOWN_VALUE.iter().find(|(flag, _)| *flag == word).map(|(_, wanted)| *wanted);
     match before.last().map(String::as_str) {
-        Some("-m" | "--model") => return Some(WantedWord::Model),
-        Some("--provider") => return Some(WantedWord::Provider),
-        Some("-p" | "--profile") => return Some(WantedWord::Profile),
         Some(word) if WITH_VALUE.contains(&word) => return None,
+        Some(word) if known(word).is_some() => return known(word),
         _ => {}
     }
     let mut commands = Vec::new();
@@ -53,14 +85,18 @@ fn wanted(words: &[String]) -> Option<WantedWord> {
         if !is_value && !word.starts_with('-') {
             commands.push(word.as_str());
         }
-        is_value = WITH_VALUE.contains(&word.as_str())
-            || ["-m", "--model", "--provider", "-p", "--profile"].contains(&word.as_str());
+        is_value = WITH_VALUE.contains(&word.as_str()) || known(word).is_some();
     }
     match commands.as_slice() {
         _ if typed.starts_with('-') => None,
         ["resume"] | ["exec", "resume"] => Some(WantedWord::Thread),
         // Several may be given to most of them.
         ["threads", verb, ..] if THREAD_VERBS.contains(verb) => Some(WantedWord::Thread),
+        ["task", "show" | "suspend" | "resume" | "delete"] => Some(WantedWord::OfHost(HostWord::Task)),
+        ["placements", "snapshot" | "suspend" | "abandon" | "delete"] => {
+            Some(WantedWord::OfHost(HostWord::Placement))
+        }
+        ["approve" | "reject" | "respond" | "retry"] => Some(WantedWord::OfHost(HostWord::Code)),
         _ => None,
     }
 }
@@ -71,6 +107,7 @@ pub(crate) fn run(options: &CompleteOptions, root: &Flags) -> Result<ExitCode> {
     let Some(wanted) = wanted(&options.words) else { return Ok(ExitCode::SUCCESS) };
     let loader = root.loader()?;
     let words = match wanted {
+        WantedWord::OfHost(word) => host_words(&HostChoice::of_words(&options.words), word),
         WantedWord::Thread => thread_words(loader.home())?,
         _ => {
             let request = LoadRequest { cwd: std::env::current_dir().ok(), ..LoadRequest::default() };
@@ -93,7 +130,7 @@ fn of_config(wanted: WantedWord, config: &ResolvedConfig) -> Vec<String> {
             let profiles = config.merged.get("profiles").and_then(|profiles| profiles.as_table());
             profiles.into_iter().flat_map(|profiles| profiles.keys().cloned()).collect()
         }
-        WantedWord::Model | WantedWord::Thread => {
+        WantedWord::Model | WantedWord::Thread | WantedWord::OfHost(_) => {
             let catalogue = Catalogue::bundled();
             let page = catalogue.page(None, None, false).map(|page| page.data).unwrap_or_default();
             let own = [config.model.name.clone(), config.provider.default_model.clone()];
@@ -120,6 +157,15 @@ mod tests {
             ("threads show ", Some(WantedWord::Thread)),
             ("threads archive one two ", Some(WantedWord::Thread)),
             ("threads list ", None),
+            ("task show ", Some(WantedWord::OfHost(HostWord::Task))),
+            ("task --host unix:///x suspend 01", Some(WantedWord::OfHost(HostWord::Task))),
+            ("task ", None),
+            ("usage --task ", Some(WantedWord::OfHost(HostWord::Task))),
+            ("placements delete ", Some(WantedWord::OfHost(HostWord::Placement))),
+            ("approve --store sqlite:x ", Some(WantedWord::OfHost(HostWord::Code))),
+            ("reject 3f9a01c2 --message ", None),
+            ("respond 3f9a01c2 ", None),
+            ("debug prompt --thread ", Some(WantedWord::Thread)),
             ("resume --la", None),
             ("exec -C ", None),
             ("", None),

@@ -156,6 +156,11 @@ fn run(
             history: Vec::new(),
             prompts: prompts(&home),
             is_file: |path| path.is_file(),
+            image_url: |path| crate::exec::image_url(path).map_err(|error| format!("{error:#}")),
+            home: std::env::home_dir(),
+            nearest: |typed, known| {
+                runtime::config::nearest(typed, known.iter().map(String::as_str)).map(str::to_owned)
+            },
             earlier,
         },
         server: options.server(flags)?,

@@ -113,7 +113,7 @@ enum CliCommand {
     #[command(after_help = status::EXAMPLES)]
     Status(status::StatusOptions),
     /// List the tasks of a running host.
-    Tasks(host::commands::TasksOptions),
+    Tasks(host::tasks::TasksOptions),
     /// List what waits for a decision in a running host.
     #[command(after_help = host::commands::EXAMPLES)]
     Pending(host::commands::PendingOptions),
@@ -126,7 +126,7 @@ enum CliCommand {
     /// Run something again whose outcome is unknown.
     Retry(host::commands::DecideOptions),
     /// Show, suspend, resume or delete a task of a running host.
-    Task(host::commands::TaskOptions),
+    Task(host::tasks::TaskOptions),
     /// List the placements of a running host, or keep, suspend, give up or remove one.
     Placements(host::place_commands::PlacementsOptions),
     /// Sum up what the tasks of a running host used, and what it cost.
@@ -316,13 +316,13 @@ fn dispatch(command: CliCommand, flags: Flags) -> ExitCode {
             exit(keep_tasks(options, flags), 1)
         }
         CliCommand::Status(options) => exit(status::run(&options), 1),
-        CliCommand::Tasks(options) => exit(host::commands::tasks(&options), 1),
+        CliCommand::Tasks(options) => exit(host::tasks::tasks(&options), 1),
         CliCommand::Pending(options) => exit(host::commands::pending(&options), 1),
         CliCommand::Approve(options) => exit(host::commands::approve(&options), 1),
         CliCommand::Reject(options) => exit(host::commands::reject(&options), 1),
         CliCommand::Respond(options) => exit(host::commands::respond(&options), 1),
         CliCommand::Retry(options) => exit(host::commands::retry(&options), 1),
-        CliCommand::Task(options) => exit(host::commands::task(&options), 1),
+        CliCommand::Task(options) => exit(host::tasks::task(&options), 1),
         CliCommand::Placements(options) => exit(host::place_commands::placements(&options), 1),
         CliCommand::Usage(options) => exit(host::usage::usage(&options), 1),
         CliCommand::Demo(options) => exit(demo::run(&options), 1),

@@ -16,7 +16,7 @@ use journal::{Store, StoreOptions};
 use runtime::config::Home;
 use tracing_subscriber::filter::LevelFilter;
 
-pub(crate) use self::find::{named_thread, thread_words};
+pub(crate) use self::find::{Nameable, choose, named_thread, thread_words};
 use self::list::ThreadListOptions;
 pub(crate) use self::table::short_id;
 use crate::flags::Flags;

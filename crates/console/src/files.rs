@@ -4,15 +4,15 @@ use crate::ConsoleFile;
 
 pub(crate) const FILES: &[ConsoleFile] = &[
     ConsoleFile {
-        path: "/assets/app-D4T7UUvK.js",
+        path: "/assets/app-C_V-lh8i.js",
         content_type: "text/javascript; charset=utf-8",
-        gzip: include_bytes!("../bundle/app-D4T7UUvK.js.gz"),
+        gzip: include_bytes!("../bundle/app-C_V-lh8i.js.gz"),
         is_immutable: true,
     },
     ConsoleFile {
-        path: "/assets/index-D5di0suP.css",
+        path: "/assets/index-k_P7Wjpp.css",
         content_type: "text/css; charset=utf-8",
-        gzip: include_bytes!("../bundle/index-D5di0suP.css.gz"),
+        gzip: include_bytes!("../bundle/index-k_P7Wjpp.css.gz"),
         is_immutable: true,
     },
     ConsoleFile {

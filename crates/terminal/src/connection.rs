@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use futures_util::{SinkExt, StreamExt};
 use parking_lot::Mutex;
-use rpc::{FrameLimits, FrameReader};
-use serde_json::Value;
+use rpc::{FrameError, FrameLimits, FrameReader};
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::process::{Child, Command};
@@ -79,7 +79,7 @@ impl ServerConnection {
         else {
             bail!("the server has no pipes");
         };
-        let mut connection = Self::lines(output, input);
+        let mut connection = Self::lines(output, input, MAX_MESSAGE);
         tokio::spawn(keep_errors(errors, connection.errors.clone()));
         connection.child = Some(child);
         Ok(connection)
@@ -88,7 +88,7 @@ impl ServerConnection {
     async fn connect(url: &str, token: Option<&str>) -> Result<Self> {
         if let Some(path) = url.strip_prefix("unix://") {
             let (input, output) = UnixStream::connect(path).await?.into_split();
-            return Ok(Self::lines(input, output));
+            return Ok(Self::lines(input, output, MAX_MESSAGE));
         }
         let Some(rest) = url.strip_prefix("ws://") else {
             bail!("expected `ws://HOST:PORT` or `unix://PATH`");
@@ -109,9 +109,19 @@ impl ServerConnection {
         let (mut sink, mut stream) = socket.split();
         let (told, incoming) = mpsc::channel(WAITING);
         let (outgoing, mut lines) = mpsc::channel::<String>(WAITING);
+        let errors: Arc<Mutex<String>> = Arc::default();
+        let problem = errors.clone();
         tokio::spawn(async move {
-            while let Some(Ok(message)) = stream.next().await {
-                let Message::Text(text) = message else { continue };
+            while let Some(message) = stream.next().await {
+                let text = match message {
+                    Ok(Message::Text(text)) => text,
+                    Ok(_) => continue,
+                    // Also that a message is too long: then nothing more can be read.
+                    Err(error) => {
+                        *problem.lock() = error.to_string();
+                        return;
+                    }
+                };
                 let Ok(value) = serde_json::from_str(&text) else { continue };
                 if told.send(value).await.is_err() {
                     return;
@@ -126,19 +136,29 @@ impl ServerConnection {
             }
             let _ = sink.close().await;
         });
-        Ok(Self { incoming, outgoing: Some(outgoing), writer, child: None, errors: Arc::default() })
+        Ok(Self { incoming, outgoing: Some(outgoing), writer, child: None, errors })
     }
 
     fn lines(
         input: impl AsyncRead + Unpin + Send + 'static,
         mut output: impl AsyncWrite + Unpin + Send + 'static,
+        max_message: usize,
     ) -> Self {
         let (told, incoming) = mpsc::channel(WAITING);
         let (outgoing, mut lines) = mpsc::channel::<String>(WAITING);
         tokio::spawn(async move {
-            let mut frames = FrameReader::new(input, FrameLimits { max_frame_bytes: MAX_MESSAGE });
+            let mut frames = FrameReader::new(input, FrameLimits { max_frame_bytes: max_message });
             while let Some(frame) = frames.next().await {
-                let Ok(frame) = frame else { continue };
+                let frame = match frame {
+                    Ok(frame) => frame,
+                    Err(error) => {
+                        let Some(refusal) = too_long(&error) else { return };
+                        if told.send(refusal).await.is_err() {
+                            return;
+                        }
+                        continue;
+                    }
+                };
                 // A line that is not JSON is not shown to a person.
                 let Ok(value) = serde_json::from_slice(frame) else { continue };
                 if told.send(value).await.is_err() {
@@ -190,6 +210,14 @@ impl ServerConnection {
     }
 }
 
+/// Takes the place of a message that is too long: whoever asked for it must not wait for ever. It has no id, because what is
+/// read of such a message tells none. None where nothing more can be read.
+fn too_long(error: &FrameError) -> Option<Value> {
+    let FrameError::TooLong { limit, .. } = error else { return None };
+    let message = format!("a message of the server is longer than {} MiB and was left out", limit >> 20);
+    Some(json!({ "id": null, "error": { "message": message } }))
+}
+
 async fn keep_errors(mut errors: impl AsyncRead + Unpin, kept: Arc<Mutex<String>>) {
     let mut buffer = [0; 1_024];
     while let Ok(count @ 1..) = errors.read(&mut buffer).await {
@@ -198,5 +226,21 @@ async fn keep_errors(mut errors: impl AsyncRead + Unpin, kept: Arc<Mutex<String>
         let surplus = kept.len().saturating_sub(KEPT_ERRORS);
         let from = (surplus..=kept.len()).find(|at| kept.is_char_boundary(*at)).unwrap_or_default();
         kept.drain(..from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_message_that_is_too_long_is_no_silence() {
+        let (mut server, ours) = tokio::io::duplex(1 << 10);
+        let mut connection = ServerConnection::lines(ours, tokio::io::sink(), 32);
+        let long = format!("{{\"id\":3,\"result\":\"{}\"}}\n{{\"id\":4}}\n", "x".repeat(99));
+        server.write_all(long.as_bytes()).await.expect("it is written");
+        let told = connection.incoming.recv().await.expect("a message");
+        assert!(told["error"]["message"].is_string(), "{told}");
+        assert_eq!(connection.incoming.recv().await, Some(json!({ "id": 4 })));
     }
 }

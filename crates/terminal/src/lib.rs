@@ -5,6 +5,7 @@
 //! keys, messages, time -> TerminalState -> effects -> SessionDriver -> bytes for the terminal, messages for the server
 //! ```
 
+mod advice;
 mod connection;
 mod diff;
 mod driver;
@@ -21,6 +22,7 @@ mod screen;
 mod session;
 mod shell;
 
+pub use advice::{Advice, FailedWork, WriteAccess, advice};
 pub use connection::ServerAddress;
 pub use driver::TerminalSession;
 pub use history_file::HistoryFile;
@@ -28,3 +30,4 @@ pub use one_request::ask_once;
 pub use rendered::{RenderedMarkdown, wrapped_text};
 pub use screen::{ScreenSize, ScreenStyle};
 pub use session::{PromptTemplate, SessionOptions, SessionStart, ThreadChoices};
+pub use shell::words as command_words;

@@ -1,7 +1,7 @@
 //! The one line that the wire shows of a command, taken apart again.
 
 /// The words of a line as a shell would read it, where that needs no more than quotes. None for anything else.
-pub(crate) fn words(line: &str) -> Option<Vec<String>> {
+pub fn words(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut characters = line.chars();

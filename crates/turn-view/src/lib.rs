@@ -11,7 +11,6 @@ mod view;
 mod width;
 mod wording;
 
-pub use advice::WriteAccess;
 pub use events::{
     AgentState, Change, Details, ExecCost, ExecEvent, ExecProblem, ExecUsage, Item, ItemStatus, Mapper,
     McpResult, SearchAction, Todo,
@@ -20,6 +19,7 @@ pub use items::describe;
 pub use live::LiveScreen;
 pub use paint::{Color, Paint, TextStyle};
 pub use safe::{SafeStderr, clean, clean_line, escaped_json, screened};
+pub use terminal::WriteAccess;
 pub use view::{Heading, View};
 pub use width::{columns, cut, cut_front, display_width, screen_rows};
 pub use wording::{error_text, with_details};

@@ -9,9 +9,9 @@ use protocol::{
     ErrorNotification, ItemId, ServerNotification, ThreadItem, TokenUsageBreakdown, Turn, TurnCost,
     TurnError, TurnPlanStep, TurnPlanStepStatus, TurnStatus,
 };
-use terminal::{RenderedMarkdown, wrapped_text};
+use terminal::{RenderedMarkdown, WriteAccess, wrapped_text};
 
-use crate::advice::{WriteAccess, advice};
+use crate::advice::advice;
 use crate::items::{OutputKind, WorkItem, WorkStatus, duration, work};
 use crate::live::{LiveBlock, LiveScreen};
 use crate::paint::{Paint, TextStyle};

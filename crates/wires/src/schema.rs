@@ -68,22 +68,27 @@ fn refer_below(schema: &mut Value, place: &str) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(|item| refer_below(item, place)),
         Value::Object(fields) => {
-            fields.iter_mut().for_each(|(keyword, value)| match (keyword.as_str(), value) {
-                ("$ref", Value::String(reference)) => {
-                    if let Some(rest) = reference.strip_prefix('#')
-                        && !DEFINITIONS.iter().any(|table| rest.starts_with(&format!("/{table}/")))
-                    {
-                        *reference = format!("{place}{rest}");
+            for (keyword, value) in fields {
+                match (keyword.as_str(), value) {
+                    ("$ref", Value::String(reference)) => {
+                        if let Some(rest) = reference.strip_prefix('#')
+                            && !DEFINITIONS.iter().any(|table| rest.starts_with(&format!("/{table}/")))
+                        {
+                            *reference = format!("{place}{rest}");
+                        }
                     }
+                    // Values, not schemas.
+                    ("const" | "enum" | "default" | "examples", _) => {}
+                    // Names, not keywords.
+                    (
+                        "properties" | "patternProperties" | "$defs" | "definitions",
+                        Value::Object(schemas),
+                    ) => {
+                        schemas.values_mut().for_each(|schema| refer_below(schema, place));
+                    }
+                    (_, value) => refer_below(value, place),
                 }
-                // Values, not schemas.
-                ("const" | "enum" | "default" | "examples", _) => {}
-                // Names, not keywords.
-                ("properties" | "patternProperties" | "$defs" | "definitions", Value::Object(schemas)) => {
-                    schemas.values_mut().for_each(|schema| refer_below(schema, place));
-                }
-                (_, value) => refer_below(value, place),
-            })
+            }
         }
         _ => {}
     }

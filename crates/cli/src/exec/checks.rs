@@ -9,6 +9,8 @@ use serde_json::Value;
 
 /// Beginnings of the files that providers take as images.
 const IMAGES: &[&[u8]] = &[b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM"];
+/// A larger file is not sent along with a message: servers read lines of up to 32 MiB.
+const MOST_INLINED: usize = 20 << 20;
 
 pub(super) fn schema(path: &Path) -> Result<Value> {
     let text = fs::read_to_string(path)
@@ -34,6 +36,23 @@ pub(crate) fn image(path: &Path) -> Result<PathBuf> {
         bail!("--image {} is not an image: PNG, JPEG, GIF, WebP and BMP can be shown", path.display());
     }
     Ok(whole)
+}
+
+/// The image as a `data:` address, for a server that cannot read files of this machine.
+pub(crate) fn image_url(path: &Path) -> Result<String> {
+    use base64::Engine as _;
+    let bytes = fs::read(path).context("it cannot be read")?;
+    if bytes.len() > MOST_INLINED {
+        bail!("it is larger than {} MiB", MOST_INLINED >> 20);
+    }
+    let kind = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("jpg" | "jpeg") => "jpeg",
+        Some("gif") => "gif",
+        Some("webp") => "webp",
+        _ => "png",
+    };
+    let data = base64::engine::general_purpose::STANDARD.encode(bytes);
+    Ok(format!("data:image/{kind};base64,{data}"))
 }
 
 #[cfg(test)]

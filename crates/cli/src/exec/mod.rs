@@ -33,7 +33,7 @@ use crate::terminal::{Heading, Paint, View, clean, escaped_json};
 use crate::wording::with_details;
 
 pub(crate) use self::args::{ExecArgs, ExecOptions, Sandbox};
-pub(crate) use self::checks::image;
+pub(crate) use self::checks::{image, image_url};
 pub(crate) use self::plan::{ExecPlan, folder, is_in_repository};
 pub(crate) use self::resume::STARTED_BY_USERS;
 

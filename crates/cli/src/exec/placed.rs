@@ -25,7 +25,7 @@ use store::{SqliteOptions, TaskStore};
 use tokio::sync::{mpsc, oneshot};
 
 use super::args::ExecJob;
-use super::{ExecScreen, ExecTask};
+use super::{ExecScreen, ExecTask, image_url};
 use crate::exec::ExecPlan;
 use crate::host::places::{self, OwnEndpoints, PlaceArgs};
 use crate::private_folder::private_temporary;
@@ -218,16 +218,8 @@ impl PlacedTurn<'_> {
 fn inlined(input: Vec<UserInput>) -> Result<Vec<UserInput>> {
     let inline = |input: UserInput| {
         let UserInput::LocalImage { path } = input else { return Ok(input) };
-        let bytes = std::fs::read(&path).with_context(|| format!("--image {path} cannot be read"))?;
-        let kind = match Path::new(&path).extension().and_then(|extension| extension.to_str()) {
-            Some("jpg" | "jpeg") => "jpeg",
-            Some("gif") => "gif",
-            Some("webp") => "webp",
-            _ => "png",
-        };
-        use base64::Engine as _;
-        let data = base64::engine::general_purpose::STANDARD.encode(bytes);
-        Ok(UserInput::Image { url: format!("data:image/{kind};base64,{data}") })
+        let url = image_url(Path::new(&path)).with_context(|| format!("--image {path}"))?;
+        Ok(UserInput::Image { url })
     };
     input.into_iter().map(inline).collect()
 }

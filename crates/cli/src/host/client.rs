@@ -13,6 +13,8 @@ use super::{StoreChoice, machine_name};
 
 /// An answer that takes longer is none.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The same while a command line is completed.
+const WORDS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Names the host for all commands of a shell.
 const HOST_VARIABLE: &str = "OARLOCK_HOST";
@@ -29,6 +31,16 @@ pub(crate) struct HostChoice {
 }
 
 impl HostChoice {
+    /// As the words of a command line name it.
+    pub(crate) fn of_words(words: &[String]) -> Self {
+        let value = |flag: &str| {
+            let at = words.iter().position(|word| word == flag);
+            let joined = words.iter().find_map(|word| word.strip_prefix(&format!("{flag}=")));
+            joined.or_else(|| words.get(at? + 1).map(String::as_str)).map(str::to_owned)
+        };
+        Self { host: value("--host"), store: value("--store") }
+    }
+
     /// The host of this `sqlite:` store.
     pub(crate) fn of_store(path: &Path) -> Self {
         Self { host: None, store: Some(format!("sqlite:{}", path.display())) }
@@ -71,9 +83,18 @@ impl HostConnection {
         })
     }
 
-    fn connect(socket: &Path) -> Result<Self> {
+    /// For somebody who waits at a keyboard: a host that does not answer soon has nothing to say.
+    pub(crate) fn open_for_words(choice: &HostChoice) -> Result<Self> {
+        Self::connect_within(&choice.socket()?, WORDS_PATIENCE)
+    }
+
+    pub(super) fn connect(socket: &Path) -> Result<Self> {
+        Self::connect_within(socket, PATIENCE)
+    }
+
+    fn connect_within(socket: &Path, patience: Duration) -> Result<Self> {
         let output = UnixStream::connect(socket)?;
-        output.set_read_timeout(Some(PATIENCE))?;
+        output.set_read_timeout(Some(patience))?;
         let mut connection = Self { input: BufReader::new(output.try_clone()?), output, next_id: 0 };
         let client = json!({ "name": "oarlock_cli", "title": null, "version": env!("CARGO_PKG_VERSION") });
         let capabilities = json!({ "experimentalApi": true, "host": { "versions": [1] } });

@@ -1,36 +1,33 @@
-//! `oarlock tasks`, `pending`, `approve`, `reject`, `respond`, `retry` and `task`: what waits, and what is done about it.
+//! `oarlock pending`, `approve`, `reject`, `respond` and `retry`: what waits, and what is decided about it.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
-use clap::{Args, Subcommand};
+use anyhow::{Context, Result, bail};
+use clap::Args;
 use runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use super::client::{HostChoice, HostConnection};
 use super::pending::{code, listed, what};
-use super::table::{age, table};
-use crate::terminal::escaped_json;
+use super::table::table;
+use crate::terminal::{clean, escaped_json};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   oarlock pending                     what waits, since when, and what exactly would run
   oarlock approve 3f9a01c2            the one with this code
+  oarlock approve 3f9a01c2 --command \"make check\"    another command instead
   oarlock reject 3f9a01c2 --message \"not on a Friday\"
   oarlock respond 3f9a01c2 \"it is done already\"
   oarlock retry 3f9a01c2              run it again, where the outcome is unknown";
 
+/// So many are asked for at once.
+const PAGE: u32 = 200;
+
 /// Fewer letters of a code name nothing.
 const FEWEST: usize = 4;
-
-#[derive(Debug, Args)]
-pub(crate) struct TasksOptions {
-    #[command(flatten)]
-    host: HostChoice,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
-}
 
 #[derive(Debug, Args)]
 pub(crate) struct PendingOptions {
@@ -60,6 +57,12 @@ pub(crate) struct ApproveOptions {
     /// Also approve the same thing again, for as long as the session lasts.
     #[arg(long)]
     session: bool,
+    /// Run this command instead; it passes the policy and the sandbox again.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "session")]
+    command: Option<String>,
+    /// Call the tool with these arguments instead.
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["session", "command"])]
+    arguments: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -83,31 +86,6 @@ pub(crate) struct RespondOptions {
     /// The result is a failure.
     #[arg(long)]
     failed: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TaskOptions {
-    #[command(flatten)]
-    host: HostChoice,
-    #[command(subcommand)]
-    command: TaskCommandLine,
-}
-
-#[derive(Debug, Subcommand)]
-enum TaskCommandLine {
-    /// Show a task and what waits in it.
-    Show { id: String },
-    /// End its runtime; its turn stays where it is.
-    Suspend {
-        id: String,
-        /// Then also keep the workspace of its placement as it is.
-        #[arg(long)]
-        snapshot: bool,
-    },
-    /// Start its runtime; its turn goes on.
-    Resume { id: String },
-    /// Remove it with its records, for good.
-    Delete { id: String },
 }
 
 pub(super) fn print(value: &Value) -> Result<ExitCode> {
@@ -137,27 +115,24 @@ pub(super) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-pub(crate) fn tasks(options: &TasksOptions) -> Result<ExitCode> {
-    let mut host = HostConnection::open(&options.host)?;
-    let listed = host.ask("task/list", &json!({ "limit": 200 }))?;
-    let now = SystemClock.now_ms();
-    let row = |task: &Value| {
-        let name = text(&task["name"]);
-        vec![
-            text(&task["id"]),
-            text(&task["state"]),
-            task["waitingOperations"].to_string(),
-            age(task["updatedAtMs"].as_i64().unwrap_or(now), now),
-            if name.is_empty() { text(&task["preview"]) } else { name },
-        ]
-    };
-    let head = ["ID", "STATE", "WAITS", "AGE", "TASK"];
-    print_list(options.json, &listed["data"], (&head, "no tasks yet"), row)
+/// All pages of a list.
+pub(super) fn every(host: &mut HostConnection, method: &str, mut params: Value) -> Result<Vec<Value>> {
+    params["limit"] = json!(PAGE);
+    let mut found = Vec::new();
+    loop {
+        let mut page = host.ask(method, &params)?;
+        if let Value::Array(data) = page["data"].take() {
+            found.extend(data);
+        }
+        match page["nextCursor"].take() {
+            Value::Null => return Ok(found),
+            cursor => params["cursor"] = cursor,
+        }
+    }
 }
 
-fn waiting(host: &mut HostConnection) -> Result<Vec<Value>> {
-    let listed = host.ask("operation/list", &json!({ "limit": 200 }))?;
-    Ok(listed["data"].as_array().cloned().unwrap_or_default())
+pub(super) fn waiting(host: &mut HostConnection) -> Result<Vec<Value>> {
+    every(host, "operation/list", json!({}))
 }
 
 pub(crate) fn pending(options: &PendingOptions) -> Result<ExitCode> {
@@ -170,10 +145,17 @@ pub(crate) fn pending(options: &PendingOptions) -> Result<ExitCode> {
         println!("nothing waits");
         return Ok(ExitCode::SUCCESS);
     }
-    let tasks = host.ask("task/list", &json!({ "limit": 200 }))?;
+    let mut tasks = BTreeMap::new();
+    for id in operations.iter().map(|operation| text(&operation["taskId"])) {
+        if let Entry::Vacant(free) = tasks.entry(id) {
+            // One that was deleted in the meantime has no title.
+            let read = host.ask("task/read", &json!({ "threadId": free.key() })).unwrap_or_default();
+            free.insert(read);
+        }
+    }
     let titles = |id: &str| {
-        let task = tasks["data"].as_array().into_iter().flatten().find(|task| task["id"] == id);
-        task.map(|task| (text(&task["name"]), text(&task["preview"]), text(&task["cwd"]))).unwrap_or_default()
+        let task = tasks.get(id).map_or(&Value::Null, |read| &read["task"]);
+        (text(&task["name"]), text(&task["preview"]), text(&task["cwd"]))
     };
     print!("{}", listed(&operations, titles, &options.host.words(), SystemClock.now_ms()));
     Ok(ExitCode::SUCCESS)
@@ -193,8 +175,14 @@ fn chosen(operations: &[Value], id: &str) -> Result<Value> {
 }
 
 fn decide(options: &DecideOptions, decision: &Value) -> Result<ExitCode> {
+    decide_with(options, |_| Ok(decision.clone()))
+}
+
+/// With a decision that depends on what is decided.
+fn decide_with(options: &DecideOptions, decision: impl FnOnce(&Value) -> Result<Value>) -> Result<ExitCode> {
     let mut host = HostConnection::open(&options.host)?;
     let operation = chosen(&waiting(&mut host)?, &options.id)?;
+    let decision = decision(&operation)?;
     let mut params = json!({
         "operationId": operation["operationId"],
         "argumentsDigest": operation["argumentsDigest"],
@@ -204,13 +192,45 @@ fn decide(options: &DecideOptions, decision: &Value) -> Result<ExitCode> {
         params["onBehalfOf"] = json!(name);
     }
     host.ask("operation/decide", &params)?;
-    println!("{}: {}", text(&decision["type"]), what(&operation));
+    let done = match decision["type"] == "replace" {
+        // What runs in its place.
+        true => {
+            let arguments = decision.get("arguments").unwrap_or(&decision);
+            json!({ "tool": operation["tool"], "arguments": arguments })
+        }
+        false => operation,
+    };
+    println!("{}: {}", text(&decision["type"]), clean(&what(&done)));
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn approve(options: &ApproveOptions) -> Result<ExitCode> {
+    if let Some(command) = &options.command {
+        return decide_with(&options.decide, |operation| {
+            Ok(json!({ "type": "replace", "command": other_command(operation, command)? }))
+        });
+    }
+    if let Some(arguments) = &options.arguments {
+        let arguments: Value = serde_json::from_str(arguments).context("--arguments is not JSON")?;
+        return decide(&options.decide, &json!({ "type": "replace", "arguments": arguments }));
+    }
     let scope = if options.session { "session" } else { "call" };
     decide(&options.decide, &json!({ "type": "approve", "scope": scope }))
+}
+
+/// The program and its arguments: a script for the same shell, where the command is one.
+fn other_command(operation: &Value, command: &str) -> Result<Vec<String>> {
+    let Some(words) = operation["arguments"]["command"].as_array() else {
+        bail!("--command: this is no command; --arguments takes the other arguments of a tool");
+    };
+    let words: Vec<String> = words.iter().map(text).collect();
+    if let [shell, option @ ("-c" | "-lc"), _] = words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        return Ok(vec![shell.to_owned(), option.to_owned(), command.to_owned()]);
+    }
+    match ::terminal::command_words(command) {
+        Some(words) if !words.is_empty() => Ok(words),
+        _ => bail!("--command: it is empty, or a quotation mark is not closed"),
+    }
 }
 
 pub(crate) fn reject(options: &RejectOptions) -> Result<ExitCode> {
@@ -233,31 +253,46 @@ pub(crate) fn retry(options: &DecideOptions) -> Result<ExitCode> {
     decide(options, &json!({ "type": "retry" }))
 }
 
-pub(crate) fn task(options: &TaskOptions) -> Result<ExitCode> {
-    let mut host = HostConnection::open(&options.host)?;
-    let (method, id) = match &options.command {
-        TaskCommandLine::Show { id } => ("task/read", id),
-        TaskCommandLine::Suspend { id, .. } => ("thread/suspend", id),
-        TaskCommandLine::Resume { id } => ("task/resume", id),
-        TaskCommandLine::Delete { id } => ("task/delete", id),
-    };
-    let mut params = json!({ "threadId": id });
-    if let TaskCommandLine::Suspend { snapshot: true, .. } = &options.command {
-        params["snapshot"] = json!(true);
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn another_command_is_for_the_same_shell() -> Result<()> {
+        let operation = |command: &[&str]| json!({ "arguments": { "command": command } });
+        let other = |command: &[&str], text: &str| other_command(&operation(command), text);
+        assert_eq!(other(&["/bin/bash", "-lc", "make deploy"], "make 'x")?, ["/bin/bash", "-lc", "make 'x"]);
+        assert_eq!(other(&["git", "push"], "git push 'a b'")?, ["git", "push", "a b"]);
+        assert!(other(&["git", "push"], "git 'push").is_err());
+        assert!(other_command(&json!({ "arguments": {} }), "ls").is_err());
+        Ok(())
     }
-    let answer = host.ask(method, &params)?;
-    match &options.command {
-        TaskCommandLine::Show { .. } => print(&answer),
-        TaskCommandLine::Delete { .. } => {
-            println!("deleted {id}");
-            Ok(ExitCode::SUCCESS)
-        }
-        TaskCommandLine::Suspend { .. } | TaskCommandLine::Resume { .. } => {
-            println!("{id} is {}", text(&answer["task"]["state"]));
-            if let Some(snapshot) = answer["placement"]["snapshot"].as_str() {
-                println!("its workspace is kept as {snapshot}");
+
+    #[test]
+    fn a_list_is_read_to_its_last_page() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let socket = folder.path().join("host.sock");
+        let listener = UnixListener::bind(&socket)?;
+        let server = std::thread::spawn(move || -> Result<()> {
+            let (stream, _) = listener.accept()?;
+            let mut output = stream.try_clone()?;
+            for line in BufReader::new(stream).lines() {
+                let asked: Value = serde_json::from_str(&line?)?;
+                let result = match (text(&asked["method"]).as_str(), asked["params"]["cursor"].as_str()) {
+                    ("initialize", _) => json!({ "capabilities": { "host": {} } }),
+                    (_, None) => json!({ "data": [1, 2], "nextCursor": "more" }),
+                    (_, Some(cursor)) => json!({ "data": [cursor], "nextCursor": null }),
+                };
+                writeln!(output, "{}", json!({ "id": asked["id"], "result": result }))?;
             }
-            Ok(ExitCode::SUCCESS)
-        }
+            Ok(())
+        });
+        let mut host = HostConnection::connect(&socket)?;
+        assert_eq!(every(&mut host, "operation/list", json!({}))?, [json!(1), json!(2), json!("more")]);
+        drop(host);
+        server.join().expect("the server ends")
     }
 }

@@ -1,6 +1,7 @@
 //! `oarlock host`: keeps tasks, carries their model requests and asks people, for clients that speak as to an app-server.
 
 pub(crate) mod audit;
+pub(crate) mod chosen;
 pub(crate) mod client;
 pub(crate) mod commands;
 mod host_table;
@@ -10,6 +11,7 @@ mod pending;
 pub(crate) mod place_commands;
 pub(crate) mod places;
 mod table;
+pub(crate) mod tasks;
 mod transports;
 pub(crate) mod usage;
 

@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use super::table::age;
 use crate::terminal::clean;
 
-/// More lines of a command or a patch are cut.
+/// More lines of a command are cut.
 const MAX_LINES: usize = 20;
+/// More lines of a patch are cut. Who agrees to it has read it, so this is many.
+const MAX_PATCH_LINES: usize = 400;
 /// Letters of a code.
 const CODE: usize = 8;
 
@@ -18,9 +20,13 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// The command or the call, as it is.
+/// The command or the call, as it is; of a patch, its files.
 pub(crate) fn what(operation: &Value) -> String {
     let arguments = &operation["arguments"];
+    if is_patch(operation) {
+        let files = arguments["files"].as_array().into_iter().flatten().map(text);
+        return format!("edit {}", files.collect::<Vec<_>>().join(", "));
+    }
     let command = arguments["command"].as_array().map(|words| {
         let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
         match words.as_slice() {
@@ -33,6 +39,47 @@ pub(crate) fn what(operation: &Value) -> String {
         .or_else(|| arguments["input"].as_str().map(str::to_owned))
         .or_else(|| arguments["patch"].as_str().map(str::to_owned));
     line.unwrap_or_else(|| format!("{} {arguments}", text(&operation["tool"])))
+}
+
+fn is_patch(operation: &Value) -> bool {
+    operation["type"] == "fileChange" && operation["arguments"]["files"].is_array()
+}
+
+/// What a patch would change, line by line.
+fn patch(operation: &Value) -> Vec<String> {
+    let Some(changes) = operation["changes"].as_array() else {
+        let hint = "(the changes are too long to be kept here; the console shows them while the task runs)";
+        return vec![what(operation), hint.to_owned()];
+    };
+    let mut lines = Vec::new();
+    for change in changes {
+        let kind = text(&change["kind"]["type"]);
+        let to = change["kind"]["move_path"].as_str().map(|to| format!(" to {to}")).unwrap_or_default();
+        lines.push(format!("{kind} {}{to}", text(&change["path"])));
+        // Of a whole file the lines have no marks.
+        let mark = match kind {
+            "add" => "+",
+            "delete" => "-",
+            _ => "",
+        };
+        lines.extend(text(&change["diff"]).lines().map(|line| format!("  {mark}{line}")));
+    }
+    lines
+}
+
+/// What is agreed to, line by line.
+fn lines(operation: &Value) -> Vec<String> {
+    let (all, most) = match is_patch(operation) {
+        true => (patch(operation), MAX_PATCH_LINES),
+        false => (what(operation).lines().map(str::to_owned).collect(), MAX_LINES),
+    };
+    // Nobody agrees to what cannot be seen: hidden characters are shown by their numbers.
+    let shown = |line: &String| clean(&policy::escape_for_display(line)).into_owned();
+    let mut lines: Vec<String> = all.iter().take(most).map(shown).collect();
+    if all.len() > most {
+        lines.push(format!("… {} more lines; see them with --json", all.len() - most));
+    }
+    lines
 }
 
 /// A short name for an operation and exactly what it would run. Unlike a place in a list, it never comes to mean
@@ -61,13 +108,8 @@ pub(crate) fn listed(
         let code = code(operation);
         let _ = writeln!(shown, "{code}  {kind}, waits since {since}: {}", clean(&title));
         let _ = writeln!(shown, "   task {}", text(&operation["taskId"]));
-        let text_of = what(operation);
-        let lines: Vec<&str> = text_of.lines().collect();
-        for line in lines.iter().take(MAX_LINES) {
-            let _ = writeln!(shown, "   | {}", clean(line));
-        }
-        if lines.len() > MAX_LINES {
-            let _ = writeln!(shown, "   | … {} more lines; see them with --json", lines.len() - MAX_LINES);
+        for line in lines(operation) {
+            let _ = writeln!(shown, "   | {line}");
         }
         let folder = operation["arguments"]["cwd"].as_str().unwrap_or(&cwd);
         if !folder.is_empty() {
@@ -101,6 +143,7 @@ fn answers(operation: &Value) -> Vec<&'static str> {
     };
     [
         ("accept", "approve CODE"),
+        ("acceptWithCommandOverride", "approve CODE --command \"another command\""),
         ("retry", "retry CODE"),
         ("decline", "reject CODE --message \"why\""),
         ("reject", "reject CODE --message \"why\""),
@@ -156,5 +199,39 @@ mod tests {
 "
         );
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_patch_is_shown_whole() {
+        let mut operation = json!({
+            "operationId": "t1:u1:call_1", "taskId": "t1", "state": "proposed", "type": "fileChange",
+            "tool": "apply_patch", "arguments": {"files": ["/srv/a.txt", "/srv/b.txt"], "cwd": "/srv"},
+            "changes": [
+                {"path": "/srv/a.txt", "kind": {"type": "update", "move_path": "/srv/c.txt"},
+                    "diff": "@@ -1 +1 @@\n-old\n+n\u{202e}ew\n"},
+                {"path": "/srv/b.txt", "kind": {"type": "add"}, "diff": "one\ntwo\n"},
+            ],
+            "availableDecisions": ["accept"], "reason": null, "createdAtMs": 0, "attempt": 0,
+        });
+        let shown = |operation: &Value| {
+            let titles = |_: &str| (String::new(), String::new(), String::new());
+            listed(std::slice::from_ref(operation), titles, "", 0)
+        };
+        let expected = "\
+   | update /srv/a.txt to /srv/c.txt
+   |   @@ -1 +1 @@
+   |   -old
+   |   +n\\u{202e}ew
+   | add /srv/b.txt
+   |   +one
+   |   +two
+   in /srv
+";
+        let whole = shown(&operation);
+        assert!(whole.contains(expected), "{whole}");
+        assert_eq!(what(&operation), "edit /srv/a.txt, /srv/b.txt");
+        operation["changes"] = Value::Null;
+        let cut = shown(&operation);
+        assert!(cut.contains("   | edit /srv/a.txt, /srv/b.txt\n   | (the changes are too long"), "{cut}");
     }
 }

@@ -7,9 +7,10 @@ use clap::{Args, Subcommand};
 use runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
+use super::chosen::chosen_placement;
 use super::client::{HostChoice, HostConnection};
 use super::commands::{print, print_list, text};
-use super::table::age;
+use super::table::{age, shown_id};
 
 #[derive(Debug, Args)]
 pub(crate) struct PlacementsOptions {
@@ -22,16 +23,23 @@ pub(crate) struct PlacementsOptions {
     command: Option<PlacementCommandLine>,
 }
 
+/// Which placement: by its id, the beginning of it, or its name.
+#[derive(Debug, Args)]
+struct PlacementName {
+    #[arg(value_name = "PLACEMENT")]
+    placement: String,
+}
+
 #[derive(Debug, Subcommand)]
 enum PlacementCommandLine {
     /// Keep its workspace as it is now.
-    Snapshot { id: String },
+    Snapshot(PlacementName),
     /// Suspend its tasks and free what it need not hold.
-    Suspend { id: String },
+    Suspend(PlacementName),
     /// Give it up: the next use makes it again from the last snapshot or from its manifest.
-    Abandon { id: String },
+    Abandon(PlacementName),
     /// Remove it with its workspace.
-    Delete { id: String },
+    Delete(PlacementName),
 }
 
 #[derive(Debug, Args)]
@@ -48,13 +56,14 @@ pub(crate) struct GcOptions {
 
 pub(crate) fn placements(options: &PlacementsOptions) -> Result<ExitCode> {
     let mut host = HostConnection::open(&options.host)?;
-    let (method, id) = match &options.command {
+    let (method, name) = match &options.command {
         None => return list(&mut host, options.json),
-        Some(PlacementCommandLine::Snapshot { id }) => ("placement/snapshot", id),
-        Some(PlacementCommandLine::Suspend { id }) => ("placement/suspend", id),
-        Some(PlacementCommandLine::Abandon { id }) => ("placement/abandon", id),
-        Some(PlacementCommandLine::Delete { id }) => ("placement/delete", id),
+        Some(PlacementCommandLine::Snapshot(name)) => ("placement/snapshot", name),
+        Some(PlacementCommandLine::Suspend(name)) => ("placement/suspend", name),
+        Some(PlacementCommandLine::Abandon(name)) => ("placement/abandon", name),
+        Some(PlacementCommandLine::Delete(name)) => ("placement/delete", name),
     };
+    let id = chosen_placement(&mut host, &name.placement)?;
     let answer = host.ask(method, &json!({ "placementId": id }))?;
     if options.json {
         return print(&answer);
@@ -71,7 +80,7 @@ fn list(host: &mut HostConnection, is_json: bool) -> Result<ExitCode> {
     let now = SystemClock.now_ms();
     let row = |placement: &Value| {
         vec![
-            text(&placement["id"]),
+            shown_id(&text(&placement["id"])),
             text(&placement["name"]),
             text(&placement["status"]),
             placement["threadIds"].as_array().map_or(0, Vec::len).to_string(),

@@ -1,44 +1,66 @@
-//! Tables for people: columns as wide as their longest cell, the last one as long as it is.
+//! Tables for people: columns as wide as their longest cell. On a screen they fit its width; a pipe gets all of them.
 
-use std::fmt::Write as _;
+use std::io::IsTerminal;
+
+use turn_view::{cut, display_width};
 
 use crate::terminal::clean;
+use crate::threads::short_id;
 
 /// A longer cell is cut.
 const MAX_CELL: usize = 60;
+/// On a narrow screen no column gets less than this.
+const LEAST: usize = 6;
+const BETWEEN: &str = "  ";
+
+/// The columns of the screen that standard output is.
+pub(crate) fn screen() -> Option<usize> {
+    std::io::stdout().is_terminal().then(turn_view::columns)
+}
+
+/// An id as a table shows it: on a screen as much as tells it from others, which every command takes.
+pub(crate) fn shown_id(id: &str) -> String {
+    if screen().is_some() { short_id(id).to_owned() } else { id.to_owned() }
+}
 
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let cells: Vec<Vec<String>> =
-        rows.iter().map(|row| row.iter().map(|cell| shortened(cell)).collect()).collect();
-    let width = |column: usize| {
-        let longest = cells.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-        longest.unwrap_or(0).max(head.get(column).map_or(0, |title| title.len()))
-    };
+    fitted(head, rows, screen())
+}
+
+fn fitted(head: &[&str], rows: &[Vec<String>], columns: Option<usize>) -> String {
+    let mut lines: Vec<Vec<String>> = vec![head.iter().map(|title| (*title).to_owned()).collect()];
+    lines.extend(rows.iter().map(|row| row.iter().map(|cell| one_line(cell)).collect()));
+    let widest =
+        |column: usize| lines.iter().filter_map(|row| row.get(column)).map(|cell| display_width(cell)).max();
+    let mut widths: Vec<usize> = (0..head.len()).map(|column| widest(column).unwrap_or(0)).collect();
+    if let Some(columns) = columns {
+        shrink(&mut widths, columns);
+    }
     let mut text = String::new();
-    let titles: Vec<String> = head.iter().map(|title| (*title).to_owned()).collect();
-    for row in std::iter::once(&titles).chain(&cells) {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            if column + 1 == row.len() {
-                line.push_str(cell);
-            } else {
-                // Writing to a text cannot fail.
-                let _ = write!(line, "{cell:<width$}  ", width = width(column));
-            }
-        }
-        text.push_str(line.trim_end());
+    for row in &lines {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| {
+            let cell = cut(cell, *width);
+            let space = " ".repeat(width.saturating_sub(display_width(&cell)));
+            cell + &space
+        });
+        text.push_str(cells.collect::<Vec<_>>().join(BETWEEN).trim_end());
         text.push('\n');
     }
     text
 }
 
-/// One line without control characters.
-fn shortened(cell: &str) -> String {
-    let line = clean(&cell.split_whitespace().collect::<Vec<_>>().join(" ")).to_string();
-    match line.chars().count() > MAX_CELL {
-        true => line.chars().take(MAX_CELL - 1).chain(['…']).collect(),
-        false => line,
+/// Takes from the widest column, the first with its ids left out, until all fit or none has more to give.
+fn shrink(widths: &mut [usize], columns: usize) {
+    let between = BETWEEN.len() * widths.len().saturating_sub(1);
+    while widths.iter().sum::<usize>() + between > columns {
+        let Some(widest) = widths.iter_mut().skip(1).filter(|width| **width > LEAST).max() else { return };
+        *widest -= 1;
     }
+}
+
+/// One line without control characters.
+fn one_line(cell: &str) -> String {
+    cut(&clean(&cell.split_whitespace().collect::<Vec<_>>().join(" ")), MAX_CELL)
 }
 
 /// How long ago, in one word.
@@ -62,11 +84,21 @@ mod tests {
             vec!["a".to_owned(), "one\x1b[31m\ntwo".to_owned(), "x".repeat(80)],
             vec!["long id".to_owned(), String::new(), "end".to_owned()],
         ];
-        let shown = table(&["ID", "WHAT", "REST"], &rows);
+        let shown = fitted(&["ID", "WHAT", "REST"], &rows, None);
         let lines: Vec<&str> = shown.lines().collect();
         assert!(lines[0].starts_with("ID       WHAT"), "{shown}");
         assert_eq!(lines[0].find("REST"), lines[2].find("end"), "{shown}");
         assert!(!shown.contains('\x1b') && lines[1].ends_with('…'), "{shown}");
+    }
+
+    #[test]
+    fn a_table_fits_the_screen() {
+        let rows = vec![vec!["0199c0de-0001".to_owned(), "running".to_owned(), "x".repeat(80)]];
+        for columns in [40, 60, 200] {
+            let shown = fitted(&["ID", "STATE", "TASK"], &rows, Some(columns));
+            assert!(shown.lines().all(|line| display_width(line) <= columns), "{columns}: {shown}");
+            assert!(shown.contains("0199c0de-0001  running  xxx"), "{columns}: {shown}");
+        }
     }
 
     #[test]

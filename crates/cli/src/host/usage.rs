@@ -7,8 +7,10 @@ use clap::{Args, ValueEnum};
 use runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
+use super::chosen::chosen_task;
 use super::client::{HostChoice, HostConnection};
 use super::commands::print_list;
+use super::table::shown_id;
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum GroupWord {
@@ -22,8 +24,8 @@ enum GroupWord {
 pub(crate) struct UsageOptions {
     #[command(flatten)]
     host: HostChoice,
-    /// Of this task alone.
-    #[arg(long, value_name = "ID")]
+    /// Of this task alone: by its id, the beginning of it, or its name.
+    #[arg(long, value_name = "TASK")]
     task: Option<String>,
     /// Of the last so many days; all of it when unset.
     #[arg(long, value_name = "DAYS")]
@@ -46,18 +48,24 @@ pub(crate) fn usage(options: &UsageOptions) -> Result<ExitCode> {
     };
     let mut params = json!({ "groupBy": by });
     if let Some(task) = &options.task {
-        params["threadId"] = json!(task);
+        params["threadId"] = json!(chosen_task(&mut host, task)?);
     }
     if let Some(days) = options.days {
         let now = SystemClock.now_ms();
         params["sinceMs"] = json!(now - i64::from(days) * 86_400_000);
     }
     let listed = host.ask("usage/list", &params)?;
+    let key = |key: &Value| match options.by {
+        GroupWord::Task => shown_id(key.as_str().unwrap_or_default()),
+        GroupWord::Model | GroupWord::Provider | GroupWord::Day => {
+            key.as_str().unwrap_or_default().to_owned()
+        }
+    };
     let cell = |row: &Value, name: &str| row[name].to_string();
     let row = |row: &Value| {
         let micros = row["costMicros"].as_i64().unwrap_or_default();
         vec![
-            row["key"].as_str().unwrap_or_default().to_owned(),
+            key(&row["key"]),
             cell(row, "requests"),
             cell(row, "inputTokens"),
             cell(row, "cachedInputTokens"),

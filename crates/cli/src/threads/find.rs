@@ -40,19 +40,51 @@ pub(crate) fn thread_words(home: &Home) -> Result<Vec<String>> {
     Ok(names.chain(rows.iter().map(|row| row.thread_id.to_string())).collect())
 }
 
-/// The row that `text` names.
-pub(super) fn choose<'a>(rows: &'a [ThreadRow], text: &str) -> Result<&'a ThreadRow> {
+/// What a word on the command line can name: by its id, the beginning of it, or its name.
+pub(crate) trait Nameable {
+    /// What it is called in an error.
+    const KIND: &'static str;
+    /// Of several with one name the first is meant, which was used last.
+    const FIRST_COUNTS: bool;
+    fn id(&self) -> &str;
+    fn name(&self) -> Option<&str>;
+    /// Tells it from others.
+    fn about(&self) -> String;
+}
+
+impl Nameable for ThreadRow {
+    const KIND: &'static str = "thread";
+    const FIRST_COUNTS: bool = true;
+
+    fn id(&self) -> &str {
+        self.thread_id.as_str()
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.summary.name.as_deref()
+    }
+
+    fn about(&self) -> String {
+        about(self)
+    }
+}
+
+/// The row that `text` names. Those used last come first.
+pub(crate) fn choose<'a, T: Nameable>(rows: &'a [T], text: &str) -> Result<&'a T> {
     let wanted = text.trim().to_ascii_lowercase();
-    let is_id = |row: &&ThreadRow| row.thread_id.as_str() == wanted;
-    // Those used last come first, so that of a name the newest counts.
-    let is_name = |row: &&ThreadRow| row.summary.name.as_deref() == Some(text);
-    if let Some(row) = rows.iter().find(is_id).or_else(|| rows.iter().find(is_name)) {
+    if let Some(row) = rows.iter().find(|row| row.id() == wanted) {
         return Ok(row);
     }
+    let named: Vec<&T> = rows.iter().filter(|row| row.name() == Some(text)).collect();
+    match named.as_slice() {
+        [row] => return Ok(row),
+        [row, ..] if T::FIRST_COUNTS => return Ok(row),
+        [] => {}
+        several => bail!("several have the name `{text}`; write the id of one:{}", lines(several, true)),
+    }
     let begin = plain(&wanted);
-    let fits =
-        |row: &&ThreadRow| begin.len() >= SHORTEST && plain(row.thread_id.as_str()).starts_with(&begin);
-    let fitting: Vec<&ThreadRow> = rows.iter().filter(fits).collect();
+    let fits = |row: &&T| begin.len() >= SHORTEST && plain(row.id()).starts_with(&begin);
+    let fitting: Vec<&T> = rows.iter().filter(fits).collect();
     match fitting.as_slice() {
         [row] => Ok(row),
         [] => bail!("{}", miss(rows, text)),
@@ -66,34 +98,34 @@ fn plain(id: &str) -> String {
     id.chars().filter(|letter| *letter != '-').collect()
 }
 
-fn miss(rows: &[ThreadRow], text: &str) -> String {
+fn miss<T: Nameable>(rows: &[T], text: &str) -> String {
+    let kind = T::KIND;
     if rows.is_empty() {
-        return format!("there is no thread `{text}`: there are no threads yet");
+        return format!("there is no {kind} `{text}`: there are no {kind}s yet");
     }
-    let names = rows.iter().filter_map(|row| row.summary.name.as_deref());
+    let names = rows.iter().filter_map(Nameable::name);
     if let Some(near) = nearest(text, names) {
-        return format!("there is no thread `{text}`; did you mean `{near}`?");
+        return format!("there is no {kind} `{text}`; did you mean `{near}`?");
     }
     // Ids that differ in a letter or two, or else those used last.
-    let near = |row: &&ThreadRow| {
-        let id = row.thread_id.as_str();
+    let near = |row: &&T| {
+        let id = row.id();
         nearest(text, [id.get(..text.len()).unwrap_or(id)]).is_some() && text.len() >= SHORTEST
     };
     match rows.iter().filter(near).take(NAMED).collect::<Vec<_>>() {
         near if near.is_empty() => {
-            let latest: Vec<&ThreadRow> = rows.iter().take(NAMED).collect();
-            format!("there is no thread `{text}`; used last were:{}", lines(&latest, false))
+            let latest: Vec<&T> = rows.iter().take(NAMED).collect();
+            format!("there is no {kind} `{text}`; used last were:{}", lines(&latest, false))
         }
-        near => format!("there is no thread `{text}`; near ones are:{}", lines(&near, false)),
+        near => format!("there is no {kind} `{text}`; near ones are:{}", lines(&near, false)),
     }
 }
 
-fn lines(rows: &[&ThreadRow], whole: bool) -> String {
+fn lines<T: Nameable>(rows: &[&T], whole: bool) -> String {
     let mut text = String::new();
     for row in rows.iter().take(NAMED) {
-        let id = row.thread_id.as_str();
-        let id = if whole { id } else { short_id(id) };
-        let _ = write!(text, "\n  {id}  {}", clean_line(&about(row)));
+        let id = if whole { row.id() } else { short_id(row.id()) };
+        let _ = write!(text, "\n  {id}  {}", clean_line(&row.about()));
     }
     if rows.len() > NAMED {
         let _ = write!(text, "\n  and {} more", rows.len() - NAMED);

@@ -180,6 +180,24 @@ fn an_interrupt_stops_the_turn() {
 }
 
 #[test]
+fn a_second_signal_ends_the_process_at_once() {
+    let place = Place::new();
+    let model = Scripted::start(&place, &json!([{ "text": "I begin", "hang": true }]));
+    let mut command = place.command(&exec(&model.flags(), &["--json", "go"]));
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("the binary runs");
+    let mut lines = LinesInTime::new(child.stdout.take().expect("piped"));
+    while !lines.next().expect("more lines").contains("turn.started") {}
+    // Both are there before the process can do anything about the first.
+    let pid = child.id().to_string();
+    for signal in ["-STOP", "-INT", "-TERM", "-CONT"] {
+        assert!(Command::new("kill").args([signal, &pid]).status().expect("kill runs").success());
+    }
+    let code = child.wait_in_time().code();
+    assert!([Some(130), Some(143)].contains(&code), "{code:?}");
+    assert!(!lines.any(|line| line.contains("turn.interrupted")), "it waits for nothing");
+}
+
+#[test]
 fn a_review_is_one_turn_of_a_new_thread() {
     let place = Place::new();
     let model = Scripted::start(

@@ -490,6 +490,45 @@ fn the_hosts_of_a_store_are_listed_with_their_tasks() {
 }
 
 #[test]
+fn a_task_goes_by_its_name_and_another_command_may_run_in_its_place() {
+    let place = Place::new();
+    job(&place, "");
+    let _host = RunningHost::start(&place, &[]);
+    let mut client = HostClient::connect(&place);
+    let thread = client.start_thread(&place, "untrusted");
+    client.ask("thread/name/set", &json!({"threadId": thread, "name": "Nightly"}));
+    client.turn(&thread, "run sh other.sh", "i1");
+    client.wait_for(APPROVAL);
+    let shown = command(&place, &["task", "show", "Nightly"]).good().out;
+    assert!(shown.contains(&thread) && shown.contains("state      waiting\n"), "{shown}");
+    assert!(shown.contains("| sh other.sh") && shown.contains("--command"), "{shown}");
+    let by_beginning = command(&place, &["task", "show", &thread[..13], "--json"]).good().document();
+    assert_eq!(by_beginning["task"]["id"], thread.as_str());
+    let missed = command(&place, &["task", "show", "Nightyl"]).bad();
+    assert!(missed.err.contains("did you mean `Nightly`?"), "{missed:?}");
+
+    let url = format!("unix://{}", socket(&place).display());
+    let words = |line: &[&str]| place.run(&[&["complete", "--"], line].concat()).good().out;
+    assert_eq!(words(&["task", "--host", &url, "show", "Nig"]), "Nightly\n");
+    let code = code(&place);
+    assert_eq!(words(&["approve", "--host", &url, &code[..2]]), format!("{code}\n"));
+    assert_eq!(words(&["approve", ""]), "", "no host answers");
+
+    let told = command(&place, &["approve", &code, "--command", "sh job.sh"]).good().out;
+    assert_eq!(told, "replace: sh job.sh\n");
+    // It passes the policy again, which asks about everything here.
+    if let Some(again) = until("the end, or a question", || match state(&place).as_str() {
+        "idle" => Some(None),
+        "waiting" => pending(&place).first().map(|_| Some(crate::host::code(&place))),
+        _ => None,
+    }) {
+        command(&place, &["approve", &again]).good();
+    }
+    until("the end of the turn", || (state(&place) == "idle").then_some(()));
+    assert_eq!(runs(&place), 1);
+}
+
+#[test]
 fn a_second_host_finds_the_first_by_its_socket() {
     let place = Place::new();
     let _host = RunningHost::start(&place, &[]);

@@ -303,6 +303,9 @@ fn a_turn_is_steered_and_stopped() {
     assert!(screen.contains("working"), "{screen}");
     pane.key("Escape");
     pane.wait("stopped");
+    // What waited is in the input again, and goes when the user says so.
+    pane.wait("› say afterwards");
+    pane.key("Enter");
     pane.wait("Offline model: afterwards");
     pane.leave();
 }

@@ -1,8 +1,8 @@
 //! Answers to our requests.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::calls::Asked;
+use super::calls::{Asked, EARLIER_TURNS};
 use super::facts::{OpenThread, RunningTurn, short_id, text};
 use super::popup::{PickAction, PickEntry};
 use super::{SessionStart, TerminalEffect, TerminalState};
@@ -14,11 +14,15 @@ use crate::safe::one_line;
 const WHOLE_DIFF: usize = 5_000;
 /// Ids that begin alike, as far as they are named.
 const MOST_FITTING: usize = 20;
-/// Turns of a resumed thread that are shown again.
-const EARLIER_TURNS: usize = 5;
+/// Names that are compared with one that nothing has.
+const MOST_NAMES: usize = 1_000;
 
 impl TerminalState {
     pub(super) fn answered(&mut self, message: &mut Value) {
+        if message["id"].is_null() {
+            self.left_out(&text(&message["error"]["message"]));
+            return;
+        }
         let Some(asked) = message["id"].as_i64().and_then(|id| self.calls.remove(&id)) else { return };
         if message.get("error").is_some() {
             self.failed(asked, &text(&message["error"]["message"]));
@@ -27,28 +31,49 @@ impl TerminalState {
         let result = message["result"].take();
         match asked {
             Asked::Initialize => self.connected(),
-            Asked::Open { is_resumed } => self.opened(&result, is_resumed),
+            Asked::Open { resumed, .. } => self.opened(&result, resumed),
+            Asked::EarlierTurns { thread } => self.ask_open(&thread, Some(result)),
             Asked::FindLast => self.found_last(&result),
-            Asked::Find { wanted, fitting } => self.found(wanted, fitting, &result),
+            Asked::Find { wanted, fitting, names } => self.found(wanted, fitting, names, &result),
             Asked::Threads => self.choose_thread(&result),
             Asked::Models => self.choose_model(&result),
+            Asked::ModelNamed(name) => self.check_model(&name, &result),
             Asked::Turn { .. } | Asked::Review => self.turn_accepted(&result["turn"]),
             Asked::Diff => self.show_diff(&result),
             Asked::Steer { .. } | Asked::Interrupt | Asked::Compact | Asked::Files | Asked::Unheard => {}
         }
     }
 
+    /// A message was too long to be read. Without a thread, it was the one that this session waits for.
+    fn left_out(&mut self, why: &str) {
+        let opening = self
+            .calls
+            .iter()
+            .find(|(_, asked)| matches!(asked, Asked::Open { .. } | Asked::EarlierTurns { .. }));
+        match opening.map(|(id, _)| *id).and_then(|id| self.calls.remove(&id)) {
+            Some(asked) => self.failed(asked, why),
+            None => self.note(why),
+        }
+    }
+
     fn failed(&mut self, asked: Asked, why: &str) {
         match asked {
             Asked::Initialize | Asked::FindLast | Asked::Find { .. } => self.give_up(why),
-            Asked::Open { .. } => self.give_up(why),
-            Asked::Turn { text } => {
+            Asked::EarlierTurns { thread } => self.ask_open(&thread, None),
+            Asked::Open { resumed, choices } => {
+                // Of a thread that was to begin anew, nothing is for the one that goes on.
+                if resumed.is_some() {
+                    self.choices.fill_from(choices);
+                }
+                self.give_up(why);
+            }
+            Asked::Turn { text, choices } => {
                 self.turn = None;
+                self.choices.fill_from(choices);
                 self.sent.retain(|sent| *sent != text);
                 self.trouble(why);
-                if self.editor.is_empty() {
-                    self.editor.set(&text);
-                }
+                self.queue.push_front(text);
+                self.give_queue_back();
             }
             Asked::Steer { text } => {
                 // The turn was over, or takes no input: then it is for the next one.
@@ -63,7 +88,7 @@ impl TerminalState {
                 self.trouble(why);
             }
             Asked::Files => self.is_searching_files = false,
-            Asked::Interrupt | Asked::Unheard => {}
+            Asked::Interrupt | Asked::Unheard | Asked::ModelNamed(_) => {}
             Asked::Threads | Asked::Models | Asked::Diff => self.trouble(why),
         }
     }
@@ -84,7 +109,7 @@ impl TerminalState {
             SessionStart::New(_) => self.ask_start(),
             SessionStart::Last(_) => self.ask_threads(Asked::FindLast, 1, self.options.remote.is_none()),
             SessionStart::Named(wanted, _) if wanted.len() == 36 => self.ask_resume(&wanted),
-            SessionStart::Named(wanted, _) => self.ask_for_named(wanted, Vec::new(), None),
+            SessionStart::Named(wanted, _) => self.ask_for_named(wanted),
             SessionStart::Choose(_) => self.ask_threads(Asked::Threads, 20, self.options.remote.is_none()),
         }
     }
@@ -100,30 +125,37 @@ impl TerminalState {
     }
 
     /// Those used last come first, so that of a name the newest counts.
-    fn found(&mut self, wanted: String, mut fitting: Vec<String>, page: &Value) {
+    fn found(&mut self, wanted: String, mut fitting: Vec<String>, mut names: Vec<String>, page: &Value) {
         let threads = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
         if let Some(named) = threads.iter().find(|thread| thread["name"].as_str() == Some(wanted.as_str())) {
             self.ask_resume(&text(&named["id"]));
             return;
         }
         let begins = threads.iter().filter_map(|thread| thread["id"].as_str());
-        fitting.extend(begins.filter(|id| id.starts_with(wanted.as_str())).map(str::to_owned));
+        let begin = plain_id(&wanted);
+        fitting.extend(begins.filter(|id| plain_id(id).starts_with(&begin)).map(str::to_owned));
         fitting.truncate(MOST_FITTING);
+        names.extend(threads.iter().filter_map(|thread| thread["name"].as_str().map(str::to_owned)));
+        names.truncate(MOST_NAMES);
         if let Some(cursor) = page["nextCursor"].as_str() {
-            self.ask_for_named(wanted, fitting, Some(cursor));
+            self.ask_for_more_named(Asked::Find { wanted, fitting, names }, Some(cursor));
             return;
         }
         match fitting.as_slice() {
             [id] => self.ask_resume(id),
-            [] => self.give_up(&format!(
-                "no thread is named `{wanted}` or has an id that begins so; `oarlock resume` lists them"
-            )),
+            [] => {
+                let near = match (self.options.nearest)(&wanted, &names) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "`oarlock resume` lists them".to_owned(),
+                };
+                self.give_up(&format!("no thread is named `{wanted}` or has an id that begins so; {near}"));
+            }
             several => self.give_up(&format!("`{wanted}` could be any of these:\n{}", several.join("\n"))),
         }
     }
 
-    fn opened(&mut self, answer: &Value, is_resumed: bool) {
-        let Some(thread) = OpenThread::read(answer) else {
+    fn opened(&mut self, answer: &Value, resumed: Option<Option<Value>>) {
+        let Some(mut thread) = OpenThread::read(answer) else {
             self.give_up("the server's answer names no thread");
             return;
         };
@@ -131,14 +163,18 @@ impl TerminalState {
         self.spent = super::Spending::default();
         self.agents.clear();
         self.close_files();
-        self.choices = super::ThreadChoices::default();
-        self.header(&thread, is_resumed);
+        self.header(&thread, resumed.is_some());
+        // Chosen while the thread was being opened: for its first turn.
+        thread.choose(&self.choices);
         if let Some(earlier) = self.thread.take().filter(|earlier| earlier.id != thread.id) {
             self.tell_unsubscribe(&earlier.id);
         }
         self.thread = Some(thread);
-        if is_resumed {
-            self.earlier_turns(&answer["thread"]["turns"]);
+        if let Some(page) = resumed {
+            // An idle thread may have been busy when its turns were read.
+            let is_idle = answer["thread"]["status"]["type"].as_str() == Some("idle");
+            let turns = EarlierTurns::read(page.as_ref(), &answer["thread"]["turns"]);
+            self.earlier_turns(turns, is_idle);
         }
         if let Some(prompt) = self.options.prompt.take() {
             self.queue.push_front(prompt);
@@ -165,14 +201,15 @@ impl TerminalState {
     }
 
     /// The end of the transcript, and the turn that still runs.
-    fn earlier_turns(&mut self, turns: &Value) {
-        let turns = turns.as_array().map(Vec::as_slice).unwrap_or_default();
-        let from = turns.len().saturating_sub(EARLIER_TURNS);
-        if from > 0 {
-            self.note(&format!("{} {from} turns before", self.glyphs.cut));
+    fn earlier_turns(&mut self, earlier: EarlierTurns<'_>, is_idle: bool) {
+        if earlier.has_more {
+            self.note(&format!("{} earlier turns", self.glyphs.cut));
         }
-        for turn in &turns[from..] {
-            let is_running = turn["status"].as_str() == Some("inProgress");
+        if let (Some(thread), false) = (&mut self.thread, earlier.turns.is_empty()) {
+            thread.has_turns = true;
+        }
+        for turn in earlier.turns {
+            let is_running = turn["status"].as_str() == Some("inProgress") && !is_idle;
             for item in turn["items"].as_array().into_iter().flatten() {
                 match (is_running, item["status"].as_str()) {
                     (true, Some("inProgress")) => self.item_started(item),
@@ -187,7 +224,6 @@ impl TerminalState {
     }
 
     fn turn_accepted(&mut self, turn: &Value) {
-        self.choices = super::ThreadChoices::default();
         let Some(running) = &mut self.turn else { return };
         if running.id.is_none() {
             running.id = turn["id"].as_str().map(str::to_owned);
@@ -241,6 +277,18 @@ impl TerminalState {
         self.pick("Which model?", entries);
     }
 
+    /// A name that the provider does not list may be right all the same: it is taken, and said.
+    fn check_model(&mut self, name: &str, page: &Value) {
+        let models = page["data"].as_array().into_iter().flatten();
+        let names: Vec<String> = models.map(|model| text(&model["model"])).collect();
+        if names.is_empty() || names.iter().any(|known| known == name) {
+            return;
+        }
+        let near = (self.options.nearest)(name, &names);
+        let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+        self.note(&format!("no model {} is listed{near}", one_line(name)));
+    }
+
     fn show_diff(&mut self, result: &Value) {
         let (code, out) = (result["exitCode"].as_i64().unwrap_or(-1), text(&result["stdout"]));
         let whole = if code == 0 { out } else { self.diff.clone() };
@@ -251,17 +299,32 @@ impl TerminalState {
             false => self.say(diff(&whole, WHOLE_DIFF)),
         }
     }
+}
 
-    /// The input of a turn or of a steer: images by their paths before the text.
-    pub(super) fn input_of(&mut self, said: &str) -> Value {
-        let mut parts: Vec<Value> = Vec::new();
-        for image in std::mem::take(&mut self.options.images) {
-            parts.push(json!({ "type": "localImage", "path": image.to_string_lossy() }));
+/// Ids are compared without their dashes, in small letters.
+fn plain_id(id: &str) -> String {
+    id.chars().filter(|letter| *letter != '-').map(|letter| letter.to_ascii_lowercase()).collect()
+}
+
+/// The last turns of a thread, the oldest first.
+struct EarlierTurns<'a> {
+    turns: Vec<&'a Value>,
+    has_more: bool,
+}
+
+impl<'a> EarlierTurns<'a> {
+    /// From a page, whose newest turn comes first, or from the whole thread.
+    fn read(page: Option<&'a Value>, all: &'a Value) -> Self {
+        let list = |turns: &'a Value| turns.as_array().map(Vec::as_slice).unwrap_or_default();
+        match page {
+            Some(page) => Self {
+                turns: list(&page["data"]).iter().rev().collect(),
+                has_more: page["nextCursor"].is_string(),
+            },
+            None => {
+                let from = list(all).len().saturating_sub(EARLIER_TURNS);
+                Self { turns: list(all)[from..].iter().collect(), has_more: from > 0 }
+            }
         }
-        for path in self.images_in(said) {
-            parts.push(json!({ "type": "localImage", "path": path }));
-        }
-        parts.push(json!({ "type": "text", "text": said, "text_elements": [] }));
-        Value::Array(parts)
     }
 }

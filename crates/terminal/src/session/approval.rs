@@ -226,9 +226,10 @@ impl TerminalState {
     }
 
     pub(super) fn patch_approval(&mut self, params: &Value) -> AskedApproval {
-        let id = text(&params["itemId"]);
+        let key = (text(&params["threadId"]), text(&params["itemId"]));
         let mut shown = vec![self.ask_row("May these files be changed?")];
-        match self.asked_patches.get_mut(&id) {
+        let is_known = self.knows_patch(params);
+        match self.asked_patches.get_mut(&key) {
             Some(AskedPatch { changes, is_shown }) => {
                 *is_shown = true;
                 for change in changes.as_array().into_iter().flatten() {
@@ -240,14 +241,24 @@ impl TerminalState {
                     shown.extend(indented(diff(&escaped(&diff_of(change)), DIFF_ROWS), 4));
                 }
             }
-            None => shown.push(ScreenRow::new(Ink::Faint, "  the server did not tell which")),
+            None => {
+                let said = "  the server did not tell which, so you can only say no";
+                shown.push(ScreenRow::new(Ink::Careful, said));
+            }
         }
         if let Some(root) = params["grantRoot"].as_str() {
             let asks = format!("  and anything below {} for the rest of the session", escaped(root));
             shown.push(ScreenRow::new(Ink::Careful, asks));
         }
         shown.extend(Self::reason_rows(params));
-        AskedApproval::new(shown, &usual())
+        // A yes to changes that nobody has seen is none.
+        let decisions = if is_known { usual() } else { vec![json!("cancel")] };
+        AskedApproval::new(shown, &decisions)
+    }
+
+    /// Whether the changes were told that are asked about.
+    pub(super) fn knows_patch(&self, params: &Value) -> bool {
+        self.asked_patches.contains_key(&(text(&params["threadId"]), text(&params["itemId"])))
     }
 
     pub(super) fn tool_approval(&self, params: &Value) -> AskedApproval {

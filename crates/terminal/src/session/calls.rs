@@ -3,18 +3,25 @@
 use protocol::{
     CommandExec, FuzzyFileSearchSessionStart, FuzzyFileSearchSessionStop, FuzzyFileSearchSessionUpdate,
     Initialize, Initialized, ModelList, NotificationMethod, RequestMethod, ReviewStart, ThreadCompactStart,
-    ThreadList, ThreadResume, ThreadStart, ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer,
+    ThreadList, ThreadResume, ThreadStart, ThreadTurnsList, ThreadUnsubscribe, TurnInterrupt, TurnStart,
+    TurnSteer,
 };
 use serde_json::{Value, json};
 
-use super::{TerminalEffect, TerminalState};
+use super::{TerminalEffect, TerminalState, ThreadChoices};
 
 /// The request that a response belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Asked {
     Initialize,
     Open {
-        is_resumed: bool,
+        /// Set for a thread that goes on: with the page of its last turns, where there is one.
+        resumed: Option<Option<Value>>,
+        choices: ThreadChoices,
+    },
+    /// The last turns of a thread that is to be opened.
+    EarlierTurns {
+        thread: String,
     },
     /// The last thread of this folder.
     FindLast,
@@ -23,11 +30,17 @@ pub(super) enum Asked {
         wanted: String,
         /// The ids that fit among the pages that came.
         fitting: Vec<String>,
+        /// The names among them, for a miss.
+        names: Vec<String>,
     },
     Threads,
     Models,
+    /// The models, to see whether there is one of this name.
+    ModelNamed(String),
     Turn {
         text: String,
+        /// What the user chose for it, given back where the server does not take it.
+        choices: ThreadChoices,
     },
     Steer {
         text: String,
@@ -75,18 +88,30 @@ impl TerminalState {
     }
 
     pub(super) fn ask_start(&mut self) {
-        let params = self.choices.start_params(&self.options.folder, self.options.remote.is_some());
-        self.ask::<ThreadStart>(Asked::Open { is_resumed: false }, &params);
+        let choices = std::mem::take(&mut self.choices);
+        let params = choices.start_params(&self.options.folder, self.options.remote.is_some());
+        self.ask::<ThreadStart>(Asked::Open { resumed: None, choices }, &params);
     }
 
+    /// Asks for the last turns first: the answer to `thread/resume` would have all of them, and they may be very many.
     pub(super) fn ask_resume(&mut self, thread: &str) {
-        let mut choices = self.choices.clone();
+        let params = json!({ "threadId": thread, "limit": EARLIER_TURNS, "itemsView": "full" });
+        self.ask::<ThreadTurnsList>(Asked::EarlierTurns { thread: thread.to_owned() }, &params);
+    }
+
+    /// Opens the thread. Without a page of turns, because a server knows no such pages, the answer has them all.
+    pub(super) fn ask_open(&mut self, thread: &str, earlier: Option<Value>) {
+        let choices = std::mem::take(&mut self.choices);
+        let mut rules = choices.clone();
         if self.options.remote.is_none() {
-            choices.keep_rules((self.options.earlier)(thread));
+            rules.keep_rules((self.options.earlier)(thread));
         }
-        let mut params = choices.resume_params();
+        let mut params = rules.resume_params();
         params["threadId"] = thread.into();
-        self.ask::<ThreadResume>(Asked::Open { is_resumed: true }, &params);
+        params["excludeTurns"] = earlier.is_some().into();
+        // What is being done right now, with the patches that may be asked about.
+        params["includeOpenItems"] = true.into();
+        self.ask::<ThreadResume>(Asked::Open { resumed: Some(earlier), choices }, &params);
     }
 
     pub(super) fn ask_threads(&mut self, asked: Asked, limit: u32, of_folder: bool) {
@@ -100,22 +125,28 @@ impl TerminalState {
     }
 
     /// One page of the threads that a name or the beginning of an id is looked for in.
-    pub(super) fn ask_for_named(&mut self, wanted: String, fitting: Vec<String>, cursor: Option<&str>) {
+    pub(super) fn ask_for_named(&mut self, wanted: String) {
+        self.ask_for_more_named(Asked::Find { wanted, fitting: Vec::new(), names: Vec::new() }, None);
+    }
+
+    pub(super) fn ask_for_more_named(&mut self, asked: Asked, cursor: Option<&str>) {
         let params = json!({
             "limit": 100, "sortKey": "updated_at", "modelProviders": [], "sourceKinds": STARTED_BY_USERS, "cursor": cursor,
         });
-        self.ask::<ThreadList>(Asked::Find { wanted, fitting }, &params);
+        self.ask::<ThreadList>(asked, &params);
     }
 
-    pub(super) fn ask_models(&mut self) {
-        self.ask::<ModelList>(Asked::Models, &json!({ "limit": 100 }));
+    pub(super) fn ask_models(&mut self, asked: Asked) {
+        self.ask::<ModelList>(asked, &json!({ "limit": 100 }));
     }
 
     pub(super) fn ask_turn(&mut self, thread: &str, text: &str) {
-        let mut params = self.choices.turn_params();
+        // What is chosen from now on is for the turn after this one.
+        let choices = std::mem::take(&mut self.choices);
+        let mut params = choices.turn_params();
         params["threadId"] = thread.into();
         params["input"] = self.input_of(text);
-        self.ask::<TurnStart>(Asked::Turn { text: text.to_owned() }, &params);
+        self.ask::<TurnStart>(Asked::Turn { text: text.to_owned(), choices }, &params);
     }
 
     pub(super) fn ask_steer(&mut self, thread: &str, turn: &str, text: &str) {
@@ -171,6 +202,9 @@ base=$($git rev-parse -q --verify HEAD) || base=$($git hash-object -t tree /dev/
 $git diff --no-ext-diff --no-textconv "$base" -- || exit
 $git ls-files --others --exclude-standard | sed 's/^/untracked: /'
 "#;
+
+/// Turns of a resumed thread that are shown again.
+pub(super) const EARLIER_TURNS: usize = 5;
 
 /// Everything but children of other threads.
 const STARTED_BY_USERS: [&str; 5] = ["cli", "vscode", "exec", "appServer", "unknown"];

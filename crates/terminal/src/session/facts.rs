@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::TerminalState;
+use super::{TerminalState, ThreadChoices};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OpenThread {
@@ -37,6 +37,20 @@ impl OpenThread {
             sandbox: sandbox_word(&text(&answer["sandbox"]["type"])).to_owned(),
             has_turns: thread["turns"].as_array().is_some_and(|turns| !turns.is_empty()),
         })
+    }
+
+    /// Takes over what is chosen for the next turn.
+    pub(super) fn choose(&mut self, choices: &ThreadChoices) {
+        let chosen = [
+            (&mut self.model, &choices.model),
+            (&mut self.approvals, &choices.approvals),
+            (&mut self.sandbox, &choices.sandbox),
+        ];
+        for (field, chosen) in chosen {
+            if let Some(chosen) = chosen {
+                field.clone_from(chosen);
+            }
+        }
     }
 
     /// Enough to tell it from others.
@@ -109,6 +123,11 @@ impl TerminalState {
     pub(super) fn running(&self) -> Option<(String, String)> {
         let thread = self.thread.as_ref()?.id.clone();
         Some((thread, self.turn.as_ref()?.id.clone()?))
+    }
+
+    /// The id of the thread; before there is one, nothing.
+    pub(super) fn own_id(&self) -> String {
+        self.thread.as_ref().map(|thread| thread.id.clone()).unwrap_or_default()
     }
 
     pub(super) fn is_ours(&self, thread: &Value) -> bool {

@@ -1,16 +1,11 @@
 //! Keys, and what is sent when Enter is pressed.
 
-use std::path::Path;
-
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::facts::RunningTurn;
 use super::prompts::PREFIX as PROMPT_PREFIX;
 use super::{TerminalEffect, TerminalState};
 use crate::editor::KeyEffect;
-
-/// File name endings that are taken for an image.
-const IMAGES: &[&str] = &[".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
 impl TerminalState {
     pub(super) fn key(&mut self, key: KeyEvent) {
@@ -103,7 +98,7 @@ impl TerminalState {
         self.wants_to_leave = Some(self.now);
     }
 
-    fn interrupt(&mut self) {
+    pub(super) fn interrupt(&mut self) {
         let Some(turn) = &mut self.turn else { return };
         // Before the server has named the turn, the interrupt waits for its name.
         let is_first = !std::mem::replace(&mut turn.is_stopping, true);
@@ -154,22 +149,5 @@ impl TerminalState {
         self.turn = Some(RunningTurn { id: None, began: self.now, is_stopping: false });
         self.sent.push_back(text.clone());
         self.ask_turn(&thread, &text);
-    }
-
-    /// Images that are named by their paths: those that are there.
-    pub(super) fn images_in(&self, text: &str) -> Vec<String> {
-        let is_image = |word: &&str| {
-            let lower = word.to_lowercase();
-            IMAGES.iter().any(|ending| lower.ends_with(ending) && lower.len() > ending.len())
-        };
-        let folder = self.folder();
-        let words = text.split_whitespace().map(|word| word.trim_matches(['"', '\'', '`', ',', '(', ')']));
-        let whole = words.filter(is_image).map(|word| match word.strip_prefix("~/") {
-            Some(_) | None if word.starts_with('/') => word.to_owned(),
-            _ => format!("{folder}/{word}"),
-        });
-        // A remote server has files of its own, which nobody can look for from here.
-        let is_remote = self.options.remote.is_some();
-        whole.filter(|path| !is_remote && (self.options.is_file)(Path::new(path))).collect()
     }
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::TerminalState;
 use super::facts::{span, text};
 use super::live::{LiveItem, LiveKind};
+use crate::advice::{FailedWork, WriteAccess, advice};
 use crate::diff::{counts, diff};
 use crate::markdown::MarkdownStream;
 use crate::rows::{Ink, ScreenRow, indented, rows};
@@ -33,18 +34,31 @@ impl TerminalState {
         match item["type"].as_str().unwrap_or_default() {
             "agentMessage" => {
                 self.begin_live(&id, LiveKind::Message { text: MarkdownStream::default(), has_begun: false });
+                // Of one that is told again, what was said so far.
+                self.message_delta(&id, &text(&item["text"]));
             }
             "reasoning" => self.begin_live(&id, LiveKind::Reasoning { text: String::new() }),
             kind => {
                 if kind == "fileChange" {
-                    let patch = AskedPatch { changes: item["changes"].clone(), is_shown: false };
-                    self.asked_patches.insert(id.clone(), patch);
+                    self.keep_patch(&self.own_id(), item);
                 }
                 if let Some(what) = self.work(item) {
+                    let tail = text(&item["aggregatedOutput"]);
                     self.begin_live(&id, LiveKind::Work { what, tail: String::new() });
+                    self.output_delta(&id, &tail);
                 }
             }
         }
+    }
+
+    /// Keeps the changes of a patch, to be shown if the patch is asked about.
+    pub(super) fn keep_patch(&mut self, thread: &str, item: &Value) {
+        let (key, changes) = ((thread.to_owned(), text(&item["id"])), item["changes"].clone());
+        // Whoever opens a thread is told again of what is open.
+        let known = self.asked_patches.get(&key).filter(|known| known.changes == changes);
+        let is_shown = known.is_some_and(|known| known.is_shown);
+        self.asked_patches.insert(key, AskedPatch { changes, is_shown });
+        self.show_late_patch(thread, &item["id"]);
     }
 
     pub(super) fn item_completed(&mut self, item: &Value) {
@@ -182,7 +196,33 @@ impl TerminalState {
             last.push(Ink::Faint, &format!(" ({ending})"));
         }
         shown.extend(self.work_output(item, status, live));
+        let advice = self.way_out(item, status);
+        shown.extend(advice.map(|advice| ScreenRow::new(Ink::Careful, format!("  -> {advice}")).hanging(5)));
         self.say(shown);
+    }
+
+    /// What would allow it, unless it was the user who said no.
+    fn way_out(&self, item: &Value, status: &str) -> Option<&'static str> {
+        let access = match self.thread.as_ref()?.sandbox.as_str() {
+            "read-only" => WriteAccess::Nowhere,
+            "workspace-write" => WriteAccess::Folder,
+            "danger-full-access" => WriteAccess::Everywhere,
+            _ => return None,
+        };
+        let is_edit = match item["type"].as_str()? {
+            "fileChange" => true,
+            "commandExecution" => false,
+            _ => return None,
+        };
+        let is_refused = status == "declined";
+        let was_asked = self.asked_items.contains(item["id"].as_str()?);
+        if (is_refused && was_asked) || !(is_refused || status == "failed") {
+            return None;
+        }
+        let output = item["aggregatedOutput"].as_str().unwrap_or_default();
+        let reason = item["reason"].as_str().unwrap_or_default();
+        let failed = FailedWork { is_edit, is_refused, output, reason };
+        advice(&failed, access).map(|advice| advice.session)
     }
 
     fn work_output(&self, item: &Value, status: &str, live: Option<LiveItem>) -> Vec<ScreenRow> {
@@ -198,11 +238,7 @@ impl TerminalState {
                 self.end_of(&output, most)
             }
             // A patch that was asked about has been shown whole.
-            "fileChange"
-                if self.asked_patches.get(&text(&item["id"])).is_some_and(|patch| patch.is_shown) =>
-            {
-                Vec::new()
-            }
+            "fileChange" if self.has_shown_patch(item) => Vec::new(),
             "fileChange" => {
                 let changes = item["changes"].as_array().map(Vec::as_slice).unwrap_or_default();
                 let whole: String = changes.iter().map(diff_of).collect();
@@ -225,6 +261,11 @@ impl TerminalState {
             }
             _ => Vec::new(),
         }
+    }
+
+    fn has_shown_patch(&self, item: &Value) -> bool {
+        let key = (self.own_id(), text(&item["id"]));
+        self.asked_patches.get(&key).is_some_and(|patch| patch.is_shown)
     }
 
     /// The last lines, and how many came before.

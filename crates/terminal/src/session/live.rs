@@ -173,11 +173,11 @@ impl TerminalState {
         shown
     }
 
-    /// Child agents that are at work.
+    /// Child agents that are at work, also after our own turn.
     fn agent_rows(&self) -> Vec<ScreenRow> {
         const OVER: &[&str] = &["completed", "failed", "interrupted", "errored", "shutdown", "notFound"];
         let is_over = |state: &str| OVER.iter().any(|word| state.starts_with(word));
-        let busy = self.agents.iter().filter(|(_, state)| self.turn.is_some() && !is_over(state));
+        let busy = self.agents.iter().filter(|(_, state)| !is_over(state));
         let row = |(thread, state): (&String, &String)| {
             ScreenRow::new(Ink::Busy, format!("{} agent {} ", self.glyphs.busy, short_id(thread)))
                 .with(Ink::Faint, state)

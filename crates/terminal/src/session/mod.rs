@@ -6,6 +6,7 @@ mod approval;
 mod calls;
 mod facts;
 mod form;
+mod images;
 mod input;
 mod items;
 mod live;
@@ -20,7 +21,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -63,6 +64,12 @@ pub struct SessionOptions {
     pub prompts: Vec<PromptTemplate>,
     /// Whether the path is a file on this machine.
     pub is_file: fn(&std::path::Path) -> bool,
+    /// The image at the path as a `data:` address, or why there is none.
+    pub image_url: fn(&std::path::Path) -> Result<String, String>,
+    /// What `~` stands for.
+    pub home: Option<PathBuf>,
+    /// The word among those known that is most like the one that was typed.
+    pub nearest: fn(&str, &[String]) -> Option<String>,
     /// The sandbox and the approvals that a stored thread of this machine last had.
     pub earlier: fn(&str) -> ThreadChoices,
 }
@@ -124,8 +131,10 @@ pub(crate) struct TerminalState {
     /// The review that was shown last.
     review: Option<String>,
     is_review_beginning: bool,
-    /// The changes of patches that may be asked about, by their items.
-    asked_patches: BTreeMap<String, AskedPatch>,
+    /// The changes of patches that may be asked about, by their threads and items.
+    asked_patches: BTreeMap<(String, String), AskedPatch>,
+    /// Items that the user was asked about in this turn: what is refused then needs no way out.
+    asked_items: BTreeSet<String>,
     /// Child agents by their thread ids.
     agents: BTreeMap<String, String>,
     last_key: Option<Duration>,
@@ -164,6 +173,7 @@ impl TerminalState {
             review: None,
             is_review_beginning: false,
             asked_patches: BTreeMap::new(),
+            asked_items: BTreeSet::new(),
             agents: BTreeMap::new(),
             last_key: None,
             wants_to_leave: None,

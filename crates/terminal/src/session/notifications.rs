@@ -82,15 +82,25 @@ impl TerminalState {
             "turn/started" => drop(self.agents.insert(thread, "running".to_owned())),
             "turn/completed" => {
                 let status = text(&params["turn"]["status"]);
+                self.turn_left(&thread);
                 self.agents.insert(thread, status);
             }
             "item/started" => {
+                if params["item"]["type"].as_str() == Some("fileChange") {
+                    self.keep_patch(&thread, &params["item"]);
+                }
                 if let Some(what) = self.work(&params["item"]) {
                     self.agents.insert(thread, one_line(&what));
                 }
             }
             _ => {}
         }
+    }
+
+    /// The turn of a thread is over, and with it what was asked in it. Agents work on after the turn of their parent.
+    fn turn_left(&mut self, thread: &str) {
+        self.withdraw_all(thread);
+        self.asked_patches.retain(|(of, _), _| of != thread);
     }
 
     fn warning(&mut self, params: &Value) {
@@ -114,9 +124,9 @@ impl TerminalState {
 
     fn turn_completed(&mut self, params: &Value) {
         self.flush_live();
-        self.withdraw_all();
-        self.asked_patches.clear();
+        self.turn_left(&self.own_id());
         self.sent.clear();
+        self.asked_items.clear();
         let turn = &params["turn"];
         if let Some(cost) = params["cost"]["amount"].as_f64() {
             self.spent.cost = Some(self.spent.cost.unwrap_or_default() + cost);
@@ -130,7 +140,23 @@ impl TerminalState {
             _ => self.turn_summary(turn),
         }
         self.turn = None;
-        self.next_in_queue();
+        match turn["status"].as_str() {
+            Some("completed") => self.next_in_queue(),
+            // What waited was meant for after a good end: the user sends it, or does not.
+            _ => self.give_queue_back(),
+        }
+    }
+
+    pub(super) fn give_queue_back(&mut self) {
+        let waited = self.queue.drain(..).collect::<Vec<_>>().join("\n");
+        if waited.is_empty() {
+            return;
+        }
+        if self.options.style.can_redraw {
+            self.put_before_input(&waited);
+        } else {
+            self.note(&format!("not sent: {waited}"));
+        }
     }
 
     fn turn_summary(&mut self, turn: &Value) {
@@ -171,7 +197,10 @@ impl TerminalState {
     /// An error that ends the turn is told with its end.
     fn error(&mut self, params: &Value) {
         if params["willRetry"].as_bool() == Some(true) {
-            let line = one_line(&text(&params["error"]["message"]));
+            let error = &params["error"];
+            let details = error["additionalDetails"].as_str().filter(|details| !details.trim().is_empty());
+            let why = details.map(|details| format!(" ({details})")).unwrap_or_default();
+            let line = one_line(&format!("{}{why}", text(&error["message"])));
             self.say(vec![ScreenRow::new(Ink::Careful, format!("! {line}; trying again")).hanging(2)]);
         }
     }

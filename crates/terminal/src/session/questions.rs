@@ -22,6 +22,11 @@ const HOLD_KEYS: Duration = Duration::from_millis(700);
 pub(super) struct ShownQuestion {
     pub(super) id: Value,
     pub(super) kind: QuestionKind,
+    /// The thread it belongs to, and the turn: ours, or those of an agent.
+    thread: String,
+    turn: Option<String>,
+    /// What is asked about a patch whose changes were not told yet.
+    unseen_patch: Option<Value>,
     /// The unsent input, restored after the question.
     stash: String,
     /// From when on keys count. None until the question is shown.
@@ -52,16 +57,48 @@ impl TerminalState {
             }
         };
         let mut kind = kind;
-        if let (QuestionKind::Approval(approval), Some(thread)) = (&mut kind, params["threadId"].as_str())
-            && !self.is_ours(&params["threadId"])
-        {
-            let who = format!("  asked by the agent {}", crate::safe::one_line(short_id(thread)));
-            approval.shown.push(ScreenRow::new(Ink::Faint, who));
+        if let QuestionKind::Approval(approval) = &mut kind {
+            approval.shown.extend(self.asker_row(params));
         }
+        let unseen_patch = (method == FileChangeRequestApproval::METHOD && !self.knows_patch(params))
+            .then(|| params.clone());
+        self.asked_items.extend(params["itemId"].as_str().map(str::to_owned));
         // After a reconnect the same question comes again.
         self.questions.retain(|open| open.id != id);
-        self.questions.push_back(ShownQuestion { id, kind, stash: String::new(), counts_from: None });
+        let thread = params["threadId"].as_str().map_or_else(|| self.own_id(), str::to_owned);
+        let turn = params["turnId"].as_str().map(str::to_owned);
+        let (stash, counts_from) = (String::new(), None);
+        self.questions.push_back(ShownQuestion { id, kind, thread, turn, unseen_patch, stash, counts_from });
         self.show_question();
+    }
+
+    /// Says which agent asks, where it is not the thread itself.
+    fn asker_row(&self, params: &Value) -> Option<ScreenRow> {
+        let thread = params["threadId"].as_str().filter(|_| !self.is_ours(&params["threadId"]))?;
+        let who = format!("  asked by the agent {}", crate::safe::one_line(short_id(thread)));
+        Some(ScreenRow::new(Ink::Faint, who))
+    }
+
+    /// Whoever opens a thread is asked before the items are told that are open: then the question is shown again, whole.
+    pub(super) fn show_late_patch(&mut self, thread: &str, item: &Value) {
+        let is_about_it = |open: &ShownQuestion| {
+            open.thread == thread && open.unseen_patch.as_ref().is_some_and(|asked| asked["itemId"] == *item)
+        };
+        let Some(at) = self.questions.iter().position(is_about_it) else { return };
+        let Some(params) = self.questions[at].unseen_patch.take() else { return };
+        let mut approval = self.patch_approval(&params);
+        approval.shown.extend(self.asker_row(&params));
+        let open = &mut self.questions[at];
+        if open.counts_from.is_some() {
+            // Keys that were meant for what was shown before are not for this.
+            open.counts_from = Some(self.now + HOLD_KEYS);
+            let shown = std::mem::take(&mut approval.shown);
+            open.kind = QuestionKind::Approval(approval);
+            self.say(shown);
+            self.print_for_dumb(Self::question_rows);
+        } else {
+            open.kind = QuestionKind::Approval(approval);
+        }
     }
 
     /// Shows the first question, unless it is shown already.
@@ -104,6 +141,21 @@ impl TerminalState {
         self.after_question(&open);
     }
 
+    /// Puts text before what is typed and not sent. While a question is shown, the line belongs to its answer.
+    pub(super) fn put_before_input(&mut self, text: &str) {
+        let joined = |typed: &str| match typed.is_empty() {
+            true => text.to_owned(),
+            false => format!("{text}\n{typed}"),
+        };
+        match self.questions.front_mut().filter(|open| open.counts_from.is_some()) {
+            Some(open) => open.stash = joined(&open.stash),
+            None => {
+                let typed = joined(self.editor.text());
+                self.editor.set(&typed);
+            }
+        }
+    }
+
     fn after_question(&mut self, open: &ShownQuestion) {
         self.editor.is_secret = false;
         self.editor.take();
@@ -121,9 +173,10 @@ impl TerminalState {
         }
     }
 
-    /// The turn is over.
-    pub(super) fn withdraw_all(&mut self) {
-        let ids: Vec<Value> = self.questions.iter().rev().map(|open| open.id.clone()).collect();
+    /// The turn of this thread is over. Questions of other threads stay.
+    pub(super) fn withdraw_all(&mut self, thread: &str) {
+        let over = self.questions.iter().rev().filter(|open| open.thread == thread);
+        let ids: Vec<Value> = over.map(|open| open.id.clone()).collect();
         ids.iter().for_each(|id| self.withdrawn(id));
     }
 
@@ -163,13 +216,28 @@ impl TerminalState {
         match key.code {
             KeyCode::Char(c) if !control => self.approval_letter(c),
             KeyCode::Esc => {
-                if let Some(reply) = approval.cancel.clone() {
-                    self.answer(&reply, ScreenRow::new(Ink::Bad, "  no, and stop"));
-                }
+                let (cancel, decline) = (approval.cancel.clone(), approval.decline.clone());
+                self.stop_by_question(cancel, decline);
             }
             _ => {}
         }
         true
+    }
+
+    /// No, and the end of the turn: in one answer where there is one that says both.
+    fn stop_by_question(&mut self, cancel: Option<Value>, decline: Option<Value>) {
+        let told = ScreenRow::new(Ink::Bad, "  no, and stop");
+        if let Some(reply) = cancel {
+            self.answer(&reply, told);
+            return;
+        }
+        let Some((reply, open)) = decline.zip(self.questions.front()) else { return };
+        let (thread, turn) = (open.thread.clone(), open.turn.clone());
+        self.answer(&reply, told);
+        match turn {
+            Some(turn) if thread != self.own_id() => self.tell_interrupt(&thread, &turn),
+            _ => self.interrupt(),
+        }
     }
 
     fn approval_letter(&mut self, letter: char) {

@@ -77,8 +77,11 @@ impl TerminalState {
 
     fn slash_model(&mut self, name: &str) {
         match name {
-            "" => self.ask_models(),
-            name => self.set_model(name),
+            "" => self.ask_models(Asked::Models),
+            name => {
+                self.set_model(name);
+                self.ask_models(Asked::ModelNamed(name.to_owned()));
+            }
         }
     }
 
@@ -159,7 +162,7 @@ impl TerminalState {
         match id {
             "" => self.ask_threads(Asked::Threads, 20, self.options.remote.is_none()),
             id if id.len() == 36 => self.ask_resume(id),
-            id => self.ask_for_named(id.to_owned(), Vec::new(), None),
+            id => self.ask_for_named(id.to_owned()),
         }
     }
 

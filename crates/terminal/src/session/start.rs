@@ -38,6 +38,15 @@ impl SessionStart {
 }
 
 impl ThreadChoices {
+    /// Takes the choices of a request that was refused, where nothing else was chosen since.
+    pub(super) fn fill_from(&mut self, earlier: Self) {
+        self.model = self.model.take().or(earlier.model);
+        self.provider = self.provider.take().or(earlier.provider);
+        self.folder = self.folder.take().or(earlier.folder);
+        self.sandbox = self.sandbox.take().or(earlier.sandbox);
+        self.approvals = self.approvals.take().or(earlier.approvals);
+    }
+
     /// A stored thread keeps its sandbox and its approvals where nothing else was chosen.
     pub(super) fn keep_rules(&mut self, earlier: Self) {
         self.sandbox = self.sandbox.take().or(earlier.sandbox);

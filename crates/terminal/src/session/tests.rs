@@ -16,6 +16,7 @@ use crate::screen::{ScreenSize, ScreenStyle};
 const SMALL: ScreenSize = ScreenSize { columns: 80, rows: 24 };
 const LARGE: ScreenSize = ScreenSize { columns: 200, rows: 50 };
 const THREAD: &str = "01a1e1a1-feec-7000-80ad-c975e4b244a3";
+const AGENT: &str = "02b2f2b2-0000-7000-8000-000000000000";
 
 /// A session, what it sent, and everything it printed.
 struct Stage {
@@ -47,6 +48,9 @@ impl Stage {
             history: vec!["an earlier prompt".to_owned()],
             prompts: Vec::new(),
             is_file: |path| path.ends_with("there.png"),
+            image_url: |path| Ok(format!("data:image/png,{}", path.display())),
+            home: Some("/home/me".into()),
+            nearest: |typed, known| known.iter().find(|word| word.len() == typed.len()).cloned(),
             earlier: |_| ThreadChoices::default(),
         });
         let (sent, printed, remembered) = (Vec::new(), Vec::new(), Vec::new());
@@ -117,6 +121,16 @@ impl Stage {
         self.on(TerminalEvent::Message(json!({ "id": id, "result": result })));
     }
 
+    /// The thread that is asked for goes on.
+    #[track_caller]
+    fn resume(&mut self, mut answer: Value) {
+        let turns = answer["thread"]["turns"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        let newest_first: Vec<Value> = turns.into_iter().rev().collect();
+        self.answer("thread/turns/list", json!({ "data": newest_first, "nextCursor": null }));
+        assert_eq!(self.last("thread/resume")["params"]["excludeTurns"], true);
+        self.answer("thread/resume", answer);
+    }
+
     #[track_caller]
     fn refuse(&mut self, method: &str, message: &str) {
         let id = self.last(method)["id"].clone();
@@ -134,12 +148,22 @@ impl Stage {
         self.on(TerminalEvent::Message(json!({ "method": method, "params": params })));
     }
 
+    /// A notification about the thread of an agent.
+    fn tell_of_agent(&mut self, method: &str, mut params: Value) {
+        params["threadId"] = AGENT.into();
+        self.on(TerminalEvent::Message(json!({ "method": method, "params": params })));
+    }
+
     fn item(&mut self, what: &str, item: Value) {
         self.tell(&format!("item/{what}"), json!({ "item": item, "turnId": "turn-1" }));
     }
 
-    fn ask(&mut self, method: &str, mut params: Value) {
-        params["threadId"] = THREAD.into();
+    fn ask(&mut self, method: &str, params: Value) {
+        self.ask_in(THREAD, method, params);
+    }
+
+    fn ask_in(&mut self, thread: &str, method: &str, mut params: Value) {
+        params["threadId"] = thread.into();
         // Nobody is typing any more.
         self.now += Duration::from_secs(2);
         self.on(TerminalEvent::Message(json!({ "id": 7, "method": method, "params": params })));
@@ -259,6 +283,32 @@ fn what_is_looked_at_and_what_is_refused_are_lines() {
         assert!(printed.contains(line), "{line}: {printed}");
     }
     assert!(!printed.contains("read_file"), "{printed}");
+}
+
+#[test]
+fn what_would_allow_it_is_named_unless_the_user_said_no() {
+    let refused = || {
+        let mut item = command("declined");
+        item["aggregatedOutput"] = "`rm -rf x` was rejected: it deletes without asking back".into();
+        item
+    };
+    let way_out = "  -> /approvals on-request has you asked; a rule can allow it without\n";
+    let mut stage = Stage::running(SMALL);
+    stage.item("completed", refused());
+    assert!(stage.printed().contains(way_out), "{}", stage.printed());
+
+    let mut stage = Stage::running(SMALL);
+    stage.ask("item/commandExecution/requestApproval", command_question());
+    stage.types("n");
+    stage.item("completed", refused());
+    assert!(!stage.printed().contains("->"), "{}", stage.printed());
+
+    let mut stage = Stage::running(SMALL);
+    let mut failed = command("failed");
+    (failed["exitCode"], failed["aggregatedOutput"]) =
+        (json!(1), "touch: cannot touch '/x': Permission denied".into());
+    stage.item("completed", failed);
+    assert!(stage.printed().contains("  -> commands may write to the folder alone"), "{}", stage.printed());
 }
 
 #[test]
@@ -415,6 +465,8 @@ fn a_patch_is_shown_with_its_question() {
     stage
         .ask("item/fileChange/requestApproval", json!({ "itemId": "f1", "reason": null, "grantRoot": null }));
     assert_snapshot!("patch_approval_80x24", stage.screen());
+    let again = json!({ "type": "fileChange", "id": "f1", "changes": changes, "status": "inProgress" });
+    stage.item("started", again);
     stage.types("s");
     assert_eq!(stage.reply(), &json!({ "decision": "acceptForSession" }));
     stage.item(
@@ -422,6 +474,72 @@ fn a_patch_is_shown_with_its_question() {
         json!({ "type": "fileChange", "id": "f1", "changes": changes, "status": "completed" }),
     );
     assert_eq!(stage.printed().matches("+hello").count(), 1, "shown once");
+}
+
+fn new_file() -> Value {
+    let changes = json!([{ "path": "/home/me/project/a.txt", "kind": { "type": "add" }, "diff": "hello\n" }]);
+    json!({ "type": "fileChange", "id": "f1", "changes": changes, "status": "inProgress" })
+}
+
+#[test]
+fn the_patch_of_an_agent_is_shown_with_its_question() {
+    let mut stage = Stage::running(SMALL);
+    stage.tell_of_agent("item/started", json!({ "item": new_file() }));
+    stage.ask_in(AGENT, "item/fileChange/requestApproval", json!({ "itemId": "f1", "turnId": "turn-9" }));
+    assert!(stage.printed().contains("add /home/me/project/a.txt\n    +hello\n"), "{}", stage.printed());
+    assert!(stage.printed().contains("asked by the agent 02b2f2b2-0000"), "{}", stage.printed());
+    stage.types("y");
+    assert_eq!(stage.reply(), &json!({ "decision": "accept" }));
+}
+
+#[test]
+fn a_patch_that_nobody_can_see_cannot_be_agreed_to() {
+    let mut stage = Stage::running(SMALL);
+    // The same item id in another thread is another patch.
+    stage.item("started", new_file());
+    stage.ask_in(AGENT, "item/fileChange/requestApproval", json!({ "itemId": "f1", "turnId": "turn-9" }));
+    assert!(stage.printed().contains("the server did not tell which"), "{}", stage.printed());
+    let keys = stage.screen().lines().rfind(|line| line.contains("n no")).map(str::to_owned);
+    assert_eq!(keys.as_deref(), Some("n no · w a word to the model"));
+    stage.key(KeyCode::Esc);
+    assert_eq!(stage.reply(), &json!({ "decision": "cancel" }));
+}
+
+#[test]
+fn questions_of_agents_outlive_the_turn_of_their_parent() {
+    let mut stage = Stage::running(SMALL);
+    stage.tell_of_agent("item/started", json!({ "item": new_file() }));
+    stage.ask("item/commandExecution/requestApproval", command_question());
+    let asked = json!({ "itemId": "f1", "threadId": AGENT, "turnId": "turn-9" });
+    stage.on(TerminalEvent::Message(
+        json!({ "id": 8, "method": "item/fileChange/requestApproval", "params": asked }),
+    ));
+    stage.end_turn("completed");
+    assert!(stage.printed().contains("+hello"), "the agent's question is shown next: {}", stage.printed());
+    assert!(stage.screen().contains("y yes"), "{}", stage.screen());
+    stage.wait(2);
+    stage.types("y");
+    let answer = stage.sent.iter().find(|message| message["id"] == 8).expect("an answer");
+    assert_eq!(answer["result"], json!({ "decision": "accept" }));
+
+    let mut stage = Stage::running(SMALL);
+    stage.ask_in(AGENT, "item/commandExecution/requestApproval", command_question());
+    stage.tell_of_agent("turn/completed", json!({ "turn": { "id": "turn-9", "status": "failed" } }));
+    assert!(!stage.screen().contains("y yes"), "{}", stage.screen());
+}
+
+#[test]
+fn escape_says_no_to_more_permissions_and_stops_the_turn_that_asks() {
+    for (thread, turn) in [(THREAD, "turn-1"), (AGENT, "turn-9")] {
+        let mut stage = Stage::running(SMALL);
+        let permissions = json!({ "network": { "enabled": true } });
+        let asked = json!({ "itemId": "p", "turnId": turn, "permissions": permissions, "reason": null });
+        stage.ask_in(thread, "item/permissions/requestApproval", asked);
+        stage.key(KeyCode::Esc);
+        assert_eq!(stage.reply(), &json!({ "permissions": {}, "scope": "turn" }));
+        let stopped = &stage.last("turn/interrupt")["params"];
+        assert_eq!((&stopped["threadId"], &stopped["turnId"]), (&json!(thread), &json!(turn)));
+    }
 }
 
 #[test]
@@ -556,6 +674,22 @@ fn a_prompt_of_the_user_is_completed_filled_and_sent() {
 }
 
 #[test]
+fn what_waits_is_given_back_when_the_turn_did_not_end_well() {
+    for status in ["interrupted", "failed"] {
+        let mut stage = Stage::running(SMALL);
+        for text in ["then commit", "then push"] {
+            stage.types(text);
+            stage.key(KeyCode::Tab);
+        }
+        stage.types("draft");
+        let turns = stage.sent.iter().filter(|message| message["method"] == "turn/start").count();
+        stage.end_turn(status);
+        let now = stage.sent.iter().filter(|message| message["method"] == "turn/start").count();
+        assert_eq!((now, stage.state.editor.text()), (turns, "then commit\nthen push\ndraft"), "{status}");
+    }
+}
+
+#[test]
 fn a_steer_that_came_too_late_is_the_next_turn() {
     let mut stage = Stage::running(SMALL);
     stage.types("late");
@@ -673,6 +807,31 @@ fn images_are_sent_by_their_paths() {
     let input = &stage.last("turn/start")["params"]["input"];
     assert_eq!(input[0], json!({ "type": "localImage", "path": "/home/me/project/there.png" }));
     assert_eq!((&input[1]["type"], input.as_array().map(Vec::len)), (&json!("text"), Some(2)));
+    stage.end_turn("completed");
+    stage.types("and ~/there.png, \"a folder/there.png\"");
+    stage.key(KeyCode::Enter);
+    let input = stage.last("turn/start")["params"]["input"].clone();
+    assert_eq!(input[0]["path"], "/home/me/there.png");
+    assert_eq!(input[1]["path"], "/home/me/project/a folder/there.png");
+}
+
+#[test]
+fn a_server_elsewhere_gets_the_images_themselves() {
+    let mut stage = Stage::open(SMALL);
+    stage.state.options.remote = Some("ws://elsewhere".to_owned());
+    stage.state.options.folder = "/here".to_owned();
+    stage.state.options.images = vec!["/first.png".into(), "/gone.png".into()];
+    stage.state.options.image_url = |path| match path.ends_with("gone.png") {
+        true => Err("it cannot be read".to_owned()),
+        false => Ok(format!("data:image/png,{}", path.display())),
+    };
+    stage.types("see there.png");
+    stage.key(KeyCode::Enter);
+    let input = &stage.last("turn/start")["params"]["input"];
+    assert_eq!(input[0], json!({ "type": "image", "url": "data:image/png,/first.png" }));
+    assert_eq!(input[1], json!({ "type": "image", "url": "data:image/png,/here/there.png" }));
+    assert_eq!(input[2]["text"], "see there.png");
+    assert!(stage.printed().contains("/gone.png is not sent: it cannot be read"), "{}", stage.printed());
 }
 
 #[test]
@@ -698,6 +857,48 @@ fn models_and_approvals_are_chosen_for_the_next_turn() {
 }
 
 #[test]
+fn choices_stay_until_a_turn_has_taken_them() {
+    let start = |stage: &mut Stage, text: &str| {
+        stage.types(text);
+        stage.key(KeyCode::Enter);
+    };
+    // A review takes no choices.
+    let mut stage = Stage::open(SMALL);
+    start(&mut stage, "/approvals untrusted");
+    start(&mut stage, "/review");
+    stage.answer("review/start", json!({ "turn": { "id": "turn-1" } }));
+    stage.tell("turn/started", json!({ "turn": { "id": "turn-1" } }));
+    stage.end_turn("completed");
+    start(&mut stage, "go");
+    assert_eq!(stage.last("turn/start")["params"]["approvalPolicy"], "untrusted");
+    // Chosen while the turn is on its way: it is for the next one.
+    start(&mut stage, "/model big");
+    stage.answer("turn/start", json!({ "turn": { "id": "turn-2" } }));
+    stage.end_turn("completed");
+    start(&mut stage, "go on");
+    let params = stage.last("turn/start")["params"].clone();
+    assert_eq!((&params["model"], params.get("approvalPolicy")), (&json!("big"), None));
+    // A turn that is refused has taken nothing.
+    start(&mut stage, "/approvals never");
+    stage.refuse("turn/start", "not now");
+    stage.key(KeyCode::Enter);
+    let params = &stage.last("turn/start")["params"];
+    assert_eq!((&params["model"], &params["approvalPolicy"]), (&json!("big"), &json!("never")));
+}
+
+#[test]
+fn choices_made_while_the_thread_is_opened_are_for_its_first_turn() {
+    let mut stage = Stage::new(SMALL);
+    stage.answer("initialize", json!({}));
+    stage.types("/approvals untrusted");
+    stage.key(KeyCode::Enter);
+    stage.answer("thread/start", opened(json!([])));
+    stage.types("go");
+    stage.key(KeyCode::Enter);
+    assert_eq!(stage.last("turn/start")["params"]["approvalPolicy"], "untrusted");
+}
+
+#[test]
 fn an_earlier_thread_is_shown_again_and_gone_on_with() {
     let start = SessionStart::Named("01a1e1a1".to_owned(), ThreadChoices::default());
     let mut stage = Stage::with(SMALL, start, Some("and now in French"));
@@ -705,14 +906,57 @@ fn an_earlier_thread_is_shown_again_and_gone_on_with() {
     stage.answer("thread/list", json!({ "data": [{ "id": "02", "name": null }], "nextCursor": "more" }));
     assert_eq!(stage.last("thread/list")["params"]["cursor"], "more", "an old one is on a later page");
     stage.answer("thread/list", json!({ "data": [{ "id": THREAD, "name": null }], "nextCursor": null }));
-    assert_eq!(stage.last("thread/resume")["params"]["threadId"], THREAD);
+    assert_eq!(stage.last("thread/turns/list")["params"]["threadId"], THREAD);
     let turns = json!([{ "id": "t", "status": "completed", "items": [
         { "type": "userMessage", "id": "u", "content": [{ "type": "text", "text": "say hello" }] },
         { "type": "agentMessage", "id": "m", "text": "Hello." },
     ] }]);
-    stage.answer("thread/resume", opened(turns));
+    stage.resume(opened(turns));
     assert_snapshot!("resumed_80x24", stage.screen());
     assert_eq!(stage.last("turn/start")["params"]["input"][0]["text"], "and now in French");
+}
+
+#[test]
+fn of_a_long_thread_the_last_turns_are_read() {
+    let start = || SessionStart::Named(THREAD.to_owned(), ThreadChoices::default());
+    let turn = |text: &str| {
+        let content = json!([{ "type": "text", "text": text }]);
+        json!({ "id": text, "status": "inProgress", "items": [{ "type": "userMessage", "id": text, "content": content }] })
+    };
+    let mut stage = Stage::with(SMALL, start(), None);
+    stage.answer("initialize", json!({}));
+    assert_eq!(stage.last("thread/turns/list")["params"]["limit"], 5);
+    stage.answer(
+        "thread/turns/list",
+        json!({ "data": [turn("second"), turn("first")], "nextCursor": "more" }),
+    );
+    let mut answer = opened(json!([]));
+    answer["thread"]["status"] = json!({ "type": "idle" });
+    stage.answer("thread/resume", answer);
+    assert!(stage.printed().contains("… earlier turns\n\n› first\n\n› second\n"), "{}", stage.printed());
+    assert!(!stage.screen().contains("working"), "the turn ended in the meantime");
+    // A server without pages gives all turns.
+    let mut stage = Stage::with(SMALL, start(), None);
+    stage.answer("initialize", json!({}));
+    stage.refuse("thread/turns/list", "unknown method");
+    assert_eq!(stage.last("thread/resume")["params"]["excludeTurns"], false);
+    let turns: Vec<Value> = ["1", "2", "3", "4", "5", "6"].map(turn).into();
+    stage.answer("thread/resume", opened(json!(turns)));
+    assert!(stage.printed().contains("… earlier turns\n\n› 2\n"), "{}", stage.printed());
+    assert!(stage.screen().contains("working"));
+}
+
+#[test]
+fn a_patch_that_is_told_after_its_question_is_shown_then() {
+    let mut stage = Stage::running(SMALL);
+    stage.ask("item/fileChange/requestApproval", json!({ "itemId": "f1", "turnId": "turn-1" }));
+    stage.item("started", new_file());
+    assert!(stage.printed().ends_with("add /home/me/project/a.txt\n    +hello\n"), "{}", stage.printed());
+    stage.types("y");
+    assert!(stage.sent.iter().all(|message| message["id"] != 7), "it was not looked at yet");
+    stage.wait(2);
+    stage.types("y");
+    assert_eq!(stage.reply(), &json!({ "decision": "accept" }));
 }
 
 #[test]
@@ -723,6 +967,59 @@ fn a_thread_that_is_not_there_is_an_error() {
     stage.answer("thread/list", json!({ "data": [] }));
     assert_eq!(stage.left, Some(false));
     assert!(stage.printed().contains("no thread is named `zz`"));
+}
+
+#[test]
+fn a_thread_goes_by_an_id_without_dashes_and_a_miss_names_what_is_near() {
+    let mut stage = Stage::open(SMALL);
+    let threads = json!({ "data": [{ "id": THREAD, "name": "parser" }], "nextCursor": null });
+    stage.types("/resume 01A1e1a1feec");
+    stage.key(KeyCode::Enter);
+    stage.answer("thread/list", threads.clone());
+    assert_eq!(stage.last("thread/turns/list")["params"]["threadId"], THREAD);
+    stage.resume(opened(json!([])));
+    stage.types("/resume parsre");
+    stage.key(KeyCode::Enter);
+    stage.answer("thread/list", threads);
+    assert!(stage.printed().contains("did you mean `parser`?"), "{}", stage.printed());
+    assert_eq!(stage.left, None, "the open thread goes on");
+}
+
+#[test]
+fn a_model_that_is_not_listed_is_taken_and_said() {
+    let mut stage = Stage::open(SMALL);
+    let models = json!({ "data": [{ "model": "mock-model", "description": "" }] });
+    for (name, told) in [("mock-modle", true), ("mock-model", false)] {
+        stage.printed.clear();
+        stage.types(&format!("/model {name}"));
+        stage.key(KeyCode::Enter);
+        stage.answer("model/list", models.clone());
+        let printed = stage.printed();
+        assert_eq!(
+            printed.contains("no model mock-modle is listed; did you mean mock-model?"),
+            told,
+            "{printed}"
+        );
+        assert!(stage.screen().contains(name), "{}", stage.screen());
+    }
+}
+
+#[test]
+fn an_answer_that_is_too_long_is_no_wait_for_ever() {
+    let too_long =
+        || TerminalEvent::Message(json!({ "id": null, "error": { "message": "longer than 64 MiB" } }));
+    let start = SessionStart::Named(THREAD.to_owned(), ThreadChoices::default());
+    let mut stage = Stage::with(SMALL, start, None);
+    stage.answer("initialize", json!({}));
+    // First the page of turns, then all of them.
+    stage.on(too_long());
+    stage.on(too_long());
+    assert_eq!(stage.left, Some(false));
+    assert!(stage.printed().contains("✗ longer than 64 MiB"), "{}", stage.printed());
+    // Of an open thread only that message is missing.
+    let mut stage = Stage::running(SMALL);
+    stage.on(too_long());
+    assert!(stage.left.is_none() && stage.printed().ends_with("longer than 64 MiB\n"), "{}", stage.printed());
 }
 
 #[test]
@@ -737,6 +1034,7 @@ fn a_thread_that_goes_on_keeps_its_sandbox_and_its_approvals() {
             ..ThreadChoices::default()
         };
         stage.answer("initialize", json!({}));
+        stage.answer("thread/turns/list", json!({ "data": [], "nextCursor": null }));
         let params = &stage.last("thread/resume")["params"];
         (params["sandbox"].clone(), params["approvalPolicy"].clone())
     };
@@ -788,9 +1086,10 @@ fn a_turn_that_is_refused_gives_the_words_back() {
 #[test]
 fn failures_and_retries_are_one_line_each() {
     let mut stage = Stage::running(SMALL);
+    let retry = json!({ "message": "Reconnecting... 1/5", "additionalDetails": "429: slow down" });
+    stage.tell("error", json!({ "error": retry, "willRetry": true }));
+    assert!(stage.printed().ends_with("! Reconnecting... 1/5 (429: slow down); trying again\n"));
     let error = json!({ "message": "429 Too Many Requests", "additionalDetails": null });
-    stage.tell("error", json!({ "error": error, "willRetry": true }));
-    assert!(stage.printed().ends_with("! 429 Too Many Requests; trying again\n"));
     stage.tell("error", json!({ "error": error, "willRetry": false }));
     let turn = json!({ "id": "turn-1", "status": "failed", "error": error });
     stage.tell("turn/completed", json!({ "turn": turn }));
@@ -838,7 +1137,7 @@ fn hostile_text_never_commands_the_terminal() {
 #[test]
 fn agents_are_seen_at_work_and_listed() {
     let mut stage = Stage::running(SMALL);
-    let states = json!({ "02b2f2b2-0000-7000-8000-000000000000": { "status": "running", "message": null } });
+    let states = json!({ AGENT: { "status": "running", "message": null } });
     stage.item(
         "completed",
         json!({
@@ -847,15 +1146,16 @@ fn agents_are_seen_at_work_and_listed() {
         }),
     );
     assert!(stage.printed().contains("✓ start an agent: look for the cause"), "{}", stage.printed());
-    let told = json!({ "threadId": "02b2f2b2-0000-7000-8000-000000000000", "item": command("inProgress") });
-    stage.on(TerminalEvent::Message(json!({ "method": "item/started", "params": told })));
+    stage.tell_of_agent("item/started", json!({ "item": command("inProgress") }));
     assert!(stage.screen().contains("• agent 02b2f2b2-0000 run sh test.sh"), "{}", stage.screen());
     assert!(!stage.printed().contains("sh test.sh"), "a child's work is not in the transcript");
     stage.end_turn("completed");
-    assert!(!stage.screen().contains("• agent"));
+    assert!(stage.screen().contains("• agent"), "agents work on");
     stage.types("/agents");
     stage.key(KeyCode::Enter);
     assert!(stage.printed().contains("02b2f2b2-0000  run sh test.sh"), "{}", stage.printed());
+    stage.tell_of_agent("turn/completed", json!({ "turn": { "id": "turn-9", "status": "completed" } }));
+    assert!(!stage.screen().contains("• agent"));
 }
 
 #[test]

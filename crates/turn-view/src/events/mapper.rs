@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use protocol::{
     ItemId, ServerNotification, ThreadItem, Turn, TurnCost, TurnPlanStep, TurnPlanStepStatus, TurnStatus,
 };
+use terminal::WriteAccess;
 
 use super::details::{begins, details};
 use super::event::{Details, ExecCost, ExecEvent, ExecProblem, ExecUsage, Item, Todo};
-use crate::advice::{WriteAccess, advice};
+use crate::advice::advice;
 use crate::items::work;
 use crate::wording::{error_text, missing_server, with_details};
 
