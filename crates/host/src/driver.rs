@@ -136,6 +136,7 @@ impl TaskDriver {
 
     /// Until the task is at rest, and nobody is asked or waits, or until another host has it.
     pub(crate) async fn run(mut self) {
+        self.shared.clients.taken_up(&self.id).await;
         self.end_previous().await;
         self.advance(TaskInput::Loaded).await;
         loop {

@@ -2,7 +2,7 @@
 
 mod task_records;
 
-pub(crate) use task_records::{open_operations, recorded_threads};
+pub(crate) use task_records::{open_operations, recorded_threads, thread_rows};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use crate::settings::{DELEGATION_VERSION, TaskSettings};
 use crate::shared::HostShared;
 use crate::task::{Generation, TaskInput};
 
-use self::task_records::{TaskThread, agents_to_open, thread_rows};
+use self::task_records::{TaskThread, agents_to_open};
 
 /// From the start of the process to the thread being open.
 const OPEN_WITHIN: Duration = Duration::from_secs(60);
