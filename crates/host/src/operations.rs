@@ -6,6 +6,7 @@ use protocol::{
 };
 use serde_json::json;
 use store::{AuditEntry, DecisionRequest, DecisionRow, OperationRow, OperationRowState, TaskStore};
+use support::kill_point;
 
 use crate::error::TaskError;
 use crate::questions::word_of;
@@ -124,7 +125,9 @@ impl HostShared {
             by: by.to_owned(),
             on_behalf_of: params.on_behalf_of.clone(),
         };
+        kill_point!("host.decision.before");
         let outcome = self.store.decide(asked).await?;
+        kill_point!("host.decision.after");
         let entry = AuditEntry {
             who: by.to_owned(),
             action: "operation/decide".to_owned(),

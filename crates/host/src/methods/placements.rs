@@ -7,6 +7,7 @@ use std::time::Duration;
 use placements::{LeftoverPlacement, PlacementError, PlacementReference, PlacementSettings};
 use protocol::{PlacementGcParams, PlacementInfo, RemovedPlacement, ThreadStartParams, TurnStartParams};
 use store::{TaskChange, TaskRow};
+use support::kill_point;
 
 use crate::error::TaskError;
 use crate::placing::{
@@ -50,11 +51,14 @@ impl TaskHost {
             return Err(TaskError::Placement(format!("placement {id} is not there, so nothing can be kept")));
         };
         let placement = self.shared.places.placements.attach(reference);
+        kill_point!("host.snapshot.before");
         let snapshot = placement.snapshot(&self.shared.places.options.blobs).await?;
+        kill_point!("host.snapshot.taken");
         row.snapshot = Some(snapshot.digest);
         row.record.snapshot_at_ms = Some(self.shared.now_ms());
         row.record.snapshot_bytes = Some(snapshot.bytes);
         self.shared.save_place(&row).await?;
+        kill_point!("host.snapshot.after");
         self.audit_place(by, "placement/snapshot", id).await;
         self.shown_place(&row).await
     }

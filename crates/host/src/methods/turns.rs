@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use store::{InboxEntry, InboxPut, InboxRow, InboxState, TaskChange, TaskRow};
+use support::kill_point;
 
 use crate::error::TaskError;
 use crate::ids::check_thread_id;
@@ -99,7 +100,10 @@ impl TaskHost {
             turn_id,
             params,
         };
-        Ok(self.shared.store.put_input(entry).await?)
+        kill_point!("host.input.before");
+        let put = self.shared.store.put_input(entry).await?;
+        kill_point!("host.input.after");
+        Ok(put)
     }
 
     async fn change_settings(&self, thread: &ThreadId, params: &TurnStartParams) -> Result<(), TaskError> {
