@@ -26,6 +26,7 @@ import large_output
 import load
 import long_tests
 import mcp_idle
+import named_kills
 import one_writer
 import patches
 import places
@@ -61,6 +62,7 @@ FIGURES: dict[str, tuple[str, Callable[[Run], Outcome]]] = {
     "G20": ("1,000 threads: 400 MB, 3 files each; 200 turns; requests in 250 ms", load.measure),
     "G21": ("1,000 interrupts at random moments: 0 writes after the end of the turn", stops.measure),
     "host-kills": ("host, runtime, client or two of them die at 11 points: 0 lost, 0 run twice", host_kills.measure),
+    "named-kills": ("points in host, runtime and client, pairs, Postgres, a late lease: 0 lost, 0 twice", named_kills.measure),
     "drain": ("100 stops: exit 0, turns that run end, those that wait are taken up", drain.measure),
     "mcp-idle": ("three idle MCP servers: a turn takes 1 ms more at most", mcp_idle.measure),
     "search": ("100,000 files: results within 30 ms of a keystroke", file_search.measure),

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use crate::{HostError, HostId, HostSession};
 use model::json_bytes;
+use support::kill_point;
 
 /// Appends that may be under way before the next one waits.
 const MOST_UNDER_WAY: usize = 64;
@@ -206,6 +207,7 @@ impl HostRecord {
     async fn hand_over(&mut self, at_ms: i64, records: &[RolloutRecord]) -> Result<(), JournalError> {
         records.iter().for_each(|record| self.push(at_ms, record.clone()));
         let barrier = records.iter().rev().find_map(barrier_of);
+        kill_point!("runtime.{}.before", serde_json::json!(barrier).as_str().unwrap_or("record"));
         if self.is_broken {
             return self.give_again(barrier).await;
         }
@@ -219,6 +221,7 @@ impl HostRecord {
                 Err(Unacknowledged::Refused(error)) => return Err(error),
             }
         }
+        kill_point!("runtime.{}.after", serde_json::json!(barrier).as_str().unwrap_or("record"));
         Ok(())
     }
 

@@ -101,7 +101,11 @@ pub(crate) async fn append(
         true => None,
         false => Some((admit_child(shared, threads, &thread, &batch).await?, thread.clone())),
     };
+    #[cfg(debug_assertions)]
+    batch.reach_kill_points("before");
     let receipt = commit(shared, lease, &thread, request.from_ordinal, &batch.records).await?;
+    #[cfg(debug_assertions)]
+    batch.reach_kill_points("after");
     threads.bytes += batch.bytes;
     if let Some(preview) = batch.preview.filter(|_| !threads.has_preview && thread == threads.root) {
         threads.has_preview = true;
@@ -196,6 +200,25 @@ impl RecordBatchFacts {
             self.facts.push(fact);
         }
         None
+    }
+}
+
+#[cfg(debug_assertions)]
+impl RecordBatchFacts {
+    /// A point for each kind of record that the batch has.
+    fn reach_kill_points(&self, when: &str) {
+        for fact in &self.facts {
+            let kind = match fact {
+                RecordFact::TurnStarted { .. } => "turnStarted",
+                RecordFact::TurnEnded { .. } => "turnEnded",
+                RecordFact::Operation { stage: Some(OperationStage::Proposed), .. } => "proposed",
+                RecordFact::Operation { stage: Some(OperationStage::Decided), .. } => "decided",
+                RecordFact::Operation { stage: Some(OperationStage::Started), .. } => "started",
+                RecordFact::Operation { stage: None, .. } => "finished",
+                _ => continue,
+            };
+            support::kill_point!("host.{kind}.{when}");
+        }
     }
 }
 

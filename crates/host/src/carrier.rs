@@ -20,6 +20,7 @@ use rpc::Id;
 use serde::Serialize;
 use serde_json::Value;
 use store::{StoredStream, UsageRow};
+use support::kill_point;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, timeout};
 
@@ -338,9 +339,11 @@ impl ModelCarrier {
                 request_digest: params.request_digest.clone(),
                 events: reading.kept.join("\n").into_bytes(),
             };
+            kill_point!("host.stream.before");
             if let Err(error) = self.shared.store.put_stream(stream).await {
                 tracing::warn!(%error, "a finished model stream is not stored; asked again, it is paid again");
             }
+            kill_point!("host.stream.after");
             let usage = usage.clone();
             self.count(params, usage, reading.started, outcome).await;
         } else {

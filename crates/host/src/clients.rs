@@ -104,6 +104,12 @@ pub trait HostClients: Send + Sync {
 
     /// Followers of the parent follow the child too.
     fn child_appeared(&self, parent: &ThreadId, child: &ThreadId);
+
+    /// The task has its driver here now, which has not done anything yet. Whoever followed it at another host follows it
+    /// here.
+    fn taken_up<'a>(&'a self, _root: &'a ThreadId) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// The name alone: to print the values behind it, the program would carry the `Debug` code of all their types.

@@ -15,6 +15,7 @@ use rpc::ErrorObject;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::{InboxRow, InboxState, OperationRowState, ReplicaIdentity, StoreError, TaskLease, TaskState};
+use support::kill_point;
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::AbortHandle;
 
@@ -136,6 +137,7 @@ impl TaskDriver {
 
     /// Until the task is at rest, and nobody is asked or waits, or until another host has it.
     pub(crate) async fn run(mut self) {
+        self.shared.clients.taken_up(&self.id).await;
         self.end_previous().await;
         self.advance(TaskInput::Loaded).await;
         loop {
@@ -347,7 +349,10 @@ impl TaskDriver {
         count(&self.shared.counters.starts);
         self.is_suspending.store(false, Ordering::Release);
         match self.shared.store.next_epoch(&self.id, &self.replica).await {
-            Ok(lease) => self.lease = lease,
+            Ok(lease) => {
+                kill_point!("host.epoch.after");
+                self.lease = lease;
+            }
             Err(error) => {
                 self.refusal = Some(failure(&error.to_string()));
                 self.note_fence(&error);
@@ -478,6 +483,7 @@ impl TaskDriver {
     fn suspend(&mut self, generation: Generation, turns: &[(ThreadId, TurnId)]) {
         let mailbox = self.mailbox.clone();
         let suspended = TaskCommand::Input(TaskInput::Suspended(generation));
+        kill_point!("host.suspend.before");
         self.is_suspending.store(true, Ordering::Release);
         let mut answers = Vec::new();
         for (thread, turn) in turns {
@@ -497,6 +503,7 @@ impl TaskDriver {
                     }
                 }
             }
+            kill_point!("host.suspend.after");
             let _ = mailbox.send(suspended).await;
         });
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use store::{StoreError, StoreNews, TaskStore};
+use support::kill_point;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -48,6 +49,7 @@ impl TaskHost {
             if adopted.is_empty() {
                 break;
             }
+            kill_point!("host.adopted");
             for lease in adopted {
                 count += 1;
                 tracing::info!(task = %lease.task, epoch = lease.epoch, "a task is taken over");
@@ -97,6 +99,7 @@ impl LeaseKeeper {
         let is_over = *self.shared().lease.borrow() == LeaseState::Over;
         // The lease counts from before the request: whatever the way there takes is lost time.
         let before = Instant::now();
+        kill_point!("host.lease.before");
         let renewed = match is_over {
             true => self.store.register_replica(&replica, ttl_ms).await.map(Some),
             false => {
@@ -107,6 +110,7 @@ impl LeaseKeeper {
                 }
             }
         };
+        kill_point!("host.lease.after");
         // A process that was stopped meanwhile wakes up here.
         if !is_over && Instant::now() >= self.ends {
             self.shared().fence("its lease was not renewed in time");

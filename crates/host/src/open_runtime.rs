@@ -2,7 +2,7 @@
 
 mod task_records;
 
-pub(crate) use task_records::{open_operations, recorded_threads};
+pub(crate) use task_records::{open_operations, recorded_threads, thread_rows};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use store::{
     InboxState, OperationFilter, OperationRowState, StoreError, StoredRecord, TaskChange, TaskLease, TaskRow,
 };
+use support::kill_point;
 use tokio::sync::{Mutex, mpsc};
 
 use crate::append::TaskThreads;
@@ -35,7 +36,7 @@ use crate::settings::{DELEGATION_VERSION, TaskSettings};
 use crate::shared::HostShared;
 use crate::task::{Generation, TaskInput};
 
-use self::task_records::{TaskThread, agents_to_open, thread_rows};
+use self::task_records::{TaskThread, agents_to_open};
 
 /// From the start of the process to the thread being open.
 const OPEN_WITHIN: Duration = Duration::from_secs(60);
@@ -78,7 +79,9 @@ pub(crate) async fn open(order: OpenOrder) -> Result<OpenedRuntime, OpenFailure>
         epoch: order.lease.epoch,
         is_new: row.next_ordinal == 0,
     };
+    kill_point!("host.launch.before");
     let launched = order.shared.launch(&launch).await?;
+    kill_point!("host.launch.after");
     let opened =
         match tokio::time::timeout(OPEN_WITHIN, open_in_time(order.clone(), row.clone(), launched)).await {
             Ok(opened) => opened,
@@ -104,6 +107,7 @@ async fn open_in_time(
     if let Some(reference) = process.end.reference() {
         store.note_runtime(&order.lease, reference).await?;
     }
+    kill_point!("host.runtime.noted");
     let terms = place.map(PlaceTerms::new);
     let known = thread_rows(&order.shared, &order.task).await?.into_iter().map(|row| row.id).collect();
     let threads = TaskThreads {
@@ -160,6 +164,7 @@ async fn open_in_time(
         live.place = turn_place;
     }
     settings.set_opened(&answer);
+    kill_point!("host.runtime.opened");
     let change = TaskChange { settings: Some(settings.to_value()), ..TaskChange::default() };
     store.update_task(&order.task, change).await?;
     Ok(OpenedRuntime { live, answer, taken })

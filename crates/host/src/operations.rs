@@ -8,6 +8,7 @@ use store::{
     DecidedOperation, DecisionRequest, DecisionRow, OperationRow, OperationRowState, OwnDecision, StoreError,
     TaskStore,
 };
+use support::kill_point;
 
 use crate::error::TaskError;
 use crate::questions::word_of;
@@ -162,6 +163,9 @@ impl HostShared {
             by: by.to_owned(),
             on_behalf_of: params.on_behalf_of.clone(),
         };
-        Ok(self.store.decide(asked).await?.operation)
+        kill_point!("host.decision.before");
+        let outcome = self.store.decide(asked).await?;
+        kill_point!("host.decision.after");
+        Ok(outcome.operation)
     }
 }

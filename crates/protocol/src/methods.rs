@@ -416,6 +416,8 @@ notifications! {
         OperationUpdated = "operation/updated" (OperationUpdatedNotification) [experimental];
         /// A task of a host is in another state; for connections that follow all tasks.
         TaskUpdated = "task/updated" (TaskUpdatedNotification) [experimental];
+        /// Another host has the thread now: how it stands there.
+        ThreadResynced = "thread/resynced" (ThreadResyncedNotification) [experimental];
         /// How far the making of a placement is.
         PlacementProgress = "placement/progress" (PlacementProgressNotification) [experimental];
         /// A placement was made, lost, suspended or woken.

@@ -151,7 +151,7 @@ fn is_at(key: &[&str], value: &Value, pattern: &[&str]) -> bool {
 
 /// Following is for viewers; changing how the thread runs, or running its tools, is not.
 pub(crate) fn check_follow(role: ClientRole, params: &Value) -> Result<(), WireError> {
-    const READS: &[&str] = &["threadId", "excludeTurns", "after"];
+    const READS: &[&str] = &["threadId", "excludeTurns", "after", "includeOpenItems", "resync"];
     if role >= ClientRole::Operator {
         return Ok(());
     }
@@ -297,8 +297,7 @@ mod tests {
 
     #[test]
     fn a_viewer_follows_and_changes_nothing() {
-        let follow =
-            json!({"threadId": "t", "excludeTurns": true, "model": null, "persistExtendedHistory": false});
+        let follow = json!({"threadId": "t", "excludeTurns": true, "includeOpenItems": true, "model": null, "persistExtendedHistory": false});
         assert!(check_follow(ClientRole::Viewer, &follow).is_ok());
         for field in ["model", "provides", "config", "toolSet", "serviceTier", "persistExtendedHistory"] {
             let mut params = follow.clone();

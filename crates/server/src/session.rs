@@ -119,7 +119,9 @@ impl<A: ServerApplication> ConnectionSession<A> {
         if STARTS_TURNS.contains(&row.name) && self.shared.hub.is_stopping() {
             return Err(WireError::stopping());
         }
-        self.shared.router.call(row, request.params.as_deref(), profile.experimental)
+        // Of one that is relayed, the host that the client is connected to has seen to that.
+        let is_experimental = profile.experimental || identity.is_relayed;
+        self.shared.router.call(row, request.params.as_deref(), is_experimental)
     }
 
     /// Done before the next message is read: what it says decides about all that follow.

@@ -1,11 +1,12 @@
 //! Owns small pieces of code that several crates need: a responder that is called once, blocking work that does not hold up
-//! other tasks, reading a file that may be anything, addresses of git without their logins, the clock, and randomness for ids. Must not
-//! know anything of the product.
+//! other tasks, reading a file that may be anything, addresses of git without their logins, the clock, randomness for ids, and the
+//! points at which tests end a process. Must not know anything of the product.
 
 mod blocking;
 mod clock;
 mod entropy;
 mod git_address;
+mod kill_points;
 mod plain_file;
 mod responder;
 
@@ -13,5 +14,7 @@ pub use blocking::{Panicked, blocking, off_worker};
 pub use clock::{Clock, SystemClock};
 pub use entropy::entropy;
 pub use git_address::GitAddress;
+#[cfg(debug_assertions)]
+pub use kill_points::reach_kill_point;
 pub use plain_file::{PlainFile, read_plain};
 pub use responder::Responder;

@@ -22,6 +22,9 @@ const RUNTIME_LINE_BYTES: &str = "536870912";
 const PASSED_ON: &[&str] =
     &["LOGNAME", "SHELL", "LC_ALL", "TZ", "OARLOCK_HOME", "CODEX_HOME", "RUST_LOG", "LOG_FORMAT"];
 
+/// Tests end runtimes at named points; a release has none.
+const OF_TESTS: &[&str] = if cfg!(debug_assertions) { &["OARLOCK_KILL_AT"] } else { &[] };
+
 /// Keys of the configuration that go along to other places. None of them starts a program, names a file of this machine
 /// or may hold a key.
 const PROJECTED: &[&str] = &[
@@ -132,7 +135,8 @@ pub(crate) fn options(
     let program = std::env::current_exe().context("this program cannot find itself")?;
     let cache = config.home.reading().join("runtimes").join(env!("CARGO_PKG_VERSION"));
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-    let environment = PASSED_ON.iter().filter_map(|&name| Some((name.to_owned(), std::env::var(name).ok()?)));
+    let environment = PASSED_ON.iter().chain(OF_TESTS);
+    let environment = environment.filter_map(|&name| Some((name.to_owned(), std::env::var(name).ok()?)));
     let settings = flags.iter().flat_map(|(key, value)| ["-c".to_owned(), format!("{key}={value}")]);
     // Whoever can write the store can decide in it, so no command can reach it, wherever it is.
     let hidden = |file: &PathBuf| ["--off-limits".to_owned(), file.to_string_lossy().into_owned()];
@@ -177,7 +181,7 @@ fn milliseconds(seconds: u64) -> i64 {
 pub(crate) fn launcher(options: &PlaceOptions) -> LocalLauncher {
     let arguments = options.arguments.iter().chain(&options.local_arguments).map(OsString::from);
     let always = ["PATH", "HOME", "LANG", "USER", "TMPDIR"];
-    let environment = always.into_iter().chain(PASSED_ON.iter().copied());
+    let environment = always.into_iter().chain(PASSED_ON.iter().chain(OF_TESTS).copied());
     let environment = environment.filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
     LocalLauncher {
         program: options.program.clone(),

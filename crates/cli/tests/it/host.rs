@@ -93,7 +93,10 @@ pub(crate) fn socket(place: &Place) -> PathBuf {
 pub(crate) struct HostClient {
     input: BufReader<UnixStream>,
     output: UnixStream,
+    /// Messages that nobody has waited for yet.
     pub(crate) heard: VecDeque<Value>,
+    /// All messages, in their order.
+    pub(crate) log: Vec<Value>,
     next_id: u64,
 }
 
@@ -104,9 +107,14 @@ impl HostClient {
 
     /// A client that knows nothing of hosts.
     fn stock(place: &Place) -> Self {
-        let mut client = Self::over(&socket(place));
+        Self::stock_at(&socket(place), true)
+    }
+
+    pub(crate) fn stock_at(socket: &Path, is_experimental: bool) -> Self {
+        let mut client = Self::over(socket);
         let info = json!({"name": "stock", "title": null, "version": "1"});
-        client.ask("initialize", &json!({"clientInfo": info, "capabilities": {"experimentalApi": true}}));
+        let capabilities = json!({"experimentalApi": is_experimental});
+        client.ask("initialize", &json!({"clientInfo": info, "capabilities": capabilities}));
         client
     }
 
@@ -114,7 +122,7 @@ impl HostClient {
         let output = UnixStream::connect(socket).expect("a host");
         output.set_read_timeout(Some(LIMIT)).expect("a limit");
         let input = BufReader::new(output.try_clone().expect("a copy"));
-        Self { input, output, heard: VecDeque::new(), next_id: 0 }
+        Self { input, output, heard: VecDeque::new(), log: Vec::new(), next_id: 0 }
     }
 
     pub(crate) fn at(socket: &Path) -> Self {
@@ -139,7 +147,9 @@ impl HostClient {
     pub(crate) fn read(&mut self) -> Value {
         let mut line = String::new();
         assert!(self.input.read_line(&mut line).expect("a line in time") > 0, "the host hung up");
-        serde_json::from_str(&line).expect("JSON")
+        let message: Value = serde_json::from_str(&line).expect("JSON");
+        self.log.push(message.clone());
+        message
     }
 
     pub(crate) fn try_ask(&mut self, method: &str, params: &Value) -> Result<Value, Value> {

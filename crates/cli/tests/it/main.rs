@@ -28,6 +28,7 @@ mod replicas;
 mod requests;
 mod responses_bridge;
 mod resume;
+mod resync;
 mod safety;
 mod sandbox;
 mod strange;

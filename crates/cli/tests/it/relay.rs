@@ -14,7 +14,7 @@ const CALL: &str = "item/tool/call";
 const SECRET: &str = "a secret that is long enough for everybody";
 
 /// Every host of the place listens for the others on a port of its own.
-fn configure(place: &Place) {
+pub(crate) fn configure(place: &Place) {
     let secret = place.file("peer-secret", SECRET);
     std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).expect("changed");
     let table = format!("[host]\npeer_listen = \"127.0.0.1:0\"\npeer_secret = {secret:?}\n");
@@ -27,11 +27,11 @@ fn hosts<const N: usize>(place: &Place, server: &PostgresServer, names: [&str; N
     names.map(|name| Replica::start(place, server, name))
 }
 
-fn resume(client: &mut HostClient, thread: &str) -> Value {
+pub(crate) fn resume(client: &mut HostClient, thread: &str) -> Value {
     client.ask("thread/resume", &json!({"threadId": thread}))
 }
 
-fn completed(client: &mut HostClient) {
+pub(crate) fn completed(client: &mut HostClient) {
     let ended = client.wait_for("turn/completed");
     assert_eq!(ended["params"]["turn"]["status"], "completed", "{ended}");
 }

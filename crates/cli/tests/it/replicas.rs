@@ -24,10 +24,14 @@ pub(crate) struct Replica {
 
 impl Replica {
     pub(crate) fn start(place: &Place, server: &PostgresServer, name: &str) -> Self {
+        Self::start_with(place, server, name, &[])
+    }
+
+    pub(crate) fn start_with(place: &Place, server: &PostgresServer, name: &str, more: &[&str]) -> Self {
         let url = server.url();
         let arguments =
             ["host", "--provider", "offline", "--store", &url, "--replica", name, "--lease", LEASE];
-        Self::spawn(place, &mut place.command(&arguments), name)
+        Self::spawn(place, &mut place.command(&[&arguments[..], more].concat()), name)
     }
 
     pub(crate) fn spawn(place: &Place, command: &mut Command, name: &str) -> Self {
@@ -40,6 +44,11 @@ impl Replica {
 
     pub(crate) fn client(&self) -> HostClient {
         HostClient::at(&self.socket)
+    }
+
+    /// One that knows nothing of hosts, and of nothing experimental.
+    pub(crate) fn stock_client(&self) -> HostClient {
+        HostClient::stock_at(&self.socket, false)
     }
 
     pub(crate) fn signal(&self, name: &str) {

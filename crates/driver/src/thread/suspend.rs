@@ -16,7 +16,7 @@ use crate::thread::recover::recover;
 use crate::thread::resume_turn::{UnfinishedTurn, pending, resolve};
 use crate::thread::state::{ActorState, SuspendResponder};
 use delegation::{DelegationError, gone_for_good, superseded};
-use support::Responder;
+use support::{Responder, kill_point};
 
 impl Actor {
     /// Resumes the unfinished turn of the record, if there is one.
@@ -129,6 +129,7 @@ impl Actor {
             }
             (Some(_), _) => {}
         }
+        kill_point!("runtime.suspend.before");
         self.state =
             ActorState::Suspending { deadline: Instant::now() + limit, responder: Mutex::new(responder) };
         self.feed(Input::Suspend { when_pending }).await;
@@ -143,6 +144,7 @@ impl Actor {
         drop(self.tasks.take_stopped());
         if let Some(responder) = self.state.end_turn(is_suspended) {
             let waiting = self.read_record().await.map(|history| pending(&history));
+            kill_point!("runtime.suspend.after");
             responder.respond(waiting.map_err(ThreadError::from));
         }
     }

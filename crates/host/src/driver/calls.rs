@@ -11,6 +11,7 @@ use protocol::{
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use store::{OperationRow, OperationRowState, StoreError, TaskLease};
+use support::kill_point;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
@@ -325,13 +326,17 @@ impl ClientCall {
             let unknown = || StoreError::UnknownOperation(self.operation.clone());
             let row = store.operation(&self.operation).await?.ok_or_else(unknown)?;
             let attempt = row.attempt + 1;
+            kill_point!("host.attempt.before");
             store.begin_attempt(&self.lease, &self.operation, attempt, &provider.name).await?;
+            kill_point!("host.attempt.after");
             self.tell(CallNews::Begun).await;
             let thread = &self.params.thread_id;
             match self.shared.clients.call_tool(&provider, thread, self.decided_params().await?).await {
                 ToolCallEnd::Answered(DynamicToolCallResponse { content_items, success }) => {
                     let result = OperationResult { content_items, success };
+                    kill_point!("host.result.before");
                     store.finish_attempt(&self.operation, attempt, result).await?;
+                    kill_point!("host.result.after");
                     return Ok(CallNews::Done);
                 }
                 ToolCallEnd::NotSent => {

@@ -10,6 +10,7 @@ use protocol::{
 };
 use serde_json::json;
 use store::{TaskChange, TaskRow};
+use support::kill_point;
 
 use crate::error::TaskError;
 use crate::placing::{
@@ -53,12 +54,15 @@ impl TaskHost {
             return Err(TaskError::Placement(format!("placement {id} is not there, so nothing can be kept")));
         };
         let placement = self.shared.places.placements.attach(reference);
+        kill_point!("host.snapshot.before");
         let snapshot = placement.snapshot(&self.shared.places.options.blobs).await?;
+        kill_point!("host.snapshot.taken");
         row.snapshot = Some(snapshot.digest);
         row.record.snapshot_at_ms = Some(self.shared.now_ms());
         row.record.snapshot_bytes = Some(snapshot.bytes);
         let audited = self.shared.audited_part(by, "placement/snapshot", (id, None), json!({}));
         self.shared.save_place_as(&row, audited).await?;
+        kill_point!("host.snapshot.after");
         self.shown_place(&row).await
     }
 

@@ -333,7 +333,7 @@ impl TaskHost {
     }
 
     /// Whether a turn of the task is unfinished: the root's, or that of an agent which asks for something.
-    async fn waits(&self, root: &ThreadId) -> bool {
+    pub(crate) async fn waits(&self, root: &ThreadId) -> bool {
         let history = self.history(root).await;
         if history.is_ok_and(|history| history.unfinished_turn.is_some()) {
             return true;

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use store::{InboxEntry, InboxPut, InboxRow, InboxState, TaskChange, TaskRow};
+use support::kill_point;
 
 use crate::error::TaskError;
 use crate::ids::check_thread_id;
@@ -103,7 +104,11 @@ impl TaskHost {
         };
         let (turn, details) = (entry.turn_id.clone(), json!({ "inputId": entry.input_id }));
         let part = (turn.as_str(), Some(&entry.thread));
-        Ok(self.shared.audited_part(by, method, part, details).put_input(entry).await?)
+        let audited = self.shared.audited_part(by, method, part, details);
+        kill_point!("host.input.before");
+        let put = audited.put_input(entry).await?;
+        kill_point!("host.input.after");
+        Ok(put)
     }
 
     async fn change_settings(&self, thread: &ThreadId, params: &TurnStartParams) -> Result<(), TaskError> {

@@ -327,6 +327,19 @@ pub struct OperationDecideResponse {
     pub operation: Operation,
 }
 
+/// Sent to followers of a thread when another host has taken its task over, before anything that this one has to say. A
+/// client that agreed on no methods of a host gets `item/started` again for each open item instead.
+#[wire]
+pub struct ThreadResyncedNotification {
+    pub thread_id: ThreadId,
+    /// Its last record, null while there is none. What changed since the last one that the client has seen is in
+    /// `thread/resume` with `after`.
+    pub ordinal: Option<u64>,
+    /// Items that have begun and not ended, as `item/started` has them, with what they hold so far. Others that were open
+    /// are not any more.
+    pub open_items: Vec<ItemStartedNotification>,
+}
+
 /// Sent to followers of the task, and to connections that asked for all tasks, whenever an operation is proposed, decided
 /// or over.
 #[wire]

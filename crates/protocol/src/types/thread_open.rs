@@ -188,6 +188,11 @@ pub struct ThreadResumeParams {
     #[experimental("thread/resume.includeOpenItems")]
     #[omit]
     pub include_open_items: bool,
+    /// For a host: `thread/resynced` follows the answer, for the thread and its agents, as when another host takes the task
+    /// over. Hosts ask for it on behalf of their clients. An app-server does not read this.
+    #[experimental("thread/resume.resync")]
+    #[omit]
+    pub resync: bool,
 }
 
 /// Starts a thread with a copy of another's history and subscribes the caller to it. A turn still running in

@@ -1,6 +1,6 @@
 //! State shared by the handlers of a host.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use host::TaskHost;
@@ -15,14 +15,14 @@ use crate::host_face::numbers::write_numbers;
 use crate::host_face::providers::ToolProviders;
 use crate::hub::{ConnectionId, Hub};
 use crate::metrics::MetricsText;
-use crate::peers::{PeerSecret, PeerTable};
+use crate::peers::{PeerSecret, PeerSlot, PeerTable};
 use crate::roles::{ClientRole, check_machine, check_role};
 use crate::wire_error::WireError;
 
 /// The host's methods that this release has.
 const HOST_VERSION: u32 = 1;
 const HOST_FEATURES: &[&str] =
-    &["tasks", "operations", "defer", "inputId", "provides", "ordinal", "threadSuspend", "audit"];
+    &["tasks", "operations", "defer", "inputId", "provides", "ordinal", "threadSuspend", "audit", "resync"];
 /// How long an answer of the store holds for `/readyz`, which anybody may ask for as often as they like.
 const READY_FOR: Duration = Duration::from_secs(1);
 /// Agreed on with a connection that wants to hear of every task's operations.
@@ -38,7 +38,7 @@ pub struct HostApp {
     /// The last answer of the store, and when it came.
     readiness: Mutex<Option<(Instant, Result<(), String>)>>,
     /// The way to other replicas, where there are any.
-    pub(crate) peers: OnceLock<Arc<PeerTable>>,
+    pub(crate) peers: PeerSlot,
     /// Shutting down happens once, whichever listener asks first.
     shut_down: OnceCell<()>,
 }
@@ -55,7 +55,7 @@ impl HostApp {
             local: Arc::new(local),
             providers: clients.providers.clone(),
             readiness: Mutex::new(None),
-            peers: OnceLock::new(),
+            peers: clients.peers.clone(),
             shut_down: OnceCell::new(),
         }
     }

@@ -14,17 +14,19 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::host_face::app::ALL_TASKS;
 use crate::host_face::providers::ToolProviders;
 use crate::hub::{AskError, AskTarget, ClientConnection, ConnectionId, Hub};
+use crate::peers::PeerSlot;
 
 /// A handle on the hub for tasks, which speak to clients through it.
 #[derive(Debug, Clone)]
 pub struct HubClients {
     hub: Arc<Hub>,
     pub(crate) providers: Arc<ToolProviders>,
+    pub(crate) peers: PeerSlot,
 }
 
 impl HubClients {
     pub fn new(hub: Arc<Hub>) -> Self {
-        Self { hub, providers: Arc::default() }
+        Self { hub, providers: Arc::default(), peers: PeerSlot::default() }
     }
 }
 
@@ -169,5 +171,13 @@ impl HostClients for HubClients {
 
     fn child_appeared(&self, parent: &ThreadId, child: &ThreadId) {
         self.hub.join_child(parent, child);
+    }
+
+    fn taken_up<'a>(&'a self, root: &'a ThreadId) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(peers) = self.peers.get() {
+                peers.taken_up(root).await;
+            }
+        })
     }
 }

@@ -32,6 +32,7 @@ use tokio::sync::oneshot;
 use crate::handlers::server_status::status;
 use crate::host_face::app::HostApp;
 use crate::host_face::providers::provided_at_start;
+use crate::host_face::resync::resync;
 use crate::hub::{Leave, Requester};
 use crate::reply::MethodReply;
 use crate::roles::{ClientRole, check_config, check_follow, forbidden};
@@ -255,7 +256,8 @@ pub(crate) async fn resume(
         (true, false) => ResumeManner::Load,
     };
     let (hub, thread) = (app.hub.clone(), params.thread_id.clone());
-    let wants_open = params.include_open_items;
+    let (wants_open, wants_all) = (params.include_open_items, params.resync);
+    let host = app.host.clone();
     let (providers, provides) = (app.providers.clone(), params.provides.clone().unwrap_or_default());
     let join = move |answer: host::JoinReply| async move {
         let answer = answer.map_err(WireError::from);
@@ -264,7 +266,9 @@ pub(crate) async fn resume(
                 response.rollout_ordinal = response.rollout_ordinal.filter(|_| knows_hosts);
                 reply.send(Ok(response));
                 hub.join(&thread, caller.id()).await;
-                if wants_open {
+                if wants_all {
+                    resync(&host, &hub, &thread, caller.id()).await;
+                } else if wants_open {
                     hub.send_open_items(&thread, caller.id()).await;
                 }
                 providers.declare(&thread, caller.id(), provides);

@@ -8,12 +8,14 @@ mod numbers;
 mod pages;
 mod placements;
 mod providers;
+mod resync;
 mod routes;
 
 pub(crate) use app::ALL_TASKS;
 pub use app::HostApp;
 pub use clients::HubClients;
 pub(crate) use providers::ToolProviders;
+pub(crate) use resync::resync;
 #[cfg(test)]
 pub(crate) use routes::LOCAL;
 pub use routes::host_routes;

@@ -35,6 +35,7 @@ pub(crate) fn delivery(notification: &ServerNotification) -> Delivery {
         | N::FuzzyFileSearchSessionUpdated(_)
         | N::FuzzyFileSearchSessionCompleted(_) => Delivery::Everyone,
         N::ConfigWarning(_)
+        | N::ThreadResynced(_)
         | N::FsChanged(_)
         | N::CommandExecOutputDelta(_)
         | N::WindowsSandboxSetupCompleted(_)

@@ -6,7 +6,6 @@ mod connection;
 mod delivery;
 mod departed;
 mod host;
-mod live;
 mod outgoing;
 mod questions;
 mod relay;
@@ -21,6 +20,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ::host::UnfinishedItems;
 use protocol::{
     ChatgptAuthTokensRefresh, ChatgptAuthTokensRefreshParams, ChatgptAuthTokensRefreshResponse,
     DynamicToolCall, DynamicToolCallParams, DynamicToolCallResponse, ServerNotification, ThreadId,
@@ -36,7 +36,6 @@ pub use connection::{ConnectionId, Requester};
 use delivery::{Delivery, delivery};
 use departed::Departed;
 pub(crate) use host::HubHost;
-use live::UnfinishedItems;
 use outgoing::Outgoing;
 pub(crate) use questions::ClientAnswer;
 pub use questions::{AskError, AskTarget};

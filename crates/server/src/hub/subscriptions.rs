@@ -1,11 +1,13 @@
 //! Which connections listen to which threads.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
-use protocol::{ServerNotification, ThreadId};
+use host::ThreadStanding;
+use protocol::{ServerNotification, ThreadId, ThreadResyncedNotification};
 
 use super::Hub;
-use super::connection::ConnectionId;
+use super::connection::{ClientConnection, ConnectionId};
 use super::questions::AskError;
 
 /// The outcome of an unsubscribe.
@@ -101,6 +103,40 @@ impl Hub {
         for notification in self.live.of(thread) {
             self.notify_these(&[connection], thread, notification).await;
         }
+    }
+
+    /// Tells a connection how a thread stands that another host had until now, with what this one has heard of it. Called as
+    /// [`Self::join`] is.
+    pub(crate) async fn resync(&self, connection: ConnectionId, standing: ThreadStanding) {
+        let ThreadStanding { thread, ordinal, mut open_items } = standing;
+        let mut plan = None;
+        for told in self.live.of(&thread) {
+            match told {
+                ServerNotification::ItemStarted(told) => {
+                    open_items.retain(|open| open.item.id() != told.item.id());
+                    open_items.push(told);
+                }
+                told => plan = Some(told),
+            }
+        }
+        let knows =
+            |connection: &Arc<ClientConnection>| connection.is_experimental() && connection.knows_hosts();
+        let mut all: Vec<_> = match self.state().connections.get(&connection).is_some_and(knows) {
+            true => {
+                let told = ThreadResyncedNotification { thread_id: thread.clone(), ordinal, open_items };
+                vec![ServerNotification::ThreadResynced(told)]
+            }
+            false => open_items.into_iter().map(ServerNotification::ItemStarted).collect(),
+        };
+        all.extend(plan);
+        for notification in all {
+            self.notify_these(&[connection], &thread, notification).await;
+        }
+    }
+
+    /// Another host has the thread: what this one heard of it is old.
+    pub(crate) fn forget_open_items(&self, thread: &ThreadId) {
+        self.live.forget(thread);
     }
 
     /// Subscribes every connection that is initialized, as to a thread that the model started.

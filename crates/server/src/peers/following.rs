@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use host::{TaskError, TaskOwner};
+use host::{HeardTurn, TaskError, TaskOwner};
 use protocol::ThreadId;
 
 use super::{PEER_SCHEME, PeerTable};
+use crate::host_face::resync;
 use crate::hub::{ClientConnection, ConnectionId};
 
 /// How often owners are looked for while somebody waits for one.
@@ -43,8 +44,14 @@ impl PeerTable {
                 self.follow_at(client, thread, owner).await;
             }
         }
-        for (thread, client) in self.came_home(&followed, &owners) {
-            self.forget_lost(client.id, &thread);
+        let lost: BTreeSet<ThreadId> = self.lost.lock().values().flat_map(BTreeMap::keys).cloned().collect();
+        for thread in lost.iter().filter(|thread| !owners.contains_key(*thread)) {
+            let may_start = followed.get(thread).into_iter().flatten().any(|client| client.may_work());
+            match self.host.take_up(thread, may_start).await {
+                Ok(true) => self.taken_up(thread).await,
+                Ok(false) => {}
+                Err(error) => tracing::debug!(%error, %thread, "a thread without an owner is not taken up"),
+            }
         }
         Ok(())
     }
@@ -73,8 +80,9 @@ impl PeerTable {
             Ok(link) => {
                 tracing::info!(%thread, connection = %client.id, replica = owner.replica, "followed at another host");
                 let provides = self.providers.declared_by(thread, client.id);
-                link.follow(thread, &provides, client.is_experimental());
-                self.forget_lost(client.id, thread);
+                let heard = self.take_lost(client.id, thread).unwrap_or_default();
+                self.hub.forget_open_items(thread);
+                link.follow(thread, &provides, heard);
             }
             Err(error) => {
                 tracing::debug!(%error, replica = owner.replica, "another host cannot be reached yet");
@@ -82,23 +90,37 @@ impl PeerTable {
         }
     }
 
-    /// Followers whose link is lost, and whose thread this replica has now.
-    fn came_home(
-        &self,
-        followed: &BTreeMap<ThreadId, Vec<Arc<ClientConnection>>>,
-        owners: &BTreeMap<ThreadId, TaskOwner>,
-    ) -> Vec<(ThreadId, Arc<ClientConnection>)> {
-        let lost = self.lost.lock();
-        let waits =
-            |id: ConnectionId, thread: &ThreadId| lost.get(&id).is_some_and(|lost| lost.contains(thread));
-        let here =
-            followed.iter().filter(|(thread, _)| !owners.contains_key(*thread) && self.host.drives(thread));
-        let home = here.flat_map(|(thread, clients)| {
-            clients
-                .iter()
-                .filter(|client| waits(client.id, thread))
-                .map(|client| (thread.clone(), client.clone()))
-        });
-        home.collect()
+    /// This replica has the task now: its clients that followed it elsewhere hear the rest from here.
+    pub(crate) async fn taken_up(&self, root: &ThreadId) {
+        let followers: Vec<ConnectionId> = self.hub.subscribers(root);
+        let mut behind = Vec::new();
+        for client in followers {
+            let links = self.open_links(|(connection, _)| *connection == client);
+            let heard = links.iter().filter_map(|(_, link)| link.leave(root)).next();
+            behind.extend(self.take_lost(client, root).or(heard).map(|heard| (client, heard)));
+        }
+        if behind.is_empty() {
+            return;
+        }
+        let _held = self.host.hold_messages(root).await;
+        for (client, mut heard) in behind {
+            self.catch_up(client, root, &mut heard).await;
+            resync(&self.host, &self.hub, root, client).await;
+        }
+    }
+
+    /// Tells a client the ends that the record has and that it has not heard of.
+    pub(super) async fn catch_up(&self, client: ConnectionId, thread: &ThreadId, heard: &mut HeardTurn) {
+        if !heard.is_running() {
+            return;
+        }
+        match self.host.recorded_turns(thread).await {
+            Ok(turns) => {
+                for missed in heard.catch_up(thread, turns) {
+                    self.hub.notify_these(&[client], thread, missed).await;
+                }
+            }
+            Err(error) => tracing::warn!(%error, %thread, "a client may miss the end of a turn"),
+        }
     }
 }

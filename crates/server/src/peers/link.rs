@@ -1,16 +1,16 @@
 //! One client's link to one replica: its requests there with their answers, and what that replica sends it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use host::{TaskError, TaskOwner};
+use host::{HeardTurn, TaskError, TaskOwner};
 use parking_lot::Mutex;
 use protocol::{
     Initialize, ProvidedTool, RequestMethod, TaskDelete, ThreadArchive, ThreadDelete, ThreadId, ThreadResume,
-    ThreadUnsubscribe,
+    ThreadUnsubscribe, TurnStart,
 };
 use rpc::{
     ErrorObject, FrameLimits, FrameReader, Id, Incoming, IncomingNotification, IncomingRequest, Outbox,
@@ -27,7 +27,7 @@ use tokio::time::timeout;
 
 use super::port::CHALLENGE_WITHIN;
 use super::relay::{RelayedCall, relay};
-use super::{PEER_SCHEME, PeerCaller, PeerTable};
+use super::{HeardThreads, PEER_SCHEME, PeerCaller, PeerTable};
 use crate::host_face::{ALL_TASKS, HostApp};
 use crate::hub::{AskError, ClientAnswer, ClientConnection, ClientProfile, RelayedQuestion, Requester};
 use crate::reply::ReplyTo;
@@ -58,7 +58,7 @@ pub(crate) struct PeerLink {
     outbox: Outbox,
     waiting: PendingRequests<RelayedRequest>,
     /// The threads that the client follows there.
-    followed: Mutex<BTreeSet<ThreadId>>,
+    followed: Mutex<HeardThreads>,
     over: AtomicBool,
     /// The other replica is gone, whether or not its connection shows it.
     gone: Notify,
@@ -166,7 +166,7 @@ impl PeerLink {
     }
 
     pub(super) fn follows(&self, thread: &ThreadId) -> bool {
-        self.followed.lock().contains(thread)
+        self.followed.lock().contains_key(thread)
     }
 
     /// Ends it without a word to anybody: its client is gone.
@@ -210,21 +210,23 @@ impl PeerLink {
         }
     }
 
-    /// Follows a thread there for the client, which did not ask for it.
-    pub(super) fn follow(&self, thread: &ThreadId, provides: &[ProvidedTool], is_experimental: bool) {
-        let mut params = json!({ "threadId": thread });
-        if is_experimental {
-            params["excludeTurns"] = json!(true);
-        }
+    /// Follows a thread there for the client, which did not ask for it and has heard this much of it.
+    pub(super) fn follow(&self, thread: &ThreadId, provides: &[ProvidedTool], heard: HeardTurn) {
+        let mut params = json!({ "threadId": thread, "excludeTurns": true, "resync": true });
         if !provides.is_empty() {
             params["provides"] = json!(provides);
         }
-        self.followed.lock().insert(thread.clone());
+        self.followed.lock().insert(thread.clone(), heard);
         self.send(RelayedRequest::Follow(thread.clone()), ThreadResume::METHOD, &params);
     }
 
+    /// Nothing that is said of the thread there is for the client any more. What it has heard.
+    pub(super) fn leave(&self, thread: &ThreadId) -> Option<HeardTurn> {
+        self.followed.lock().remove(thread)
+    }
+
     pub(super) fn unsubscribe(&self, thread: &ThreadId) {
-        if self.followed.lock().remove(thread) {
+        if self.leave(thread).is_some() {
             let request = RelayedRequest::Other(ThreadUnsubscribe::METHOD);
             self.send(request, ThreadUnsubscribe::METHOD, &json!({ "threadId": thread }));
         }
@@ -285,18 +287,12 @@ impl LinkReader {
     async fn answered(&mut self, id: &Id, answer: Result<Box<RawValue>, ErrorObject>) {
         match self.link.waiting.resolve(id) {
             Some(RelayedRequest::Client { to, call, .. }) => {
-                let is_done = answer.is_ok();
                 to.pass_on(call.method, &answer);
-                if is_done {
-                    self.carried_out(&call);
+                if let Ok(result) = &answer {
+                    self.carried_out(&call, result);
                 }
             }
-            Some(RelayedRequest::Follow(thread)) => {
-                if let Err(error) = answer {
-                    self.link.followed.lock().remove(&thread);
-                    tracing::info!(%thread, "a thread cannot be followed: {}", error.message);
-                }
-            }
+            Some(RelayedRequest::Follow(thread)) => self.followed(thread, answer).await,
             Some(RelayedRequest::Other(method)) => {
                 if let Err(error) = answer {
                     tracing::warn!(method, "another host refused: {}", error.message);
@@ -307,12 +303,34 @@ impl LinkReader {
         }
     }
 
+    /// The client follows the thread there from now on, or at whoever has it next.
+    async fn followed(&self, thread: ThreadId, answer: Result<Box<RawValue>, ErrorObject>) {
+        if let Err(error) = answer {
+            tracing::info!(%thread, "a thread cannot be followed: {}", error.message);
+            let heard = self.link.leave(&thread).map(|heard| (thread, heard));
+            return self.table.lose(self.client.id, heard.into_iter().collect());
+        }
+        // Its place is kept: the thread counts as followed meanwhile.
+        let Some(mut heard) = self.link.followed.lock().get_mut(&thread).map(std::mem::take) else { return };
+        self.table.catch_up(self.client.id, &thread, &mut heard).await;
+        if let Some(place) = self.link.followed.lock().get_mut(&thread) {
+            *place = heard;
+        }
+    }
+
     /// Keeps here what has to outlive the other replica.
-    fn carried_out(&self, call: &RelayedCall) {
+    fn carried_out(&self, call: &RelayedCall, result: &RawValue) {
         match call.method {
+            TurnStart::METHOD => {
+                if let Some(heard) = self.link.followed.lock().get_mut(&call.thread) {
+                    heard.answered(call.method, result);
+                }
+            }
             ThreadResume::METHOD => {
-                self.link.followed.lock().insert(call.thread.clone());
-                self.table.forget_lost(self.client.id, &call.thread);
+                let mut followed = self.link.followed.lock();
+                followed.entry(call.thread.clone()).or_default().answered(call.method, result);
+                drop(followed);
+                self.table.take_lost(self.client.id, &call.thread);
                 self.table.hub.subscribe_quietly(&call.thread, self.client.id);
                 let provides = provides_of(&call.params);
                 self.table.providers.declare(&call.thread, self.client.id, provides);
@@ -333,6 +351,11 @@ impl LinkReader {
                 let (client, reason) = (self.client.id, head.reason.as_deref());
                 self.table.hub.close_relayed(client, &held.thread, &held.id, reason).await;
             }
+            return;
+        }
+        if let (Some(heard), Some(params)) = (self.link.followed.lock().get_mut(&thread), &params)
+            && !heard.note(&method, params)
+        {
             return;
         }
         if let Ok(line) = rpc::notification(&method, &params) {
@@ -371,6 +394,8 @@ impl LinkReader {
     async fn finish(self) {
         self.link.over.store(true, Ordering::Release);
         self.link.outbox.close();
+        let followed = std::mem::take(&mut *self.link.followed.lock());
+        self.table.link_ended(self.client.id, followed);
         let held = std::mem::take(&mut *self.questions.lock());
         for question in held.into_values().filter(|question| question.is_announced) {
             let HeldQuestion { id, thread, .. } = question;
@@ -384,8 +409,6 @@ impl LinkReader {
                 }
             }
         }
-        let followed = std::mem::take(&mut *self.link.followed.lock());
-        self.table.link_ended(self.client.id, followed);
     }
 }
 

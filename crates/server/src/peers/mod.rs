@@ -8,11 +8,11 @@ mod link;
 mod port;
 mod relay;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use host::{TaskHost, TaskOwner};
+use host::{HeardTurn, TaskHost, TaskOwner};
 use parking_lot::Mutex;
 use protocol::ThreadId;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
@@ -29,6 +29,12 @@ use crate::hub::{ClientConnection, ConnectionId, Hub};
 /// Where a link may be, held while one is opened: one link for each client and replica.
 type LinkSlot = Arc<AsyncMutex<Option<Arc<PeerLink>>>>;
 
+/// The links to other replicas, once there are any.
+pub(crate) type PeerSlot = Arc<OnceLock<Arc<PeerTable>>>;
+
+/// Threads that a client follows, with what it has heard of each.
+type HeardThreads = BTreeMap<ThreadId, HeardTurn>;
+
 /// The scheme of addresses at which other replicas connect.
 pub const PEER_SCHEME: &str = "peer://";
 
@@ -42,7 +48,7 @@ pub(crate) struct PeerTable {
     own: String,
     links: Mutex<HashMap<(ConnectionId, String), LinkSlot>>,
     /// Followers whose link ended, until they follow the next owner.
-    lost: Mutex<BTreeMap<ConnectionId, BTreeSet<ThreadId>>>,
+    lost: Mutex<BTreeMap<ConnectionId, HeardThreads>>,
     /// A link has ended.
     ended: Notify,
 }
@@ -122,20 +128,21 @@ impl PeerTable {
 
     /// The client follows the thread no more.
     pub(crate) fn unsubscribe(&self, client: ConnectionId, thread: &ThreadId) {
-        self.forget_lost(client, thread);
+        self.take_lost(client, thread);
         for (_, link) in self.open_links(|(connection, _)| *connection == client) {
             link.unsubscribe(thread);
         }
     }
 
-    fn forget_lost(&self, client: ConnectionId, thread: &ThreadId) {
+    /// The client follows the thread again, or no more. What it has heard of it, if it had lost its owner.
+    fn take_lost(&self, client: ConnectionId, thread: &ThreadId) -> Option<HeardTurn> {
         let mut lost = self.lost.lock();
-        if let Some(threads) = lost.get_mut(&client) {
-            threads.remove(thread);
-            if threads.is_empty() {
-                lost.remove(&client);
-            }
+        let threads = lost.get_mut(&client)?;
+        let heard = threads.remove(thread);
+        if threads.is_empty() {
+            lost.remove(&client);
         }
+        heard
     }
 
     /// The client is gone, and so are its links.
@@ -159,11 +166,16 @@ impl PeerTable {
         }
     }
 
-    /// A link ended by itself: its followers are without an owner.
-    fn link_ended(&self, client: ConnectionId, followed: BTreeSet<ThreadId>) {
+    /// The client is without an owner of these threads.
+    fn lose(&self, client: ConnectionId, followed: HeardThreads) {
         if !followed.is_empty() && self.hub.is_connected(client) {
             self.lost.lock().entry(client).or_default().extend(followed);
         }
+    }
+
+    /// A link ended by itself.
+    fn link_ended(&self, client: ConnectionId, followed: HeardThreads) {
+        self.lose(client, followed);
         self.ended.notify_one();
     }
 }

@@ -744,6 +744,7 @@ __all__ = [
     "ThreadRealtimeTranscriptUpdatedNotification",
     "ThreadResumeParams",
     "ThreadResumeResponse",
+    "ThreadResyncedNotification",
     "ThreadRollbackParams",
     "ThreadRollbackResponse",
     "ThreadSetNameParams",
@@ -8057,6 +8058,11 @@ class ThreadResumeParams(WireModel):
     far
     (of a long one its end), and `turn/plan/updated` for the plan.
     """
+    resync: StrictBool = False
+    """For a host: `thread/resynced` follows the answer, for the thread and its agents, as when another host takes the
+    task
+    over. Hosts ask for it on behalf of their clients. An app-server does not read this.
+    """
 
 
 class ThreadResumeResponse(WireModel):
@@ -8094,6 +8100,24 @@ class ThreadResumeResponse(WireModel):
     """Digest of `effectiveTools`; repeated in each model request."""
     pending_operations: list[PendingOperation] | None = None
     """Operations that wait for the host."""
+
+
+class ThreadResyncedNotification(WireModel):
+    """Sent to followers of a thread when another host has taken its task over, before anything that this one has to
+    say. A
+    client that agreed on no methods of a host gets `item/started` again for each open item instead.
+    """
+
+    thread_id: ThreadId
+    ordinal: StrictInt | None = None
+    """Its last record, null while there is none. What changed since the last one that the client has seen is in
+    `thread/resume` with `after`.
+    """
+    open_items: list[ItemStartedNotification]
+    """Items that have begun and not ended, as `item/started` has them, with what they hold so far. Others that were
+    open
+    are not any more.
+    """
 
 
 class ThreadRollbackParams(WireModel):

@@ -361,7 +361,14 @@ _READERS: dict[str, Callable[[int, Mapping[str, Any]], list[Event]]] = {
 }
 
 # States of the connection and of the thread, which the SDK itself follows.
-_QUIET = {"thread/started", "thread/status/changed", "operation/updated", "serverRequest/resolved", "thread/closed"}
+_QUIET = {
+    "thread/started",
+    "thread/status/changed",
+    "thread/resynced",
+    "operation/updated",
+    "serverRequest/resolved",
+    "thread/closed",
+}
 
 
 def delta_of(seq: int, method: str, params: Mapping[str, Any]) -> TextDelta | ReasoningDelta | CommandOutput:

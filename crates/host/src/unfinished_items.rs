@@ -23,7 +23,7 @@ const MAX_ITEMS: usize = 64;
 const MAX_TOTAL: usize = 64 * 1024 * 1024;
 
 #[derive(Debug, Default)]
-pub(super) struct UnfinishedItems {
+pub struct UnfinishedItems {
     state: Mutex<UnfinishedState>,
 }
 
@@ -42,7 +42,7 @@ struct UnfinishedThread {
 
 impl UnfinishedItems {
     /// A notification of a runtime in this process.
-    pub(super) fn note(&self, thread: &ThreadId, notification: &ServerNotification) {
+    pub fn note(&self, thread: &ThreadId, notification: &ServerNotification) {
         use ServerNotification as N;
         match notification {
             N::ItemStarted(told) => self.began(thread, told.clone()),
@@ -56,7 +56,7 @@ impl UnfinishedItems {
     }
 
     /// A notification that a host passes on. What it adds to a text is given back as what it was read as.
-    pub(super) fn note_relayed(
+    pub fn note_relayed(
         &self,
         thread: &ThreadId,
         method: &str,
@@ -78,7 +78,7 @@ impl UnfinishedItems {
         None
     }
 
-    pub(super) fn forget(&self, thread: &ThreadId) {
+    pub fn forget(&self, thread: &ThreadId) {
         let mut state = self.state.lock();
         if let Some(gone) = state.threads.remove(thread) {
             state.bytes -= gone.bytes;
@@ -86,7 +86,7 @@ impl UnfinishedItems {
     }
 
     /// As they would be notified now, the oldest first.
-    pub(super) fn of(&self, thread: &ThreadId) -> Vec<ServerNotification> {
+    pub fn of(&self, thread: &ThreadId) -> Vec<ServerNotification> {
         let state = self.state.lock();
         let Some(live) = state.threads.get(thread) else { return Vec::new() };
         let items = live.items.iter().cloned().map(ServerNotification::ItemStarted);

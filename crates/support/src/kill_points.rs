@@ -1,0 +1,87 @@
+//! Named points at which a test ends the process, as a power cut would. Only builds with debug assertions have them.
+
+#[cfg(debug_assertions)]
+use std::{
+    fmt,
+    fs::File,
+    path::PathBuf,
+    sync::OnceLock,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// A point of this name, formatted as by `format!`. Of a release build, nothing is left of it.
+#[macro_export]
+macro_rules! kill_point {
+    ($($name:tt)+) => {
+        #[cfg(debug_assertions)]
+        $crate::reach_kill_point(format_args!($($name)+));
+    };
+}
+
+/// A point at which this process is to end.
+#[cfg(debug_assertions)]
+struct WantedEnd {
+    name: String,
+    /// How often it is passed before that.
+    passes: AtomicU64,
+    /// Made when it kills: each wanted end kills one process.
+    mark: PathBuf,
+}
+
+/// Ends the process if `OARLOCK_KILL_AT` says so: `FOLDER:NAME,NAME#2,…`, where `#2` is the second time that a process reaches the
+/// point. The folder gets an empty file for each that has killed.
+#[cfg(debug_assertions)]
+pub fn reach_kill_point(name: fmt::Arguments<'_>) {
+    static WANTED: OnceLock<Vec<WantedEnd>> = OnceLock::new();
+    let wanted = WANTED.get_or_init(|| read(&std::env::var("OARLOCK_KILL_AT").unwrap_or_default()));
+    if wanted.is_empty() {
+        return;
+    }
+    let name = name.to_string();
+    if wanted.iter().filter(|wanted| wanted.name == name).any(WantedEnd::is_now) {
+        use rustix::process::{Signal, getpid, kill_process};
+        let _ = kill_process(getpid(), Signal::KILL);
+    }
+}
+
+#[cfg(debug_assertions)]
+fn read(text: &str) -> Vec<WantedEnd> {
+    let Some((folder, names)) = text.split_once(':') else { return Vec::new() };
+    let wanted = names.split(',').map(|given| {
+        let (name, times) = given.split_once('#').unwrap_or((given, "1"));
+        WantedEnd {
+            name: name.to_owned(),
+            passes: AtomicU64::new(times.parse::<u64>().unwrap_or(1).saturating_sub(1)),
+            mark: PathBuf::from(folder).join(given),
+        }
+    });
+    wanted.collect()
+}
+
+#[cfg(debug_assertions)]
+impl WantedEnd {
+    fn is_now(&self) -> bool {
+        let is_passed =
+            self.passes.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1));
+        is_passed.is_err() && File::create_new(&self.mark).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    #[cfg(debug_assertions)]
+    fn a_point_kills_once_and_when_its_time_has_come() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let wanted = super::read(&format!("{}:host.a,host.b#3", folder.path().display()));
+        let [first, third] = &wanted[..] else { panic!("two points") };
+        assert_eq!((first.name.as_str(), third.name.as_str()), ("host.a", "host.b"));
+        assert_eq!([first.is_now(), first.is_now()], [true, false]);
+        assert_eq!(
+            [third.is_now(), third.is_now(), third.is_now(), third.is_now()],
+            [false, false, true, false]
+        );
+        assert!(folder.path().join("host.b#3").exists());
+        assert!(super::read("").is_empty() && super::read("host.a").is_empty());
+    }
+}
