@@ -1,6 +1,7 @@
 //! One task that lives: an actor that feeds the state machine and performs its effects, exactly as given.
 
 mod calls;
+mod spans;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,8 +18,10 @@ use serde_json::{Value, json};
 use store::{InboxRow, InboxState, OperationRowState, ReplicaIdentity, StoreError, TaskLease, TaskState};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::AbortHandle;
+use traces::within;
 
 use self::calls::CallHandle;
+use self::spans::TaskSpans;
 use crate::clients::ClientReply;
 use crate::counters::count;
 use crate::lease::{LeaseState, LeaseTerm};
@@ -77,6 +80,7 @@ pub(crate) struct TaskDriver {
     early_end: Option<Generation>,
     /// Followers of all tasks have not heard of its state.
     has_other_state: bool,
+    spans: TaskSpans,
 }
 
 /// The parts that whoever starts a driver shares with it.
@@ -102,6 +106,7 @@ impl TaskDriver {
         let mut crowded = shared.slots.crowded();
         // A task that begins in a crowd hears of it.
         crowded.mark_changed();
+        let spans = TaskSpans::new(shared.options.tracer.clone());
         let inputs = inputs.into_iter().map(|row| (row.input_id.clone(), (row, None))).collect();
         Self {
             shared,
@@ -131,6 +136,7 @@ impl TaskDriver {
             wake_at_ms: None,
             early_end: None,
             has_other_state: false,
+            spans,
         }
     }
 
@@ -250,12 +256,14 @@ impl TaskDriver {
                 self.advance(input).await;
             }
             TaskCommand::LookAgain => self.look_again().await,
-            TaskCommand::Pass(pass) => {
+            TaskCommand::Pass { pass, trace } => {
+                self.spans.at_work(&self.id, trace);
                 self.next_pass += 1;
                 self.passes.insert(self.next_pass, pass);
                 self.advance(TaskInput::PassWanted(self.next_pass)).await;
             }
-            TaskCommand::Turn { row, reply } => {
+            TaskCommand::Turn { row, reply, trace } => {
+                self.spans.at_work(&self.id, trace);
                 let input = row.input_id.clone();
                 self.inputs.insert(input.clone(), (*row, reply));
                 self.advance(TaskInput::InputReceived(input)).await;
@@ -285,6 +293,9 @@ impl TaskDriver {
             }
         }
         self.show();
+        if !self.machine.is_at_work() {
+            self.spans.at_rest();
+        }
         if std::mem::take(&mut self.has_other_state) && self.shared.clients.is_watched() {
             let host = TaskHost { shared: self.shared.clone() };
             match host.shown_task(&self.id).await {
@@ -345,6 +356,7 @@ impl TaskDriver {
     /// Each runtime has an epoch of its own: whatever an earlier one still sends is refused.
     async fn start(&mut self, generation: Generation) -> Option<TaskInput> {
         count(&self.shared.counters.starts);
+        self.spans.at_work(&self.id, None);
         self.is_suspending.store(false, Ordering::Release);
         match self.shared.store.next_epoch(&self.id, &self.replica).await {
             Ok(lease) => self.lease = lease,
@@ -367,7 +379,7 @@ impl TaskDriver {
         let mailbox = self.mailbox.clone();
         let claim = self.claim_slot().await;
         let is_queued = matches!(claim, SlotClaim::Queued(_));
-        let opening = tokio::spawn(async move {
+        let opening = tokio::spawn(within(self.spans.task(), async move {
             let slot = match claim {
                 SlotClaim::Taken(slot) => Some(slot),
                 SlotClaim::Queued(room) => {
@@ -381,7 +393,7 @@ impl TaskDriver {
                 opened.live.slot = slot;
             }
             let _ = mailbox.send(TaskCommand::Opened { generation, opened }).await;
-        });
+        }));
         self.opening = Some(opening.abort_handle());
         is_queued.then_some(TaskInput::Queued(generation))
     }
@@ -527,7 +539,7 @@ impl TaskDriver {
                 let _ = mailbox.send(TaskCommand::InputAnswered { input: id, answer }).await;
             });
         });
-        live.link.request_ordered(&method, &params, answer);
+        live.link.request_ordered(&method, &params, &self.spans.task(), answer);
         None
     }
 
@@ -586,7 +598,7 @@ impl TaskDriver {
                         let _ = mailbox.send(TaskCommand::Input(done)).await;
                     });
                 });
-                live.link.request_ordered(&method, &params, answer);
+                live.link.request_ordered(&method, &params, &self.spans.task(), answer);
                 None
             }
         }
@@ -622,8 +634,8 @@ impl TaskDriver {
         let Some(question) = self.questions.remove(&number) else { return };
         let clients = self.shared.clients.clone();
         tokio::spawn(async move {
-            let LinkQuestion { id, link, method, thread, params, .. } = question;
-            match clients.ask(&thread, &method, params).await {
+            let LinkQuestion { id, link, method, thread, params, span, .. } = question;
+            match within(span.context(), clients.ask(&thread, &method, params)).await {
                 Some(ClientReply { result: Some(result), .. }) => link.respond(&id, &result),
                 Some(ClientReply { result: None, .. }) => link.refuse(&id, -32603, CLIENT_REFUSED, &None),
                 None => link.refuse(&id, -32603, "nobody answered", &None),
@@ -639,6 +651,7 @@ impl TaskDriver {
         let Some(question) = self.questions.get(&number) else { return };
         tracing::info!(task = %self.id, operation = %operation, "waits for a decision: {}", questions::shown(&question.params));
         let answer = self.shared.clients.ask(&question.thread, &question.method, question.params.clone());
+        let answer = within(question.span.context(), answer);
         let (mailbox, operation_id, method) =
             (self.mailbox.clone(), operation.clone(), question.method.clone());
         let asking = tokio::spawn(async move {

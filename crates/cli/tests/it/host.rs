@@ -95,6 +95,8 @@ pub(crate) struct HostClient {
     output: UnixStream,
     pub(crate) heard: VecDeque<Value>,
     next_id: u64,
+    /// The trace context that requests carry.
+    pub(crate) trace: Option<Value>,
 }
 
 impl HostClient {
@@ -114,7 +116,7 @@ impl HostClient {
         let output = UnixStream::connect(socket).expect("a host");
         output.set_read_timeout(Some(LIMIT)).expect("a limit");
         let input = BufReader::new(output.try_clone().expect("a copy"));
-        Self { input, output, heard: VecDeque::new(), next_id: 0 }
+        Self { input, output, heard: VecDeque::new(), next_id: 0, trace: None }
     }
 
     pub(crate) fn at(socket: &Path) -> Self {
@@ -145,7 +147,11 @@ impl HostClient {
     pub(crate) fn try_ask(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
         self.next_id += 1;
         let id = self.next_id;
-        self.write(&json!({"id": id, "method": method, "params": params}));
+        let mut request = json!({"id": id, "method": method, "params": params});
+        if let Some(trace) = &self.trace {
+            request["trace"] = trace.clone();
+        }
+        self.write(&request);
         loop {
             let mut message = self.read();
             if message["id"] == id && message.get("method").is_none() {
