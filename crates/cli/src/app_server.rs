@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use protocol::{AbsolutePath, SessionSource};
 use runtime::config::{Home, Loader, LoaderOptions, ProviderKind, Startup};
-use runtime::{Catalogue, OwnListeners, Runtime, RuntimeOptions, SystemClock};
+use runtime::{Catalogue, OwnListeners, Runtime, RuntimeOptions, SystemClock, TraceSettings};
 use server::{App, AuthFlags, HubAudience, Listen, ServerOptions, StopSignals, WsAuthMode};
 
 use crate::logging;
@@ -116,6 +116,7 @@ pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<
             source: SessionSource::Vscode,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             store: logging::store_options(),
+            traces: TraceSettings::of_environment("app-server", env!("CARGO_PKG_VERSION")),
         });
         let mut listeners = OwnListeners::default();
         args.off_limits.iter().for_each(|file| listeners.add_file(file));

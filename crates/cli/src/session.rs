@@ -102,6 +102,7 @@ impl LocalSession {
             source: SessionSource::Exec,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             store: crate::logging::store_options(),
+            traces: None,
         });
         let mut client = ClientIdentity::default();
         client.originator = originator.unwrap_or(client.originator);

@@ -139,6 +139,7 @@ impl ManagerInner {
             source: SessionSource::Custom(self.name().to_owned()),
             version: VERSION.to_owned(),
             store: store_options(),
+            traces: None,
         }))
     }
 

@@ -8,6 +8,7 @@ use model::ModelTransport;
 use protocol::{RolloutRecord, SessionMeta};
 use support::Clock;
 use tools::Bench;
+use traces::Tracer;
 
 use crate::audience::Audience;
 use crate::thread::actor::Actor;
@@ -26,6 +27,7 @@ pub struct Services {
     pub tools: Arc<dyn ToolRunner>,
     pub clock: Arc<dyn Clock>,
     pub steps: Arc<dyn StepMaker>,
+    pub tracer: Tracer,
 }
 
 /// The time together with randomness, of which ids are made.

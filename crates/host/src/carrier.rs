@@ -23,6 +23,7 @@ use store::{StoredStream, UsageRow};
 use support::kill_point;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, timeout};
+use traces::{Span, TraceContext};
 
 use crate::limits::RateWindow;
 use crate::link::{LinkAnswer, RuntimeLink};
@@ -127,6 +128,7 @@ impl ModelCarrier {
         &self,
         id: Id,
         params: ModelRequestParams,
+        trace: Option<TraceContext>,
         done: impl Future<Output = ()> + Send + 'static,
     ) {
         let lane = lane_of(&params.purpose);
@@ -148,7 +150,7 @@ impl ModelCarrier {
         let carrier = self.clone();
         tokio::spawn(async move {
             let request = params.model_request_id.clone();
-            let rest = carrier.carry(&id, &params, canceled).await;
+            let rest = carrier.carry(&id, &params, trace, canceled).await;
             carrier.open.lock().remove(&request);
             done.await;
             if let Some(rest) = rest {
@@ -175,24 +177,45 @@ impl ModelCarrier {
         &self,
         id: &Id,
         params: &ModelRequestParams,
+        trace: Option<TraceContext>,
         mut canceled: watch::Receiver<bool>,
     ) -> Option<CarriedStream> {
+        let mut span = self.span_of(params, trace);
         let stored = self.shared.store.stream(params.segment_id.as_str(), &params.request_digest).await;
         let stored = stored.ok().flatten().filter(|stream| stream.thread == params.thread_id);
         let replayed = stored.is_some();
-        let reading = match stored {
+        let mut reading = match stored {
             Some(stream) => CarriedStream::replayed(&stream.events),
             None => match self.admitted(params).await {
                 Ok((request, transport)) => CarriedStream::live(transport.open(request), params),
                 Err(error) => {
+                    span.fail(&error.code);
                     self.link.respond(id, &ModelRequestResponse::Rejected { error });
                     return None;
                 }
             },
         };
+        if replayed {
+            span.word("oarlock.outcome", "replayed");
+        } else {
+            reading.span = Some(span);
+        }
         let (provider, model) = (self.provider().id.clone(), model_of(params));
         self.link.respond(id, &ModelRequestResponse::Accepted { provider, model, replayed });
         self.forward(params, reading, &mut canceled).await
+    }
+
+    /// From the runtime's request to the end of the provider's answer.
+    fn span_of(&self, params: &ModelRequestParams, trace: Option<TraceContext>) -> Span {
+        let mut span = self.shared.options.tracer.start("model.request", trace);
+        if span.is_recorded() {
+            span.word("gen_ai.provider.name", &self.provider().id);
+            span.word("gen_ai.request.model", &model_of(params));
+            span.word("oarlock.thread.id", params.thread_id.as_str());
+            span.word("oarlock.purpose", &word(&params.purpose));
+            span.number("oarlock.attempt", params.attempt.into());
+        }
+        span
     }
 
     /// The request, and the way to the provider for the client that started the task.
@@ -514,6 +537,8 @@ struct CarriedStream {
     limits: Option<Box<RateLimitSnapshot>>,
     end: Option<CarriedEnd>,
     started: Instant,
+    /// Until the provider's answer ends.
+    span: Option<Span>,
 }
 
 impl CarriedStream {
@@ -530,6 +555,7 @@ impl CarriedStream {
             limits: None,
             end: None,
             started: Instant::now(),
+            span: None,
         }
     }
 
@@ -547,6 +573,7 @@ impl CarriedStream {
             limits: None,
             end: Some(CarriedEnd::Completed(None)),
             started: Instant::now(),
+            span: None,
         }
     }
 
@@ -607,6 +634,16 @@ impl CarriedStream {
                 if let StreamEvent::Completed { usage, .. } = event {
                     self.end = Some(CarriedEnd::Completed(usage));
                 }
+            }
+        }
+        if let (Some(end), Some(mut span)) = (&self.end, self.span.take_if(|_| self.end.is_some())) {
+            match end {
+                CarriedEnd::Completed(Some(usage)) => {
+                    span.number("gen_ai.usage.input_tokens", usage.input_tokens);
+                    span.number("gen_ai.usage.output_tokens", usage.output_tokens);
+                }
+                CarriedEnd::Completed(None) => {}
+                CarriedEnd::Failed(failure) => span.fail(&format!("{:?}", failure.class)),
             }
         }
         for event in out {

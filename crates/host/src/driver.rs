@@ -1,6 +1,7 @@
 //! One task that lives: an actor that feeds the state machine and performs its effects, exactly as given.
 
 mod calls;
+mod spans;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,8 +19,10 @@ use store::{InboxRow, InboxState, OperationRowState, ReplicaIdentity, StoreError
 use support::kill_point;
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::AbortHandle;
+use traces::within;
 
 use self::calls::CallHandle;
+use self::spans::TaskSpans;
 use crate::clients::ClientReply;
 use crate::counters::count;
 use crate::lease::{LeaseState, LeaseTerm};
@@ -78,6 +81,7 @@ pub(crate) struct TaskDriver {
     early_end: Option<Generation>,
     /// Followers of all tasks have not heard of its state.
     has_other_state: bool,
+    spans: TaskSpans,
 }
 
 /// The parts that whoever starts a driver shares with it.
@@ -103,6 +107,7 @@ impl TaskDriver {
         let mut crowded = shared.slots.crowded();
         // A task that begins in a crowd hears of it.
         crowded.mark_changed();
+        let spans = TaskSpans::new(shared.options.tracer.clone());
         let inputs = inputs.into_iter().map(|row| (row.input_id.clone(), (row, None))).collect();
         Self {
             shared,
@@ -132,6 +137,7 @@ impl TaskDriver {
             wake_at_ms: None,
             early_end: None,
             has_other_state: false,
+            spans,
         }
     }
 
@@ -252,12 +258,14 @@ impl TaskDriver {
                 self.advance(input).await;
             }
             TaskCommand::LookAgain => self.look_again().await,
-            TaskCommand::Pass(pass) => {
+            TaskCommand::Pass { pass, trace } => {
+                self.spans.at_work(&self.id, trace);
                 self.next_pass += 1;
                 self.passes.insert(self.next_pass, pass);
                 self.advance(TaskInput::PassWanted(self.next_pass)).await;
             }
-            TaskCommand::Turn { row, reply } => {
+            TaskCommand::Turn { row, reply, trace } => {
+                self.spans.at_work(&self.id, trace);
                 let input = row.input_id.clone();
                 self.inputs.insert(input.clone(), (*row, reply));
                 self.advance(TaskInput::InputReceived(input)).await;
@@ -287,6 +295,9 @@ impl TaskDriver {
             }
         }
         self.show();
+        if !self.machine.is_at_work() {
+            self.spans.at_rest();
+        }
         if std::mem::take(&mut self.has_other_state) && self.shared.clients.is_watched() {
             let host = TaskHost { shared: self.shared.clone() };
             match host.shown_task(&self.id).await {
@@ -347,6 +358,7 @@ impl TaskDriver {
     /// Each runtime has an epoch of its own: whatever an earlier one still sends is refused.
     async fn start(&mut self, generation: Generation) -> Option<TaskInput> {
         count(&self.shared.counters.starts);
+        self.spans.at_work(&self.id, None);
         self.is_suspending.store(false, Ordering::Release);
         match self.shared.store.next_epoch(&self.id, &self.replica).await {
             Ok(lease) => {
@@ -372,7 +384,7 @@ impl TaskDriver {
         let mailbox = self.mailbox.clone();
         let claim = self.claim_slot().await;
         let is_queued = matches!(claim, SlotClaim::Queued(_));
-        let opening = tokio::spawn(async move {
+        let opening = tokio::spawn(within(self.spans.task(), async move {
             let slot = match claim {
                 SlotClaim::Taken(slot) => Some(slot),
                 SlotClaim::Queued(room) => {
@@ -386,7 +398,7 @@ impl TaskDriver {
                 opened.live.slot = slot;
             }
             let _ = mailbox.send(TaskCommand::Opened { generation, opened }).await;
-        });
+        }));
         self.opening = Some(opening.abort_handle());
         is_queued.then_some(TaskInput::Queued(generation))
     }
@@ -534,7 +546,7 @@ impl TaskDriver {
                 let _ = mailbox.send(TaskCommand::InputAnswered { input: id, answer }).await;
             });
         });
-        live.link.request_ordered(&method, &params, answer);
+        live.link.request_ordered(&method, &params, &self.spans.task(), answer);
         None
     }
 
@@ -593,7 +605,7 @@ impl TaskDriver {
                         let _ = mailbox.send(TaskCommand::Input(done)).await;
                     });
                 });
-                live.link.request_ordered(&method, &params, answer);
+                live.link.request_ordered(&method, &params, &self.spans.task(), answer);
                 None
             }
         }
@@ -629,8 +641,8 @@ impl TaskDriver {
         let Some(question) = self.questions.remove(&number) else { return };
         let clients = self.shared.clients.clone();
         tokio::spawn(async move {
-            let LinkQuestion { id, link, method, thread, params, .. } = question;
-            match clients.ask(&thread, &method, params).await {
+            let LinkQuestion { id, link, method, thread, params, span, .. } = question;
+            match within(span.context(), clients.ask(&thread, &method, params)).await {
                 Some(ClientReply { result: Some(result), .. }) => link.respond(&id, &result),
                 Some(ClientReply { result: None, .. }) => link.refuse(&id, -32603, CLIENT_REFUSED, &None),
                 None => link.refuse(&id, -32603, "nobody answered", &None),
@@ -646,6 +658,7 @@ impl TaskDriver {
         let Some(question) = self.questions.get(&number) else { return };
         tracing::info!(task = %self.id, operation = %operation, "waits for a decision: {}", questions::shown(&question.params));
         let answer = self.shared.clients.ask(&question.thread, &question.method, question.params.clone());
+        let answer = within(question.span.context(), answer);
         let (mailbox, operation_id, method) =
             (self.mailbox.clone(), operation.clone(), question.method.clone());
         let asking = tokio::spawn(async move {

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
+use traces::TraceContext;
 
 /// A whole history goes to a runtime in one message.
 const MAX_QUEUED_BYTES: usize = 512 * 1024 * 1024;
@@ -63,13 +64,19 @@ impl RuntimeLink {
     }
 
     /// Queued at once; the answer is given in the order of all that comes from the runtime.
-    pub(crate) fn request_ordered(&self, method: &str, params: &impl Serialize, answer: OrderedAnswer) {
-        self.ask(method, params, Waiter::Ordered(answer));
+    pub(crate) fn request_ordered(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        trace: &Option<TraceContext>,
+        answer: OrderedAnswer,
+    ) {
+        self.ask(method, params, trace, Waiter::Ordered(answer));
     }
 
-    fn ask(&self, method: &str, params: &impl Serialize, waiter: Waiter) {
+    fn ask(&self, method: &str, params: &impl Serialize, trace: &Option<TraceContext>, waiter: Waiter) {
         let id = self.waiting.insert(waiter);
-        let line = rpc::request(&id, method, params);
+        let line = rpc::traced_request(&id, method, params, trace);
         let sent = line.map_err(drop).and_then(|line| self.put(line).map_err(drop));
         if sent.is_err()
             && let Some(waiter) = self.waiting.remove(&id)
@@ -85,7 +92,7 @@ impl RuntimeLink {
         params: &impl Serialize,
     ) -> impl Future<Output = LinkAnswer> + Send + 'static {
         let (sender, answer) = oneshot::channel();
-        self.ask(method, params, Waiter::Direct(sender));
+        self.ask(method, params, &traces::current(), Waiter::Direct(sender));
         async move { answer.await.unwrap_or(Err(None)) }
     }
 

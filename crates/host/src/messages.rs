@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use store::{InboxRow, StoreError};
 use tokio::sync::{Mutex, mpsc, watch};
+use traces::{Span, TraceContext};
 
 use crate::guard::RuntimeGuard;
 use crate::link::{OrderedAnswer, RuntimeLink};
@@ -28,6 +29,8 @@ pub(crate) struct LinkQuestion {
     pub(crate) params: Box<RawValue>,
     /// It was answered with an error, and so is the runtime.
     pub(crate) was_refused: bool,
+    /// As long as it waits.
+    pub(crate) span: Span,
 }
 
 /// A request that needs a runtime.
@@ -46,11 +49,15 @@ pub(crate) enum TaskCommand {
     Input(TaskInput),
     /// Another host may have stored input or decisions for the task.
     LookAgain,
-    Pass(TaskPass),
+    Pass {
+        pass: TaskPass,
+        trace: Option<TraceContext>,
+    },
     /// Input that is committed.
     Turn {
         row: Box<InboxRow>,
         reply: Option<TurnReply>,
+        trace: Option<TraceContext>,
     },
     Asked(Box<LinkQuestion>),
     Opened {

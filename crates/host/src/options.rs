@@ -7,6 +7,7 @@ use std::sync::Arc;
 use model::ModelTransport;
 use protocol::{DelegatedProvider, ModelCapabilities};
 use support::Clock;
+use traces::Tracer;
 
 use crate::launcher::RuntimeLauncher;
 use crate::lease::ReplicaOptions;
@@ -73,4 +74,5 @@ pub struct HostOptions {
     /// The version told to runtimes.
     pub version: String,
     pub clock: Arc<dyn Clock>,
+    pub tracer: Tracer,
 }

@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use store::TaskLease;
 use tokio::io::AsyncRead;
 use tokio::sync::{Mutex, mpsc};
+use traces::TraceContext;
 
 use crate::append::{AppendRefusal, AppendRequest, TaskThreads, append};
 use crate::carrier::ModelCarrier;
@@ -162,13 +163,14 @@ impl RuntimePump {
     }
 
     async fn request(&mut self, request: IncomingRequest) {
-        let IncomingRequest { id, method, params, .. } = request;
+        let IncomingRequest { id, method, params, trace } = request;
+        let trace = TraceContext::read(trace.as_deref());
         match method.as_str() {
             "rollout/append" => self.append(&id, params.as_deref()).await,
             "model/request" => {
                 if let Some(params) = self.read::<ModelRequestParams>(&id, params.as_deref()) {
                     match self.threads.known.contains(&params.thread_id) || params.agent_path.len() > 1 {
-                        true => self.ask_model(id, params).await,
+                        true => self.ask_model(id, params, trace).await,
                         false => self.link.refuse(&id, -32602, "threadId is not one of this task", &None),
                     }
                 }
@@ -178,7 +180,7 @@ impl RuntimePump {
                     self.carrier.cancel(&id, &params.model_request_id);
                 }
             }
-            method if is_question(method) => self.question(id, method, params).await,
+            method if is_question(method) => self.question(id, method, params, trace).await,
             method => {
                 let message = format!("this host does not do {method}");
                 self.link.refuse(&id, -32601, &message, &None);
@@ -186,11 +188,11 @@ impl RuntimePump {
         }
     }
 
-    async fn ask_model(&mut self, id: Id, params: ModelRequestParams) {
+    async fn ask_model(&mut self, id: Id, params: ModelRequestParams, trace: Option<TraceContext>) {
         let (generation, request) = (self.generation, params.model_request_id.clone());
         self.post(TaskCommand::Input(TaskInput::ModelAsked { generation, request: request.clone() })).await;
         let mailbox = self.mailbox.clone();
-        self.carrier.request(id, params, async move {
+        self.carrier.request(id, params, trace, async move {
             let _ = mailbox.send(TaskCommand::Input(TaskInput::ModelDone { generation, request })).await;
         });
     }
@@ -254,9 +256,20 @@ impl RuntimePump {
         }
     }
 
-    async fn question(&mut self, id: Id, method: &str, params: Option<Box<RawValue>>) {
+    async fn question(
+        &mut self,
+        id: Id,
+        method: &str,
+        params: Option<Box<RawValue>>,
+        trace: Option<TraceContext>,
+    ) {
         let Some(head) = self.read::<QuestionHead>(&id, params.as_deref()) else { return };
         let (Some(params), Id::Integer(number)) = (params, &id) else { return };
+        let mut span = self.shared.options.tracer.start("operation", trace);
+        span.word("rpc.method", method);
+        if let Some(operation) = &head.operation_id {
+            span.word("oarlock.operation.id", operation.as_str());
+        }
         let question = LinkQuestion {
             number: u64::try_from(*number).unwrap_or(0),
             id,
@@ -267,6 +280,7 @@ impl RuntimePump {
             digest: head.arguments_digest,
             params,
             was_refused: false,
+            span,
         };
         self.post(TaskCommand::Asked(Box::new(question))).await;
     }

@@ -20,7 +20,18 @@ pub fn request(
     method: &str,
     params: &(impl Serialize + ?Sized),
 ) -> Result<EncodedLine, EncodeError> {
-    Ok(ObjectWriter::open().member("id", id)?.member("method", method)?.unless_null("params", params)?.line())
+    traced_request(id, method, params, &())
+}
+
+/// A request of ours with the context of the trace that it belongs to. A context that is `null` is left out.
+pub fn traced_request(
+    id: &Id,
+    method: &str,
+    params: &(impl Serialize + ?Sized),
+    trace: &impl Serialize,
+) -> Result<EncodedLine, EncodeError> {
+    let object = ObjectWriter::open().member("id", id)?.member("method", method)?;
+    Ok(object.unless_null("params", params)?.unless_null("trace", trace)?.line())
 }
 
 /// A notification. Params that are `null` are left out.
@@ -134,6 +145,10 @@ mod tests {
             r#"{"id":0,"method":"a/b","params":{"text":"a\n\"b\"","not_there":null}}"#,
         );
         check(
+            traced_request(&Id::from(0), "a/b", &[1], &Some(["t"])),
+            r#"{"id":0,"method":"a/b","params":[1],"trace":["t"]}"#,
+        );
+        check(
             notification("a/b", &params),
             r#"{"method":"a/b","params":{"text":"a\n\"b\"","not_there":null}}"#,
         );
@@ -147,6 +162,7 @@ mod tests {
     #[test]
     fn leaves_out_what_is_null_where_it_means_nothing() {
         check(request(&Id::from(0), "m", &()), r#"{"id":0,"method":"m"}"#);
+        check(traced_request(&Id::from(0), "m", &(), &None::<u8>), r#"{"id":0,"method":"m"}"#);
         check(notification("m", &None::<Params<'_>>), r#"{"method":"m"}"#);
         check(notification("m", ":null"), r#"{"method":"m","params":":null"}"#);
         check(response(&Id::from(0), &()), r#"{"id":0,"result":null}"#);

@@ -29,7 +29,7 @@ mod scan;
 
 pub use bad_message::{BadKind, BadMessage, shorten};
 pub use drain::{Backlog, drain};
-pub use encode::{EncodeError, EncodedLine, error, notification, request, response};
+pub use encode::{EncodeError, EncodedLine, error, notification, request, response, traced_request};
 pub use envelope::parse;
 pub use frame::{FrameError, FrameLimits, FrameReader};
 pub use id::{Id, MAX_ID_BYTES};

@@ -53,4 +53,5 @@ pub use runtime::{Runtime, RuntimeOptions};
 pub use sandbox::seal_process;
 pub use skills::SkillChoices;
 pub use support::{Clock, Responder, SystemClock};
+pub use traces::{TraceSettings, Tracer};
 pub use workspace::{FileError, InstructionOptions, SearchError, SearchSession};

@@ -13,6 +13,7 @@ use journal::StoreOptions;
 use mcp::McpServices;
 use protocol::{SessionSource, ThreadId, TurnId};
 use skills::Skills;
+use traces::{TraceSettings, Tracer};
 
 use crate::error::RuntimeError;
 use crate::listeners::OwnListeners;
@@ -41,6 +42,8 @@ pub struct RuntimeOptions {
     pub version: String,
     /// Its observer is notified of damage and of the index being rebuilt.
     pub store: StoreOptions,
+    /// Where spans go, if anywhere.
+    pub traces: Option<TraceSettings>,
 }
 
 /// The threads in memory and the way to all others. Clones are the same runtime.
@@ -53,7 +56,7 @@ pub struct Runtime {
 impl Runtime {
     /// Touches no file: what is not asked for costs nothing.
     pub fn new(options: RuntimeOptions) -> Self {
-        let RuntimeOptions { loader, audience, clock, catalogue, source, version, store } = options;
+        let RuntimeOptions { loader, audience, clock, catalogue, source, version, store, traces } = options;
         let catalogue = Arc::new(catalogue);
         let environments = Environments::new(Arc::new(Clients(audience.clone())), login_shell);
         let skills = Arc::new(Skills::new(loader.clone(), notify_skills_changed(&audience)));
@@ -63,6 +66,7 @@ impl Runtime {
             .with_directory(directory.clone());
         let mcp = McpServices::new(loader.home(), clock.clone());
         let http = mcp.http().clone();
+        let tracer = Tracer::open(traces, http.clone(), clock.clone());
         let logins = Arc::new(Logins::new(loader.clone(), clock.clone(), audience.clone(), http));
         let instance_id = IdMaker::random(clock.stamp()).into();
         let state = RuntimeState {
@@ -88,6 +92,7 @@ impl Runtime {
             uploads: Uploads::default(),
             ids: IdMaker::default(),
             memories: MemoryRuns::default(),
+            tracer,
             threads: LoadedThreads::default(),
         };
         Self { state: Arc::new(state), instance_id }
@@ -96,6 +101,11 @@ impl Runtime {
     /// Models as their providers list them.
     pub fn model_directory(&self) -> &ModelDirectory {
         &self.state.directory
+    }
+
+    /// For whatever else this process traces.
+    pub fn tracer(&self) -> &Tracer {
+        &self.state.tracer
     }
 
     pub fn loader(&self) -> &Loader {

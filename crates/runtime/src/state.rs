@@ -21,6 +21,7 @@ use protocol::{
 use sandbox::OffLimits;
 use skills::Skills;
 use support::{Clock, blocking};
+use traces::Tracer;
 
 use crate::error::RuntimeError;
 use crate::listeners::OwnListeners;
@@ -65,6 +66,7 @@ pub(crate) struct RuntimeState {
     pub(crate) mcp: McpServices,
     pub(crate) steps: Arc<StepBuilder>,
     pub(crate) memories: MemoryRuns,
+    pub(crate) tracer: Tracer,
     pub(crate) records: Records,
     pub(crate) threads: LoadedThreads,
 }
@@ -279,6 +281,7 @@ impl RuntimeState {
             tools: self.steps.clone(),
             clock: self.clock.clone(),
             steps: self.steps.clone(),
+            tracer: self.tracer.clone(),
         })
     }
 

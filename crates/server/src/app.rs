@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use protocol::{InitializeParams, ServerCapabilities, ThreadId};
-use runtime::{OwnListeners, Runtime, ThreadCounts};
+use runtime::{OwnListeners, Runtime, ThreadCounts, Tracer};
 
 use crate::application::ServerApplication;
 use crate::handlers::{
@@ -39,6 +39,11 @@ impl App {
             searches: ConnectionSearches::default(),
         }
     }
+
+    pub(crate) fn write_lost_spans(&self, text: &mut MetricsText) {
+        let about = "Spans that the collector of traces never got.";
+        text.counter("oarlock_spans_lost_total", about, &[], self.runtime.tracer().lost() as f64);
+    }
 }
 
 impl ServerApplication for App {
@@ -71,6 +76,7 @@ impl ServerApplication for App {
         let ThreadCounts { loaded, running } = self.runtime.thread_counts();
         text.gauge("oarlock_threads_loaded", "Threads in memory.", &[], loaded as f64);
         text.gauge("oarlock_turns_running", "Threads in which a turn runs.", &[], running as f64);
+        self.write_lost_spans(text);
     }
 
     async fn drain(&self, limit: Duration) {
@@ -79,5 +85,6 @@ impl ServerApplication for App {
 
     async fn shutdown(&self) {
         self.runtime.shut_down(Self::CLOSING_LIMIT).await;
+        self.runtime.tracer().close(Tracer::LAST_SPANS_WITHIN).await;
     }
 }

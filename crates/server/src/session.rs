@@ -12,6 +12,7 @@ use rpc::{BadMessage, Closed, Incoming, IncomingNotification, IncomingRequest};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use traces::{TraceContext, within};
 
 use crate::application::ServerApplication;
 use crate::handshake;
@@ -103,7 +104,10 @@ impl<A: ServerApplication> ConnectionSession<A> {
             return Ok(());
         }
         match self.understand(&request) {
-            Ok(call) => self.start(call, to, length).await,
+            Ok(call) => {
+                let trace = TraceContext::read(request.trace.as_deref());
+                self.start(call, to, length, trace).await;
+            }
             Err(error) => to.refuse(&error),
         }
         Ok(())
@@ -145,7 +149,7 @@ impl<A: ServerApplication> ConnectionSession<A> {
         }
     }
 
-    async fn start(&mut self, call: RoutedCall<A>, to: ReplyTo, length: usize) {
+    async fn start(&mut self, call: RoutedCall<A>, to: ReplyTo, length: usize, trace: Option<TraceContext>) {
         let Ok(permit) = self.shared.requests.clone().try_acquire_owned() else {
             return to.refuse(&WireError::overloaded());
         };
@@ -155,11 +159,11 @@ impl<A: ServerApplication> ConnectionSession<A> {
         let mut place = self.shared.lanes.enter(&key);
         let app = self.shared.app.clone();
         let caller = Requester { connection: self.connection.clone() };
-        self.tasks.spawn(async move {
+        self.tasks.spawn(within(trace, async move {
             place.reached().await;
             (call.run)(app, caller, to).await;
             drop((place, bytes, permit));
-        });
+        }));
     }
 
     async fn hear(&mut self, notification: IncomingNotification, length: usize) {

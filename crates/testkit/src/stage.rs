@@ -278,6 +278,7 @@ impl Parts {
             source: self.source,
             version: "1.2.3".to_owned(),
             store: StoreOptions::default(),
+            traces: None,
         });
         (hub.clone(), Arc::new(App::new(hub, runtime)))
     }

@@ -102,6 +102,7 @@ async fn open_host(
         source: SessionSource::Exec,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         store: crate::logging::store_options(),
+        traces: None,
     });
     let path = scratch.join("tasks.sqlite");
     let clock = Arc::new(SystemClock);
@@ -122,6 +123,7 @@ async fn open_host(
         records: scratch.join("tasks"),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         clock: Arc::new(SystemClock),
+        tracer: runtime.tracer().clone(),
     };
     let host = TaskHost::open(store, Arc::new(ScreenClients { told }), options).await?;
     Ok((host, heard))

@@ -28,7 +28,7 @@ use futures_util::future::OptionFuture;
 use model_http::{Capabilities, Wire};
 use protocol::{AbsolutePath, ModelCapabilities, ModelWire, ReasoningReplay, SessionSource};
 use runtime::config::{Home, Loader, LoaderOptions, ProviderKind, ResolvedConfig, Startup, WireApi};
-use runtime::{Catalogue, Runtime, RuntimeOptions, SystemClock};
+use runtime::{Catalogue, Runtime, RuntimeOptions, SystemClock, TraceSettings};
 use server::{
     App, ExitReason, HostApp, Hub, HubAudience, HubClients, Listen, ServerListener, ServerOptions,
     StopSignals, WsAuth, host_routes,
@@ -204,6 +204,7 @@ async fn serve(
         records,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         clock: Arc::new(SystemClock),
+        tracer: runtime.tracer().clone(),
     };
     let clients = HubClients::new(hub.clone());
     let host = TaskHost::open(store, Arc::new(clients.clone()), options).await?;
@@ -377,6 +378,7 @@ pub(crate) fn local_runtime(loader: Loader, hub: &Arc<Hub>, config: &ResolvedCon
         source: SessionSource::AppServer,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         store: logging::store_options(),
+        traces: TraceSettings::of_environment("host", env!("CARGO_PKG_VERSION")),
     })
 }
 

@@ -9,6 +9,7 @@ use ::host::{LocalLauncher, PlaceOptions, ProjectedHome, RuntimeBuilds, SecretLo
 use anyhow::{Context, Result};
 use clap::Args;
 use placements::PlacementSettings;
+use runtime::TraceSettings;
 use runtime::config::{ResolvedConfig, closed_search_path};
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ use super::StoreChoice;
 const RUNTIME_LINE_BYTES: &str = "536870912";
 
 /// Variables that a runtime on this machine gets of the host's environment, beside PATH, HOME, LANG, USER and TMPDIR. No
-/// key is among them.
+/// provider's key is among them. Where traces go is passed on as well, with the collector's key, which commands do not get.
 const PASSED_ON: &[&str] =
     &["LOGNAME", "SHELL", "LC_ALL", "TZ", "OARLOCK_HOME", "CODEX_HOME", "RUST_LOG", "LOG_FORMAT"];
 
@@ -135,8 +136,8 @@ pub(crate) fn options(
     let program = std::env::current_exe().context("this program cannot find itself")?;
     let cache = config.home.reading().join("runtimes").join(env!("CARGO_PKG_VERSION"));
     let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-    let environment = PASSED_ON.iter().chain(OF_TESTS);
-    let environment = environment.filter_map(|&name| Some((name.to_owned(), std::env::var(name).ok()?)));
+    let passed_on = PASSED_ON.iter().chain(OF_TESTS).chain(TraceSettings::VARIABLES);
+    let environment = passed_on.filter_map(|&name| Some((name.to_owned(), std::env::var(name).ok()?)));
     let settings = flags.iter().flat_map(|(key, value)| ["-c".to_owned(), format!("{key}={value}")]);
     // Whoever can write the store can decide in it, so no command can reach it, wherever it is.
     let hidden = |file: &PathBuf| ["--off-limits".to_owned(), file.to_string_lossy().into_owned()];
@@ -181,7 +182,7 @@ fn milliseconds(seconds: u64) -> i64 {
 pub(crate) fn launcher(options: &PlaceOptions) -> LocalLauncher {
     let arguments = options.arguments.iter().chain(&options.local_arguments).map(OsString::from);
     let always = ["PATH", "HOME", "LANG", "USER", "TMPDIR"];
-    let environment = always.into_iter().chain(PASSED_ON.iter().chain(OF_TESTS).copied());
+    let environment = always.iter().chain(PASSED_ON).chain(OF_TESTS).chain(TraceSettings::VARIABLES);
     let environment = environment.filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
     LocalLauncher {
         program: options.program.clone(),

@@ -98,6 +98,8 @@ pub(crate) struct HostClient {
     /// All messages, in their order.
     pub(crate) log: Vec<Value>,
     next_id: u64,
+    /// The trace context that requests carry.
+    pub(crate) trace: Option<Value>,
 }
 
 impl HostClient {
@@ -122,7 +124,7 @@ impl HostClient {
         let output = UnixStream::connect(socket).expect("a host");
         output.set_read_timeout(Some(LIMIT)).expect("a limit");
         let input = BufReader::new(output.try_clone().expect("a copy"));
-        Self { input, output, heard: VecDeque::new(), log: Vec::new(), next_id: 0 }
+        Self { input, output, heard: VecDeque::new(), log: Vec::new(), next_id: 0, trace: None }
     }
 
     pub(crate) fn at(socket: &Path) -> Self {
@@ -155,7 +157,11 @@ impl HostClient {
     pub(crate) fn try_ask(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
         self.next_id += 1;
         let id = self.next_id;
-        self.write(&json!({"id": id, "method": method, "params": params}));
+        let mut request = json!({"id": id, "method": method, "params": params});
+        if let Some(trace) = &self.trace {
+            request["trace"] = trace.clone();
+        }
+        self.write(&request);
         loop {
             let mut message = self.read();
             if message["id"] == id && message.get("method").is_none() {

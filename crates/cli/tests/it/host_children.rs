@@ -66,7 +66,7 @@ impl OfflineResponder for Parent {
     }
 }
 
-fn configured(place: &Place) -> VendorServer {
+pub(crate) fn configured(place: &Place) -> VendorServer {
     let server = VendorServer::start(Wire::Responses, Arc::new(Parent));
     fs::create_dir_all(place.home()).expect("made");
     let config =

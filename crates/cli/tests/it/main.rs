@@ -34,6 +34,7 @@ mod sandbox;
 mod strange;
 mod support;
 mod terminal;
+mod traces;
 mod wire_scenarios;
 mod wires;
 mod work;

@@ -15,7 +15,7 @@ const PARTS: &[&str] = &[
     "AUTH_CONFIG",
 ];
 /// Ends of names that do. With the `_`: `PWD` and `OLDPWD` are folders.
-const ENDS: &[&str] = &["_PWD", "_PASS", "_AUTH", "_PAT", "_JWT", "_DSN", "_BEARER"];
+const ENDS: &[&str] = &["_PWD", "_PASS", "_AUTH", "_PAT", "_JWT", "_DSN", "_BEARER", "_HEADERS"];
 
 /// Beginnings of tokens that services hand out, and how many characters of a token follow at least.
 const TOKENS: &[(&str, usize)] = &[
@@ -207,6 +207,7 @@ mod tests {
             "SENTRY_DSN",
             "SESSION_COOKIE",
             "GITHUB_PAT",
+            "OTEL_EXPORTER_OTLP_HEADERS",
             "ŁKEY",
         ] {
             assert!(is_secret(name, "v"), "{name}");

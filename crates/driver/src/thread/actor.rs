@@ -20,7 +20,7 @@ use crate::services::{ClockExt, Services, ThreadPlan};
 use crate::thread::capture::{StepCapture, captured};
 use crate::thread::effects::RecordedTurns;
 use crate::thread::error::ThreadError;
-use crate::thread::handle::{Snapshot, ThreadCommand, ThreadHandle, TurnOptions};
+use crate::thread::handle::{SentCommand, Snapshot, ThreadCommand, ThreadHandle, TurnOptions};
 use crate::thread::hooks::ThreadHooks;
 use crate::thread::images::ImageFolder;
 use crate::thread::notify::{NotifyCommand, TurnNotifier};
@@ -70,7 +70,7 @@ impl Actor {
     pub(crate) fn spawn(services: Services, plan: ThreadPlan) -> ThreadHandle {
         let (commands, inbox) = mpsc::channel(WAITING_COMMANDS);
         let images = ImageFolder::new(services.store.root(), plan.seed.id.as_str());
-        let (tasks, finished) = Tasks::new(images);
+        let (tasks, finished) = Tasks::new(images, services.tracer.clone());
         let store = || services.store.clone();
         let recorder = match (plan.host_record, plan.ephemeral, plan.journal, plan.rollout) {
             (Some(record), ..) => Recorder::Host(record),
@@ -130,21 +130,25 @@ impl Actor {
     }
 
     /// Everything that can wake a thread is in this list.
-    async fn run(mut self, mut inbox: mpsc::Receiver<ThreadCommand>, recovered: Vec<RolloutRecord>) {
+    async fn run(mut self, mut inbox: mpsc::Receiver<SentCommand>, recovered: Vec<RolloutRecord>) {
         self.write_recovered(&recovered).await;
         let closing = loop {
             tokio::select! {
                 // Commands first: a flood of deltas must not hold up an interrupt.
                 biased;
-                command = inbox.recv() => match command {
-                    Some(ThreadCommand::Close(responder)) => break Some(responder),
-                    Some(ThreadCommand::CloseIdle(still, responder)) => {
+                sent = inbox.recv() => match sent {
+                    Some(SentCommand { command: ThreadCommand::Close(responder), .. }) => break Some(responder),
+                    Some(SentCommand { command: ThreadCommand::CloseIdle(still, responder), .. }) => {
                         if self.is_idle() && (still.0)() {
                             break Some(Responder::new(|closed| responder.respond(closed.map(|()| true))));
                         }
                         responder.respond(Ok(false));
                     }
-                    Some(command) => self.accept(command).await,
+                    Some(SentCommand { command, trace }) => {
+                        self.tasks.spans.set_caller(trace);
+                        self.accept(command).await;
+                        self.tasks.spans.set_caller(None);
+                    }
                     // Every handle is gone: nobody can ask for anything more.
                     None => break None,
                 },

@@ -61,6 +61,7 @@ impl Actor {
     /// The effects of one input. They are performed exactly as they are.
     pub(crate) fn advance(&mut self, stamp: Stamp, input: Input) -> Result<Vec<Effect>, Refusal> {
         let effects = self.thread.on(stamp, input)?;
+        self.tasks.spans.follow(self.thread.id(), self.thread.active_turn());
         #[cfg(test)]
         self.trace.emitted(&effects);
         Ok(effects)
@@ -87,6 +88,7 @@ impl Actor {
                     }
                     _ => self.end_turn(&error, unseen).await,
                 }
+                self.tasks.spans.record_lost(self.thread.active_turn().is_some());
                 Err(error)
             }
         };
@@ -247,8 +249,14 @@ impl Actor {
             Effect::CancelTool { call_id } => self.tasks.stop_call(&call_id),
             Effect::WithdrawQuestion { call_id } => self.tasks.withdraw(&call_id),
             Effect::AwaitStopped => self.await_stopped().await,
-            Effect::Suspended => self.turn_is_over(true).await,
-            Effect::Finish(_) => self.turn_is_over(false).await,
+            Effect::Suspended => {
+                self.tasks.spans.end_turn(None);
+                self.turn_is_over(true).await;
+            }
+            Effect::Finish(status) => {
+                self.tasks.spans.end_turn(Some(status));
+                self.turn_is_over(false).await;
+            }
             // Written before whatever follows it is performed.
             Effect::Record(_) => {}
         }

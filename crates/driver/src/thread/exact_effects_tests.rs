@@ -184,6 +184,7 @@ async fn run(folder: &Path, steps: &[Value], moves: &[Move]) -> EffectTrace {
     let store = Arc::new(Store::open(folder, StoreOptions::default()).expect("a store"));
     let client = Arc::new(AnsweringClient::default());
     let services = Services {
+        tracer: traces::Tracer::default(),
         store: store.clone(),
         audience: client.clone(),
         tools: Arc::new(CommandTools),

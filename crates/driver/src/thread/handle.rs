@@ -12,6 +12,7 @@ use protocol::{
 use serde_json::Value;
 use support::Responder;
 use tokio::sync::{mpsc, oneshot, watch};
+use traces::TraceContext;
 
 use crate::audience::BoxFuture;
 use crate::thread::error::ThreadError;
@@ -136,6 +137,19 @@ pub(crate) enum ThreadCommand {
     CloseIdle(Still, Responder<bool, ThreadError>),
 }
 
+/// A command, and the trace that whoever sent it works for.
+#[derive(Debug)]
+pub(crate) struct SentCommand {
+    pub(crate) command: ThreadCommand,
+    pub(crate) trace: Option<TraceContext>,
+}
+
+impl SentCommand {
+    fn new(command: ThreadCommand) -> Self {
+        Self { command, trace: traces::current() }
+    }
+}
+
 /// Asked in the actor, one after the other with all that is told of the thread.
 pub struct Still(pub Box<dyn FnOnce() -> bool + Send>);
 
@@ -152,7 +166,7 @@ pub type Remembered = (Vec<ResponseItem>, Option<Value>);
 #[derive(Debug, Clone)]
 pub struct ThreadHandle {
     pub(crate) id: ThreadId,
-    pub(crate) commands: mpsc::Sender<ThreadCommand>,
+    pub(crate) commands: mpsc::Sender<SentCommand>,
     pub(crate) status: watch::Receiver<ThreadStatus>,
 }
 
@@ -275,7 +289,7 @@ impl ThreadHandle {
     /// A thread that was resumed goes on with its goal, if that is active.
     pub async fn pursue_goal(&self) {
         // One that is gone has nothing to go on with.
-        let _ = self.commands.send(ThreadCommand::PursueGoal).await;
+        let _ = self.commands.send(SentCommand::new(ThreadCommand::PursueGoal)).await;
     }
 
     /// Tokens are counted anew, under the given id.
@@ -318,7 +332,7 @@ impl ThreadHandle {
 
     pub async fn snapshot_then(&self, with_turns: bool, then: Then<Snapshot, ThreadError>) {
         match self.commands.reserve().await {
-            Ok(place) => place.send(ThreadCommand::Snapshot { with_turns, then }),
+            Ok(place) => place.send(SentCommand::new(ThreadCommand::Snapshot { with_turns, then })),
             Err(_) => then.give(Err(ThreadError::Gone(self.id.clone()))).await,
         }
     }
@@ -352,7 +366,7 @@ impl ThreadHandle {
         command: impl FnOnce(Responder<T, ThreadError>) -> ThreadCommand,
     ) {
         match self.commands.reserve().await {
-            Ok(place) => place.send(command(responder)),
+            Ok(place) => place.send(SentCommand::new(command(responder))),
             Err(_) => responder.respond(Err(ThreadError::Gone(self.id.clone()))),
         }
     }

@@ -17,6 +17,7 @@ pub(crate) mod recorder;
 pub(crate) mod recover;
 pub(crate) mod resume_turn;
 pub(crate) mod settings;
+pub(crate) mod spans;
 pub(crate) mod state;
 pub(crate) mod suspend;
 pub(crate) mod tasks;

@@ -13,12 +13,14 @@ use model::{EventStream, ModelFailure, ModelTransport, PreparedRequest, StreamEv
 use protocol::{FunctionCallOutputBody, ThreadId, TurnId};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
+use traces::{Span, TraceContext, Tracer, within};
 
 use tools::CallScope;
 
 use crate::audience::Audience;
 use crate::thread::hooks::{HookJob, ThreadHooks};
 use crate::thread::images::ImageFolder;
+use crate::thread::spans::{ThreadSpans, end_operation, end_request};
 use crate::thread::tool_jobs::{NestedAnswers, Progress, ToolJob, ToolRunner, WaitingProposals};
 use model::event_bytes;
 
@@ -45,6 +47,7 @@ pub(crate) struct Tasks {
     nested: NestedAnswers,
     timer: Option<AbortHandle>,
     images: ImageFolder,
+    pub(crate) spans: ThreadSpans,
 }
 
 /// A tool's work, and all that belongs to it.
@@ -52,13 +55,14 @@ pub(crate) struct Tasks {
 struct RunningCall {
     task: AbortHandle,
     scope: CallScope,
+    trace: Option<TraceContext>,
 }
 
 /// Said of a tool, a client or a transport whose code panicked. Its details are in the log.
 const PANICKED: &str = "failed because of a defect in this program";
 
 impl Tasks {
-    pub(crate) fn new(images: ImageFolder) -> (Self, mpsc::Receiver<Input>) {
+    pub(crate) fn new(images: ImageFolder, tracer: Tracer) -> (Self, mpsc::Receiver<Input>) {
         let (inputs, finished) = mpsc::channel(WAITING_INPUTS);
         (
             Self {
@@ -73,6 +77,7 @@ impl Tasks {
                 nested: NestedAnswers::default(),
                 timer: None,
                 images,
+                spans: ThreadSpans::new(tracer),
             },
             finished,
         )
@@ -85,13 +90,10 @@ impl Tasks {
         attempt: u64,
         request: PreparedRequest,
     ) {
-        let handle = self.set.spawn(hand_on(
-            transport.open(request),
-            attempt,
-            self.inputs.clone(),
-            self.images.clone(),
-        ));
-        self.streams.insert(attempt, handle);
+        let span = self.spans.model_request(&request);
+        let (trace, events) = (span.context(), transport.open(request));
+        let events = hand_on(events, span, attempt, self.inputs.clone(), self.images.clone());
+        self.streams.insert(attempt, self.set.spawn(within(trace, events)));
     }
 
     pub(crate) fn stop_stream(&mut self, attempt: u64) {
@@ -131,18 +133,22 @@ impl Tasks {
         let call_id = job.call.call_id.clone();
         let scope = job.scope.clone();
         let (held, call) = (scope.hold(), job.call.clone());
-        let outcome = hooks.around(call, hook_job, tools.run(job));
+        let span = self.spans.operation(&call);
+        let trace = span.context();
+        let outcome = within(trace.clone(), hooks.around(call, hook_job, tools.run(job)));
         // Its end is the end of the task as well, so that whoever waits for it knows that nothing more is begun.
         let outcome = async move {
             let _held = held;
-            outcome.await
+            let outcome = outcome.await;
+            end_operation(span, &outcome);
+            outcome
         };
         let failed = ToolOutcome::failure(format!("the tool {PANICKED}"));
         let task = self.report(call_id.clone(), outcome, failed, |call_id, outcome| Input::ToolFinished {
             call_id,
             outcome,
         });
-        self.calls.insert(call_id, RunningCall { task, scope });
+        self.calls.insert(call_id, RunningCall { task, scope, trace });
     }
 
     pub(crate) fn run_hooks(
@@ -159,7 +165,7 @@ impl Tasks {
         let task = self.report(id.clone(), verdict, HookVerdict::default(), |id, verdict| {
             Input::HooksFinished { id, verdict }
         });
-        self.calls.insert(id, RunningCall { task, scope });
+        self.calls.insert(id, RunningCall { task, scope, trace: None });
     }
 
     /// A tool goes on, or hears that it may not.
@@ -169,15 +175,23 @@ impl Tasks {
 
     pub(crate) fn ask(&mut self, audience: &Arc<dyn Audience>, call_id: String, question: Question) {
         let panicked = format!("the question {PANICKED}");
+        let span = self.spans.question(&question);
+        let of_call = || self.calls.get(&call_id).and_then(|call| call.trace.clone());
+        let trace = span.as_ref().map_or_else(of_call, Span::context);
         let handle = match question {
             Question::DynamicTool(params) => {
-                let answer = audience.call_tool(params);
+                let answer = within(trace, audience.call_tool(params));
+                let answer = async move {
+                    let answer = answer.await;
+                    drop(span);
+                    answer
+                };
                 self.report(call_id.clone(), answer, Err(panicked), |call_id, answer| {
                     Input::DynamicToolAnswered { call_id, answer }
                 })
             }
             question => {
-                let answer = audience.ask(question);
+                let answer = within(trace, audience.ask(question));
                 self.report(call_id.clone(), answer, Err(panicked), |call_id, reply| Input::Answered {
                     call_id,
                     reply: Box::new(reply),
@@ -205,7 +219,7 @@ impl Tasks {
     /// Stops a call and the processes it started.
     pub(crate) fn stop_call(&mut self, call_id: &str) {
         self.proposals.forget(call_id);
-        if let Some(RunningCall { task, scope }) = self.calls.remove(call_id) {
+        if let Some(RunningCall { task, scope, .. }) = self.calls.remove(call_id) {
             scope.cancel();
             task.abort();
             self.stopped.push(scope);
@@ -264,13 +278,23 @@ impl Tasks {
 }
 
 /// Until the last event, or until nobody listens.
-async fn hand_on(mut events: EventStream, attempt: u64, inputs: mpsc::Sender<Input>, images: ImageFolder) {
+async fn hand_on(
+    mut events: EventStream,
+    span: Span,
+    attempt: u64,
+    inputs: mpsc::Sender<Input>,
+    images: ImageFolder,
+) {
+    let mut span = Some(span);
     loop {
         let next = AssertUnwindSafe(events.next()).catch_unwind().await;
         let event = next
             .unwrap_or_else(|_| Some(Err(ModelFailure::stream(format_args!("the transport {PANICKED}")))))
             .unwrap_or_else(|| Err(ModelFailure::stream("the stream ended early")));
         let is_last = event.as_ref().map_or(true, StreamEvent::is_terminal);
+        if let Some(span) = span.take_if(|_| is_last) {
+            end_request(span, &event);
+        }
         // Saved before its item is told of, which names the file.
         if let Ok(StreamEvent::ItemDone(item)) = &event
             && let Some(path) = images.save(item).await
@@ -310,8 +334,13 @@ mod tests {
         let end = StreamEvent::Completed { response_id: "r".to_owned(), usage: None };
         let events = stream::iter(0..EVENTS).map(delta).chain(stream::iter([Ok(end)]));
         let (inputs, mut finished) = mpsc::channel(WAITING_INPUTS);
-        let task =
-            tokio::spawn(hand_on(Box::pin(events), 1, inputs, ImageFolder::new("/nowhere".as_ref(), "t")));
+        let task = tokio::spawn(hand_on(
+            Box::pin(events),
+            Span::default(),
+            1,
+            inputs,
+            ImageFolder::new("/nowhere".as_ref(), "t"),
+        ));
         let mut waiting = 0;
         loop {
             tokio::task::yield_now().await;

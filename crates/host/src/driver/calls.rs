@@ -14,6 +14,7 @@ use store::{OperationRow, OperationRowState, StoreError, TaskLease};
 use support::kill_point;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
+use traces::within;
 
 use super::TaskDriver;
 use crate::clients::{ToolCallEnd, WantedTool};
@@ -58,7 +59,7 @@ impl TaskDriver {
         let settings = self.settings().await;
         match row.state {
             OperationRowState::Proposed if settings.asks_before(&params.tool) => {
-                self.ask_before(operation, params, &row);
+                self.ask_before(operation, number, params, &row);
                 None
             }
             OperationRowState::Proposed | OperationRowState::Decided | OperationRowState::Started => {
@@ -175,7 +176,13 @@ impl TaskDriver {
     }
 
     /// Subscribers are asked as about any other tool.
-    fn ask_before(&mut self, operation: &OperationId, call: DynamicToolCallParams, row: &OperationRow) {
+    fn ask_before(
+        &mut self,
+        operation: &OperationId,
+        number: u64,
+        call: DynamicToolCallParams,
+        row: &OperationRow,
+    ) {
         let params = ToolRequestApprovalParams {
             thread_id: call.thread_id.clone(),
             turn_id: call.turn_id,
@@ -197,6 +204,8 @@ impl TaskDriver {
         let Ok(params) = to_raw_value(&params) else { return };
         tracing::info!(task = %self.id, operation = %operation, "a call waits for a decision");
         let answer = self.shared.clients.ask(&call.thread_id, ToolRequestApproval::METHOD, params);
+        let trace = self.questions.get(&number).and_then(|question| question.span.context());
+        let answer = within(trace, answer);
         let (mailbox, operation_id) = (self.mailbox.clone(), operation.clone());
         let asking = tokio::spawn(async move {
             if let Some(reply) = answer.await {
@@ -230,7 +239,8 @@ impl TaskDriver {
             params,
             tool,
         };
-        let task = tokio::spawn(call.run(stopped)).abort_handle();
+        let trace = self.questions.get(&number).and_then(|question| question.span.context());
+        let task = tokio::spawn(within(trace, call.run(stopped))).abort_handle();
         self.calls.insert(operation.clone(), CallHandle { task, stop, has_begun: false });
         Some(TaskInput::CallWaits { operation: operation.clone(), question: number })
     }

@@ -171,7 +171,7 @@ impl TaskHost {
     pub(crate) async fn open_now(&self, id: &ThreadId) -> Result<Box<RawValue>, TaskError> {
         let (told, opened) = oneshot::channel();
         let answer: OrderedAnswer = Box::new(move |result: LinkAnswer| drop(told.send(result)));
-        self.send(id, TaskCommand::Pass(TaskPass::Open(answer))).await?;
+        self.send(id, TaskCommand::Pass { pass: TaskPass::Open(answer), trace: traces::current() }).await?;
         match opened.await {
             Ok(Ok(opened)) => Ok(opened),
             Ok(Err(Some(error))) => Err(TaskError::Refused(error)),

@@ -146,7 +146,8 @@ impl TaskHost {
                 answer(turn.map(begun).map_err(TaskError::Refused));
             }
         });
-        let command = TaskCommand::Turn { row: Box::new(row), reply: Some(reply) };
+        let trace = traces::current();
+        let command = TaskCommand::Turn { row: Box::new(row), reply: Some(reply), trace };
         if let Err(error) = self.send(&thread, command).await {
             let answer = waiting.lock().take();
             if let Some(answer) = answer {
@@ -220,7 +221,7 @@ impl TaskHost {
             }
         });
         let pass = TaskPass::Request { method: method.to_owned(), params, answer: ordered };
-        if let Err(error) = self.send(&id, TaskCommand::Pass(pass)).await {
+        if let Err(error) = self.send(&id, TaskCommand::Pass { pass, trace: traces::current() }).await {
             let answer = waiting.lock().take();
             if let Some(answer) = answer {
                 answer(Err(error));

@@ -44,9 +44,9 @@ impl HostShared {
             }
             (PlaceStage::Suspended, Some(reference)) => {
                 let placement = self.places.placements.attach(reference);
-                self.wake(placement, row, task).await
+                self.woken(placement, row, task).await
             }
-            _ => self.make(row, task).await,
+            _ => self.made(row, task).await,
         }
     }
 
@@ -61,14 +61,14 @@ impl HostShared {
         let _changing = lock.lock().await;
         self.places.forget(id);
         let mut row = self.place_row(id).await?;
-        let Some(reference) = row.record.reference.clone() else { return self.make(row, task).await };
+        let Some(reference) = row.record.reference.clone() else { return self.made(row, task).await };
         let placement = self.places.placements.attach(reference);
         tracing::warn!(%error, placement = id, "a placement cannot be used; looking at it");
         let begun = tokio::time::Instant::now();
         loop {
             match placement.state().await {
                 Ok(PlaceState::Running) => return Ok(UsablePlace { placement, row }),
-                Ok(PlaceState::Suspended) => return self.wake(placement, row, task).await,
+                Ok(PlaceState::Suspended) => return self.woken(placement, row, task).await,
                 Ok(PlaceState::Gone) => break,
                 Err(error) if begun.elapsed() > AWAY => return Err(error.into()),
                 Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
@@ -77,12 +77,21 @@ impl HostShared {
         row.stage = PlaceStage::Lost;
         row.record.leave();
         self.save_place(&row).await?;
-        self.make(row, task).await
+        self.made(row, task).await
     }
 
     async fn place_row(&self, id: &str) -> Result<PlaceRow, LaunchFailure> {
         let row = PlaceRow::load(&self.store, id).await?;
         row.ok_or_else(|| LaunchFailure::lasting(format!("placement {id} was deleted")))
+    }
+
+    async fn woken(
+        &self,
+        placement: Placement,
+        row: PlaceRow,
+        task: &ThreadId,
+    ) -> Result<UsablePlace, LaunchFailure> {
+        self.options.tracer.spanned("placement.wake", self.wake(placement, row, task)).await
     }
 
     async fn wake(
@@ -98,7 +107,7 @@ impl HostShared {
                 Ok(PlaceState::Gone) => {
                     tracing::warn!(%error, placement = row.id, "a suspended placement is gone");
                     row.record.leave();
-                    return self.make(row, task).await;
+                    return self.made(row, task).await;
                 }
                 _ => return Err(error.into()),
             },
@@ -114,6 +123,10 @@ impl HostShared {
         let path = self.places.options.blobs.join(format!("{digest}.tar"));
         let bytes = row.record.snapshot_bytes.unwrap_or(0);
         path.is_file().then_some(SnapshotFile { path, digest, bytes })
+    }
+
+    async fn made(&self, row: PlaceRow, task: &ThreadId) -> Result<UsablePlace, LaunchFailure> {
+        self.options.tracer.spanned("placement.create", self.make(row, task)).await
     }
 
     /// From the last snapshot, else from the manifest. Every making has a name of its own: an earlier one may still be
@@ -213,7 +226,9 @@ impl HostShared {
             return Ok(known);
         }
         let builds = self.places.options.builds.all().await?;
-        let staged = place.placement.stage(builds, &self.progress(&place.row.id, task)).await?;
+        let progress = self.progress(&place.row.id, task);
+        let staging = place.placement.stage(builds, &progress);
+        let staged = self.options.tracer.spanned("placement.stage", staging).await?;
         self.places.staged.lock().insert(place.row.id.clone(), staged.clone());
         Ok(staged)
     }

@@ -116,7 +116,7 @@ fn spawns_of(task: &ThreadId) -> String {
 impl HostShared {
     /// A thread that is just being started is refused at the first failure: its caller waits for the answer.
     pub(crate) async fn launch(&self, order: &LaunchOrder<'_>) -> Result<LaunchedRuntime, LaunchFailure> {
-        let launched = self.try_launch(order).await;
+        let launched = self.options.tracer.spanned("placement.start", self.try_launch(order)).await;
         launched.map_err(|failure| match order.is_new && order.placement.is_some() {
             true => failure.into_final(),
             false => failure,

@@ -138,6 +138,13 @@ impl TaskMachine {
         !self.has_runtime() && (self.is_draining || (waits && self.retry_at_ms.is_none()))
     }
 
+    /// Something is under way or about to be: input, a request, a runtime that starts, a turn that a runtime has.
+    pub(crate) fn is_at_work(&self) -> bool {
+        let starts = matches!(self.runtime, RuntimeStage::Starting(_));
+        let has_turn = self.has_runtime() && !(self.turns.is_empty() && self.untold.is_empty());
+        starts || has_turn || !self.inputs.is_empty() || !self.passes.is_empty()
+    }
+
     /// Operations that wait for a decision.
     pub(crate) fn undecided(&self) -> Vec<OperationId> {
         let waits =

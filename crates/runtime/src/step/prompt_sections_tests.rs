@@ -32,6 +32,7 @@ fn runtime(home: &std::path::Path) -> Runtime {
         source: SessionSource::Exec,
         version: String::new(),
         store: journal::StoreOptions::default(),
+        traces: None,
     })
 }
 

@@ -71,6 +71,7 @@ impl Stage {
             source: SessionSource::Vscode,
             version: "1.2.3".to_owned(),
             store: StoreOptions::default(),
+            traces: None,
         })
     }
 

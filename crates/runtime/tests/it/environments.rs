@@ -335,6 +335,7 @@ impl Stage {
         let world = Arc::new(World::new());
         self.runtime.block_on(async {
             let services = Services {
+                tracer: oarlock_runtime::Tracer::default(),
                 store: self.store.clone(),
                 audience: Arc::new(Nobody),
                 tools: Arc::new(Hands(world.clone())),

@@ -127,6 +127,7 @@ impl ThreadStage {
         steps: Arc<dyn StepMaker>,
     ) -> ThreadHandle {
         let services = Services {
+            tracer: oarlock_runtime::Tracer::default(),
             store: self.store.clone(),
             audience: self.audience.clone(),
             tools: Arc::new(DoneTools),

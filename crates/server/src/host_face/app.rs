@@ -111,6 +111,7 @@ impl ServerApplication for HostApp {
             Ok(numbers) => write_numbers(&numbers, text),
             Err(error) => tracing::warn!(%error, "the numbers of the store are missing in /metrics"),
         }
+        self.local.write_lost_spans(text);
     }
 
     fn listens(&self, listeners: OwnListeners) {

@@ -89,7 +89,8 @@ impl Forms {
             false => &self.stable,
         };
         // Raw JSON always can be written; a connection skips an empty line.
-        OutgoingMessage::Plain { group, line: rpc::request(id, method, params).unwrap_or_default() }
+        let line = rpc::traced_request(id, method, params, &traces::current()).unwrap_or_default();
+        OutgoingMessage::Plain { group, line }
     }
 }
 

@@ -186,7 +186,7 @@ impl PeerLink {
     /// The request back when it was not sent.
     fn send(&self, request: RelayedRequest, method: &str, params: &impl Serialize) -> Option<RelayedRequest> {
         let id = self.waiting.insert(request);
-        let line = rpc::request(&id, method, params).unwrap_or_default();
+        let line = rpc::traced_request(&id, method, params, &traces::current()).unwrap_or_default();
         match self.outbox.try_send(OutgoingMessage::Plain { group: None, line }) {
             Ok(()) => None,
             // Whoever ended the link may have taken it already, and answers it.

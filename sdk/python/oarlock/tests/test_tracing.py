@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -101,6 +104,47 @@ async def test_a_turn_and_its_tools_are_spans(kept: KeptSpans, monkeypatch: pyte
     by_method = dict(sent)
     assert by_method["thread/start"] == f"00-{TRACE:032x}-{1:016x}-01"
     assert by_method["turn/start"] == f"00-{TRACE:032x}-{0x10:016x}-01"
+
+
+@contextmanager
+def collector(spans: list[tuple[str, Any]]) -> Iterator[str]:
+    """The address of a server that keeps spans, each with the program that it is of."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            [sent] = json.loads(self.rfile.read(int(self.headers["content-length"])))["resourceSpans"]
+            words = {word["key"]: word["value"].get("stringValue") for word in sent["resource"]["attributes"]}
+            spans.extend((words["oarlock.component"], span) for span in sent["scopeSpans"][0]["spans"])
+            self.send_response(200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.anyio
+async def test_host_and_runtime_join_the_trace_of_the_program(kept: KeptSpans, monkeypatch: pytest.MonkeyPatch) -> None:
+    spans: list[tuple[str, Any]] = []
+    with collector(spans) as address:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+        async with offline_host(ScriptedModel("dry")) as host:
+            with trace.use_span(PARENT):
+                await host.run(AGENT, "Shall I cycle?", timeout=60)
+    [own] = kept.spans
+    assert all(span["traceId"] == f"{TRACE:032x}" for _, span in spans)
+    [turn] = [span for part, span in spans if (part, span["name"]) == ("app-server", "turn")]
+    [task] = [span for part, span in spans if part == "host" and span["spanId"] == turn["parentSpanId"]]
+    assert (task["name"], task["parentSpanId"]) == ("task", f"{own.get_span_context().span_id:016x}")
 
 
 @pytest.mark.anyio
