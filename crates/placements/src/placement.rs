@@ -221,10 +221,15 @@ impl Placement {
         Ok(snapshot)
     }
 
-    pub async fn wake(&self, snapshot: Option<&SnapshotFile>) -> Result<(), PlacementError> {
+    pub async fn wake(
+        &self,
+        snapshot: Option<&SnapshotFile>,
+        progress: &ProgressSink,
+    ) -> Result<(), PlacementError> {
+        progress.step(PlacementStep::Creating, 0, None);
         self.backend.wake(&self.reference).await?;
         match snapshot {
-            Some(snapshot) => self.fill(WorkspaceStart::Snapshot(snapshot), &ProgressSink::none()).await,
+            Some(snapshot) => self.fill(WorkspaceStart::Snapshot(snapshot), progress).await,
             None => Ok(()),
         }
     }

@@ -62,6 +62,10 @@ impl HostShared {
         self.places.forget(id);
         let mut row = self.place_row(id).await?;
         let Some(reference) = row.record.reference.clone() else { return self.make(row, task).await };
+        if row.stage == PlaceStage::Suspended {
+            // What runs of it may be what a waking left that broke off.
+            return self.wake(placement, row, task).await;
+        }
         let placement = self.places.placements.attach(reference);
         tracing::warn!(%error, placement = id, "a placement cannot be used; looking at it");
         let begun = tokio::time::Instant::now();
@@ -92,7 +96,17 @@ impl HostShared {
         task: &ThreadId,
     ) -> Result<UsablePlace, LaunchFailure> {
         let snapshot = if row.record.wants_snapshot { self.snapshot_of(&row) } else { None };
-        match placement.wake(snapshot.as_ref()).await {
+        if row.record.wants_snapshot && snapshot.is_none() {
+            tracing::warn!(
+                placement = row.id,
+                "the snapshot of a suspended placement is gone; it is made anew"
+            );
+            // Of a waking that broke off, something may be there.
+            let _ = placement.destroy().await;
+            row.record.leave();
+            return self.make(row, task).await;
+        }
+        match placement.wake(snapshot.as_ref(), &self.progress(&row.id, task)).await {
             Ok(()) => {}
             Err(error) => match placement.state().await {
                 Ok(PlaceState::Gone) => {
