@@ -12,13 +12,13 @@ use crate::support::Place;
 
 const DOCKER: &[&str] = &["docker", "dockerd", "containerd", "busybox", "ldd"];
 
-fn configure(place: &Place, table: &str) {
+pub(crate) fn configure(place: &Place, table: &str) {
     fs::create_dir_all(place.home()).expect("made");
     fs::write(place.home().join("config.toml"), table).expect("written");
 }
 
 /// Entries whose runs are counted in a file beside them.
-fn jobs() -> Value {
+pub(crate) fn jobs() -> Value {
     let text = |text: &str| json!({"type": "text", "text": text});
     json!({
         "entries": {
@@ -29,13 +29,13 @@ fn jobs() -> Value {
     })
 }
 
-fn start(client: &mut HostClient, backend: &str, policy: &str) -> Value {
+pub(crate) fn start(client: &mut HostClient, backend: &str, policy: &str) -> Value {
     let placement = json!({"backend": backend, "manifest": jobs()});
     let params = json!({"placement": placement, "approvalPolicy": policy, "cwd": "/not/there"});
     client.ask("thread/start", &params)
 }
 
-fn id_of(started: &Value) -> String {
+pub(crate) fn id_of(started: &Value) -> String {
     started["thread"]["id"].as_str().expect("an id").to_owned()
 }
 
@@ -47,13 +47,13 @@ fn steps(client: &HostClient) -> BTreeSet<String> {
     client.heard.iter().filter_map(of_progress).collect()
 }
 
-fn completed(client: &mut HostClient) {
+pub(crate) fn completed(client: &mut HostClient) {
     let ended = client.wait_for("turn/completed");
     assert_eq!(ended["params"]["turn"]["status"], "completed", "{ended}");
 }
 
 /// The whole record, as the store has it.
-fn store_holds(place: &Place, text: &str) -> bool {
+pub(crate) fn store_holds(place: &Place, text: &str) -> bool {
     let read = |name: &str| fs::read(place.root().join(name)).unwrap_or_default();
     let files = [read("tasks.sqlite"), read("tasks.sqlite-wal")];
     files.iter().any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
@@ -131,6 +131,9 @@ fn a_task_in_a_container_survives_kills_of_host_runtime_and_container() {
     assert_eq!(in_use.expect_err("a task uses it")["data"]["code"], "placementInUse");
     client.ask("placement/suspend", &json!({"placementId": placement}));
     assert_eq!(docker.run(&["ps", "-q"]), "", "it is stopped");
+    let kept = client.ask("placement/snapshot", &json!({"placementId": placement}));
+    assert!(kept["placement"]["snapshot"].is_string(), "{kept}");
+    assert_eq!(docker.run(&["ps", "-q"]), "", "it is stopped again");
     client.turn(&thread, "run sh job.sh", "i4");
     client.wait_for(APPROVAL);
     docker.restart();

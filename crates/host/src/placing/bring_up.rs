@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use placements::{
     PlaceProgress, PlaceState, Placement, PlacementError, PlacementOrder, PlacementStep, PreparedManifest,
-    ProgressSink, ResolvedEnv, SnapshotFile, StagedRuntime, WorkspaceLimits, WorkspaceManifest,
-    WorkspaceStart,
+    ProgressSink, ResolvedEnv, StagedRuntime, WorkspaceLimits, WorkspaceManifest, WorkspaceStart,
 };
 use protocol::{
     PlacementProgressNotification, PlacementProgressStep, PlacementStatusChangedNotification,
@@ -62,11 +61,11 @@ impl HostShared {
         self.places.forget(id);
         let mut row = self.place_row(id).await?;
         let Some(reference) = row.record.reference.clone() else { return self.make(row, task).await };
+        let placement = self.places.placements.attach(reference);
         if row.stage == PlaceStage::Suspended {
             // What runs of it may be what a waking left that broke off.
             return self.wake(placement, row, task).await;
         }
-        let placement = self.places.placements.attach(reference);
         tracing::warn!(%error, placement = id, "a placement cannot be used; looking at it");
         let begun = tokio::time::Instant::now();
         loop {
@@ -123,13 +122,6 @@ impl HostShared {
         Ok(UsablePlace { placement, row })
     }
 
-    pub(super) fn snapshot_of(&self, row: &PlaceRow) -> Option<SnapshotFile> {
-        let digest = row.snapshot.clone()?;
-        let path = self.places.options.blobs.join(format!("{digest}.tar"));
-        let bytes = row.record.snapshot_bytes.unwrap_or(0);
-        path.is_file().then_some(SnapshotFile { path, digest, bytes })
-    }
-
     /// From the last snapshot, else from the manifest. Every making has a name of its own: an earlier one may still be
     /// there where nobody could reach it.
     async fn make(&self, mut row: PlaceRow, task: &ThreadId) -> Result<UsablePlace, LaunchFailure> {
@@ -152,6 +144,10 @@ impl HostShared {
             (None, Some(prepared)) => WorkspaceStart::Manifest(prepared, &env),
             (None, None) => WorkspaceStart::Empty,
         };
+        if let Some(prepared) = &prepared {
+            // A place that is made again has what the task began with, and not what a branch has become since.
+            row.record.keep_commits(prepared.commits());
+        }
         self.remove_unfinished(&row).await;
         let suffix: String = self.new_uuid().chars().rev().take(6).collect();
         let id = format!("{}-{suffix}", row.id);

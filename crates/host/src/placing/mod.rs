@@ -6,7 +6,10 @@ mod choice;
 mod home;
 mod launch;
 mod row;
+mod owner;
+mod removal;
 mod terms;
+mod snapshots;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -17,16 +20,18 @@ use parking_lot::Mutex as SyncMutex;
 use placements::{PlacementError, PlacementSettings, Placements, StagedRuntime};
 use protocol::{SandboxMode, ThreadId};
 use support::Clock;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, RwLock};
 
 use crate::shared::HostShared;
 
 pub use builds::RuntimeBuilds;
 pub use home::ProjectedHome;
 
+pub use owner::{store_owner, temporary_owner};
 pub(crate) use choice::{AskedSandbox, ChosenPlace, boundary_sandbox, check_sandbox};
 pub(crate) use launch::{LaunchFailure, LaunchOrder, LaunchedRuntime};
 pub(crate) use row::{EarlierWorkspaces, PlaceRecord, PlaceRow, PlaceStage, tasks_by_placement};
+pub(crate) use removal::LabelSearch;
 pub(crate) use terms::{PlaceTerms, unholdable};
 
 type FindSecret = dyn Fn(&str) -> Option<String> + Send + Sync;
@@ -55,6 +60,8 @@ pub struct PlaceOptions {
     /// Where snapshots are kept.
     pub blobs: PathBuf,
     /// This program, for runtimes on this machine.
+    /// No other store keeps snapshots there.
+    pub owns_blobs: bool,
     pub program: PathBuf,
     /// After the program, there as here.
     pub arguments: Vec<String>,
@@ -117,6 +124,8 @@ pub(crate) struct HostPlaces {
     /// Held while a placement is made or changed: one after the other for each.
     changing: SyncMutex<HashMap<String, Arc<Mutex<()>>>>,
 }
+    /// Read by whoever takes a snapshot until a row names it; written by whoever removes those that no row names.
+    snapshots: RwLock<()>,
 
 impl HostPlaces {
     pub(crate) fn new(options: PlaceOptions, clock: Arc<dyn Clock>) -> Result<Self, PlacementError> {
@@ -127,6 +136,7 @@ impl HostPlaces {
             staged: SyncMutex::default(),
             changing: SyncMutex::default(),
         })
+            snapshots: RwLock::default(),
     }
 
     pub(crate) fn change_lock(&self, placement: &str) -> Arc<Mutex<()>> {
