@@ -267,6 +267,51 @@ fn a_task_works_in_a_folder_of_its_own_that_is_made_again_when_it_is_lost() {
     host.kill();
 }
 
+#[test]
+fn files_of_a_placement_are_reached_without_a_runtime() {
+    let place = Place::new();
+    configure(&place, &open_cage(&place));
+    let runtime = small_runtime(&place);
+    let _host = RunningHost::start(&place, &["--runtime", &runtime]);
+    let mut client = HostClient::connect(&place);
+    let thread = id_of(&start(&mut client, "cage", "never"));
+    client.ask("task/suspend", &json!({"threadId": thread}));
+    let listed = client.ask("placement/list", &json!({}))["data"][0].take();
+    let (id, workspace) = (listed["id"].clone(), listed["workspace"].as_str().expect("a folder").to_owned());
+    let at = |path: &str, more: Value| {
+        let mut params = json!({"path": format!("{workspace}/{path}"), "placementId": id});
+        params.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+        params
+    };
+    client.ask("fs/createDirectory", &at("a/b", json!({})));
+    client.ask("fs/writeFile", &at("a/b/it's -n", json!({"dataBase64": "AP8="})));
+    let read = client.ask("fs/readFile", &at("a/b/it's -n", json!({})));
+    assert_eq!(read["dataBase64"], "AP8=");
+    fs::write(PathBuf::from(&workspace).join("a/two\nlines"), "").expect("written");
+    let mut names = client.ask("fs/readDirectory", &at("a", json!({})))["entries"].take();
+    names.as_array_mut().expect("a list").sort_by_key(|entry| entry["fileName"].to_string());
+    let expected = json!([
+        {"fileName": "b", "isDirectory": true, "isFile": false},
+        {"fileName": "two\nlines", "isDirectory": false, "isFile": true},
+    ]);
+    assert_eq!(names, expected);
+    assert!(runtimes_in(&place.root()).is_empty(), "nothing was started for it");
+
+    let mut refused = |method: &str, params: Value, said: &str| {
+        let error = client.try_ask(method, &params).expect_err(said);
+        assert!(error["message"].as_str().is_some_and(|text| text.contains(said)), "{method}: {error}");
+    };
+    std::os::unix::fs::symlink("/etc", PathBuf::from(&workspace).join("out")).expect("a link");
+    refused("fs/readFile", at("out/passwd", json!({})), "out of the workspace");
+    refused("fs/writeFile", at("out/x", json!({"dataBase64": ""})), "out of the workspace");
+    refused("fs/readFile", at("../x", json!({})), "not beneath the placement's workspace");
+    refused("fs/readFile", at("none", json!({})), "none");
+    refused("fs/createDirectory", at("not/there", json!({"recursive": false})), "there");
+    refused("fs/remove", at("a", json!({})), "fs/remove is carried out on the host's machine");
+    let elsewhere = json!({"path": "/w", "placementId": "p-none"});
+    refused("fs/readFile", elsewhere, "there is no placement p-none");
+}
+
 /// The folder that is given up is still there, as it is on a machine that is only out of reach for a while.
 #[test]
 fn nothing_runs_in_a_place_that_was_given_up() {

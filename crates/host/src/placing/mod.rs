@@ -3,13 +3,14 @@
 mod bring_up;
 mod builds;
 mod choice;
+mod files;
 mod home;
 mod launch;
-mod row;
 mod owner;
 mod removal;
-mod terms;
+mod row;
 mod snapshots;
+mod terms;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -26,12 +27,12 @@ use crate::shared::HostShared;
 
 pub use builds::RuntimeBuilds;
 pub use home::ProjectedHome;
-
 pub use owner::{store_owner, temporary_owner};
+
 pub(crate) use choice::{AskedSandbox, ChosenPlace, boundary_sandbox, check_sandbox};
 pub(crate) use launch::{LaunchFailure, LaunchOrder, LaunchedRuntime};
-pub(crate) use row::{EarlierWorkspaces, PlaceRecord, PlaceRow, PlaceStage, tasks_by_placement};
 pub(crate) use removal::LabelSearch;
+pub(crate) use row::{EarlierWorkspaces, PlaceRecord, PlaceRow, PlaceStage, tasks_by_placement};
 pub(crate) use terms::{PlaceTerms, unholdable};
 
 type FindSecret = dyn Fn(&str) -> Option<String> + Send + Sync;
@@ -59,9 +60,9 @@ pub struct PlaceOptions {
     pub sandbox_mode: Option<SandboxMode>,
     /// Where snapshots are kept.
     pub blobs: PathBuf,
-    /// This program, for runtimes on this machine.
     /// No other store keeps snapshots there.
     pub owns_blobs: bool,
+    /// This program, for runtimes on this machine.
     pub program: PathBuf,
     /// After the program, there as here.
     pub arguments: Vec<String>,
@@ -123,9 +124,9 @@ pub(crate) struct HostPlaces {
     staged: SyncMutex<HashMap<String, StagedRuntime>>,
     /// Held while a placement is made or changed: one after the other for each.
     changing: SyncMutex<HashMap<String, Arc<Mutex<()>>>>,
-}
     /// Read by whoever takes a snapshot until a row names it; written by whoever removes those that no row names.
     snapshots: RwLock<()>,
+}
 
 impl HostPlaces {
     pub(crate) fn new(options: PlaceOptions, clock: Arc<dyn Clock>) -> Result<Self, PlacementError> {
@@ -135,8 +136,8 @@ impl HostPlaces {
             last: Arc::default(),
             staged: SyncMutex::default(),
             changing: SyncMutex::default(),
-        })
             snapshots: RwLock::default(),
+        })
     }
 
     pub(crate) fn change_lock(&self, placement: &str) -> Arc<Mutex<()>> {
