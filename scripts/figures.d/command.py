@@ -29,6 +29,7 @@ import mcp_idle
 import named_kills
 import one_writer
 import patches
+import place_kills
 import places
 import python_sdk
 import real_model
@@ -70,6 +71,7 @@ FIGURES: dict[str, tuple[str, Callable[[Run], Outcome]]] = {
     "long-tests": ("random tests at full length: all hold", long_tests.measure),
     "real-model": ("a model server with real weights: turns, an interrupt, its death", real_model.measure),
     "placements": ("docker, ssh: first turn 1.5 s staged, 0.3 s after; 5 ms more per turn", places.measure),
+    "place-kills": ("host-kills in docker and behind ssh, with the place: 0 lost, 0 run twice", place_kills.measure),
     "python-tasks": ("1,000 tasks open in one Python process: 200 MB", python_sdk.many_tasks),
     "python-faults": ("program, host, runtime killed at every step: `once` never twice", python_sdk.faults),
     "python-cancel": ("cancelled at every await: no hang, no orphan, no lost decision", python_sdk.cancellations),

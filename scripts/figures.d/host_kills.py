@@ -11,6 +11,7 @@ import signal
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from effects import Effects
@@ -68,25 +69,16 @@ PAIRS = (
 )
 
 
-class Host:
-    """One process, and the runtimes it has started."""
+class Site:
+    """Where the tasks of a round run: here, in runtimes that are children of their host."""
 
-    def __init__(self, run: Run, folder: Path) -> None:
-        self.socket = folder / "tasks.sqlite.sock"
-        home = folder / "home"
-        environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "LANG": "C.UTF-8"}
-        environment |= {"CODEX_HOME": str(home), "OARLOCK_HOME": str(home)}
-        with (folder / "stderr").open("ab") as errors:
-            self.process = subprocess.Popen(
-                [str(run.binary), "host", "--store", f"sqlite:{folder / 'tasks.sqlite'}", "--suspend-after", "600"],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                env=environment,
-                cwd=folder,
-            )
+    def __init__(self) -> None:
+        # Of `oarlock host`, of `thread/start`, and more of `config.toml`.
+        self.arguments: tuple[str, ...] = ()
+        self.params: Json = {}
+        self.config = ""
 
-    def runtimes(self) -> list[int]:
+    def runtimes(self, host: int) -> list[int]:
         found = []
         for stat in Path("/proc").glob("[0-9]*/stat"):
             try:
@@ -94,13 +86,43 @@ class Host:
                 line = (stat.parent / "cmdline").read_bytes()
             except (OSError, IndexError):
                 continue
-            if parent == self.process.pid and b"app-server" in line:
+            if parent == host and b"app-server" in line:
                 found.append(int(stat.parent.name))
         return found
 
+    def lose(self) -> None:
+        """Ends the place, or the connection to it."""
+        raise NotImplementedError
+
+    def clear(self) -> None:
+        """After a round."""
+
+
+class Host:
+    """One process, and the runtimes it has started."""
+
+    def __init__(self, run: Run, folder: Path, site: Site) -> None:
+        self.site = site
+        self.socket = folder / "tasks.sqlite.sock"
+        home = folder / "home"
+        environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "LANG": "C.UTF-8"}
+        environment |= {"CODEX_HOME": str(home), "OARLOCK_HOME": str(home)}
+        store = folder / "tasks.sqlite"
+        with (folder / "stderr").open("ab") as errors:
+            self.process = subprocess.Popen(
+                [str(run.binary), "host", "--store", f"sqlite:{store}", "--suspend-after", "600", *site.arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=environment,
+                cwd=folder,
+            )
+
     def kill(self, who: str) -> None:
+        if "place" in who:
+            self.site.lose()
         if "runtime" in who:
-            for runtime in self.runtimes():
+            for runtime in self.site.runtimes(self.process.pid):
                 _kill(runtime)
         if "host" in who:
             _kill(self.process.pid)
@@ -120,8 +142,9 @@ def _kill(process: int) -> None:
 class Attempt:
     """A client that works on the task until it is over, or until somebody dies at the point."""
 
-    def __init__(self, run: Run, folder: Path, point: str, victim: str) -> None:
-        self.host = Host(run, folder)
+    def __init__(self, run: Run, folder: Path, at: tuple[str, str], site: Site) -> None:
+        point, victim = at
+        self.host = Host(run, folder, site)
         self.folder, self.point, self.victim = folder, point, victim
         self.is_dead = False
         self.client = Socket(self.host.socket, folder, self._hear)
@@ -153,7 +176,7 @@ class Attempt:
 
 def begin(attempt: Attempt, plan: Plan, said: list[str]) -> None:
     """As far as it comes. `said` gets the thread, and the input once that is acknowledged."""
-    thread = attempt.client.start_thread(dynamicTools=[])
+    thread = attempt.client.start_thread(dynamicTools=[], **attempt.host.site.params)
     said.append(thread)
     params = {"threadId": thread, "input": [{"type": "text", "text": plan.text()}], "inputId": "i1"}
     attempt.client.result("turn/start", params)
@@ -172,12 +195,12 @@ def is_over(client: Socket, thread: str) -> bool:
     return bool(turns) and turns[-1]["status"] == "completed"
 
 
-def finish(run: Run, folder: Path, thread: str, second: tuple[str, str]) -> list[str]:
+def finish(run: Run, folder: Path, thread: str, second: tuple[str, str], site: Site) -> list[str]:
     """Hosts after the first one, until the turn is over. One of them may die too."""
-    for point, victim in (second, ("", "")):
-        if not point and second[0] and is_done(folder, thread):
+    for at in (second, ("", "")):
+        if not at[0] and second[0] and is_done(folder, thread):
             return []
-        attempt = Attempt(run, folder, point, victim)
+        attempt = Attempt(run, folder, at, site)
         try:
             attempt.client.result("thread/resume", {"threadId": thread})
             if until(lambda: is_over(attempt.client, thread), SECONDS):
@@ -203,13 +226,24 @@ def records(folder: Path, thread: str) -> list[tuple[int, str]]:
         store.close()
 
 
-def one(run: Run, folder: Path, model: Model, name: str, first: tuple[str, str], second: tuple[str, str]) -> list[str]:
+@dataclass(frozen=True)
+class Round:
+    """Who dies where, and who dies after that."""
+
+    name: str
+    first: tuple[str, str]
+    second: tuple[str, str] = ("", "")
+    site: Site = field(default_factory=Site)
+
+
+def one(run: Run, folder: Path, model: Model, kills: Round) -> list[str]:
+    name, site = kills.name, kills.site
     folder.mkdir(parents=True)
-    make_home(folder / "home", model, approval="untrusted")
+    make_home(folder / "home", model, approval="untrusted", more=site.config)
     effects = Effects(folder / "effects")
     plan = Plan(name, commands=(effects.command("a"), effects.command("b")))
     said: list[str] = []
-    attempt = Attempt(run, folder, *first)
+    attempt = Attempt(run, folder, kills.first, site)
     try:
         begin(attempt, plan, said)
     except (Refused, Silence, OSError):
@@ -217,10 +251,10 @@ def one(run: Run, folder: Path, model: Model, name: str, first: tuple[str, str],
     finally:
         attempt.close()
     if not attempt.is_dead:
-        return [f"nobody died at {first[0]}"]
+        return [f"nobody died at {kills.first[0]}"]
     problems = []
     if len(said) == 2:
-        problems += finish(run, folder, said[0], second)
+        problems += finish(run, folder, said[0], kills.second, site)
         found = records(folder, said[0])
         if [ordinal for ordinal, _ in found] != list(range(len(found))):
             problems.append("the ordinals have gaps")
@@ -245,7 +279,7 @@ def measure(run: Run) -> Outcome:
     chosen = list(rounds(run))
     counter = Counter("kills", len(chosen))
     for number, (name, first, second) in enumerate(chosen):
-        problems = one(run, run.folder / f"round-{number}", model, f"round-{number}", first, second)
+        problems = one(run, run.folder / f"round-{number}", model, Round(f"round-{number}", first, second))
         failures += [f"{name}: {problem}" for problem in problems]
         counter.step()
     model.close()

@@ -49,7 +49,7 @@ pub use methods::{JoinReply, ResumeManner, ThreadPageOfHost};
 pub use numbers::{AppendTimes, HostNumbers};
 pub use options::{CarriedProvider, ClientTransports, HostOptions};
 pub use owners::TaskOwner;
-pub use placing::{PlaceOptions, ProjectedHome, RuntimeBuilds, SecretLookup};
+pub use placing::{PlaceOptions, ProjectedHome, RuntimeBuilds, SecretLookup, store_owner, temporary_owner};
 pub use resync::ThreadStanding;
 pub use task::TaskTimes;
 pub use task_host::TaskHost;

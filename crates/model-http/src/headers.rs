@@ -12,6 +12,21 @@ pub(crate) const REVIEW: &str = "review";
 pub(crate) const MEMORY: &str = "memory_consolidation";
 const CHILD: &str = "collab_spawn";
 
+/// For a provider whose settings have a header of this name: a program that carries requests itself wants to know.
+pub(crate) const ABOUT: HeaderName = HeaderName::from_static("x-oarlock-request");
+
+/// What the request is for, and of which thread, also where that is no session of the provider's.
+pub(crate) fn about(metadata: &Metadata) -> Option<HeaderValue> {
+    let purpose = match metadata.purpose {
+        Purpose::Turn => "turn",
+        Purpose::Compaction => "compaction",
+        Purpose::Review => "review",
+        Purpose::Memory => "memory",
+    };
+    let about = serde_json::json!({ "purpose": purpose, "threadId": metadata.thread_id.as_str() });
+    HeaderValue::from_str(&ascii(&about.to_string())).ok()
+}
+
 /// Correlation for the provider. A value that no header can carry is left out rather than failing the request.
 pub(crate) fn of_request(metadata: &Metadata) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -108,6 +123,13 @@ mod tests {
         let agent_path = ["root".to_owned(), "child".to_owned()].into();
         let child = Metadata { agent_path, ..metadata(Purpose::Turn, None) };
         assert_eq!(of_request(&child)[SUBAGENT], "collab_spawn");
+    }
+
+    #[test]
+    fn a_program_is_told_what_a_request_is_for() {
+        let about = |purpose| about(&metadata(purpose, None)).expect("a header");
+        assert_eq!(about(Purpose::Compaction), r#"{"purpose":"compaction","threadId":"thread-1"}"#);
+        assert_eq!(about(Purpose::Memory), r#"{"purpose":"memory","threadId":"thread-1"}"#);
     }
 
     #[test]

@@ -146,11 +146,14 @@ impl Carrier {
         request: &PreparedRequest,
         able: &Capabilities,
     ) -> Result<Accepted, ModelFailure> {
-        let own = match self.wire {
+        let mut own = match self.wire {
             Wire::Responses => headers::of_request(&request.metadata),
             // Correlation that says nothing to these providers is not for them.
             Wire::Chat | Wire::Messages => HeaderMap::new(),
         };
+        if self.endpoint.headers.contains_key(headers::ABOUT) {
+            own.extend(headers::about(&request.metadata).map(|about| (headers::ABOUT, about)));
+        }
         // Written once: every attempt sends the same bytes, and none copies them.
         let encoded = self.encoders.encode(request, able);
         let EncodedRequest { body, decoder } =

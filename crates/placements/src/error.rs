@@ -27,6 +27,11 @@ impl PlacementError {
         Self::Invalid { field: field.into(), problem: problem.into() }
     }
 
+    /// Whether the place may be at rest or gone, or its connection broken: looking at it tells.
+    pub fn may_mean_loss(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Failed { .. } | Self::TimedOut { .. })
+    }
+
     pub(crate) fn io(action: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let action = action.into();
         move |source| Self::Io { action, source }

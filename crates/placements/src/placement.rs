@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use support::Clock;
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::backend::{PlaceBackend, PlaceServices, PlaceState, Prefix, backend};
 use crate::error::{PlacementError, hide, last_line, shown};
@@ -181,11 +181,28 @@ impl Placement {
         options: &SpawnOptions,
         limits: RunLimits,
     ) -> Result<ShortOutput, PlacementError> {
+        self.run_with(options, b"", limits).await
+    }
+
+    /// The same for a command that reads something.
+    pub async fn run_with(
+        &self,
+        options: &SpawnOptions,
+        input: &[u8],
+        limits: RunLimits,
+    ) -> Result<ShortOutput, PlacementError> {
         let mut process = self.spawn(options).await?;
-        drop(process.stdin.take());
-        let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
+        let (stdin, stdout, stderr) = (process.stdin.take(), process.stdout.take(), process.stderr.take());
+        let feed = async move {
+            // A command that reads no more says with its code whether it had enough.
+            if let Some(mut stdin) = stdin {
+                let _ = stdin.write_all(input).await;
+            }
+        };
         let all = async {
-            tokio::join!(bounded(stdout, limits.bytes), bounded(stderr, limits.bytes), process.wait())
+            let out = bounded(stdout, limits.bytes);
+            let (out, err, end, ()) = tokio::join!(out, bounded(stderr, limits.bytes), process.wait(), feed);
+            (out, err, end)
         };
         let Ok(((stdout, cut), (stderr, cut_too), end)) = tokio::time::timeout(limits.time, all).await else {
             process.kill().await?;
@@ -221,10 +238,15 @@ impl Placement {
         Ok(snapshot)
     }
 
-    pub async fn wake(&self, snapshot: Option<&SnapshotFile>) -> Result<(), PlacementError> {
+    pub async fn wake(
+        &self,
+        snapshot: Option<&SnapshotFile>,
+        progress: &ProgressSink,
+    ) -> Result<(), PlacementError> {
+        progress.step(PlacementStep::Creating, 0, None);
         self.backend.wake(&self.reference).await?;
         match snapshot {
-            Some(snapshot) => self.fill(WorkspaceStart::Snapshot(snapshot), &ProgressSink::none()).await,
+            Some(snapshot) => self.fill(WorkspaceStart::Snapshot(snapshot), progress).await,
             None => Ok(()),
         }
     }

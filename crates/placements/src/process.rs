@@ -122,6 +122,7 @@ pub(crate) async fn spawn(
     };
     let Ok(answer) = tokio::time::timeout(START_LIMIT, begin).await else {
         end_group(&mut child);
+        prefix.give_up();
         return Err(PlacementError::TimedOut {
             action: "starting a process".to_owned(),
             command: shown(&prefix.shown_argv()),
@@ -375,7 +376,11 @@ async fn run_line(prefix: &Prefix, action: &str, line: &str) -> Result<(), Place
 pub(crate) async fn run_script(prefix: &Prefix, action: &str, line: &str) -> Result<Vec<u8>, PlacementError> {
     let argv = prefix.around(&["sh", "-c", BOOTSTRAP, "oarlock"]);
     let call = ToolRun { stdin: line.as_bytes(), limit: END_LIMIT, ..ToolRun::new(action, &argv) };
-    let output = call.run_in(|command| prefix.set_environment(command)).await?;
+    let output = call.run_in(|command| prefix.set_environment(command)).await;
+    if matches!(output, Err(PlacementError::TimedOut { .. })) {
+        prefix.give_up();
+    }
+    let output = output?;
     match output.success {
         true => Ok(output.stdout),
         // The bootstrap in the argv would fill the sentence.

@@ -57,11 +57,11 @@ async fn look(
         &PlaceArgs::embedded(runtime),
         &config,
         &flags,
-        &OwnEndpoints::default(),
+        &OwnEndpoints { is_temporary: true, ..OwnEndpoints::default() },
         PathBuf::new(),
     )?;
     let settings = options.settings(name)?;
-    let places = Placements::new("doctor", Arc::new(SystemClock))?;
+    let places = Placements::new(&options.owner, Arc::new(SystemClock))?;
     let began = Instant::now();
     let id = format!("doctor-{}", std::process::id());
     let order = PlacementOrder { id, settings: settings.clone(), start: WorkspaceStart::Empty };

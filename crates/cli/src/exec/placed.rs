@@ -57,7 +57,8 @@ pub(super) async fn drive(
     params.model_provider = None;
     params.ephemeral = None;
     params.placement = Some(PlacementChoice::Named(place.to_owned()));
-    let ending = {
+    // Whatever fails, the place is removed.
+    let ending = async {
         let starting = host.start_thread(params, BY, "");
         let mut steps = ProgressLines { is_shown: !job.options.json, last: None };
         let opened = until(starting, &mut heard, |told| steps.show(&told)).await?;
@@ -65,7 +66,8 @@ pub(super) async fn drive(
         screen.opened_in(&opened, place, &task.shown(), &plan.warnings)?;
         let turn = PlacedTurn { host: &host, thread: opened.thread.id.clone() };
         turn.run(inlined(input)?, output_schema, &mut heard, &mut screen).await
-    };
+    }
+    .await;
     // The record was for this turn alone, and so was the place.
     host.shut_down(CLOSING_LIMIT).await;
     remove_all(&host).await;
@@ -110,7 +112,7 @@ async fn open_host(
     let (told, heard) = mpsc::channel(WAITING);
     let args = PlaceArgs::embedded(job.options.runtime.clone());
     // Everything of the host is in it. Commands can write among temporary files.
-    let own = OwnEndpoints { files: vec![scratch.to_owned()], ports: Vec::new() };
+    let own = OwnEndpoints { files: vec![scratch.to_owned()], is_temporary: true, ..OwnEndpoints::default() };
     let places = places::options(&args, &config, &flags, &own, scratch.join("blobs"))?;
     let options = HostOptions {
         replica: ReplicaOptions::embedded(),

@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
 
-use super::chosen::chosen_task;
 use super::client::{HostChoice, HostConnection};
 use super::commands::{print_list, text};
 
@@ -37,7 +36,7 @@ pub(crate) fn audit(options: &AuditOptions) -> Result<ExitCode> {
     let mut host = HostConnection::open(&options.host)?;
     let mut params = json!({});
     if let Some(task) = &options.task {
-        params["threadId"] = json!(chosen_task(&mut host, task)?);
+        params["threadId"] = json!(task);
     }
     if let Some(days) = options.days {
         params["sinceMs"] = json!(SystemClock.now_ms() - i64::from(days) * 86_400_000);

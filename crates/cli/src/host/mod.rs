@@ -277,6 +277,8 @@ fn own_endpoints(
             StoreChoice::Sqlite(path) => TaskStore::files_of(path),
             StoreChoice::Postgres(_) => vec![socket.to_owned()],
         },
+        is_temporary: args.scratch,
+        has_blobs: args.places.has_blobs(chosen),
         ports: Vec::new(),
     };
     own.files.push(blobs.to_owned());

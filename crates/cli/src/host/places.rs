@@ -5,7 +5,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::host::{LocalLauncher, PlaceOptions, ProjectedHome, RuntimeBuilds, SecretLookup};
+use ::host::{
+    LocalLauncher, PlaceOptions, ProjectedHome, RuntimeBuilds, SecretLookup, store_owner, temporary_owner,
+};
 use anyhow::{Context, Result};
 use clap::Args;
 use placements::PlacementSettings;
@@ -82,6 +84,11 @@ pub(crate) struct PlaceArgs {
 }
 
 impl PlaceArgs {
+    /// Whether the folder of snapshots is the store's alone: the one beside a file.
+    pub(crate) fn has_blobs(&self, store: &StoreChoice) -> bool {
+        self.blobs.is_none() && matches!(store, StoreChoice::Sqlite(_))
+    }
+
     /// The folder of snapshots: the one asked for, or beside the store.
     pub(crate) fn blobs(&self, store: &StoreChoice, home: &Path) -> PathBuf {
         let beside = || match store {
@@ -123,6 +130,10 @@ pub(crate) struct OwnEndpoints {
     /// Absolute. The first one tells this host's store from others.
     pub(crate) files: Vec<PathBuf>,
     pub(crate) ports: Vec<u16>,
+    /// The store ends with this process.
+    pub(crate) is_temporary: bool,
+    /// No other store keeps its snapshots where this one does.
+    pub(crate) has_blobs: bool,
 }
 
 pub(crate) fn options(
@@ -144,11 +155,15 @@ pub(crate) fn options(
     let closed = |port: &u16| ["--closed-port".to_owned(), port.to_string()];
     let off_limits = own.files.iter().flat_map(hidden).chain(own.ports.iter().flat_map(closed));
     let options = PlaceOptions {
-        owner: owner(own.files.first().map_or(&blobs, |file| file)),
+        owner: match own.is_temporary {
+            true => temporary_owner(),
+            false => store_owner(own.files.first().map_or(&blobs, |file| file)),
+        },
         configured: configured(config)?,
         default: args.placement.clone(),
         sandbox_mode: config.permissions.asked_sandbox,
         blobs,
+        owns_blobs: own.has_blobs,
         arguments: words(&["app-server", "--max-line-bytes", RUNTIME_LINE_BYTES]),
         local_arguments: settings.chain(off_limits).collect(),
         local_environment: environment.collect(),
@@ -189,13 +204,6 @@ pub(crate) fn launcher(options: &PlaceOptions) -> LocalLauncher {
         arguments: arguments.collect(),
         environment: environment.collect(),
     }
-}
-
-/// The same for every start on this store, and another for other stores: FNV-1a of a path.
-fn owner(path: &Path) -> String {
-    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = path.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325, fold);
-    format!("h{hash:016x}")
 }
 
 fn secret(name: &str) -> Option<String> {
@@ -262,11 +270,5 @@ mod tests {
         let value = json!({"a": [1, true, "x\n\"y\""], "b c": {"d": 1.5}, "e": null});
         let said = toml(&value);
         assert_eq!(said.as_deref(), Some(r#"{"a" = [1, true, "x\n\"y\""], "b c" = {"d" = 1.5}}"#));
-    }
-
-    #[test]
-    fn stores_have_owners_of_their_own() {
-        assert_ne!(owner(Path::new("/a")), owner(Path::new("/b")));
-        assert_eq!(owner(Path::new("/a")).len(), 17);
     }
 }

@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::support::Place;
 
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -266,21 +268,132 @@ impl Ssh {
     }
 
     pub(crate) fn table(&self, name: &str) -> String {
-        format!(
-            "[placements.{name}]\nbackend = \"ssh\"\nhost = \"place\"\ntool = [\"ssh\", \"-F\", {:?}]\n",
-            self.config
-        )
+        self.table_with(name, &[])
+    }
+
+    /// With options that win over those of the host.
+    pub(crate) fn table_with(&self, name: &str, options: &[&str]) -> String {
+        let tool = [&["ssh", "-F", &self.config], options].concat();
+        format!("[placements.{name}]\nbackend = \"ssh\"\nhost = \"place\"\ntool = {tool:?}\n")
+    }
+
+    fn sessions(&self) -> String {
+        let pid = self.daemon.id();
+        let sessions = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("sessions");
+        assert!(!sessions.trim().is_empty());
+        sessions
+    }
+
+    /// Stops every connection without ending it, as a network does that swallows what is sent.
+    pub(crate) fn freeze(&self) -> FrozenSessions {
+        let sessions = FrozenSessions(self.sessions());
+        run(Command::new("kill").arg("-STOP").args(sessions.0.split_whitespace()));
+        sessions
     }
 
     /// Ends every connection as a cut network would. The listener goes on.
     pub(crate) fn cut(&self) {
-        let pid = self.daemon.id();
-        let sessions = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("sessions");
-        assert!(!sessions.trim().is_empty());
-        run(Command::new("kill").arg("-9").args(sessions.split_whitespace()));
+        run(Command::new("kill").arg("-9").args(self.sessions().split_whitespace()));
     }
 
     pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
+    }
+}
+
+/// Ended when it is dropped.
+pub(crate) struct FrozenSessions(String);
+
+impl Drop for FrozenSessions {
+    fn drop(&mut self) {
+        let _ = works(Command::new("kill").arg("-9").args(self.0.split_whitespace()));
+    }
+}
+
+/// Pods of a stand-in for `kubectl`: processes of this machine in namespaces of their own.
+pub(crate) struct Pods(tempfile::TempDir);
+
+impl Pods {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("oar").tempdir_in("/tmp").expect("a folder");
+        let stand_in = include_str!("../../../placements/tests/conformance/kubectl");
+        fs::write(folder.path().join("kubectl"), stand_in).expect("written");
+        fs::create_dir(folder.path().join("fs")).expect("made");
+        Self(folder)
+    }
+
+    fn tool(&self) -> [String; 4] {
+        let kubectl = self.0.path().join("kubectl").to_string_lossy().into_owned();
+        ["/usr/bin/python3".to_owned(), "-S".to_owned(), "-E".to_owned(), kubectl]
+    }
+
+    fn workspace(&self) -> String {
+        self.0.path().join("fs/workspace").to_string_lossy().into_owned()
+    }
+
+    pub(crate) fn table(&self, name: &str) -> String {
+        format!(
+            "[placements.{name}]\nbackend = \"kubernetes\"\nimage = \"stand-in:1\"\nnamespace = \"default\"\n\
+             tool = {:?}\nworkspace = {:?}\n",
+            self.tool(),
+            self.workspace()
+        )
+    }
+
+    /// The files of all pods, with what they hold.
+    fn files(&self) -> Vec<(PathBuf, Value)> {
+        let files = fs::read_dir(self.0.path()).expect("pods").flatten().map(|file| file.path());
+        let is_pod = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
+        let read = |path: PathBuf| {
+            let pod = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+            Some((path, pod))
+        };
+        files.filter(is_pod).filter_map(read).collect()
+    }
+
+    pub(crate) fn all(&self) -> usize {
+        self.files().len()
+    }
+
+    pub(crate) fn running(&self) -> usize {
+        self.files().iter().filter(|(_, pod)| pod["status"]["phase"] == "Running").count()
+    }
+
+    /// The only pod that runs.
+    fn pod(&self) -> (PathBuf, Value) {
+        let mut running = self.files();
+        running.retain(|(_, pod)| pod["status"]["phase"] == "Running");
+        assert_eq!(running.len(), 1, "{running:?}");
+        running.remove(0)
+    }
+
+    /// Runs a script in its workspace.
+    pub(crate) fn sh(&self, script: &str) -> String {
+        let (_, pod) = self.pod();
+        let [python, more @ ..] = self.tool();
+        let name = pod["metadata"]["name"].as_str().expect("a name").to_owned();
+        let mut kubectl = Command::new(python);
+        kubectl.args(more).args(["--namespace", "default", "exec", "-i", &name, "-c", "runtime", "--"]);
+        run(kubectl.args(["sh", "-c", &format!("cd {} && {script}", self.workspace())]).stdin(Stdio::null()))
+    }
+
+    /// Its node has no room for it any more: its processes end, and the cluster still knows it.
+    pub(crate) fn evict(&self) {
+        let (path, mut pod) = self.pod();
+        end_pod(&pod);
+        pod["status"] = json!({"phase": "Failed", "reason": "Evicted"});
+        fs::write(path, pod.to_string()).expect("written");
+    }
+}
+
+fn end_pod(pod: &Value) {
+    if let Some(process) = pod["status"]["pid"].as_u64() {
+        let _ = works(Command::new("kill").arg("-9").arg(process.to_string()));
+    }
+}
+
+impl Drop for Pods {
+    fn drop(&mut self) {
+        self.files().iter().for_each(|(_, pod)| end_pod(pod));
     }
 }

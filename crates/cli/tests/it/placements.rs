@@ -12,13 +12,13 @@ use crate::support::Place;
 
 const DOCKER: &[&str] = &["docker", "dockerd", "containerd", "busybox", "ldd"];
 
-fn configure(place: &Place, table: &str) {
+pub(crate) fn configure(place: &Place, table: &str) {
     fs::create_dir_all(place.home()).expect("made");
     fs::write(place.home().join("config.toml"), table).expect("written");
 }
 
 /// Entries whose runs are counted in a file beside them.
-fn jobs() -> Value {
+pub(crate) fn jobs() -> Value {
     let text = |text: &str| json!({"type": "text", "text": text});
     json!({
         "entries": {
@@ -29,13 +29,13 @@ fn jobs() -> Value {
     })
 }
 
-fn start(client: &mut HostClient, backend: &str, policy: &str) -> Value {
+pub(crate) fn start(client: &mut HostClient, backend: &str, policy: &str) -> Value {
     let placement = json!({"backend": backend, "manifest": jobs()});
     let params = json!({"placement": placement, "approvalPolicy": policy, "cwd": "/not/there"});
     client.ask("thread/start", &params)
 }
 
-fn id_of(started: &Value) -> String {
+pub(crate) fn id_of(started: &Value) -> String {
     started["thread"]["id"].as_str().expect("an id").to_owned()
 }
 
@@ -47,13 +47,13 @@ fn steps(client: &HostClient) -> BTreeSet<String> {
     client.heard.iter().filter_map(of_progress).collect()
 }
 
-fn completed(client: &mut HostClient) {
+pub(crate) fn completed(client: &mut HostClient) {
     let ended = client.wait_for("turn/completed");
     assert_eq!(ended["params"]["turn"]["status"], "completed", "{ended}");
 }
 
 /// The whole record, as the store has it.
-fn store_holds(place: &Place, text: &str) -> bool {
+pub(crate) fn store_holds(place: &Place, text: &str) -> bool {
     let read = |name: &str| fs::read(place.root().join(name)).unwrap_or_default();
     let files = [read("tasks.sqlite"), read("tasks.sqlite-wal")];
     files.iter().any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
@@ -131,6 +131,9 @@ fn a_task_in_a_container_survives_kills_of_host_runtime_and_container() {
     assert_eq!(in_use.expect_err("a task uses it")["data"]["code"], "placementInUse");
     client.ask("placement/suspend", &json!({"placementId": placement}));
     assert_eq!(docker.run(&["ps", "-q"]), "", "it is stopped");
+    let kept = client.ask("placement/snapshot", &json!({"placementId": placement}));
+    assert!(kept["placement"]["snapshot"].is_string(), "{kept}");
+    assert_eq!(docker.run(&["ps", "-q"]), "", "it is stopped again");
     client.turn(&thread, "run sh job.sh", "i4");
     client.wait_for(APPROVAL);
     docker.restart();
@@ -262,6 +265,51 @@ fn a_task_works_in_a_folder_of_its_own_that_is_made_again_when_it_is_lost() {
     assert!(made != folder && made.join("job.sh").is_file(), "from its manifest: {listed}");
     assert!(store_holds(&place, "workspace_restored"), "the model is told");
     host.kill();
+}
+
+#[test]
+fn files_of_a_placement_are_reached_without_a_runtime() {
+    let place = Place::new();
+    configure(&place, &open_cage(&place));
+    let runtime = small_runtime(&place);
+    let _host = RunningHost::start(&place, &["--runtime", &runtime]);
+    let mut client = HostClient::connect(&place);
+    let thread = id_of(&start(&mut client, "cage", "never"));
+    client.ask("task/suspend", &json!({"threadId": thread}));
+    let listed = client.ask("placement/list", &json!({}))["data"][0].take();
+    let (id, workspace) = (listed["id"].clone(), listed["workspace"].as_str().expect("a folder").to_owned());
+    let at = |path: &str, more: Value| {
+        let mut params = json!({"path": format!("{workspace}/{path}"), "placementId": id});
+        params.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+        params
+    };
+    client.ask("fs/createDirectory", &at("a/b", json!({})));
+    client.ask("fs/writeFile", &at("a/b/it's -n", json!({"dataBase64": "AP8="})));
+    let read = client.ask("fs/readFile", &at("a/b/it's -n", json!({})));
+    assert_eq!(read["dataBase64"], "AP8=");
+    fs::write(PathBuf::from(&workspace).join("a/two\nlines"), "").expect("written");
+    let mut names = client.ask("fs/readDirectory", &at("a", json!({})))["entries"].take();
+    names.as_array_mut().expect("a list").sort_by_key(|entry| entry["fileName"].to_string());
+    let expected = json!([
+        {"fileName": "b", "isDirectory": true, "isFile": false},
+        {"fileName": "two\nlines", "isDirectory": false, "isFile": true},
+    ]);
+    assert_eq!(names, expected);
+    assert!(runtimes_in(&place.root()).is_empty(), "nothing was started for it");
+
+    let mut refused = |method: &str, params: Value, said: &str| {
+        let error = client.try_ask(method, &params).expect_err(said);
+        assert!(error["message"].as_str().is_some_and(|text| text.contains(said)), "{method}: {error}");
+    };
+    std::os::unix::fs::symlink("/etc", PathBuf::from(&workspace).join("out")).expect("a link");
+    refused("fs/readFile", at("out/passwd", json!({})), "out of the workspace");
+    refused("fs/writeFile", at("out/x", json!({"dataBase64": ""})), "out of the workspace");
+    refused("fs/readFile", at("../x", json!({})), "not beneath the placement's workspace");
+    refused("fs/readFile", at("none", json!({})), "none");
+    refused("fs/createDirectory", at("not/there", json!({"recursive": false})), "there");
+    refused("fs/remove", at("a", json!({})), "fs/remove is carried out on the host's machine");
+    let elsewhere = json!({"path": "/w", "placementId": "p-none"});
+    refused("fs/readFile", elsewhere, "there is no placement p-none");
 }
 
 /// The folder that is given up is still there, as it is on a machine that is only out of reach for a while.

@@ -1,27 +1,26 @@
 //! `placement/*`: the placements of tasks, listed, kept, suspended, given up and removed.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use placements::{LeftoverPlacement, PlacementError, PlacementReference, PlacementSettings};
+use placements::{PlacementError, ProgressSink};
 use protocol::{
     PlacementGcParams, PlacementInfo, RemovedPlacement, ThreadId, ThreadStartParams, TurnStartParams,
 };
 use serde_json::json;
 use store::{TaskChange, TaskRow};
-use support::kill_point;
 
 use crate::error::TaskError;
 use crate::placing::{
-    AskedSandbox, ChosenPlace, EarlierWorkspaces, PlaceRecord, PlaceRow, PlaceStage, check_sandbox,
-    unholdable,
+    AskedSandbox, ChosenPlace, EarlierWorkspaces, LabelSearch, PlaceRecord, PlaceRow, PlaceStage,
+    check_sandbox, unholdable,
 };
-use crate::shared::HostShared;
 use crate::task_host::TaskHost;
 
-/// How often placements that nobody uses are looked for, at most.
+/// How often placements that nobody uses are looked for in the store, at most.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// How often they are looked for where they are, by their labels.
+const SEARCH_EVERY: Duration = Duration::from_secs(3_600);
 
 impl From<PlacementError> for TaskError {
     fn from(error: PlacementError) -> Self {
@@ -54,15 +53,17 @@ impl TaskHost {
             return Err(TaskError::Placement(format!("placement {id} is not there, so nothing can be kept")));
         };
         let placement = self.shared.places.placements.attach(reference);
-        kill_point!("host.snapshot.before");
-        let snapshot = placement.snapshot(&self.shared.places.options.blobs).await?;
-        kill_point!("host.snapshot.taken");
-        row.snapshot = Some(snapshot.digest);
-        row.record.snapshot_at_ms = Some(self.shared.now_ms());
-        row.record.snapshot_bytes = Some(snapshot.bytes);
-        let audited = self.shared.audited_part(by, "placement/snapshot", (id, None), json!({}));
-        self.shared.save_place_as(&row, audited).await?;
-        kill_point!("host.snapshot.after");
+        match row.stage {
+            // Its snapshot is all there is of it.
+            PlaceStage::Suspended if row.record.wants_snapshot => {}
+            PlaceStage::Suspended => {
+                placement.wake(None, &ProgressSink::none()).await?;
+                let taken = self.shared.take_snapshot(&placement, &mut row, by).await;
+                self.shared.suspend_place(&placement, &mut row, by).await?;
+                taken?;
+            }
+            _ => self.shared.take_snapshot(&placement, &mut row, by).await?,
+        }
         self.shown_place(&row).await
     }
 
@@ -127,7 +128,7 @@ impl TaskHost {
     ) -> Result<Vec<RemovedPlacement>, TaskError> {
         let spared = params.unused_for_seconds.and_then(|seconds| i64::try_from(seconds).ok());
         let spared_ms = spared.map_or(self.shared.places.options.unused_for_ms, |s| s.saturating_mul(1_000));
-        self.shared.remove_unused(spared_ms, (!params.dry_run).then_some(by)).await
+        self.shared.remove_unused(spared_ms, (!params.dry_run).then_some(by), LabelSearch::Everywhere).await
     }
 
     /// Looks for placements that nobody uses from time to time, for as long as the host lives.
@@ -137,13 +138,21 @@ impl TaskHost {
         let soonest = options.unused_for_ms.min(options.idle_for_ms).max(1_000);
         let every = SWEEP_EVERY.min(Duration::from_millis(soonest.unsigned_abs()));
         tokio::spawn(async move {
+            let mut search_at = tokio::time::Instant::now();
             loop {
                 tokio::time::sleep(every).await;
                 let Some(shared) = shared.upgrade() else { return };
                 let host = Self { shared };
                 let spared_ms = host.shared.places.options.unused_for_ms;
+                let search = match tokio::time::Instant::now() < search_at {
+                    true => LabelSearch::Nowhere,
+                    false => {
+                        search_at = tokio::time::Instant::now() + SEARCH_EVERY;
+                        LabelSearch::InUse
+                    }
+                };
                 let own_name = host.shared.own_name();
-                if let Err(error) = host.shared.remove_unused(spared_ms, Some(&own_name)).await {
+                if let Err(error) = host.shared.remove_unused(spared_ms, Some(&own_name), search).await {
                     tracing::warn!(%error, "unused placements are not removed");
                 }
                 if let Err(error) = host.rest_idle_placements().await {
@@ -186,16 +195,7 @@ impl TaskHost {
         let mut row = self.place(id).await?;
         if let (Some(reference), PlaceStage::Ready) = (row.record.reference.clone(), row.stage) {
             let placement = self.shared.places.placements.attach(reference);
-            let snapshot = placement.suspend(&self.shared.places.options.blobs).await?;
-            row.record.wants_snapshot = snapshot.is_some();
-            if let Some(snapshot) = snapshot {
-                row.snapshot = Some(snapshot.digest);
-                row.record.snapshot_at_ms = Some(self.shared.now_ms());
-                row.record.snapshot_bytes = Some(snapshot.bytes);
-            }
-            row.stage = PlaceStage::Suspended;
-            let audited = self.shared.audited_part(by, "placement/suspend", (id, None), json!({}));
-            self.shared.save_place_as(&row, audited).await?;
+            self.shared.suspend_place(&placement, &mut row, by).await?;
         }
         Ok(row)
     }
@@ -267,6 +267,8 @@ impl TaskHost {
             return Ok((None, self.shared.site().to_owned()));
         };
         let (now, site) = (self.shared.now_ms(), self.shared.site_of(&settings));
+        // Where the place is the boundary, commands run under the user of the runtime. Elsewhere its sandbox keeps them apart.
+        let has_other_user = settings.is_boundary().then_some(false);
         let record = PlaceRecord {
             name,
             settings: *settings,
@@ -278,8 +280,7 @@ impl TaskHost {
             wants_snapshot: false,
             remade_at_ms: None,
             remade_from_ms: None,
-            // Commands there run under the user of the runtime.
-            has_other_user: Some(false),
+            has_other_user,
             earlier: EarlierWorkspaces::default(),
         };
         let id = format!("p-{}", self.shared.new_uuid().replace('-', ""));
@@ -313,96 +314,5 @@ impl TaskHost {
         let Some(asked) = params.sandbox_policy.as_ref().and_then(unholdable) else { return Ok(()) };
         let row = self.root_of(&params.thread_id).await?;
         self.check_sandbox_of(&row, Some(AskedSandbox { by: "sandboxPolicy", refused: Some(asked) })).await
-    }
-}
-
-impl HostShared {
-    async fn remove_place(&self, id: &str, by: &str) -> Result<(), TaskError> {
-        let lock = self.places.change_lock(id);
-        let _changing = lock.lock().await;
-        let Some(row) = PlaceRow::load(&self.store, id).await? else { return Ok(()) };
-        if let Some(reference) = row.record.reference {
-            self.places.placements.attach(reference).destroy().await?;
-        }
-        self.places.forget(id);
-        self.audited_part(by, "placement/delete", (id, None), json!({})).delete_placement(id).await?;
-        Ok(())
-    }
-
-    /// Without a name of who removes them, only says which.
-    async fn remove_unused(
-        &self,
-        spared_ms: i64,
-        by: Option<&str>,
-    ) -> Result<Vec<RemovedPlacement>, TaskError> {
-        let before_ms = self.now_ms().saturating_sub(spared_ms);
-        let mut removed = Vec::new();
-        for row in self.store.unused_placements(before_ms).await? {
-            let (id, backend) = (row.id, row.backend);
-            let outcome = match by {
-                Some(by) => self.remove_place(&id, by).await,
-                None => Ok(()),
-            };
-            removed.push(RemovedPlacement { id, backend, problem: outcome.err().map(|e| e.to_string()) });
-        }
-        let (mut known, mut making) = (BTreeSet::new(), Vec::new());
-        let mut settings: Vec<PlacementSettings> = self.places.options.configured.values().cloned().collect();
-        for row in self.store.list_placements().await? {
-            let row = PlaceRow::read(row)?;
-            if self.places.change_lock(&row.id).try_lock().is_err() {
-                making.push(format!("{}-", row.id));
-            }
-            known.extend(row.record.reference.map(|reference| reference.id));
-            if !settings.contains(&row.record.settings) {
-                settings.push(row.record.settings);
-            }
-        }
-        let gone: BTreeSet<String> = removed.iter().map(|one| one.id.clone()).collect();
-        for settings in &settings {
-            let found = self.leftovers(settings, &mut known, before_ms).await;
-            // A place that is just being made has no row yet.
-            let left = found.into_iter().filter(|left| !making.iter().any(|row| left.id.starts_with(row)));
-            for reference in left {
-                let (id, backend) = (reference.id.clone(), settings.backend().to_owned());
-                let outcome = match by {
-                    Some(by) => self.remove_leftover(reference, by).await,
-                    None => Ok(()),
-                };
-                removed.push(RemovedPlacement { id, backend, problem: outcome.err().map(|e| e.to_string()) });
-            }
-        }
-        // A row that would be removed leads to a place that is not listed a second time.
-        removed.retain(|one| !gone.iter().any(|id| one.id != *id && one.id.starts_with(id)));
-        Ok(removed)
-    }
-
-    async fn remove_leftover(&self, reference: PlacementReference, by: &str) -> Result<(), TaskError> {
-        let id = reference.id.clone();
-        self.places.placements.attach(reference).destroy().await?;
-        // Afterwards: one that cannot be removed is tried again and again.
-        let details = json!({ "leftover": true });
-        Ok(self.audited_part(by, "placement/delete", (&id, None), details).note().await?)
-    }
-
-    /// Things with this host's labels that are older, and that no row leads to.
-    async fn leftovers(
-        &self,
-        settings: &PlacementSettings,
-        known: &mut BTreeSet<String>,
-        before_ms: i64,
-    ) -> Vec<PlacementReference> {
-        let found = match self.places.placements.leftovers(settings).await {
-            Ok(found) => found,
-            Err(error) => {
-                tracing::warn!(%error, backend = settings.backend(), "leftovers cannot be looked for");
-                return Vec::new();
-            }
-        };
-        let mut is_left = |left: &LeftoverPlacement| {
-            let made_ms = i64::try_from(left.created_s.saturating_mul(1_000)).unwrap_or(i64::MAX);
-            let is_ours = left.reference.owner == self.places.options.owner;
-            is_ours && made_ms < before_ms && known.insert(left.reference.id.clone())
-        };
-        found.into_iter().filter(&mut is_left).map(|left| left.reference).collect()
     }
 }

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use placements::{
     PlaceProgress, PlaceState, Placement, PlacementError, PlacementOrder, PlacementStep, PreparedManifest,
-    ProgressSink, ResolvedEnv, SnapshotFile, StagedRuntime, WorkspaceLimits, WorkspaceManifest,
-    WorkspaceStart,
+    ProgressSink, ResolvedEnv, StagedRuntime, WorkspaceLimits, WorkspaceManifest, WorkspaceStart,
 };
 use protocol::{
     PlacementProgressNotification, PlacementProgressStep, PlacementStatusChangedNotification,
@@ -63,6 +62,10 @@ impl HostShared {
         let mut row = self.place_row(id).await?;
         let Some(reference) = row.record.reference.clone() else { return self.made(row, task).await };
         let placement = self.places.placements.attach(reference);
+        if row.stage == PlaceStage::Suspended {
+            // What runs of it may be what a waking left that broke off.
+            return self.wake(placement, row, task).await;
+        }
         tracing::warn!(%error, placement = id, "a placement cannot be used; looking at it");
         let begun = tokio::time::Instant::now();
         loop {
@@ -101,7 +104,17 @@ impl HostShared {
         task: &ThreadId,
     ) -> Result<UsablePlace, LaunchFailure> {
         let snapshot = if row.record.wants_snapshot { self.snapshot_of(&row) } else { None };
-        match placement.wake(snapshot.as_ref()).await {
+        if row.record.wants_snapshot && snapshot.is_none() {
+            tracing::warn!(
+                placement = row.id,
+                "the snapshot of a suspended placement is gone; it is made anew"
+            );
+            // Of a waking that broke off, something may be there.
+            let _ = placement.destroy().await;
+            row.record.leave();
+            return self.make(row, task).await;
+        }
+        match placement.wake(snapshot.as_ref(), &self.progress(&row.id, task)).await {
             Ok(()) => {}
             Err(error) => match placement.state().await {
                 Ok(PlaceState::Gone) => {
@@ -116,13 +129,6 @@ impl HostShared {
         row.record.wants_snapshot = false;
         self.save_place(&row).await?;
         Ok(UsablePlace { placement, row })
-    }
-
-    pub(super) fn snapshot_of(&self, row: &PlaceRow) -> Option<SnapshotFile> {
-        let digest = row.snapshot.clone()?;
-        let path = self.places.options.blobs.join(format!("{digest}.tar"));
-        let bytes = row.record.snapshot_bytes.unwrap_or(0);
-        path.is_file().then_some(SnapshotFile { path, digest, bytes })
     }
 
     async fn made(&self, row: PlaceRow, task: &ThreadId) -> Result<UsablePlace, LaunchFailure> {
@@ -151,6 +157,10 @@ impl HostShared {
             (None, Some(prepared)) => WorkspaceStart::Manifest(prepared, &env),
             (None, None) => WorkspaceStart::Empty,
         };
+        if let Some(prepared) = &prepared {
+            // A place that is made again has what the task began with, and not what a branch has become since.
+            row.record.keep_commits(prepared.commits());
+        }
         self.remove_unfinished(&row).await;
         let suffix: String = self.new_uuid().chars().rev().take(6).collect();
         let id = format!("{}-{suffix}", row.id);

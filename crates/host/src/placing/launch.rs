@@ -134,7 +134,11 @@ impl HostShared {
         match self.launch_in(usable, order).await {
             Ok(launched) => Ok(launched),
             // It may be suspended or gone. Looked at only now: asking first would cost every start as much again.
-            Err(error @ (PlacementError::Unreachable { .. } | PlacementError::Failed { .. })) => {
+            Err(error) if error.may_mean_loss() => {
+                if matches!(error, PlacementError::TimedOut { .. }) {
+                    // Something may have started of which nothing was heard.
+                    self.places.note_unseen(order);
+                }
                 let usable = self.mended_place(id, order.task, error).await?;
                 Ok(self.launch_in(usable, order).await?)
             }
@@ -191,7 +195,7 @@ impl HostShared {
 
 impl HostShared {
     /// For the removal of what nobody uses. Whoever changes the placement right now notes it as well.
-    async fn note_use(&self, id: &str) {
+    pub(super) async fn note_use(&self, id: &str) {
         let lock = self.places.change_lock(id);
         let Ok(_changing) = lock.try_lock() else { return };
         let noted = match PlaceRow::load(&self.store, id).await {
@@ -275,6 +279,12 @@ impl HostPlaces {
             env.set(name, value)?;
         }
         Ok(SpawnOptions { argv, cwd, env, name: Some(spawn_name(order)) })
+    }
+
+    /// The next start of the task ends first what this one has left.
+    fn note_unseen(&self, order: &LaunchOrder<'_>) {
+        let last = LastSpawn { name: spawn_name(order), is_over: false };
+        self.last.lock().insert(order.task.clone(), last);
     }
 
     /// Ends what an earlier runtime of the task has left, and confirms it, unless its end was seen here. Two runtimes

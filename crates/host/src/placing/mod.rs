@@ -3,9 +3,13 @@
 mod bring_up;
 mod builds;
 mod choice;
+mod files;
 mod home;
 mod launch;
+mod owner;
+mod removal;
 mod row;
+mod snapshots;
 mod terms;
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,15 +21,17 @@ use parking_lot::Mutex as SyncMutex;
 use placements::{PlacementError, PlacementSettings, Placements, StagedRuntime};
 use protocol::{SandboxMode, ThreadId};
 use support::Clock;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, RwLock};
 
 use crate::shared::HostShared;
 
 pub use builds::RuntimeBuilds;
 pub use home::ProjectedHome;
+pub use owner::{store_owner, temporary_owner};
 
 pub(crate) use choice::{AskedSandbox, ChosenPlace, boundary_sandbox, check_sandbox};
 pub(crate) use launch::{LaunchFailure, LaunchOrder, LaunchedRuntime};
+pub(crate) use removal::LabelSearch;
 pub(crate) use row::{EarlierWorkspaces, PlaceRecord, PlaceRow, PlaceStage};
 pub(crate) use terms::{PlaceTerms, unholdable};
 
@@ -54,6 +60,8 @@ pub struct PlaceOptions {
     pub sandbox_mode: Option<SandboxMode>,
     /// Where snapshots are kept.
     pub blobs: PathBuf,
+    /// No other store keeps snapshots there.
+    pub owns_blobs: bool,
     /// This program, for runtimes on this machine.
     pub program: PathBuf,
     /// After the program, there as here.
@@ -116,6 +124,8 @@ pub(crate) struct HostPlaces {
     staged: SyncMutex<HashMap<String, StagedRuntime>>,
     /// Held while a placement is made or changed: one after the other for each.
     changing: SyncMutex<HashMap<String, Arc<Mutex<()>>>>,
+    /// Read by whoever takes a snapshot until a row names it; written by whoever removes those that no row names.
+    snapshots: RwLock<()>,
 }
 
 impl HostPlaces {
@@ -126,6 +136,7 @@ impl HostPlaces {
             last: Arc::default(),
             staged: SyncMutex::default(),
             changing: SyncMutex::default(),
+            snapshots: RwLock::default(),
         })
     }
 

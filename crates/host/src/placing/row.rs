@@ -1,5 +1,7 @@
 //! A placement in the store, and as clients see it.
 
+use std::collections::BTreeMap;
+
 use std::path::{Path, PathBuf};
 
 use placements::{PlacementReference, PlacementSettings};
@@ -71,6 +73,17 @@ pub(crate) struct PlaceRecord {
 }
 
 impl PlaceRecord {
+    /// The manifest names these commits from now on, instead of branches and tags. By the paths of its entries.
+    pub(crate) fn keep_commits(&mut self, commits: &BTreeMap<String, String>) {
+        let entries = self.manifest.as_mut().and_then(|manifest| manifest.get_mut("entries"));
+        let Some(entries) = entries.and_then(Value::as_object_mut) else { return };
+        for (path, commit) in commits {
+            if let Some(entry) = entries.get_mut(path).and_then(Value::as_object_mut) {
+                entry.insert("rev".to_owned(), Value::from(commit.as_str()));
+            }
+        }
+    }
+
     /// The place is given up: the next use makes another one.
     pub(crate) fn leave(&mut self) {
         if let Some(reference) = self.reference.take() {

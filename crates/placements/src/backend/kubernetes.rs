@@ -192,6 +192,8 @@ impl PlaceBackend for Kubernetes {
         Box::pin(async move {
             let labels =
                 Labels { id: place.id.clone(), owner: place.owner.clone(), created_s: seconds(&*self.clock) };
+            // A waking that broke off has left its pod, with a workspace that nobody may rely on.
+            self.delete(pod(place)?).await?;
             self.start(&labels).await.map(drop)
         })
     }

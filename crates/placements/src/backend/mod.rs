@@ -116,7 +116,7 @@ pub(crate) struct Prefix {
     /// Variables that the prefix itself needs.
     pub(crate) environment: Vec<String>,
     /// Held while a process runs.
-    pub(crate) _session: Option<Arc<ssh::SshSession>>,
+    pub(crate) session: Option<Arc<ssh::SshSession>>,
 }
 
 /// All that a process on this machine gets of our environment.
@@ -134,6 +134,13 @@ impl Prefix {
             false => argv.extend(words.iter().map(|&word| word.to_owned())),
         }
         argv
+    }
+
+    /// After nothing came back in time: the next prefix leads over another connection, where there is one.
+    pub(crate) fn give_up(&self) {
+        if let Some(session) = &self.session {
+            session.give_up();
+        }
     }
 
     /// For sentences: the prefix alone, or the shell where there is none.

@@ -2,6 +2,7 @@
 //! connection is opened for every eight.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -54,6 +55,8 @@ struct SshMaster {
     tool: Vec<String>,
     host: String,
     socket: String,
+    /// It looked alive and did not answer. Its sessions go on for as long as they can; new ones go over another one.
+    is_given_up: AtomicBool,
     /// The socket lies in it.
     _sockets: Arc<ScratchDir>,
 }
@@ -61,6 +64,12 @@ struct SshMaster {
 /// A place in a master connection, for one process.
 #[derive(Debug)]
 pub(crate) struct SshSession(Arc<SshMaster>);
+
+impl SshSession {
+    pub(crate) fn give_up(&self) {
+        self.0.is_given_up.store(true, Ordering::Relaxed);
+    }
+}
 
 impl Drop for SshMaster {
     fn drop(&mut self) {
@@ -81,7 +90,9 @@ impl SshConnections {
     async fn session(&self, tool: &[String], host: &str) -> Result<SshSession, PlacementError> {
         let mut open = self.open.lock().await;
         // The socket of a master that ended is gone.
-        open.masters.retain(|master| std::fs::exists(&master.socket).unwrap_or(false));
+        open.masters.retain(|master| {
+            !master.is_given_up.load(Ordering::Relaxed) && std::fs::exists(&master.socket).unwrap_or(false)
+        });
         let has_room = |master: &&Arc<SshMaster>| {
             master.tool == tool && master.host == host && Arc::strong_count(master) <= SESSIONS_PER_MASTER
         };
@@ -100,8 +111,13 @@ impl SshConnections {
             ["-M", "-N", "-f", "-S", &socket, "-o", "ControlPersist=60", "--", host].map(str::to_owned),
         );
         ToolRun { limit: CONNECT_LIMIT, ..ToolRun::new("connecting", &argv) }.succeed().await?;
-        let master = SshMaster { tool: tool.to_vec(), host: host.to_owned(), socket, _sockets: sockets };
-        let master = Arc::new(master);
+        let master = Arc::new(SshMaster {
+            tool: tool.to_vec(),
+            host: host.to_owned(),
+            socket,
+            is_given_up: AtomicBool::new(false),
+            _sockets: sockets,
+        });
         open.masters.push(Arc::clone(&master));
         Ok(SshSession(master))
     }
@@ -127,7 +143,7 @@ impl Ssh {
         let session = self.connections.session(&tool, host).await?;
         let mut argv = words(&tool, OPTIONS);
         argv.extend(["-S", &session.0.socket, "-o", "ControlMaster=no", "--", host].map(str::to_owned));
-        Ok(Prefix { argv, login_shell: true, _session: Some(Arc::new(session)), ..Prefix::default() })
+        Ok(Prefix { argv, login_shell: true, session: Some(Arc::new(session)), ..Prefix::default() })
     }
 }
 

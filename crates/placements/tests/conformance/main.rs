@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use ::support::SystemClock;
 use oarlock_placements::{
-    KubernetesSettings, PlacementOrder, PlacementSettings, Placements, ProgressSink, WorkspaceStart,
+    KubernetesSettings, PlacementError, PlacementOrder, PlacementSettings, Placements, ProgressSink,
+    SpawnOptions, WorkspaceStart,
 };
 use serde_json::json;
 
@@ -45,6 +46,29 @@ fn command_bwrap() {
 #[test]
 fn ssh() {
     check(places::ssh());
+}
+
+/// The network swallows what is sent: the tool notices after a while, and until then every call would wait for it.
+#[test]
+fn ssh_that_only_looks_alive() {
+    let site = match places::ssh() {
+        Ok(site) => site,
+        Err(reason) => return println!("skipped: {reason}"),
+    };
+    support::block_on(async {
+        let placements = Placements::new("conformance", Arc::new(SystemClock)).unwrap();
+        let placement = support::create(&placements, &site.settings, WorkspaceStart::Empty).await;
+        let process = placement.spawn(&SpawnOptions::new(["sleep", "600"])).await.unwrap();
+        let sessions = site.sessions();
+        support::signal("-STOP", &sessions);
+        let error = placement.end_spawn(process.id()).await.unwrap_err();
+        assert!(matches!(error, PlacementError::TimedOut { .. }), "{error}");
+        let began = std::time::Instant::now();
+        placement.end_spawn(process.id()).await.unwrap();
+        assert!(began.elapsed().as_secs() < 10, "over another connection: {:?}", began.elapsed());
+        support::signal("-KILL", &sessions);
+        placement.destroy().await.unwrap();
+    });
 }
 
 #[test]

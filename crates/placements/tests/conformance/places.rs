@@ -23,8 +23,18 @@ pub(crate) struct Site {
     pub(crate) has_labels: bool,
     // Dropped in this order.
     _cleanup: Option<Cleanup>,
-    _daemon: Option<Daemon>,
+    daemon: Option<Daemon>,
     _folder: tempfile::TempDir,
+}
+
+impl Site {
+    /// The processes that carry connections of its daemon.
+    pub(crate) fn sessions(&self) -> Vec<String> {
+        let pid = self.daemon.as_ref().unwrap().0.id();
+        let sessions = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        assert!(!sessions.trim().is_empty());
+        sessions.split_whitespace().map(str::to_owned).collect()
+    }
 }
 
 /// Ends what a failed test has left.
@@ -119,7 +129,7 @@ pub(crate) fn local() -> Result<Site, String> {
         lose: Some(Box::new(|place| fs::remove_dir_all(place.handle.as_deref().unwrap()).unwrap())),
         has_labels: true,
         _cleanup: None,
-        _daemon: None,
+        daemon: None,
         _folder: folder,
     })
 }
@@ -140,7 +150,7 @@ fn command(folder: tempfile::TempDir, argv: &[&str]) -> Site {
         lose: None,
         has_labels: false,
         _cleanup: None,
-        _daemon: None,
+        daemon: None,
         _folder: folder,
     }
 }
@@ -235,7 +245,7 @@ fn containers(
         lose: Some(lose),
         has_labels: true,
         _cleanup: None,
-        _daemon: daemon,
+        daemon,
         _folder: folder,
     }
 }
@@ -321,7 +331,7 @@ pub(crate) fn ssh() -> Result<Site, String> {
         lose: Some(Box::new(lose)),
         has_labels: true,
         _cleanup: None,
-        _daemon: Some(daemon),
+        daemon: Some(daemon),
         _folder: folder,
     })
 }
@@ -399,7 +409,7 @@ fn cluster(tool: Vec<String>, image: String, workspace: Option<String>, folder: 
         lose: Some(Box::new(lose)),
         has_labels: true,
         _cleanup: None,
-        _daemon: None,
+        daemon: None,
         _folder: folder,
     }
 }

@@ -57,6 +57,10 @@ pub(crate) fn runs(text: &str) -> bool {
         .any(|line| String::from_utf8_lossy(&line).contains(text))
 }
 
+pub(crate) fn signal(signal: &str, processes: &[String]) {
+    assert!(Command::new("kill").arg(signal).args(processes).status().unwrap().success());
+}
+
 /// Waits for something that another process does.
 pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
     for _ in 0..400 {

@@ -3,17 +3,23 @@
 use super::prelude::*;
 
 /// Reads a whole file.
-#[wire]
+#[wire(omit_null)]
 pub struct FsReadFileParams {
     pub path: AbsolutePath,
+    /// The placement whose workspace holds it; the host's own machine when unset. Only a host has placements.
+    #[experimental("fs/readFile.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// Writes a whole file.
-#[wire]
+#[wire(omit_null)]
 pub struct FsWriteFileParams {
     pub path: AbsolutePath,
     /// The content in base64.
     pub data_base64: String,
+    /// The placement whose workspace holds it; the host's own machine when unset. Only a host has placements.
+    #[experimental("fs/writeFile.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// Creates a folder.
@@ -22,6 +28,9 @@ pub struct FsCreateDirectoryParams {
     pub path: AbsolutePath,
     /// Also create missing parents. True when unset.
     pub recursive: Option<bool>,
+    /// The placement whose workspace holds it; the host's own machine when unset. Only a host has placements.
+    #[experimental("fs/createDirectory.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// Tells what a path is and when it was made and changed.
@@ -31,9 +40,12 @@ pub struct FsGetMetadataParams {
 }
 
 /// Lists the direct children of a folder.
-#[wire]
+#[wire(omit_null)]
 pub struct FsReadDirectoryParams {
     pub path: AbsolutePath,
+    /// The placement whose workspace holds it; the host's own machine when unset. Only a host has placements.
+    #[experimental("fs/readDirectory.placementId")]
+    pub placement_id: Option<String>,
 }
 
 /// Removes a file or folder.

@@ -148,7 +148,9 @@ pub struct PlacementGcResponse {
 /// Something that was removed, or would be.
 #[wire]
 pub struct RemovedPlacement {
+    /// Of a placement. For a snapshot that no placement has, the name of its file.
     pub id: String,
+    /// `snapshot` for a snapshot.
     pub backend: String,
     /// Why it could not be removed.
     pub problem: Option<String>,

@@ -35,7 +35,7 @@ impl Runtime {
     }
 
     pub async fn write_file(&self, params: FsWriteFileParams) -> Result<(), RuntimeError> {
-        let FsWriteFileParams { path, data_base64 } = params;
+        let FsWriteFileParams { path, data_base64, .. } = params;
         let write = move |path: &Path, steps: &StepCount| {
             let content =
                 STANDARD.decode(data_base64).map_err(|error| FileError::Base64(error.to_string()))?;

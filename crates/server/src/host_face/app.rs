@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::application::ServerApplication;
 use crate::host_face::clients::HubClients;
 use crate::host_face::numbers::write_numbers;
+use crate::host_face::placement_files::is_placed;
 use crate::host_face::providers::ToolProviders;
 use crate::hub::{ConnectionId, Hub};
 use crate::metrics::MetricsText;
@@ -21,8 +22,18 @@ use crate::wire_error::WireError;
 
 /// The host's methods that this release has.
 const HOST_VERSION: u32 = 1;
-const HOST_FEATURES: &[&str] =
-    &["tasks", "operations", "defer", "inputId", "provides", "ordinal", "threadSuspend", "audit", "resync"];
+const HOST_FEATURES: &[&str] = &[
+    "tasks",
+    "operations",
+    "defer",
+    "inputId",
+    "provides",
+    "ordinal",
+    "threadSuspend",
+    "audit",
+    "resync",
+    "placementFiles",
+];
 /// How long an answer of the store holds for `/readyz`, which anybody may ask for as often as they like.
 const READY_FOR: Duration = Duration::from_secs(1);
 /// Agreed on with a connection that wants to hear of every task's operations.
@@ -93,6 +104,9 @@ impl ServerApplication for HostApp {
         params: Option<&str>,
     ) -> Result<(), WireError> {
         check_role(role, method)?;
+        if is_placed(method, params)? {
+            return Ok(());
+        }
         check_machine(is_local, method, params, self.host.default_placement())
     }
 

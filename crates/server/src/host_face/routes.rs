@@ -18,7 +18,7 @@ use protocol::{
 };
 
 use super::handlers::{self as on, forward};
-use super::{pages, placements};
+use super::{pages, placement_files, placements};
 use crate::host_face::HostApp;
 use crate::peers::{RELAYED, relaying};
 use crate::router::Router;
@@ -67,6 +67,10 @@ pub(crate) const LOCAL: &[&str] = &[
 pub fn host_routes() -> Router<HostApp> {
     routes()
         .inside(LOCAL, |app: &HostApp| &app.local)
+        .deferred(FsReadFile, placement_files::read_file)
+        .deferred(FsWriteFile, placement_files::write_file)
+        .deferred(FsCreateDirectory, placement_files::create_directory)
+        .deferred(FsReadDirectory, placement_files::read_directory)
         .deferred(ThreadStart, on::start)
         .deferred(ThreadResume, on::resume)
         .deferred(ThreadFork, on::fork)

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from oarlock import Agent, Approve, BuiltinTool, Capability, Decision, Local, PendingCommand, Reject, RuntimeInfo, tool
+from oarlock import (
+    Agent,
+    Approve,
+    BuiltinTool,
+    Capability,
+    Decision,
+    Local,
+    ModelRequest,
+    PendingCommand,
+    Reject,
+    RuntimeInfo,
+    tool,
+)
 from oarlock import tools as builtins
-from oarlock.capabilities import Files, Shell
+from oarlock._typing import JSON
+from oarlock.capabilities import Compaction, Files, Shell
 from oarlock.events import Notice
 from oarlock.testing import Call, ScriptedModel, offline_host
 from oarlock.tools import ExecCommand, ReadFile
@@ -101,3 +114,22 @@ async def test_the_runtime_knows_every_built_in_by_its_name(tmp_path: Path) -> N
     every = [getattr(builtins, name) for name in builtins.__all__ if name != "BuiltinTool"]
     async with offline_host(backend=Local(tmp_path)) as host:
         await host.start(Agent(tools=every, tool_set="replace"))
+
+
+async def test_a_provider_is_told_what_a_request_is_for() -> None:
+    asked: list[tuple[str, str, str]] = []
+
+    class Telling(ScriptedModel):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Mapping[str, JSON]]:
+            asked.append((request.purpose, request.thread_id, request.segment_id.rsplit(":", 1)[1]))
+            async for event in super().stream(request):
+                yield event
+
+    model = Telling("one", "all of it, in short", "two")
+    async with offline_host(model) as host:
+        task = await host.start(Agent(tool_set="replace", capabilities=[Compaction(1)]))
+        for word in ("first", "second"):
+            (await task.run(word, timeout=60)).unwrap()
+    assert [purpose for purpose, _, _ in asked] == ["turn", "compaction", "turn"]
+    assert {thread for _, thread, _ in asked} == {task.id}
+    assert [segment for _, _, segment in asked] == ["0", "0", "0"]

@@ -64,7 +64,7 @@ def test_input_of_every_kind(tmp_path: Path) -> None:
     picture.write_bytes(b"\x89PNG...")
     parts = to_user_input(["look", Image(picture), Image(b"\xff\xd8\xff"), Skill("draw")])
     assert parts[0]["text"] == "look"
-    assert parts[1]["path"] == str(picture)
+    assert parts[1] == {"type": "image", "url": "data:image/png;base64,iVBORy4uLg=="}
     assert parts[2]["url"].startswith("data:image/jpeg;base64,")
     assert parts[3]["text"] == "$draw"
     [linked] = to_user_input([Image("https://example.com/a.png")])
@@ -211,6 +211,9 @@ def test_settings_of_the_capabilities_that_come_along() -> None:
     repository = GitRepo("https://example.com/skills.git")
     assert Skills(repository).manifest(Manifest()).entries == {".agents/skills": repository}
     assert Mcp("docs", url="https://example.com/mcp").settings() == {"mcp_servers.docs.url": "https://example.com/mcp"}
+    for wrong in (Mcp("none"), Mcp("both", command=["a"], url="https://example.com/mcp")):
+        with pytest.raises(ConfigError, match="either `command` or `url`"):
+            wrong.settings()
     settings = Mcp("git", command=["mcp-git", "--all"], env={"A": "b"}).settings()
     assert settings["mcp_servers.git.args"] == ["--all"] and settings["mcp_servers.git.env"] == {"A": "b"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -30,6 +31,7 @@ from oarlock import (
     Manifest,
     Offline,
     Podman,
+    RpcError,
     Secret,
     Ssh,
     Text,
@@ -81,10 +83,22 @@ async def test_a_task_in_a_container(engine: engines.Engine, tmp_path: Path) -> 
         limits = engine.run("inspect", "-f", "{{.HostConfig.Memory}} {{.HostConfig.NetworkMode}}", container)
         assert limits == f"{512 << 20} none"
         task = await host.start(WORKER, task_id="A-17")
-        with pytest.raises(BackendError, match="passes no files on"):
-            await task.files.read_text("in/greeting")
+        assert await task.files.read_text("in/greeting") == "good morning\n"
+        await task.files.write("new/deep/file", b"\x00\xff" * 100_000)
+        assert await task.files.read_bytes("new/deep/file") == b"\x00\xff" * 100_000
+        assert await task.files.list("new") == ["deep/"]
+        await task.files.write("run.sh", "echo again\n")
+        assert "again" in (await task.run("run ./run.sh", timeout=120)).unwrap(), "its mode stays"
+        (await task.run("run ln -s /etc out; ln -s /etc/passwd passwd", timeout=120)).unwrap()
+        for path in ("out/passwd", "passwd", "nowhere"):
+            with pytest.raises(RpcError, match="path: "):
+                await task.files.read_text(path)
+        with pytest.raises(RpcError, match="out of the workspace"):
+            await task.files.write("out/made", "x")
         assert "prepared" in (await task.run("run touch kept && ls", timeout=120)).unwrap()
         await task.suspend()
+        # No runtime is started for it.
+        assert await task.files.read_text("prepared") == "prepared\n"
     # Another process finds the task, and its place.
     async with Host(store=tmp_path / "runs.db", **options) as host:
         task = await host.open("A-17", WORKER)
@@ -200,6 +214,40 @@ async def test_a_backend_goes_with_the_task_to_a_host_that_does_not_know_it(tmp_
     async with Host(store=store, provider=Offline()) as host:
         task = await host.open("A-17", agent)
         assert str(workspace) in (await task.run("run cat in && pwd", timeout=120)).unwrap()
+
+
+@pytest.mark.anyio
+async def test_files_are_those_of_the_place_that_the_host_chose(tmp_path: Path, home: Path) -> None:
+    """The program names no place, so it does not know that tasks run elsewhere: where the folder is another one."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    engines.small_runtime(home)
+    there, kept, work = (tmp_path / name for name in ("there", "kept", "work"))
+    for folder in (there, kept, work):
+        folder.mkdir()
+    mounted = f'mount --bind {kept} {there} && exec "$@"'
+    table = {"backend": "command", "argv": ["unshare", "--mount", "sh", "-c", mounted, "sh"], "workspace": str(there)}
+    settings = "".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items())
+    (home / "config.toml").write_text(f"[placements.cage]\n{settings}")
+    command = [os.environ["OARLOCK_BIN"], "host", "--provider", "offline", "--store", f"sqlite:{tmp_path}/runs.db"]
+    url = f"unix://{tmp_path}/runs.db.sock"
+    async with await anyio.open_process([*command, "--placement", "cage"], stderr=None, cwd=tmp_path) as process:
+        try:
+            await until(lambda: answers(url))
+            async with Host.connect(url) as host:
+                agent = Agent(tools=[ExecCommand], tool_set="replace", sandbox="danger-full-access")
+                task = await host.start(agent)
+                await task.files.write("a/b", "x")
+                assert (kept / "a/b").read_text() == "x" and not any(there.iterdir())
+                assert await task.files.list() == ["a/"]
+                await task.suspend()
+                assert any(place.snapshot for place in [await host._placement_of(task.id)] if place is not None)
+                # What the program does name is taken as said.
+                here = await host.start(agent, backend=Local(work))
+                assert await host._placement_of(here.id) is None
+                assert str(work) in (await here.run("run pwd", timeout=120)).unwrap()
+        finally:
+            process.terminate()
 
 
 @pytest.mark.anyio

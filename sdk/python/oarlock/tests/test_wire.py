@@ -74,7 +74,7 @@ def unknown(model: Any, path: str = "") -> Iterator[str]:
                 "turnId": "u",
                 "inputId": "i",
                 "input": to_user_input(
-                    ["look", Image("https://example.com/a.png"), Image(Path("a.png")), Skill("draw")]
+                    ["look", Image("https://example.com/a.png"), Image(Path(__file__)), Skill("draw")]
                 ),
                 "outputSchema": {"type": "object"},
                 **_turn_settings({"model": "m", "effort": "low", "sandbox": "read-only", "cwd": "/work"}),

@@ -3688,6 +3688,8 @@ class FsCreateDirectoryParams(WireModel):
     path: AbsolutePathBuf
     recursive: StrictBool | None = None
     """Also create missing parents. True when unset."""
+    placement_id: str | None = None
+    """The placement whose workspace holds it; the host's own machine when unset. Only a host has placements."""
 
 
 class FsCreateDirectoryResponse(WireModel):
@@ -3725,6 +3727,8 @@ class FsReadDirectoryParams(WireModel):
     """Lists the direct children of a folder."""
 
     path: AbsolutePathBuf
+    placement_id: str | None = None
+    """The placement whose workspace holds it; the host's own machine when unset. Only a host has placements."""
 
 
 class FsReadDirectoryResponse(WireModel):
@@ -3735,6 +3739,8 @@ class FsReadFileParams(WireModel):
     """Reads a whole file."""
 
     path: AbsolutePathBuf
+    placement_id: str | None = None
+    """The placement whose workspace holds it; the host's own machine when unset. Only a host has placements."""
 
 
 class FsReadFileResponse(WireModel):
@@ -3786,6 +3792,8 @@ class FsWriteFileParams(WireModel):
     path: AbsolutePathBuf
     data_base64: str
     """The content in base64."""
+    placement_id: str | None = None
+    """The placement whose workspace holds it; the host's own machine when unset. Only a host has placements."""
 
 
 class FsWriteFileResponse(WireModel):
@@ -5943,7 +5951,9 @@ class RemovedPlacement(WireModel):
     """Something that was removed, or would be."""
 
     id: str
+    """Of a placement. For a snapshot that no placement has, the name of its file."""
     backend: str
+    """`snapshot` for a snapshot."""
     problem: str | None = None
     """Why it could not be removed."""
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ._manifest import Dir, Entry, GitRepo, LocalDir, LocalFile, Manifest, Secret, Text
     from ._pending import (
         Pending,
+        PendingBase,
         PendingCommand,
         PendingFileChange,
         PendingFunction,
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from ._run import Run
     from ._sync import SyncFiles, SyncHost, SyncRun, SyncTask
     from ._task import Task, TurnSettings
-    from ._tools import BuiltinTool, FunctionTool, Tool, ToolContext, tool
+    from ._tools import BuiltinTool, FunctionTool, Tool, ToolContext, ToolDecorator, tool
     from ._typing import Effects
 
 __version__ = "0.1.0"
@@ -112,6 +113,7 @@ __all__ = [
     "OpenAI",
     "Paused",
     "Pending",
+    "PendingBase",
     "PendingCommand",
     "PendingFileChange",
     "PendingFunction",
@@ -150,6 +152,7 @@ __all__ = [
     "TextDelta",
     "Tool",
     "ToolContext",
+    "ToolDecorator",
     "ToolError",
     "ToolPending",
     "TransportClosed",
@@ -180,7 +183,7 @@ _NAMES = {
     "_ids": "TaskInfo",
     "_manifest": "Dir Entry GitRepo LocalDir LocalFile Manifest Secret Text",
     "_pending": (
-        "Pending PendingCommand PendingFileChange PendingFunction PendingPermissions PendingTool "
+        "Pending PendingBase PendingCommand PendingFileChange PendingFunction PendingPermissions PendingTool "
         "PendingUserInput Policy"
     ),
     "_providers": "Anthropic Chat Key ModelCapabilities ModelProvider ModelRequest Offline OpenAI Provider",
@@ -188,7 +191,7 @@ _NAMES = {
     "_run": "Run",
     "_sync": "SyncFiles SyncHost SyncRun SyncTask",
     "_task": "Task TurnSettings",
-    "_tools": "BuiltinTool FunctionTool Tool ToolContext tool",
+    "_tools": "BuiltinTool FunctionTool Tool ToolContext ToolDecorator tool",
     "_typing": "Effects",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -15,7 +15,7 @@ import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from ._errors import ProviderError
-from ._providers import ModelProvider, ModelRequest, bridge_arguments, model_settings
+from ._providers import ABOUT_HEADER, ModelProvider, ModelRequest, bridge_arguments, model_settings
 
 log = logging.getLogger("oarlock")
 
@@ -83,7 +83,8 @@ class ModelBridge:
         self._token = secrets.token_urlsafe(32)
         self._port = 0
         self._numbers = count(1)
-        self._turns: dict[str, _TurnRequests] = {}
+        self._turns: dict[tuple[str, str], _TurnRequests] = {}
+        self._refusing: set[str] = set()
         self._listener: anyio.abc.Listener[anyio.abc.SocketStream] | None = None
 
     async def open(self, spawn: Callable[..., None]) -> None:
@@ -106,7 +107,7 @@ class ModelBridge:
 
     def has_refused(self, thread_id: str) -> bool:
         """Whether the provider failed with the last request of this thread."""
-        return thread_id in self._turns and self._turns[thread_id].is_refused
+        return thread_id in self._refusing
 
     def environment(self) -> Mapping[str, str]:
         return {_TOKEN_VARIABLE: self._token}
@@ -177,8 +178,9 @@ class ModelBridge:
         return is_whole
 
     def _refused(self, request: ModelRequest) -> None:
-        if (turn := self._turns.get(request.thread_id)) is not None and turn.turn_id == request.turn_id:
-            turn.is_refused = True
+        # Memories are made beside the turns, which do not fail with them.
+        if request.purpose != "memory":
+            self._refusing.add(request.thread_id)
 
     async def _pass_on(
         self, sender: _Sender, first: Mapping[str, Any] | None, events: AsyncIterator[Mapping[str, Any]]
@@ -199,15 +201,18 @@ class ModelBridge:
 
     def _model_request(self, raw: bytes, headers: Mapping[str, str]) -> ModelRequest:
         body = json.loads(raw)
-        about = _about(headers)
-        thread_id = str(about.get("session_id") or body.get("prompt_cache_key", ""))
-        turn_id = str(about.get("turn_id", ""))
+        turn_of, about = _about(headers, "x-codex-turn-metadata"), _about(headers, ABOUT_HEADER)
+        thread_id = str(about.get("threadId") or turn_of.get("session_id") or body.get("prompt_cache_key", ""))
+        turn_id = str(turn_of.get("turn_id", ""))
+        purpose = str(about.get("purpose", "turn"))
         # As it came: a host that asks again sends the same bytes.
         digest = hashlib.sha256(raw).hexdigest()
-        turn = self._turns.get(thread_id)
+        if purpose != "memory":
+            self._refusing.discard(thread_id)
+        turn = self._turns.get((thread_id, purpose))
         if turn is None or turn.turn_id != turn_id:
-            self._turns.pop(thread_id, None)
-            turn = self._turns[thread_id] = _TurnRequests(turn_id)
+            self._turns.pop((thread_id, purpose), None)
+            turn = self._turns[thread_id, purpose] = _TurnRequests(turn_id)
             if len(self._turns) > _MAX_TURNS:
                 self._turns.pop(next(iter(self._turns)))
         turn.next(digest)
@@ -217,7 +222,7 @@ class ModelBridge:
             turn_id=turn_id,
             segment_id=f"{turn_id}:{turn.segment}",
             attempt=turn.attempt,
-            purpose="turn",
+            purpose=purpose,
             body=body,
             digest=f"sha256:{digest}",
         )
@@ -226,27 +231,25 @@ class ModelBridge:
 class _TurnRequests:
     """Requests of a turn: the same again is another attempt, anything else the next segment."""
 
-    __slots__ = ("_digest", "attempt", "is_refused", "segment", "turn_id")
+    __slots__ = ("_digest", "attempt", "segment", "turn_id")
 
     def __init__(self, turn_id: str) -> None:
         self.turn_id = turn_id
         self.segment = -1
         self.attempt = 0
-        self.is_refused = False
         self._digest = ""
 
     def next(self, digest: str) -> None:
-        self.is_refused = False
         if digest == self._digest:
             self.attempt += 1
         else:
             self._digest, self.attempt, self.segment = digest, 1, self.segment + 1
 
 
-def _about(headers: Mapping[str, str]) -> Mapping[str, Any]:
-    """The thread and the turn that a request is of."""
+def _about(headers: Mapping[str, str], name: str) -> Mapping[str, Any]:
+    """What a header says in JSON."""
     try:
-        about = json.loads(headers.get("x-codex-turn-metadata", "{}"))
+        about = json.loads(headers.get(name, "{}"))
     except ValueError:
         return {}
     return about if isinstance(about, Mapping) else {}

@@ -86,6 +86,9 @@ class StoreError(OarlockError):
 class DecisionConflict(OarlockError):
     """Somebody decided first, or what was decided about is not what waits."""
 
+    decided: Mapping[str, Any] | None = None
+    """The decision that counts, as the wire has it, where somebody decided first."""
+
 
 class TaskExists(OarlockError):
     """A task with this id is there already; `if_exists="open"` opens it."""
@@ -193,7 +196,11 @@ def refused(error: Mapping[str, Any], task_id: str | None = None, operation_id: 
     reason = data.get("code") if isinstance(data, Mapping) else None
     retryable = reason in _RETRYABLE or code == _OVERLOADED
     if isinstance(reason, str) and reason in _BY_REASON:
-        return _BY_REASON[reason](message, task_id=task_id, operation_id=operation_id, retryable=retryable)
+        named = _BY_REASON[reason](message, task_id=task_id, operation_id=operation_id, retryable=retryable)
+        if isinstance(named, DecisionConflict) and isinstance(data, Mapping):
+            first = data.get("decision")
+            named.decided = first if isinstance(first, Mapping) else None
+        return named
     return RpcError(message, code=code, data=data, task_id=task_id, operation_id=operation_id, retryable=retryable)
 
 

@@ -269,7 +269,6 @@ class Host:
             name = protocol.ThreadSetNameParams(thread_id=thread_id, name=task_id)
             await self._request(protocol.CLIENT_REQUESTS["thread/name/set"], name, task_id=task_id)
         task: Task[D] = Task(self, follower, workspace=str(answer["cwd"]), is_open=True)
-        task.files._is_here = True if place.placement is None else None
         self._call_hooks(task)
         if plan.functions:
             self._spawn(_load_models)
@@ -400,7 +399,16 @@ class Host:
         params = protocol.OperationDecideParams(
             operation_id=operation_id, arguments_digest=digest, decision=wire, **({"on_behalf_of": by} if by else {})
         )
-        await self._request(protocol.CLIENT_REQUESTS["operation/decide"], params)
+        method = protocol.CLIENT_REQUESTS["operation/decide"]
+        try:
+            await self._request(method, params, again=False)
+        except TransportClosed:
+            # Nobody knows whether it was stored. Where it was, the host says that it is decided: by this.
+            try:
+                await self._request(method, params)
+            except DecisionConflict as conflict:
+                if conflict.decided is None or protocol.read(protocol.OperationDecision, conflict.decided) != wire:
+                    raise
 
     async def _digest_of(self, operation_id: str) -> str:
         for operation in await self._waiting(operation_id.split(":")[0]):
@@ -581,9 +589,14 @@ class Host:
         self._opened().spawn(work, *arguments)
 
     async def _request(
-        self, method: protocol.RequestMethod[_Params, _Response], params: _Params, *, task_id: str | None = None
+        self,
+        method: protocol.RequestMethod[_Params, _Response],
+        params: _Params,
+        *,
+        task_id: str | None = None,
+        again: bool = True,
     ) -> _Response:
-        return await self._opened().request(method, params, task_id=task_id)
+        return await self._opened().request(method, params, task_id=task_id, again=again)
 
     async def _ask(self, method: str, params: Mapping[str, Any], *, task_id: str | None = None) -> Any:
         """The same without the models, which take their time to load, where a turn starts."""

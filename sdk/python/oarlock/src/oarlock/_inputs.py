@@ -36,8 +36,6 @@ def _part(part: str | Image | Skill) -> Mapping[str, JSON]:
     match part:
         case str():
             return {"type": "text", "text": part}
-        case Image(src=Path() as path):
-            return {"type": "localImage", "path": str(path.absolute())}
         case Image():
             return {"type": "image", "url": image_url(part)}
         case Skill(name=name):

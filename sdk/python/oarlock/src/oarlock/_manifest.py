@@ -92,7 +92,10 @@ class Manifest:
         )
 
     def digest(self) -> str:
-        """Covers what the workspace is made of: contents, modes, sources, names of secrets."""
+        """Of this description: contents that it has, modes, names of secrets, and where other files come from.
+
+        What a file or a repository that it names has in it does not count.
+        """
         described = {
             "root": str(self.root),
             "entries": {path: _described(entry) for path, entry in self.entries.items()},

@@ -123,8 +123,9 @@ def _key_settings(key: Key | None) -> dict[str, str]:
     return {"auth": f"{{ command = {_quoted(command[0])}, args = {arguments} }}"}
 
 
-def _defined(name: str, base_url: str, wire: str, key: Key | None) -> list[str]:
+def _defined(name: str, base_url: str, wire: str, key: Key | None, **more: str) -> list[str]:
     settings = {"name": _quoted(name), "base_url": _quoted(base_url), "wire_api": _quoted(wire), **_key_settings(key)}
+    settings |= more
     table = ", ".join(f"{setting} = {value}" for setting, value in settings.items())
     return ["--provider", _NAME, "-c", f"model_providers.{_NAME}={{ {table} }}"]
 
@@ -148,9 +149,16 @@ def host_arguments(provider: OpenAI | Anthropic | Chat | Offline | str | None) -
             return _defined("Chat", base_url, "chat", key)
 
 
+ABOUT_HEADER = "x-oarlock-request"
+"""What a request is for, and of which thread."""
+
+
 def bridge_arguments(name: str, base_url: str, token_variable: str, settings: Mapping[str, JSON]) -> list[str]:
     """How `oarlock host` reaches a provider of this program."""
-    argv = [*_defined(name, base_url, "responses", Key(env=token_variable)), "-c", f"model={_quoted(name)}"]
+    # The host fills in this header for whoever has it among the settings.
+    wanted = f'{{ {_quoted(ABOUT_HEADER)} = "filled in by the host" }}'
+    defined = _defined(name, base_url, "responses", Key(env=token_variable), http_headers=wanted)
+    argv = [*defined, "-c", f"model={_quoted(name)}"]
     for key, value in settings.items():
         argv += ["-c", f"{key}={json.dumps(value)}"]
     return argv

@@ -160,15 +160,28 @@ class Session:
         self._group.start_soon(work, *arguments)
 
     async def request(
-        self, method: protocol.RequestMethod[_Params, _Response], params: _Params, *, task_id: str | None = None
+        self,
+        method: protocol.RequestMethod[_Params, _Response],
+        params: _Params,
+        *,
+        task_id: str | None = None,
+        again: bool = True,
     ) -> _Response:
         """Asks the host, with typed params and answer."""
-        return read_answer(method, await self.ask(method.method, protocol.write(params), task_id=task_id))
+        answer = await self.ask(method.method, protocol.write(params), task_id=task_id, again=again)
+        return read_answer(method, answer)
 
-    async def ask(self, method: str, params: Mapping[str, Any], *, task_id: str | None = None) -> Any:
+    async def ask(
+        self, method: str, params: Mapping[str, Any], *, task_id: str | None = None, again: bool = True
+    ) -> Any:
         """Asks the host, with params and answer as the wire has them: the models are not loaded for it.
 
-        A host that dies meanwhile is asked again when it is back; every request may be repeated.
+        Args:
+            method: of the request
+            params: as the wire has them
+            task_id: for the error
+            again: a host that dies meanwhile is asked again when it is back; without it `TransportClosed` is raised,
+                and the request may have been carried out
         """
         while True:
             if self._group is None:
@@ -186,6 +199,8 @@ class Session:
                 # The supervisor finds the host again, or gives up and says so.
                 if self._connection is connection and self._ready.is_set():
                     self._ready = anyio.Event()
+                if not again:
+                    raise
 
     # ---- the connection ----
 

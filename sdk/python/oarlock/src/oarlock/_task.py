@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, overload
 from uuid import uuid4
 
@@ -10,7 +11,7 @@ import oarlock_protocol as protocol
 from typing_extensions import Unpack
 
 from ._decisions import Decision
-from ._errors import ConfigError, RpcError, TaskBusy
+from ._errors import ConfigError, RpcError, TaskBusy, TransportClosed
 from ._events import Event
 from ._files import Files
 from ._follow import TaskFollower
@@ -210,7 +211,7 @@ class Task(Generic[D]):
         """
         params = protocol.TaskSuspendParams(thread_id=self._follower.thread_id)
         await self._host._request(protocol.CLIENT_REQUESTS["task/suspend"], params, task_id=self.id)
-        if not snapshot or self.files._is_here:
+        if not snapshot:
             return
         if (place := await self._host._placement_of(self._follower.thread_id)) is not None:
             kept = protocol.PlacementSnapshotParams(placement_id=place.id)
@@ -222,29 +223,39 @@ class Task(Generic[D]):
         Args:
             after_turn: the last turn of the copy; unset, all of them
         """
-        later = 0
+        kept: int | None = None
         if after_turn is not None:
             turns = [turn.id for turn in await self._turns()]
             if after_turn not in turns:
                 raise ConfigError(f"after_turn: task {self.id} has no turn {after_turn}")
-            later = len(turns) - turns.index(after_turn) - 1
+            kept = turns.index(after_turn) + 1
         params = protocol.ThreadForkParams(thread_id=self._follower.thread_id)
-        answer = await self._host._request(protocol.CLIENT_REQUESTS["thread/fork"], params, task_id=self.id)
-        if later:
-            dropped = protocol.ThreadRollbackParams(thread_id=answer.thread.id, num_turns=later)
-            await self._host._request(protocol.CLIENT_REQUESTS["thread/rollback"], dropped, task_id=self.id)
+        # Asked twice, it would make two copies.
+        method = protocol.CLIENT_REQUESTS["thread/fork"]
+        answer = await self._host._request(method, params, task_id=self.id, again=False)
+        if kept is not None:
+            await self._keep_turns(answer.thread.id, kept)
         plan = self._follower.plan
         worker = self._follower.worker
         return await self._host._open_thread(
             answer.thread.id, plan, worker.deps if worker is not None else None, task_id=answer.thread.id
         )
 
+    async def _keep_turns(self, thread_id: str, kept: int) -> None:
+        """Drops the turns of a copy after so many. Counted again each time: asked twice, a host drops twice as many."""
+        while (surplus := len(await self._turns(thread_id)) - kept) > 0:
+            dropped = protocol.ThreadRollbackParams(thread_id=thread_id, num_turns=surplus)
+            with suppress(TransportClosed):
+                method = protocol.CLIENT_REQUESTS["thread/rollback"]
+                await self._host._request(method, dropped, task_id=self.id, again=False)
+
     async def history(self) -> Sequence[Mapping[str, JSON]]:
         """The turns with their items, as the wire has them."""
         return [turn.to_wire() for turn in await self._turns()]
 
-    async def _turns(self) -> Sequence[protocol.Turn]:
-        params = protocol.ThreadReadParams(thread_id=self._follower.thread_id, include_turns=True)
+    async def _turns(self, thread_id: str | None = None) -> Sequence[protocol.Turn]:
+        """Of this task, or of a copy of it."""
+        params = protocol.ThreadReadParams(thread_id=thread_id or self._follower.thread_id, include_turns=True)
         try:
             answer = await self._host._request(protocol.CLIENT_REQUESTS["thread/read"], params, task_id=self.id)
         except RpcError as error:

@@ -39,7 +39,7 @@ def prepare_place(session: Session, thread_id: str, backend: Backend | None, man
     """Makes the folder where it is one of this machine; else describes the place to the host."""
     match backend:
         case None | Local():
-            return _local(session, thread_id, backend.workspace if backend is not None else None, manifest)
+            return _local(session, thread_id, backend, manifest)
         case str():
             return TaskPlace(placement=_described(session, backend, workspace_of(backend, manifest), manifest))
         case Docker() | Ssh() | Kubernetes() | Command():
@@ -55,17 +55,20 @@ def prepare_place(session: Session, thread_id: str, backend: Backend | None, man
             return TaskPlace(placement=described, config=config)
 
 
-def _local(session: Session, thread_id: str, workspace: str | Path | None, manifest: Manifest) -> TaskPlace:
+def _local(session: Session, thread_id: str, backend: Local | None, manifest: Manifest) -> TaskPlace:
     embedded = session.embedded
+    workspace = backend.workspace if backend is not None else None
+    # Said where the program says it: a host that somebody else started may run tasks elsewhere by default.
+    named = protocol.PlacementSpec(backend="local") if backend is not None else None
     if embedded is None:
         if manifest_of(manifest, is_here=session.is_here) is None:
-            return TaskPlace(cwd=str(workspace) if workspace is not None else None)
+            return TaskPlace(cwd=str(workspace) if workspace is not None else None, placement=named)
         there = str(workspace) if workspace is not None else None
         return TaskPlace(placement=_described(session, "local", there, manifest))
     folder = Path(workspace).absolute() if workspace is not None else embedded.workspace(thread_id)
     if not needs_placement(manifest):
         fill(folder, manifest)
-        return TaskPlace(cwd=str(folder))
+        return TaskPlace(cwd=str(folder), placement=named)
     taken = [path for path in manifest.entries if path != "." and (folder / path).exists()]
     if taken:
         raise ConfigError(f"manifest: {folder / taken[0]} is there already and is not overwritten")

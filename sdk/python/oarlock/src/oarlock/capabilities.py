@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ._capabilities import Capability, RuntimeInfo
+from ._errors import ConfigError
 from ._manifest import GitRepo, LocalDir, Manifest
 from ._pending import Policy
 from ._records import record
@@ -90,6 +91,8 @@ class Mcp(Capability):
 
     def settings(self) -> Mapping[str, JSON]:
         key = f"mcp_servers.{self.name}"
+        if bool(self.command) == (self.url is not None):
+            raise ConfigError(f"Mcp {self.name}: give either `command` or `url`")
         if self.url is not None:
             return {f"{key}.url": self.url}
         settings: dict[str, JSON] = {f"{key}.command": self.command[0], f"{key}.args": list(self.command[1:])}
