@@ -21,7 +21,8 @@ pub(crate) fn propose(
     if commands.complex || judged.iter().filter(asked).any(has_rule_or_danger) {
         return None;
     }
-    let offerable = |words: &[String]| decided_elsewhere(words, question.executables).is_none();
+    let executables = question.executables.entered_by(commands);
+    let offerable = |words: &[String]| decided_elsewhere(words, &executables).is_none();
     // The whole command, too: the rule would be of its first words, and be about all of them.
     let all_offerable =
         || commands.list.iter().all(|words| is_settled(words, question, commands) || offerable(words));

@@ -133,7 +133,7 @@ pub(crate) fn decided_elsewhere(words: &[String], executables: &Executables) -> 
         return Some("a file that commands can write is what it runs");
     }
     let name = unversioned(base_name(program));
-    let obeys = name == "git" && (git_obeys(arguments) || executables.hooks_are_open());
+    let obeys = name == "git" && (git_obeys(arguments) || git_runs_hooks(arguments, executables));
     if runs_what_it_is_given(program) || lists(CARRIERS, name) || obeys {
         return Some("what it does stands in files, or comes after these words");
     }
@@ -156,12 +156,14 @@ pub(crate) fn runs_what_it_is_given(program: &str) -> bool {
 }
 
 /// Whether a program obeys files of the project that its words do not name.
-pub fn obeys_project(argv: &[String]) -> bool {
+pub fn obeys_project(argv: &[String], executables: &Executables) -> bool {
     let commands = crate::commands_of(argv);
+    let executables = executables.entered_by(&commands);
     let obeys = |words: &Vec<String>| {
         crate::launch::with_inner(words).iter().any(|words| {
             let name = words.first().map_or("", |program| unversioned(base_name(program)));
-            lists(PROJECT_TOOLS, name) || (name == "git" && git_obeys(&words[1..]))
+            let git_obeys = || git_obeys(&words[1..]) || git_runs_hooks(&words[1..], &executables);
+            lists(PROJECT_TOOLS, name) || (name == "git" && git_obeys())
         })
     };
     commands.list.iter().any(obeys)
@@ -187,6 +189,11 @@ fn git_obeys(arguments: &[String]) -> bool {
         }
         None => true,
     }
+}
+
+/// Whether the command of git may run a hook, which does what files of the project say.
+pub(crate) fn git_runs_hooks(arguments: &[String], executables: &Executables) -> bool {
+    git::subcommand(arguments).is_some_and(|(command, _)| executables.runs_hooks(command))
 }
 
 /// Whether some of these words make the program run another, write a file, or read more options.

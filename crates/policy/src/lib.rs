@@ -12,6 +12,7 @@ mod executables;
 pub mod fuzzing;
 mod git;
 mod git_folders;
+mod git_settings;
 mod launch;
 mod matrix;
 mod offers;

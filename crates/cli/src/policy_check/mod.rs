@@ -121,7 +121,7 @@ fn check(options: CheckOptions, root: Flags) -> Result<ExitCode> {
             .flat_map(|confinement| confinement.writable),
     );
     let path = place.env.get("PATH").map_or(OsStr::new(""), OsStr::new);
-    let executables = Executables::new(path, &place.folder, &writable);
+    let executables = Executables::new(path, &place.folder, &writable).with_environment(&place.env);
     let argv = as_run(options.argv);
     let question = CommandQuestion {
         argv: &argv,
