@@ -121,7 +121,7 @@ impl Authorization {
         if let Go::Here(here) = &mut go {
             planted_variables::leave_out(&mut here.order, &self.setting);
             if start_files::are_writable(&self.setting) {
-                start_files::leave_out(&mut here.order, &self.setting);
+                start_files::leave_out(&mut here.order);
             }
         }
         match self.propose(proposal).await? {
@@ -258,7 +258,7 @@ impl Authorization {
                 planted_variables::leave_out(&mut here.order, &self.setting);
             }
             if goes_without {
-                start_files::leave_out(&mut here.order, &self.setting);
+                start_files::leave_out(&mut here.order);
             }
         }
         Ok(Settled::Go(Box::new(go)))
