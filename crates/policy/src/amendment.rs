@@ -1,7 +1,7 @@
 //! Which rule a yes for good would leave behind.
 
 use crate::argv::CommandList;
-use crate::content::{decided_elsewhere, runs_what_it_is_given};
+use crate::content::{decided_elsewhere, does_as_told, runs_what_it_is_given};
 use crate::matrix::{CommandQuestion, Judged};
 use crate::rules::RuleDecision;
 use crate::safe::only_looks;
@@ -30,6 +30,7 @@ pub(crate) fn propose(
         && !judged.iter().any(Judged::by_rule)
         && !prefix.is_empty()
         && offerable(prefix)
+        && (does_as_told(prefix) || commands.list.iter().any(|words| words == prefix))
         && would_do(prefix, question, commands)
         && all_offerable()
     {

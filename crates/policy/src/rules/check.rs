@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::{PrefixRule, RuleDecision, RuleSource, Rules};
 use crate::argv::{base_name, commands_of};
-use crate::content::{decided_elsewhere, git_runs_hooks, turns};
+use crate::content::{decided_elsewhere, does_as_told, git_runs_hooks, turns};
 use crate::executables::Executables;
 use crate::git;
 use crate::launch::with_inner;
@@ -141,7 +141,13 @@ impl PrefixRule {
         if !own.is_empty() && turns(program, &argv[1..]) && !turns(program, own) {
             return Some("an option after its words names a program or a file");
         }
-        if self.by_approval { decided_elsewhere(argv, executables) } else { None }
+        if !self.by_approval {
+            return None;
+        }
+        if argv.len() > self.pattern.len() && !does_as_told(&argv[..self.pattern.len()]) {
+            return Some("an approval of this program is about that command line alone");
+        }
+        decided_elsewhere(argv, executables)
     }
 
     fn fits(&self, argv: &[String]) -> bool {
