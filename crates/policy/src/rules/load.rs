@@ -20,15 +20,25 @@ const OF_APPROVALS: &str = "default.rules";
 pub struct RuleWarning {
     pub file: PathBuf,
     pub message: String,
+    pub cause: WarningCause,
+}
+
+/// Why something in a rule file does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WarningCause {
+    /// The file cannot be used, and then no rule allows anything.
+    Unusable,
     /// Only what this file allows is left out, since the user has not reviewed it.
-    pub is_unreviewed: bool,
+    Unreviewed,
+    /// Nothing enforces rules about hosts.
+    Network,
 }
 
 impl fmt::Display for RuleWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.is_unreviewed {
-            true => f.write_str(&self.message),
-            false => write!(f, "rules are not used to allow anything: {}", self.message),
+        match self.cause {
+            WarningCause::Unreviewed | WarningCause::Network => f.write_str(&self.message),
+            WarningCause::Unusable => write!(f, "rules are not used to allow anything: {}", self.message),
         }
     }
 }
@@ -54,9 +64,12 @@ impl Rules {
                 Ok(files) => {
                     for file in files {
                         match read(&file) {
-                            Ok(found) => rules.merge(found),
+                            Ok(found) => {
+                                warnings.extend(found.network_warning(&file));
+                                rules.merge(found);
+                            }
                             Err(message) => {
-                                warnings.push(RuleWarning { file, message, is_unreviewed: false });
+                                warnings.push(RuleWarning { file, message, cause: WarningCause::Unusable });
                             }
                         }
                     }
@@ -64,7 +77,7 @@ impl Rules {
                 Err(warning) => warnings.push(warning),
             }
         }
-        if !warnings.is_empty() {
+        if warnings.iter().any(|warning| warning.cause == WarningCause::Unusable) {
             rules.allow_nothing();
         }
         (rules, warnings)
@@ -78,7 +91,8 @@ impl Rules {
             let name = path.display().to_string();
             let parsed =
                 text.clone().and_then(|text| Self::parse(&name, &text).map_err(|error| error.to_string()));
-            let (message, is_unreviewed) = match (parsed, accept) {
+            warnings.extend(parsed.iter().filter_map(|found| found.network_warning(path)));
+            let (message, cause) = match (parsed, accept) {
                 (Ok(found), None) => {
                     rules.merge(found);
                     continue;
@@ -90,13 +104,13 @@ impl Rules {
                         continue;
                     }
                     let what = "allows commands to run without the sandbox; these rules are not used.";
-                    (format!("{name} {what} {accept}"), true)
+                    (format!("{name} {what} {accept}"), WarningCause::Unreviewed)
                 }
-                (Err(message), _) => (message, false),
+                (Err(message), _) => (message, WarningCause::Unusable),
             };
-            warnings.push(RuleWarning { file: path.clone(), message, is_unreviewed });
+            warnings.push(RuleWarning { file: path.clone(), message, cause });
         }
-        if warnings.iter().any(|warning| !warning.is_unreviewed) {
+        if warnings.iter().any(|warning| warning.cause == WarningCause::Unusable) {
             rules.allow_nothing();
         }
         (rules, warnings)
@@ -104,10 +118,19 @@ impl Rules {
 
     /// Takes out what allows something, and says whether there was any of it.
     fn allow_nothing(&mut self) -> bool {
-        let before = self.prefixes.len() + self.networks.len();
+        let before = self.prefixes.len();
         self.prefixes.retain(|rule| rule.decision > RuleDecision::Allow);
-        self.networks.retain(|rule| rule.decision > RuleDecision::Allow);
-        self.prefixes.len() + self.networks.len() < before
+        self.prefixes.len() < before
+    }
+
+    /// For whoever believes that such a rule protects something.
+    fn network_warning(&self, file: &Path) -> Option<RuleWarning> {
+        let first = self.networks.first()?;
+        let message = format!(
+            "{first}: network_rule has no effect, since there is no managed network here; what commands reach is for \
+             sandbox_mode and sandbox_workspace_write.network_access to say"
+        );
+        Some(RuleWarning { file: file.to_owned(), message, cause: WarningCause::Network })
     }
 }
 
@@ -115,7 +138,7 @@ fn rule_files(folder: &Path) -> Result<Vec<PathBuf>, RuleWarning> {
     let failed = |error: &std::io::Error| RuleWarning {
         file: folder.to_owned(),
         message: format!("{}: {error}", folder.display()),
-        is_unreviewed: false,
+        cause: WarningCause::Unusable,
     };
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
