@@ -11,7 +11,8 @@ use runtime::config::{Env, McpTransport, ResolvedConfig};
 pub(crate) type ConfigPart = (usize, Vec<String>);
 
 pub(crate) fn rules(config: &ResolvedConfig) -> ConfigPart {
-    let (rules, warnings) = Rules::load_all(&config.rule_folders(), &config.project_rules);
+    let required = &config.requirements.rules;
+    let (rules, warnings) = Rules::load_all(&config.rule_folders(), &config.project_rules, required);
     // Unreviewed rules of a project are reported with its settings.
     let mistakes = warnings.iter().filter(|warning| warning.cause != WarningCause::Unreviewed);
     (rules.prefixes().len(), mistakes.map(ToString::to_string).collect())

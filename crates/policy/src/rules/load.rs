@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use support::read_plain;
 
-use super::{RuleDecision, Rules};
+use super::{PrefixRule, RuleDecision, Rules};
 
 /// Nobody writes rules by the megabyte.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -83,9 +83,13 @@ impl Rules {
         (rules, warnings)
     }
 
-    /// As [`Rules::load`], with the rules of projects. What a file allows that was not reviewed does not count: a rule
-    /// that allows a command takes the sandbox away.
-    pub fn load_all(folders: &[PathBuf], projects: &[RuleFile]) -> (Self, Vec<RuleWarning>) {
+    /// As [`Rules::load`], with the rules of projects, and with those of an administrator, which nothing can take away.
+    /// What a file allows that was not reviewed does not count: a rule that allows a command takes the sandbox away.
+    pub fn load_all(
+        folders: &[PathBuf],
+        projects: &[RuleFile],
+        required: &[PrefixRule],
+    ) -> (Self, Vec<RuleWarning>) {
         let (mut rules, mut warnings) = Self::load(folders);
         for RuleFile { path, text, accept } in projects {
             let name = path.display().to_string();
@@ -113,6 +117,7 @@ impl Rules {
         if warnings.iter().any(|warning| warning.cause == WarningCause::Unusable) {
             rules.allow_nothing();
         }
+        rules.prefixes.extend_from_slice(required);
         (rules, warnings)
     }
 

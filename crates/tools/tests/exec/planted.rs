@@ -81,6 +81,24 @@ async fn a_profile_puts_no_other_program_in_the_place_of_the_one_that_a_rule_is_
     assert!(!mark.exists() && stage.path("made").exists());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_of_an_administrator_holds_whatever_the_user_s_rules_say() {
+    let required = policy::PrefixRule {
+        pattern: vec![vec!["touch".to_owned()]],
+        decision: policy::RuleDecision::Forbidden,
+        justification: Some("not here".to_owned()),
+        source: policy::RuleSource { file: "/etc/codex/requirements.toml".to_owned(), line: 0 },
+        by_approval: false,
+    };
+    for rules in ["prefix_rule(pattern=[\"touch\"], decision=\"allow\")\n", "not a rule"] {
+        let stage = stage(rules);
+        let required = required.clone();
+        let stage = stage.with_options(|options| options.required_rules = vec![required]);
+        let text = stage.exec("touch made").await;
+        assert!(text.contains("not here") && !stage.path("made").exists(), "{text}");
+    }
+}
+
 /// A rule that an earlier release wrote after a permanent approval.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rewritten_script_does_not_leave_the_sandbox_by_a_rule_that_an_approval_left() {
