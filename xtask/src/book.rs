@@ -21,6 +21,7 @@ pub(crate) fn check() -> Result<Problems> {
         problems.extend(lost_links(page, &workspace::read_text(page)?, &files, &|path| {
             workspace::read_text(path)
         })?);
+        problems.extend(headless_tables(page, &workspace::read_text(page)?));
     }
     let summary = workspace::read_text(SUMMARY)?;
     problems.extend(unlisted(&summary, &files));
@@ -35,6 +36,23 @@ fn repeated_rows(text: &str) -> Problems {
     let first = rows.filter_map(|row| row.trim_start_matches("| ").split(" | ").next());
     let repeated = first.filter(|cell| !seen.insert(*cell));
     repeated.map(|cell| format!("{DIFFERENCES} has two rows that begin with `{cell}`")).collect()
+}
+
+/// Rows that are shown as a paragraph of bars, since no heading of a table is above them.
+fn headless_tables(page: &str, text: &str) -> Problems {
+    let lines: Vec<&str> = text.lines().collect();
+    let (mut problems, mut is_code, mut is_table) = (Vec::new(), false, false);
+    for (at, line) in lines.iter().enumerate() {
+        is_code ^= line.trim_start().starts_with("```");
+        let is_row = line.starts_with("| ") && !is_code;
+        let is_headed =
+            || lines.get(at + 1).is_some_and(|next| next.starts_with("|-") || next.starts_with("| -"));
+        if is_row && !is_table && !is_headed() {
+            problems.push(format!("{page}:{}: a row of a table without a heading", at + 1));
+        }
+        is_table = !is_code && line.starts_with('|');
+    }
+    problems
 }
 
 fn unlisted(summary: &str, files: &BTreeSet<String>) -> Problems {
@@ -143,6 +161,18 @@ mod tests {
     fn check_links(text: &str) -> Problems {
         let files = ["docs/a.md", "docs/b.md", "README.md", "crates/x/src/lib.rs"].map(str::to_owned).into();
         lost_links("docs/a.md", text, &files, &|_| Ok("# Title\n## Who may: do what?\n".to_owned())).unwrap()
+    }
+
+    #[test]
+    fn rows_without_a_heading_are_found() {
+        for (text, expected) in [
+            ("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n", 0),
+            ("text\n\n| 1 | 2 |\n| 3 | 4 |\n", 1),
+            ("```text\n| 1 |\n```\n", 0),
+            ("```facts\nx\n```\n| 1 | 2 |\n", 1),
+        ] {
+            assert_eq!(headless_tables("a.md", text).len(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+/// Users from this number on are people; those before it belong to the system.
+const FIRST_PERSON: u32 = 1000;
+
 /// A socket of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LocalSocket {
@@ -19,6 +22,25 @@ pub(crate) fn find_socket(near: SocketAddr, far: SocketAddr) -> Option<LocalSock
         let lines = BufReader::new(File::open(table).ok()?).lines().skip(1).map_while(Result::ok);
         lines.filter_map(|line| parse(&line)).find_map(|(pair, socket)| (pair == wanted).then_some(socket))
     })
+}
+
+/// The user behind a port of this machine's own addresses, if that is another person: neither the user of this process nor
+/// one of the system's.
+pub fn foreign_listener(port: u16) -> Option<u32> {
+    let own = rustix::process::geteuid().as_raw();
+    ["/proc/net/tcp", "/proc/net/tcp6"].iter().find_map(|table| {
+        let lines = BufReader::new(File::open(table).ok()?).lines().skip(1).map_while(Result::ok);
+        let mut uids = lines.filter_map(|line| listener(&line, port));
+        uids.find(|uid| *uid != own && *uid >= FIRST_PERSON)
+    })
+}
+
+/// The user of a row, if that is a socket which waits for connections to the port.
+fn listener(line: &str, port: u16) -> Option<u32> {
+    let (((near, near_port), (far, far_port)), socket) = parse(line)?;
+    let is_listening = far.is_unspecified() && far_port == 0;
+    let is_near = near.is_loopback() || near.is_unspecified();
+    (is_listening && is_near && near_port == port).then_some(socket.uid)
 }
 
 fn canonical(address: SocketAddr) -> (IpAddr, u16) {
@@ -79,6 +101,27 @@ mod tests {
             assert_eq!(link.to_string_lossy(), format!("socket:[{}]", found.inode), "{listen}");
             assert_eq!(found.uid, rustix::process::geteuid().as_raw());
         }
+    }
+
+    #[test]
+    fn who_waits_for_connections_is_found() {
+        let open = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = open.local_addr().expect("an address").port();
+        let table = std::fs::read_to_string("/proc/net/tcp").expect("a table");
+        let found: Vec<_> = table.lines().filter_map(|line| listener(line, port)).collect();
+        assert_eq!(found, [rustix::process::geteuid().as_raw()]);
+        assert_eq!(foreign_listener(port), None, "one's own server");
+        let row =
+            |near: &str, far: &str| format!("1: {near}:2CAA {far} 0A 0:0 00:0 00000000 1005 0 7777 1 0 100");
+        for (line, expected) in [
+            (row("0100007F", "00000000:0000"), Some(1005)),
+            (row("00000000", "00000000:0000"), Some(1005)),
+            (row("0100007F", "0100007F:1F90"), None),
+            (row("0101A8C0", "00000000:0000"), None),
+        ] {
+            assert_eq!(listener(&line, 11434), expected, "{line}");
+        }
+        assert_eq!(listener(&row("0100007F", "00000000:0000"), 11435), None);
     }
 
     #[test]

@@ -4,16 +4,17 @@
 use std::path::Path;
 
 use hooks::HookSet;
-use policy::Rules;
+use policy::{Rules, WarningCause};
 use runtime::config::{Env, McpTransport, ResolvedConfig};
 
 /// How many can be used, and what is wrong with the others.
 pub(crate) type ConfigPart = (usize, Vec<String>);
 
 pub(crate) fn rules(config: &ResolvedConfig) -> ConfigPart {
-    let (rules, warnings) = Rules::load_all(&config.rule_folders(), &config.project_rules);
+    let required = &config.requirements.rules;
+    let (rules, warnings) = Rules::load_all(&config.rule_folders(), &config.project_rules, required);
     // Unreviewed rules of a project are reported with its settings.
-    let mistakes = warnings.iter().filter(|warning| !warning.is_unreviewed);
+    let mistakes = warnings.iter().filter(|warning| warning.cause != WarningCause::Unreviewed);
     (rules.prefixes().len(), mistakes.map(ToString::to_string).collect())
 }
 

@@ -20,6 +20,7 @@ use runtime::{ModelDirectory, SystemClock};
 use crate::earlier_rules::EarlierRules;
 use crate::exec::Sandbox;
 use crate::flags::Flags;
+use crate::local_servers::offered;
 
 /// Kept in the state folder.
 const HISTORY: &str = "terminal-history.jsonl";
@@ -203,7 +204,7 @@ async fn offered_provider(
         return Ok(None);
     }
     let directory = ModelDirectory::new(loader, Arc::new(SystemClock));
-    let found = directory.local_server(|id| config.providers.get(id)).await;
+    let found = directory.local_server(|id| offered(&config.providers, id)).await;
     Ok(found.map(|(provider, _)| provider.id.clone()))
 }
 

@@ -16,6 +16,7 @@ mod flags;
 mod generate;
 mod host;
 mod interactive;
+mod local_servers;
 mod logging;
 mod login;
 mod mcp;

@@ -14,6 +14,7 @@ use tracing_subscriber::filter::LevelFilter;
 use turn_view::{columns, cut};
 
 use crate::flags::Flags;
+use crate::local_servers::offered;
 use crate::terminal::{clean_line, escaped_json};
 
 #[derive(Debug, Args)]
@@ -66,7 +67,7 @@ async fn known_models(loader: &Loader, config: &ResolvedConfig) -> Result<(Strin
     let mut provider = &config.provider;
     let mut told = None;
     if config.provider_reason == ProviderReason::Nothing {
-        let found = directory.local_server(|id| config.providers.get(id)).await;
+        let found = directory.local_server(|id| offered(&config.providers, id)).await;
         let Some((found, models)) = found else {
             bail!("no provider is configured, and none offers itself: {WAYS_OUT}")
         };

@@ -43,6 +43,8 @@ pub struct Step {
     pub approval_policy: AskForApproval,
     /// The automatic reviewer decides about commands and patches that need approval.
     pub reviews_approvals: bool,
+    /// Of an administrator, for that reviewer.
+    pub reviewer_instructions: Option<Arc<str>>,
     pub sandbox: SandboxPolicy,
     /// Beginnings of commands that rules allow. Each place holds the words that may stand there.
     pub approved_prefixes: Arc<[Vec<Vec<String>>]>,
@@ -96,6 +98,7 @@ impl Step {
             subagents: Arc::new([]),
             approval_policy: AskForApproval::Never,
             reviews_approvals: false,
+            reviewer_instructions: None,
             sandbox: SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false },
             approved_prefixes: Arc::new([]),
             cwd: cwd.to_owned(),

@@ -1,7 +1,7 @@
 //! Which rule a yes for good would leave behind.
 
 use crate::argv::CommandList;
-use crate::content::{decided_elsewhere, runs_what_it_is_given};
+use crate::content::{decided_elsewhere, does_as_told, runs_what_it_is_given};
 use crate::matrix::{CommandQuestion, Judged};
 use crate::rules::RuleDecision;
 use crate::safe::only_looks;
@@ -21,7 +21,8 @@ pub(crate) fn propose(
     if commands.complex || judged.iter().filter(asked).any(has_rule_or_danger) {
         return None;
     }
-    let offerable = |words: &[String]| decided_elsewhere(words, question.executables).is_none();
+    let executables = question.executables.entered_by(commands);
+    let offerable = |words: &[String]| decided_elsewhere(words, &executables).is_none();
     // The whole command, too: the rule would be of its first words, and be about all of them.
     let all_offerable =
         || commands.list.iter().all(|words| is_settled(words, question, commands) || offerable(words));
@@ -29,6 +30,7 @@ pub(crate) fn propose(
         && !judged.iter().any(Judged::by_rule)
         && !prefix.is_empty()
         && offerable(prefix)
+        && (does_as_told(prefix) || commands.list.iter().any(|words| words == prefix))
         && would_do(prefix, question, commands)
         && all_offerable()
     {

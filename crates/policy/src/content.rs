@@ -7,29 +7,34 @@ use crate::safe::{FIND_ACTIONS, has_option};
 
 /// Shells and interpreters, and the options after which they run anything. What they are given decides.
 const INTERPRETERS: &str = "\
-    ash awk bash bpython busybox clisp cmd csh dash ed elixir emacs erl escript ex expect fish gawk gdb ghci \
-    groovy guile iex ipython irb java jshell julia kotlin ksh lldb lua luajit mawk mksh mono mysql nawk node \
-    nodejs nu nvim osascript perl php powershell psql pwsh pypy python python2 python3 R racket Rscript ruby \
-    runghc runhaskell sbcl scala sh sqlite3 swift tclsh tcsh toybox ts-node tsx vi view vim wish xonsh yash \
-    zsh";
+    ash awk bash bc bpython busybox clisp cmd csh dash dc ed elixir emacs erl escript ex expect fish ftp gawk \
+    gdb ghci gnuplot groff groovy gs guile iex ipython irb java jshell julia kotlin ksh latex latexmk lftp \
+    lldb lua luajit lualatex m4 mawk mksh mono mutt mysql nawk neomutt nmap node nodejs nu nvim octave \
+    osascript pandoc pdflatex pdftex perl php powershell psql pwsh pypy python python2 python3 R racket \
+    Rscript ruby runghc runhaskell sbcl scala sh sqlite3 swift tclsh tcpdump tcsh tex toybox troff ts-node tsx \
+    vi view vim wish xelatex xonsh yash zsh";
 
 /// Programs that run the words they are given, or a queue's, in another shell, machine or container.
 const LAUNCHERS: &str = "\
-    . ansible ansible-playbook at batch builtin bwrap chroot chrt command coproc crontab dbus-run-session \
-    direnv doas docker docker-compose entr env eval exec fakeroot fd fdfind find firejail flock ionice \
-    kubectl launchctl ltrace lxc mosh nerdctl nice nohup nsenter parallel pkexec podman proot rlwrap rsync \
-    runuser scp screen script setpriv setsid sftp source ssh stdbuf strace su sudo systemd-run taskset time \
-    timeout tmux trap unbuffer unshare vagrant watch xargs";
+    . ansible ansible-playbook at aws-vault batch builtin bwrap cgexec chamber choom chronic chroot chrt \
+    command concurrently coproc crontab dbus-run-session direnv doas docker docker-compose doppler dotenv \
+    dumb-init entr env eval exec fakeroot faketime fd fdfind find firejail flatpak flock foreman gosu \
+    heaptrack hyperfine i386 ifne ionice kubectl launchctl linux32 linux64 ltrace lxc mosh nerdctl nice \
+    nodemon nohup nsenter numactl op parallel pee perf pkexec podman prlimit proot rlwrap rr rsync runuser scp \
+    screen script setarch setpriv setsid sftp snap socat sops source ssh start-stop-daemon stdbuf strace su \
+    su-exec sudo systemctl systemd-inhibit systemd-nspawn systemd-run taskset time timeout tini tmux trap ts \
+    unbuffer unshare vagrant valgrind watch watchexec x86_64 xargs xvfb-run";
 
 /// Programs that run or obey files of the project: build tools, package managers, test runners.
 const PROJECT_TOOLS: &str = "\
-    act ant artisan autoconf ava bazel bazelisk behave bmake buck buck2 bun bundle bunx cabal cargo \
-    cargo-nextest cmake composer conda configure corepack ctest cypress dart deno devbox dotnet dune earthly \
-    eslint fab fastlane flutter gem gmake go gradle gradlew grunt gulp hatch helm husky invoke jake jest \
-    just lefthook lein lerna make mamba mask meson mise mix mocha mvn mvnw ninja nix nix-build nix-shell nox \
-    npm npx nx opam packer pants pdm phpunit pip pip3 pipenv pipx pixi playwright pnpm pnpx poetry \
-    pre-commit prettier pulumi py.test pytest rake rebar3 rollup rspec rustup sbt scons skaffold stack task \
-    terraform tofu tox turbo uv uvx vite vitest volta webpack xcodebuild yarn zig";
+    act ant artisan autoconf ava bazel bazelisk behave bmake brew buck buck2 buildah bun bundle bunx cabal \
+    cargo cargo-nextest cmake composer conda configure corepack ctest cypress dagger dart deno devbox devenv \
+    dotnet dune earthly eslint fab fastlane flutter gem gmake go gradle gradlew grunt gulp hatch helm hg husky \
+    invoke jake jest jj just lefthook lein lerna make mamba mask meson mise mix mocha mvn mvnw ninja nix \
+    nix-build nix-env nix-shell nox npm npx nx opam overcommit packer pants pdm phpunit pip pip3 pipenv pipx \
+    pixi playwright pnpm pnpx poetry pre-commit prettier pulumi py.test pytest qmake rake rebar3 rollup rspec \
+    rustup sbt scons skaffold snakemake stack svn task terraform tilt tofu tox tsc turbo uv uvx vite vitest \
+    volta waf webpack xcodebuild yarn zig";
 
 /// Programs that copy a file's content to wherever they are told.
 const CARRIERS: &str = "\
@@ -40,8 +45,24 @@ const GIT_DOES_AS_TOLD: &str = "\
     add blame branch checkout cherry-pick commit describe diff fetch gc grep log ls-files ls-remote ls-tree \
     merge mv prune pull push reflog reset restore rev-parse revert rm show stash status switch tag worktree";
 
+/// Programs for which a few first words say enough, whatever comes after them: with the options that [`TURNING`] names
+/// ruled out, they run nothing and obey no file of the project.
+const DOES_AS_TOLD: &str = "\
+    basename cat cksum cmp comm curl cut date df diff dig dirname du echo egrep false fgrep grep head host \
+    hostname id jq kill killall ls lsblk lscpu lsof md5sum mkdir nproc nslookup pgrep ping pkill printenv printf \
+    ps pwd readlink realpath rg rmdir seq sha1sum sha256sum sha512sum sleep sort ss stat tac tail touch tr true \
+    uname uptime wc which whoami";
+
+/// Commands of `gh` that run programs, or change what its other commands do.
+const GH_OBEYS: &[&str] = &["alias", "auth", "codespace", "config", "cs", "ext", "extension", "extensions"];
+
+/// What `gh` does by git, with the hooks of the repository.
+const GH_BY_GIT: &[&str] = &["checkout", "clone", "co", "create", "develop", "fork", "merge", "sync"];
+
 /// Options that name another program to run, a file to write, or a file with more options.
 const TURNING: &[(&str, &[&str], &str)] = &[
+    ("apt", &["--option", "--config-file"], "oc"),
+    ("apt-get", &["--option", "--config-file"], "oc"),
     ("bat", &["--pager"], ""),
     (
         "curl",
@@ -62,6 +83,7 @@ const TURNING: &[(&str, &[&str], &str)] = &[
         ],
         "oOKDc",
     ),
+    ("dnf", &["--setopt", "--config"], "c"),
     ("fd", &["--exec", "--exec-batch"], "xX"),
     ("gh", &["--exec"], ""),
     ("less", &["--log-file", "--LOG-FILE", "--lesskey-file", "--lesskey-src"], "oOk"),
@@ -100,6 +122,7 @@ const TURNING: &[(&str, &[&str], &str)] = &[
         ],
         "eOoaP",
     ),
+    ("yum", &["--setopt", "--config"], "c"),
     ("zip", &["--unzip-command"], "T"),
 ];
 
@@ -133,7 +156,11 @@ pub(crate) fn decided_elsewhere(words: &[String], executables: &Executables) -> 
         return Some("a file that commands can write is what it runs");
     }
     let name = unversioned(base_name(program));
-    let obeys = name == "git" && (git_obeys(arguments) || executables.hooks_are_open());
+    let obeys = match name {
+        "git" => git_obeys(arguments) || git_runs_hooks(arguments, executables),
+        "gh" => gh_obeys(arguments),
+        _ => false,
+    };
     if runs_what_it_is_given(program) || lists(CARRIERS, name) || obeys {
         return Some("what it does stands in files, or comes after these words");
     }
@@ -152,19 +179,34 @@ pub(crate) fn decided_elsewhere(words: &[String], executables: &Executables) -> 
 /// Whether files other than those in its words, or anything at all, decide what the program does.
 pub(crate) fn runs_what_it_is_given(program: &str) -> bool {
     let name = unversioned(base_name(program));
-    [INTERPRETERS, LAUNCHERS, PROJECT_TOOLS].iter().any(|list| lists(list, name))
+    // The linker runs the program that it is given.
+    let is_linker = name.starts_with("ld-linux") || name.starts_with("ld-musl") || name == "ld.so";
+    is_linker || [INTERPRETERS, LAUNCHERS, PROJECT_TOOLS].iter().any(|list| lists(list, name))
 }
 
 /// Whether a program obeys files of the project that its words do not name.
-pub fn obeys_project(argv: &[String]) -> bool {
+pub fn obeys_project(argv: &[String], executables: &Executables) -> bool {
     let commands = crate::commands_of(argv);
+    let executables = executables.entered_by(&commands);
     let obeys = |words: &Vec<String>| {
         crate::launch::with_inner(words).iter().any(|words| {
             let name = words.first().map_or("", |program| unversioned(base_name(program)));
-            lists(PROJECT_TOOLS, name) || (name == "git" && git_obeys(&words[1..]))
+            let git_obeys = || git_obeys(&words[1..]) || git_runs_hooks(&words[1..], &executables);
+            lists(PROJECT_TOOLS, name) || (name == "git" && git_obeys())
         })
     };
     commands.list.iter().any(obeys)
+}
+
+/// Whether a rule that an approval left may be about all command lines that begin with its words. For any other program
+/// it is about the command line that was approved: more words could turn it into anything.
+pub(crate) fn does_as_told(prefix: &[String]) -> bool {
+    let Some((program, arguments)) = prefix.split_first() else { return false };
+    match unversioned(base_name(program)) {
+        "git" => !git_obeys(arguments),
+        "gh" => arguments.len() > 1 && !gh_obeys(arguments),
+        name => lists(DOES_AS_TOLD, name),
+    }
 }
 
 fn lists(list: &str, name: &str) -> bool {
@@ -187,6 +229,17 @@ fn git_obeys(arguments: &[String]) -> bool {
         }
         None => true,
     }
+}
+
+fn gh_obeys(arguments: &[String]) -> bool {
+    let has = |at: usize, list: &[&str]| arguments.get(at).is_some_and(|word| list.contains(&word.as_str()));
+    let has_option_first = arguments.iter().take(2).any(|word| word.starts_with('-'));
+    has_option_first || has(0, GH_OBEYS) || has(1, GH_BY_GIT)
+}
+
+/// Whether the command of git may run a hook, which does what files of the project say.
+pub(crate) fn git_runs_hooks(arguments: &[String], executables: &Executables) -> bool {
+    git::subcommand(arguments).is_some_and(|(command, _)| executables.runs_hooks(command))
 }
 
 /// Whether some of these words make the program run another, write a file, or read more options.

@@ -1,15 +1,16 @@
 //! Which file a program's name means, and whether the workspace could have put it there.
 
+mod git;
+
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-use support::read_plain;
+use crate::argv::{CommandList, base_name};
 
-use crate::argv::base_name;
-use crate::git_folders::GitFolders;
+pub(crate) use self::git::NO_SETTINGS;
 
 /// Folders whose programs are what their names say.
 pub const TRUSTED_FOLDERS: &[&str] = &["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];
@@ -25,13 +26,12 @@ pub struct Executables {
     by_name_alone: bool,
     /// Other folders that the line may go to.
     entered: Vec<PathBuf>,
+    /// Variables that say where the settings of git are.
+    environment: BTreeMap<String, String>,
 }
 
 /// More links than this on one way lead in a circle.
 const MOST_LINKS: usize = 40;
-
-/// Settings of a repository that are longer than this are not read.
-const MOST_SETTINGS: u64 = 256 * 1024;
 
 /// Files that interpreters and installers take without being executable.
 const RUNNABLE: &[&str] = &[
@@ -58,6 +58,7 @@ impl Executables {
             writable: writable.iter().map(|root| real(root)).collect(),
             by_name_alone: false,
             entered: Vec::new(),
+            environment: BTreeMap::new(),
         }
         .trusting(TRUSTED_FOLDERS.iter().map(Path::new))
     }
@@ -66,6 +67,15 @@ impl Executables {
     #[must_use]
     pub fn trusting<'a>(mut self, folders: impl IntoIterator<Item = &'a Path>) -> Self {
         self.trusted = folders.into_iter().map(real).collect();
+        self
+    }
+
+    /// For commands with these variables, which say where git finds the user's settings.
+    #[must_use]
+    pub fn with_environment(mut self, env: &BTreeMap<String, String>) -> Self {
+        let is_meant = |name: &str| name == "HOME" || name == "XDG_CONFIG_HOME" || name.starts_with("GIT_");
+        let meant = env.iter().filter(|(name, _)| is_meant(name));
+        self.environment = meant.map(|(name, value)| (name.clone(), value.clone())).collect();
         self
     }
 
@@ -136,6 +146,12 @@ impl Executables {
         found.is_file() && may_run && PassedPaths::to(&path).is_none_or(|way| self.is_open(&way))
     }
 
+    /// For a line with these commands, wherever it goes.
+    pub(crate) fn entered_by(&self, commands: &CommandList) -> Self {
+        let entered = commands.list.iter().filter(|words| words[0] == "cd").filter_map(|words| words.last());
+        self.clone().entering(entered.map(String::as_str))
+    }
+
     /// For a line that goes to these folders, as written.
     #[must_use]
     pub(crate) fn entering<'a>(mut self, folders: impl Iterator<Item = &'a str>) -> Self {
@@ -145,43 +161,6 @@ impl Executables {
             self.entered.extend([at.clone(), self.cwd.join(folder)]);
         }
         self
-    }
-
-    /// Whether git would take its settings from a folder that commands can write: one that looks like a repository
-    /// without being named so, which could name any program to run.
-    pub(crate) fn repository_is_open(&self) -> bool {
-        let folders = std::iter::once(&self.cwd).chain(&self.entered);
-        !self.by_name_alone && folders.into_iter().any(|folder| self.is_open_repository(folder))
-    }
-
-    fn is_open_repository(&self, folder: &Path) -> bool {
-        let folder = real(folder);
-        let is_writable = |place: &Path| self.writable.iter().any(|root| place.starts_with(root));
-        let is_named = |place: &Path| place.components().any(|part| names::is_protected(part.as_os_str()));
-        for place in folder.ancestors() {
-            let has = |name: &str| fs::symlink_metadata(place.join(name)).is_ok();
-            if has(".git") {
-                // A folder of that name is protected. A file or a link may lead to one that is not.
-                let behind = GitFolders::of(place);
-                let is_open = |folder: &PathBuf| is_writable(folder) && !is_named(folder);
-                return behind.is_some_and(|behind| is_open(&behind.own) || is_open(&behind.common));
-            }
-            if has("HEAD") && (has("commondir") || (has("objects") && has("refs"))) {
-                return is_writable(place) && !is_named(place);
-            }
-        }
-        false
-    }
-
-    /// Whether the repository around the folder takes its hooks from somewhere else than from its own, protected
-    /// folder.
-    pub(crate) fn hooks_are_open(&self) -> bool {
-        let Some(folders) = self.cwd.ancestors().find_map(GitFolders::of) else { return false };
-        folders.settings().into_iter().any(|config| match read_plain(&config, MOST_SETTINGS) {
-            Ok(text) => String::from_utf8_lossy(&text).to_ascii_lowercase().contains("hookspath"),
-            // A file that cannot be read may say anything, unless it is not there.
-            Err(error) => error.kind() != io::ErrorKind::NotFound,
-        })
     }
 
     /// The folders of `PATH` that no command can put a program into, in their order. For programs that run without a
@@ -295,7 +274,7 @@ fn trusted_executable(file: &Path, folders: &[PathBuf], writable: &[PathBuf]) ->
     (ours_alone && outside).then_some(path)
 }
 
-fn is_executable(file: &Path) -> bool {
+pub(crate) fn is_executable(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 

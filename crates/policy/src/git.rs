@@ -76,6 +76,12 @@ pub(crate) fn subcommand(mut arguments: &[String]) -> Option<(&str, &[String])> 
     None
 }
 
+/// The folders that options before the command go to, one after the other.
+pub(crate) fn folders(arguments: &[String]) -> impl Iterator<Item = &str> {
+    let until = subcommand(arguments).map_or(arguments.len(), |(_, rest)| arguments.len() - rest.len());
+    arguments[..until].windows(2).filter(|pair| pair[0] == "-C").map(|pair| pair[1].as_str())
+}
+
 /// A format may ask for signatures to be checked, which runs the program the repository names for it.
 fn is_signature_format(word: &str) -> bool {
     word.contains("%G") || word.contains("signature")

@@ -12,6 +12,7 @@ mod executables;
 pub mod fuzzing;
 mod git;
 mod git_folders;
+mod git_settings;
 mod launch;
 mod matrix;
 mod offers;
@@ -40,8 +41,8 @@ pub use quote::shell_line;
 pub use refusal::refuse_escalation;
 pub use retry::{StoppedAttempt, looks_denied, may_retry_unsandboxed};
 pub use rules::{
-    Evaluation, NetworkRule, NetworkRuleProtocol, PrefixRule, RuleDecision, RuleError, RuleFile, RuleMatch,
-    RuleSource, RuleWarning, Rules, Unheld, append_allow_prefix, append_network_rule,
+    Evaluation, PrefixRule, RuleDecision, RuleError, RuleFile, RuleMatch, RuleSource, RuleWarning, Rules,
+    Unheld, WarningCause, append_allow_prefix,
 };
 pub use safe::is_known_safe;
 pub use script::{PlainScript, Word, read_script};

@@ -85,8 +85,7 @@ impl CommandQuestion<'_> {
         if commands.shells.iter().any(|shell| !self.trusts(shell)) {
             list.push(self.argv);
         }
-        let entered = commands.list.iter().filter(|words| words[0] == "cd").filter_map(|words| words.last());
-        let executables = self.executables.clone().entering(entered.map(String::as_str));
+        let executables = self.executables.entered_by(commands);
         let rules: Vec<_> = list.iter().map(|words| self.rules.check(words, &executables)).collect();
         let allowed_beside = rules.iter().any(|found| found.decision == Some(RuleDecision::Allow));
         let mut judged = Vec::new();

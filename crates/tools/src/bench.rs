@@ -33,6 +33,8 @@ pub struct BenchOptions {
     pub rule_folders: Vec<PathBuf>,
     /// The rules of projects, which were read with their configuration.
     pub project_rules: Vec<policy::RuleFile>,
+    /// The rules of an administrator.
+    pub required_rules: Vec<policy::PrefixRule>,
     /// Where rules go that a client adds.
     pub rules_file: PathBuf,
     /// Where outputs are kept that are too long to be shown. Unset: nowhere.
@@ -93,6 +95,7 @@ impl BenchOptions {
             env: BTreeMap::new(),
             rule_folders: Vec::new(),
             project_rules: Vec::new(),
+            required_rules: Vec::new(),
             rules_file: "/nonexistent/rules/default.rules".into(),
             outputs: None,
             off_limits: OffLimits::default(),
@@ -140,7 +143,7 @@ impl Bench {
         Self {
             rules: Arc::new(
                 RuleBook::new(&options.rule_folders, &options.rules_file)
-                    .with_projects(&options.project_rules),
+                    .with(&options.project_rules, &options.required_rules),
             ),
             options: Arc::new(options),
             terminals: Arc::default(),

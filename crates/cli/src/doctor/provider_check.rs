@@ -9,6 +9,7 @@ use runtime::config::{
 use runtime::{ListedModel, ModelDirectory, SystemClock, WAYS_OUT};
 
 use super::DoctorCheck;
+use crate::local_servers::offered;
 
 /// How many models are named.
 const SHOWN: usize = 5;
@@ -26,7 +27,7 @@ pub(super) fn check(loader: &Loader, config: &ResolvedConfig, asks: bool) -> Vec
     };
     let directory = ModelDirectory::new(loader.clone(), Arc::new(SystemClock));
     if config.provider_reason == ProviderReason::Nothing {
-        let found = tokio.block_on(directory.local_server(|id| config.providers.get(id)));
+        let found = tokio.block_on(directory.local_server(|id| offered(&config.providers, id)));
         return match found {
             Some((provider, models)) => {
                 let summary = format!("{}: chosen because it answers on this machine", named(provider));

@@ -18,6 +18,7 @@ use super::args::ExecOptions;
 use super::checks;
 use crate::config_parts;
 use crate::earlier_rules::EarlierRules;
+use crate::local_servers::offered;
 use crate::wording::warning_text;
 
 /// Keys that choose a model. Given on the line, they count for a stored thread as well.
@@ -179,7 +180,7 @@ impl ExecPlan {
         let is_other = params.model_provider.as_ref().is_some_and(|id| *id != provider.id);
         if *reason == ProviderReason::Nothing
             && !is_other
-            && let Some((found, _)) = directory.local_server(|id| known.get(id)).await
+            && let Some((found, _)) = directory.local_server(|id| offered(known, id)).await
         {
             params.model_provider = Some(found.id.clone());
         }

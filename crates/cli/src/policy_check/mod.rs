@@ -108,7 +108,9 @@ fn check(options: CheckOptions, root: Flags) -> Result<ExitCode> {
         ..RequestOverrides::default()
     };
     let place = Workplace::load(&root.then(options.flags), options.cd.as_deref(), overrides)?;
-    let (mut rules, warnings) = Rules::load_all(&place.config.rule_folders(), &place.config.project_rules);
+    let config = &place.config;
+    let (mut rules, warnings) =
+        Rules::load_all(&config.rule_folders(), &config.project_rules, &config.requirements.rules);
     for file in &options.rules {
         rules.merge(read_rules(file)?);
     }
@@ -121,7 +123,7 @@ fn check(options: CheckOptions, root: Flags) -> Result<ExitCode> {
             .flat_map(|confinement| confinement.writable),
     );
     let path = place.env.get("PATH").map_or(OsStr::new(""), OsStr::new);
-    let executables = Executables::new(path, &place.folder, &writable);
+    let executables = Executables::new(path, &place.folder, &writable).with_environment(&place.env);
     let argv = as_run(options.argv);
     let question = CommandQuestion {
         argv: &argv,

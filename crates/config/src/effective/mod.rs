@@ -19,8 +19,9 @@ use crate::hook_file::hook_files;
 use crate::keys::{Keys, ProfileKeys};
 use crate::loader::Layers;
 use crate::{
-    ConfigError, Credentials, Env, Features, Home, LoadRequest, ProviderConfig, ProviderReason,
-    RequestOverrides, Requirements, ResolvedConfig, SettingWarning, closed_search_path, nearest, provider,
+    ConfigError, Credentials, Env, Features, Home, LoadRequest, ProviderConfig, ProviderKind, ProviderReason,
+    RequestOverrides, Requirements, ResolvedConfig, SecretText, SettingWarning, closed_search_path, nearest,
+    provider,
 };
 
 /// All that was read.
@@ -103,6 +104,7 @@ pub(crate) fn build(
     warnings.extend(doubts);
     let mut config = sources.assemble(checked, warnings);
     config.close_searches();
+    config.require_residency(merged.requirements.residency());
     config.requirements = merged.requirements;
     config.merged = merged.merged;
     config.warnings.extend(merged.layers.reviews.iter().filter_map(|review| review.warning(home)));
@@ -145,7 +147,26 @@ pub(crate) fn defaults(home: &Home, env: &Env) -> ResolvedConfig {
     sources.assemble(checked, warnings)
 }
 
+/// Tells OpenAI which region a request's data must stay in.
+const RESIDENCY: &str = "x-openai-internal-codex-residency";
+
 impl ResolvedConfig {
+    /// Has requests to OpenAI say the region that an administrator requires. Nobody else knows the header.
+    fn require_residency(&mut self, region: Option<&str>) {
+        let Some(region) = region else { return };
+        let providers = self.providers.values_mut().chain([&mut self.provider]);
+        for provider in providers.filter(|provider| provider.kind == ProviderKind::OpenAi) {
+            provider.http_headers.insert(RESIDENCY.to_owned(), SecretText::new(region));
+        }
+        if self.provider.kind == ProviderKind::Compatible {
+            self.warnings.push(SettingWarning::new(format!(
+                "enforce_residency = \"{region}\" of the administrator is not enforced with the provider {}: only \
+                 OpenAI is told of it.",
+                self.provider.id
+            )));
+        }
+    }
+
     /// Commands that print tokens are not looked for where commands of a thread could have put them.
     fn close_searches(&mut self) {
         let Some(path) = self.env.text("PATH") else { return };

@@ -16,6 +16,9 @@ pub(super) const OF_USER: &[&[&str]] = &[
         ".config/Bitwarden",
     ],
     &[".config/Bitwarden CLI", ".config/keepassxc", ".config/KeePass"],
+    &[".step", ".config/filezilla", ".config/remmina", ".config/syncthing", ".local/state/syncthing"],
+    // Wallets.
+    &[".bitcoin", ".electrum", ".ethereum", ".config/solana", ".config/Exodus", ".local/share/monero"],
     // Code hosting.
     &[".git-credentials", ".config/git/credentials", ".config/gh", ".config/hub", ".config/glab-cli"],
     &[".config/tea"],
@@ -32,7 +35,16 @@ pub(super) const OF_USER: &[&[&str]] = &[
     ],
     &[".config/.wrangler", ".wrangler/config", ".local/share/com.vercel.cli", ".config/stripe"],
     &[".terraform.d/credentials.tfrc.json", ".terraformrc", ".pulumi/credentials.json", ".config/rclone"],
-    &[".databrickscfg", ".snowsql", ".snowflake", ".config/snowflake"],
+    &[
+        ".databrickscfg",
+        ".snowsql",
+        ".snowflake",
+        ".config/snowflake",
+        ".sentryclirc",
+        ".supabase",
+        ".railway",
+    ],
+    &[".config/fly", ".minikube", ".config/argocd", ".tsh", ".cloudflared", ".ngrok2", ".config/ngrok"],
     // Package registries.
     &[
         ".npmrc",
@@ -50,6 +62,13 @@ pub(super) const OF_USER: &[&[&str]] = &[
     &["snap/firefox", "snap/chromium", "snap/thunderbird", "snap/brave", "snap/opera"],
     &[".var/app/org.mozilla.firefox", ".var/app/org.mozilla.Thunderbird", ".var/app/com.google.Chrome"],
     &[".var/app/org.chromium.Chromium", ".var/app/com.brave.Browser", ".var/app/com.microsoft.Edge"],
+    &[".zen", ".waterfox", ".config/net.imput.helium", ".config/evolution", ".local/share/evolution"],
+    &[
+        ".var/app/app.zen_browser.zen",
+        ".var/app/net.waterfox.waterfox",
+        ".var/app/io.gitlab.librewolf-community",
+    ],
+    &[".var/app/com.vivaldi.Vivaldi", ".var/app/com.opera.Opera", ".var/app/org.gnome.Evolution"],
     &[
         ".config/Signal",
         ".config/Slack",
@@ -67,6 +86,7 @@ pub(super) const OF_USER: &[&[&str]] = &[
         ".ksh_history",
         ".ash_history",
     ],
+    &[".local/state/bash", ".local/share/zsh", ".cache/zsh", ".zsh_sessions", ".local/share/atuin"],
     &[".local/share/fish/fish_history", ".config/nushell/history.txt", ".config/nushell/history.sqlite3"],
     &[
         ".python_history",
@@ -81,6 +101,8 @@ pub(super) const OF_USER: &[&[&str]] = &[
     // Other agents and editors.
     &[".claude", ".claude.json", ".config/claude", ".gemini", ".qwen", ".config/github-copilot", ".copilot"],
     &[".codeium", ".continue", ".config/goose", ".local/share/opencode/auth.json", ".aider.conf.yml"],
+    &[".local/share/amp", ".config/amp", ".config/opencode", ".crush", ".config/crush", ".local/share/crush"],
+    &[".ollama/id_ed25519", ".config/io.datasette.llm", ".config/aichat", ".config/zed", ".cursor/mcp.json"],
     &[".config/Code/User/globalStorage", ".config/Cursor/User/globalStorage", ".config/cursor/auth.json"],
 ];
 

@@ -5,6 +5,7 @@ mod file;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use policy::PrefixRule;
 use protocol::{
     AskForApproval, ConfigRequirements, ResidencyRequirement, SandboxMode, SandboxPolicy, WebSearchMode,
 };
@@ -39,8 +40,8 @@ pub struct Requirements {
     pub mcp_servers: Option<Table>,
     /// `[apps]`: those with `enabled = false` stay off.
     pub apps: Option<Table>,
-    /// `[rules]`: command rules on top of those of the user.
-    pub rules: Option<Table>,
+    /// `[rules]`: rules for commands that ask or forbid, on top of those of the user.
+    pub rules: Vec<PrefixRule>,
 }
 
 impl Requirements {
@@ -69,6 +70,16 @@ impl Requirements {
         {
             return refuse("allowed_sandbox_modes must contain `read-only`".to_owned());
         }
+        let network = keys.experimental_network;
+        if network.as_ref().is_some_and(|network| network.enabled != Some(false)) {
+            return refuse(
+                "[experimental_network] cannot be enforced: this program has no managed network. Set enabled = false \
+                 there; commands have no network in the sandboxes that allowed_sandbox_modes can require"
+                    .to_owned(),
+            );
+        }
+        let rules = keys.rules.map_or(Ok(Vec::new()), |rules| rules.into_rules(path));
+        let rules = rules.map_err(|problem| ConfigError::value(format!("{}: {problem}", path.display())))?;
         let mut features = BTreeMap::new();
         for (key, enabled) in keys.features.iter().flatten() {
             match Feature::find(key) {
@@ -82,11 +93,11 @@ impl Requirements {
             web_search: allowed(keys.allowed_web_search_modes, path),
             features: keys.features.map(|_| (features, path.to_owned())),
             residency: keys.enforce_residency,
-            network: keys.experimental_network,
+            network,
             guardian_developer_instructions: keys.guardian_developer_instructions,
             mcp_servers: keys.mcp_servers,
             apps: keys.apps,
-            rules: keys.rules,
+            rules,
         })
     }
 
@@ -136,6 +147,11 @@ impl Requirements {
             WebSearchMode::Disabled => Ok(()),
             mode => check(self.web_search.as_ref(), &mode, "web_search"),
         }
+    }
+
+    /// The region that data must stay in.
+    pub(crate) fn residency(&self) -> Option<&'static str> {
+        self.residency.map(|Residency::Us| "us")
     }
 
     /// The flags that are fixed, by name.
@@ -210,8 +226,10 @@ impl Requirements {
 
     /// Rules that the wire has no field for.
     fn has_unlisted(&self) -> bool {
-        let tables = [&self.mcp_servers, &self.apps, &self.rules];
-        self.guardian_developer_instructions.is_some() || tables.iter().any(|table| table.is_some())
+        let tables = [&self.mcp_servers, &self.apps];
+        self.guardian_developer_instructions.is_some()
+            || !self.rules.is_empty()
+            || tables.iter().any(|table| table.is_some())
     }
 }
 

@@ -36,10 +36,39 @@ fn our_homes_and_credentials_are_off_limits() {
         "u/.config/gh/hosts.yml",
         "u/.npmrc",
         "u/.bash_history",
+        "u/.local/state/bash/history",
+        "u/.local/share/atuin/history.db",
+        "u/.zsh_sessions/x.history",
+        "u/.cloudflared/cert.pem",
+        "u/.config/ngrok/ngrok.yml",
+        "u/.tsh/keys",
+        "u/.config/argocd/config",
+        "u/.minikube/ca.key",
+        "u/.step/secrets/root_ca_key",
+        "u/.config/remmina/x.remmina",
+        "u/.local/share/evolution/mail",
+        "u/.config/solana/id.json",
+        "u/.electrum/wallets/default_wallet",
+        "u/.ollama/id_ed25519",
+        "u/.config/io.datasette.llm/keys.json",
+        "u/.config/opencode/opencode.json",
+        "u/.cursor/mcp.json",
+        "u/.config/zed/settings.json",
+        "u/.zen/x/logins.json",
+        "u/.var/app/app.zen_browser.zen/x",
     ] {
         assert!(hides(&machine, &config, path), "{path}");
     }
-    for path in ["base/skills/s/run.sh", "base/AGENTS.md", "u/.gitconfig", "u/.cargo/config.toml", "w/x"] {
+    for path in [
+        "base/skills/s/run.sh",
+        "base/AGENTS.md",
+        "u/.gitconfig",
+        "u/.cargo/config.toml",
+        "u/.ollama/models/x",
+        "u/.cursor/rules",
+        "u/.local/share/x",
+        "w/x",
+    ] {
         assert!(!hides(&machine, &config, path), "{path}");
     }
 }

@@ -1,3 +1,5 @@
+use oarlock_config::ResolvedConfig;
+use policy::RuleDecision;
 use protocol::{AskForApproval, SandboxPolicy, WebSearchMode};
 use serde_json::json;
 
@@ -12,7 +14,7 @@ const RULES: &str = r#"
     apps = false
     memory_tool = true
     [experimental_network]
-    enabled = true
+    enabled = false
     allowed_domains = ["example.org"]
 "#;
 
@@ -86,6 +88,42 @@ fn clients_can_read_them() {
 }
 
 #[test]
+fn rules_for_commands_come_with_the_configuration() {
+    let text = r#"
+        [rules]
+        prefix_rules = [
+            { pattern = [{ token = "git" }, { any_of = ["push", "send-pack"] }], decision = "forbidden", justification = "by CI" },
+            { pattern = [{ token = "curl" }], decision = "prompt" },
+        ]
+    "#;
+    let machine = Machine::new().file("etc/requirements.toml", text);
+    let requirements = machine.load().requirements;
+    let found: Vec<_> = requirements.rules.iter().map(|rule| (&rule.pattern, rule.decision)).collect();
+    let words = |list: &[&[&str]]| -> Vec<Vec<String>> {
+        list.iter().map(|words| words.iter().map(|word| (*word).to_owned()).collect()).collect()
+    };
+    let (push, curl) = (words(&[&["git"], &["push", "send-pack"]]), words(&[&["curl"]]));
+    assert_eq!(found, [(&push, RuleDecision::Forbidden), (&curl, RuleDecision::Prompt)]);
+    assert_eq!(requirements.rules[0].justification.as_deref(), Some("by CI"));
+    assert_eq!(machine.plain(requirements.rules[0].source.to_string()), "$/etc/requirements.toml");
+    assert!(requirements.to_wire().is_some(), "something is required");
+}
+
+#[test]
+fn requests_to_openai_say_the_region_that_is_required() {
+    let region = |config: &ResolvedConfig| {
+        let headers = &config.provider.http_headers;
+        headers.get("x-openai-internal-codex-residency").map(|region| region.reveal().to_owned())
+    };
+    let config = managed("model_provider = \"openai\"").load();
+    assert_eq!((region(&config).as_deref(), config.warnings.len()), (Some("us"), 0));
+    let config = managed("model_provider = \"ollama\"").load();
+    assert_eq!(region(&config), None);
+    assert!(config.warnings[0].summary.contains("enforce_residency"), "{:?}", config.warnings);
+    assert_eq!(region(&Machine::new().load()), None);
+}
+
+#[test]
 fn an_older_managed_file_requires_what_it_sets() {
     let machine = Machine::new().file(
         "etc/managed_config.toml",
@@ -115,6 +153,42 @@ fn bad_requirements_are_errors() {
             "$/etc/requirements.toml: unknown feature `not_a_flag`",
         ),
         ("allowed_sandbox_modes = [\"open\"]", "$/etc/requirements.toml:1:26: unknown variant `open`"),
+        (
+            "allowed_sandbox_mode = [\"read-only\"]",
+            "$/etc/requirements.toml:1:24: unknown key `allowed_sandbox_mode`; did you mean `allowed_sandbox_modes`?",
+        ),
+        (
+            "[experimental_network]\nenabled = false\nallowed_domain = []",
+            "$/etc/requirements.toml:3:18: unknown key `allowed_domain`; did you mean `allowed_domains`?",
+        ),
+        (
+            "[experimental_network]\nenabled = true",
+            "$/etc/requirements.toml: [experimental_network] cannot be enforced",
+        ),
+        (
+            "[experimental_network]\nallowed_domains = [\"example.org\"]",
+            "$/etc/requirements.toml: [experimental_network] cannot be enforced",
+        ),
+        (
+            "[rules]\nprefix_rules = []",
+            "$/etc/requirements.toml: rules.prefix_rules must have at least one rule",
+        ),
+        (
+            "[rules]\nprefix_rules = [{ pattern = [], decision = \"prompt\" }]",
+            "$/etc/requirements.toml: pattern of rules.prefix_rules must have",
+        ),
+        (
+            "[rules]\nprefix_rules = [{ pattern = [{ token = \"a\" }], decision = \"allow\" }]",
+            "$/etc/requirements.toml: decision of rules.prefix_rules may be",
+        ),
+        (
+            "[rules]\nprefix_rules = [{ pattern = [{ token = \"a\", any_of = [\"b\"] }], decision = \"prompt\" }]",
+            "$/etc/requirements.toml: each place in a pattern",
+        ),
+        (
+            "[rules]\nprefix_rules = [{ pattern = [{ tokn = \"a\" }], decision = \"prompt\" }]",
+            "$/etc/requirements.toml:2:",
+        ),
     ];
     for (text, expected) in cases {
         let error = Machine::new().file("etc/requirements.toml", text).error();

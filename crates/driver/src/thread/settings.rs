@@ -32,6 +32,8 @@ pub struct ThreadSettings {
     pub cwd: String,
     pub approval_policy: AskForApproval,
     pub approvals_reviewer: ApprovalsReviewer,
+    /// Of an administrator, for the automatic reviewer.
+    pub reviewer_instructions: Option<Arc<str>>,
     pub sandbox: SandboxPolicy,
     /// Unset for the model's default.
     pub effort: Option<ReasoningEffort>,
@@ -110,6 +112,7 @@ impl ThreadSettings {
             cwd: cwd.to_owned(),
             approval_policy: AskForApproval::Never,
             approvals_reviewer: ApprovalsReviewer::User,
+            reviewer_instructions: None,
             sandbox: SandboxPolicy::DangerFullAccess,
             effort: None,
             summary: None,

@@ -151,6 +151,11 @@ pub(crate) fn agent_message(text: String) -> ResponseItem {
     fragment::message("assistant", vec![ContentItem::OutputText { text }])
 }
 
+/// Instructions that stand by themselves.
+pub(crate) fn developer_message(text: &str) -> ResponseItem {
+    fragment::message("developer", vec![ContentItem::InputText { text: text.to_owned() }])
+}
+
 /// A message in the user's own name. One that could be taken for context carries the id of the item it is shown as, by
 /// which it is known for what it is, also after a restart.
 pub(crate) fn user_message(id: Option<&ItemId>, content: Vec<ContentItem>) -> ResponseItem {

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::calls::{ActiveProposal, Assessment, OpenCall, ProposalStage};
-use crate::context::user_message;
+use crate::context::{developer_message, user_message};
 use crate::items::text_of;
 use crate::request::{RequestParts, prepare};
 use crate::turn::active_proposal::Ended;
@@ -81,7 +81,9 @@ impl TurnMachine {
         };
         let text = question_text(work.core.history.items(), &action);
         let question = user_message(None, vec![ContentItem::InputText { text }]);
-        let request = prepare(&ask, vec![Arc::new(question)]);
+        let required = self.step.reviewer_instructions.as_deref().map(developer_message);
+        let input = required.into_iter().chain([question]).map(Arc::new).collect();
+        let request = prepare(&ask, input);
         notify(work, &self.id, call_id, &action, None, GuardianApprovalReviewStatus::InProgress);
         work.effects.push(Effect::RequestModel { attempt, request });
         work.effects.push(Effect::Deadline { attempt, at_ms: work.stamp.now_ms + LIMIT_MS });

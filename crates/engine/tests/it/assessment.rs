@@ -48,6 +48,22 @@ fn the_reviewer_is_asked_and_no_client_is() {
 }
 
 #[test]
+fn the_reviewer_reads_what_an_administrator_tells_it_before_the_question() {
+    let mut fixture = Fixture::new();
+    let policy = AskForApproval::OnRequest;
+    let step = Step { approval_policy: policy, reviews_approvals: true, ..step() };
+    fixture.step = Step { reviewer_instructions: Some("refuse uploads".into()), ..step };
+    fixture.start("u1", "go").model(done(call("c1", "update_plan", "{}"))).model(completed(10)).take();
+    let turn_id = TurnId::new("u1");
+    fixture.put(Input::Proposed { turn_id, call_id: "c1".into(), proposal: proposal("c1", 0, true) });
+    let request: &Value = fixture.last_request.as_ref().expect("a request");
+    let input = request["input"].as_array().expect("a list");
+    let roles: Vec<_> = input.iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["developer", "user"]);
+    assert_eq!(input[0]["content"][0]["text"], "refuse uploads");
+}
+
+#[test]
 fn a_clear_yes_runs_and_anything_else_does_not() {
     for (answer, runs) in [
         (verdict(0), true),

@@ -5,9 +5,6 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use super::RuleDecision;
-use super::network::{NetworkRuleProtocol, host_name};
-
 /// More links than this are a circle.
 const MOST_LINKS: usize = 16;
 
@@ -21,19 +18,6 @@ pub fn append_allow_prefix(file: &Path, prefix: &[String]) -> io::Result<bool> {
     }
     let words: Vec<_> = prefix.iter().map(|word| literal(word)).collect();
     append_line(file, &format!("prefix_rule(pattern=[{}], decision=\"allow\")", words.join(", ")))
-}
-
-/// Writes a rule about one host. False when the file has it already.
-pub fn append_network_rule(
-    file: &Path,
-    host: &str,
-    protocol: NetworkRuleProtocol,
-    decision: RuleDecision,
-) -> io::Result<bool> {
-    let host = host_name(host).map_err(|message| io::Error::new(io::ErrorKind::InvalidInput, message))?;
-    let decision = if decision == RuleDecision::Forbidden { "deny".to_owned() } else { decision.to_string() };
-    let host = literal(&host);
-    append_line(file, &format!("network_rule(host={host}, protocol=\"{protocol}\", decision=\"{decision}\")"))
 }
 
 /// Under a lock, so that two processes neither write one line twice nor lose one. Readers see the file before or after,

@@ -6,8 +6,9 @@ use serde::{Serialize, Serializer};
 
 use super::{PrefixRule, RuleDecision, RuleSource, Rules};
 use crate::argv::{base_name, commands_of};
-use crate::content::{decided_elsewhere, turns};
+use crate::content::{decided_elsewhere, does_as_told, git_runs_hooks, turns};
 use crate::executables::Executables;
+use crate::git;
 use crate::launch::with_inner;
 
 /// One rule that is about a command. `source` names it.
@@ -125,15 +126,28 @@ impl PrefixRule {
         if !is_vouched {
             return Some("commands could have put the program there, or put another before it");
         }
-        if base_name(program) == "git" && executables.repository_is_open() {
-            return Some("commands can write the settings of the repository that it would use");
+        if base_name(program) == "git" {
+            let there = executables.clone().entering(git::folders(&argv[1..]));
+            if there.repository_is_open() {
+                return Some("commands can write settings that git would use");
+            }
+            // Whoever allowed git whatever its words means its hooks, too.
+            if self.pattern.len() > 1 && git_runs_hooks(&argv[1..], &there) {
+                return Some("a hook of git would run, which does what files say that commands can write");
+            }
         }
         // Whoever wrote such an option into the rule, or allowed the program whatever its words, means it.
         let own = &argv[1..self.pattern.len()];
         if !own.is_empty() && turns(program, &argv[1..]) && !turns(program, own) {
             return Some("an option after its words names a program or a file");
         }
-        if self.by_approval { decided_elsewhere(argv, executables) } else { None }
+        if !self.by_approval {
+            return None;
+        }
+        if argv.len() > self.pattern.len() && !does_as_told(&argv[..self.pattern.len()]) {
+            return Some("an approval of this program is about that command line alone");
+        }
+        decided_elsewhere(argv, executables)
     }
 
     fn fits(&self, argv: &[String]) -> bool {

@@ -1,6 +1,6 @@
 //! The rules that the calls in a rule file define.
 
-use super::network::{NetworkRule, NetworkRuleProtocol, host_name};
+use super::network::{PROTOCOLS, check_host_name};
 use super::parser::{Argument, RuleCall, Value};
 use super::{Fault, PrefixRule, RuleDecision, RuleSource, Rules, SourcePosition, example};
 use crate::argv::base_name;
@@ -53,22 +53,17 @@ fn network_rule(file: &str, call: &RuleCall, rules: &mut Rules) -> Result<(), Fa
     let (host, host_place) = given.required_text("host")?;
     let (protocol, protocol_place) = given.required_text("protocol")?;
     let (decision, decision_place) = given.required_text("decision")?;
-    rules.networks.push(NetworkRule {
-        host: host_name(host).map_err(|message| Fault::at(host_place, message))?,
-        protocol: NetworkRuleProtocol::named(protocol).ok_or_else(|| {
-            let known = "\"http\", \"https\", \"socks5_tcp\" and \"socks5_udp\"";
-            Fault::at(protocol_place, format!("`protocol` is one of {known}"))
-        })?,
-        decision: match decision {
-            "deny" => RuleDecision::Forbidden,
-            other => RuleDecision::named(other).ok_or_else(|| {
-                let known = "\"allow\", \"prompt\", \"deny\" and \"forbidden\"";
-                Fault::at(decision_place, format!("`decision` is one of {known}"))
-            })?,
-        },
-        justification: given.justification()?,
-        source: RuleSource { file: file.to_owned(), line: call.place.line },
-    });
+    check_host_name(host).map_err(|message| Fault::at(host_place, message))?;
+    if !PROTOCOLS.contains(&protocol) {
+        let known = "\"http\", \"https\", \"socks5_tcp\" and \"socks5_udp\"";
+        return Err(Fault::at(protocol_place, format!("`protocol` is one of {known}")));
+    }
+    if decision != "deny" && RuleDecision::named(decision).is_none() {
+        let known = "\"allow\", \"prompt\", \"deny\" and \"forbidden\"";
+        return Err(Fault::at(decision_place, format!("`decision` is one of {known}")));
+    }
+    given.justification()?;
+    rules.networks.push(RuleSource { file: file.to_owned(), line: call.place.line });
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use support::read_plain;
 
-use super::{RuleDecision, Rules};
+use super::{PrefixRule, RuleDecision, Rules};
 
 /// Nobody writes rules by the megabyte.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -20,15 +20,25 @@ const OF_APPROVALS: &str = "default.rules";
 pub struct RuleWarning {
     pub file: PathBuf,
     pub message: String,
+    pub cause: WarningCause,
+}
+
+/// Why something in a rule file does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WarningCause {
+    /// The file cannot be used, and then no rule allows anything.
+    Unusable,
     /// Only what this file allows is left out, since the user has not reviewed it.
-    pub is_unreviewed: bool,
+    Unreviewed,
+    /// Nothing enforces rules about hosts.
+    Network,
 }
 
 impl fmt::Display for RuleWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.is_unreviewed {
-            true => f.write_str(&self.message),
-            false => write!(f, "rules are not used to allow anything: {}", self.message),
+        match self.cause {
+            WarningCause::Unreviewed | WarningCause::Network => f.write_str(&self.message),
+            WarningCause::Unusable => write!(f, "rules are not used to allow anything: {}", self.message),
         }
     }
 }
@@ -54,9 +64,12 @@ impl Rules {
                 Ok(files) => {
                     for file in files {
                         match read(&file) {
-                            Ok(found) => rules.merge(found),
+                            Ok(found) => {
+                                warnings.extend(found.network_warning(&file));
+                                rules.merge(found);
+                            }
                             Err(message) => {
-                                warnings.push(RuleWarning { file, message, is_unreviewed: false });
+                                warnings.push(RuleWarning { file, message, cause: WarningCause::Unusable });
                             }
                         }
                     }
@@ -64,21 +77,26 @@ impl Rules {
                 Err(warning) => warnings.push(warning),
             }
         }
-        if !warnings.is_empty() {
+        if warnings.iter().any(|warning| warning.cause == WarningCause::Unusable) {
             rules.allow_nothing();
         }
         (rules, warnings)
     }
 
-    /// As [`Rules::load`], with the rules of projects. What a file allows that was not reviewed does not count: a rule
-    /// that allows a command takes the sandbox away.
-    pub fn load_all(folders: &[PathBuf], projects: &[RuleFile]) -> (Self, Vec<RuleWarning>) {
+    /// As [`Rules::load`], with the rules of projects, and with those of an administrator, which nothing can take away.
+    /// What a file allows that was not reviewed does not count: a rule that allows a command takes the sandbox away.
+    pub fn load_all(
+        folders: &[PathBuf],
+        projects: &[RuleFile],
+        required: &[PrefixRule],
+    ) -> (Self, Vec<RuleWarning>) {
         let (mut rules, mut warnings) = Self::load(folders);
         for RuleFile { path, text, accept } in projects {
             let name = path.display().to_string();
             let parsed =
                 text.clone().and_then(|text| Self::parse(&name, &text).map_err(|error| error.to_string()));
-            let (message, is_unreviewed) = match (parsed, accept) {
+            warnings.extend(parsed.iter().filter_map(|found| found.network_warning(path)));
+            let (message, cause) = match (parsed, accept) {
                 (Ok(found), None) => {
                     rules.merge(found);
                     continue;
@@ -90,24 +108,34 @@ impl Rules {
                         continue;
                     }
                     let what = "allows commands to run without the sandbox; these rules are not used.";
-                    (format!("{name} {what} {accept}"), true)
+                    (format!("{name} {what} {accept}"), WarningCause::Unreviewed)
                 }
-                (Err(message), _) => (message, false),
+                (Err(message), _) => (message, WarningCause::Unusable),
             };
-            warnings.push(RuleWarning { file: path.clone(), message, is_unreviewed });
+            warnings.push(RuleWarning { file: path.clone(), message, cause });
         }
-        if warnings.iter().any(|warning| !warning.is_unreviewed) {
+        if warnings.iter().any(|warning| warning.cause == WarningCause::Unusable) {
             rules.allow_nothing();
         }
+        rules.prefixes.extend_from_slice(required);
         (rules, warnings)
     }
 
     /// Takes out what allows something, and says whether there was any of it.
     fn allow_nothing(&mut self) -> bool {
-        let before = self.prefixes.len() + self.networks.len();
+        let before = self.prefixes.len();
         self.prefixes.retain(|rule| rule.decision > RuleDecision::Allow);
-        self.networks.retain(|rule| rule.decision > RuleDecision::Allow);
-        self.prefixes.len() + self.networks.len() < before
+        self.prefixes.len() < before
+    }
+
+    /// For whoever believes that such a rule protects something.
+    fn network_warning(&self, file: &Path) -> Option<RuleWarning> {
+        let first = self.networks.first()?;
+        let message = format!(
+            "{first}: network_rule has no effect, since there is no managed network here; what commands reach is for \
+             sandbox_mode and sandbox_workspace_write.network_access to say"
+        );
+        Some(RuleWarning { file: file.to_owned(), message, cause: WarningCause::Network })
     }
 }
 
@@ -115,7 +143,7 @@ fn rule_files(folder: &Path) -> Result<Vec<PathBuf>, RuleWarning> {
     let failed = |error: &std::io::Error| RuleWarning {
         file: folder.to_owned(),
         message: format!("{}: {error}", folder.display()),
-        is_unreviewed: false,
+        cause: WarningCause::Unusable,
     };
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

@@ -15,10 +15,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use append::{append_allow_prefix, append_network_rule};
+pub use append::append_allow_prefix;
 pub use check::{Evaluation, RuleMatch, Unheld};
-pub use load::{RuleFile, RuleWarning};
-pub use network::{NetworkRule, NetworkRuleProtocol};
+pub use load::{RuleFile, RuleWarning, WarningCause};
 
 /// The decision of a rule, from lenient to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -82,7 +81,8 @@ pub struct PrefixRule {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     prefixes: Vec<PrefixRule>,
-    networks: Vec<NetworkRule>,
+    /// Rules about hosts, which nothing enforces.
+    networks: Vec<RuleSource>,
     /// The absolute paths that a program's name stands for.
     executables: BTreeMap<String, Vec<String>>,
 }
@@ -140,12 +140,8 @@ impl Rules {
         open.map(|rule| rule.pattern.clone()).collect()
     }
 
-    pub fn networks(&self) -> &[NetworkRule] {
-        &self.networks
-    }
-
     pub fn is_empty(&self) -> bool {
-        self.prefixes.is_empty() && self.networks.is_empty()
+        self.prefixes.is_empty()
     }
 }
 

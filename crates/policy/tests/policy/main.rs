@@ -7,6 +7,7 @@ mod bypass;
 mod commands;
 mod danger;
 mod display;
+mod git;
 mod matrix;
 mod rules;
 mod safe;

@@ -3,9 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use oarlock_policy::{
-    Executables, NetworkRuleProtocol, RuleDecision, Rules, append_allow_prefix, append_network_rule,
-};
+use oarlock_policy::{Executables, RuleDecision, Rules, append_allow_prefix};
 use serde_json::json;
 
 use crate::support::Machine;
@@ -155,20 +153,21 @@ fn a_name_stands_for_trusted_files_only() {
     }
 }
 
+/// Nothing enforces them, and whoever wrote one may rely on it.
 #[test]
-fn hosts() {
-    let rules = Rules::parse(
-        "t",
-        "network_rule('A.com.', 'https', 'allow')\nnetwork_rule('a.com', 'https', 'deny')\nnetwork_rule('::1', 'http', 'prompt')",
-    )
-    .unwrap();
-    let check = |host, protocol| rules.check_host(host, protocol).map(|rule| rule.decision);
-    assert_eq!(check("a.COM", NetworkRuleProtocol::Https), Some(RuleDecision::Forbidden));
-    assert_eq!(check("a.com", NetworkRuleProtocol::Http), None);
-    assert_eq!(check("b.a.com", NetworkRuleProtocol::Https), None);
-    assert_eq!(check("a.com.evil.tld", NetworkRuleProtocol::Https), None);
-    assert_eq!(check("a.com\0", NetworkRuleProtocol::Https), None);
-    assert_eq!(check("[::1]", NetworkRuleProtocol::Http), Some(RuleDecision::Prompt));
+fn rules_about_hosts_are_told_to_have_no_effect() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        home.path(),
+        "a.rules",
+        "prefix_rule(['a'])\nnetwork_rule('A.com.', 'https', 'allow')\nnetwork_rule('::1', 'http', 'deny')",
+    );
+    let (rules, warnings) = Rules::load(&[home.path().to_owned()]);
+    assert_eq!(warnings.len(), 1);
+    let text = warnings[0].to_string();
+    assert!(text.contains("a.rules:2: network_rule has no effect"), "{text}");
+    let allowed = rules.check(&words(&["a"]), &anything()).decision;
+    assert_eq!(allowed, Some(RuleDecision::Allow), "the other rules count");
 }
 
 #[test]
@@ -224,13 +223,9 @@ fn an_added_rule_is_read_back() {
     );
     assert!(append_allow_prefix(&file, &odd).unwrap());
     assert!(!append_allow_prefix(&file, &odd).unwrap());
-    assert!(
-        append_network_rule(&file, "A.com", NetworkRuleProtocol::Https, RuleDecision::Forbidden).unwrap()
-    );
     append_allow_prefix(&file, &[]).unwrap_err();
-    append_network_rule(&file, "*", NetworkRuleProtocol::Http, RuleDecision::Allow).unwrap_err();
     let (rules, warnings) = Rules::load(&[home.path().to_owned()]);
-    assert_eq!((warnings.len(), rules.prefixes().len(), rules.networks().len()), (0, 2, 1));
+    assert_eq!((warnings.len(), rules.prefixes().len()), (0, 2));
     assert_eq!(rules.check(&odd, &anything()).decision, Some(RuleDecision::Allow));
 
     let mut live = Rules::default();

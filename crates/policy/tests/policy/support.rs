@@ -1,5 +1,6 @@
 //! A small machine: trusted programs in one folder, planted ones in the workspace.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,17 +17,23 @@ const PROGRAMS: &[&str] = &[
     "wc", "which", "xargs", "xxd", "zgrep", "zsh",
 ];
 
+/// Programs that nobody knows to be harmless.
+const OTHERS: &str =
+    "apt-get docker-credential-x gh gnuplot hyperfine latexmk ld-linux-x86-64.so.2 pandoc setarch valgrind";
+
 pub(crate) struct Machine {
     folder: TempDir,
     pub(crate) rules: Rules,
+    pub(crate) env: BTreeMap<String, String>,
 }
 
 impl Machine {
     pub(crate) fn new() -> Self {
-        let machine = Self { folder: tempfile::tempdir().unwrap(), rules: Rules::default() };
+        let machine =
+            Self { folder: tempfile::tempdir().unwrap(), rules: Rules::default(), env: BTreeMap::new() };
         fs::create_dir(machine.workspace()).unwrap();
         fs::create_dir(machine.bin()).unwrap();
-        for name in PROGRAMS {
+        for name in PROGRAMS.iter().copied().chain(OTHERS.split(' ')) {
             plant(&machine.bin().join(name));
         }
         for name in ["cat", "ls", "bash", "git", "tool"] {
@@ -53,7 +60,9 @@ impl Machine {
 
     pub(crate) fn executables_on(&self, path: &[&Path]) -> Executables {
         let path: OsString = std::env::join_paths(path).unwrap();
-        Executables::new(&path, &self.workspace(), &[self.workspace()]).trusting([self.bin().as_path()])
+        Executables::new(&path, &self.workspace(), &[self.workspace()])
+            .trusting([self.bin().as_path()])
+            .with_environment(&self.env)
     }
 
     pub(crate) fn decide(

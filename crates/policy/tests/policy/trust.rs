@@ -246,6 +246,41 @@ fn rules_that_approvals_left_do_not_allow_what_a_writable_file_says() {
     }
 }
 
+/// More words could turn most programs into anything.
+#[test]
+fn a_rule_that_an_approval_left_is_about_that_command_line_alone() {
+    let mut machine = Machine::new();
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir(home.path().join("rules")).unwrap();
+    let text = "prefix_rule(pattern=['docker-credential-x', 'get'])\n\
+        prefix_rule(pattern=['less', 'x'])\n\
+        prefix_rule(pattern=['git', 'push'])\n\
+        prefix_rule(pattern=['gh', 'pr', 'view'])\n\
+        prefix_rule(pattern=['gh', 'api'])\n\
+        prefix_rule(pattern=['touch'])\n";
+    let cases = [
+        ("docker-credential-x get", true),
+        ("docker-credential-x get --run=x", false),
+        ("less x", true),
+        ("less x y", false),
+        ("git push origin main", true),
+        ("gh pr view 1", true),
+        ("gh api repos/x", false),
+        ("touch x y", true),
+    ];
+    for (file, of_approvals) in [("default.rules", true), ("mine.rules", false)] {
+        let path = home.path().join("rules").join(file);
+        fs::write(&path, text).unwrap();
+        machine.rules = Rules::load(&[home.path().to_owned()]).0;
+        for (script, holds) in cases {
+            let verdict = machine.decide(&machine.shell(script), &AskForApproval::Never, &workspace_write());
+            let expected = if holds || !of_approvals { "run None" } else { "run AsPolicy" };
+            assert_eq!(brief(&verdict), expected, "{file}: {script}");
+        }
+        fs::remove_file(path).unwrap();
+    }
+}
+
 #[test]
 fn stricter_rules_see_through_what_starts_others() {
     let machine = Machine::with_rules(

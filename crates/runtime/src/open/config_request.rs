@@ -238,6 +238,7 @@ pub(crate) fn settings_of(config: &ResolvedConfig, catalogue: &Catalogue) -> Thr
         cwd: config.cwd.clone().unwrap_or_default().to_string_lossy().into_owned(),
         approval_policy: config.permissions.approval_policy.clone(),
         approvals_reviewer: config.permissions.approvals_reviewer,
+        reviewer_instructions: config.requirements.guardian_developer_instructions.as_deref().map(Arc::from),
         sandbox: config.permissions.sandbox_policy.clone(),
         effort: config.model.effort,
         summary: config.model.summary,

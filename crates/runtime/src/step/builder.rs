@@ -262,6 +262,7 @@ impl StepMaker for StepBuilder {
             approval_policy: settings.approval_policy.clone(),
             reviews_approvals: settings.approvals_reviewer != ApprovalsReviewer::User
                 && settings.approval_policy == AskForApproval::OnRequest,
+            reviewer_instructions: settings.reviewer_instructions.clone(),
             sandbox: settings.sandbox.clone(),
             approved_prefixes: Arc::new([]),
             cwd,

@@ -216,6 +216,7 @@ pub(crate) fn bench_options(config: &ResolvedConfig, thread_id: &str, clock: Arc
         env,
         rule_folders: config.rule_folders(),
         project_rules: config.project_rules.clone(),
+        required_rules: config.requirements.rules.clone(),
         rules_file: home.state().join("rules").join("default.rules"),
         outputs: Some(outputs_folder(home, thread_id)),
         off_limits,

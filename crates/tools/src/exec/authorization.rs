@@ -121,7 +121,7 @@ impl Authorization {
         if let Go::Here(here) = &mut go {
             planted_variables::leave_out(&mut here.order, &self.setting);
             if start_files::are_writable(&self.setting) {
-                start_files::leave_out(&mut here.order, &self.setting);
+                start_files::leave_out(&mut here.order);
             }
         }
         match self.propose(proposal).await? {
@@ -258,7 +258,7 @@ impl Authorization {
                 planted_variables::leave_out(&mut here.order, &self.setting);
             }
             if goes_without {
-                start_files::leave_out(&mut here.order, &self.setting);
+                start_files::leave_out(&mut here.order);
             }
         }
         Ok(Settled::Go(Box::new(go)))
@@ -316,7 +316,8 @@ impl Authorization {
 
     fn executables(&self) -> Executables {
         let path = self.setting.options.env.get("PATH").map_or(OsStr::new(""), OsStr::new);
-        let executables = Executables::new(path, &self.wish.cwd, &confine::writable(&self.setting));
+        let executables = Executables::new(path, &self.wish.cwd, &confine::writable(&self.setting))
+            .with_environment(&self.setting.options.env);
         match self.setting.elsewhere {
             // Which file a name leads to in another environment, and whether that stays so, is not known.
             Some(_) => executables.by_name_alone(),
@@ -369,7 +370,7 @@ impl Authorization {
         let session_keys = match &ask {
             Some(ask) if ask.every_time => Vec::new(),
             // Without a sandbox, a yes to what files of the project say would also be one to what they say later.
-            _ if confinement.is_none() && policy::obeys_project(&self.wish.argv) => Vec::new(),
+            _ if confinement.is_none() && policy::obeys_project(&self.wish.argv, &executables) => Vec::new(),
             _ => vec![self.session_key(&identity, &executables, &env, confinement.is_some())],
         };
         let asked = ask.map(|ask| Box::new(Question::Command(question(&self.wish, &self.item, ask))));

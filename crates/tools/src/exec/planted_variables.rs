@@ -1,9 +1,12 @@
-//! Variables that make a program run code before or beside its own: libraries to load, options of interpreters, helpers
-//! of git. They come from the server's environment, so the user chose them; but where one leads to a place that sandboxed
-//! commands can write to, what it loads may be the model's. A command that leaves the sandbox goes without it.
+//! Variables that lead into a folder which sandboxed commands can write to. They come from the server's environment, so the
+//! user chose them; but libraries to load, options of interpreters, settings and helpers may be the model's there. A command
+//! that leaves the sandbox goes without them, and without settings of the user's that the model could have written.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use policy::Executables;
@@ -12,42 +15,63 @@ use sandbox::{Confinement, OffLimits, Order};
 
 use super::confine;
 use super::setting::Setting;
-use super::start_files::{VARIABLES, is_beneath, real, writable};
+use super::start_files::{is_beneath, real, writable};
 
-/// Whole names, and beginnings that end with `*`.
-const NAMES: &[&str] = &[
-    "LD_*",
-    "GIT_*",
-    "PYTHON*",
-    "PERL5*",
-    "RUBYLIB",
-    "RUBYOPT",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "JAVA_TOOL_OPTIONS",
+/// Variables that stay wherever they lead: folders to work in and sockets, from which nothing is run because of them.
+/// Programs are found by `PATH`, which has rules of its own.
+const HARMLESS: &[&str] = &[
+    "CARGO_TARGET_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "HOME",
+    "KRB5CCNAME",
+    "OLDPWD",
+    "PATH",
+    "PWD",
+    "SSH_AUTH_SOCK",
+    "TEMP",
+    "TMP",
+    "TMPDIR",
+    "VIRTUAL_ENV",
+    "XAUTHORITY",
+    "XDG_RUNTIME_DIR",
+];
+
+/// Variables of programs, and beginnings of their names that end with `*`: in these, `lib/x` is a path as well, to
+/// something in the working directory. Elsewhere it may be anything, such as `text/plain`.
+const LOADING: &[&str] = &[
     "_JAVA_OPTIONS",
-    "JDK_JAVA_OPTIONS",
+    "BROWSER",
+    "CARGO_*",
     "CLASSPATH",
     "DOTNET_STARTUP_HOOKS",
-    "LUA_*",
-    "PROMPT_COMMAND",
     "EDITOR",
-    "VISUAL",
-    "PAGER",
-    "MANPAGER",
-    "LESSOPEN",
+    "GIT_*",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "LD_*",
     "LESSCLOSE",
-    "BROWSER",
+    "LESSOPEN",
+    "LUA_*",
+    "MAKE*",
+    "MANPAGER",
+    "NODE_*",
+    "OPENSSL_*",
+    "PAGER",
+    "PERL*",
+    "PROMPT_COMMAND",
+    "PYTHON*",
+    "RUBY*",
+    "RUSTC*",
     "SSH_ASKPASS",
     "SUDO_ASKPASS",
-    "CARGO_*",
-    "RUSTC*",
-    "MAKEFLAGS",
-    "GCONV_PATH",
-    "TERMINFO*",
-    "OPENSSL_CONF",
-    "OPENSSL_MODULES",
+    "VISUAL",
 ];
+
+/// Lists of folders: in these, a plain word is one in the working directory.
+const SEARCHED: &[&str] =
+    &["CLASSPATH", "LD_LIBRARY_PATH", "NODE_PATH", "PERL5LIB", "PERLLIB", "PYTHONPATH", "RUBYLIB"];
+
+const NOTHING: &str = "/dev/null";
 
 /// The environment of a program of the user's that runs outside of the sandbox without being a command: nothing in it
 /// leads to what sandboxed commands of this place can write to.
@@ -61,9 +85,8 @@ pub fn environment_outside(
     let mut writable = Confinement::writable_under(sandbox, cwd, temporary, off_limits);
     writable.extend([cwd, Path::new("/tmp"), &std::env::temp_dir()].map(Path::to_owned));
     let writable: Vec<PathBuf> = writable.iter().map(|root| real(root)).collect();
-    let is_listed = |name: &str| is_listed(name) || VARIABLES.contains(&name);
     let mut env = env.clone();
-    env.retain(|name, value| !is_listed(name) || !leads_into(value, &writable));
+    env.retain(|name, value| !leads_into(name, value, &writable));
     if let Some(path) = env.get_mut("PATH") {
         let closed = Executables::new(OsStr::new(path), cwd, &writable).closed_search();
         *path = closed.to_string_lossy().into_owned();
@@ -71,35 +94,76 @@ pub fn environment_outside(
     env
 }
 
-/// Takes such variables out of a command that is to run outside of the sandbox, where sandboxed ones can write to what
-/// they name.
+/// Takes such variables out of a command that is to run outside of the sandbox, and settings of the user's, where sandboxed
+/// commands can write to what they name.
 pub(super) fn leave_out(order: &mut Order, setting: &Setting) {
     if setting.elsewhere.is_some() || !confine::is_sandboxed(setting) {
         return;
     }
-    if !order.env.keys().any(|name| is_listed(name)) {
-        return;
-    }
     let writable = writable(setting);
-    order.env.retain(|name, value| !is_listed(name) || !leads_into(value, &writable));
+    order.env.retain(|name, value| !leads_into(name, value, &writable));
+    leave_out_settings(order, setting, &writable);
 }
 
-fn is_listed(name: &str) -> bool {
-    NAMES.iter().any(|listed| match listed.strip_suffix('*') {
+/// The settings of git, curl and wget can name programs to run and files to write.
+fn leave_out_settings(order: &mut Order, setting: &Setting, writable: &[PathBuf]) {
+    let git = Executables::new(OsStr::new(""), &order.cwd, writable);
+    for name in ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"] {
+        if git.clone().with_environment(&order.env).git_settings_are_open() {
+            order.env.insert(name.to_owned(), NOTHING.to_owned());
+        }
+    }
+    let Some(home) = order.env.get("HOME").map(PathBuf::from) else { return };
+    let is_open = |name: &str| is_beneath(&home.join(name), writable);
+    if is_open(".wgetrc") {
+        order.env.entry("WGETRC".to_owned()).or_insert_with(|| NOTHING.to_owned());
+    }
+    if is_open(".curlrc") || is_open(".config/curlrc") {
+        let Some(folder) = settings_for_curl(setting).filter(|folder| !is_beneath(folder, writable)) else {
+            tracing::warn!("curl may obey settings that a command wrote: no others can be made for it");
+            return;
+        };
+        order.env.insert("CURL_HOME".to_owned(), folder.display().to_string());
+    }
+}
+
+/// A folder with settings for curl that say nothing. Where it finds none, it goes on to the home folder.
+fn settings_for_curl(setting: &Setting) -> Option<PathBuf> {
+    let folder = setting.options.outputs.as_deref()?.parent()?;
+    let make = || -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        fs::write(folder.join(".curlrc"), "")
+    };
+    make().ok().map(|()| folder.to_owned())
+}
+
+fn is_listed(name: &str, list: &[&str]) -> bool {
+    list.iter().any(|listed| match listed.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
         None => name == *listed,
     })
 }
 
 /// Whether any path in the value is relative to the working directory or lies in a writable folder.
-fn leads_into(value: &str, writable: &[PathBuf]) -> bool {
+fn leads_into(name: &str, value: &str, writable: &[PathBuf]) -> bool {
+    if is_listed(name, HARMLESS) {
+        return false;
+    }
+    let (is_loading, is_searched) = (is_listed(name, LOADING), is_listed(name, SEARCHED));
     let separators = |c: char| c.is_whitespace() || ":;,='\"()".contains(c);
-    let mut words = value.split(separators);
-    words.any(|word| match word.strip_prefix("@").unwrap_or(word) {
-        "." | ".." => true,
-        path if path.starts_with('/') => is_beneath(Path::new(path), writable),
-        // A file of the working directory; a plain word is a name that is looked up elsewhere.
-        path => path.contains('/'),
+    value.split(separators).any(|word| {
+        // `-I./include`
+        let option = word
+            .strip_prefix('-')
+            .map(|rest| rest.trim_start_matches(|c: char| c == '-' || c.is_alphanumeric()));
+        let path = option.unwrap_or_else(|| word.strip_prefix('@').unwrap_or(word));
+        match path {
+            "." | ".." => is_loading || word == value,
+            path if path.starts_with('/') => is_beneath(Path::new(path), writable),
+            path if path.starts_with("./") || path.starts_with("../") => true,
+            // A plain word is a name that is looked up elsewhere.
+            path => is_loading && path.contains('/') || is_searched && !path.is_empty(),
+        }
     })
 }
 
@@ -113,23 +177,35 @@ mod tests {
         let root = folder.path().canonicalize().expect("a folder");
         let inside = root.join("x.so").display().to_string();
         let writable = [root];
-        for (value, expected) in [
-            (inside.clone(), true),
-            (format!("/usr/lib:{inside}"), true),
-            (format!("--require={inside}"), true),
-            (format!("-javaagent:{inside}=x"), true),
-            (format!("sh -c '{inside}'"), true),
-            ("./x.so".to_owned(), true),
-            ("lib/x.so".to_owned(), true),
-            (".".to_owned(), true),
-            ("/usr/lib/x.so".to_owned(), false),
-            ("--max-old-space-size=4096".to_owned(), false),
-            ("less -R".to_owned(), false),
-            (String::new(), false),
-        ] {
-            assert_eq!(leads_into(&value, &writable), expected, "{value}");
+        let all: &[(&str, String, bool)] = &[
+            ("LD_PRELOAD", inside.clone(), true),
+            ("MAKEFILES", inside.clone(), true),
+            ("RIPGREP_CONFIG_PATH", inside.clone(), true),
+            ("KUBECONFIG", format!("/etc/kube:{inside}"), true),
+            ("NODE_OPTIONS", format!("--require={inside}"), true),
+            ("MAVEN_OPTS", format!("-javaagent:{inside}=x"), true),
+            ("GOFLAGS", format!("-toolexec={inside}"), true),
+            ("CFLAGS", format!("-O2 -I{inside}"), true),
+            ("PAGER", format!("sh -c '{inside}'"), true),
+            ("PIP_CONFIG_FILE", "./x".to_owned(), true),
+            ("JULIA_PROJECT", "@.".to_owned(), true),
+            ("JULIA_PROJECT", ".".to_owned(), true),
+            ("PERL5LIB", "lib/x".to_owned(), true),
+            ("PERL5LIB", "lib".to_owned(), true),
+            ("PYTHONPATH", "/usr/lib:.".to_owned(), true),
+            ("LD_PRELOAD", "x.so".to_owned(), false),
+            ("LD_PRELOAD", "/usr/lib/x.so".to_owned(), false),
+            ("NODE_OPTIONS", "--max-old-space-size=4096".to_owned(), false),
+            ("PAGER", "less -R".to_owned(), false),
+            ("ACCEPT", "text/plain".to_owned(), false),
+            ("PS1", "\\w . ".to_owned(), false),
+            ("HOME", inside.clone(), false),
+            ("PATH", inside.clone(), false),
+            ("SSH_AUTH_SOCK", inside, false),
+            ("EMPTY", String::new(), false),
+        ];
+        for (name, value, expected) in all {
+            assert_eq!(leads_into(name, value, &writable), *expected, "{name}={value}");
         }
-        assert!(is_listed("LD_PRELOAD") && is_listed("GIT_SSH_COMMAND") && is_listed("PYTHONPATH"));
-        assert!(!is_listed("PATH") && !is_listed("JAVA_HOME") && !is_listed("XGIT_DIR"));
     }
 }

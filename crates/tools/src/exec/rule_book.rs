@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use policy::{RuleFile, RuleWarning, Rules};
+use policy::{PrefixRule, RuleFile, RuleWarning, Rules};
 use protocol::{ConfigWarningNotification, ServerNotification};
 
 use crate::Sink;
@@ -13,6 +13,8 @@ use crate::Sink;
 pub(crate) struct RuleBook {
     folders: Vec<PathBuf>,
     projects: Vec<RuleFile>,
+    /// Of an administrator.
+    required: Vec<PrefixRule>,
     /// Where rules go that a client adds.
     file: PathBuf,
     /// Unset until somebody asks.
@@ -29,12 +31,12 @@ struct Read {
 impl RuleBook {
     pub(crate) fn new(folders: &[PathBuf], file: &Path) -> Self {
         let (folders, file) = (folders.to_owned(), file.to_owned());
-        Self { folders, projects: Vec::new(), file, read: Mutex::new(None) }
+        Self { folders, projects: Vec::new(), required: Vec::new(), file, read: Mutex::new(None) }
     }
 
-    /// With the rules of projects, as they were when the thread was opened.
-    pub(crate) fn with_projects(self, projects: &[RuleFile]) -> Self {
-        Self { projects: projects.to_owned(), ..self }
+    /// With the rules of projects and of an administrator, as they were when the thread was opened.
+    pub(crate) fn with(self, projects: &[RuleFile], required: &[PrefixRule]) -> Self {
+        Self { projects: projects.to_owned(), required: required.to_owned(), ..self }
     }
 
     /// The first caller's client is notified of problems of the files.
@@ -57,7 +59,7 @@ impl RuleBook {
     pub(crate) fn rules(&self) -> Arc<Rules> {
         let mut read = self.lock();
         let read = read.get_or_insert_with(|| {
-            let (rules, warnings) = Rules::load_all(&self.folders, &self.projects);
+            let (rules, warnings) = Rules::load_all(&self.folders, &self.projects, &self.required);
             Read { rules: Arc::new(rules), warnings }
         });
         read.rules.clone()

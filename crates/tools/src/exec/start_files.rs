@@ -25,14 +25,11 @@ const NAMES: &[&str] = &[
     ".mkshrc",
 ];
 /// Variables that name such files, or the folder they are in.
-pub(super) const VARIABLES: &[&str] = &["BASH_ENV", "ENV", "ZDOTDIR"];
+const VARIABLES: &[&str] = &["BASH_ENV", "ENV", "ZDOTDIR"];
 
 /// Takes the start files out of a command that is to run outside of the sandbox, where sandboxed ones can write to them.
-pub(super) fn leave_out(order: &mut Order, setting: &Setting) {
-    let writable = writable(setting);
-    order.env.retain(|name, value| {
-        !VARIABLES.contains(&name.as_str()) || !is_beneath(Path::new(value), &writable)
-    });
+/// The variables that name some are gone by then.
+pub(super) fn leave_out(order: &mut Order) {
     let Some(call) = shell_script(&order.argv) else { return };
     let name = Path::new(call.shell).file_name().and_then(|name| name.to_str());
     let options: &[&str] = match name {

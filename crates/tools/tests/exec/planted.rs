@@ -1,5 +1,7 @@
 //! Rules are about programs, not about whatever bears their name or stands in a script.
 
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -79,6 +81,24 @@ async fn a_profile_puts_no_other_program_in_the_place_of_the_one_that_a_rule_is_
     assert!(!mark.exists() && stage.path("made").exists());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_of_an_administrator_holds_whatever_the_user_s_rules_say() {
+    let required = policy::PrefixRule {
+        pattern: vec![vec!["touch".to_owned()]],
+        decision: policy::RuleDecision::Forbidden,
+        justification: Some("not here".to_owned()),
+        source: policy::RuleSource { file: "/etc/codex/requirements.toml".to_owned(), line: 0 },
+        by_approval: false,
+    };
+    for rules in ["prefix_rule(pattern=[\"touch\"], decision=\"allow\")\n", "not a rule"] {
+        let stage = stage(rules);
+        let required = required.clone();
+        let stage = stage.with_options(|options| options.required_rules = vec![required]);
+        let text = stage.exec("touch made").await;
+        assert!(text.contains("not here") && !stage.path("made").exists(), "{text}");
+    }
+}
+
 /// A rule that an earlier release wrote after a permanent approval.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rewritten_script_does_not_leave_the_sandbox_by_a_rule_that_an_approval_left() {
@@ -100,15 +120,69 @@ async fn a_rewritten_script_does_not_leave_the_sandbox_by_a_rule_that_an_approva
     }
 }
 
+/// Makes the workspace a repository, with a hook that runs a script of the project, as most do.
+fn repository(stage: &Stage, mark: &Path) {
+    let git = |words: &[&str]| {
+        let made =
+            Command::new("git").args(words).current_dir(stage.folder.path()).output().expect("git runs");
+        assert!(made.status.success(), "{words:?}: {made:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["config", "user.name", "Somebody"]);
+    git(&["config", "user.email", "somebody@example.com"]);
+    stage.program(".git/hooks/pre-commit", "#!/bin/sh\n./check.sh\n");
+    stage.program("check.sh", &format!("#!/bin/sh\ntouch {}\n", mark.display()));
+}
+
+fn at_home_in(stage: Stage, home: &Path) -> Stage {
+    let home = home.display().to_string();
+    stage.with_options(|options| drop(options.env.insert("HOME".to_owned(), home)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_that_runs_files_of_the_project_does_not_leave_the_sandbox_by_a_rule_for_git() {
+    let outside = tempfile::tempdir().expect("a folder");
+    let mark = outside.path().join("escaped");
+    let stage = at_home_in(stage(""), outside.path());
+    let rule = "prefix_rule(pattern=[\"git\", \"commit\"], decision=\"allow\")\n";
+    std::fs::write(stage.path("home/rules/own.rules"), rule).expect("written");
+    repository(&stage, &mark);
+    stage.exec("git commit --allow-empty -m x").await;
+    assert_eq!(ran_sandboxed(&stage), [true]);
+    assert!(!mark.exists(), "the script of the project ran without a sandbox");
+    // Without the hook, the rule holds.
+    std::fs::remove_file(stage.path(".git/hooks/pre-commit")).expect("removed");
+    let text = stage.exec("git commit --allow-empty -m x").await;
+    assert_eq!(ran_sandboxed(&stage), [true, false], "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_of_the_user_that_commands_can_write_do_not_leave_the_sandbox_by_a_rule_for_git() {
+    let outside = tempfile::tempdir().expect("a folder");
+    let mark = outside.path().join("escaped");
+    // The home folder is the workspace.
+    let stage = stage("prefix_rule(pattern=[\"git\", \"fetch\"], decision=\"allow\")\n");
+    repository(&stage, &mark);
+    let settings = format!("[core]\n\tsshCommand = touch {};\n", mark.display());
+    std::fs::write(stage.path(".gitconfig"), settings).expect("written");
+    stage.exec("git fetch ssh://nowhere.invalid/x").await;
+    assert_eq!(ran_sandboxed(&stage), [true]);
+    assert!(!mark.exists(), "the settings were obeyed without a sandbox");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_yes_for_the_session_does_not_count_for_what_the_project_says_later() {
-    for (script, expected) in [("make x", 2), ("sh run.sh", 2), ("touch y", 1)] {
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let commit = "git commit --allow-empty -m x";
+    for (script, expected) in [("make x", 2), ("sh run.sh", 2), ("touch y", 1), (commit, 2)] {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
         let stage = Stage::asking(AskForApproval::OnRequest, workspace(), move |_| {
             count.fetch_add(1, Ordering::Relaxed);
             Answer::ForSession
         });
+        let stage = at_home_in(stage, elsewhere.path());
+        repository(&stage, &elsewhere.path().join("mark"));
         for text in ["echo one", "echo two"] {
             stage.program("run.sh", &format!("{text}\n"));
             stage.program("Makefile", &format!("x:\n\t{text}\n"));

@@ -56,15 +56,40 @@ async fn start_files_that_nothing_sandboxed_can_write_run_as_ever() {
     let home = tempfile::tempdir().expect("a folder");
     fs::write(home.path().join(".bash_profile"), "export GREETING=hello\n").expect("written");
     let path = home.path().display().to_string();
+    fs::write(home.path().join(".gitconfig"), "[alias]\n\thi = !echo alias\n").expect("written");
     let stage = stage.with_options(|options| {
         options.env.retain(|name, _| name == "PATH");
         options.env.insert("HOME".to_owned(), path);
     });
     let arguments = json!({
-        "cmd": "echo $GREETING", "sandbox_permissions": "require_escalated", "justification": "run it?",
+        "cmd": "echo $GREETING; git hi", "sandbox_permissions": "require_escalated", "justification": "run it?",
     });
     let text = stage.call("exec_command", arguments).await.0;
     assert!(output(&text).contains("hello") && !outside.path().join("trace").exists(), "{text}");
+    assert!(output(&text).contains("alias"), "the user's own settings count: {text}");
+}
+
+#[tokio::test]
+async fn a_yes_to_a_command_obeys_no_settings_that_the_model_could_have_written() {
+    let (stage, outside) = at_home("/bin/bash");
+    let (trace, private) = (outside.path().join("trace"), outside.path().join("outputs/thread"));
+    let stage = stage.with_options(|options| options.outputs = Some(private));
+    let trace_text = trace.display();
+    fs::create_dir_all(stage.path(".config/git")).expect("made");
+    for (name, text) in [
+        (".gitconfig", format!("[alias]\n\tone = !echo git >> {trace_text}\n")),
+        (".config/git/config", format!("[alias]\n\ttwo = !echo git >> {trace_text}\n")),
+        (".curlrc", format!("output = \"{trace_text}\"\n")),
+        (".wgetrc", format!("logfile = {trace_text}\n")),
+    ] {
+        fs::write(stage.path(name), text).expect("written");
+    }
+    let script = "git one; git two; curl -s file:///etc/hostname; wget --tries=1 http://127.0.0.1:1/; true";
+    let arguments =
+        json!({"cmd": script, "sandbox_permissions": "require_escalated", "justification": "run them?"});
+    let (text, success) = stage.call("exec_command", arguments).await;
+    assert!(success, "{text}");
+    assert_eq!(fs::read_to_string(trace).unwrap_or_default(), "", "{text}");
 }
 
 #[tokio::test]
@@ -75,13 +100,16 @@ async fn variables_that_lead_into_the_workspace_do_not_leave_the_sandbox() {
         options.env.insert("GIT_SSH_COMMAND".to_owned(), format!("{folder}/evil.sh -v"));
         options.env.insert("NODE_OPTIONS".to_owned(), "--require ./evil.js".to_owned());
         options.env.insert("PYTHONPATH".to_owned(), "/usr/lib/own".to_owned());
+        options.env.insert("ANYTHING_AT_ALL".to_owned(), format!("--use={folder}/x"));
+        options.env.insert("VIRTUAL_ENV".to_owned(), "/tmp/venv".to_owned());
     });
-    let show = "echo [$GIT_SSH_COMMAND] [$NODE_OPTIONS] [$PYTHONPATH]";
+    let show = "echo [$GIT_SSH_COMMAND] [$NODE_OPTIONS] [$PYTHONPATH] [$ANYTHING_AT_ALL] [$VIRTUAL_ENV]";
     let inside = stage.call("exec_command", json!({"cmd": show})).await.0;
-    let all = format!("[{folder}/evil.sh -v] [--require ./evil.js] [/usr/lib/own]");
+    let all =
+        format!("[{folder}/evil.sh -v] [--require ./evil.js] [/usr/lib/own] [--use={folder}/x] [/tmp/venv]");
     assert!(output(&inside).contains(&all), "{inside}");
     let arguments =
         json!({"cmd": show, "sandbox_permissions": "require_escalated", "justification": "run it?"});
     let outside = stage.call("exec_command", arguments).await.0;
-    assert!(output(&outside).contains("[] [] [/usr/lib/own]"), "{outside}");
+    assert!(output(&outside).contains("[] [] [/usr/lib/own] [] [/tmp/venv]"), "{outside}");
 }

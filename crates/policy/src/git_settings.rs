@@ -1,0 +1,186 @@
+//! The files that git takes settings from beside those of the repository, and what any of its settings say about hooks.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use support::read_plain;
+
+use crate::executables::{NO_SETTINGS, is_executable};
+
+/// Settings that are longer than this are not read.
+const MOST_BYTES: u64 = 256 * 1024;
+
+/// Git itself gives up on includes that are nested deeper.
+const DEEPEST: usize = 10;
+
+const MOST_FILES: usize = 64;
+
+/// For all users, by how git was installed.
+const OF_SYSTEM: &[&str] = &["/etc/gitconfig", "/usr/local/etc/gitconfig"];
+
+/// Settings of git, as far as they matter for what it runs.
+#[derive(Debug, Default)]
+pub(crate) struct GitSettings {
+    /// The files that were read, with all that they include, whether or not they exist.
+    pub(crate) files: Vec<PathBuf>,
+    /// They name hooks, or the folder that hooks are in, or cannot be read the way git reads them.
+    pub(crate) name_hooks: bool,
+    home: Option<PathBuf>,
+}
+
+impl GitSettings {
+    /// The settings of the system and of the user. `is_open` says which files commands can write: a variable that
+    /// names one of them is taken out of commands that leave the sandbox, and then the usual files count.
+    pub(crate) fn of_user(
+        env: &BTreeMap<String, String>,
+        cwd: &Path,
+        is_open: &dyn Fn(&Path) -> bool,
+    ) -> Self {
+        let folder =
+            |name: &str| env.get(name).filter(|value| !value.is_empty()).map(|value| cwd.join(value));
+        let mut settings = Self { home: folder("HOME"), ..Self::default() };
+        let of_system = folder("GIT_CONFIG_SYSTEM").filter(|file| !is_open(file));
+        match of_system {
+            Some(file) => settings.read(&file, 0),
+            None => OF_SYSTEM.iter().for_each(|file| settings.read(Path::new(file), 0)),
+        }
+        if let Some(file) = folder("GIT_CONFIG_GLOBAL").filter(|file| !is_open(file)) {
+            settings.read(&file, 0);
+        } else {
+            let home = settings.home.clone();
+            let config = folder("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
+            let files =
+                [config.map(|config| config.join("git/config")), home.map(|home| home.join(".gitconfig"))];
+            files.into_iter().flatten().for_each(|file| settings.read(&file, 0));
+        }
+        // Settings can stand in variables as well; GIT_DIR moves the repository, with its hooks.
+        settings.name_hooks |= env.iter().any(|(name, value)| {
+            name == "GIT_DIR" || name.starts_with("GIT_CONFIG") && names_hooks(&value.to_ascii_lowercase())
+        });
+        settings
+    }
+
+    /// Adds a file of settings and what it includes.
+    pub(crate) fn read(&mut self, file: &Path, depth: usize) {
+        if self.files.iter().any(|known| known == file) || file == Path::new(NO_SETTINGS) {
+            return;
+        }
+        if depth > DEEPEST || self.files.len() >= MOST_FILES {
+            self.name_hooks = true;
+            return;
+        }
+        self.files.push(file.to_owned());
+        let text = match read_plain(file, MOST_BYTES) {
+            Ok(text) => String::from_utf8_lossy(&text).into_owned(),
+            Err(error) => {
+                use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+                // What git cannot read either says nothing. Anything else may say anything.
+                self.name_hooks |= !matches!(error.kind(), NotFound | NotADirectory | PermissionDenied);
+                return;
+            }
+        };
+        self.name_hooks |= names_hooks(&text.to_ascii_lowercase());
+        for value in includes(&text) {
+            match self.resolved(value, file) {
+                Some(included) => self.read(&included, depth + 1),
+                None => self.name_hooks = true,
+            }
+        }
+    }
+
+    /// The file that an include names. `None` where that takes more of git's rules.
+    fn resolved(&self, value: &str, file: &Path) -> Option<PathBuf> {
+        match value.strip_prefix("~/") {
+            Some(rest) => Some(self.home.as_ref()?.join(rest)),
+            None if value.contains('\\') || value.starts_with(['~', '%']) => None,
+            None => Some(file.parent()?.join(value)),
+        }
+    }
+}
+
+/// `core.hooksPath`, and the hooks that newer releases take from their settings, in files and in variables.
+fn names_hooks(text: &str) -> bool {
+    ["hookspath", "[hook", "hook."].iter().any(|sign| text.contains(sign))
+}
+
+/// The values of `path` in sections `include` and `includeIf`, whatever their conditions.
+fn includes(text: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    text.lines().filter_map(move |line| {
+        let mut rest = line.trim();
+        if let Some(header) = rest.strip_prefix('[') {
+            inside = header.get(..7).is_some_and(|name| name.eq_ignore_ascii_case("include"));
+            rest = header.split_once("\"]").or_else(|| header.split_once(']'))?.1.trim();
+        }
+        let (key, value) = rest.split_once('=').filter(|_| inside)?;
+        let value = value.trim();
+        let value = match value.strip_prefix('"') {
+            Some(quoted) => quoted.split('"').next()?,
+            None => value.split(['#', ';']).next()?.trim(),
+        };
+        (key.trim().eq_ignore_ascii_case("path") && !value.is_empty()).then_some(value)
+    })
+}
+
+/// Whether a folder has an active hook: of these names, if any are given.
+pub(crate) fn has_hooks(folder: &Path, names: Option<&[&str]>) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    entries.flatten().any(|entry| {
+        let name = entry.file_name();
+        let is_meant = match names {
+            Some(names) => names.iter().any(|known| *known == name),
+            None => Path::new(&name).extension().is_none_or(|extension| extension != "sample"),
+        };
+        is_meant && is_executable(&entry.path())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn includes_are_found_as_git_finds_them() {
+        let text = "[core]\n path = no\n[include]\n path = one ; comment\n\tPATH=\"two #2\"\n other = x\n\
+                    [includeIf \"gitdir:~/a]b/\"] path = three\n[user]\n path = no\n[INCLUDE]\npath=~/four\n path =\n";
+        assert_eq!(includes(text).collect::<Vec<_>>(), ["one", "two #2", "three", "~/four"]);
+    }
+
+    #[test]
+    fn a_circle_of_includes_and_a_long_chain_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("circle"), "[include]\npath = circle\n").expect("written");
+        let mut settings = GitSettings::default();
+        settings.read(&at("circle"), 0);
+        assert!(settings.files == [at("circle")] && !settings.name_hooks);
+        for n in 0..20 {
+            std::fs::write(at(&n.to_string()), format!("[include]\npath = {}\n", n + 1)).expect("written");
+        }
+        settings.read(&at("0"), 0);
+        assert!(settings.name_hooks, "the rest is not known");
+    }
+
+    #[test]
+    fn what_cannot_be_understood_counts_as_hooks() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("config");
+        for (text, expected) in [
+            ("[core]\n\teditor = vi\n", false),
+            ("[core]\n\thooksPath = .husky\n", true),
+            ("[Hook \"check\"]\n\tcommand = x\n", true),
+            ("[include]\n\tpath = ~other/config\n", true),
+            ("[include]\n\tpath = none\n", false),
+        ] {
+            std::fs::write(&file, text).expect("written");
+            let mut settings = GitSettings::default();
+            settings.read(&file, 0);
+            assert_eq!(settings.name_hooks, expected, "{text}");
+        }
+        let mut settings = GitSettings::default();
+        settings.read(folder.path(), 0);
+        assert!(settings.name_hooks, "a folder is no file of settings");
+    }
+}
