@@ -17,6 +17,9 @@ const FINAL_CODES: &[&str] = &["unsupportedFeature", "badRequest", "unauthorized
 
 /// A request the host did not carry, or no longer could.
 pub(super) fn of_error(error: &ModelError) -> ModelFailure {
+    if error.code == ModelError::PAUSED {
+        return ModelFailure::new(FailureClass::Paused, shortened(error.message.clone()));
+    }
     let info = error.codex_error_info.clone().unwrap_or_else(|| info_of_code(&error.code));
     let class = class_of(&info);
     let message = match &error.feature {
@@ -237,6 +240,19 @@ mod tests {
             json!({"code": "rateLimit", "message": "m", "retryAfterMs": 7, "httpStatus": 429}),
         ));
         assert_eq!((limited.retry_after_ms, limited.http_status), (Some(7), Some(429)));
+    }
+
+    #[test]
+    fn a_pause_is_one_however_it_is_reported() {
+        let paused = json!({"code": "paused", "message": "it paused", "codexErrorInfo": "other"});
+        let aborted: ModelStreamAbortedParams = serde_json::from_value(json!({
+            "threadId": ThreadId::new("t"), "modelRequestId": "u:0:a1", "seq": 3, "reason": "disconnected",
+            "error": paused, "replaySafe": false,
+        }))
+        .expect("params");
+        for failure in [of_error(&error(paused)), of_abort(&aborted)] {
+            assert_eq!((failure.class, failure.message.as_str()), (FailureClass::Paused, "it paused"));
+        }
     }
 
     #[test]

@@ -444,6 +444,7 @@ fn model_error(failure: &ModelFailure) -> ModelError {
         FailureClass::Unauthorized => "unauthorized",
         FailureClass::InvalidRequest | FailureClass::InvalidImage => "badRequest",
         FailureClass::NotConfigured => "notConfigured",
+        FailureClass::Paused => ModelError::PAUSED,
         _ => "providerError",
     };
     ModelError {

@@ -58,3 +58,11 @@ async fn events_that_came_together_go_on_together() {
     reading.read().await;
     assert!(matches!(reading.end, Some(CarriedEnd::Failed(_))), "{:?}", reading.end);
 }
+
+#[test]
+fn a_pause_has_a_code_that_runtimes_know() {
+    let paused = model_error(&ModelFailure::new(FailureClass::Paused, "it paused"));
+    assert_eq!((paused.code.as_str(), paused.replay_safe), ("paused", false));
+    let broken = model_error(&ModelFailure::stream("it broke"));
+    assert_eq!((broken.code.as_str(), broken.replay_safe), ("providerError", true));
+}

@@ -306,8 +306,11 @@ async fn a_slow_consumer_slows_the_provider() {
     let server = Server::start(vec![Answer { pieces, then: Then::Close }]).await;
     let mut stream = server.transport().open(request("hi"));
     assert!(matches!(stream.next().await, Some(Ok(StreamEvent::Opened(_)))));
-    // 31 MiB do not fit into the buffers of two sockets: without reading ahead, the provider is stuck.
+    // 31 MiB do not fit into the buffers of two sockets: without reading ahead, the provider is stuck. A clock that stands
+    // still goes on once nothing else can.
+    tokio::time::pause();
     tokio::time::sleep(Duration::from_millis(100)).await;
+    tokio::time::resume();
     assert!(!server.is_done());
     let deltas =
         stream.filter(|event| std::future::ready(matches!(event, Ok(StreamEvent::TextDelta { .. })))).count();

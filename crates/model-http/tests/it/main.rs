@@ -11,6 +11,7 @@ mod secrets;
 mod serve;
 mod support;
 mod tls;
+mod translator;
 /// The checks that vendors make, as the mock servers of the test kit make them.
 #[path = "../../../testkit/src/vendor_rules.rs"]
 mod vendor;
