@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use engine::Step;
 use protocol::{
-    ApprovalsReviewer, AskForApproval, CollaborationMode, DynamicToolSpec, EnvironmentSelection, Personality,
-    ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, TriState, Verbosity,
+    ApprovalsReviewer, AskForApproval, CollaborationMode, DynamicToolSpec, EnvironmentSelection, ModeKind,
+    Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, TriState, Verbosity,
 };
 use sandbox::OffLimits;
 use tools::ToolSource;
@@ -65,6 +65,8 @@ pub struct ThreadSettings {
     pub memories: Option<Arc<MemoryFolder>>,
     /// The model of its reviews. Unset: its own.
     pub review_model: Option<String>,
+    /// Of turns in plan mode that choose none.
+    pub plan_effort: Option<ReasoningEffort>,
     /// The kind of work that steps are made for.
     pub work: StepWork,
 }
@@ -127,6 +129,7 @@ impl ThreadSettings {
             off_limits: Arc::default(),
             memories: None,
             review_model: None,
+            plan_effort: None,
             work: StepWork::default(),
             instruction_options: Arc::default(),
             agent_depth: 0,
@@ -165,7 +168,8 @@ impl ThreadSettings {
         }
         if let Some(mode) = collaboration_mode {
             self.model.clone_from(&mode.settings.model);
-            self.effort = mode.settings.reasoning_effort;
+            let of_mode = if mode.mode == ModeKind::Plan { self.plan_effort } else { None };
+            self.effort = mode.settings.reasoning_effort.or(of_mode);
             self.collaboration_mode = Some(mode);
         }
     }

@@ -59,7 +59,8 @@ impl Runtime {
             model: None,
             reasoning_effort,
         };
-        let plan = mask("Plan", ModeKind::Plan, Some(ReasoningEffort::Medium));
+        let effort = self.state.loader.startup(None).config.model.plan_mode_effort;
+        let plan = mask("Plan", ModeKind::Plan, Some(effort.unwrap_or(ReasoningEffort::Medium)));
         CollaborationModeListResponse { data: vec![plan, mask("Default", ModeKind::Default, None)] }
     }
 

@@ -264,6 +264,7 @@ pub(crate) fn settings_of(config: &ResolvedConfig, catalogue: &Catalogue) -> Thr
         off_limits: Arc::new(config.off_limits()),
         memories: None,
         review_model: config.model.review.clone(),
+        plan_effort: config.model.plan_mode_effort,
         work: StepWork::Turn,
         instruction_options: Arc::new(InstructionOptions {
             max_bytes: config.project_docs.max_bytes as u64,

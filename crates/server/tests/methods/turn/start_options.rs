@@ -74,6 +74,28 @@ async fn a_collaboration_mode_decides_model_and_effort() {
 }
 
 #[tokio::test]
+async fn plan_mode_has_an_effort_of_its_own() {
+    let stage = Stage::new(json!([])).await;
+    let mut model = ScriptedModel::answering("", json!({"id": "r1"})).await;
+    stage.configure_port(
+        model.port(),
+        "model_reasoning_effort = \"low\"\nplan_mode_reasoning_effort = \"xhigh\"",
+    );
+    let (_server, mut client) = stage.open().await;
+    let modes = client.ask("collaborationMode/list", json!({})).await;
+    assert_eq!(modes["data"][0]["reasoning_effort"], "xhigh", "{modes}");
+    let id = client.start_thread(json!({})).await;
+    for (mode, own, effort) in
+        [("plan", Value::Null, "xhigh"), ("plan", json!("high"), "high"), ("default", json!("low"), "low")]
+    {
+        let settings = json!({"model": "gpt-5.4", "reasoning_effort": own});
+        let mode = json!({"mode": mode, "settings": settings});
+        client.turn_with(turn_plus(&id, "hi", "collaborationMode", mode)).await;
+        assert_eq!(model.next().await.body["reasoning"]["effort"], effort);
+    }
+}
+
+#[tokio::test]
 async fn a_personality_is_told_at_the_start_and_when_it_changes() {
     let stage = Stage::configured(
         json!([{"text": "a"}, {"text": "b"}, {"text": "c"}, {"text": "d"}]),
