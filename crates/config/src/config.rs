@@ -13,8 +13,8 @@ use sandbox::OffLimits;
 use toml::Table;
 
 use crate::{
-    Deprecation, Env, Features, HistoryPersistence, Home, HookFile, Prices, ProviderConfig, ProviderReason,
-    Requirements, Review, RuleFile, SettingWarning, SettingsLayer, ShellEnvironmentPolicy, Trust,
+    Deprecation, Env, Features, Home, HookFile, Prices, ProviderConfig, ProviderReason, Requirements, Review,
+    RuleFile, SettingWarning, SettingsLayer, ShellEnvironmentPolicy, Trust,
 };
 
 /// The configuration that results from all layers, the profile, the overrides of the request and the requirements.
@@ -41,14 +41,10 @@ pub struct ResolvedConfig {
     pub memories: MemoryOptions,
     pub features: Features,
     pub login: Login,
-    pub history: HistoryOptions,
-    pub paths: Paths,
     /// The program to run after each turn, with its first arguments.
     pub notify: Option<Vec<String>>,
     /// Reasoning is not shown at all.
     pub hide_agent_reasoning: bool,
-    /// Reasoning is shown as the model wrote it, where the provider gives that out.
-    pub show_raw_agent_reasoning: bool,
     /// Whether feedback may be sent.
     pub feedback_enabled: bool,
     pub requirements: Requirements,
@@ -183,8 +179,6 @@ pub struct InstructionTexts {
     pub developer: Option<String>,
     /// Replaces the built-in prompt for compaction.
     pub compact_prompt: Option<String>,
-    /// The co-author line for commits. An empty one means: none.
-    pub commit_attribution: Option<String>,
 }
 
 /// Which AGENTS.md files are read, and how much of them.
@@ -290,19 +284,4 @@ pub struct Login {
     pub forced_method: Option<ForcedLoginMethod>,
     pub forced_chatgpt_workspace_id: Option<String>,
     pub chatgpt_base_url: String,
-}
-
-/// The prompts of all threads in one file, for clients that offer them again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct HistoryOptions {
-    pub persistence: HistoryPersistence,
-    /// Old lines are dropped when the file grows beyond it.
-    pub max_bytes: Option<u64>,
-}
-
-/// Folders for files of ours.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Paths {
-    pub sqlite_home: PathBuf,
-    pub log_dir: PathBuf,
 }

@@ -50,7 +50,6 @@ pub(crate) struct Keys {
     pub(crate) experimental_instructions_file: Option<PathBuf>,
     pub(crate) compact_prompt: Option<String>,
     pub(crate) experimental_compact_prompt_file: Option<PathBuf>,
-    pub(crate) commit_attribution: Option<String>,
     pub(crate) project_doc_max_bytes: Option<usize>,
     pub(crate) project_doc_fallback_filenames: Option<Vec<String>>,
     pub(crate) project_root_markers: Option<Vec<String>>,
@@ -59,12 +58,8 @@ pub(crate) struct Keys {
     pub(crate) profiles: BTreeMap<String, ProfileKeys>,
     pub(crate) model_providers: BTreeMap<String, ProviderKeys>,
     pub(crate) prices: crate::Prices,
-    pub(crate) history: Option<HistoryKeys>,
-    pub(crate) sqlite_home: Option<PathBuf>,
-    pub(crate) log_dir: Option<PathBuf>,
     pub(crate) notify: Option<Vec<String>>,
     pub(crate) hide_agent_reasoning: Option<bool>,
-    pub(crate) show_raw_agent_reasoning: Option<bool>,
     pub(crate) web_search: Option<WebSearchMode>,
     pub(crate) tools: Option<ToolKeys>,
     pub(crate) background_terminal_max_timeout: Option<u64>,
@@ -241,23 +236,6 @@ pub(crate) struct ProjectKeys {
     pub(crate) trust_level: Option<Trust>,
     /// Digests of settings that the user has reviewed, by their folder.
     pub(crate) reviewed: BTreeMap<String, String>,
-}
-
-/// Whether `history.jsonl` is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HistoryPersistence {
-    #[default]
-    SaveAll,
-    None,
-}
-
-/// `[history]`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct HistoryKeys {
-    pub(crate) persistence: Option<HistoryPersistence>,
-    pub(crate) max_bytes: Option<u64>,
 }
 
 /// `[memories]`.

@@ -124,13 +124,11 @@ pub(crate) const OF_FEATURES: &[(&str, &str)] = &[
     ("agents", "multi_agent"),
     ("apps", "apps"),
     ("hooks", "codex_hooks"),
-    ("js_repl_node_module_dirs", "js_repl"),
     ("js_repl_node_path", "js_repl"),
     ("memories", "memories"),
     ("plugins", "plugins"),
     ("realtime", "realtime_conversation"),
     ("tool_suggest", "tool_suggest"),
-    ("zsh_path", "shell_zsh_fork"),
 ];
 
 /// Keys of the reference for things that are not there.
@@ -139,17 +137,24 @@ pub(crate) const ABSENT: &[&str] = &[
     "audio",
     "check_for_update_on_startup",
     "cli_auth_credentials_store",
+    "commit_attribution",
     "disable_paste_burst",
     "experimental_realtime_start_instructions",
     "experimental_realtime_ws_startup_context",
     "file_opener",
     "ghost_snapshot",
+    "history",
+    "js_repl_node_module_dirs",
+    "log_dir",
     "mcp_oauth_callback_url",
     "mcp_oauth_credentials_store",
     "otel",
+    "show_raw_agent_reasoning",
+    "sqlite_home",
     "tui",
     "windows",
     "windows_wsl_setup_acknowledged",
+    "zsh_path",
 ];
 
 /// The keys that are always shown.

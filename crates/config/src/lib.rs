@@ -41,8 +41,8 @@ mod warning;
 mod write;
 
 pub use config::{
-    AgentOptions, AgentRole, HistoryOptions, InstructionTexts, Login, MemoryOptions, ModelOptions, Paths,
-    PermissionOptions, ProjectDocs, ResolvedConfig, ToolOptions,
+    AgentOptions, AgentRole, InstructionTexts, Login, MemoryOptions, ModelOptions, PermissionOptions,
+    ProjectDocs, ResolvedConfig, ToolOptions,
 };
 pub use credentials::{ChatgptTokens, Credentials, write_secret_file};
 pub use edit::{forget_plugin, switch_plugin_on};
@@ -54,7 +54,7 @@ pub use features::{FEATURES, Feature, Features};
 pub use flags::{parse_flag, value_of_flag};
 pub use home::Home;
 pub use hook_file::{HookFile, HookOrigin};
-pub use keys::{HistoryPersistence, Inherit, ThinkingMode, Trust, WireApi};
+pub use keys::{Inherit, ThinkingMode, Trust, WireApi};
 pub use layer::SettingsLayer;
 pub use loader::{LoadRequest, Loader, LoaderOptions, RequestOverrides, Startup};
 pub use mask::without_secrets;

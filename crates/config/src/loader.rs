@@ -66,7 +66,6 @@ pub struct RequestOverrides {
     pub compact_prompt: Option<String>,
     pub personality: Option<Personality>,
     pub service_tier: TriState<ServiceTier>,
-    pub show_raw_agent_reasoning: Option<bool>,
 }
 
 /// A request for a configuration: the folder, the profile and the overrides.

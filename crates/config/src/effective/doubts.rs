@@ -8,7 +8,7 @@ use protocol::ExperimentalFeatureStage as Stage;
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
-use crate::features::{Feature, Features};
+use crate::features::{Feature, Features, WITHOUT_EFFECT};
 use crate::known_keys::{ABSENT, OF_FEATURES, known_in};
 use crate::loader::Layers;
 use crate::typed::nearest;
@@ -24,11 +24,14 @@ pub(super) fn doubts(layers: &Layers, features: &Features, home: &Home) -> Vec<S
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             warning(layer, &path, format!("`{}` is not a known key{near}", path.join(".")))
         }));
-        found.extend(removed_features(layer));
+        let removed = |feature: &Feature| feature.stage == Stage::Removed;
+        found.extend(idle_flags(layer, removed, "there is no such switch any more"));
         found.extend(without_feature(layer, features));
         // In a folder shared with another program, keys of that program are at their place.
         if home.reading() == home.state() {
             found.extend(absent(layer));
+            let inert = |feature: &Feature| WITHOUT_EFFECT.contains(&feature.key);
+            found.extend(idle_flags(layer, inert, "there is nothing of that kind in this program"));
         }
     }
     found
@@ -91,20 +94,22 @@ pub fn key_problem(key: &str) -> Option<String> {
     None
 }
 
-fn removed_features(layer: &SettingsLayer) -> Vec<SettingWarning> {
-    let is_removed = |key: &str| {
-        let feature = Feature::find(key)?;
-        (feature.stage == Stage::Removed).then_some(feature)
-    };
+/// Flags that are set to something else than their default, which does nothing.
+fn idle_flags(
+    layer: &SettingsLayer,
+    is_idle: impl Fn(&Feature) -> bool,
+    reason: &str,
+) -> Vec<SettingWarning> {
     let flags = layer.table.get("features").and_then(Value::as_table).into_iter().flatten();
     let differing = flags.filter(|(key, value)| {
-        is_removed(key).is_some_and(|feature| value.as_bool() != Some(feature.default_enabled))
+        Feature::find(key)
+            .is_some_and(|feature| is_idle(feature) && value.as_bool() != Some(feature.default_enabled))
     });
-    let told = |(key, _): (&String, &Value)| {
+    let warn = |(key, _): (&String, &Value)| {
         let path = ["features".to_owned(), key.clone()];
-        warning(layer, &path, format!("`features.{key}` has no effect: there is no such switch any more"))
+        warning(layer, &path, format!("`features.{key}` has no effect: {reason}"))
     };
-    differing.map(told).collect()
+    differing.map(warn).collect()
 }
 
 fn without_feature(layer: &SettingsLayer, features: &Features) -> Vec<SettingWarning> {
@@ -120,13 +125,23 @@ fn without_feature(layer: &SettingsLayer, features: &Features) -> Vec<SettingWar
     set.map(told).collect()
 }
 
-/// One warning for all of them: a file made for another program has many.
+/// One warning for all of them, those of profiles included: a file made for another program has many.
 fn absent(layer: &SettingsLayer) -> Option<SettingWarning> {
-    let set: Vec<&str> = ABSENT.iter().copied().filter(|key| layer.table.contains_key(*key)).collect();
-    let (first, names) = (set.first()?, set.join("`, `"));
+    let mut set: Vec<Vec<String>> = Vec::new();
+    let mut look = |table: &Table, path: &[&str]| {
+        let keys = ABSENT.iter().filter(|key| table.contains_key(**key));
+        set.extend(keys.map(|key| path.iter().chain([key]).map(|part| (*part).to_owned()).collect()));
+    };
+    look(&layer.table, &[]);
+    let profiles = layer.table.get("profiles").and_then(Value::as_table).into_iter().flatten();
+    for (name, profile) in profiles.filter_map(|(name, profile)| Some((name, profile.as_table()?))) {
+        look(profile, &["profiles", name]);
+    }
+    let first = set.first()?;
+    let names = Vec::from_iter(set.iter().map(|path| path.join("."))).join("`, `");
     let verb = if set.len() == 1 { "has" } else { "have" };
     let text = format!("`{names}` {verb} no effect: there is nothing of that kind in this program");
-    Some(warning(layer, &[(*first).to_owned()], text))
+    Some(warning(layer, first, text))
 }
 
 fn is_empty(value: &Value) -> bool {

@@ -191,15 +191,8 @@ impl Sources<'_> {
             memories: options::memories(keys),
             features: checked.features,
             login: self.login(),
-            history: options::history(keys),
-            paths: self.paths(),
             notify: keys.notify.clone().filter(|command| !command.is_empty()),
             hide_agent_reasoning: keys.hide_agent_reasoning.unwrap_or(false),
-            show_raw_agent_reasoning: self
-                .overrides
-                .show_raw_agent_reasoning
-                .or(keys.show_raw_agent_reasoning)
-                .unwrap_or(false),
             feedback_enabled: keys.feedback.as_ref().and_then(|feedback| feedback.enabled).unwrap_or(true),
             off_limits: Arc::default(),
             suppress_unfinished: keys.suppress_unstable_features_warning.unwrap_or(false),

@@ -8,8 +8,7 @@ use toml::Value;
 
 use super::{Sources, first};
 use crate::config::{
-    AgentOptions, AgentRole, HistoryOptions, InstructionTexts, Login, MemoryOptions, ModelOptions, Paths,
-    ProjectDocs, ToolOptions,
+    AgentOptions, AgentRole, InstructionTexts, Login, MemoryOptions, ModelOptions, ProjectDocs, ToolOptions,
 };
 use crate::error::one_line;
 use crate::keys::{AgentKeys, Keys, RoleKeys};
@@ -76,7 +75,6 @@ impl Sources<'_> {
             base,
             developer: first([&overrides.developer_instructions, &keys.developer_instructions]),
             compact_prompt,
-            commit_attribution: keys.commit_attribution.clone(),
         })
     }
 
@@ -127,18 +125,6 @@ impl Sources<'_> {
             chatgpt_base_url: url.unwrap_or_else(|| CHATGPT_BASE_URL.to_owned()),
         }
     }
-
-    pub(super) fn paths(&self) -> Paths {
-        let state = self.home.state();
-        let from_env =
-            || Some(self.cwd.map_or(state, PathBuf::as_path).join(self.env.text("CODEX_SQLITE_HOME")?));
-        Paths {
-            sqlite_home: not_blank(self.keys.sqlite_home.clone())
-                .or_else(from_env)
-                .unwrap_or_else(|| state.to_owned()),
-            log_dir: not_blank(self.keys.log_dir.clone()).unwrap_or_else(|| state.join("log")),
-        }
-    }
 }
 
 impl Sources<'_> {
@@ -181,14 +167,6 @@ pub(super) fn memories(keys: &Keys) -> MemoryOptions {
         max_unused_days: keys.max_unused_days.map_or(defaults.max_unused_days, |days| days.clamp(0, 365)),
         extract_model: keys.extract_model.filter(|model| !model.is_empty()),
         consolidation_model: keys.consolidation_model.filter(|model| !model.is_empty()),
-    }
-}
-
-pub(super) fn history(keys: &Keys) -> HistoryOptions {
-    let history = keys.history.as_ref();
-    HistoryOptions {
-        persistence: history.and_then(|history| history.persistence).unwrap_or_default(),
-        max_bytes: history.and_then(|history| history.max_bytes),
     }
 }
 

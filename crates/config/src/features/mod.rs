@@ -71,7 +71,7 @@ pub const FEATURES: &[Feature] = &[
     Feature::beta(
         "js_repl",
         "JavaScript prompt",
-        "Gives the agent a JavaScript prompt that keeps its state between calls. Node 22.22 or newer must be installed.",
+        "Gives the agent a JavaScript prompt that keeps its state between calls. Node 18 or newer must be installed.",
         "A JavaScript prompt is available to try. Threads started after it is switched on can use it.",
     ),
     Feature::off("code_mode", Stage::UnderDevelopment),
@@ -112,7 +112,7 @@ pub const FEATURES: &[Feature] = &[
     Feature::beta(
         "guardian_approval",
         "Reviewed approvals",
-        "Lets a reviewing agent answer risky approval requests, such as leaving the sandbox, so that the work does not wait for you. Every such request costs the tokens of a review.",
+        "Has no effect here: the setting `approvals_reviewer` alone says who answers approval requests.",
         "",
     ),
     Feature::on("collaboration_modes", Stage::Removed),
@@ -126,8 +126,8 @@ pub const FEATURES: &[Feature] = &[
     Feature::beta(
         "prevent_idle_sleep",
         "Stay awake while working",
-        "Keeps this computer from going to sleep while a thread is at work.",
-        "This computer can now be kept awake while a thread is at work.",
+        "Has no effect here: this program does not keep the computer awake.",
+        "",
     ),
     Feature::off("responses_websockets", Stage::Removed),
     Feature::off("responses_websockets_v2", Stage::Removed),
@@ -143,6 +143,24 @@ const ALIASES: &[(&str, &str)] = &[
     ("include_apply_patch_tool", "apply_patch_freeform"),
     ("experimental_use_freeform_apply_patch", "apply_patch_freeform"),
     ("web_search", "web_search_request"),
+];
+
+/// Flags of the reference that nothing here reads. Whoever sets one to something else than its default is told.
+pub(crate) const WITHOUT_EFFECT: &[&str] = &[
+    "undo",
+    "codex_git_commit",
+    "runtime_metrics",
+    "child_agents_md",
+    "enable_request_compression",
+    "multi_agent_v2",
+    "skill_mcp_dependency_install",
+    "skill_env_var_dependency_prompt",
+    "guardian_approval",
+    "tool_call_mcp_elicitation",
+    "artifact",
+    "voice_transcription",
+    "tui_app_server",
+    "prevent_idle_sleep",
 ];
 
 /// Flags a client can switch for the life of the process, below what is configured.
@@ -213,6 +231,48 @@ impl Features {
         }
         if self.enabled("js_repl_tools_only") && !self.enabled("js_repl") {
             self.set("js_repl_tools_only", false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Adds the product code below a folder: no tests, and not the lists of flags themselves.
+    fn gather(folder: &Path, found: &mut String) {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            if path.is_dir() && name != "tests" {
+                gather(&path, found);
+            } else if name.ends_with(".rs")
+                && !name.contains("tests")
+                && !["config/src/features/mod.rs", "config/src/review.rs", "config/src/known_keys.rs"]
+                    .iter()
+                    .any(|list| path.ends_with(list))
+            {
+                let text = fs::read_to_string(&path).expect("a file");
+                found.push_str(text.split("mod tests {").next().unwrap_or_default());
+            }
+        }
+    }
+
+    #[test]
+    fn every_flag_does_something_or_is_said_to_do_nothing() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates");
+        let mut code = String::new();
+        for entry in fs::read_dir(crates).expect("a folder").flatten() {
+            if entry.path().join("src").is_dir() && entry.file_name() != "testkit" {
+                gather(&entry.path().join("src"), &mut code);
+            }
+        }
+        assert!(code.len() > 1 << 20, "only {} bytes of code", code.len());
+        for feature in FEATURES.iter().filter(|feature| feature.stage != Stage::Removed) {
+            let is_read = code.contains(&format!("\"{}\"", feature.key));
+            assert_eq!(is_read, !WITHOUT_EFFECT.contains(&feature.key), "{}", feature.key);
         }
     }
 }

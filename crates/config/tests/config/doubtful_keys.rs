@@ -46,7 +46,7 @@ fn the_host_and_tables_in_lists_are_looked_at_too() {
 #[test]
 fn every_layer_and_every_flag_is_looked_at() {
     let machine = Machine::new()
-        .file("etc/config.toml", "[history]\nmax_byte = 1\n")
+        .file("etc/config.toml", "[feedback]\nenable = true\n")
         .file("base/config.toml", "[projects.\"$/project\"]\ntrust_level = 'trusted'\n")
         .file("project/.codex/config.toml", "project_doc_max_byte = 3\n")
         .dir("project/.git")
@@ -57,7 +57,7 @@ fn every_layer_and_every_flag_is_looked_at() {
         &[
             "`project_doc_max_byte` is not a known key; did you mean `project_doc_max_bytes`? \
              ($/project/.codex/config.toml)",
-            "`history.max_byte` is not a known key; did you mean `max_bytes`? ($/etc/config.toml:2:1)",
+            "`feedback.enable` is not a known key; did you mean `enabled`? ($/etc/config.toml:2:1)",
             "`features.undoo` is not a known key; did you mean `undo`? (-c, or the settings of a request)",
         ],
     );
@@ -74,6 +74,18 @@ fn what_is_off_or_not_there_is_told() {
             "`memories` has no effect while the feature `memories` is off; `--enable memories` switches it on \
              ($/base/config.toml:1:2)",
             "`otel`, `tui` have no effect: there is nothing of that kind in this program ($/base/config.toml:5:2)",
+        ],
+    );
+    let idle = "show_raw_agent_reasoning = true\n[history]\nmax_bytes = 1\n[profiles.p]\nzsh_path = 'z'\n[features]\n\
+                prevent_idle_sleep = true\nenable_request_compression = true\ntool_call_mcp_elicitation = false\n";
+    let nothing = "has no effect: there is nothing of that kind in this program";
+    told(
+        &Machine::with(idle),
+        &[
+            "`history`, `show_raw_agent_reasoning`, `profiles.p.zsh_path` have no effect: there is nothing of that kind \
+             in this program ($/base/config.toml:2:2)",
+            &format!("`features.prevent_idle_sleep` {nothing} ($/base/config.toml:7:1)"),
+            &format!("`features.tool_call_mcp_elicitation` {nothing} ($/base/config.toml:9:1)"),
         ],
     );
     let on = Machine::with("[memories]\nuse_memories = true\n").flag("features.memories=true");

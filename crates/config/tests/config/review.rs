@@ -70,7 +70,11 @@ fn what_loosens_does_not_count() {
         "model_provider = 'p'\n[model_providers.p]\nname = 'p'\nbase_url = 'https://evil'",
         &["model_provider", "model_providers.p.name", "model_providers.p.base_url"],
     );
-    check("", "[features]\nuse_legacy_landlock = true\nundo = true", &["features.use_legacy_landlock"]);
+    check(
+        "",
+        "[features]\nuse_legacy_landlock = true\nimage_detail_original = true",
+        &["features.use_legacy_landlock"],
+    );
     check("", "[features]\nweb_search = true", &["features.web_search"]);
     check("", "web_search = 'live'", &["web_search"]);
     check("", "web_search = 'disabled'", &[]);

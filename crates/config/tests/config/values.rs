@@ -1,4 +1,4 @@
-use oarlock_config::{FEATURES, HistoryPersistence, Inherit, MemoryOptions};
+use oarlock_config::{FEATURES, Inherit, MemoryOptions};
 use protocol::{ExperimentalFeatureStage, SandboxPolicy, WebSearchMode};
 use serde_json::json;
 
@@ -17,10 +17,7 @@ fn nothing_set_means_the_defaults() {
     assert_eq!(config.permissions.shell_environment.inherit, Inherit::All);
     assert!(!config.permissions.shell_environment.ignore_default_excludes);
     assert!(config.permissions.allow_login_shell && config.feedback_enabled);
-    assert_eq!(config.history.persistence, HistoryPersistence::SaveAll);
     assert_eq!(config.login.chatgpt_base_url, "https://chatgpt.com/backend-api/");
-    assert_eq!(config.paths.log_dir, machine.path("base/log"));
-    assert_eq!(config.paths.sqlite_home, machine.path("base"));
     assert!(config.warnings.is_empty());
     assert!(!machine.path("base/memories").exists());
 }
@@ -47,9 +44,6 @@ fn keys_become_values() {
         forced_login_method = "api"
         forced_chatgpt_workspace_id = " "
         notify = []
-        [history]
-        persistence = "none"
-        max_bytes = 7
         [agents]
         max_threads = 2
         [agents.helper]
@@ -88,7 +82,6 @@ fn keys_become_values() {
     assert_eq!(json(config.login.forced_method), "api");
     assert_eq!(config.login.forced_chatgpt_workspace_id, None);
     assert_eq!(config.notify, None);
-    assert_eq!((config.history.persistence, config.history.max_bytes), (HistoryPersistence::None, Some(7)));
     assert_eq!(config.agents.max_threads, 2);
     assert_eq!(config.permissions.shell_environment.inherit, Inherit::Core);
     assert_eq!(json(&config.tools.web_search_options)["allowed_domains"], json!(["example.org"]));
