@@ -22,6 +22,8 @@ pub struct UserText {
     pub content: Vec<ContentItem>,
     /// Skills it asks for, which the model reads after it.
     pub skills: Vec<SkillText>,
+    /// Plugins it asks for.
+    pub plugins: Vec<PluginText>,
     /// A message from outside that comes with it, or instead of it.
     pub outside: Option<OutsideMessage>,
     /// The whole of what the client wants the model to know beside it. Only what is new or changed is told.
@@ -55,6 +57,17 @@ pub struct SkillText {
     pub path: String,
     /// The whole file.
     pub text: String,
+}
+
+/// What a plugin has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginText {
+    pub name: String,
+    pub has_skills: bool,
+    /// The names of its MCP servers.
+    pub servers: Vec<String>,
+    /// The names of its apps.
+    pub apps: Vec<String>,
 }
 
 /// One thing that happened.

@@ -39,14 +39,15 @@ pub use history::{History, is_user_turn};
 pub use hooks::{HookDecision, HookOccasion, HookPoints, HookVerdict};
 pub use ids::Stamp;
 pub use input::{
-    ChildEnd, Input, OperationEnd, OutsideMessage, SkillText, StorageFailure, ToolOutcome, UserText,
+    ChildEnd, Input, OperationEnd, OutsideMessage, PluginText, SkillText, StorageFailure, ToolOutcome,
+    UserText,
 };
 pub use proposal::{Proposal, Question, Reply};
 pub use refusal::Refusal;
 pub use review::ReviewOrder;
 pub use step::{
-    DirectCalls, EnvironmentState, Gate, ModelInfo, Reach, SkillLine, Step, StepEnvironment, SubagentLine,
-    ToolKind, ToolNamespace, ToolSpec, Truncation, effective_cwd,
+    DirectCalls, EnvironmentState, Gate, ModelInfo, PluginLine, Reach, SkillLine, Step, StepEnvironment,
+    SubagentLine, ToolKind, ToolNamespace, ToolSpec, Truncation, effective_cwd,
 };
 pub use thread::{ThreadMachine, ThreadSeed};
 pub use tokens::{TokenPrice, approximate_tokens};

@@ -36,6 +36,8 @@ pub struct Step {
     pub personality_is_baked: bool,
     /// Skills that are offered.
     pub skills: Arc<[SkillLine]>,
+    /// Plugins that are installed.
+    pub plugins: Arc<[PluginLine]>,
     /// Child agents that are open.
     pub subagents: Arc<[SubagentLine]>,
     pub approval_policy: AskForApproval,
@@ -90,6 +92,7 @@ impl Step {
             personality: None,
             personality_is_baked: false,
             skills: Arc::new([]),
+            plugins: Arc::new([]),
             subagents: Arc::new([]),
             approval_policy: AskForApproval::Never,
             reviews_approvals: false,
@@ -236,6 +239,14 @@ pub struct SkillLine {
     pub description: String,
     /// Its `SKILL.md`.
     pub path: String,
+}
+
+/// A plugin as the model is told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PluginLine {
+    pub name: String,
+    /// Empty for none.
+    pub description: String,
 }
 
 /// A child agent as its parent is told of it.

@@ -9,8 +9,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use config::{ConfigError, LoadRequest, Loader, ResolvedConfig, SkillRules};
-use engine::SkillLine;
+use engine::{PluginLine, SkillLine};
 use futures_util::future::BoxFuture;
+use plugins::{InstalledPlugin, active_plugins};
 use protocol::{ConfigWarningNotification, SkillErrorInfo, SkillScope, ThreadId};
 use workspace::Reader;
 
@@ -18,7 +19,7 @@ use super::bound::{BoundedList, MAX_LIST_BYTES, bounded};
 use super::roots::{SkillRoot, roots};
 use super::scan::{scan, sort};
 use super::watch::FollowedThreads;
-use super::{ScanResult, Skill};
+use super::{ScanResult, Skill, of_plugins};
 
 /// Beyond this many, directories without a loaded thread are forgotten.
 const MAX_DIRECTORIES: usize = 256;
@@ -61,6 +62,8 @@ impl fmt::Debug for Skills {
 #[derive(Debug)]
 pub(super) struct Directory {
     pub(super) roots: Vec<SkillRoot>,
+    /// Those that are switched on.
+    pub(super) plugins: Arc<[InstalledPlugin]>,
     /// The user's.
     rules: SkillRules,
     /// Scanned once, when it is first needed.
@@ -83,9 +86,15 @@ struct ListedSkills {
 }
 
 impl Directory {
-    fn new(roots: Vec<SkillRoot>, rules: SkillRules, extra_roots: Vec<SkillRoot>) -> Self {
+    fn new(
+        roots: Vec<SkillRoot>,
+        plugins: Arc<[InstalledPlugin]>,
+        rules: SkillRules,
+        extra_roots: Vec<SkillRoot>,
+    ) -> Self {
         Self {
             roots,
+            plugins,
             rules,
             found: OnceLock::new(),
             extra: OnceLock::new(),
@@ -99,6 +108,7 @@ impl Directory {
     fn with_rules(&self, rules: SkillRules) -> Self {
         Self {
             roots: self.roots.clone(),
+            plugins: self.plugins.clone(),
             rules,
             found: self.found.clone(),
             extra_roots: self.extra_roots.clone(),
@@ -192,6 +202,11 @@ impl Skills {
         lines.iter().filter(|line| !refused.contains(Path::new(&line.path))).cloned().collect()
     }
 
+    /// For the model. Reads the disk as [`Skills::lines`] does.
+    pub fn plugin_lines(&self, cwd: &Path) -> Arc<[PluginLine]> {
+        self.fresh(cwd).plugins.iter().map(of_plugins::line).collect()
+    }
+
     /// Says once for each thread that its list does not hold all of its skills. Reads the disk as [`Skills::lines`] does.
     pub fn list_warning(&self, thread: &ThreadId) -> Option<ConfigWarningNotification> {
         let cwd = self.following.lock().warn_once(thread)?;
@@ -234,7 +249,7 @@ impl Skills {
             Ok(directory) => self.keep(cwd, directory),
             Err(error) => {
                 tracing::warn!(%error, cwd = %cwd.display(), "the skills of this directory are not read");
-                Arc::new(Directory::new(Vec::new(), SkillRules::default(), Vec::new()))
+                Arc::new(Directory::new(Vec::new(), Arc::default(), SkillRules::default(), Vec::new()))
             }
         }
     }
@@ -256,9 +271,10 @@ impl Skills {
     fn load(&self, cwd: &Path, extra: &[PathBuf]) -> Result<Directory, ConfigError> {
         let config =
             self.loader.load(&LoadRequest { cwd: Some(cwd.to_owned()), ..LoadRequest::default() })?;
-        let roots = roots(&config, cwd, self.loader.user_home().as_deref());
+        let plugins: Arc<[_]> = active_plugins(&config).into();
+        let roots = roots(&config, &plugins, cwd, self.loader.user_home().as_deref());
         let extra = extra.iter().map(|path| SkillRoot::new(path, SkillScope::User));
-        Ok(Directory::new(roots, config.skill_rules(), extra.collect()))
+        Ok(Directory::new(roots, plugins, config.skill_rules(), extra.collect()))
     }
 
     fn keep(&self, cwd: &Path, directory: Directory) -> Arc<Directory> {
@@ -302,18 +318,23 @@ impl Skills {
     /// A thread was opened with this configuration, which may be newer than what is known.
     pub fn thread_opened(self: &Arc<Self>, thread: &ThreadId, config: &ResolvedConfig) {
         let Some(cwd) = &config.cwd else { return };
-        let roots = roots(config, cwd, self.loader.user_home().as_deref());
+        let plugins: Arc<[_]> = active_plugins(config).into();
+        let roots = roots(config, &plugins, cwd, self.loader.user_home().as_deref());
         let rules = config.skill_rules();
         match self.known(cwd) {
             // Somebody watches it, so it is as the disk has it.
-            Some(known) if known.roots == roots && self.following.lock().is_watched(cwd) => {
+            Some(known)
+                if known.roots == roots
+                    && known.plugins == plugins
+                    && self.following.lock().is_watched(cwd) =>
+            {
                 if known.rules != rules {
                     self.keep(cwd, known.with_rules(rules));
                 }
             }
             known => {
                 let extra = known.map_or_else(Vec::new, |known| known.extra_roots.clone());
-                self.keep(cwd, Directory::new(roots, rules, extra));
+                self.keep(cwd, Directory::new(roots, plugins, rules, extra));
             }
         }
         self.follow(thread, cwd);

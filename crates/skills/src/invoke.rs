@@ -4,33 +4,38 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use config::SkillSelector;
-use engine::SkillText;
+use engine::{PluginText, SkillText};
 use protocol::{ConfigWarningNotification, UserInput};
 use workspace::{ReadError, Reader};
 
 use super::cache::{SkillChoices, Skills};
-use super::mentions::{Mention, mentions};
+use super::mentions::{Mention, mentions, plugins};
+use super::of_plugins;
 use super::roots::reader;
 use super::{MAX_FILE_BYTES, Skill};
 
 /// The most that all skills of one message may have together.
 const MAX_ALL_BYTES: usize = 4 << 20;
 
+/// The most of an id that a warning repeats, in characters.
+const MAX_SHOWN_ID: usize = 100;
+
 /// How many things that went wrong are told.
 const MAX_WARNINGS: usize = 8;
 
-/// The skills that a message asks for, with the problems of reading them.
+/// The skills and plugins that a message asks for, with the problems of reading them.
 #[derive(Debug, Default)]
 pub struct Invoked {
     pub skills: Vec<SkillText>,
+    pub plugins: Vec<PluginText>,
     /// For the user. The message goes on without what they are about.
     pub warnings: Vec<ConfigWarningNotification>,
 }
 
 impl Invoked {
-    fn warn(&mut self, path: &Path, summary: String) {
+    fn warn(&mut self, path: Option<&Path>, summary: String) {
         if self.warnings.len() < MAX_WARNINGS {
-            let path = Some(path.to_string_lossy().into_owned());
+            let path = path.map(|path| path.to_string_lossy().into_owned());
             self.warnings.push(ConfigWarningNotification { summary, details: None, path, range: None });
         }
     }
@@ -45,15 +50,31 @@ impl Skills {
         choices: &SkillChoices,
         limits: Option<&Reader>,
     ) -> Invoked {
-        let mentions = mentions(input);
-        if mentions.is_empty() {
+        let (mentions, asked) = (mentions(input), plugins(input));
+        if mentions.is_empty() && asked.is_empty() {
             return Invoked::default();
         }
-        let mut known = self.fresh(cwd).skills(choices);
+        let directory = self.fresh(cwd);
+        let mut known = directory.skills(choices);
         if let Some(limits) = limits {
             known.retain(|(skill, _)| skill.project.is_none() || limits.allows(&skill.path));
         }
         let mut invoked = Invoked::default();
+        for id in asked {
+            match directory.plugins.iter().find(|plugin| plugin.id.to_string() == id) {
+                Some(plugin) => {
+                    let prefix = format!("{}:", plugin.name());
+                    let has_skills =
+                        known.iter().any(|(skill, is_on)| *is_on && skill.name.starts_with(&prefix));
+                    invoked.plugins.push(of_plugins::text(plugin, has_skills));
+                }
+                None => {
+                    let id: String = id.chars().take(MAX_SHOWN_ID).collect();
+                    let problem = "is not installed, or switched off; the message is sent without it.";
+                    invoked.warn(None, format!("The plugin {id} {problem}"));
+                }
+            }
+        }
         let picked = pick(&mentions, &known, cwd, &mut invoked);
         read(picked, &mut invoked);
         invoked
@@ -82,7 +103,7 @@ fn pick<'a>(
                             None => "was not found",
                         };
                         invoked.warn(
-                            &path,
+                            Some(&path),
                             format!("The skill {name} {problem}; the message is sent without it."),
                         );
                         None
@@ -140,7 +161,7 @@ fn read(picked: Vec<&Skill>, invoked: &mut Invoked) {
             Err(problem) => {
                 let name = &skill.name;
                 invoked.warn(
-                    &skill.path,
+                    Some(&skill.path),
                     format!("The skill {name} cannot be read: {problem}. The message is sent without it."),
                 );
             }

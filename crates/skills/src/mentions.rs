@@ -13,6 +13,10 @@ const VARIABLES: &[&str] =
 /// How many paths of one message are looked up.
 const MAX_PATHS: usize = 64;
 
+/// How many plugins of one message are looked up.
+const MAX_PLUGINS: usize = 16;
+const PLUGIN: &str = "plugin://";
+
 /// One way to ask for a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mention {
@@ -26,7 +30,7 @@ pub(super) enum Mention {
 pub fn may_mention(input: &[UserInput]) -> bool {
     input.iter().any(|part| match part {
         UserInput::Skill { .. } | UserInput::Mention { .. } => true,
-        UserInput::Text { text, .. } => text.contains('$'),
+        UserInput::Text { text, .. } => text.contains('$') || text.contains(PLUGIN),
         UserInput::Image { .. } | UserInput::LocalImage { .. } => false,
     })
 }
@@ -47,6 +51,29 @@ pub(super) fn mentions(input: &[UserInput]) -> Vec<Mention> {
         }
     }
     found.all
+}
+
+/// The ids of plugins that a message asks for: those the client chose, and links such as `[@name](plugin://id)`.
+pub(super) fn plugins(input: &[UserInput]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut add = |id: &str| {
+        if found.len() < MAX_PLUGINS && !found.iter().any(|known| known == id) {
+            found.push(id.to_owned());
+        }
+    };
+    for part in input {
+        match part {
+            UserInput::Mention { path, .. } => path.strip_prefix(PLUGIN).into_iter().for_each(&mut add),
+            UserInput::Text { text, .. } => {
+                for (at, _) in text.match_indices("[@") {
+                    let target = text[at..].find(']').and_then(|end| link(&text[at + end..]));
+                    target.and_then(|(path, _)| path.strip_prefix(PLUGIN)).into_iter().for_each(&mut add);
+                }
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 #[derive(Default)]
@@ -155,6 +182,19 @@ mod tests {
         for (said, expected) in cases {
             assert_eq!(words(&[text(said)]), *expected, "{said}");
         }
+    }
+
+    #[test]
+    fn plugins_are_asked_for_by_links_and_by_choice() {
+        let mention = |path: &str| UserInput::Mention { name: "x".into(), path: path.into() };
+        let said = text(
+            "use [@p](plugin://p@m), [@q] (plugin://q@m) [@p](plugin://p@m) [see](plugin://no) [@a](app://a) [@",
+        );
+        let input = [said, mention("plugin://chosen@m"), mention("app://x"), mention("/s/SKILL.md")];
+        assert_eq!(plugins(&input), ["p@m", "q@m", "chosen@m"]);
+        assert!(may_mention(&[text("[@p](plugin://p@m)")]) && !may_mention(&[text("mail me@example.org")]));
+        let many = Vec::from_iter((0..99).map(|n| mention(&format!("plugin://p{n}@m"))));
+        assert_eq!(plugins(&many).len(), MAX_PLUGINS);
     }
 
     #[test]

@@ -1,16 +1,41 @@
-//! The skills that plugins bring along.
+//! The skills that plugins bring along, and the plugins themselves as the model is told of them.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use config::{ResolvedConfig, SkillRules};
-use plugins::Manifest;
+use engine::{PluginLine, PluginText};
+use plugins::{InstalledPlugin, Manifest, plugin_apps, plugin_mcp_servers};
 use protocol::SkillSummary;
 use workspace::Access;
 
 use super::cache::Skills;
 use super::roots::{SkillProject, SkillRoot, roots_of};
 use super::scan::scan;
+
+/// The longest description of a plugin, in characters.
+const MAX_DESCRIPTION: usize = 1_024;
+
+/// A plugin in the list for the model.
+pub(super) fn line(plugin: &InstalledPlugin) -> PluginLine {
+    let description = plugin.manifest.description.as_deref().unwrap_or_default();
+    PluginLine {
+        name: plugin.name().to_owned(),
+        description: description.chars().take(MAX_DESCRIPTION).collect(),
+    }
+}
+
+/// What a plugin brings along, for a message that asks for it. Reads its files.
+pub(super) fn text(plugin: &InstalledPlugin, has_skills: bool) -> PluginText {
+    let servers = plugin_mcp_servers(&plugin.folder, &plugin.manifest);
+    let apps = plugin_apps(&plugin.folder, &plugin.manifest);
+    PluginText {
+        name: plugin.name().to_owned(),
+        has_skills,
+        servers: servers.into_iter().map(|(name, _)| name).collect(),
+        apps: apps.into_iter().map(|app| app.name).collect(),
+    }
+}
 
 impl Skills {
     /// Plugins were installed or removed: every directory is read anew when it is next needed.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::{Home, ResolvedConfig};
-use plugins::{Manifest, active_plugins};
+use plugins::{InstalledPlugin, Manifest};
 use protocol::{ConfigLayerSource, SkillScope};
 use workspace::{Access, ReadError, Reader};
 
@@ -44,7 +44,12 @@ pub(super) fn reader(project: Option<&SkillProject>) -> Result<Reader, ReadError
 
 /// In the order they are searched: a skill that is below two of them belongs to the first. `user` is the user's own
 /// home folder.
-pub(super) fn roots(config: &ResolvedConfig, cwd: &Path, user: Option<&Path>) -> Vec<SkillRoot> {
+pub(super) fn roots(
+    config: &ResolvedConfig,
+    plugins: &[InstalledPlugin],
+    cwd: &Path,
+    user: Option<&Path>,
+) -> Vec<SkillRoot> {
     use SkillScope::{Admin, Repo, System, User};
     let home = config.home.reading();
     let project_root = config.project_docs.project_root.as_deref().unwrap_or(cwd);
@@ -68,7 +73,8 @@ pub(super) fn roots(config: &ResolvedConfig, cwd: &Path, user: Option<&Path>) ->
     roots.push(SkillRoot::new(home.join("skills/.system"), System));
     roots
         .extend(admin_folders(config).into_iter().map(|folder| SkillRoot::new(folder.join("skills"), Admin)));
-    roots.extend(plugin_roots(config));
+    let of_plugin = |plugin: &InstalledPlugin| roots_of(&plugin.folder, plugin.name(), &plugin.manifest);
+    roots.extend(plugins.iter().flat_map(of_plugin));
     roots.extend(folders.iter().rev().map(|folder| of_project(folder.join(".agents/skills"))));
     let mut seen = HashSet::new();
     roots.retain(|root| seen.insert(root.path.clone()));
@@ -91,12 +97,6 @@ fn admin_folders(config: &ResolvedConfig) -> Vec<PathBuf> {
     std::iter::once(folder).chain(own).collect()
 }
 
-/// Roots of the plugins that the user switched on.
-fn plugin_roots(config: &ResolvedConfig) -> Vec<SkillRoot> {
-    let plugins = active_plugins(config).into_iter();
-    plugins.flat_map(|plugin| roots_of(&plugin.folder, plugin.name(), &plugin.manifest)).collect()
-}
-
 /// The folders of skills that a plugin in this folder has.
 pub(super) fn roots_of(folder: &Path, name: &str, manifest: &Manifest) -> Vec<SkillRoot> {
     let mut folders = vec![folder.join("skills")];
@@ -108,6 +108,7 @@ pub(super) fn roots_of(folder: &Path, name: &str, manifest: &Manifest) -> Vec<Sk
 #[cfg(test)]
 mod tests {
     use config::{Env, LoadRequest, Loader, LoaderOptions};
+    use plugins::active_plugins;
 
     use super::*;
 
@@ -122,7 +123,8 @@ mod tests {
         let loader = Loader::new(Home::at(dir.join(home)), Vec::new(), options);
         let cwd = dir.join(cwd);
         let config = loader.load(&LoadRequest { cwd: Some(cwd.clone()), ..LoadRequest::default() });
-        let roots = roots(&config.expect("plain"), &cwd, loader.user_home().as_deref());
+        let config = config.expect("plain");
+        let roots = roots(&config, &active_plugins(&config), &cwd, loader.user_home().as_deref());
         let line = |root: &SkillRoot| {
             let path = root.path.strip_prefix(dir).expect("below").to_string_lossy().into_owned();
             format!("{:?} {path}", root.scope)

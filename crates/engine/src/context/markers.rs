@@ -4,9 +4,9 @@ use protocol::{ContentItem, ResponseItem};
 
 use super::{
     CollaborationText, Environment, Fragment, FragmentText, GoalBudgetSpent, GoalContext, HookPrompt,
-    ModelSwitch, PermissionInstructions, PersonalityText, ProjectInstructions, ReviewOutcome, Role,
-    RuntimeWarning, SavedImage, SavedPrefix, SkillBody, SkillList, SubagentNotification, SubagentRoster,
-    TurnAborted, UserShellCommand,
+    ModelSwitch, PermissionInstructions, PersonalityText, PluginHint, PluginRoster, ProjectInstructions,
+    ReviewOutcome, Role, RuntimeWarning, SavedImage, SavedPrefix, SkillBody, SkillList, SubagentNotification,
+    SubagentRoster, TurnAborted, UserShellCommand,
 };
 use crate::compaction::SUMMARY_PREFIX;
 use crate::history::is_user_turn;
@@ -41,6 +41,8 @@ const DEVELOPER: &[FragmentMarker] = &[
     marker::<ModelSwitch<'_>>(),
     marker::<PersonalityText>(),
     marker::<SkillList<'_>>(),
+    marker::<PluginRoster<'_>>(),
+    marker::<PluginHint<'_>>(),
     marker::<SubagentRoster<'_>>(),
     marker::<SubagentNotification<'_>>(),
     (SavedPrefix::NAME, "Approved command prefix saved:", ""),

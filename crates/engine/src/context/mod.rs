@@ -10,6 +10,7 @@ mod markers;
 mod modes;
 mod neutral;
 mod permissions;
+mod plugins;
 mod records;
 mod skills;
 mod subagents;
@@ -31,6 +32,7 @@ pub use markers::fragments_of;
 pub(crate) use markers::looks_contextual;
 pub(crate) use modes::{CollaborationText, ModelSwitch, PersonalityText};
 pub(crate) use permissions::PermissionInstructions;
+pub(crate) use plugins::{PluginHint, PluginRoster};
 pub(crate) use records::{RuntimeWarning, SavedImage, SavedPrefix, TurnAborted, UserShellCommand};
 pub(crate) use skills::{SkillBody, SkillList};
 pub(crate) use subagents::{SubagentNotification, SubagentRoster};
@@ -57,6 +59,8 @@ pub(crate) struct Baseline {
     project_instructions: StateOf<'static, ProjectInstructions<'static>>,
     #[serde(default)]
     skills: StateOf<'static, SkillList<'static>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    plugins: StateOf<'static, PluginRoster<'static>>,
 }
 
 impl Baseline {
@@ -70,6 +74,7 @@ impl Baseline {
             environment: Environment::state(step),
             project_instructions: ProjectInstructions::state(step),
             skills: SkillList::state(step),
+            plugins: PluginRoster::state(step),
         }
     }
 
@@ -88,6 +93,7 @@ pub(crate) fn initial(step: &Step) -> Envelopes {
     envelopes.full::<CollaborationText<'_>>(step);
     envelopes.full::<PersonalityText>(step);
     envelopes.full::<SkillList<'_>>(step);
+    envelopes.full::<PluginRoster<'_>>(step);
     envelopes.push(SubagentRoster::of(step));
     envelopes.full::<ProjectInstructions<'_>>(step);
     envelopes.full::<Environment<'_>>(step);
@@ -105,6 +111,7 @@ pub(crate) fn update(before: &Baseline, step: &Step) -> Envelopes {
         envelopes.changed::<PersonalityText>(&before.personality, step);
     }
     envelopes.changed::<SkillList<'_>>(&before.skills, step);
+    envelopes.changed::<PluginRoster<'_>>(&before.plugins, step);
     envelopes.changed::<ProjectInstructions<'_>>(&before.project_instructions, step);
     envelopes.changed::<Environment<'_>>(&before.environment, step);
     envelopes

@@ -9,6 +9,8 @@ const TAGS: &[&str] = &[
     "cwd",
     "skill",
     "skills_instructions",
+    "plugin",
+    "plugins_instructions",
     "user_shell_command",
     "turn_aborted",
     "runtime_warning",

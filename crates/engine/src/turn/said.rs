@@ -2,7 +2,7 @@
 
 use protocol::{ItemId, ResponseItem, RolloutRecord, ThreadItem, TurnId};
 
-use crate::context::{SkillBody, alone, user_message};
+use crate::context::{PluginHint, SkillBody, alone, user_message};
 use crate::input::{OutsideMessage, UserText};
 use crate::turn::work::Transition;
 
@@ -41,6 +41,7 @@ impl Said {
         }
         messages.extend(self.outside_messages());
         messages.append(&mut self.after);
+        messages.extend(self.text.plugins.iter().map(|plugin| alone(&PluginHint(plugin))));
         messages.extend(self.text.skills.iter().map(|skill| alone(&SkillBody(skill))));
         messages
     }

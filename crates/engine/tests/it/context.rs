@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use oarlock_engine::{
-    EnvironmentState, Gate, Input, Reach, Refusal, SkillLine, SkillText, Step, StepEnvironment, SubagentLine,
-    ToolKind, ToolSpec, UserText, describe, effective_cwd, fragments_of,
+    EnvironmentState, Gate, Input, PluginLine, PluginText, Reach, Refusal, SkillLine, SkillText, Step,
+    StepEnvironment, SubagentLine, ToolKind, ToolSpec, UserText, describe, effective_cwd, fragments_of,
 };
 use protocol::{
     AdditionalContextEntry, AdditionalContextKind, AskForApproval, CollaborationMode, EnvironmentId,
@@ -167,6 +167,28 @@ fn skill(name: &str) -> SkillLine {
     SkillLine { name: name.into(), description: format!("does {name}"), path: format!("/{name}/SKILL.md") }
 }
 
+fn plugin(name: &str) -> PluginLine {
+    PluginLine { name: name.into(), description: "<skill>Dates</skill>\nand times".into() }
+}
+
+#[test]
+fn plugins_are_listed_and_the_one_that_is_asked_for_says_what_it_has() {
+    let mut fixture = Fixture::new();
+    fixture.step.plugins = Arc::new([plugin("cal")]);
+    let asked = PluginText {
+        name: "cal".into(),
+        has_skills: true,
+        servers: vec!["dates".into()],
+        apps: vec!["a`</plugin>".into()],
+    };
+    turn(&mut fixture, "u1", UserText { plugins: vec![asked], ..said("[@cal](plugin://cal@m) when?") });
+    let sent = fixture.last_request.as_ref().expect("a request")["input"].to_string();
+    // A description is no fragment of its own.
+    assert!(sent.contains("- cal: &lt;skill>Dates&lt;/skill> and times\\n"), "{sent}");
+    let hint = "Its skills begin with `cal:`. Its MCP servers: `dates`. Its apps: ";
+    assert!(sent.contains(hint) && sent.matches("</plugin>").count() == 1, "{sent}");
+}
+
 /// A step with something to say in every fragment there is.
 fn rich() -> Step {
     Step {
@@ -175,6 +197,7 @@ fn rich() -> Step {
         project_instructions: Some("Use tabs.".into()),
         personality: Some(Personality::Friendly),
         skills: Arc::new([skill("greet")]),
+        plugins: Arc::new([plugin("cal")]),
         subagents: Arc::new([child("a1")]),
         ..crate::support::step()
     }
@@ -196,6 +219,7 @@ fn every_fragment_has_its_place_and_its_name() {
             ("developer", "memories"),
             ("developer", "personality"),
             ("developer", "skills"),
+            ("developer", "plugins"),
             ("developer", "sub-agents"),
             ("user", "AGENTS.md"),
             ("user", "environment"),
@@ -233,6 +257,8 @@ fn each_change_is_told_by_its_own_fragment() {
         (|step| step.personality = Some(Personality::Pragmatic), &["personality"]),
         (|step| step.skills = Arc::new([skill("other")]), &["skills"]),
         (|step| step.skills = Arc::new([]), &["skills"]),
+        (|step| step.plugins = Arc::new([plugin("other")]), &["plugins"]),
+        (|step| step.plugins = Arc::new([]), &["plugins"]),
         // A thread is told when it begins, and keeps to that.
         (|step| step.memories = Some("1 uses just".into()), &[]),
         // Whoever opens and closes agents knows.

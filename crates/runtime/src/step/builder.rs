@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use config::{Home, Price};
 use engine::{
-    DirectCalls, Gate, HookPoints, ModelInfo, Reach, SkillLine, Step, StepEnvironment, TokenPrice, ToolKind,
-    ToolNamespace, ToolOutcome, ToolSpec, effective_cwd,
+    DirectCalls, Gate, HookPoints, ModelInfo, PluginLine, Reach, SkillLine, Step, StepEnvironment,
+    TokenPrice, ToolKind, ToolNamespace, ToolOutcome, ToolSpec, effective_cwd,
 };
 use environments::{Environments, Places, governing};
 use protocol::{
@@ -205,18 +205,21 @@ impl StepBuilder {
         Some(Arc::new(json!({ root.to_string_lossy(): facts })))
     }
 
-    /// Skills that the model may open when a task calls for it. The files are on this machine, so tools elsewhere have none.
+    /// Skills that the model may open when a task calls for it, and the plugins that bring some of them. The files are on
+    /// this machine, so tools elsewhere have none.
     fn offered_skills(
         &self,
         settings: &ThreadSettings,
         environments: &[StepEnvironment],
         cwd: &str,
-    ) -> Arc<[SkillLine]> {
+    ) -> (Arc<[SkillLine]>, Arc<[PluginLine]>) {
         match governing(environments).map(|environment| &environment.reach) {
-            Some(Reach::Command { .. }) => Arc::new([]),
+            Some(Reach::Command { .. }) => (Arc::new([]), Arc::new([])),
             Some(Reach::Local) | None => {
-                let limits = is_restricted(settings).then(|| reader_of(settings, Path::new(cwd)));
-                self.skills.lines(Path::new(cwd), &settings.skills, limits.as_ref())
+                let cwd = Path::new(cwd);
+                let limits = is_restricted(settings).then(|| reader_of(settings, cwd));
+                let skills = self.skills.lines(cwd, &settings.skills, limits.as_ref());
+                (skills, self.skills.plugin_lines(cwd))
             }
         }
     }
@@ -233,7 +236,7 @@ impl StepMaker for StepBuilder {
         let effective = settings.host.effective_tools(&tools, &deferred, &self.registry);
         let cwd = effective_cwd(&environments, &settings.cwd);
         let instructions = self.written_instructions(settings, &environments, &cwd);
-        let skills = self.offered_skills(settings, &environments, &cwd);
+        let (skills, plugins) = self.offered_skills(settings, &environments, &cwd);
         let repository = Self::repository(settings, &environments, &cwd);
         Step {
             effort: settings.effort.or(entry.default_effort),
@@ -254,6 +257,7 @@ impl StepMaker for StepBuilder {
                 None => settings.personality == Some(Personality::Pragmatic),
             },
             skills,
+            plugins,
             subagents: Arc::new([]),
             approval_policy: settings.approval_policy.clone(),
             reviews_approvals: settings.approvals_reviewer != ApprovalsReviewer::User

@@ -68,7 +68,7 @@ pub(crate) async fn read_input(
         if let (Some(settings), Some(cwd)) = (settings, place) {
             let limits = is_restricted(&settings).then_some(&reader);
             let invoked = skills.invoke(&text.shown, &cwd, &settings.skills, limits);
-            (text.skills, warnings) = (invoked.skills, invoked.warnings);
+            (text.skills, text.plugins, warnings) = (invoked.skills, invoked.plugins, invoked.warnings);
         }
         warnings.extend(skills.list_warning(&id));
         Ok::<_, RuntimeError>((text, warnings))
@@ -93,7 +93,7 @@ fn user_text(input: Vec<UserInput>, reader: &Reader) -> Result<UserText, Runtime
             UserInput::Text { text, .. } => content.push(text_item(text.clone())),
             UserInput::Image { url } => content.extend(images.remote(url)),
             UserInput::LocalImage { path } => content.extend(images.local(Path::new(path))),
-            // Skills are read apart; apps and plugins are named by the text already.
+            // Skills and plugins are read apart; apps are named by the text already.
             UserInput::Skill { .. } | UserInput::Mention { .. } => {}
         }
     }

@@ -22,13 +22,19 @@ async fn an_installed_plugin_brings_its_skills_and_servers_to_threads() {
     let status = client.ask("mcpServerStatus/list", json!({})).await;
     assert_eq!(status["data"][0]["name"], "t");
     let id = client.start_thread(json!({"cwd": stage.cwd()})).await;
-    client.start_turn(&id, "use $p:one").await;
+    client.start_turn(&id, "use $p:one of [@p](plugin://p@m) and [@q](plugin://q@m)").await;
+    let warned = client.next_of("configWarning").await;
+    let problem = "is not installed, or switched off; the message is sent without it.";
+    assert_eq!(warned["summary"], format!("The plugin q@m {problem}"));
     let done = client.wait_for("item/completed", |params| params["item"]["id"] == "call-1").await;
     assert_eq!(done["item"]["status"], "completed", "{done}");
     client.next_of("turn/completed").await;
     let asked = stage.asked()[0].to_string();
     assert!(asked.contains("The body of one."), "the skill is read");
     assert!(asked.contains("This tool is part of the plugin `p`."), "its tools say whose they are");
+    assert!(asked.contains("<plugins_instructions>") && asked.contains("- p: first"), "{asked}");
+    let hint = "The user asks for the plugin `p`. Its skills begin with `p:`. Its MCP servers: `t`. Its apps: `calendar`.";
+    assert!(asked.contains(hint), "{asked}");
 }
 
 #[tokio::test]
