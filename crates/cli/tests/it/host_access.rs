@@ -451,7 +451,14 @@ fn whoever_only_looks_on_does_no_part_of_the_work() {
         let listed = operator.try_ask("operation/list", &by_id).expect("listed");
         listed["data"].as_array().is_some_and(|data| !data.is_empty()).then_some(())
     });
-    std::thread::sleep(Duration::from_millis(300));
+    // Who may give the result is asked before the call is shown to all.
+    until("the viewer sees the call", || {
+        viewer.try_ask("thread/loaded/list", &json!({})).expect("listed");
+        let is_call = |told: &Value| {
+            told["method"] == "item/started" && told["params"]["item"]["type"] == "dynamicToolCall"
+        };
+        viewer.heard.iter().any(is_call).then_some(())
+    });
     viewer.try_ask("thread/loaded/list", &json!({})).expect("listed");
     let asked = |message: &&Value| message.get("id").is_some() && message.get("method").is_some();
     assert_eq!(viewer.heard.iter().find(asked), None, "a viewer runs no tools");

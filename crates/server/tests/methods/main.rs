@@ -19,6 +19,7 @@ mod mcp;
 mod plugin;
 mod realtime;
 mod review;
+mod server_status;
 mod skills;
 mod thread;
 mod turn;

@@ -1,7 +1,6 @@
 //! Stopping a turn: nothing that it waited for goes on after `turn/completed`.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::{Stage, TestClient, until, within};
@@ -19,6 +18,15 @@ fn call(tool: &str, arguments: &Value) -> Value {
 
 fn sizes(folder: &Path) -> [u64; 2] {
     ["own", "child"].map(|name| std::fs::metadata(folder.join(name)).map_or(0, |file| file.len()))
+}
+
+/// Waits until no process works in the folder: what is written there then stays as it is.
+async fn until_left(folder: &Path) {
+    let works_there = |process: std::fs::DirEntry| {
+        std::fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == folder)
+    };
+    let processes = || std::fs::read_dir("/proc").expect("processes").flatten();
+    until("no process works in the folder", || !processes().any(works_there)).await;
 }
 
 async fn until_written(folder: &Path) {
@@ -70,7 +78,7 @@ async fn nothing_is_written_after_the_end_of_a_stopped_turn() {
             until_written(&folder).await;
             let (ends, written) = stop(&mut client, &id, &folder).await;
             assert_eq!(ends, ["item", "turn"], "{tool} {keys}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            until_left(&folder).await;
             assert_eq!(sizes(&folder), written, "{tool} {keys}");
         }
     }
@@ -85,7 +93,7 @@ async fn a_command_of_the_users_own_ends_with_its_turn() {
     until_written(&folder).await;
     let (ends, written) = stop(&mut client, &id, &folder).await;
     assert_eq!(ends, ["item", "turn"]);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    until_left(&folder).await;
     assert_eq!(sizes(&folder), written);
 }
 
@@ -121,6 +129,9 @@ async fn what_is_asked_about_does_not_start_after_the_turn() {
     client.next_of("item/commandExecution/requestApproval").await;
     let (ends, _) = stop(&mut client, &id, &folder).await;
     assert_eq!(ends, ["item", "turn"]);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // A command of the user's that comes after it has run, so it would have begun.
+    client.ask("thread/shellCommand", json!({"threadId": id, "command": "touch later"})).await;
+    until("the later command has run", || folder.join("later").exists()).await;
+    until_left(&folder).await;
     assert_eq!(sizes(&folder), [0, 0]);
 }
