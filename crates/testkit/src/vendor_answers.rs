@@ -166,6 +166,11 @@ impl MessagesStream {
                 self.data("message_delta", fields);
                 self.data("message_stop", json!({}));
             }
+            // An event of this kit alone: the model wants to be asked to go on.
+            "response.paused" => {
+                self.data("message_delta", json!({"delta": {"stop_reason": "pause_turn"}}));
+                self.data("message_stop", json!({}));
+            }
             "response.failed" => {
                 let message = &event["response"]["error"]["message"];
                 self.data("error", json!({"error": {"type": "api_error", "message": message}}));
