@@ -1,5 +1,5 @@
-//! The pages as a book: every page of docs/ is in docs/SUMMARY.md, and every link between pages leads to a file, and to a
-//! heading where it names one.
+//! The pages as a book: every page of docs/ is in docs/SUMMARY.md, every link between pages leads to a file, and to a
+//! heading where it names one, and the page of differences has one row for each.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +8,7 @@ use anyhow::Result;
 use crate::{Problems, workspace};
 
 const SUMMARY: &str = "docs/SUMMARY.md";
+const DIFFERENCES: &str = "docs/differences.md";
 
 pub(crate) fn check() -> Result<Problems> {
     let files: BTreeSet<String> = workspace::files()?.into_iter().collect();
@@ -23,7 +24,17 @@ pub(crate) fn check() -> Result<Problems> {
     }
     let summary = workspace::read_text(SUMMARY)?;
     problems.extend(unlisted(&summary, &files));
+    problems.extend(repeated_rows(&workspace::read_text(DIFFERENCES)?));
     Ok(problems)
+}
+
+/// Two rows about one thing come to say different things.
+fn repeated_rows(text: &str) -> Problems {
+    let mut seen = BTreeSet::new();
+    let rows = prose(text).into_iter().filter(|line| line.starts_with("| "));
+    let first = rows.filter_map(|row| row.trim_start_matches("| ").split(" | ").next());
+    let repeated = first.filter(|cell| !seen.insert(*cell));
+    repeated.map(|cell| format!("{DIFFERENCES} has two rows that begin with `{cell}`")).collect()
 }
 
 fn unlisted(summary: &str, files: &BTreeSet<String>) -> Problems {
@@ -150,6 +161,12 @@ mod tests {
         for text in ["[x](c.md)", "[x](b.md#who)", "[x](../../b.md)", "[x](#nowhere)"] {
             assert_eq!(check_links(text).len(), 1, "{text}");
         }
+    }
+
+    #[test]
+    fn a_row_that_is_there_twice_is_told() {
+        let rows = "| what | why |\n|---|---|\n| a | 1 |\n| b | 2 |\n```\n| a | code |\n```\n| a | 3 |\n";
+        assert_eq!(repeated_rows(rows), [format!("{DIFFERENCES} has two rows that begin with `a`")]);
     }
 
     #[test]
