@@ -4,8 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::client::{HostChoice, HostConnection};
-use super::commands::{every, waiting};
-use super::pending::code;
+use super::commands::{code, every, waiting};
 use crate::threads::{Nameable, choose};
 
 /// A whole id, which needs no look at the others.

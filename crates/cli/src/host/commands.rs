@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use engine::digest_of;
 use runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
+use turn_view::{operation_line, operations_text, table};
 
 use super::client::{HostChoice, HostConnection};
-use super::pending::{code, listed, what};
-use super::table::table;
 use crate::terminal::{clean, escaped_json};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -26,6 +26,8 @@ Examples:
 /// So many are asked for at once.
 const PAGE: u32 = 200;
 
+/// Letters of a code.
+const CODE: usize = 8;
 /// Fewer letters of a code name nothing.
 const FEWEST: usize = 4;
 
@@ -157,8 +159,16 @@ pub(crate) fn pending(options: &PendingOptions) -> Result<ExitCode> {
         let task = tasks.get(id).map_or(&Value::Null, |read| &read["task"]);
         (text(&task["name"]), text(&task["preview"]), text(&task["cwd"]))
     };
-    print!("{}", listed(&operations, titles, &options.host.words(), SystemClock.now_ms()));
+    print!("{}", operations_text(&operations, titles, code, &options.host.words(), SystemClock.now_ms()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// A short name for an operation and exactly what it would run. Unlike a place in a list, it never comes to mean
+/// something else between looking and answering.
+pub(crate) fn code(operation: &Value) -> String {
+    let digest = digest_of(&json!([operation["operationId"], operation["argumentsDigest"]]));
+    let letters = digest.rsplit(':').next().unwrap_or_default();
+    letters.chars().take(CODE).collect()
 }
 
 /// By its code or the beginning of it, or by its whole id.
@@ -200,7 +210,7 @@ fn decide_with(options: &DecideOptions, decision: impl FnOnce(&Value) -> Result<
         }
         false => operation,
     };
-    println!("{}: {}", text(&decision["type"]), clean(&what(&done)));
+    println!("{}: {}", text(&decision["type"]), clean(&operation_line(&done)));
     Ok(ExitCode::SUCCESS)
 }
 

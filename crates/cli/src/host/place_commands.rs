@@ -6,11 +6,11 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
+use turn_view::{age, shown_id};
 
 use super::chosen::chosen_placement;
 use super::client::{HostChoice, HostConnection};
 use super::commands::{print, print_list, text};
-use super::table::{age, shown_id};
 
 #[derive(Debug, Args)]
 pub(crate) struct PlacementsOptions {

@@ -1,19 +1,16 @@
 //! `oarlock tasks` and `oarlock task`: the tasks of a host, and one of them.
 
-use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
+use turn_view::{age, shown_id, task_text, task_title};
 
 use super::chosen::chosen_task;
 use super::client::{HostChoice, HostConnection};
-use super::commands::{every, print, print_list, text};
-use super::pending::listed;
-use super::table::{age, shown_id};
-use crate::terminal::clean_line;
+use super::commands::{code, every, print, print_list, text};
 
 #[derive(Debug, Args)]
 pub(crate) struct TasksOptions {
@@ -73,17 +70,11 @@ pub(crate) fn tasks(options: &TasksOptions) -> Result<ExitCode> {
             text(&task["state"]),
             task["waitingOperations"].to_string(),
             age(task["updatedAtMs"].as_i64().unwrap_or(now), now),
-            title(task),
+            task_title(task),
         ]
     };
     let head = ["ID", "STATE", "WAITS", "AGE", "TASK"];
     print_list(options.json, &Value::Array(listed), (&head, "no tasks yet"), row)
-}
-
-/// Its name, or how it began.
-fn title(task: &Value) -> String {
-    let name = text(&task["name"]);
-    if name.is_empty() { text(&task["preview"]) } else { name }
 }
 
 pub(crate) fn task(options: &TaskOptions) -> Result<ExitCode> {
@@ -103,7 +94,7 @@ pub(crate) fn task(options: &TaskOptions) -> Result<ExitCode> {
     match &options.command {
         TaskCommandLine::Show { json: true, .. } => return print(&answer),
         TaskCommandLine::Show { .. } => {
-            print!("{}", shown(&answer, &options.host.words(), SystemClock.now_ms()));
+            print!("{}", task_text(&answer, code, &options.host.words(), SystemClock.now_ms()));
         }
         TaskCommandLine::Delete(_) => println!("deleted {id}"),
         TaskCommandLine::Suspend { .. } | TaskCommandLine::Resume(_) => {
@@ -114,77 +105,4 @@ pub(crate) fn task(options: &TaskOptions) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The facts of a task, a line each, and what waits in it.
-fn shown(answer: &Value, host: &str, now_ms: i64) -> String {
-    let task = &answer["task"];
-    let since = |key: &str| format!("{} ago", age(task[key].as_i64().unwrap_or(now_ms), now_ms));
-    let runtime = if task["hasRuntime"] == true { "" } else { ", without a runtime" };
-    let archived = if task["isArchived"] == true { ", archived" } else { "" };
-    let labels = task["labels"].as_object().into_iter().flatten();
-    let labels: Vec<String> = labels.map(|(key, value)| format!("{key}={}", text(value))).collect();
-    let last = &task["lastTurn"];
-    let why = last["error"].as_str().map(|error| format!(": {error}")).unwrap_or_default();
-    let children = task["children"].as_u64().filter(|count| *count > 0);
-    let facts = [
-        ("task", text(&task["id"])),
-        ("title", title(task)),
-        ("state", format!("{}{runtime}{archived}", text(&task["state"]))),
-        ("last turn", format!("{}{why}", text(&last["status"]))),
-        ("folder", text(&task["cwd"])),
-        ("model", text(&task["model"])),
-        ("placement", text(&task["placementId"])),
-        ("labels", labels.join(", ")),
-        ("agent", text(&task["agent"])),
-        ("agents", children.map(|count| count.to_string()).unwrap_or_default()),
-        ("begun", since("createdAtMs")),
-        ("changed", since("updatedAtMs")),
-    ];
-    let mut shown = String::new();
-    for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
-        // Writing to a text cannot fail.
-        let _ = writeln!(shown, "{name:<10} {}", clean_line(value));
-    }
-    let operations = answer["operations"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if !operations.is_empty() {
-        let titles = |_: &str| (text(&task["name"]), text(&task["preview"]), text(&task["cwd"]));
-        let _ = write!(shown, "\n{}", listed(operations, titles, host, now_ms));
-    }
-    shown
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_task_is_shown_in_lines() {
-        let operation = json!({
-            "operationId": "o", "taskId": "t1", "state": "proposed", "type": "command",
-            "arguments": { "command": ["bash", "-lc", "make deploy"], "cwd": "/srv/app" },
-            "availableDecisions": ["accept"], "reason": null, "createdAtMs": 0, "attempt": 0,
-        });
-        let task = json!({
-            "id": "t1", "name": null, "preview": "ship\nit\u{1b}[2J", "state": "suspended", "hasRuntime": false,
-            "cwd": "/srv/app", "model": "m", "placementId": null, "labels": { "team": "web" }, "agent": null,
-            "children": 0, "isArchived": false, "createdAtMs": 0, "updatedAtMs": 3_600_000,
-            "lastTurn": { "id": "u", "status": "failed", "error": "429" },
-        });
-        let shown = shown(&json!({ "task": task, "operations": [operation] }), "", 7_200_000);
-        let expected = "\
-task       t1
-title      ship it[2J
-state      suspended, without a runtime
-last turn  failed: 429
-folder     /srv/app
-model      m
-labels     team=web
-begun      2h ago
-changed    1h ago
-
-";
-        assert!(shown.starts_with(expected), "{shown}");
-        assert!(shown.contains("   | make deploy\n   in /srv/app\n   oarlock approve "), "{shown}");
-    }
 }

@@ -6,11 +6,11 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use runtime::{Clock, SystemClock};
 use serde_json::{Value, json};
+use turn_view::shown_id;
 
 use super::chosen::chosen_task;
 use super::client::{HostChoice, HostConnection};
 use super::commands::print_list;
-use super::table::shown_id;
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum GroupWord {

@@ -1,7 +1,5 @@
 //! `oarlock policy check`: what would be done with a command, and which rule says so.
 
-mod answer;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -13,8 +11,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use policy::{CommandQuestion, Escalation, Executables, Rules, decide};
 use protocol::AskForApproval;
 use runtime::config::RequestOverrides;
+use turn_view::CommandReport;
 
-use self::answer::CommandReport;
 use crate::exec::Sandbox;
 use crate::flags::Flags;
 use crate::terminal::{Color, Paint, escaped_json, screened};

@@ -4,6 +4,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use journal::ThreadRow;
 use runtime::{Clock, SystemClock};
+pub(crate) use turn_view::short_id;
 use turn_view::{cut, cut_front, display_width};
 
 use crate::terminal::{clean, clean_line};
@@ -93,12 +94,6 @@ fn line(row: &ThreadRow, now: &Zoned, place: ListPlace) -> [String; 6] {
         about(row),
         or_unknown(&summary.cwd),
     ]
-}
-
-/// As much of an id as tells threads apart: the time it was made at, to the millisecond.
-pub(crate) fn short_id(id: &str) -> &str {
-    const CHARACTERS: usize = 13;
-    id.get(..CHARACTERS).unwrap_or(id)
 }
 
 /// The name of a thread, or how it began.

@@ -2,10 +2,8 @@
 
 use std::io::IsTerminal;
 
-use turn_view::{cut, display_width};
-
-use crate::terminal::clean;
-use crate::threads::short_id;
+use crate::safe::clean;
+use crate::width::{cut, display_width};
 
 /// A longer cell is cut.
 const MAX_CELL: usize = 60;
@@ -14,16 +12,22 @@ const LEAST: usize = 6;
 const BETWEEN: &str = "  ";
 
 /// The columns of the screen that standard output is.
-pub(crate) fn screen() -> Option<usize> {
-    std::io::stdout().is_terminal().then(turn_view::columns)
+fn screen() -> Option<usize> {
+    std::io::stdout().is_terminal().then(crate::width::columns)
+}
+
+/// As much of an id as tells threads apart: the time it was made at, to the millisecond.
+pub fn short_id(id: &str) -> &str {
+    const CHARACTERS: usize = 13;
+    id.get(..CHARACTERS).unwrap_or(id)
 }
 
 /// An id as a table shows it: on a screen as much as tells it from others, which every command takes.
-pub(crate) fn shown_id(id: &str) -> String {
+pub fn shown_id(id: &str) -> String {
     if screen().is_some() { short_id(id).to_owned() } else { id.to_owned() }
 }
 
-pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     fitted(head, rows, screen())
 }
 
@@ -64,7 +68,7 @@ fn one_line(cell: &str) -> String {
 }
 
 /// How long ago, in one word.
-pub(crate) fn age(since_ms: i64, now_ms: i64) -> String {
+pub fn age(since_ms: i64, now_ms: i64) -> String {
     let seconds = (now_ms - since_ms).max(0) / 1_000;
     match seconds {
         0..60 => format!("{seconds}s"),

@@ -1,27 +1,24 @@
-//! The output of `oarlock pending`: for each operation what would run, where, why it waits and since when, and the
-//! commands that answer it.
+//! What waits in a host, and the tasks it belongs to, in lines: for each operation what would run, where, why it waits and
+//! since when, and the commands that answer it.
 
 use std::fmt::Write as _;
 
-use engine::digest_of;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::table::age;
-use crate::terminal::clean;
+use crate::safe::{clean, clean_line};
+use crate::table::age;
 
 /// More lines of a command are cut.
 const MAX_LINES: usize = 20;
 /// More lines of a patch are cut. Who agrees to it has read it, so this is many.
 const MAX_PATCH_LINES: usize = 400;
-/// Letters of a code.
-const CODE: usize = 8;
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
 /// The command or the call, as it is; of a patch, its files.
-pub(crate) fn what(operation: &Value) -> String {
+pub fn operation_line(operation: &Value) -> String {
     let arguments = &operation["arguments"];
     if is_patch(operation) {
         let files = arguments["files"].as_array().into_iter().flatten().map(text);
@@ -49,7 +46,7 @@ fn is_patch(operation: &Value) -> bool {
 fn patch(operation: &Value) -> Vec<String> {
     let Some(changes) = operation["changes"].as_array() else {
         let hint = "(the changes are too long to be kept here; the console shows them while the task runs)";
-        return vec![what(operation), hint.to_owned()];
+        return vec![operation_line(operation), hint.to_owned()];
     };
     let mut lines = Vec::new();
     for change in changes {
@@ -71,7 +68,7 @@ fn patch(operation: &Value) -> Vec<String> {
 fn lines(operation: &Value) -> Vec<String> {
     let (all, most) = match is_patch(operation) {
         true => (patch(operation), MAX_PATCH_LINES),
-        false => (what(operation).lines().map(str::to_owned).collect(), MAX_LINES),
+        false => (operation_line(operation).lines().map(str::to_owned).collect(), MAX_LINES),
     };
     // Nobody agrees to what cannot be seen: hidden characters are shown by their numbers.
     let shown = |line: &String| clean(&policy::escape_for_display(line)).into_owned();
@@ -82,18 +79,12 @@ fn lines(operation: &Value) -> Vec<String> {
     lines
 }
 
-/// A short name for an operation and exactly what it would run. Unlike a place in a list, it never comes to mean
-/// something else between looking and answering.
-pub(crate) fn code(operation: &Value) -> String {
-    let digest = digest_of(&json!([operation["operationId"], operation["argumentsDigest"]]));
-    let letters = digest.rsplit(':').next().unwrap_or_default();
-    letters.chars().take(CODE).collect()
-}
-
-/// `titles` gives a task's name, preview and folder; `host` the flags with which the commands reach the same host.
-pub(crate) fn listed(
+/// `titles` gives a task's name, preview and folder, `code` the name that the commands take for an operation; `host` the flags
+/// with which they reach the same host.
+pub fn operations_text(
     operations: &[Value],
     titles: impl Fn(&str) -> (String, String, String),
+    code: impl Fn(&Value) -> String,
     host: &str,
     now_ms: i64,
 ) -> String {
@@ -155,9 +146,64 @@ fn answers(operation: &Value) -> Vec<&'static str> {
     .collect()
 }
 
+/// Text of its own.
+fn words(value: &Value) -> String {
+    text(value).to_owned()
+}
+
+/// The name of a task, or how it began.
+pub fn task_title(task: &Value) -> String {
+    let name = words(&task["name"]);
+    if name.is_empty() { words(&task["preview"]) } else { name }
+}
+
+/// The facts of a task, a line each, and what waits in it.
+pub fn task_text(answer: &Value, code: impl Fn(&Value) -> String, host: &str, now_ms: i64) -> String {
+    let task = &answer["task"];
+    let since = |key: &str| format!("{} ago", age(task[key].as_i64().unwrap_or(now_ms), now_ms));
+    let runtime = if task["hasRuntime"] == true { "" } else { ", without a runtime" };
+    let archived = if task["isArchived"] == true { ", archived" } else { "" };
+    let labels = task["labels"].as_object().into_iter().flatten();
+    let labels: Vec<String> = labels.map(|(key, value)| format!("{key}={}", words(value))).collect();
+    let last = &task["lastTurn"];
+    let why = last["error"].as_str().map(|error| format!(": {error}")).unwrap_or_default();
+    let children = task["children"].as_u64().filter(|count| *count > 0);
+    let facts = [
+        ("task", words(&task["id"])),
+        ("title", task_title(task)),
+        ("state", format!("{}{runtime}{archived}", words(&task["state"]))),
+        ("last turn", format!("{}{why}", words(&last["status"]))),
+        ("folder", words(&task["cwd"])),
+        ("model", words(&task["model"])),
+        ("placement", words(&task["placementId"])),
+        ("labels", labels.join(", ")),
+        ("agent", words(&task["agent"])),
+        ("agents", children.map(|count| count.to_string()).unwrap_or_default()),
+        ("begun", since("createdAtMs")),
+        ("changed", since("updatedAtMs")),
+    ];
+    let mut shown = String::new();
+    for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
+        // Writing to a text cannot fail.
+        let _ = writeln!(shown, "{name:<10} {}", clean_line(value));
+    }
+    let operations = answer["operations"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if !operations.is_empty() {
+        let titles = |_: &str| (words(&task["name"]), words(&task["preview"]), words(&task["cwd"]));
+        let _ = write!(shown, "\n{}", operations_text(operations, titles, code, host, now_ms));
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    fn code(operation: &Value) -> String {
+        text(&operation["operationId"]).replace(':', "")
+    }
 
     #[test]
     fn it_says_what_would_run_where_and_how_to_answer() {
@@ -175,7 +221,7 @@ mod tests {
             }),
         ];
         let titles = |_: &str| ("Ship it".to_owned(), String::new(), "/srv/x".to_owned());
-        let shown = listed(&operations, titles, " --host unix:///h.sock", 7_200_000);
+        let shown = operations_text(&operations, titles, code, " --host unix:///h.sock", 7_200_000);
         let [deploy, refund] = [code(&operations[0]), code(&operations[1])];
         let expected = format!(
             "\
@@ -215,7 +261,7 @@ mod tests {
         });
         let shown = |operation: &Value| {
             let titles = |_: &str| (String::new(), String::new(), String::new());
-            listed(std::slice::from_ref(operation), titles, "", 0)
+            operations_text(std::slice::from_ref(operation), titles, code, "", 0)
         };
         let expected = "\
    | update /srv/a.txt to /srv/c.txt
@@ -229,9 +275,39 @@ mod tests {
 ";
         let whole = shown(&operation);
         assert!(whole.contains(expected), "{whole}");
-        assert_eq!(what(&operation), "edit /srv/a.txt, /srv/b.txt");
+        assert_eq!(operation_line(&operation), "edit /srv/a.txt, /srv/b.txt");
         operation["changes"] = Value::Null;
         let cut = shown(&operation);
         assert!(cut.contains("   | edit /srv/a.txt, /srv/b.txt\n   | (the changes are too long"), "{cut}");
+    }
+
+    #[test]
+    fn a_task_is_shown_in_lines() {
+        let operation = json!({
+            "operationId": "o", "taskId": "t1", "state": "proposed", "type": "command",
+            "arguments": { "command": ["bash", "-lc", "make deploy"], "cwd": "/srv/app" },
+            "availableDecisions": ["accept"], "reason": null, "createdAtMs": 0, "attempt": 0,
+        });
+        let task = json!({
+            "id": "t1", "name": null, "preview": "ship\nit\u{1b}[2J", "state": "suspended", "hasRuntime": false,
+            "cwd": "/srv/app", "model": "m", "placementId": null, "labels": { "team": "web" }, "agent": null,
+            "children": 0, "isArchived": false, "createdAtMs": 0, "updatedAtMs": 3_600_000,
+            "lastTurn": { "id": "u", "status": "failed", "error": "429" },
+        });
+        let shown = task_text(&json!({ "task": task, "operations": [operation] }), code, "", 7_200_000);
+        let expected = "\
+task       t1
+title      ship it[2J
+state      suspended, without a runtime
+last turn  failed: 429
+folder     /srv/app
+model      m
+labels     team=web
+begun      2h ago
+changed    1h ago
+
+";
+        assert!(shown.starts_with(expected), "{shown}");
+        assert!(shown.contains("   | make deploy\n   in /srv/app\n   oarlock approve "), "{shown}");
     }
 }

@@ -7,24 +7,24 @@ use policy::{
 use protocol::{AskForApproval, SandboxPolicy};
 use serde_json::{Value, json};
 
-use crate::terminal::{Paint, TextStyle};
+use crate::paint::{Paint, TextStyle};
 
 /// Everything that is told about one command.
 #[derive(Debug)]
-pub(super) struct CommandReport<'a> {
-    pub(super) verdict: PolicyVerdict,
+pub struct CommandReport<'a> {
+    pub verdict: PolicyVerdict,
     /// The rules that are about the command.
-    pub(super) found: Evaluation,
-    pub(super) argv: &'a [String],
-    pub(super) approval: &'a AskForApproval,
-    pub(super) sandbox: &'a SandboxPolicy,
-    pub(super) rules: &'a Rules,
+    pub found: Evaluation,
+    pub argv: &'a [String],
+    pub approval: &'a AskForApproval,
+    pub sandbox: &'a SandboxPolicy,
+    pub rules: &'a Rules,
     /// Rule files that cannot be used.
-    pub(super) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 impl CommandReport<'_> {
-    pub(super) fn exit_code(&self) -> u8 {
+    pub fn exit_code(&self) -> u8 {
         match self.verdict {
             PolicyVerdict::Run { .. } => 0,
             PolicyVerdict::Ask { .. } => 3,
@@ -32,7 +32,7 @@ impl CommandReport<'_> {
         }
     }
 
-    pub(super) fn text(&self, paint: Paint) -> String {
+    pub fn text(&self, paint: Paint) -> String {
         let (word, style, rest) = match &self.verdict {
             PolicyVerdict::Run { sandbox, .. } => {
                 ("run", TextStyle::Good, format!(", {}", self.within(*sandbox)))
@@ -65,7 +65,7 @@ impl CommandReport<'_> {
     }
 
     /// The shape other programs know from rule checks, and next to it what this program would do.
-    pub(super) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         let (verdict, sandbox, reason, amendment) = match &self.verdict {
             PolicyVerdict::Run { sandbox, .. } => ("run", Some(*sandbox), None, None),
             PolicyVerdict::Ask { sandbox, reason, amendment, .. } => {
@@ -134,7 +134,7 @@ impl CommandReport<'_> {
     }
 
     fn is_sandboxed(&self) -> bool {
-        crate::sandbox_check::is_sandboxed(self.sandbox)
+        matches!(self.sandbox, SandboxPolicy::ReadOnly { .. } | SandboxPolicy::WorkspaceWrite { .. })
     }
 
     fn mode(&self) -> &'static str {
