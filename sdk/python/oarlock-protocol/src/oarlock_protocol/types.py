@@ -5382,7 +5382,9 @@ class ModelError(WireModel):
     """Why the host could not, or could no longer, carry a request."""
 
     code: str
-    """A word for programs. `unsupportedFeature` comes with `feature`."""
+    """A word for programs. `unsupportedFeature` comes with `feature`. After `paused`, the runtime asks the model to go
+    on from the items that came.
+    """
     message: str
     """For people."""
     codex_error_info: CodexErrorInfo | None = None
