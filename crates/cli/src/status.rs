@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use ::terminal::{ServerAddress, ask_once};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use protocol::{SandboxStatusLevel, ServerKind, ServerStatusResponse};
 use serde_json::Value;
+use turn_view::status_text;
 
 use crate::host::client::HostChoice;
 use crate::terminal::clean;
@@ -55,7 +55,7 @@ pub(crate) fn run(options: &StatusOptions) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let status = serde_json::from_value(answer).context("the answer of the server cannot be read")?;
-    print!("{}", clean(&text(&status)));
+    print!("{}", clean(&status_text(&status)));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -82,79 +82,5 @@ impl StatusOptions {
                 "no host runs at {url}; start one with `oarlock host`, or name another server with --remote"
             ),
         }
-    }
-}
-
-fn text(status: &ServerStatusResponse) -> String {
-    let kind = match status.kind {
-        ServerKind::AppServer => "app-server",
-        ServerKind::Host => "host",
-    };
-    let stopping = if status.is_stopping { ", stopping" } else { "" };
-    let uptime = duration(status.uptime_seconds);
-    let mut lines = vec![format!(
-        "oarlock {kind} {}, process {}, up {uptime}{stopping}",
-        status.version, status.process_id
-    )];
-    let mut row = |name: &str, value: String| lines.push(format!("  {name:<12} {value}"));
-    row("connections", status.connections.to_string());
-    row(
-        "threads",
-        format!("{} loaded, {} with a turn that runs", status.threads_loaded, status.turns_running),
-    );
-    let age = status.oldest_waiting_ms.map(|ms| u64::try_from(ms / 1_000).unwrap_or_default());
-    let age = age.map(|age| format!(", the oldest for {}", duration(age))).unwrap_or_default();
-    row("waiting", format!("{}{age}", status.waiting));
-    if let Some(host) = &status.host {
-        let tasks: Vec<String> = host.tasks.iter().map(|(state, count)| format!("{count} {state}")).collect();
-        row("tasks", if tasks.is_empty() { "none".to_owned() } else { tasks.join(", ") });
-        row("runtimes", format!("{}, {} tasks wait for room", host.runtimes, host.queued));
-    }
-    if let Some(bytes) = status.memory_bytes {
-        row("memory", format!("{:.1} MB", bytes as f64 / 1e6));
-    }
-    let level = match status.sandbox.level {
-        SandboxStatusLevel::Full => "full",
-        SandboxStatusLevel::LandlockOnly => "Landlock alone",
-        SandboxStatusLevel::None => "none",
-    };
-    let reason = status.sandbox.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    row("sandbox", format!("{level}{reason}"));
-    lines.join("\n") + "\n"
-}
-
-fn duration(seconds: u64) -> String {
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3_600 => format!("{}m {}s", seconds / 60, seconds % 60),
-        3_600..86_400 => format!("{}h {}m", seconds / 3_600, seconds / 60 % 60),
-        _ => format!("{}d {}h", seconds / 86_400, seconds / 3_600 % 24),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_host_is_shown_with_its_tasks() {
-        let status = json!({
-            "kind": "host", "version": "0.1.0", "processId": 4711, "uptimeSeconds": 11_520, "isStopping": true,
-            "connections": 3, "threadsLoaded": 2, "turnsRunning": 1, "waiting": 1, "oldestWaitingMs": 245_000,
-            "memoryBytes": 50_331_648, "sandbox": {"level": "none", "reason": "no namespaces"},
-            "host": {"tasks": {"idle": 12, "running": 1}, "runtimes": 2, "queued": 0},
-        });
-        let expected = "\
-oarlock host 0.1.0, process 4711, up 3h 12m, stopping
-  connections  3
-  threads      2 loaded, 1 with a turn that runs
-  waiting      1, the oldest for 4m 5s
-  tasks        12 idle, 1 running
-  runtimes     2, 0 tasks wait for room
-  memory       50.3 MB
-  sandbox      none: no namespaces
-";
-        assert_eq!(text(&serde_json::from_value(status).expect("a status")), expected);
     }
 }

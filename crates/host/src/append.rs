@@ -16,7 +16,7 @@ use store::{NewRecord, NewTask, StoreError, TaskChange, TaskCreation, TaskLease}
 
 use crate::operations::{operation_over, shown_operation};
 use crate::shared::HostShared;
-use crate::task::{OperationStage, RecordFact};
+use task::{OperationStage, RecordFact};
 
 /// Records of one task, children included.
 const MAX_TASK_BYTES: u64 = 256 * 1024 * 1024;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use protocol::{
-    OperationDecideParams, OperationId, ServerNotification, ThreadId, ThreadStatus,
+    OperationDecideParams, OperationId, ServerNotification, Task, ThreadId, ThreadStatus,
     ThreadStatusChangedNotification, TurnId,
 };
 use rpc::ErrorObject;
@@ -25,6 +25,7 @@ use self::calls::CallHandle;
 use self::spans::TaskSpans;
 use crate::clients::ClientReply;
 use crate::counters::count;
+use crate::error::TaskError;
 use crate::lease::{LeaseState, LeaseTerm};
 use crate::link::{LinkAnswer, OrderedAnswer};
 use crate::messages::{
@@ -32,12 +33,11 @@ use crate::messages::{
 };
 use crate::open_runtime::{OpenOrder, open, stored_answer};
 use crate::operations::shown_operation;
-use crate::questions::{self, is_elicitation};
 use crate::settings::{TaskSettings, shown_to_clients, without_terms};
 use crate::shared::HostShared;
 use crate::slots::SlotClaim;
-use crate::task::{Generation, TaskEffect, TaskInput, TaskMachine};
-use crate::task_host::TaskHost;
+use task::questions::{self, is_elicitation};
+use task::{Generation, TaskEffect, TaskInput, TaskMachine};
 
 /// How long a turn may take to come to a safe point.
 const SUSPEND_WITHIN: Duration = Duration::from_secs(10);
@@ -299,8 +299,7 @@ impl TaskDriver {
             self.spans.at_rest();
         }
         if std::mem::take(&mut self.has_other_state) && self.shared.clients.is_watched() {
-            let host = TaskHost { shared: self.shared.clone() };
-            match host.shown_task(&self.id).await {
+            match shown_task(&self.shared, &self.id).await {
                 Ok(task) => self.shared.clients.task_updated(task).await,
                 Err(error) => tracing::warn!(%error, task = %self.id, "a new state is not reported"),
             }
@@ -801,4 +800,9 @@ fn owner_lost() -> ErrorObject {
 
 fn lost() -> ErrorObject {
     failure("the input was not taken")
+}
+
+async fn shown_task(shared: &HostShared, id: &ThreadId) -> Result<Task, TaskError> {
+    let row = shared.store.task(id).await?;
+    shared.shown_task(&row.ok_or_else(|| TaskError::UnknownThread(id.clone()))?).await
 }

@@ -7,7 +7,7 @@ use protocol::{CodexErrorInfo, ModelError, OperationId, TaskBudget, ThreadId};
 use store::{StoreError, TaskStore, UsageFilter, UsageGroup, UsageTotal};
 use tokio::time::{Duration, Instant};
 
-use crate::task::{OperationStage, RecordFact};
+use task::{OperationStage, RecordFact};
 
 /// Appends of one task within a second. More wait.
 const APPENDS_PER_SECOND: usize = 200;

@@ -14,7 +14,7 @@ use traces::{Span, TraceContext};
 use crate::guard::RuntimeGuard;
 use crate::link::{OrderedAnswer, RuntimeLink};
 use crate::slots::RuntimeSlot;
-use crate::task::{Generation, TaskInput};
+use task::{Generation, TaskInput};
 
 /// A request of the runtime that somebody has to answer.
 #[derive(Debug)]

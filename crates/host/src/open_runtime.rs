@@ -34,7 +34,7 @@ use crate::pump::RuntimePump;
 use crate::seen_limits::SeenLimits;
 use crate::settings::{DELEGATION_VERSION, TaskSettings};
 use crate::shared::HostShared;
-use crate::task::{Generation, TaskInput};
+use task::{Generation, TaskInput};
 
 use self::task_records::{TaskThread, agents_to_open};
 
@@ -379,6 +379,6 @@ pub(crate) async fn stored_answer(
     let row = shared.store.operation(operation).await.ok()??;
     let decided = shared.store.decision(operation, row.attempt).await.ok()??;
     let origin = DecisionOrigin { by: decided.by, decided_at_ms: decided.decided_at_ms };
-    let response = crate::questions::response_for(method, &decided.decision, origin.clone());
+    let response = task::questions::response_for(method, &decided.decision, origin.clone());
     response.or_else(|| to_raw_value(&json!({ "decision": "decline", "origin": origin })).ok())
 }

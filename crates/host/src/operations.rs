@@ -11,8 +11,8 @@ use store::{
 use support::kill_point;
 
 use crate::error::TaskError;
-use crate::questions::word_of;
 use crate::shared::HostShared;
+use task::questions::word_of;
 
 fn state_of(state: OperationRowState) -> OperationState {
     match state {

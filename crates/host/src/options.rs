@@ -13,7 +13,7 @@ use crate::launcher::RuntimeLauncher;
 use crate::lease::ReplicaOptions;
 use crate::limits::HostLimits;
 use crate::placing::PlaceOptions;
-use crate::task::TaskTimes;
+use task::TaskTimes;
 
 /// The id under which runtimes know the host's provider. Not one of the built-in providers.
 pub(crate) const PROVIDER_ID: &str = "host";

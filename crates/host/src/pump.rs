@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use protocol::{
-    ModelCancelParams, ModelRequestParams, ServerNotification, ThreadId, ThreadStartedNotification,
+    ModelCancelParams, ModelRequestParams, ServerNotification, Thread, ThreadId, ThreadStartedNotification,
 };
 use rpc::{FrameLimits, FrameReader, Id, Incoming, IncomingNotification, IncomingRequest};
 use serde::Deserialize;
@@ -22,14 +22,14 @@ use traces::TraceContext;
 use crate::append::{AppendRefusal, AppendRequest, TaskThreads, append};
 use crate::carrier::ModelCarrier;
 use crate::counters::count;
+use crate::error::TaskError;
 use crate::limits::{AppendLimiter, MAX_OPEN_OPERATIONS};
 use crate::link::RuntimeLink;
 use crate::messages::{LinkQuestion, TaskCommand};
-use crate::questions::{QuestionHead, is_question};
 use crate::seen_limits::{SeenLimits, USAGE};
 use crate::shared::HostShared;
-use crate::task::{Generation, RecordFact, TaskInput};
-use crate::task_host::TaskHost;
+use task::questions::{QuestionHead, is_question};
+use task::{Generation, RecordFact, TaskInput};
 
 /// The longest line a runtime may send.
 const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
@@ -246,14 +246,18 @@ impl RuntimePump {
 
     /// Its first record is in the store: from now on clients can read it.
     async fn announce(&self, child: &ThreadId) {
-        let host = TaskHost { shared: self.shared.clone() };
-        match host.read_thread(child, false).await {
+        match self.shown(child).await {
             Ok(thread) => {
                 let told = ServerNotification::ThreadStarted(ThreadStartedNotification { thread });
                 self.shared.clients.notify(child, told).await;
             }
             Err(error) => tracing::warn!(%error, thread = %child, "an agent is not announced"),
         }
+    }
+
+    async fn shown(&self, child: &ThreadId) -> Result<Thread, TaskError> {
+        let row = self.shared.store.task(child).await?;
+        self.shared.thread_of(&row.ok_or_else(|| TaskError::NotLoaded(child.clone()))?).await
     }
 
     async fn question(

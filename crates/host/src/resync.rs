@@ -7,8 +7,8 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::error::TaskError;
 use crate::open_runtime::{all_records, thread_rows};
-use crate::task::TaskInput;
 use crate::task_host::TaskHost;
+use task::TaskInput;
 
 /// One thread by its record.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl TaskHost {
     }
 
     async fn standing(&self, row: &TaskRow) -> Result<ThreadStanding, TaskError> {
-        let history = self.history(&row.id).await?;
+        let history = self.shared.history(&row.id).await?;
         let turn = history.turns.into_iter().rfind(|turn| Some(&turn.id) == history.unfinished_turn.as_ref());
         let mut open_items = Vec::new();
         if let Some(turn) = turn {
@@ -87,7 +87,7 @@ impl TaskHost {
 
     /// The turns of a thread by its record, without items that have not ended.
     pub async fn recorded_turns(&self, thread: &ThreadId) -> Result<Vec<Turn>, TaskError> {
-        let mut history = self.history(thread).await?;
+        let mut history = self.shared.history(thread).await?;
         if let Some(unfinished) = &history.unfinished_turn
             && let Some(turn) = history.turns.iter_mut().rfind(|turn| turn.id == *unfinished)
         {

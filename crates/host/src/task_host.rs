@@ -22,7 +22,7 @@ use crate::options::HostOptions;
 use crate::placing::HostPlaces;
 use crate::shared::HostShared;
 use crate::slots::RuntimeSlots;
-use crate::task::{TaskInput, TaskMachine, TaskSeed};
+use task::{TaskInput, TaskMachine, TaskSeed};
 
 /// Commands that wait for a task.
 const MAILBOX: usize = 256;
@@ -122,14 +122,10 @@ impl TaskHost {
         self.shared.living.lock().values().all(|task| task.view.borrow().turn.is_none())
     }
 
-    pub(crate) fn view_of(&self, id: &ThreadId) -> TaskView {
-        self.shared.living.lock().get(id).map(|task| task.view.borrow().clone()).unwrap_or_default()
-    }
-
     /// Whether a runtime has the thread at the moment.
     pub async fn has_runtime(&self, thread: &ThreadId) -> bool {
         match self.root_of(thread).await {
-            Ok(row) => self.view_of(&row.id).has_runtime,
+            Ok(row) => self.shared.view_of(&row.id).has_runtime,
             Err(_) => false,
         }
     }

@@ -1,17 +1,16 @@
 //! Tasks and threads as clients see them, built from rows and records alone.
 
 use journal::{Foreign, HistoryBuilder, JournalEntry, Record, ThreadHistory};
-use protocol::{RolloutItem, Task, TaskStatus, Thread, ThreadId, ThreadStatus, Turn, TurnStatus};
+use protocol::{RolloutItem, Task, TaskStatus, Thread, ThreadId, ThreadStatus, TurnStatus};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::{StoreError, StoredRecord, TaskRow, TaskState};
 
 use crate::error::TaskError;
-use crate::ids::check_thread_id;
 use crate::messages::TaskView;
 use crate::open_runtime::all_records;
 use crate::settings::{TaskSettings, shown_to_clients};
-use crate::task_host::TaskHost;
+use crate::shared::HostShared;
 
 /// A stored record as the history builder takes it. One of a newer release is kept and passed over.
 pub(crate) fn entry_of(record: &StoredRecord) -> Result<JournalEntry, StoreError> {
@@ -72,10 +71,10 @@ fn thread_status(
     }
 }
 
-impl TaskHost {
+impl HostShared {
     pub(crate) async fn history(&self, thread: &ThreadId) -> Result<ThreadHistory, TaskError> {
         let mut builder = HistoryBuilder::new(Some(thread.clone()));
-        for record in all_records(&self.shared, thread).await? {
+        for record in all_records(self, thread).await? {
             builder.add(entry_of(&record)?);
         }
         let mut history = builder.finish();
@@ -102,12 +101,12 @@ impl TaskHost {
         thread["status"] = json!(self.status(row));
         thread["turns"] = json!([]);
         let mut opened = Value::Object(opened);
-        shown_to_clients(&mut opened, &self.shared.options);
+        shown_to_clients(&mut opened, &self.options);
         Some(opened)
     }
 
     fn status(&self, row: &TaskRow) -> ThreadStatus {
-        let has_failed = self.shared.failed.lock().contains(&row.id);
+        let has_failed = self.failed.lock().contains(&row.id);
         thread_status(&self.view_of(&row.root), row.state, row.last_turn.as_ref(), has_failed)
     }
 
@@ -124,9 +123,9 @@ impl TaskHost {
         };
         let thread = json!({
             "id": row.id, "sessionId": meta.session_id, "forkedFromId": meta.forked_from_id, "preview": row.preview,
-            "ephemeral": false, "projectId": null, "modelProvider": self.shared.options.provider.id,
+            "ephemeral": false, "projectId": null, "modelProvider": self.options.provider.id,
             "createdAt": row.created_at_ms.div_euclid(1_000), "updatedAt": row.updated_at_ms.div_euclid(1_000),
-            "status": self.status(row), "path": self.shared.options.path_of(row.id.as_str()),
+            "status": self.status(row), "path": self.options.path_of(row.id.as_str()),
             "cwd": meta.cwd, "cliVersion": meta.cli_version,
             "source": meta.source, "threadSource": meta.thread_source, "agentNickname": meta.agent_nickname,
             "agentRole": meta.agent_role, "gitInfo": meta.git_info, "name": row.name, "turns": [],
@@ -134,14 +133,18 @@ impl TaskHost {
         protocol::from_value(&thread).map_err(|error| TaskError::Unreadable(error.to_string()))
     }
 
-    /// The turns of a thread as its record has them. Nothing while a runtime holds it, which knows more.
-    pub async fn stored_turns(&self, thread: &ThreadId) -> Result<Option<Vec<Turn>>, TaskError> {
-        let thread = check_thread_id(thread)?;
-        let root = self.root_of(&thread).await?.id;
-        match self.view_of(&root).has_runtime {
-            true => Ok(None),
-            false => Ok(Some(self.history(&thread).await?.turns)),
-        }
+    /// As its driver shows it; at rest where it has none.
+    pub(crate) fn view_of(&self, id: &ThreadId) -> TaskView {
+        self.living.lock().get(id).map(|task| task.view.borrow().clone()).unwrap_or_default()
+    }
+
+    /// A task with its children and what waits in it.
+    pub(crate) async fn shown_task(&self, row: &TaskRow) -> Result<Task, TaskError> {
+        let children = self.store.child_counts(vec![row.id.clone()]).await?;
+        let children = children.get(&row.id).copied().unwrap_or_default();
+        let waiting = self.store.waiting_counts(vec![row.id.clone()]).await?;
+        let waiting = waiting.get(&row.id).copied().unwrap_or_default();
+        Ok(Task { children, ..self.task_of(row, waiting).await? })
     }
 
     /// `waiting_operations` wait for a decision. Of a task all is in its row; the state of a child is in its record.

@@ -20,10 +20,10 @@ use super::TaskDriver;
 use crate::clients::{ToolCallEnd, WantedTool};
 use crate::messages::{CallNews, LinkQuestion, TaskCommand};
 use crate::operations::shown_operation;
-use crate::questions::is_call;
 use crate::settings::TaskSettings;
 use crate::shared::HostShared;
-use crate::task::TaskInput;
+use task::TaskInput;
+use task::questions::is_call;
 
 /// The words that the model reads instead of a result.
 const REFUSED: &str = "The call was not allowed.";

@@ -59,7 +59,7 @@ impl TaskHost {
             self.shared.audited(by, "task/delete", &id, not_started()).delete_task(&id).await?;
         }
         let mut opened: Value = serde_json::from_str(opened?.get()).unwrap_or_default();
-        opened["thread"]["turns"] = json!(self.history(&id).await?.turns);
+        opened["thread"]["turns"] = json!(self.shared.history(&id).await?.turns);
         opened["thread"]["forkedFromId"] = json!(source.id);
         opened["thread"]["preview"] = json!(source.preview);
         Ok(opened)
@@ -67,7 +67,7 @@ impl TaskHost {
 
     /// The records of the source without its identity and its unfinished operations. An unfinished turn is cut off.
     async fn copied(&self, source: &ThreadId, id: &ThreadId) -> Result<Vec<RolloutRecord>, TaskError> {
-        let history = self.history(source).await?;
+        let history = self.shared.history(source).await?;
         let Some(meta) = history.meta else {
             return Err(TaskError::NoRecord(source.clone()));
         };

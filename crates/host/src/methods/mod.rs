@@ -3,6 +3,7 @@
 mod audit;
 mod fork;
 mod operations;
+mod placement_files;
 mod placements;
 mod retention;
 mod tasks;

@@ -9,8 +9,8 @@ use store::{OperationFilter, OperationRow, OperationRowState};
 use crate::error::TaskError;
 use crate::ids::check_thread_id;
 use crate::operations::{decision_about, row_state_of, shown, shown_decided, shown_operation};
-use crate::task::TaskInput;
 use crate::task_host::TaskHost;
+use task::TaskInput;
 
 const DEFAULT_LIMIT: u32 = 50;
 

@@ -14,7 +14,7 @@ impl TaskHost {
         let mut removed = 0;
         for task in old {
             // Somebody may have gone on with it since.
-            if self.view_of(&task).turn.is_some() {
+            if self.shared.view_of(&task).turn.is_some() {
                 continue;
             }
             match self.delete_task(&task, BY).await {

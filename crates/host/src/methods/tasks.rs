@@ -11,9 +11,9 @@ use store::{ReplicaRow, TaskFilter};
 
 use crate::error::TaskError;
 use crate::ids::check_thread_id;
-use crate::task::TaskInput;
 use crate::task_host::TaskHost;
 use crate::views::state_of;
+use task::TaskInput;
 
 const DEFAULT_LIMIT: u32 = 50;
 
@@ -43,7 +43,7 @@ impl TaskHost {
         for row in page.tasks.iter().filter(|row| is_of_tasks || row.parent.is_some()) {
             let children = children.get(&row.id).copied().unwrap_or_default();
             let waiting = waiting.get(&row.id).copied().unwrap_or_default();
-            data.push(Task { children, ..self.task_of(row, waiting).await? });
+            data.push(Task { children, ..self.shared.task_of(row, waiting).await? });
         }
         Ok(TaskListResponse { data, next_cursor: page.cursor })
     }
@@ -123,13 +123,8 @@ impl TaskHost {
         Ok(())
     }
 
-    pub(crate) async fn shown_task(&self, id: &ThreadId) -> Result<Task, TaskError> {
-        let row = self.root_of(id).await?;
-        let children = self.shared.store.child_counts(vec![row.id.clone()]).await?;
-        let children = children.get(&row.id).copied().unwrap_or_default();
-        let waiting = self.shared.store.waiting_counts(vec![row.id.clone()]).await?;
-        let waiting = waiting.get(&row.id).copied().unwrap_or_default();
-        Ok(Task { children, ..self.task_of(&row, waiting).await? })
+    async fn shown_task(&self, id: &ThreadId) -> Result<Task, TaskError> {
+        self.shared.shown_task(&self.root_of(id).await?).await
     }
 
     /// The hosts that share the store, with their leases.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use journal::{page_cursor, parse_page_cursor};
 use protocol::{
     SessionSource, SortDirection, SubAgentSource, Thread, ThreadId, ThreadListCwd, ThreadListParams,
-    ThreadResumeParams, ThreadSortKey, ThreadSourceKind, ThreadStartParams,
+    ThreadResumeParams, ThreadSortKey, ThreadSourceKind, ThreadStartParams, Turn,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -26,8 +26,8 @@ use crate::open_runtime::all_records;
 use crate::operations::shown_operation;
 use crate::placing::AskedSandbox;
 use crate::settings::TaskSettings;
-use crate::task::TaskInput;
 use crate::task_host::TaskHost;
+use task::TaskInput;
 
 const DEFAULT_LIMIT: u32 = 25;
 const MAX_LIMIT: u32 = 100;
@@ -195,7 +195,7 @@ impl TaskHost {
         if let Err(error) = self.ensure_opened(&row, may_start).await {
             return join(Err(error)).await;
         }
-        if manner == ResumeManner::Load && !self.view_of(&row.id).is_up {
+        if manner == ResumeManner::Load && !self.shared.view_of(&row.id).is_up {
             let loaded = tokio::time::timeout(LOAD_WITHIN, self.open_now(&row.id)).await;
             if !matches!(loaded, Ok(Ok(_))) {
                 tracing::info!(task = %row.id, "resumed from the record alone: no runtime has it yet");
@@ -250,7 +250,7 @@ impl TaskHost {
             row = self.shared.store.update_task(&row.id, change).await?;
         }
         let mut settings = TaskSettings::read(&row.settings);
-        if self.view_of(&row.id).has_runtime {
+        if self.shared.view_of(&row.id).has_runtime {
             if !settings.has_other_tools(params) {
                 return Ok(row);
             }
@@ -288,7 +288,7 @@ impl TaskHost {
     /// Settings of a thread are known once a runtime has opened it. One whose host died before that is opened now, unless the
     /// caller only looks: for those it is not there yet.
     async fn ensure_opened(&self, row: &TaskRow, may_open: bool) -> Result<(), TaskError> {
-        if self.opened_of(row).is_some() {
+        if self.shared.opened_of(row).is_some() {
             return Ok(());
         }
         match may_open {
@@ -302,12 +302,12 @@ impl TaskHost {
         let row = self.shared.store.task(&thread).await?;
         let row = row.ok_or_else(|| TaskError::UnknownThread(thread.clone()))?;
         let root = self.root_of(&thread).await?;
-        let mut opened = self.opened_of(&root).ok_or_else(|| TaskError::NoRecord(thread.clone()))?;
+        let mut opened = self.shared.opened_of(&root).ok_or_else(|| TaskError::NoRecord(thread.clone()))?;
         if row.id != root.id {
-            opened["thread"] = json!(self.thread_of(&row).await?);
+            opened["thread"] = json!(self.shared.thread_of(&row).await?);
         }
         if !params.exclude_turns {
-            let mut turns = self.history(&thread).await?.turns;
+            let mut turns = self.shared.history(&thread).await?.turns;
             if let Some(after) = params.after {
                 let changed = self.turns_after(&thread, after).await?;
                 turns.retain(|turn| changed.contains(turn.id.as_str()));
@@ -334,7 +334,7 @@ impl TaskHost {
 
     /// Whether a turn of the task is unfinished: the root's, or that of an agent which asks for something.
     pub(crate) async fn waits(&self, root: &ThreadId) -> bool {
-        let history = self.history(root).await;
+        let history = self.shared.history(root).await;
         if history.is_ok_and(|history| history.unfinished_turn.is_some()) {
             return true;
         }
@@ -349,11 +349,21 @@ impl TaskHost {
         if with_turns && row.next_ordinal == 0 {
             return Err(TaskError::NothingSaid(thread));
         }
-        let mut shown = self.thread_of(&row).await?;
+        let mut shown = self.shared.thread_of(&row).await?;
         if with_turns {
-            shown.turns = self.history(&thread).await?.turns;
+            shown.turns = self.shared.history(&thread).await?.turns;
         }
         Ok(shown)
+    }
+
+    /// The turns of a thread as its record has them. Nothing while a runtime holds it, which knows more.
+    pub async fn stored_turns(&self, thread: &ThreadId) -> Result<Option<Vec<Turn>>, TaskError> {
+        let thread = check_thread_id(thread)?;
+        let root = self.root_of(&thread).await?.id;
+        match self.shared.view_of(&root).has_runtime {
+            true => Ok(None),
+            false => Ok(Some(self.shared.history(&thread).await?.turns)),
+        }
     }
 
     pub async fn list_threads(&self, params: &ThreadListParams) -> Result<ThreadPageOfHost, TaskError> {
@@ -381,7 +391,7 @@ impl TaskHost {
             let found = self.shared.store.list_tasks(filter).await?;
             looked_at += found.tasks.len();
             for row in found.tasks.iter().filter(|row| row.next_ordinal > 0) {
-                let thread = self.thread_of(row).await?;
+                let thread = self.shared.thread_of(row).await?;
                 if is_wanted(&thread, params) {
                     page.threads.push(thread);
                 }
@@ -400,7 +410,7 @@ impl TaskHost {
     }
 
     pub fn is_loaded(&self, thread: &ThreadId) -> bool {
-        self.view_of(thread).has_runtime
+        self.shared.view_of(thread).has_runtime
     }
 
     /// The name without the space around it.
@@ -428,7 +438,7 @@ impl TaskHost {
         if row.next_ordinal == 0 {
             return Err(TaskError::NoRecord(row.id));
         }
-        let was_loaded = self.view_of(&row.id).has_runtime;
+        let was_loaded = self.shared.view_of(&row.id).has_runtime;
         self.end_runtime(&row.id).await?;
         let change = TaskChange { is_archived: Some(true), ..TaskChange::default() };
         self.shared.audited(by, "thread/archive", &row.id, json!({})).update_task(&row.id, change).await?;
@@ -446,7 +456,7 @@ impl TaskHost {
         }
         let change = TaskChange { is_archived: Some(false), ..TaskChange::default() };
         let audited = self.shared.audited(by, "thread/unarchive", &row.id, json!({}));
-        self.thread_of(&audited.update_task(&row.id, change).await?).await
+        self.shared.thread_of(&audited.update_task(&row.id, change).await?).await
     }
 }
 

@@ -14,8 +14,8 @@ use crate::append::{WAIT_TOOL, is_settled};
 use crate::open_runtime::all_records;
 use crate::operations::operation_over;
 use crate::shared::HostShared;
-use crate::task::OperationStage;
 use crate::views::entry_of;
+use task::OperationStage;
 
 /// One thread of a task.
 #[derive(Debug)]

@@ -26,14 +26,14 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// A placement that can be used.
 #[derive(Debug)]
-pub(super) struct UsablePlace {
-    pub(super) placement: Placement,
+pub(crate) struct UsablePlace {
+    pub(crate) placement: Placement,
     pub(super) row: PlaceRow,
 }
 
 impl HostShared {
     /// The placement as the store has it, made where it is not there. That it is still alive shows when it is used.
-    pub(super) async fn usable_place(&self, id: &str, task: &ThreadId) -> Result<UsablePlace, LaunchFailure> {
+    pub(crate) async fn usable_place(&self, id: &str, task: &ThreadId) -> Result<UsablePlace, LaunchFailure> {
         let lock = self.places.change_lock(id);
         let _changing = lock.lock().await;
         let row = self.place_row(id).await?;
@@ -50,7 +50,7 @@ impl HostShared {
     }
 
     /// After a use failed: looks at the place, wakes it or makes it again. Waits for a daemon that is away.
-    pub(super) async fn mended_place(
+    pub(crate) async fn mended_place(
         &self,
         id: &str,
         task: &ThreadId,

@@ -195,7 +195,7 @@ impl HostShared {
 
 impl HostShared {
     /// For the removal of what nobody uses. Whoever changes the placement right now notes it as well.
-    pub(super) async fn note_use(&self, id: &str) {
+    pub(crate) async fn note_use(&self, id: &str) {
         let lock = self.places.change_lock(id);
         let Ok(_changing) = lock.try_lock() else { return };
         let noted = match PlaceRow::load(&self.store, id).await {

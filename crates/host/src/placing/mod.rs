@@ -3,7 +3,6 @@
 mod bring_up;
 mod builds;
 mod choice;
-mod files;
 mod home;
 mod launch;
 mod owner;

@@ -8,8 +8,8 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use effect::TaskEffect;
-pub(crate) use input::{OperationStage, RecordFact, TaskInput, TaskSeed};
+pub use effect::TaskEffect;
+pub use input::{OperationStage, RecordFact, TaskInput, TaskSeed};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use protocol::{ModelRequestId, OperationId, ThreadId, TurnId};
 use store::TaskState;
 
 /// Counts the runtimes of a task within one host process. What an older one reports has no effect.
-pub(crate) type Generation = u64;
+pub type Generation = u64;
 
 /// Runtimes that may end one after the other without a single new record before the task counts as failed.
 const MOST_FAILURES: u32 = 5;
@@ -48,7 +48,7 @@ enum RuntimeStage {
 
 /// One task. See the module.
 #[derive(Debug)]
-pub(crate) struct TaskMachine {
+pub struct TaskMachine {
     times: TaskTimes,
     runtime: RuntimeStage,
     last_generation: Generation,
@@ -93,7 +93,7 @@ pub(crate) struct TaskMachine {
 
 impl TaskMachine {
     /// A task as the store has it. No runtime holds it yet.
-    pub(crate) fn new(root: ThreadId, times: TaskTimes, seed: TaskSeed) -> Self {
+    pub fn new(root: ThreadId, times: TaskTimes, seed: TaskSeed) -> Self {
         let is_parked = matches!(seed.state, TaskState::Waiting | TaskState::Suspended | TaskState::Failed);
         Self {
             times,
@@ -123,42 +123,42 @@ impl TaskMachine {
         }
     }
 
-    pub(crate) fn has_runtime(&self) -> bool {
+    pub fn has_runtime(&self) -> bool {
         self.runtime != RuntimeStage::Absent
     }
 
-    pub(crate) fn is_starting(&self, generation: Generation) -> bool {
+    pub fn is_starting(&self, generation: Generation) -> bool {
         self.runtime == RuntimeStage::Starting(generation)
     }
 
     /// Nothing runs, and nothing is about to: the store has all that is known of the task.
-    pub(crate) fn is_at_rest(&self) -> bool {
+    pub fn is_at_rest(&self) -> bool {
         let waits =
             self.inputs.is_empty() && self.passes.is_empty() && self.calls.is_empty() && !self.is_losing;
         !self.has_runtime() && (self.is_draining || (waits && self.retry_at_ms.is_none()))
     }
 
     /// Something is under way or about to be: input, a request, a runtime that starts, a turn that a runtime has.
-    pub(crate) fn is_at_work(&self) -> bool {
+    pub fn is_at_work(&self) -> bool {
         let starts = matches!(self.runtime, RuntimeStage::Starting(_));
         let has_turn = self.has_runtime() && !(self.turns.is_empty() && self.untold.is_empty());
         starts || has_turn || !self.inputs.is_empty() || !self.passes.is_empty()
     }
 
     /// Operations that wait for a decision.
-    pub(crate) fn undecided(&self) -> Vec<OperationId> {
+    pub fn undecided(&self) -> Vec<OperationId> {
         let waits =
             |stage: &OperationStage| matches!(stage, OperationStage::Proposed | OperationStage::Unknown);
         self.operations.iter().filter(|(_, stage)| waits(stage)).map(|(id, _)| id.clone()).collect()
     }
 
     /// The turn of the root that has no end.
-    pub(crate) fn turn(&self) -> Option<&TurnId> {
+    pub fn turn(&self) -> Option<&TurnId> {
         self.turns.get(&self.root)
     }
 
     /// Takes one input and gives what is to be done, in order.
-    pub(crate) fn on(&mut self, now_ms: i64, input: TaskInput) -> Vec<TaskEffect> {
+    pub fn on(&mut self, now_ms: i64, input: TaskInput) -> Vec<TaskEffect> {
         let mut effects = Vec::new();
         self.take(now_ms, input, &mut effects);
         self.settle(now_ms, &mut effects);

@@ -9,21 +9,21 @@ use super::Generation;
 
 /// A task as the store has it.
 #[derive(Debug, Clone)]
-pub(crate) struct TaskSeed {
-    pub(crate) state: TaskState,
+pub struct TaskSeed {
+    pub state: TaskState,
     /// Unfinished turns, by thread.
-    pub(crate) turns: BTreeMap<ThreadId, TurnId>,
+    pub turns: BTreeMap<ThreadId, TurnId>,
     /// Operations of those turns that are not over.
-    pub(crate) operations: BTreeMap<OperationId, OperationStage>,
+    pub operations: BTreeMap<OperationId, OperationStage>,
     /// Those of them that only wait for agents.
-    pub(crate) agent_waits: BTreeSet<OperationId>,
+    pub agent_waits: BTreeSet<OperationId>,
     /// The ids of input that no runtime has taken.
-    pub(crate) inputs: Vec<String>,
+    pub inputs: Vec<String>,
 }
 
 /// How far an operation that is not over has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OperationStage {
+pub enum OperationStage {
     Proposed,
     Decided,
     Started,
@@ -33,7 +33,7 @@ pub(crate) enum OperationStage {
 
 /// A record that was committed, as far as the task cares.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RecordFact {
+pub enum RecordFact {
     TurnStarted {
         thread: ThreadId,
         turn: TurnId,
@@ -53,7 +53,7 @@ pub(crate) enum RecordFact {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum TaskInput {
+pub enum TaskInput {
     /// The first input of a task that was in the store.
     Loaded,
     /// Input of a user is committed.

@@ -49,17 +49,17 @@ struct ItemHead {
 }
 
 #[derive(Deserialize)]
-struct OpeningHead {
-    thread: ThreadHead,
+struct OpeningAnswer {
+    thread: OpeningThread,
 }
 
 #[derive(Deserialize)]
-struct ThreadHead {
-    status: StatusHead,
+struct OpeningThread {
+    status: OpeningStatus,
 }
 
 #[derive(Deserialize)]
-struct StatusHead {
+struct OpeningStatus {
     r#type: String,
 }
 
@@ -68,7 +68,7 @@ impl HeardTurn {
     pub fn answered(&mut self, method: &str, result: &RawValue) {
         match method {
             ThreadResume::METHOD => {
-                let opening = serde_json::from_str::<OpeningHead>(result.get());
+                let opening = serde_json::from_str::<OpeningAnswer>(result.get());
                 self.is_running = opening.is_ok_and(|opening| opening.thread.status.r#type == "active");
             }
             TurnStart::METHOD => {

@@ -6,7 +6,7 @@ use store::TaskState;
 use super::Generation;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TaskEffect {
+pub enum TaskEffect {
     /// Launch a runtime, open the thread with its records and the stored decisions, and report it as up or
     /// failed. An unfinished turn goes on.
     StartRuntime(Generation),

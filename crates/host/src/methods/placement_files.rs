@@ -6,8 +6,7 @@ use placements::{Placement, PlacementError, RunLimits, ShortOutput, SpawnOptions
 use protocol::{FsReadDirectoryEntry, ThreadId};
 
 use crate::error::TaskError;
-use crate::placing::PlaceRow;
-use crate::placing::launch::LaunchFailure;
+use crate::placing::{LaunchFailure, PlaceRow};
 use crate::shared::HostShared;
 use crate::task_host::TaskHost;
 

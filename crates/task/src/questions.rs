@@ -18,12 +18,12 @@ use store::OperationRowState;
 /// A question is about a thread, and nearly always about an operation in the store.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct QuestionHead {
-    pub(crate) thread_id: ThreadId,
+pub struct QuestionHead {
+    pub thread_id: ThreadId,
     #[serde(default)]
-    pub(crate) operation_id: Option<OperationId>,
+    pub operation_id: Option<OperationId>,
     #[serde(default)]
-    pub(crate) arguments_digest: Option<String>,
+    pub arguments_digest: Option<String>,
 }
 
 /// The questions that people answer.
@@ -36,22 +36,22 @@ const QUESTIONS: &[&str] = &[
     PermissionsRequestApproval::METHOD,
 ];
 
-pub(crate) fn is_question(method: &str) -> bool {
+pub fn is_question(method: &str) -> bool {
     QUESTIONS.contains(&method) || is_call(method)
 }
 
 /// The request that a client runs one of its tools.
-pub(crate) fn is_call(method: &str) -> bool {
+pub fn is_call(method: &str) -> bool {
     method == DynamicToolCall::METHOD
 }
 
 /// A question of an MCP server.
-pub(crate) fn is_elicitation(method: &str) -> bool {
+pub fn is_elicitation(method: &str) -> bool {
     method == McpServerElicitationAsk::METHOD
 }
 
 /// The decision in an answer. Nothing for an answer that cannot be read, or that leaves the question open.
-pub(crate) fn decision_in(method: &str, result: &RawValue) -> Option<OperationDecision> {
+pub fn decision_in(method: &str, result: &RawValue) -> Option<OperationDecision> {
     match method {
         CommandExecutionRequestApproval::METHOD => {
             of_command(read::<CommandExecutionRequestApprovalResponse>(result)?.decision)
@@ -70,7 +70,7 @@ pub(crate) fn decision_in(method: &str, result: &RawValue) -> Option<OperationDe
 }
 
 /// The decision of a client that answers with an error, as an app-server takes it: no, and nothing is given.
-pub(crate) fn refusal_of(method: &str) -> OperationDecision {
+pub fn refusal_of(method: &str) -> OperationDecision {
     let nothing = match method {
         ToolRequestUserInput::METHOD => r#"{"answers":{}}"#,
         PermissionsRequestApproval::METHOD => r#"{"permissions":{},"scope":"turn"}"#,
@@ -151,7 +151,7 @@ fn of_gate(decision: GateDecision) -> Option<OperationDecision> {
 }
 
 /// The answer to a question of this method that a stored decision makes, with who decided.
-pub(crate) fn response_for(
+pub fn response_for(
     method: &str,
     decision: &OperationDecision,
     origin: DecisionOrigin,
@@ -242,7 +242,7 @@ fn to_gate(decision: &OperationDecision) -> GateDecision {
 }
 
 /// The word in `availableDecisions` that a decision needs.
-pub(crate) fn word_of(decision: &OperationDecision, state: OperationRowState) -> &'static str {
+pub fn word_of(decision: &OperationDecision, state: OperationRowState) -> &'static str {
     match decision {
         OperationDecision::Approve { scope: Some(DecisionScope::Session), .. } => "acceptForSession",
         OperationDecision::Approve { .. } => "accept",
@@ -257,7 +257,7 @@ pub(crate) fn word_of(decision: &OperationDecision, state: OperationRowState) ->
 }
 
 /// A member of the params, for the log alone.
-pub(crate) fn shown(params: &RawValue) -> String {
+pub fn shown(params: &RawValue) -> String {
     let value: Value = serde_json::from_str(params.get()).unwrap_or_default();
     value["command"].as_str().or(value["tool"].as_str()).unwrap_or("a question").to_owned()
 }
