@@ -3,6 +3,7 @@
 
 mod backend;
 mod builds;
+mod earlier;
 mod error;
 mod files;
 #[doc(hidden)]
@@ -25,6 +26,7 @@ mod transfer;
 
 pub use backend::PlaceState;
 pub use builds::RuntimeBuilds;
+pub use earlier::EarlierWorkspaces;
 pub use error::PlacementError;
 pub use files::FileRequest;
 pub use manifest::{

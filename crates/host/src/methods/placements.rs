@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use placements::{FileRequest, PlacementError, ProgressSink};
+use placements::{EarlierWorkspaces, FileRequest, PlacementError, ProgressSink};
 use protocol::{
     PlacementGcParams, PlacementInfo, RemovedPlacement, ThreadId, ThreadStartParams, TurnStartParams,
 };
@@ -13,8 +13,7 @@ use store::{TaskChange, TaskRow};
 
 use crate::error::TaskError;
 use crate::placing::{
-    AskedSandbox, ChosenPlace, EarlierWorkspaces, LabelSearch, PlaceRecord, PlaceRow, PlaceStage,
-    check_sandbox, unholdable,
+    AskedSandbox, ChosenPlace, LabelSearch, PlaceRecord, PlaceRow, PlaceStage, check_sandbox, unholdable,
 };
 use crate::task_host::TaskHost;
 

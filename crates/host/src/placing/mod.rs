@@ -27,7 +27,7 @@ pub use home::ProjectedHome;
 pub(crate) use choice::{AskedSandbox, ChosenPlace, boundary_sandbox, check_sandbox};
 pub(crate) use launch::{LaunchFailure, LaunchOrder, LaunchedRuntime};
 pub(crate) use removal::LabelSearch;
-pub(crate) use row::{EarlierWorkspaces, PlaceRecord, PlaceRow, PlaceStage};
+pub(crate) use row::{PlaceRecord, PlaceRow, PlaceStage};
 pub(crate) use terms::{PlaceTerms, unholdable};
 
 type FindSecret = dyn Fn(&str) -> Option<String> + Send + Sync;
