@@ -2,11 +2,15 @@
 //! in it. It must not know what a runtime is: it carries bytes to processes.
 
 mod backend;
+mod builds;
+mod earlier;
 mod error;
+mod files;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gzip;
 mod manifest;
+mod owner;
 mod placement;
 mod process;
 mod progress;
@@ -21,10 +25,14 @@ mod tool;
 mod transfer;
 
 pub use backend::PlaceState;
+pub use builds::RuntimeBuilds;
+pub use earlier::EarlierWorkspaces;
 pub use error::PlacementError;
+pub use files::FileRequest;
 pub use manifest::{
     EnvValue, ManifestEntry, PreparedManifest, ResolvedEnv, SetupCommand, WorkspaceLimits, WorkspaceManifest,
 };
+pub use owner::{owner_has_ended, store_owner, temporary_owner};
 pub use placement::{
     LeftoverPlacement, Placement, PlacementOrder, Placements, RunLimits, ShortOutput, WorkspaceStart,
 };

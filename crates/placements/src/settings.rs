@@ -84,6 +84,11 @@ impl PlacementSettings {
         }
     }
 
+    /// Whether places with these settings are on this machine, so that nobody elsewhere has made any.
+    pub fn is_made_here(&self) -> bool {
+        matches!(self, Self::Local(_) | Self::Docker(_) | Self::Podman(_))
+    }
+
     /// Whether the place is this machine with its files, where programs of ours need not be copied.
     pub fn is_this_machine(&self) -> bool {
         matches!(self, Self::Local(_))

@@ -37,7 +37,7 @@ const NAMING_FOLDERS: &[(&str, &[&str])] = &[
     ("skills/list", &["cwds", "perCwdExtraUserRoots"]),
 ];
 
-pub(crate) fn is_of_machine(method: &str, params: Option<&str>) -> bool {
+fn is_of_machine(method: &str, params: Option<&str>) -> bool {
     if OF_THE_MACHINE.iter().any(|beginning| method.starts_with(beginning)) {
         return true;
     }

@@ -52,7 +52,7 @@ pub(crate) struct RoutedCall<A> {
 pub(crate) type Run<A> = Box<dyn FnOnce(Arc<A>, Requester, ReplyTo) -> BoxFuture<'static, ()> + Send>;
 type NotificationTask<A> = Box<dyn FnOnce(Arc<A>, Requester) -> BoxFuture<'static, ()> + Send>;
 type Params<'a> = Option<&'a RawValue>;
-type Wrap<A> = fn(&'static str, &str, Box<RawValue>, Run<A>) -> Run<A>;
+type Wrap<A> = fn(&'static str, Option<&str>, Box<RawValue>, Run<A>) -> Run<A>;
 type RouteFn<A> = Box<dyn Fn(Params<'_>, bool) -> Result<RoutedCall<A>, WireError> + Send + Sync>;
 type Ear<A> = Box<dyn Fn(Params<'_>, bool) -> Result<Hearing<A>, WireError> + Send + Sync>;
 
@@ -174,8 +174,8 @@ impl<A: Send + Sync + 'static> Router<A> {
 }
 
 impl<A: Send + Sync + 'static> Router<A> {
-    /// Lets `wrap` decide about requests of these methods that are about a thread. It gets the method, the thread, the
-    /// request as it came, and the call that carries it out here.
+    /// Lets `wrap` decide about requests of these methods. It gets the method, the thread if there is one, the request as it
+    /// came, and the call that carries it out here.
     #[must_use]
     pub(crate) fn wrapped(mut self, methods: &'static [&'static str], wrap: Wrap<A>) -> Self {
         for (name, route) in std::mem::take(&mut self.routes) {
@@ -185,9 +185,9 @@ impl<A: Send + Sync + 'static> Router<A> {
             }
             let wrapped: RouteFn<A> = Box::new(move |params, is_experimental| {
                 let RoutedCall { order_key, family, run } = route(params, is_experimental)?;
-                let run = match (&order_key, params) {
-                    (Some(thread), Some(params)) => wrap(name, thread, params.to_owned(), run),
-                    _ => run,
+                let run = match params {
+                    Some(params) => wrap(name, order_key.as_deref(), params.to_owned(), run),
+                    None => run,
                 };
                 Ok(RoutedCall { order_key, family, run })
             });

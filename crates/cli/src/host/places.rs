@@ -5,12 +5,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::host::{
-    LocalLauncher, PlaceOptions, ProjectedHome, RuntimeBuilds, SecretLookup, store_owner, temporary_owner,
-};
+use ::host::{LocalLauncher, PlaceOptions, ProjectedHome, SecretLookup};
 use anyhow::{Context, Result};
 use clap::Args;
-use placements::PlacementSettings;
+use placements::{PlacementSettings, RuntimeBuilds, store_owner, temporary_owner};
 use runtime::TraceSettings;
 use runtime::config::{ResolvedConfig, closed_search_path};
 use serde_json::Value;

@@ -3,7 +3,6 @@
 mod audit;
 mod fork;
 mod operations;
-mod placement_files;
 mod placements;
 mod retention;
 mod tasks;

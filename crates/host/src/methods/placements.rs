@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use placements::{PlacementError, ProgressSink};
+use placements::{EarlierWorkspaces, FileRequest, PlacementError, ProgressSink};
 use protocol::{
     PlacementGcParams, PlacementInfo, RemovedPlacement, ThreadId, ThreadStartParams, TurnStartParams,
 };
 use serde_json::json;
+use serde_json::value::RawValue;
 use store::{TaskChange, TaskRow};
 
 use crate::error::TaskError;
 use crate::placing::{
-    AskedSandbox, ChosenPlace, EarlierWorkspaces, LabelSearch, PlaceRecord, PlaceRow, PlaceStage,
-    check_sandbox, unholdable,
+    AskedSandbox, ChosenPlace, LabelSearch, PlaceRecord, PlaceRow, PlaceStage, check_sandbox, unholdable,
 };
 use crate::task_host::TaskHost;
 
@@ -24,7 +24,16 @@ const SEARCH_EVERY: Duration = Duration::from_secs(3_600);
 
 impl From<PlacementError> for TaskError {
     fn from(error: PlacementError) -> Self {
-        Self::Placement(error.to_string())
+        // Fields of a request of the client.
+        let known = ["path", "placementId"];
+        match error {
+            PlacementError::Invalid { field, problem } => match known.into_iter().find(|name| *name == field)
+            {
+                Some(field) => Self::Field { field, problem },
+                None => Self::Placement(PlacementError::Invalid { field, problem }.to_string()),
+            },
+            error => Self::Placement(error.to_string()),
+        }
     }
 }
 
@@ -198,6 +207,19 @@ impl TaskHost {
             self.shared.suspend_place(&placement, &mut row, by).await?;
         }
         Ok(row)
+    }
+
+    /// `fs/*` about a placement. Wakes the place, or makes it, where that is needed.
+    pub async fn use_files(&self, method: &str, params: &str) -> Result<Box<RawValue>, TaskError> {
+        let request = FileRequest::read(method, params)?;
+        let id = request.placement_id.clone();
+        let row = self.place(&id).await?;
+        let tasks = self.shared.store.tasks_by_placement().await?.remove(&id).unwrap_or_default();
+        let task = tasks.into_iter().next().unwrap_or_else(|| ThreadId::new(""));
+        if self.shared.store.leases_expire() && !self.shared.replica().sites.contains(&row.site) {
+            return Err(TaskError::PlacementUnreachable { thread: task, site: row.site });
+        }
+        self.shared.use_files(&request, &task).await
     }
 
     async fn place(&self, id: &str) -> Result<PlaceRow, TaskError> {

@@ -3,17 +3,20 @@
 use std::time::Duration;
 
 use placements::{
-    PlaceProgress, PlaceState, Placement, PlacementError, PlacementOrder, PlacementStep, PreparedManifest,
-    ProgressSink, ResolvedEnv, StagedRuntime, WorkspaceLimits, WorkspaceManifest, WorkspaceStart,
+    FileRequest, PlaceProgress, PlaceState, Placement, PlacementError, PlacementOrder, PlacementStep,
+    PreparedManifest, ProgressSink, ResolvedEnv, StagedRuntime, WorkspaceLimits, WorkspaceManifest,
+    WorkspaceStart,
 };
 use protocol::{
     PlacementProgressNotification, PlacementProgressStep, PlacementStatusChangedNotification,
     ServerNotification, ThreadId,
 };
 use serde_json::json;
+use serde_json::value::RawValue;
 use store::{AuditedChange, StoreError};
 use tokio::sync::mpsc;
 
+use crate::error::TaskError;
 use crate::placing::launch::LaunchFailure;
 use crate::placing::{PlaceRow, PlaceStage};
 use crate::shared::HostShared;
@@ -81,6 +84,26 @@ impl HostShared {
         row.record.leave();
         self.save_place(&row).await?;
         self.made(row, task).await
+    }
+
+    /// A request about files, carried out in the place.
+    pub(crate) async fn use_files(
+        &self,
+        request: &FileRequest,
+        task: &ThreadId,
+    ) -> Result<Box<RawValue>, TaskError> {
+        let id = &request.placement_id;
+        let failed = |failure: LaunchFailure| TaskError::Placement(failure.message);
+        let usable = self.usable_place(id, task).await.map_err(failed)?;
+        let answer = match usable.placement.use_files(request).await {
+            Err(error) if error.may_mean_loss() => {
+                let usable = self.mended_place(id, task, error).await.map_err(failed)?;
+                usable.placement.use_files(request).await
+            }
+            answer => answer,
+        };
+        self.note_use(id).await;
+        Ok(answer?)
     }
 
     async fn place_row(&self, id: &str) -> Result<PlaceRow, LaunchFailure> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use placements::{
-    AttachedProcess, PlaceState, Placement, PlacementError, PlacementReference, PlacementSettings,
-    ProcessEnd, ResolvedEnv, SpawnOptions, WorkspaceManifest,
+    AttachedProcess, EarlierWorkspaces, PlaceState, Placement, PlacementError, PlacementReference,
+    PlacementSettings, ProcessEnd, ResolvedEnv, SpawnOptions, WorkspaceManifest,
 };
 use protocol::{SandboxPolicy, ThreadId};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use crate::clients::BoxFuture;
 use crate::launcher::{LaunchRequest, RuntimeEnd, RuntimeProcess};
 use crate::placing::bring_up::UsablePlace;
 use crate::placing::home::with_home;
-use crate::placing::{EarlierWorkspaces, HostPlaces, LastSpawn, PlaceRow, boundary_sandbox};
+use crate::placing::{HostPlaces, LastSpawn, PlaceRow, boundary_sandbox};
 use crate::shared::HostShared;
 
 /// How long the earlier runtime of a task may take to be found and ended.

@@ -1,11 +1,9 @@
 //! Where runtimes run: the placements of the configuration, those that were made, and how a runtime is started in one.
 
 mod bring_up;
-mod builds;
 mod choice;
 mod home;
 mod launch;
-mod owner;
 mod removal;
 mod row;
 mod snapshots;
@@ -17,21 +15,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex as SyncMutex;
-use placements::{PlacementError, PlacementSettings, Placements, StagedRuntime};
+use placements::{PlacementError, PlacementSettings, Placements, RuntimeBuilds, StagedRuntime};
 use protocol::{SandboxMode, ThreadId};
 use support::Clock;
 use tokio::sync::{Mutex, RwLock};
 
 use crate::shared::HostShared;
 
-pub use builds::RuntimeBuilds;
 pub use home::ProjectedHome;
-pub use owner::{store_owner, temporary_owner};
 
 pub(crate) use choice::{AskedSandbox, ChosenPlace, boundary_sandbox, check_sandbox};
 pub(crate) use launch::{LaunchFailure, LaunchOrder, LaunchedRuntime};
 pub(crate) use removal::LabelSearch;
-pub(crate) use row::{EarlierWorkspaces, PlaceRecord, PlaceRow, PlaceStage};
+pub(crate) use row::{PlaceRecord, PlaceRow, PlaceStage};
 pub(crate) use terms::{PlaceTerms, unholdable};
 
 type FindSecret = dyn Fn(&str) -> Option<String> + Send + Sync;

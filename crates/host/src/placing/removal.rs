@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use placements::{ContainerSettings, LeftoverPlacement, PlacementReference, PlacementSettings, find_tool};
+use placements::{
+    ContainerSettings, LeftoverPlacement, PlacementReference, PlacementSettings, find_tool, owner_has_ended,
+};
 use protocol::RemovedPlacement;
 use serde_json::json;
 
 use crate::error::TaskError;
 use crate::placing::PlaceRow;
-use crate::placing::owner::{has_ended, is_made_here};
 use crate::shared::HostShared;
 
 /// Where things that no row leads to are looked for. Each place that is looked at is a connection and a command there.
@@ -131,11 +132,12 @@ impl HostShared {
         let mut is_left = |left: &LeftoverPlacement| {
             let made_ms = i64::try_from(left.created_s.saturating_mul(1_000)).unwrap_or(i64::MAX);
             let owner = &left.reference.owner;
-            let made_before = match *owner == options.owner || is_made_here(settings) && has_ended(owner) {
-                true => before_ms,
+            let made_before = match (*owner == options.owner, owner_has_ended(owner)) {
+                (true, _) => before_ms,
+                (false, true) if settings.is_made_here() => before_ms,
                 // Machines that were copied take each other's processes for their own.
-                false if has_ended(owner) => long_ago_ms,
-                false => return false,
+                (false, true) => long_ago_ms,
+                (false, false) => return false,
             };
             made_ms < made_before && known.insert(left.reference.id.clone())
         };

@@ -9,7 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use driver::ClockExt;
 use protocol::{
     AbsolutePath, FsCopyParams, FsCreateDirectoryParams, FsGetMetadataResponse, FsReadDirectoryEntry,
-    FsReadDirectoryResponse, FsReadFileResponse, FsRemoveParams, FsWriteFileParams,
+    FsReadDirectoryParams, FsReadDirectoryResponse, FsReadFileParams, FsReadFileResponse, FsRemoveParams,
+    FsWriteFileParams,
 };
 use support::blocking;
 use workspace::{FileError, READ_LIMIT, StepCount, Subscription, Watcher, within_steps};
@@ -22,8 +23,18 @@ const MAX_READ_BYTES: u64 = 64 << 20;
 /// Changes within this time are told together.
 const WATCH_DEBOUNCE: Duration = Duration::from_millis(200);
 
+/// A placement has files of its own, and only a host has placements.
+fn check_here(placement: Option<&String>) -> Result<(), RuntimeError> {
+    let problem = || "is for hosts; leave it out for files of this machine".to_owned();
+    match placement {
+        None => Ok(()),
+        Some(_) => Err(RuntimeError::Field { field: "placementId", problem: problem() }),
+    }
+}
+
 impl Runtime {
-    pub async fn read_file(&self, path: &AbsolutePath) -> Result<FsReadFileResponse, RuntimeError> {
+    pub async fn read_file(&self, params: &FsReadFileParams) -> Result<FsReadFileResponse, RuntimeError> {
+        check_here(params.placement_id.as_ref())?;
         let read = |path: &Path, steps: &StepCount| {
             let mut data_base64 = String::new();
             workspace::read_in_pieces(path, MAX_READ_BYTES, steps, |piece| {
@@ -31,11 +42,12 @@ impl Runtime {
             })?;
             Ok(FsReadFileResponse { data_base64 })
         };
-        on_files(path, read).await
+        on_files(&params.path, read).await
     }
 
     pub async fn write_file(&self, params: FsWriteFileParams) -> Result<(), RuntimeError> {
-        let FsWriteFileParams { path, data_base64, .. } = params;
+        let FsWriteFileParams { path, data_base64, placement_id } = params;
+        check_here(placement_id.as_ref())?;
         let write = move |path: &Path, steps: &StepCount| {
             let content =
                 STANDARD.decode(data_base64).map_err(|error| FileError::Base64(error.to_string()))?;
@@ -45,6 +57,7 @@ impl Runtime {
     }
 
     pub async fn create_directory(&self, params: FsCreateDirectoryParams) -> Result<(), RuntimeError> {
+        check_here(params.placement_id.as_ref())?;
         let is_recursive = params.recursive.unwrap_or(true);
         on_files(&params.path, move |path, _| workspace::create_directory(path, is_recursive)).await
     }
@@ -60,8 +73,12 @@ impl Runtime {
         })
     }
 
-    pub async fn read_directory(&self, path: &AbsolutePath) -> Result<FsReadDirectoryResponse, RuntimeError> {
-        let entries = on_files(path, workspace::read_directory).await?;
+    pub async fn read_directory(
+        &self,
+        params: &FsReadDirectoryParams,
+    ) -> Result<FsReadDirectoryResponse, RuntimeError> {
+        check_here(params.placement_id.as_ref())?;
+        let entries = on_files(&params.path, workspace::read_directory).await?;
         let entry = |entry: workspace::DirectoryEntry| FsReadDirectoryEntry {
             file_name: entry.name,
             is_directory: entry.is_directory,

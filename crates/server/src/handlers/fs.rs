@@ -74,27 +74,15 @@ async fn tell(caller: Requester, mut watch: PathWatch) {
     }
 }
 
-/// A placement has files of its own, and only a host has placements.
-fn check_here(placement: Option<&String>) -> Result<(), RuntimeError> {
-    let problem = || "is for hosts; leave it out for files of this machine".to_owned();
-    match placement {
-        None => Ok(()),
-        Some(_) => Err(RuntimeError::Field { field: "placementId", problem: problem() }),
-    }
-}
-
 pub(crate) async fn read_file(
     app: Arc<App>,
     _: Requester,
     params: FsReadFileParams,
     reply: MethodReply<FsReadFile>,
 ) {
-    if let Err(error) = check_here(params.placement_id.as_ref()) {
-        return reply.send(Err(error.into()));
-    }
     // The answer may be large, so it is not made before earlier ones were read.
     reply.room().await;
-    reply.send(app.runtime.read_file(&params.path).await.map_err(Into::into));
+    reply.send(app.runtime.read_file(&params).await.map_err(Into::into));
 }
 
 pub(crate) async fn write_file(
@@ -102,7 +90,6 @@ pub(crate) async fn write_file(
     _: Requester,
     params: FsWriteFileParams,
 ) -> Result<FsWriteFileResponse, RuntimeError> {
-    check_here(params.placement_id.as_ref())?;
     app.runtime.write_file(params).await?;
     Ok(FsWriteFileResponse {})
 }
@@ -112,7 +99,6 @@ pub(crate) async fn create_directory(
     _: Requester,
     params: FsCreateDirectoryParams,
 ) -> Result<FsCreateDirectoryResponse, RuntimeError> {
-    check_here(params.placement_id.as_ref())?;
     app.runtime.create_directory(params).await?;
     Ok(FsCreateDirectoryResponse {})
 }
@@ -130,8 +116,7 @@ pub(crate) async fn read_directory(
     _: Requester,
     params: FsReadDirectoryParams,
 ) -> Result<FsReadDirectoryResponse, RuntimeError> {
-    check_here(params.placement_id.as_ref())?;
-    app.runtime.read_directory(&params.path).await
+    app.runtime.read_directory(&params).await
 }
 
 pub(crate) async fn remove(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use host::TaskHost;
+use host::{FileRequest, TaskError, TaskHost};
 use protocol::{HostAgreed, InitializeParams, ServerCapabilities};
 use runtime::OwnListeners;
 use tokio::sync::{Mutex, OnceCell};
@@ -12,7 +12,6 @@ use crate::app::App;
 use crate::application::ServerApplication;
 use crate::host_face::clients::HubClients;
 use crate::host_face::numbers::write_numbers;
-use crate::host_face::placement_files::is_placed;
 use crate::host_face::providers::ToolProviders;
 use crate::hub::{ConnectionId, Hub};
 use crate::metrics::MetricsText;
@@ -104,7 +103,7 @@ impl ServerApplication for HostApp {
         params: Option<&str>,
     ) -> Result<(), WireError> {
         check_role(role, method)?;
-        if is_placed(method, params)? {
+        if FileRequest::is_meant(method, params).map_err(TaskError::from)? {
             return Ok(());
         }
         check_machine(is_local, method, params, self.host.default_placement())

@@ -1,5 +1,6 @@
 //! Which handler of a host carries out which method.
 
+use host::FileRequest;
 use protocol::{
     AppsList, AuditList, CollaborationModeList, CommandExec, CommandExecResize, CommandExecTerminate,
     CommandExecWrite, ConfigRead, ConfigRequirementsRead, ExperimentalFeatureList, ExternalAgentConfigDetect,
@@ -18,7 +19,8 @@ use protocol::{
 };
 
 use super::handlers::{self as on, forward};
-use super::{pages, placement_files, placements};
+use super::placement_files::placed;
+use super::{pages, placements};
 use crate::host_face::HostApp;
 use crate::peers::{RELAYED, relaying};
 use crate::router::Router;
@@ -67,10 +69,6 @@ pub(crate) const LOCAL: &[&str] = &[
 pub fn host_routes() -> Router<HostApp> {
     routes()
         .inside(LOCAL, |app: &HostApp| &app.local)
-        .deferred(FsReadFile, placement_files::read_file)
-        .deferred(FsWriteFile, placement_files::write_file)
-        .deferred(FsCreateDirectory, placement_files::create_directory)
-        .deferred(FsReadDirectory, placement_files::read_directory)
         .deferred(ThreadStart, on::start)
         .deferred(ThreadResume, on::resume)
         .deferred(ThreadFork, on::fork)
@@ -118,6 +116,7 @@ pub fn host_routes() -> Router<HostApp> {
         .on(ReplicaList, on::replica_list)
         .on(ServerStatus, on::server_status)
         .wrapped(RELAYED, relaying)
+        .wrapped(FileRequest::METHODS, placed)
 }
 
 #[cfg(test)]

@@ -63,10 +63,11 @@ pub(super) struct RelayedCall {
 /// A call that goes to the replica that has the thread, if that is another one.
 pub(crate) fn relaying(
     method: &'static str,
-    thread: &str,
+    thread: Option<&str>,
     params: Box<RawValue>,
     run: Run<HostApp>,
 ) -> Run<HostApp> {
+    let Some(thread) = thread else { return run };
     let call = RelayedCall { method, thread: ThreadId::new(thread), params, run };
     Box::new(move |app, caller, to| relay(app, caller, to, call))
 }

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use placements::{PlacementError, RuntimeBuild};
 use tokio::sync::OnceCell;
+
+use crate::error::PlacementError;
+use crate::staging::RuntimeBuild;
 
 /// The targets that static builds are made for.
 const TARGETS: &[&str] = &["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"];

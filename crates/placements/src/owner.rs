@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use placements::PlacementSettings;
-
 /// The beginning of temporary owners: `tmp-MACHINE-PID-START`.
 const TEMPORARY: &str = "tmp-";
 /// The pid namespace that a machine begins with has this number everywhere.
@@ -21,18 +19,12 @@ pub fn temporary_owner() -> String {
 }
 
 /// Whether the process of a temporary owner has ended, as far as this machine can tell.
-pub(crate) fn has_ended(owner: &str) -> bool {
+pub fn owner_has_ended(owner: &str) -> bool {
     let Some(rest) = owner.strip_prefix(TEMPORARY) else { return false };
     let parts: Vec<&str> = rest.split('-').collect();
     let [at, process, started] = parts[..] else { return false };
     let (Ok(process), Ok(started)) = (process.parse(), started.parse::<u64>()) else { return false };
     at == machine() && started > 0 && start_time(process) != Some(started)
-}
-
-/// Whether places with these settings are on this machine, so that nobody else has made any.
-pub(crate) fn is_made_here(settings: &PlacementSettings) -> bool {
-    use PlacementSettings as P;
-    matches!(settings, P::Local(_) | P::Docker(_) | P::Podman(_))
 }
 
 /// The machine, over restarts; in a container, which may have its machine's name or none, that container.
@@ -70,25 +62,25 @@ mod tests {
     fn stores_have_owners_of_their_own() {
         assert_ne!(store_owner(Path::new("/a")), store_owner(Path::new("/b")));
         assert_eq!(store_owner(Path::new("/a")).len(), 17);
-        assert!(!has_ended(&store_owner(Path::new("/a"))));
+        assert!(!owner_has_ended(&store_owner(Path::new("/a"))));
     }
 
     #[test]
     fn a_temporary_owner_has_ended_with_its_process() {
         let own = temporary_owner();
         assert!(own.len() <= 50, "labels are short: {own}");
-        assert!(!has_ended(&own));
+        assert!(!owner_has_ended(&own));
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("it starts");
         let started = start_time(child.id()).expect("it runs");
         let of_child = format!("{TEMPORARY}{}-{}-{started}", machine(), child.id());
-        assert!(!has_ended(&of_child));
+        assert!(!owner_has_ended(&of_child));
         child.kill().expect("killed");
         child.wait().expect("waited for");
-        assert!(has_ended(&of_child));
+        assert!(owner_has_ended(&of_child));
         // Its number has been given to another one.
-        assert!(has_ended(&format!("{TEMPORARY}{}-{}-{}", machine(), std::process::id(), started + 1)));
+        assert!(owner_has_ended(&format!("{TEMPORARY}{}-{}-{}", machine(), std::process::id(), started + 1)));
         // Nobody here can see it.
-        assert!(!has_ended(&of_child.replace(&machine(), "0123456789abcdef")));
-        assert!(!has_ended("tmp-x") && !has_ended("doctor"));
+        assert!(!owner_has_ended(&of_child.replace(&machine(), "0123456789abcdef")));
+        assert!(!owner_has_ended("tmp-x") && !owner_has_ended("doctor"));
     }
 }
