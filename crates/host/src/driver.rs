@@ -308,8 +308,12 @@ impl TaskDriver {
 
     fn show(&self) {
         let is_up = self.runtime.is_some();
-        let view =
-            TaskView { has_runtime: self.machine.has_runtime(), is_up, turn: self.machine.turn().cloned() };
+        let view = TaskView {
+            has_runtime: self.machine.has_runtime(),
+            generation: self.machine.generation(),
+            is_up,
+            turn: self.machine.turn().cloned(),
+        };
         self.view.send_if_modified(|shown| {
             let changed = *shown != view;
             *shown = view;
@@ -343,7 +347,7 @@ impl TaskDriver {
                 return self.answer_call(&operation, question).await;
             }
             TaskEffect::AnswerQuestion { operation, question } => {
-                self.answer_question(&operation, question).await;
+                return self.answer_question(&operation, question).await;
             }
             TaskEffect::EndAsk(operation) => self.end_ask(&operation),
             TaskEffect::CloseAsk(operation) => self.close_ask(&operation),
@@ -728,18 +732,24 @@ impl TaskDriver {
         row.map(|row| row.arguments_digest).unwrap_or_default()
     }
 
-    async fn answer_question(&mut self, operation: &OperationId, number: u64) {
-        let Some(question) = self.questions.remove(&number) else { return };
+    async fn answer_question(&mut self, operation: &OperationId, number: u64) -> Option<TaskInput> {
+        let question = self.questions.remove(&number)?;
         if question.was_refused {
-            return question.link.refuse(&question.id, -32603, CLIENT_REFUSED, &None);
+            question.link.refuse(&question.id, -32603, CLIENT_REFUSED, &None);
+            return None;
         }
-        match stored_answer(&self.shared, operation, &question.method).await {
-            Some(response) => question.link.respond(&question.id, &response),
-            None => {
-                tracing::error!(task = %self.id, operation = %operation, "its decision cannot be read");
-                question.link.refuse(&question.id, -32603, "the decision cannot be read", &None);
-            }
+        if let Some(response) = stored_answer(&self.shared, operation, &question.method).await {
+            question.link.respond(&question.id, &response);
+            return None;
         }
+        let row = self.shared.store.operation(operation).await.ok().flatten();
+        if row.is_some_and(|row| row.state == OperationRowState::Proposed) {
+            self.questions.insert(number, question);
+            return Some(TaskInput::Undecided { operation: operation.clone(), question: number });
+        }
+        tracing::error!(task = %self.id, operation = %operation, "its decision cannot be read");
+        question.link.refuse(&question.id, -32603, "the decision cannot be read", &None);
+        None
     }
 
     async fn lose_started(&mut self) -> TaskInput {

@@ -171,6 +171,7 @@ pub(crate) struct OpenedRuntime {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TaskView {
     pub(crate) has_runtime: bool,
+    pub(crate) generation: Option<Generation>,
     pub(crate) is_up: bool,
     pub(crate) turn: Option<TurnId>,
 }

@@ -198,7 +198,8 @@ mod tests {
 
     #[test]
     fn a_thread_is_idle_as_soon_as_the_end_of_its_turn_is_stored() {
-        let view = TaskView { has_runtime: true, is_up: true, turn: Some(TurnId::new("u2")) };
+        let view =
+            TaskView { has_runtime: true, generation: Some(1), is_up: true, turn: Some(TurnId::new("u2")) };
         let status = |state, last: &str| thread_status(&view, state, Some(&json!({ "id": last })), false);
         assert_eq!(status(TaskState::Running, "u1"), ThreadStatus::Active { active_flags: Vec::new() });
         assert_eq!(status(TaskState::Running, "u2"), ThreadStatus::Idle);

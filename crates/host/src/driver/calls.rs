@@ -122,7 +122,7 @@ impl TaskDriver {
                 let settings = self.settings().await;
                 self.start_call(operation, number, params, &settings)
             }
-            None => self.call(operation, number).await,
+            None => Some(TaskInput::Undecided { operation: operation.clone(), question: number }),
         }
     }
 

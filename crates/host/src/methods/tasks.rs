@@ -1,6 +1,7 @@
 //! `task/*`: tasks as rows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use protocol::{
     OperationListParams, ReplicaInfo, Task, TaskListParams, TaskListResponse, TaskReadResponse, TaskStatus,
@@ -8,14 +9,18 @@ use protocol::{
 };
 use serde_json::json;
 use store::{ReplicaRow, TaskFilter};
+use tokio::time::timeout;
 
 use crate::error::TaskError;
 use crate::ids::check_thread_id;
+use crate::messages::TaskView;
 use crate::task_host::TaskHost;
 use crate::views::state_of;
 use task::TaskInput;
 
 const DEFAULT_LIMIT: u32 = 50;
+/// How long a suspension may take before it is asked for again.
+const SUSPEND_AGAIN: Duration = Duration::from_millis(200);
 
 impl TaskHost {
     pub async fn list_tasks(&self, params: TaskListParams) -> Result<TaskListResponse, TaskError> {
@@ -84,13 +89,22 @@ impl TaskHost {
         Ok(ThreadSuspendResponse { task: self.shown_task(&row.id).await?, placement })
     }
 
-    /// Returns when the runtime of the task has ended. A turn stays where it is.
+    /// Returns when the runtime that the task has now has ended. A turn stays where it is.
     pub(crate) async fn end_runtime(&self, task: &ThreadId) -> Result<(), TaskError> {
         let mut living = self.living(task).await?;
-        self.tell_task(task, TaskInput::SuspendWanted).await?;
-        // An error says that the driver has left, and the runtime with it.
-        let _ = living.view.wait_for(|view| !view.has_runtime).await;
-        Ok(())
+        let before = living.view.borrow().generation;
+        let is_over = |view: &TaskView| match view.generation {
+            None => true,
+            now => before.is_some() && now != before,
+        };
+        loop {
+            self.tell_task(task, TaskInput::SuspendWanted).await?;
+            // A decision that arrives in between takes the suspension back, so it is asked for again. An error says that the
+            // driver has left, and the runtime with it.
+            if timeout(SUSPEND_AGAIN, living.view.wait_for(is_over)).await.is_ok() {
+                return Ok(());
+            }
+        }
     }
 
     pub async fn resume_task(&self, thread: &ThreadId, by: &str) -> Result<Task, TaskError> {

@@ -250,7 +250,8 @@ impl TaskHost {
             row = self.shared.store.update_task(&row.id, change).await?;
         }
         let mut settings = TaskSettings::read(&row.settings);
-        if self.shared.view_of(&row.id).has_runtime {
+        let had_runtime = self.shared.view_of(&row.id).has_runtime;
+        if had_runtime {
             if !settings.has_other_tools(params) {
                 return Ok(row);
             }
@@ -267,6 +268,10 @@ impl TaskHost {
         if after != before {
             let change = TaskChange { settings: Some(after), ..TaskChange::default() };
             row = self.shared.store.update_task(&row.id, change).await?;
+        }
+        if had_runtime && self.shared.view_of(&row.id).has_runtime {
+            // A decision has started it in between, with the settings as they were.
+            self.end_runtime(&row.id).await?;
         }
         self.ask_again(&row.id, changed).await?;
         Ok(row)

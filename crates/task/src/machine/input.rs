@@ -109,6 +109,12 @@ pub enum TaskInput {
     },
     /// A decision is stored.
     Decided(OperationId),
+    /// The question that was to be answered has no decision in the store any more: it was taken back, since it was about
+    /// another schema of the tool.
+    Undecided {
+        operation: OperationId,
+        question: u64,
+    },
     /// The call that the question asks for waits for a client that runs it.
     CallWaits {
         operation: OperationId,

@@ -127,6 +127,17 @@ impl TaskMachine {
         self.runtime != RuntimeStage::Absent
     }
 
+    /// The runtime that there is, also one that starts or ends.
+    pub fn generation(&self) -> Option<Generation> {
+        match self.runtime {
+            RuntimeStage::Absent => None,
+            RuntimeStage::Starting(current)
+            | RuntimeStage::Up(current)
+            | RuntimeStage::Suspending(current)
+            | RuntimeStage::Ending(current) => Some(current),
+        }
+    }
+
     pub fn is_starting(&self, generation: Generation) -> bool {
         self.runtime == RuntimeStage::Starting(generation)
     }
@@ -221,6 +232,10 @@ impl TaskMachine {
             TaskInput::Asked { operation, question } => self.asked(operation, question, effects),
             TaskInput::QuestionGone { question } => self.questions.retain(|_, open| *open != question),
             TaskInput::Decided(operation) => self.settled(operation, effects),
+            TaskInput::Undecided { operation, question } => {
+                self.operations.remove(&operation);
+                self.asked(operation, question, effects);
+            }
             TaskInput::CallWaits { operation, question } => {
                 self.questions.insert(operation.clone(), question);
                 if !self.calls.contains(&operation) {
@@ -290,13 +305,7 @@ impl TaskMachine {
     }
 
     fn is_current(&self, generation: Generation) -> bool {
-        match self.runtime {
-            RuntimeStage::Absent => false,
-            RuntimeStage::Starting(current)
-            | RuntimeStage::Up(current)
-            | RuntimeStage::Suspending(current)
-            | RuntimeStage::Ending(current) => current == generation,
-        }
+        self.generation() == Some(generation)
     }
 
     fn came_up(&mut self, generation: Generation, effects: &mut Vec<TaskEffect>) {

@@ -132,6 +132,20 @@ fn a_decision_answers_the_question_that_is_open() {
 
 /// A kill of the runtime at every point of an operation's life, and what the task does about it.
 #[test]
+fn a_decision_that_was_taken_back_is_asked_for_again() {
+    let mut bench = TaskStage::asking();
+    bench.on(TaskInput::Decided(operation()));
+    bench.on(TaskInput::RuntimeGone(1));
+    bench.on(TaskInput::RuntimeUp(2));
+    let question = 8;
+    let answers = TaskEffect::AnswerQuestion { operation: operation(), question };
+    assert_eq!(bench.on(TaskInput::Asked { operation: operation(), question }), [answers.clone()]);
+    let effects = bench.on(TaskInput::Undecided { operation: operation(), question });
+    assert!(effects.contains(&TaskEffect::AskClients { operation: operation(), question }), "{effects:?}");
+    assert!(bench.on(TaskInput::Decided(operation())).contains(&answers), "the next decision answers it");
+}
+
+#[test]
 fn a_runtime_that_dies_at_any_point_is_brought_back_and_nothing_runs_twice() {
     for stage in [None, Some(OperationStage::Proposed), Some(OperationStage::Decided)] {
         let mut bench = TaskStage::asking();
