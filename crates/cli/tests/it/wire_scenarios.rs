@@ -54,33 +54,6 @@ fn a_task_of_a_host(wire: Wire) {
     assert_eq!(bodies[0]["thinking"]["type"] == "adaptive", wire == Wire::Messages);
 }
 
-/// Pauses once, and ends when it finds what it had said.
-#[derive(Debug)]
-struct Pausing;
-
-impl OfflineResponder for Pausing {
-    fn respond(&self, request: OfflineRequest<'_>) -> OfflineReply {
-        if body_of(request)["input"].to_string().contains("the first half") {
-            return OfflineReply::events(vec![text_event("the second half"), completed_event(10, 5)]);
-        }
-        let paused = json!({"type": "response.paused"}).to_string();
-        OfflineReply::events(vec![text_event("the first half"), paused])
-    }
-}
-
-#[test]
-fn a_task_whose_model_pauses_goes_on() {
-    let server = VendorServer::start(Wire::Messages, Arc::new(Pausing));
-    let place = place_with(&server, "");
-    let _host = RunningHost::with_provider(&place, "vendor", &[]);
-    let mut client = HostClient::connect(&place);
-    let thread = client.start_thread(&place, "never");
-    client.turn(&thread, "tell me", "i1");
-    let ended = client.wait_for("turn/completed");
-    assert_eq!(ended["params"]["turn"]["status"], "completed", "{ended}");
-    assert_eq!(server.bodies().len(), 2);
-}
-
 /// Calls a command that counts itself and goes on for long; answers once there is an output.
 #[derive(Debug)]
 struct Counting;

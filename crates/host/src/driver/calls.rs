@@ -92,6 +92,14 @@ impl TaskDriver {
                 return None;
             }
         };
+        if decided.is_none() && row.state == OperationRowState::Proposed {
+            let tool = self.params_of(number)?.tool;
+            if self.settings().await.asks_before(&tool) {
+                // It was taken back. Whoever was to run the call has other tools now.
+                self.calls.remove(operation);
+                return Some(TaskInput::Undecided { operation: operation.clone(), question: number });
+            }
+        }
         match decided {
             Some(OperationDecision::Respond { content_items, success }) => {
                 self.calls.remove(operation);
@@ -122,7 +130,7 @@ impl TaskDriver {
                 let settings = self.settings().await;
                 self.start_call(operation, number, params, &settings)
             }
-            None => Some(TaskInput::Undecided { operation: operation.clone(), question: number }),
+            None => self.call(operation, number).await,
         }
     }
 

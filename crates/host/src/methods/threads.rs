@@ -283,6 +283,7 @@ impl TaskHost {
             return Ok(());
         }
         for row in self.shared.store.reopen_operations(task, tools).await? {
+            self.tell_task(task, TaskInput::Reopened(row.id.clone())).await?;
             if let Some(shown) = shown_operation(&self.shared.store, &row.id).await {
                 self.shared.clients.operation_updated(shown).await;
             }

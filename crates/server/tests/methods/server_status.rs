@@ -25,7 +25,7 @@ async fn the_status_counts_what_there_is() {
     let id = client.start_thread(json!({"cwd": stage.cwd()})).await;
     client.start_turn(&id, "make it").await;
     let question = client.next_of("item/commandExecution/requestApproval").await;
-    assert_eq!(question["threadId"], json!(id));
+    assert_eq!(question["params"]["threadId"], json!(id));
     let read = client.ask("server/status", Value::Null).await;
     assert_eq!(counts(&read), [1, 1, 1]);
     client.ask("turn/interrupt", json!({"threadId": id, "turnId": ""})).await;

@@ -109,6 +109,8 @@ pub enum TaskInput {
     },
     /// A decision is stored.
     Decided(OperationId),
+    /// The decision was taken back, since it was about another schema of the tool. It has not begun.
+    Reopened(OperationId),
     /// The question that was to be answered has no decision in the store any more: it was taken back, since it was about
     /// another schema of the tool.
     Undecided {

@@ -232,6 +232,7 @@ impl TaskMachine {
             TaskInput::Asked { operation, question } => self.asked(operation, question, effects),
             TaskInput::QuestionGone { question } => self.questions.retain(|_, open| *open != question),
             TaskInput::Decided(operation) => self.settled(operation, effects),
+            TaskInput::Reopened(operation) => self.reopened(operation, effects),
             TaskInput::Undecided { operation, question } => {
                 self.operations.remove(&operation);
                 self.asked(operation, question, effects);
@@ -283,6 +284,16 @@ impl TaskMachine {
         self.ends_when_up = self.is_draining;
         self.failures = 0;
         self.retry_at_ms = None;
+    }
+
+    fn reopened(&mut self, operation: OperationId, effects: &mut Vec<TaskEffect>) {
+        self.operations.insert(operation.clone(), OperationStage::Proposed);
+        self.unprovided.remove(&operation);
+        // Also the wait for a client that has the tool as it was.
+        effects.push(TaskEffect::CloseAsk(operation.clone()));
+        if let Some(&question) = self.questions.get(&operation) {
+            effects.push(TaskEffect::AskClients { operation, question });
+        }
     }
 
     /// Its decision or its result is stored.

@@ -139,10 +139,25 @@ fn a_decision_that_was_taken_back_is_asked_for_again() {
     bench.on(TaskInput::RuntimeUp(2));
     let question = 8;
     let answers = TaskEffect::AnswerQuestion { operation: operation(), question };
-    assert_eq!(bench.on(TaskInput::Asked { operation: operation(), question }), [answers.clone()]);
+    assert!(bench.on(TaskInput::Asked { operation: operation(), question }).contains(&answers));
     let effects = bench.on(TaskInput::Undecided { operation: operation(), question });
     assert!(effects.contains(&TaskEffect::AskClients { operation: operation(), question }), "{effects:?}");
     assert!(bench.on(TaskInput::Decided(operation())).contains(&answers), "the next decision answers it");
+}
+
+#[test]
+fn a_call_whose_tool_has_changed_waits_for_nobody_who_has_the_old_one() {
+    let mut bench = TaskStage::asking();
+    bench.on(TaskInput::Decided(operation()));
+    bench.on(TaskInput::CallWaits { operation: operation(), question: 7 });
+    let effects = bench.on(TaskInput::Reopened(operation()));
+    let expected = [
+        TaskEffect::CloseAsk(operation()),
+        TaskEffect::AskClients { operation: operation(), question: 7 },
+    ];
+    assert_eq!(effects[..2], expected);
+    let answers = TaskEffect::AnswerQuestion { operation: operation(), question: 7 };
+    assert!(bench.on(TaskInput::Decided(operation())).contains(&answers));
 }
 
 #[test]

@@ -247,15 +247,13 @@ class TaskFollower:
             return
         if not waits:
             turn.open_operations.discard(operation.operation_id)
-            key = (operation.operation_id, operation.attempt)
-            # Announced when it is stored, and again when it is in the record.
-            if operation.decision is not None and operation.state == "decided" and key not in turn.decided:
+            decision = operation.decision
+            # Announced when it is stored, and again when the operation begins and ends.
+            if decision is not None and (key := (operation.operation_id, decision.decided_at_ms)) not in turn.decided:
                 turn.decided.add(key)
                 self.emit(_decided(self._seq, operation))
             return
         turn.open_operations.add(operation.operation_id)
-        # What was decided and waits again can be decided again.
-        turn.decided.discard((operation.operation_id, operation.attempt))
         if self.worker is not None:
             self.worker.judge_soon(operation)
         else:
