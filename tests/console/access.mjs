@@ -96,7 +96,7 @@ export const accessChecks = {
       await link.page.getByLabel("What is to be done").fill("run touch asked.txt\nsay all done");
       await link.page.getByLabel("Folder on the server").fill(server.workspace);
       await link.page.getByLabel("Asks about").selectOption("untrusted");
-      await link.page.getByLabel("Sandbox").selectOption("workspace-write");
+      await link.page.getByLabel(/^Sandbox/).selectOption("workspace-write");
       await link.page.getByRole("button", { name: "Start" }).click();
       await link.page.locator(".waiting-here .exact", { hasText: "touch asked.txt" }).waitFor();
       await looked(link.page);
