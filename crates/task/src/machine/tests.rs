@@ -151,10 +151,8 @@ fn a_call_whose_tool_has_changed_waits_for_nobody_who_has_the_old_one() {
     bench.on(TaskInput::Decided(operation()));
     bench.on(TaskInput::CallWaits { operation: operation(), question: 7 });
     let effects = bench.on(TaskInput::Reopened(operation()));
-    let expected = [
-        TaskEffect::CloseAsk(operation()),
-        TaskEffect::AskClients { operation: operation(), question: 7 },
-    ];
+    let expected =
+        [TaskEffect::CloseAsk(operation()), TaskEffect::AskClients { operation: operation(), question: 7 }];
     assert_eq!(effects[..2], expected);
     let answers = TaskEffect::AnswerQuestion { operation: operation(), question: 7 };
     assert!(bench.on(TaskInput::Decided(operation())).contains(&answers));
