@@ -59,7 +59,7 @@ pub struct SkillText {
     pub text: String,
 }
 
-/// What a plugin has.
+/// The contents of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginText {
     pub name: String,

@@ -42,7 +42,7 @@ fn is_patch(operation: &Value) -> bool {
     operation["type"] == "fileChange" && operation["arguments"]["files"].is_array()
 }
 
-/// What a patch would change, line by line.
+/// The changes of a patch, line by line.
 fn patch(operation: &Value) -> Vec<String> {
     let Some(changes) = operation["changes"].as_array() else {
         let hint = "(the changes are too long to be kept here; the console shows them while the task runs)";

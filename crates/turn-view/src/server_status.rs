@@ -2,7 +2,7 @@
 
 use protocol::{SandboxStatusLevel, ServerKind, ServerStatusResponse};
 
-/// What a server does at the moment: connections, threads, what waits.
+/// The state of a running server as lines: connections, threads, what waits.
 pub fn status_text(status: &ServerStatusResponse) -> String {
     let kind = match status.kind {
         ServerKind::AppServer => "app-server",

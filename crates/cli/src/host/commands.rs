@@ -23,7 +23,7 @@ Examples:
   oarlock respond 3f9a01c2 \"it is done already\"
   oarlock retry 3f9a01c2              run it again, where the outcome is unknown";
 
-/// So many are asked for at once.
+/// Entries that are asked for at once.
 const PAGE: u32 = 200;
 
 /// Letters of a code.
@@ -203,7 +203,7 @@ fn decide_with(options: &DecideOptions, decision: impl FnOnce(&Value) -> Result<
     }
     host.ask("operation/decide", &params)?;
     let done = match decision["type"] == "replace" {
-        // What runs in its place.
+        // The command that runs in its place.
         true => {
             let arguments = decision.get("arguments").unwrap_or(&decision);
             json!({ "tool": operation["tool"], "arguments": arguments })

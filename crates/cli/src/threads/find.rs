@@ -42,7 +42,7 @@ pub(crate) fn thread_words(home: &Home) -> Result<Vec<String>> {
 
 /// What a word on the command line can name: by its id, the beginning of it, or its name.
 pub(crate) trait Nameable {
-    /// What it is called in an error.
+    /// The word for it in an error.
     const KIND: &'static str;
     /// Of several with one name the first is meant, which was used last.
     const FIRST_COUNTS: bool;

@@ -28,7 +28,7 @@ enum Manner {
     Closes,
 }
 
-/// What was sent: the head of the request, and its body.
+/// A request as it was sent: its head and its body.
 type Posts = Arc<Mutex<Vec<(String, String)>>>;
 
 struct Collector {

@@ -53,7 +53,7 @@ impl<'a> StepFragment<'a> for PluginRoster<'a> {
     }
 }
 
-/// What a plugin that the user asked for has.
+/// The contents of a plugin that the user asked for.
 pub(crate) struct PluginHint<'a>(pub(crate) &'a PluginText);
 
 impl Fragment for PluginHint<'_> {

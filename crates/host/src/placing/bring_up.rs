@@ -66,7 +66,7 @@ impl HostShared {
         let Some(reference) = row.record.reference.clone() else { return self.made(row, task).await };
         let placement = self.places.placements.attach(reference);
         if row.stage == PlaceStage::Suspended {
-            // What runs of it may be what a waking left that broke off.
+            // A part of it may run already: a waking that broke off has left it.
             return self.wake(placement, row, task).await;
         }
         tracing::warn!(%error, placement = id, "a placement cannot be used; looking at it");

@@ -8,7 +8,7 @@ use super::TerminalState;
 
 /// File name endings that are taken for an image.
 const ENDINGS: &[&str] = &[".png", ".jpg", ".jpeg", ".gif", ".webp"];
-/// What may stand before a name, and behind it.
+/// Characters that may stand before a name, and behind it.
 const BEFORE: &[char] = &['(', ',', '[', '<'];
 const BEHIND: &[char] = &['"', '\'', '`', ',', ')', ']', '>', '.', ';', ':', '!', '?'];
 

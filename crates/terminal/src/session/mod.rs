@@ -66,7 +66,7 @@ pub struct SessionOptions {
     pub is_file: fn(&std::path::Path) -> bool,
     /// The image at the path as a `data:` address, or why there is none.
     pub image_url: fn(&std::path::Path) -> Result<String, String>,
-    /// What `~` stands for.
+    /// The folder that `~` stands for.
     pub home: Option<PathBuf>,
     /// The word among those known that is most like the one that was typed.
     pub nearest: fn(&str, &[String]) -> Option<String>,
