@@ -19,6 +19,7 @@ import flood
 import frames
 import honesty
 import host_kills
+import host_speed
 import hygiene
 import kills
 import large_line
@@ -64,6 +65,9 @@ FIGURES: dict[str, tuple[str, Callable[[Run], Outcome]]] = {
     "G21": ("1,000 interrupts at random moments: 0 writes after the end of the turn", stops.measure),
     "host-kills": ("host, runtime, client or two of them die at 11 points: 0 lost, 0 run twice", host_kills.measure),
     "named-kills": ("points in host, runtime and client, pairs, Postgres, a late lease: 0 lost, 0 twice", named_kills.measure),
+    "host-speed": ("beside a server: 5 ms more per turn (Postgres 10), 100,000 deltas/s", host_speed.measure),
+    "host-tasks": ("10,000 tasks: 50 listed in 5 ms, under 1 KB each; 15 MB at rest", host_speed.tasks),
+    "host-100": ("100 tasks at once, each with a runtime: all end, requests in 250 ms", host_speed.together),
     "drain": ("100 stops: exit 0, turns that run end, those that wait are taken up", drain.measure),
     "mcp-idle": ("three idle MCP servers: a turn takes 1 ms more at most", mcp_idle.measure),
     "search": ("100,000 files: results within 30 ms of a keystroke", file_search.measure),
