@@ -24,6 +24,7 @@ import hygiene
 import kills
 import large_line
 import large_output
+import large_resume
 import load
 import long_tests
 import mcp_idle
@@ -63,6 +64,7 @@ FIGURES: dict[str, tuple[str, Callable[[Run], Outcome]]] = {
     "G19": ("400 MB output: RSS +32 MB, model 16 KB, client 1 MB", large_output.measure),
     "G20": ("1,000 threads: 400 MB, 3 files each; 200 turns; requests in 250 ms", load.measure),
     "G21": ("1,000 interrupts at random moments: 0 writes after the end of the turn", stops.measure),
+    "resume": ("150 MB: resumed in 2 s, peak 1.5 times the file", large_resume.measure),
     "host-kills": ("host, runtime, client or two of them die at 11 points: 0 lost, 0 run twice", host_kills.measure),
     "named-kills": ("points in host, runtime and client, pairs, Postgres, a late lease: 0 lost, 0 twice", named_kills.measure),
     "host-speed": ("beside a server: 5 ms more per turn (Postgres 10), 100,000 deltas/s", host_speed.measure),
