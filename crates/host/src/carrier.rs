@@ -370,7 +370,11 @@ impl ModelCarrier {
             let usage = usage.clone();
             self.count(params, usage, reading.started, outcome).await;
         } else {
-            self.count(params, None, reading.started, outcome).await;
+            let spent = match &reading.end {
+                Some(CarriedEnd::Failed(failure)) => failure.spent.clone(),
+                _ => None,
+            };
+            self.count(params, spent, reading.started, outcome).await;
         }
     }
 
@@ -416,7 +420,8 @@ impl ModelCarrier {
         error.replay_safe &= params.attempt <= self.provider().stream_max_retries;
         error.retry_after_ms = error.retry_after_ms.filter(|_| error.replay_safe);
         if sending.has_first {
-            self.abort(params, sending.seq, StreamAbortReason::Disconnected, Some(error));
+            let lost = Some((error, failure.spent.clone()));
+            self.abort(params, sending.seq, StreamAbortReason::Disconnected, lost);
             return;
         }
         let rejected = ModelRequestRejectedParams {
@@ -432,8 +437,9 @@ impl ModelCarrier {
         params: &ModelRequestParams,
         seq: u64,
         reason: StreamAbortReason,
-        error: Option<ModelError>,
+        failure: Option<(ModelError, Option<TokenUsageBreakdown>)>,
     ) {
+        let (error, usage) = failure.map_or((None, None), |(error, spent)| (Some(error), spent));
         let replay_safe = error.as_ref().is_some_and(|error| error.replay_safe);
         let aborted = ModelStreamAbortedParams {
             thread_id: params.thread_id.clone(),
@@ -441,7 +447,7 @@ impl ModelCarrier {
             seq,
             reason,
             error,
-            usage: None,
+            usage,
             replay_safe,
         };
         drop(self.link.request("model/streamAborted", &aborted));

@@ -466,7 +466,7 @@ impl TaskDriver {
             }
             Err(OpenFailure { message, refusal }) => {
                 tracing::warn!(task = %self.id, "a runtime could not be brought up: {message}");
-                let is_final = refusal.is_some();
+                let is_final = refusal.is_some() && !self.machine.is_outdated();
                 self.refusal = Some(refusal.unwrap_or_else(|| failure(&message)));
                 self.advance(TaskInput::RuntimeFailed { generation, is_final }).await;
                 if is_final {

@@ -14,9 +14,7 @@ use rpc::ErrorObject;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use store::{
-    InboxState, OperationFilter, OperationRowState, StoreError, StoredRecord, TaskChange, TaskLease, TaskRow,
-};
+use store::{InboxState, OperationFilter, OperationRowState, StoreError, StoredRecord, TaskLease, TaskRow};
 use support::kill_point;
 use tokio::sync::{Mutex, mpsc};
 
@@ -100,7 +98,7 @@ async fn open_in_time(
     launched: LaunchedRuntime,
 ) -> Result<OpenedRuntime, OpenFailure> {
     let store = order.shared.store.clone();
-    let mut settings = TaskSettings::read(&row.settings);
+    let settings = TaskSettings::read(&row.settings);
     let records = all_records(&order.shared, &order.task).await?;
     let LaunchedRuntime { process, place } = launched;
     // Before it gets the thread: whoever adopts the task must be able to end it.
@@ -163,10 +161,12 @@ async fn open_in_time(
         terms.warn(&order.shared, &order.task).await;
         live.place = turn_place;
     }
-    settings.set_opened(&answer);
     kill_point!("host.runtime.opened");
-    let change = TaskChange { settings: Some(settings.to_value()), ..TaskChange::default() };
-    store.update_task(&order.task, change).await?;
+    let opened = answer.clone();
+    let keep = move |stored: &mut Value| {
+        TaskSettings::change(stored, |settings| settings.set_opened(&opened));
+    };
+    store.change_settings(&order.task, keep).await?;
     Ok(OpenedRuntime { live, answer, taken })
 }
 

@@ -79,6 +79,14 @@ impl TaskSettings {
         })
     }
 
+    /// Changes settings where they are stored.
+    pub(crate) fn change<T>(stored: &mut Value, change: impl FnOnce(&mut Self) -> T) -> T {
+        let mut settings = Self::read(stored);
+        let result = change(&mut settings);
+        *stored = settings.to_value();
+        result
+    }
+
     /// Of a new thread. Who carries requests and keeps the record is the host's own choice.
     pub(crate) fn started_with(params: &ThreadStartParams, user_agent: &str) -> Self {
         let schemas = schemas_of(params.provides.as_deref());
@@ -222,9 +230,10 @@ impl TaskSettings {
         asked.is_some_and(|asked| self.params.get("toolSet") != Some(&json!(asked)))
     }
 
-    /// Takes over the schemas of an opening with tools of its own. Gives the names of those that were declared with another
-    /// one before.
-    pub(crate) fn declare_again(&mut self, params: &ThreadResumeParams) -> Vec<String> {
+    /// Takes over the choices of `thread/resume`, and the schemas of an opening with tools of its own. Gives the names of tools
+    /// that were declared with another schema before.
+    pub(crate) fn resume(&mut self, params: &ThreadResumeParams) -> Vec<String> {
+        self.override_with(&serde_json::to_value(params).unwrap_or_default());
         if params.tool_set.is_none() {
             return Vec::new();
         }
@@ -238,7 +247,7 @@ impl TaskSettings {
         changed
     }
 
-    /// The choices of `thread/resume` where no runtime holds the thread.
+    /// The choices of `thread/resume` where no runtime holds the thread, and of `thread/fork`.
     pub(crate) fn override_with(&mut self, params: &Value) {
         for name in RESUMED {
             if let Some(value) = params.get(*name).filter(|value| !value.is_null()) {

@@ -10,6 +10,7 @@ mod near_names;
 mod offline;
 mod options;
 mod output_limits;
+mod pauses;
 mod rate_limits;
 mod refusals;
 mod relay;

@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use model::protocol::{ResponseItem, ThreadId, TokenUsageBreakdown, TurnId};
+use model::protocol::{ThreadId, TurnId};
 use model::{EventStream, FailureClass, Metadata, ModelFailure, ModelTransport, PreparedRequest, Reasoning};
 use model::{RequestBody, StreamEvent};
 use serde::Deserialize;
@@ -63,14 +63,9 @@ impl Translator {
         let thread = ThreadId::from(request.prompt_cache_key.as_str());
         let metadata = Metadata::first(thread, TurnId::from("translated"));
         let request = PreparedRequest { body: Arc::new(request), metadata };
-        let mut events = self.transport.open(request.clone());
+        let mut events = self.transport.open(request);
         let first = poll_fn(|context| events.as_mut().poll_next(context)).await;
         let mut translation = Translation {
-            transport: self.transport.clone(),
-            request,
-            given: Vec::new(),
-            pauses: 0,
-            spent: None,
             events,
             writer: ResponsesWriter::new(&model, "resp_translated"),
             written: VecDeque::new(),
@@ -104,19 +99,8 @@ fn refused(status: u16, failure: &ModelFailure) -> RefusedTranslation {
     RefusedTranslation { status, body: json!({ "error": error }) }
 }
 
-/// The most pauses of one response after which a model is asked to go on.
-const MOST_PAUSES: u32 = 3;
-
 /// A response under way.
 pub struct Translation {
-    transport: HttpTransport,
-    /// As it was sent last.
-    request: PreparedRequest,
-    /// Items that came since.
-    given: Vec<Arc<ResponseItem>>,
-    pauses: u32,
-    /// By the answers that ended with a pause.
-    spent: Option<TokenUsageBreakdown>,
     events: EventStream,
     writer: ResponsesWriter,
     /// The data of events that nobody took yet.
@@ -157,63 +141,12 @@ impl Translation {
     }
 
     fn take(&mut self, event: Result<StreamEvent, ModelFailure>) {
-        let event = match event.unwrap_or_else(StreamEvent::Failed) {
-            StreamEvent::Failed(failure) if failure.class == FailureClass::Paused => {
-                match self.after_pause(failure) {
-                    Some(event) => event,
-                    None => return,
-                }
-            }
-            // The client reads one response, however many it is put together from.
-            StreamEvent::Opened(_) if self.pauses > 0 => return,
-            StreamEvent::ItemDone(item) => {
-                self.given.push(Arc::from(item.clone()));
-                StreamEvent::ItemDone(item)
-            }
-            StreamEvent::Completed { response_id, usage } => {
-                StreamEvent::Completed { response_id, usage: sum(self.spent.take(), usage) }
-            }
-            event => event,
-        };
+        let event = event.unwrap_or_else(StreamEvent::Failed);
         self.is_over = event.is_terminal();
         let mut out = Vec::new();
         self.writer.push(&event, &mut out);
         self.written.extend(out);
     }
-
-    /// Asks the model to go on, which clients of the Responses API know nothing of. The end of the response where that
-    /// makes no sense.
-    fn after_pause(&mut self, failure: ModelFailure) -> Option<StreamEvent> {
-        self.spent = sum(self.spent.take(), failure.spent.clone());
-        let is_call = |item: &Arc<ResponseItem>| {
-            matches!(**item, ResponseItem::FunctionCall { .. } | ResponseItem::CustomToolCall { .. })
-        };
-        if self.given.iter().any(is_call) {
-            // The outputs are the client's to send.
-            return Some(StreamEvent::Completed { response_id: String::new(), usage: self.spent.take() });
-        }
-        if self.pauses == MOST_PAUSES {
-            return Some(StreamEvent::Failed(failure));
-        }
-        self.pauses += 1;
-        Arc::make_mut(&mut self.request.body).input.append(&mut self.given);
-        self.events = self.transport.open(self.request.clone());
-        None
-    }
-}
-
-fn sum(one: Option<TokenUsageBreakdown>, other: Option<TokenUsageBreakdown>) -> Option<TokenUsageBreakdown> {
-    let (Some(one), Some(other)) = (&one, &other) else { return one.or(other) };
-    let written = one.cache_write_input_tokens.unwrap_or(0) + other.cache_write_input_tokens.unwrap_or(0);
-    Some(TokenUsageBreakdown {
-        total_tokens: one.total_tokens.saturating_add(other.total_tokens),
-        input_tokens: one.input_tokens.saturating_add(other.input_tokens),
-        cached_input_tokens: one.cached_input_tokens.saturating_add(other.cached_input_tokens),
-        output_tokens: one.output_tokens.saturating_add(other.output_tokens),
-        reasoning_output_tokens: one.reasoning_output_tokens.saturating_add(other.reasoning_output_tokens),
-        cache_write_input_tokens: (written > 0).then_some(written),
-        is_estimated: one.is_estimated || other.is_estimated,
-    })
 }
 
 impl fmt::Debug for Translation {

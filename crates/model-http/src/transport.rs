@@ -14,6 +14,7 @@ use crate::endpoint::Endpoint;
 use crate::model_list;
 use crate::near_names::near_names;
 use crate::output_limits::OutputLimits;
+use crate::pauses::WholeAnswer;
 use crate::refusals::{Refusals, RefusedPart};
 use crate::retry::{self, Backoff};
 use crate::stream::ResponseStream;
@@ -55,9 +56,21 @@ impl HttpTransport {
 
 impl ModelTransport for HttpTransport {
     fn open(&self, request: PreparedRequest) -> EventStream {
+        match self.carrier.wire {
+            Wire::Messages => Box::pin(WholeAnswer::new(Box::new(self.asking()), request)),
+            Wire::Responses | Wire::Chat => self.asking()(request),
+        }
+    }
+}
+
+impl HttpTransport {
+    fn asking(&self) -> impl Fn(PreparedRequest) -> EventStream + Send + use<> {
         let carrier = Arc::clone(&self.carrier);
-        let sending = async move { carrier.send(&request).await };
-        Box::pin(ResponseStream::new(Box::pin(sending), Arc::clone(&self.carrier)))
+        move |request| {
+            let (carrier, reader) = (Arc::clone(&carrier), Arc::clone(&carrier));
+            let sending = async move { carrier.send(&request).await };
+            Box::pin(ResponseStream::new(Box::pin(sending), reader))
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Operations: a projection of the records, so that they can be listed, with decisions and attempts beside it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use protocol::{
     OperationDecision, OperationId, OperationRecord, OperationResult, PendingOperationState, ThreadId, TurnId,
@@ -13,7 +14,7 @@ use crate::decision::{DecisionRow, OwnDecision, decision_of, without_content};
 use crate::error::StoreError;
 use crate::leases::{self, TaskLease};
 use crate::store::TaskStore;
-use crate::tasks::TaskRow;
+use crate::tasks::{TaskRow, with_settings};
 
 /// How far an operation has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -688,17 +689,22 @@ impl TaskStore {
         .await
     }
 
-    /// These function tools are declared anew, with other schemas: calls that were allowed and have not begun wait for a
-    /// decision again. Gives them.
-    pub async fn reopen_operations(
+    /// Changes the settings of a task as [`TaskStore::change_settings`] does. `change` gives the function tools that are declared
+    /// anew, with other schemas: their calls that were allowed and have not begun wait for a decision again. Gives those too.
+    pub async fn change_tools(
         &self,
         root: &ThreadId,
-        tools: Vec<String>,
-    ) -> Result<Vec<OperationRow>, StoreError> {
-        let root = root.clone();
+        change: impl Fn(&mut Value) -> Vec<String> + Send + Sync + 'static,
+    ) -> Result<(TaskRow, Vec<OperationRow>), StoreError> {
+        let (root, change) = (root.clone(), Arc::new(change));
         self.work(move |transaction| {
-            let (root, tools) = (root.clone(), tools.clone());
-            Box::pin(async move { reopen(transaction, &root, &tools).await })
+            let (root, change) = (root.clone(), Arc::clone(&change));
+            Box::pin(async move {
+                let (row, tools) = with_settings(transaction, &root, &*change).await?;
+                let reopened =
+                    if tools.is_empty() { Vec::new() } else { reopen(transaction, &root, &tools).await? };
+                Ok((row, reopened))
+            })
         })
         .await
     }

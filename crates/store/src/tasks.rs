@@ -1,6 +1,7 @@
 //! Tasks: a root thread and its children, one row each.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use protocol::ThreadId;
 use serde_json::Value;
@@ -103,7 +104,7 @@ pub enum TaskCreation {
     Existed(TaskRow),
 }
 
-/// Unset fields stay as they are; `Some(None)` clears one.
+/// Unset fields stay as they are; `Some(None)` clears one. Settings are changed by [`TaskStore::change_settings`].
 #[derive(Debug, Clone, Default)]
 pub struct TaskChange {
     pub name: Option<Option<String>>,
@@ -113,7 +114,6 @@ pub struct TaskChange {
     pub placement_id: Option<Option<String>>,
     pub site: Option<String>,
     pub state: Option<TaskState>,
-    pub settings: Option<Value>,
     pub record_schema: Option<u32>,
     pub is_archived: Option<bool>,
     pub priority: Option<i64>,
@@ -239,7 +239,7 @@ pub(crate) async fn create(
 
 /// The assignments of a change and their values; `$1` is the task.
 fn assignments(change: &TaskChange, now: i64) -> Result<(String, Vec<SqlValue>), StoreError> {
-    let columns: [(&str, Option<SqlValue>); 12] = [
+    let columns: [(&str, Option<SqlValue>); 11] = [
         ("name", change.name.clone().map(Into::into)),
         ("preview", change.preview.clone().map(Into::into)),
         ("labels", change.labels.as_ref().map(SqlValue::json).transpose()?),
@@ -247,7 +247,6 @@ fn assignments(change: &TaskChange, now: i64) -> Result<(String, Vec<SqlValue>),
         ("placement_id", change.placement_id.clone().map(Into::into)),
         ("site", change.site.clone().map(Into::into)),
         ("state", change.state.map(|state| state.word().into())),
-        ("settings", change.settings.as_ref().map(SqlValue::json).transpose()?),
         ("record_schema", change.record_schema.map(Into::into)),
         ("archived", change.is_archived.map(Into::into)),
         ("priority", change.priority.map(Into::into)),
@@ -274,6 +273,27 @@ pub(crate) async fn update(
     let values = std::iter::once(id.as_str().into()).chain(values).collect();
     transaction.execute(&sql, values).await?;
     known(transaction, id).await
+}
+
+/// Lets `change` work on the settings as they are now, with nobody in between.
+pub(crate) async fn with_settings<T>(
+    transaction: &mut dyn Transaction,
+    id: &ThreadId,
+    change: impl FnOnce(&mut Value) -> T,
+) -> Result<(TaskRow, T), StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM tasks WHERE id = $1{}", transaction.row_lock(RowLock::Update));
+    let rows = transaction.query(&sql, vec![id.as_str().into()]).await?;
+    let row = load(rows.first().ok_or_else(|| StoreError::UnknownTask(id.clone()))?)?;
+    let mut settings = row.settings.clone();
+    let result = change(&mut settings);
+    // Looking at a task is no change of it.
+    if settings == row.settings {
+        return Ok((row, result));
+    }
+    let now = transaction.now_ms().await?;
+    let sql = "UPDATE tasks SET updated_at = $2, settings = $3 WHERE id = $1";
+    transaction.execute(sql, vec![id.as_str().into(), now.into(), SqlValue::json(&settings)?]).await?;
+    Ok((TaskRow { settings, updated_at_ms: now, ..row }, result))
 }
 
 pub(crate) async fn delete(transaction: &mut dyn Transaction, id: &ThreadId) -> Result<bool, StoreError> {
@@ -371,6 +391,21 @@ impl TaskStore {
         self.work(move |transaction| {
             let (id, change) = (id.clone(), change.clone());
             Box::pin(async move { update(transaction, &id, &change).await })
+        })
+        .await
+    }
+
+    /// Changes the settings as the store has them at that moment. Settings that were read before and written back would undo
+    /// what others have changed in between.
+    pub async fn change_settings(
+        &self,
+        id: &ThreadId,
+        change: impl Fn(&mut Value) + Send + Sync + 'static,
+    ) -> Result<TaskRow, StoreError> {
+        let (id, change) = (id.clone(), Arc::new(change));
+        self.work(move |transaction| {
+            let (id, change) = (id.clone(), Arc::clone(&change));
+            Box::pin(async move { Ok(with_settings(transaction, &id, &*change).await?.0) })
         })
         .await
     }

@@ -1,5 +1,7 @@
 //! Responses events written as the streams of the vendors' wires.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use model_http::Wire;
 use serde_json::{Value, json};
 
@@ -139,7 +141,10 @@ impl MessagesStream {
     }
 
     fn write(mut self, events: impl Iterator<Item = Value>) -> String {
-        let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "content": []});
+        // As at the vendor, no two answers have the same.
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = format!("msg_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let message = json!({"id": id, "type": "message", "role": "assistant", "content": []});
         self.data("message_start", json!({"message": message}));
         self.data("ping", json!({}));
         events.for_each(|event| self.event(&event));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use model_http::{OfflineReply, OfflineRequest, OfflineResponder, Outcome, Wire};
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::{VendorServer, call_event, completed_event, text_event};
 
 use crate::host::{HostClient, RunningHost, until};
@@ -52,6 +52,78 @@ fn a_task_of_a_host(wire: Wire) {
     // A model in no catalogue has patches on these wires, and is asked to think as the wire does it.
     assert!(wire == Wire::Responses || tools.contains("apply_patch"), "{tools}");
     assert_eq!(bodies[0]["thinking"]["type"] == "adaptive", wire == Wire::Messages);
+}
+
+/// Pauses once, and ends when it finds what it had said: at once, or only when it is asked for the second time.
+#[derive(Debug)]
+struct Pausing {
+    is_stuck: AtomicBool,
+}
+
+impl OfflineResponder for Pausing {
+    fn respond(&self, request: OfflineRequest<'_>) -> OfflineReply {
+        if !body_of(request)["input"].to_string().contains("the first half") {
+            let paused = json!({"type": "response.paused"}).to_string();
+            return OfflineReply::events(vec![text_event("the first half"), paused]);
+        }
+        let mut reply = OfflineReply::events(vec![text_event("the second half"), completed_event(10, 5)]);
+        if self.is_stuck.swap(false, Ordering::Relaxed) {
+            reply.outcome = Outcome::Events { events: Vec::new(), stays_open: true };
+        }
+        reply
+    }
+}
+
+/// The texts of the last turn, and what is counted for the task.
+fn said_and_counted(client: &mut HostClient, thread: &str) -> (Vec<String>, Value) {
+    let read = client.ask("thread/read", &json!({"threadId": thread, "includeTurns": true}));
+    let items = read["thread"]["turns"][0]["items"].as_array().expect("items").clone();
+    let texts = items.iter().filter(|item| item["type"] == "agentMessage");
+    let texts = texts.map(|item| item["text"].as_str().unwrap_or_default().to_owned()).collect();
+    let counted = client.ask("usage/list", &json!({"threadId": thread, "groupBy": "task"}));
+    (texts, counted["data"][0].clone())
+}
+
+#[test]
+fn a_task_whose_model_pauses_goes_on() {
+    let server = VendorServer::start(Wire::Messages, Arc::new(Pausing { is_stuck: AtomicBool::new(false) }));
+    let place = place_with(&server, "");
+    let _host = RunningHost::with_provider(&place, "vendor", &[]);
+    let mut client = HostClient::connect(&place);
+    let thread = client.start_thread(&place, "never");
+    client.turn(&thread, "tell me", "i1");
+    let ended = client.wait_for("turn/completed");
+    assert_eq!(ended["params"]["turn"]["status"], "completed", "{ended}");
+    assert_eq!(server.bodies().len(), 2);
+    let (texts, counted) = said_and_counted(&mut client, &thread);
+    assert_eq!(texts, ["the first half", "the second half"]);
+    assert_eq!(
+        (&counted["requests"], &counted["outputTokens"]),
+        (&json!(1), &json!(5)),
+        "one request: {counted}"
+    );
+}
+
+#[test]
+fn a_host_that_is_killed_while_a_model_pauses_asks_for_the_whole_answer_again() {
+    let server = VendorServer::start(Wire::Messages, Arc::new(Pausing { is_stuck: AtomicBool::new(true) }));
+    let place = place_with(&server, "");
+    let host = RunningHost::with_provider(&place, "vendor", &[]);
+    let mut client = HostClient::connect(&place);
+    let thread = client.start_thread(&place, "never");
+    client.turn(&thread, "tell me", "i1");
+    until("the model is asked to go on", || (server.bodies().len() == 2).then_some(()));
+    host.kill();
+    let _host = RunningHost::with_provider(&place, "vendor", &[]);
+    let mut client = HostClient::connect(&place);
+    client.ask("thread/resume", &json!({"threadId": thread}));
+    until("the turn ends", || {
+        let read = client.ask("thread/read", &json!({"threadId": thread, "includeTurns": true}));
+        (read["thread"]["turns"][0]["status"] == "completed").then_some(())
+    });
+    let (texts, counted) = said_and_counted(&mut client, &thread);
+    assert_eq!(texts.last().map(String::as_str), Some("the second half"), "{texts:?}");
+    assert_eq!((&counted["requests"], &counted["outputTokens"]), (&json!(1), &json!(5)), "{counted}");
 }
 
 /// Calls a command that counts itself and goes on for long; answers once there is an output.

@@ -13,8 +13,8 @@ use protocol::{
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use store::{
-    NewTask, OperationFilter, TaskChange, TaskCreation, TaskFilter, TaskOrder, TaskRow, parse_task_cursor,
-    task_cursor,
+    NewTask, OperationFilter, OperationRow, TaskChange, TaskCreation, TaskFilter, TaskOrder, TaskRow,
+    parse_task_cursor, task_cursor,
 };
 use tokio::sync::oneshot;
 
@@ -249,46 +249,32 @@ impl TaskHost {
             };
             row = self.shared.store.update_task(&row.id, change).await?;
         }
-        let mut settings = TaskSettings::read(&row.settings);
-        let had_runtime = self.shared.view_of(&row.id).has_runtime;
-        if had_runtime {
-            if !settings.has_other_tools(params) {
-                return Ok(row);
-            }
-            // It offers the tools as they were, and whoever runs them has others now.
-            self.end_runtime(&row.id).await?;
-            row = self.recorded(&params.thread_id).await?;
-            settings = TaskSettings::read(&row.settings);
+        let settings = TaskSettings::read(&row.settings);
+        let has_other_tools = settings.has_other_tools(params);
+        if !has_other_tools && self.shared.view_of(&row.id).has_runtime {
+            return Ok(row);
         }
-        let before = settings.to_value();
-        settings.override_with(&serde_json::to_value(params).unwrap_or_default());
-        let changed = settings.declare_again(params);
-        let after = settings.to_value();
-        // Looking at a task is no change of it.
-        if after != before {
-            let change = TaskChange { settings: Some(after), ..TaskChange::default() };
-            row = self.shared.store.update_task(&row.id, change).await?;
+        let given = params.clone();
+        let change =
+            move |stored: &mut Value| TaskSettings::change(stored, |settings| settings.resume(&given));
+        let (row, reopened) = self.shared.store.change_tools(&row.id, change).await?;
+        if has_other_tools || !reopened.is_empty() {
+            self.use_new_tools(&row.id, reopened).await?;
         }
-        if had_runtime && self.shared.view_of(&row.id).has_runtime {
-            // A decision has started it in between, with the settings as they were.
-            self.end_runtime(&row.id).await?;
-        }
-        self.ask_again(&row.id, changed).await?;
         Ok(row)
     }
 
-    /// Decisions about these tools were about other schemas: calls that have not begun wait again.
-    async fn ask_again(&self, task: &ThreadId, tools: Vec<String>) -> Result<(), TaskError> {
-        if tools.is_empty() {
-            return Ok(());
-        }
-        for row in self.shared.store.reopen_operations(task, tools).await? {
+    /// Calls that were allowed for another schema of their tool wait again, and a runtime that offers the tools as they were
+    /// is replaced.
+    async fn use_new_tools(&self, task: &ThreadId, reopened: Vec<OperationRow>) -> Result<(), TaskError> {
+        for row in reopened {
             self.tell_task(task, TaskInput::Reopened(row.id.clone())).await?;
             if let Some(shown) = shown_operation(&self.shared.store, &row.id).await {
                 self.shared.clients.operation_updated(shown).await;
             }
         }
-        Ok(())
+        // Whether or not a runtime is shown: one that is just being started may have read the settings as they were.
+        self.tell_task(task, TaskInput::ToolsChanged).await
     }
 
     /// Settings of a thread are known once a runtime has opened it. One whose host died before that is opened now, unless the

@@ -9,7 +9,7 @@ use rpc::ErrorObject;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use store::{InboxEntry, InboxPut, InboxRow, InboxState, TaskChange, TaskRow};
+use store::{InboxEntry, InboxPut, InboxRow, InboxState, TaskRow};
 use support::kill_point;
 
 use crate::error::TaskError;
@@ -112,14 +112,11 @@ impl TaskHost {
     }
 
     async fn change_settings(&self, thread: &ThreadId, params: &TurnStartParams) -> Result<(), TaskError> {
-        let row = self.root_of(thread).await?;
-        let mut settings = TaskSettings::read(&row.settings);
-        settings.changed_by_turn(params);
-        let changed = settings.to_value();
-        if changed != row.settings {
-            let change = TaskChange { settings: Some(changed), ..TaskChange::default() };
-            self.shared.store.update_task(thread, change).await?;
-        }
+        let params = params.clone();
+        let change = move |stored: &mut Value| {
+            TaskSettings::change(stored, |settings| settings.changed_by_turn(&params));
+        };
+        self.shared.store.change_settings(thread, change).await?;
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use oarlock_store::{
     AttemptStart, DecisionRequest, OperationFilter, OperationRowState, StoreError, TaskLease, TaskStore,
 };
 use protocol::{OperationDecision, OperationId, OperationResult};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::databases::on_each;
 use crate::{TTL_MS, create, owned, proposed, replica, step, thread};
@@ -267,8 +267,8 @@ async fn a_call_of_a_tool_that_is_declared_anew_waits_again_unless_it_has_run() 
         store.begin_attempt(&lease, &operation("ran"), 1, "client").await.expect("begun");
         store.finish_attempt(&operation("ran"), 1, result).await.expect("stored");
         let anew = || async {
-            let found =
-                store.reopen_operations(&thread("t"), vec!["pay".to_owned()]).await.expect("an answer");
+            let pay = |_: &mut Value| vec!["pay".to_owned()];
+            let (_, found) = store.change_tools(&thread("t"), pay).await.expect("an answer");
             found.into_iter().map(|row| (row.id, row.state, row.attempt)).collect::<Vec<_>>()
         };
         assert_eq!(anew().await, [(operation("new"), OperationRowState::Proposed, 0)]);

@@ -6,7 +6,7 @@ use oarlock_store::{
     NewTask, PlacementRow, StoredStream, TaskChange, TaskCreation, TaskFilter, TaskOrder, TaskRow, TaskState,
     TaskStore, UsageFilter, UsageGroup, UsageRow, parse_task_cursor,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::databases::on_each;
 use crate::{create, new_task, owned, plain, proposed, replica, thread};
@@ -50,6 +50,29 @@ async fn a_change_touches_what_it_names_and_nothing_else() {
         let cleared = TaskChange { name: Some(None), ..TaskChange::default() };
         assert_eq!(store.update_task(&thread("t"), cleared).await.expect("a change").name, None);
         assert!(store.update_task(&thread("none"), TaskChange::default()).await.is_err());
+    })
+    .await;
+}
+
+/// A runtime that has been opened and a client that resumes the thread change different parts of them.
+#[tokio::test]
+async fn changes_of_settings_at_the_same_time_all_stay() {
+    on_each(|store| async move {
+        create(&store, "t", None).await;
+        let changes = (0..20).map(|number| {
+            let store = store.clone();
+            let change = move |settings: &mut Value| settings[format!("part{number}")] = json!(number);
+            tokio::spawn(async move { store.change_settings(&thread("t"), change).await.expect("a change") })
+        });
+        for change in changes.collect::<Vec<_>>() {
+            change.await.expect("it ends");
+        }
+        let row = store.task(&thread("t")).await.expect("an answer").expect("a row");
+        let parts: Vec<_> = (0..20).map(|number| row.settings[format!("part{number}")].clone()).collect();
+        assert_eq!(parts, (0..20).map(|number| json!(number)).collect::<Vec<_>>());
+        let same = store.change_settings(&thread("t"), |_| {}).await.expect("an answer");
+        assert_eq!(same, row, "looking is no change");
+        assert!(store.change_settings(&thread("none"), |_| {}).await.is_err());
     })
     .await;
 }

@@ -131,6 +131,8 @@ pub enum TaskInput {
     /// The client that ran it is gone. What may not run twice is stored as unknown.
     CallLost(OperationId),
     SuspendWanted,
+    /// The task has other tools from now on. A runtime that was opened before offers those of then.
+    ToolsChanged,
     /// The runtime has put its turn away, or had nothing to put away.
     Suspended(Generation),
     ResumeWanted,

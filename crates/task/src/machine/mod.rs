@@ -78,6 +78,8 @@ pub struct TaskMachine {
     is_draining: bool,
     /// Somebody wanted it suspended while its runtime was starting: that ends as soon as it is up.
     ends_when_up: bool,
+    /// Its runtime was opened with tools that the task does not have any more. It ends as soon as it can, whatever else comes.
+    is_outdated: bool,
     /// Its runtime is to start and there is no room for it yet.
     is_queued: bool,
     /// Other tasks wait for room.
@@ -114,6 +116,7 @@ impl TaskMachine {
             is_parked,
             is_draining: false,
             ends_when_up: false,
+            is_outdated: false,
             is_queued: false,
             is_crowded: false,
             failures: 0,
@@ -136,6 +139,11 @@ impl TaskMachine {
             | RuntimeStage::Suspending(current)
             | RuntimeStage::Ending(current) => Some(current),
         }
+    }
+
+    /// Whether its runtime has tools that the task does not have any more.
+    pub fn is_outdated(&self) -> bool {
+        self.is_outdated
     }
 
     pub fn is_starting(&self, generation: Generation) -> bool {
@@ -205,7 +213,9 @@ impl TaskMachine {
             TaskInput::Queued(generation) => self.is_queued = self.is_starting(generation),
             TaskInput::RoomFound(generation) => self.is_queued &= !self.is_starting(generation),
             TaskInput::Crowded(is_crowded) => self.is_crowded = is_crowded,
-            TaskInput::RuntimeFailed { generation, is_final: true } if self.is_current(generation) => {
+            TaskInput::RuntimeFailed { generation, is_final: true }
+                if self.is_current(generation) && !self.is_outdated =>
+            {
                 self.failures = MOST_FAILURES;
                 self.runtime_gone(now_ms, effects);
             }
@@ -257,6 +267,7 @@ impl TaskMachine {
                 self.operations.insert(operation, OperationStage::Unknown);
             }
             TaskInput::SuspendWanted => self.suspend(effects),
+            TaskInput::ToolsChanged => self.tools_changed(effects),
             TaskInput::Suspended(generation) => {
                 if self.runtime == RuntimeStage::Suspending(generation) {
                     self.runtime = RuntimeStage::Ending(generation);
@@ -321,10 +332,17 @@ impl TaskMachine {
 
     fn came_up(&mut self, generation: Generation, effects: &mut Vec<TaskEffect>) {
         self.runtime = RuntimeStage::Up(generation);
-        if std::mem::take(&mut self.ends_when_up) {
-            let was_parked = self.is_parked;
-            self.suspend(effects);
-            self.is_parked = was_parked;
+        if std::mem::take(&mut self.ends_when_up) || self.is_outdated {
+            self.end_safely(generation, effects);
+        }
+    }
+
+    /// Nobody is parked: the next runtime goes on with what this one had.
+    fn tools_changed(&mut self, effects: &mut Vec<TaskEffect>) {
+        // One that waits for room has not been opened yet.
+        self.is_outdated = self.has_runtime() && !self.is_queued;
+        if let RuntimeStage::Up(generation) = self.runtime {
+            self.end_safely(generation, effects);
         }
     }
 
@@ -332,6 +350,7 @@ impl TaskMachine {
         let was_asked_to = matches!(self.runtime, RuntimeStage::Ending(_));
         self.runtime = RuntimeStage::Absent;
         self.ends_when_up = false;
+        self.is_outdated = false;
         self.is_queued = false;
         self.questions.clear();
         self.requests.clear();
@@ -446,16 +465,21 @@ impl TaskMachine {
         }
         self.ends_when_up = matches!(self.runtime, RuntimeStage::Starting(_));
         if let RuntimeStage::Up(generation) = self.runtime {
-            let turns: Vec<(ThreadId, TurnId)> = self.turns.clone().into_iter().collect();
-            match turns.is_empty() {
-                false => {
-                    self.runtime = RuntimeStage::Suspending(generation);
-                    effects.push(TaskEffect::SuspendTurns { generation, turns });
-                }
-                true => {
-                    self.runtime = RuntimeStage::Ending(generation);
-                    effects.push(TaskEffect::EndRuntime(generation));
-                }
+            self.end_safely(generation, effects);
+        }
+    }
+
+    /// Ends the runtime once its turns have come to a safe point.
+    fn end_safely(&mut self, generation: Generation, effects: &mut Vec<TaskEffect>) {
+        let turns: Vec<(ThreadId, TurnId)> = self.turns.clone().into_iter().collect();
+        match turns.is_empty() {
+            false => {
+                self.runtime = RuntimeStage::Suspending(generation);
+                effects.push(TaskEffect::SuspendTurns { generation, turns });
+            }
+            true => {
+                self.runtime = RuntimeStage::Ending(generation);
+                effects.push(TaskEffect::EndRuntime(generation));
             }
         }
     }

@@ -130,7 +130,6 @@ fn a_decision_answers_the_question_that_is_open() {
     assert_eq!(effects, [TaskEffect::AnswerQuestion { operation: operation(), question: 8 }]);
 }
 
-/// A kill of the runtime at every point of an operation's life, and what the task does about it.
 #[test]
 fn a_decision_that_was_taken_back_is_asked_for_again() {
     let mut bench = TaskStage::asking();
@@ -158,6 +157,50 @@ fn a_call_whose_tool_has_changed_waits_for_nobody_who_has_the_old_one() {
     assert!(bench.on(TaskInput::Decided(operation())).contains(&answers));
 }
 
+/// A decision starts a runtime, and before that is up a client opens the task with other tools, which takes the decision back.
+/// The next decision does not keep the runtime that has the old ones.
+#[test]
+fn a_runtime_with_the_tools_of_before_ends_whatever_is_decided_meanwhile() {
+    let seed = || unfinished(TaskState::Waiting, Some(OperationStage::Proposed));
+    let opened = |bench: &mut TaskStage| {
+        bench.on(TaskInput::Reopened(operation()));
+        bench.on(TaskInput::ToolsChanged)
+    };
+    let (mut bench, _) = TaskStage::new(seed());
+    assert_eq!(starts(&bench.on(TaskInput::Decided(operation()))), Some(1));
+    opened(&mut bench);
+    bench.on(TaskInput::ResumeWanted);
+    bench.on(TaskInput::Decided(operation()));
+    assert!(bench.on(TaskInput::RuntimeUp(1)).contains(&suspends(1)), "while it starts");
+    bench.on(TaskInput::Suspended(1));
+    assert_eq!(starts(&bench.on(TaskInput::RuntimeGone(1))), Some(2));
+    assert!(!bench.on(TaskInput::RuntimeUp(2)).contains(&suspends(2)), "the next one has the new ones");
+    let (mut bench, _) = TaskStage::new(seed());
+    bench.on(TaskInput::Decided(operation()));
+    bench.on(TaskInput::RuntimeUp(1));
+    assert!(opened(&mut bench).contains(&suspends(1)), "while it is up");
+    bench.on(TaskInput::InputReceived("i1".to_owned()));
+    let effects = bench.on(TaskInput::Suspended(1));
+    assert_eq!(effects, [TaskEffect::EndRuntime(1)], "input waits for the next one");
+    bench.on(TaskInput::RuntimeGone(1));
+    let sent = TaskEffect::SendInput { generation: 2, input: "i1".to_owned() };
+    assert!(bench.on(TaskInput::RuntimeUp(2)).contains(&sent));
+    // Nothing starts only for that.
+    let (mut bench, _) = TaskStage::new(seed());
+    assert_eq!(starts(&opened(&mut bench)), None);
+    assert!(bench.task.is_at_rest());
+}
+
+#[test]
+fn a_refusal_of_the_tools_of_before_says_nothing_about_those_of_now() {
+    let (mut bench, _) = TaskStage::new(seed(TaskState::Creating));
+    bench.on(TaskInput::PassWanted(1));
+    bench.on(TaskInput::ToolsChanged);
+    let effects = bench.on(TaskInput::RuntimeFailed { generation: 1, is_final: true });
+    assert_eq!(starts(&effects), Some(2), "{effects:?}");
+}
+
+/// A kill of the runtime at every point of an operation's life, and what the task does about it.
 #[test]
 fn a_runtime_that_dies_at_any_point_is_brought_back_and_nothing_runs_twice() {
     for stage in [None, Some(OperationStage::Proposed), Some(OperationStage::Decided)] {

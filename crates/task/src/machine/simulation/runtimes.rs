@@ -10,6 +10,8 @@ pub(super) struct SimulatedRuntime {
     pub(super) replica: usize,
     pub(super) driver: u64,
     pub(super) generation: u64,
+    /// The tools that it was opened with.
+    pub(super) tools: u64,
     pub(super) epoch: u64,
     pub(super) is_alive: bool,
     pub(super) is_paused: bool,

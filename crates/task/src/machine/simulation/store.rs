@@ -39,6 +39,8 @@ pub(super) struct StoredTask {
     pub(super) state: Option<TaskState>,
     pub(super) owner: Option<(usize, u64)>,
     pub(super) epoch: u64,
+    /// Counts the changes of its tools.
+    pub(super) tools: u64,
     /// The runtime that an owner started last.
     pub(super) runtime: Option<usize>,
 }

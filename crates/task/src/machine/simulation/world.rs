@@ -27,7 +27,7 @@ enum Event {
     Look(usize),
     Wake { replica: usize, driver: u64 },
     Tell { replica: usize, driver: u64, input: TaskInput },
-    Opened { replica: usize, driver: u64, generation: u64, works: bool },
+    Opened { replica: usize, driver: u64, generation: u64, tools: u64, works: bool },
     Step(usize),
     Append { runtime: usize, from: usize, rec: Rec, sent: i64 },
     Ack { runtime: usize, rec: Rec, valid_until: i64 },
@@ -231,10 +231,10 @@ impl World {
                     self.advance(replica, driver, input);
                 }
             }
-            Event::Opened { replica, driver, generation, works } => {
-                let event = Event::Opened { replica, driver, generation, works };
+            Event::Opened { replica, driver, generation, tools, works } => {
+                let event = Event::Opened { replica, driver, generation, tools, works };
                 if self.is_here(replica, event).is_some() {
-                    self.opened(replica, driver, generation, works);
+                    self.opened(replica, driver, (generation, tools), works);
                 }
             }
         }
@@ -437,6 +437,8 @@ impl World {
                     return Ok(Some(TaskInput::InputTaken(input)));
                 }
                 if let Some(runtime) = self.runtime_of(replica) {
+                    let is_current = self.runtimes[runtime].tools == self.task.tools;
+                    self.check(is_current, "input goes to a runtime that has the tools of before");
                     self.runtimes[runtime].inputs.push_back(input);
                     self.at(1, Event::Step(runtime));
                 }
@@ -491,11 +493,12 @@ impl World {
         self.check(!lives, "a runtime is started while another one of the same driver lives");
         let wait = self.random.between(20, 400);
         let works = self.is_quiet() || !self.random.one_in(12);
-        self.at(wait, Event::Opened { replica, driver, generation, works });
+        let tools = self.task.tools;
+        self.at(wait, Event::Opened { replica, driver, generation, tools, works });
         Ok(None)
     }
 
-    fn opened(&mut self, replica: usize, driver: u64, generation: u64, works: bool) {
+    fn opened(&mut self, replica: usize, driver: u64, (generation, tools): (u64, u64), works: bool) {
         let Some(of) = self.replicas[replica].driver.as_ref().filter(|of| of.id == driver) else { return };
         if !of.machine.is_starting(generation) {
             return;
@@ -511,6 +514,7 @@ impl World {
             replica,
             driver,
             generation,
+            tools,
             epoch,
             is_alive: true,
             is_paused: false,
@@ -737,8 +741,14 @@ impl World {
         if !self.has_database() {
             return;
         }
-        match self.random.below(8) {
+        match self.random.below(9) {
             0..=2 if !self.is_quiet() => self.say(replica),
+            8 if !self.is_quiet() => {
+                if let Some(driver) = self.drive(replica) {
+                    self.task.tools += 1;
+                    self.advance(replica, driver, TaskInput::ToolsChanged);
+                }
+            }
             3 if !self.is_quiet() => {
                 let input = match self.random.below(3) {
                     0 => TaskInput::SuspendWanted,
@@ -866,6 +876,9 @@ impl World {
             self.check(found.count() == 1, &format!("{input} is not in the record exactly once"));
         }
         self.check(self.task.unfinished_turn().is_none(), "a turn never ended");
+        let mut living = self.runtimes.iter().filter(|runtime| runtime.is_alive);
+        let has_tools = living.all(|runtime| runtime.tools == self.task.tools);
+        self.check(has_tools, "a runtime still has the tools of before");
         for ((op, attempt), decision) in &self.acknowledged_decisions {
             let kept = self.task.ops.get(op).and_then(|row| row.decisions.get(attempt));
             self.check(kept == Some(decision), "a decision that was acknowledged was lost");
