@@ -229,6 +229,7 @@ enum Generate {
 }
 
 fn main() -> ExitCode {
+    service::abort_on_panic();
     let Cli { prompt, interactive, flags, command } = Cli::parse();
     let Some(command) = command else {
         return converse(&interactive, prompt, &flags);
