@@ -1,9 +1,9 @@
 """named-kills: host, runtime and client die at points of their own code; the database dies; a host wakes up too late.
 
-A build with debug assertions ends itself by SIGKILL at the points that `OARLOCK_KILL_AT` names (`kill_point!`). Each
-round has a store of its own and one turn: a command that needs a yes, and a call of each kind of function tool. Whoever
-is left, or is started next, is asked for the same again and brings the turn to its end: what waits is approved, what is
-unknown is answered. Effects are counted outside, by the command and by the client that runs the tools.
+A build with debug assertions ends itself by SIGKILL, or by a panic, at the points that `OARLOCK_KILL_AT` names
+(`kill_point!`). Each round has a store of its own and one turn: a command that needs a yes, and a call of each kind of
+function tool. Whoever is left, or is started next, is asked for the same again and brings the turn to its end: what waits
+is approved, what is unknown is answered. Effects are counted outside, by the command and by the client that runs the tools.
 """
 
 import json
@@ -70,6 +70,8 @@ SINGLES = [
     *(Case(at=(point,), holds=True, more=("--suspend-after", "0")) for point in SUSPENDED),
     *(Case(at=(point,), holds=True, stores=("postgres",)) for point in ("host.lease.before", "host.lease.after")),
     *(Case(at=(f"host.snapshot.{when}",), place=True) for when in ("before", "taken", "after")),
+    # `!` is an end by a panic, which aborts the process, instead of SIGKILL.
+    *(Case(at=(point,)) for point in ("host.decision.after!", "runtime.operationStarted.after!")),
     *(Case(client=f"{tool}.{when}") for tool in TOOLS for when in ("before", "after")),
 ]
 PAIRS = [

@@ -229,7 +229,8 @@ enum Generate {
 }
 
 fn main() -> ExitCode {
-    let Cli { prompt, interactive, flags, command } = Cli::parse();
+    service::abort_on_panic();
+    let Cli { prompt, interactive, flags, command } = command_line();
     let Some(command) = command else {
         return converse(&interactive, prompt, &flags);
     };
@@ -237,6 +238,13 @@ fn main() -> ExitCode {
         return usage("options of an interactive session stand without a command, or after `resume`");
     }
     dispatch(command, flags)
+}
+
+/// What the arguments say. Read on a thread of its own: the description of all commands fills a quarter of a megabyte of
+/// stack, which the main thread would never give back.
+fn command_line() -> Cli {
+    let reader = std::thread::Builder::new().name("arguments".to_owned()).spawn(Cli::parse);
+    reader.ok().and_then(|reader| reader.join().ok()).unwrap_or_else(Cli::parse)
 }
 
 /// Without a command: an interactive session, or how to use this program where nobody sits.

@@ -32,6 +32,7 @@ enum RuntimeCommand {
 }
 
 fn main() -> ExitCode {
+    service::abort_on_panic();
     let RuntimeCli { flags, command } = RuntimeCli::parse();
     if let Err(error) = sandbox::seal_process() {
         eprintln!("oarlock: other programs of this user could look into this one: {error}");

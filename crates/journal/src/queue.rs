@@ -28,7 +28,8 @@ pub(crate) enum DurableListener {
 }
 
 impl DurableListener {
-    /// A panic in what a caller asked us to call must not end the thread that serves everyone.
+    /// A panic in what a caller asked us to call must not end the thread that serves everyone. This is for programs that
+    /// embed the runtime and are built to unwind; in ours a panic ends the process.
     pub(crate) fn notify(self, result: Result<Appended, JournalError>) {
         let call = std::panic::AssertUnwindSafe(|| match (self, result) {
             (Self::Waits(done), result) => done(result),

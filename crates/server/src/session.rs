@@ -198,7 +198,8 @@ impl<A: ServerApplication> ConnectionSession<A> {
         self.bytes.clone().acquire_many_owned(length).await.ok()
     }
 
-    /// A panic was answered by the reply that went down with it. It is logged here and harms nobody else.
+    /// A panic, in a program that is built to unwind, was answered by the reply that went down with it. It is logged here
+    /// and harms nobody else.
     fn reap(&mut self) {
         while let Some(ended) = self.tasks.try_join_next() {
             if let Err(error) = ended {

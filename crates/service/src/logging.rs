@@ -6,6 +6,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 use turn_view::SafeStderr;
 
+use crate::crash;
+
 /// How a log line looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
@@ -23,9 +25,12 @@ pub fn init_logging(level: LevelFilter) {
 /// The same in this format, whatever the environment says.
 pub fn init_logging_as(level: LevelFilter, format: Option<LogFormat>) {
     let filter = filter(&std::env::var("RUST_LOG").unwrap_or_default(), level);
-    let lines = fmt::layer().with_writer(SafeStderr::default);
+    // A line that nobody reads is lost. Reporting that on standard error would be a panic where nobody reads there.
+    let lines = fmt::layer().with_writer(SafeStderr::default).log_internal_errors(false);
     let chosen = || is_json(&std::env::var("LOG_FORMAT").unwrap_or_default());
-    let lines = match format.map_or_else(chosen, |format| format == LogFormat::Json) {
+    let is_json = format.map_or_else(chosen, |format| format == LogFormat::Json);
+    crash::write_as_json(is_json);
+    let lines = match is_json {
         true => lines.json().with_filter(filter).boxed(),
         false => lines.with_ansi(false).with_filter(filter).boxed(),
     };

@@ -1,4 +1,5 @@
-//! Named points at which a test ends the process, as a power cut would. Only builds with debug assertions have them.
+//! Named points at which a test ends the process, as a power cut or a defect would. Only builds with debug assertions
+//! have them.
 
 #[cfg(debug_assertions)]
 use std::{
@@ -24,12 +25,14 @@ struct WantedEnd {
     name: String,
     /// How often it is passed before that.
     passes: AtomicU64,
+    /// Whether it ends by a panic instead of SIGKILL.
+    is_panic: bool,
     /// Made when it kills: each wanted end kills one process.
     mark: PathBuf,
 }
 
 /// Ends the process if `OARLOCK_KILL_AT` says so: `FOLDER:NAME,NAME#2,…`, where `#2` is the second time that a process reaches the
-/// point. The folder gets an empty file for each that has killed.
+/// point, and `!` behind it is an end by a panic. The folder gets an empty file for each that has killed.
 #[cfg(debug_assertions)]
 pub fn reach_kill_point(name: fmt::Arguments<'_>) {
     static WANTED: OnceLock<Vec<WantedEnd>> = OnceLock::new();
@@ -38,20 +41,24 @@ pub fn reach_kill_point(name: fmt::Arguments<'_>) {
         return;
     }
     let name = name.to_string();
-    if wanted.iter().filter(|wanted| wanted.name == name).any(WantedEnd::is_now) {
-        use rustix::process::{Signal, getpid, kill_process};
-        let _ = kill_process(getpid(), Signal::KILL);
-    }
+    let Some(end) = wanted.iter().filter(|wanted| wanted.name == name).find(|wanted| wanted.is_now()) else {
+        return;
+    };
+    assert!(!end.is_panic, "a test wants a panic at a kill point");
+    use rustix::process::{Signal, getpid, kill_process};
+    let _ = kill_process(getpid(), Signal::KILL);
 }
 
 #[cfg(debug_assertions)]
 fn read(text: &str) -> Vec<WantedEnd> {
     let Some((folder, names)) = text.split_once(':') else { return Vec::new() };
     let wanted = names.split(',').map(|given| {
-        let (name, times) = given.split_once('#').unwrap_or((given, "1"));
+        let plain = given.trim_end_matches('!');
+        let (name, times) = plain.split_once('#').unwrap_or((plain, "1"));
         WantedEnd {
             name: name.to_owned(),
             passes: AtomicU64::new(times.parse::<u64>().unwrap_or(1).saturating_sub(1)),
+            is_panic: plain != given,
             mark: PathBuf::from(folder).join(given),
         }
     });
@@ -73,15 +80,16 @@ mod tests {
     #[cfg(debug_assertions)]
     fn a_point_kills_once_and_when_its_time_has_come() {
         let folder = tempfile::tempdir().expect("a folder");
-        let wanted = super::read(&format!("{}:host.a,host.b#3", folder.path().display()));
+        let wanted = super::read(&format!("{}:host.a,host.b#3!", folder.path().display()));
         let [first, third] = &wanted[..] else { panic!("two points") };
+        assert_eq!((first.is_panic, third.is_panic), (false, true));
         assert_eq!((first.name.as_str(), third.name.as_str()), ("host.a", "host.b"));
         assert_eq!([first.is_now(), first.is_now()], [true, false]);
         assert_eq!(
             [third.is_now(), third.is_now(), third.is_now(), third.is_now()],
             [false, false, true, false]
         );
-        assert!(folder.path().join("host.b#3").exists());
+        assert!(folder.path().join("host.b#3!").exists());
         assert!(super::read("").is_empty() && super::read("host.a").is_empty());
     }
 }

@@ -3,6 +3,7 @@
 
 mod commands;
 mod debug;
+mod defects;
 mod demo;
 mod exec;
 mod failures;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -107,7 +107,12 @@ pub(crate) struct PipedServer {
 
 impl PipedServer {
     pub(crate) fn open(place: &Place) -> Self {
+        Self::open_with(place, |_| {})
+    }
+
+    pub(crate) fn open_with(place: &Place, change: impl FnOnce(&mut Command)) -> Self {
         let mut command = place.command(&["app-server"]);
+        change(&mut command);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
         let (input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
         let mut pipes = Self { child, input, lines: LinesInTime::new(output), asked: 0 };

@@ -118,7 +118,7 @@ impl Actor {
             ids: IdMaker::default(),
         };
         tokio::spawn(async move {
-            // A panic in one thread's work marks that thread and nothing else.
+            // In a program that is built to unwind, a panic in one thread's work marks that thread and nothing else.
             if tokio::spawn(async move { actor().run(inbox, recovered).await }).await.is_err() {
                 let status = ThreadStatus::SystemError;
                 broken.send_replace(status.clone());

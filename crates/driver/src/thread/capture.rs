@@ -66,7 +66,8 @@ impl StepCapture {
         Self(tokio::task::spawn_blocking(move || source.capture()))
     }
 
-    /// The step. A panic while it is captured is one of the thread that wanted it. May be dropped and called again.
+    /// The step. A panic while it is captured, in a program that is built to unwind, is one of the thread that wanted it. May
+    /// be dropped and called again.
     async fn finished(&mut self) -> Arc<Step> {
         match (&mut self.0).await {
             Ok(step) => step,

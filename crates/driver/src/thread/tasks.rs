@@ -201,7 +201,7 @@ impl Tasks {
         self.questions.insert(call_id, handle);
     }
 
-    /// It always ends: with what the work gives, or, should it panic, with `failed`.
+    /// It always ends: with what the work gives, or, should it panic in a program that is built to unwind, with `failed`.
     fn report<T: Send + 'static>(
         &mut self,
         call_id: String,
@@ -287,6 +287,7 @@ async fn hand_on(
 ) {
     let mut span = Some(span);
     loop {
+        // Transports of programs that embed the runtime may panic.
         let next = AssertUnwindSafe(events.next()).catch_unwind().await;
         let event = next
             .unwrap_or_else(|_| Some(Err(ModelFailure::stream(format_args!("the transport {PANICKED}")))))

@@ -115,11 +115,15 @@ fn ask(
     let mut running = match inotify.take() {
         Some(running) => running,
         None => {
+            // `notify` ignores that its thread could not be started, and panics later, which would end a release build.
+            let another = std::thread::Builder::new().name("watch".to_owned()).spawn(|| {});
+            another.map_err(|_| WatchError::NoThread)?;
             let registry = registry.clone();
             INotifyWatcher::new(move |event| deliver(&registry, event), notify::Config::default())?
         }
     };
-    // `notify` panics, here and when it is dropped, if its thread could not be started.
+    // It panics, here and when it is dropped, if its thread could not be started all the same. Caught where a program is
+    // built to unwind.
     match catch_unwind(AssertUnwindSafe(|| question(&mut running))) {
         Ok(answer) => {
             *inotify = Some(running);
