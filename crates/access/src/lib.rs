@@ -11,5 +11,5 @@ mod tokens;
 pub use auth::{AuthError, AuthFlags, WsAuth, WsAuthMode};
 pub use challenge::{PeerCaller, PeerSecret, accept, connect};
 pub use origin::{Origin, PortAudience};
-pub use proc_net::foreign_listener;
+pub use proc_net::foreign_server;
 pub use tokens::TokenHolder;

@@ -24,9 +24,22 @@ pub(crate) fn find_socket(near: SocketAddr, far: SocketAddr) -> Option<LocalSock
     })
 }
 
-/// The user behind a port of this machine's own addresses, if that is another person: neither the user of this process nor
-/// one of the system's.
-pub fn foreign_listener(port: u16) -> Option<u32> {
+/// The user behind the address of a server, if that is on this machine and another person's: neither the user's of this process
+/// nor one of the system's.
+pub fn foreign_server(address: &str) -> Option<u32> {
+    local_port(address).and_then(foreign_listener)
+}
+
+/// The port of an address on this machine.
+fn local_port(address: &str) -> Option<u16> {
+    let authority = address.split_once("://")?.1.split('/').next()?;
+    let (host, port) = authority.rsplit_once(':')?;
+    let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let is_local = host.eq_ignore_ascii_case("localhost") || ip.is_ok_and(|ip| ip.is_loopback());
+    port.parse().ok().filter(|_| is_local)
+}
+
+fn foreign_listener(port: u16) -> Option<u32> {
     let own = rustix::process::geteuid().as_raw();
     ["/proc/net/tcp", "/proc/net/tcp6"].iter().find_map(|table| {
         let lines = BufReader::new(File::open(table).ok()?).lines().skip(1).map_while(Result::ok);
@@ -87,6 +100,19 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     use super::*;
+
+    #[test]
+    fn ports_of_this_machine_are_known() {
+        for (address, port) in [
+            ("http://localhost:11434/v1", Some(11434)),
+            ("http://127.0.0.1:8000", Some(8000)),
+            ("http://[::1]:1234/v1", Some(1234)),
+            ("http://models.example:8000/v1", None),
+            ("http://localhost/v1", None),
+        ] {
+            assert_eq!(local_port(address), port, "{address}");
+        }
+    }
 
     #[test]
     fn both_ends_of_a_connection_are_found() {

@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use protocol::{AbsolutePath, SessionSource};
 use runtime::config::{Home, Loader, LoaderOptions, ProviderKind, Startup};
 use runtime::{Catalogue, OwnListeners, Runtime, RuntimeOptions, SystemClock, TraceSettings};
+use sandbox::SelfTest;
 use server::{App, AuthFlags, HubAudience, Listen, ServerOptions, StopSignals, WsAuthMode};
 
 use crate::logging;
@@ -36,6 +37,9 @@ pub(crate) struct AppServerArgs {
     /// A port of whoever started this server: commands cannot connect to it.
     #[arg(long, value_name = "PORT", hide = true)]
     closed_port: Vec<u16>,
+    /// The workspace of a placement: where this program is root, commands run as the owner of that folder.
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    command_user_of: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
     #[command(flatten)]
@@ -80,6 +84,10 @@ pub(crate) fn run(args: &AppServerArgs, flags: Vec<(String, String)>) -> Result<
     let inherited = service_args::inherited(&listen)?;
     let auth = args.auth.flags().load(Arc::new(SystemClock))?;
     let home = Home::from_env()?;
+    if let Some(workspace) = &args.command_user_of {
+        // Before there are other threads. Where it does not hold, the host is told, and shows it.
+        sandbox::separate_commands(workspace, home.reading());
+    }
     let codex_home = AbsolutePath::new(home.reading().to_string_lossy())
         .context("the home folder is not an absolute path")?;
     let loader = Loader::new(home, flags, LoaderOptions::default());
@@ -157,7 +165,7 @@ const TRY_SANDBOX_AFTER: Duration = Duration::from_millis(500);
 /// Says in the log that sandboxed commands will be refused, before the first of them is.
 async fn try_sandbox(landlock_only: bool) {
     tokio::time::sleep(TRY_SANDBOX_AFTER).await;
-    let missing = tokio::task::spawn_blocking(move || crate::sandbox_check::missing(landlock_only)).await;
+    let missing = tokio::task::spawn_blocking(move || SelfTest::run().missing(landlock_only)).await;
     if let Ok(Some(why)) = missing {
         tracing::warn!("{why}; `oarlock doctor` says what to do");
     }

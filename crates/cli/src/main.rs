@@ -156,7 +156,7 @@ enum CliCommand {
     Doctor(doctor::DoctorOptions),
     /// Try the sandbox of this machine, and say as JSON what of it holds.
     #[command(hide = true)]
-    SandboxCheck,
+    SandboxCheck(sandbox_check::SandboxCheckArgs),
     /// Print what makes a shell complete this program's commands.
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::CompletionsOptions),
@@ -340,10 +340,7 @@ fn dispatch(command: CliCommand, flags: Flags) -> ExitCode {
         CliCommand::Trust(options) => exit(trust::run(options, flags), 1),
         CliCommand::Debug(options) => exit(debug::run(options, flags), 1),
         CliCommand::Doctor(options) => exit(doctor::run(options, flags), 1),
-        CliCommand::SandboxCheck => {
-            println!("{}", sandbox_check::report_json());
-            ExitCode::SUCCESS
-        }
+        CliCommand::SandboxCheck(args) => exit(args.run(), 1),
         CliCommand::Completions(options) => exit(completions::run::<Cli>(&options), 1),
         CliCommand::Complete(options) => exit(complete::run(&options, &flags), 1),
         CliCommand::OfflineModel(options) => {

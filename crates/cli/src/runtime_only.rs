@@ -4,6 +4,7 @@
 mod app_server;
 mod flags;
 mod logging;
+mod private_folder;
 mod sandbox_check;
 mod service_args;
 
@@ -28,7 +29,7 @@ enum RuntimeCommand {
     /// Serve threads and turns to clients that speak JSON-RPC.
     AppServer(app_server::AppServerArgs),
     /// Try the sandbox of this machine, and say as JSON what of it holds.
-    SandboxCheck,
+    SandboxCheck(sandbox_check::SandboxCheckArgs),
 }
 
 fn main() -> ExitCode {
@@ -38,10 +39,7 @@ fn main() -> ExitCode {
         eprintln!("oarlock: other programs of this user could look into this one: {error}");
     }
     let ended = match command {
-        RuntimeCommand::SandboxCheck => {
-            println!("{}", sandbox_check::report_json());
-            return ExitCode::SUCCESS;
-        }
+        RuntimeCommand::SandboxCheck(args) => args.run(),
         RuntimeCommand::AppServer(args) => flags.pairs().and_then(|flags| {
             args.service.start_logging();
             if let Err(error) = sandbox::raise_open_files() {

@@ -1,55 +1,43 @@
 //! Whether this machine can run sandboxed commands, checked before the first one is needed.
 
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
 use protocol::SandboxPolicy;
-use sandbox::{LayerResult, SelfTest, SelfTestReport};
-use serde_json::{Value, json};
+use sandbox::SelfTest;
+use serde_json::json;
+
+use crate::private_folder::private_temporary;
 
 /// Commands run in a sandbox of ours under this policy.
 pub(crate) fn is_sandboxed(policy: &SandboxPolicy) -> bool {
     matches!(policy, SandboxPolicy::ReadOnly { .. } | SandboxPolicy::WorkspaceWrite { .. })
 }
 
-/// Why commands would be refused, if they would. Tries the sandbox, which takes a moment the first time.
-pub(crate) fn missing(landlock_only: bool) -> Option<String> {
-    missing_in(SelfTest::run(), landlock_only)
+#[derive(Debug, Args)]
+pub(crate) struct SandboxCheckArgs {
+    /// A folder whose owner commands would run as: say as well whether that keeps them away from this program.
+    #[arg(long, value_name = "FOLDER")]
+    command_user_of: Option<PathBuf>,
 }
 
-/// The self-test as JSON, for a host that asks how its runtime fares in a place.
-pub(crate) fn report_json() -> Value {
-    let report = SelfTest::run();
-    let layer = |layer: &LayerResult| json!({ "name": layer.name, "ok": layer.ok, "detail": layer.detail });
-    let layers: Vec<Value> = report.layers.iter().map(layer).collect();
-    let version = env!("CARGO_PKG_VERSION");
-    let landlock_only = report.landlock_only;
-    json!({ "version": version, "missing": missing(false), "landlockOnly": landlock_only, "layers": layers })
-}
-
-fn missing_in(report: &SelfTestReport, landlock_only: bool) -> Option<String> {
-    match (&report.strength, landlock_only) {
-        (_, true) if report.landlock_only => None,
-        (_, true) => Some("Landlock alone is asked for, and this kernel has too little of it".to_owned()),
-        (Ok(_), false) => None,
-        (Err(why), false) => Some(why.clone()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use sandbox::Strength;
-
-    #[test]
-    fn what_is_asked_for_counts() {
-        let report = |strength: Result<Strength, &str>, landlock_only| SelfTestReport {
-            layers: Vec::new(),
-            strength: strength.map_err(str::to_owned),
-            landlock_only,
-        };
-        assert_eq!(missing_in(&report(Ok(Strength::Full), false), false), None);
-        assert_eq!(missing_in(&report(Err("none here"), true), true), None);
-        assert_eq!(missing_in(&report(Err("none here"), true), false).as_deref(), Some("none here"));
-        assert!(
-            missing_in(&report(Ok(Strength::Full), false), true).is_some_and(|why| why.contains("Landlock"))
-        );
+impl SandboxCheckArgs {
+    /// Prints the self-test as JSON, for a host that asks how its runtime fares in a place.
+    pub(crate) fn run(&self) -> Result<ExitCode> {
+        let test = SelfTest::run();
+        let mut report = json!({
+            "version": env!("CARGO_PKG_VERSION"), "missing": test.missing(false), "landlockOnly": test.landlock_only,
+            "layers": test.layers,
+        });
+        if let Some(workspace) = &self.command_user_of {
+            // Private, as the home of a runtime is.
+            let home = private_temporary("oarlock-sandbox-check-")?;
+            let user = sandbox::try_separation(workspace, home.path()).user;
+            report["separation"] = json!({ "user": user.as_ref().ok(), "problem": user.as_ref().err() });
+        }
+        println!("{report}");
+        Ok(ExitCode::SUCCESS)
     }
 }

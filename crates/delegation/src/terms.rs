@@ -26,6 +26,7 @@ pub const DELEGATION_FEATURES: &[DelegationFeature] = &[
     DelegationFeature::Subagents,
     DelegationFeature::Suspend,
     DelegationFeature::ToolSet,
+    DelegationFeature::CommandUser,
 ];
 
 /// Windows beyond these would let one stream take the memory of all.

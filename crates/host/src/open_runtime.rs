@@ -116,7 +116,10 @@ async fn open_in_time(
     };
     let limits_seen = SeenLimits::of_record(&order.task, &records);
     let mut live = connect(&order, process, threads, limits_seen);
-    greet(&live.link, &order.shared.options.version).await?;
+    let has_command_user = greet(&live.link, &order.shared.options.version).await?;
+    if let Some(placement) = &row.placement_id {
+        order.shared.note_separation(placement, has_command_user).await?;
+    }
     beat(&live.link, *order.shared.lease.borrow());
     let taken = settle_inputs(&order, &records).await?;
     let (thread, epoch) = (order.task.as_str(), order.lease.epoch);
@@ -224,8 +227,14 @@ fn connect(
     LiveRuntime { generation: order.generation, link, place: TurnPlace::default(), guard, slot: None }
 }
 
-async fn greet(link: &RuntimeLink, version: &str) -> Result<(), OpenFailure> {
-    let features = ["modelTransport", "clientRollout", "operations", "suspend", "toolSet"];
+/// The features that a host cannot do without.
+const NEEDED_FEATURES: [&str; 5] = ["modelTransport", "clientRollout", "operations", "suspend", "toolSet"];
+/// Agreed where commands run as another user than the runtime.
+const COMMAND_USER: &str = "commandUser";
+
+/// Whether commands run as another user than the runtime.
+async fn greet(link: &RuntimeLink, version: &str) -> Result<bool, OpenFailure> {
+    let features: Vec<&str> = NEEDED_FEATURES.into_iter().chain([COMMAND_USER]).collect();
     let params = json!({
         "clientInfo": { "name": "oarlock_host", "title": null, "version": version },
         "capabilities": {
@@ -242,12 +251,12 @@ async fn greet(link: &RuntimeLink, version: &str) -> Result<(), OpenFailure> {
     let has = |feature: &str| {
         agreed["features"].as_array().is_some_and(|all| all.iter().any(|agreed| agreed == feature))
     };
-    let missing: Vec<&str> = features.into_iter().filter(|feature| !has(feature)).collect();
+    let missing: Vec<&str> = NEEDED_FEATURES.into_iter().filter(|feature| !has(feature)).collect();
     if !missing.is_empty() {
         return Err(mismatch(&format!("the runtime does not do {}", missing.join(", "))));
     }
     link.notify("initialized");
-    Ok(())
+    Ok(has(COMMAND_USER))
 }
 
 /// Another release answers: trying again changes nothing.

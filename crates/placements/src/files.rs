@@ -232,7 +232,7 @@ impl Placement {
         let command = request.command();
         let options = SpawnOptions::new(request.argv(&command, &self.reference().workspace)?);
         let limits = RunLimits { bytes: command.max_output, time: LIMIT };
-        request.answer(&self.run_with(&options, request.input(), limits).await?)
+        request.answer(&self.run_as_command(&options, request.input(), limits).await?)
     }
 }
 

@@ -40,8 +40,8 @@ pub use process::{AttachedProcess, ProcessEnd, SpawnOptions};
 pub use progress::{PlaceProgress, PlacementStep, ProgressSink};
 pub use search::{find_tool, search_no_tools_beneath, search_tools_in, tool_path};
 pub use settings::{
-    CommandPlaceSettings, ContainerSettings, KubernetesSettings, LocalSettings, PlacementReference,
-    PlacementSettings, PullPolicy, SshSettings,
+    CommandPlaceSettings, CommandSeparation, ContainerSettings, KubernetesSettings, LocalSettings,
+    PlacementReference, PlacementSettings, PullPolicy, SshSettings,
 };
 pub use staging::{RuntimeBuild, StagedRuntime};
 pub use transfer::SnapshotFile;

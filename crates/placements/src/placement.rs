@@ -10,9 +10,9 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteEx
 use crate::backend::{PlaceBackend, PlaceServices, PlaceState, Prefix, backend};
 use crate::error::{PlacementError, hide, last_line, shown};
 use crate::manifest::{PreparedManifest, ResolvedEnv};
-use crate::process::{self, AttachedProcess, ProcessEnd, SpawnOptions, SpawnSite};
+use crate::process::{self, AttachedProcess, ProcessEnd, SpawnOptions, SpawnSite, run_script};
 use crate::progress::{PlacementStep, ProgressSink};
-use crate::script::{self, Leader};
+use crate::script::{self, Leader, short_line};
 use crate::settings::{Labels, PlacementReference, PlacementSettings, REFERENCE_VERSION, check_name};
 use crate::transfer::SnapshotFile;
 
@@ -77,10 +77,18 @@ impl Placements {
             owner,
             workspace: made.workspace,
             handle: made.handle,
+            command_user: made.command_user,
             settings,
         };
         let placement = Placement { backend, reference };
-        match placement.fill(start, progress).await {
+        let filled = async {
+            placement.fill(start, made.had_workspace, progress).await?;
+            if made.had_workspace || matches!(start, WorkspaceStart::Empty) {
+                return Ok(());
+            }
+            placement.hand_over_workspace().await
+        };
+        match filled.await {
             Ok(()) => Ok(placement),
             Err(error) => {
                 let _ = placement.destroy().await;
@@ -110,6 +118,7 @@ impl Placements {
                 owner: found.labels.owner,
                 workspace: found.place.workspace,
                 handle: found.place.handle,
+                command_user: None,
                 settings: settings.clone(),
             },
         };
@@ -156,23 +165,42 @@ impl Placement {
     }
 
     pub async fn spawn(&self, options: &SpawnOptions) -> Result<AttachedProcess, PlacementError> {
-        let site = SpawnSite { placement: &self.reference.id, workspace: &self.reference.workspace };
-        let spawned = process::spawn(self.prefix().await?, &site, options).await;
+        self.spawn_behind(self.prefix().await?, options).await
+    }
+
+    pub(crate) async fn spawn_behind(
+        &self,
+        prefix: Prefix,
+        options: &SpawnOptions,
+    ) -> Result<AttachedProcess, PlacementError> {
+        let site = SpawnSite {
+            placement: &self.reference.id,
+            workspace: &self.reference.workspace,
+            command_prefix: self.backend.command_prefix(&self.reference)?,
+        };
+        let spawned = process::spawn(prefix, &site, options).await;
         spawned.map_err(|error| error.without(&options.env.secrets()))
     }
 
     /// Ends a process by the id it was spawned with, whichever host spawned it, and confirms that nothing of it is left.
     pub async fn end_spawn(&self, spawn_id: &str) -> Result<(), PlacementError> {
         check_name("spawn id", spawn_id)?;
-        let mark = script::mark(&self.reference.id, spawn_id);
-        process::end_marked(&self.prefix().await?, &mark, Leader::UNKNOWN).await
+        self.end_all(&script::mark(&self.reference.id, spawn_id)).await
     }
 
     /// Ends all processes whose names begin with this, whichever host spawned them, and confirms that none is left.
     pub async fn end_spawns(&self, beginning: &str) -> Result<(), PlacementError> {
         check_name("beginning of a name", beginning.trim_end_matches('-'))?;
-        let mark = script::mark(&self.reference.id, beginning);
-        process::end_marked(&self.prefix().await?, &mark, Leader::UNKNOWN).await
+        self.end_all(&script::mark(&self.reference.id, beginning)).await
+    }
+
+    /// Those of the commands' user as well, which no other user finds.
+    async fn end_all(&self, mark: &str) -> Result<(), PlacementError> {
+        process::end_marked(&self.prefix().await?, mark, Leader::UNKNOWN).await?;
+        match self.backend.command_prefix(&self.reference)? {
+            Some(prefix) => process::end_marked(&prefix, mark, Leader::UNKNOWN).await,
+            None => Ok(()),
+        }
     }
 
     /// Runs a command to its end and keeps a bounded part of its output. One that takes too long is ended.
@@ -191,7 +219,27 @@ impl Placement {
         input: &[u8],
         limits: RunLimits,
     ) -> Result<ShortOutput, PlacementError> {
-        let mut process = self.spawn(options).await?;
+        self.finish(self.spawn(options).await?, options, input, limits).await
+    }
+
+    /// As [`run_with`](Self::run_with), with the rights of commands and no more.
+    pub(crate) async fn run_as_command(
+        &self,
+        options: &SpawnOptions,
+        input: &[u8],
+        limits: RunLimits,
+    ) -> Result<ShortOutput, PlacementError> {
+        let process = self.spawn_behind(self.command_prefix().await?, options).await?;
+        self.finish(process, options, input, limits).await
+    }
+
+    async fn finish(
+        &self,
+        mut process: AttachedProcess,
+        options: &SpawnOptions,
+        input: &[u8],
+        limits: RunLimits,
+    ) -> Result<ShortOutput, PlacementError> {
         let (stdin, stdout, stderr) = (process.stdin.take(), process.stdout.take(), process.stderr.take());
         let feed = async move {
             // A command that reads no more says with its code whether it had enough.
@@ -246,7 +294,7 @@ impl Placement {
         progress.step(PlacementStep::Creating, 0, None);
         self.backend.wake(&self.reference).await?;
         match snapshot {
-            Some(snapshot) => self.fill(WorkspaceStart::Snapshot(snapshot), progress).await,
+            Some(snapshot) => self.fill(WorkspaceStart::Snapshot(snapshot), false, progress).await,
             None => Ok(()),
         }
     }
@@ -260,12 +308,27 @@ impl Placement {
         self.backend.prefix(&self.reference).await
     }
 
-    async fn fill(&self, start: WorkspaceStart<'_>, progress: &ProgressSink) -> Result<(), PlacementError> {
+    /// For what runs with the rights of commands.
+    pub(crate) async fn command_prefix(&self) -> Result<Prefix, PlacementError> {
+        match self.backend.command_prefix(&self.reference)? {
+            Some(prefix) => Ok(prefix),
+            None => self.prefix().await,
+        }
+    }
+
+    /// In a workspace that was there before, the files come to belong to its owner, and no others change hands.
+    async fn fill(
+        &self,
+        start: WorkspaceStart<'_>,
+        had_workspace: bool,
+        progress: &ProgressSink,
+    ) -> Result<(), PlacementError> {
+        let unpacker = if had_workspace { self.command_prefix().await? } else { self.prefix().await? };
         match start {
             WorkspaceStart::Empty => Ok(()),
-            WorkspaceStart::Snapshot(snapshot) => self.restore(snapshot, progress).await,
+            WorkspaceStart::Snapshot(snapshot) => self.restore(snapshot, unpacker, progress).await,
             WorkspaceStart::Manifest(prepared, env) => {
-                self.send_manifest(prepared, progress).await?;
+                self.send_manifest(prepared, unpacker, progress).await?;
                 let commands = &prepared.manifest().setup;
                 for (done, command) in (0..).zip(commands) {
                     progress.step(PlacementStep::Setup, done, Some(commands.len() as u64));
@@ -275,6 +338,16 @@ impl Placement {
                 Ok(())
             }
         }
+    }
+
+    /// What was unpacked and set up belongs to root: it becomes the commands' own, and links stay what they are.
+    async fn hand_over_workspace(&self) -> Result<(), PlacementError> {
+        let Some(user) = &self.reference.command_user else { return Ok(()) };
+        let line = short_line(
+            r#"exec find "$1" -xdev -user 0 -exec chown -h "$2" {} +"#,
+            &[&self.reference.workspace, user],
+        );
+        run_script(&self.prefix().await?, "handing over the workspace", &line).await.map(drop)
     }
 
     /// One setup command. Its lines are progress, its last one is the error's.

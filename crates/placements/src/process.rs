@@ -71,6 +71,8 @@ pub struct AttachedProcess {
 #[derive(Debug)]
 struct ProcessControl {
     prefix: Prefix,
+    /// See [`SpawnSite::command_prefix`].
+    command_prefix: Option<Prefix>,
     mark: String,
     leader: Leader,
     /// Set before anything is ended, so that the end that follows is not taken for a loss.
@@ -85,6 +87,9 @@ struct ProcessControl {
 pub(crate) struct SpawnSite<'a> {
     pub(crate) placement: &'a str,
     pub(crate) workspace: &'a str,
+    /// Where commands run as another user than the process: their environment is open to that user alone, so by the mark in it
+    /// only that user finds those that got away.
+    pub(crate) command_prefix: Option<Prefix>,
 }
 
 pub(crate) async fn spawn(
@@ -134,6 +139,7 @@ pub(crate) async fn spawn(
     };
     let control = Arc::new(ProcessControl {
         prefix,
+        command_prefix: site.command_prefix.clone(),
         mark,
         leader,
         killing: AtomicBool::new(false),
@@ -345,7 +351,10 @@ impl AttachedProcess {
 impl ProcessControl {
     async fn kill(&self) -> Result<(), PlacementError> {
         self.killing.store(true, Ordering::Relaxed);
-        let there = end_marked(&self.prefix, &self.mark, self.leader).await;
+        let mut there = end_marked(&self.prefix, &self.mark, self.leader).await;
+        if let (Ok(()), Some(prefix)) = (&there, &self.command_prefix) {
+            there = end_marked(prefix, &self.mark, Leader::UNKNOWN).await;
+        }
         self.end_tool.notify_one();
         let mut ended = self.ended.clone();
         let _ = ended.wait_for(Option::is_some).await;

@@ -131,6 +131,8 @@ pub struct ContainerSettings {
     pub mounts: Vec<String>,
     #[serde(default)]
     pub pull: PullPolicy,
+    #[serde(default, skip_serializing_if = "CommandSeparation::is_default")]
+    pub separation: CommandSeparation,
     /// More options for `create`, before the image.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
@@ -143,6 +145,23 @@ pub enum PullPolicy {
     #[default]
     Missing,
     Never,
+}
+
+/// Who runs the commands of a container whose runtime is root.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CommandSeparation {
+    /// The owner of the workspace, where that is not root.
+    #[default]
+    User,
+    /// Root as well: a command may install packages, and may speak for the runtime.
+    None,
+}
+
+impl CommandSeparation {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -220,6 +239,9 @@ pub struct PlacementReference {
     /// The container, the pod, the folder, or the first line of `create`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
+    /// `UID:GID`, where commands are to run as another user than the runtime: the owner of the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_user: Option<String>,
     pub settings: PlacementSettings,
 }
 

@@ -7,6 +7,7 @@ use ring::digest::{Context, SHA256};
 use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
+use crate::backend::Prefix;
 use crate::error::{PlacementError, last_line};
 use crate::manifest::PreparedManifest;
 use crate::placement::{Placement, bounded};
@@ -37,7 +38,7 @@ impl Placement {
     pub async fn put_tar(&self, folder: &str, tar: impl AsyncRead + Unpin) -> Result<(), PlacementError> {
         let progress = ProgressSink::none();
         let stream = TarStream { origin: TarOrigin::Upload, total: None, progress: &progress };
-        self.unpack(folder, tar, stream).await.map(drop)
+        self.unpack(self.prefix().await?, folder, tar, stream).await.map(drop)
     }
 
     /// Packs a folder beneath the workspace. Returns how many bytes were written.
@@ -86,11 +87,12 @@ impl Placement {
     pub(crate) async fn restore(
         &self,
         snapshot: &SnapshotFile,
+        prefix: Prefix,
         progress: &ProgressSink,
     ) -> Result<(), PlacementError> {
         let file = File::open(&snapshot.path).await.map_err(PlacementError::io("opening the snapshot"))?;
         let stream = TarStream { origin: TarOrigin::Snapshot, total: Some(snapshot.bytes), progress };
-        let digest = self.unpack("", file, stream).await?;
+        let digest = self.unpack(prefix, "", file, stream).await?;
         match digest == snapshot.digest {
             true => Ok(()),
             false => {
@@ -104,20 +106,22 @@ impl Placement {
     pub(crate) async fn send_manifest(
         &self,
         prepared: &PreparedManifest,
+        prefix: Prefix,
         progress: &ProgressSink,
     ) -> Result<(), PlacementError> {
         let stream = TarStream { origin: TarOrigin::Upload, total: Some(prepared.bytes()), progress };
-        self.unpack("", File::from_std(prepared.open()?), stream).await.map(drop)
+        self.unpack(prefix, "", File::from_std(prepared.open()?), stream).await.map(drop)
     }
 
     /// Returns the digest of the stream.
     async fn unpack(
         &self,
+        prefix: Prefix,
         folder: &str,
         mut tar: impl AsyncRead + Unpin,
         stream: TarStream<'_>,
     ) -> Result<String, PlacementError> {
-        let mut process = self.tar_process(UNPACK, folder).await?;
+        let mut process = self.tar_process(prefix, UNPACK, folder).await?;
         let (stdin, stdout, stderr) = (process.stdin.take(), process.stdout.take(), process.stderr.take());
         let send = async {
             // Owned, so that the end of the stream closes it.
@@ -157,7 +161,7 @@ impl Placement {
         folder: &str,
         mut to: impl AsyncWrite + Unpin,
     ) -> Result<(u64, String), PlacementError> {
-        let mut process = self.tar_process(PACK, folder).await?;
+        let mut process = self.tar_process(self.prefix().await?, PACK, folder).await?;
         drop(process.stdin.take());
         let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
         let receive = async {
@@ -198,7 +202,12 @@ impl Placement {
         Ok((bytes, digest))
     }
 
-    async fn tar_process(&self, script: &str, folder: &str) -> Result<AttachedProcess, PlacementError> {
+    async fn tar_process(
+        &self,
+        prefix: Prefix,
+        script: &str,
+        folder: &str,
+    ) -> Result<AttachedProcess, PlacementError> {
         let Some(parts) = crate::tar::relative_parts(folder.as_bytes()) else {
             return Err(PlacementError::invalid(
                 "folder",
@@ -210,7 +219,7 @@ impl Placement {
             path.push('/');
             path.push_str(&String::from_utf8_lossy(part));
         }
-        self.spawn(&SpawnOptions::new(["sh", "-c", script, "sh", &path])).await
+        self.spawn_behind(prefix, &SpawnOptions::new(["sh", "-c", script, "sh", &path])).await
     }
 }
 

@@ -50,7 +50,7 @@ pub use providers::directory::ModelDirectory;
 pub use providers::identity::{ClientIdentity, Opener};
 pub use providers::logins::LoginDone;
 pub use runtime::{Runtime, RuntimeOptions};
-pub use sandbox::seal_process;
+pub use sandbox::{has_command_user, seal_process};
 pub use skills::SkillChoices;
 pub use support::{Clock, Responder, SystemClock};
 pub use traces::{TraceSettings, Tracer};

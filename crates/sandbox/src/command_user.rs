@@ -52,6 +52,9 @@ pub fn separate_commands(workspace: &Path, home: &Path) -> SeparationReport {
         report.user = Err(format!("the groups of this process cannot be left: {error}"));
         user = None;
     }
+    if let Err(why) = &report.user {
+        tracing::warn!("commands run as the user of this process: {why}");
+    }
     let _ = COMMAND_USER.set(user);
     report
 }

@@ -41,6 +41,18 @@ pub struct SelfTestReport {
     pub landlock_only: bool,
 }
 
+impl SelfTestReport {
+    /// Why sandboxed commands would be refused, if they would. `landlock_only` is the weaker level, asked for by name.
+    pub fn missing(&self, landlock_only: bool) -> Option<String> {
+        match (&self.strength, landlock_only) {
+            (_, true) if self.landlock_only => None,
+            (_, true) => Some("Landlock alone is asked for, and this kernel has too little of it".to_owned()),
+            (Ok(_), false) => None,
+            (Err(why), false) => Some(why.clone()),
+        }
+    }
+}
+
 /// The test of the sandbox on this machine.
 #[derive(Debug, Clone, Copy)]
 pub struct SelfTest;
@@ -221,6 +233,19 @@ mod tests {
             |layer: &str, held| EscapeAttempt { layer: layer.to_owned(), held, detail: String::new() };
         let report = report(Ok(vec![attempt("files", true), attempt("network", false)]));
         assert!(report.strength.unwrap_err().contains("do not hold here: network"));
+    }
+
+    #[test]
+    fn what_is_asked_for_counts() {
+        let report = |strength: Result<Strength, &str>, landlock_only| SelfTestReport {
+            layers: Vec::new(),
+            strength: strength.map_err(str::to_owned),
+            landlock_only,
+        };
+        assert_eq!(report(Ok(Strength::Full), false).missing(false), None);
+        assert_eq!(report(Err("none here"), true).missing(true), None);
+        assert_eq!(report(Err("none here"), true).missing(false).as_deref(), Some("none here"));
+        assert!(report(Ok(Strength::Full), false).missing(true).is_some_and(|why| why.contains("Landlock")));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use protocol::{
-    ConfigWarning, ExperimentalGate, HostDelegationAgreed, InitializeParams, InitializeResponse,
-    NotificationMethod, ServerCapabilities, ServerNotification,
+    ConfigWarning, DelegationFeature, ExperimentalGate, HostDelegationAgreed, InitializeParams,
+    InitializeResponse, NotificationMethod, ServerCapabilities, ServerNotification,
 };
 use rpc::shorten;
 use runtime::{DELEGATION_FEATURES, DELEGATION_VERSION};
@@ -68,7 +68,12 @@ pub(crate) fn agree(params: &InitializeParams, runtime_instance_id: &str) -> Opt
     if !offer.versions.contains(&DELEGATION_VERSION) {
         return None;
     }
-    let features = DELEGATION_FEATURES.iter().filter(|feature| offer.features.contains(feature));
+    let holds = |feature: &&DelegationFeature| match feature {
+        DelegationFeature::CommandUser => runtime::has_command_user(),
+        _ => true,
+    };
+    let features =
+        DELEGATION_FEATURES.iter().filter(holds).filter(|feature| offer.features.contains(feature));
     let agreed = HostDelegationAgreed {
         version: DELEGATION_VERSION,
         features: features.cloned().collect(),

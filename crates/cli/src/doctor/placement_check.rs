@@ -93,7 +93,10 @@ async fn look_inside(
         }
     };
     let limits = RunLimits { time: TEST_LIMIT, ..RunLimits::default() };
-    let ran = placement.run(&SpawnOptions::new([path.as_str(), "sandbox-check"]), limits).await?;
+    let reference = placement.reference();
+    let user = reference.command_user.as_ref().map(|_| ["--command-user-of", &reference.workspace]);
+    let words = [path.as_str(), "sandbox-check"].into_iter().chain(user.into_iter().flatten());
+    let ran = placement.run(&SpawnOptions::new(words), limits).await?;
     if ran.code != 0 {
         let said = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
         bail!("{path} does not run there (code {}): {said}", ran.code);
@@ -131,10 +134,20 @@ fn found(settings: &PlacementSettings, report: &Value) -> Vec<DoctorCheck> {
     };
     let mut checks = vec![sandbox];
     if settings.is_boundary() {
-        let summary = "none: commands there run under the user of the runtime";
-        checks.push(DoctorCheck::note("separation", summary, Some(APPROVALS)));
+        checks.push(separation(&report["separation"]));
     }
     checks
+}
+
+/// Whether commands there are kept away from the runtime.
+fn separation(found: &Value) -> DoctorCheck {
+    let none = "none: commands there run as the user of the runtime";
+    let name = "separation";
+    let problem = found["problem"].as_str().map_or_else(String::new, |problem| format!(": {problem}"));
+    match found["user"].as_u64() {
+        Some(user) => DoctorCheck::ok(name, format!("commands there run as user {user}")),
+        None => DoctorCheck::note(name, format!("{none}{problem}"), Some(APPROVALS)),
+    }
 }
 
 fn shown(began: Instant) -> String {

@@ -20,6 +20,7 @@ use protocol::{
     AskForApproval, ReviewTarget, ServerNotification, Thread, ThreadId, ThreadResumeParams, TurnStatus,
 };
 use runtime::{OpenedThread, Then};
+use sandbox::SelfTest;
 use tokio::sync::oneshot;
 use tracing_subscriber::filter::LevelFilter;
 use turn_view::{ExecEvent, LiveScreen, Mapper, WriteAccess};
@@ -96,7 +97,7 @@ impl ExecTask {
 async fn drive(plan: &ExecPlan, job: &ExecJob, task: &ExecTask) -> Result<TurnEnding> {
     // Tried while the thread opens, so that nobody waits for it.
     let landlock_only = plan.landlock_only;
-    let missing = tokio::task::spawn_blocking(move || crate::sandbox_check::missing(landlock_only));
+    let missing = tokio::task::spawn_blocking(move || SelfTest::run().missing(landlock_only));
     let mut session = LocalSession::new(plan.loader.clone(), plan.catalogue.clone());
     let OpenedTarget { opened, notes } = open(&session, plan, job).await?;
     let missing = match crate::sandbox_check::is_sandboxed(&opened.settings.sandbox) {

@@ -155,9 +155,6 @@ async fn serve(
     let replica = replica_options(args, chosen)?;
     let store = chosen.open(replica.ttl, !args.scratch).await?;
     let socket = chosen.socket(&replica.id, loader.home().reading());
-    if let Some(folder) = socket.parent() {
-        make_private(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    }
     let hub = Hub::new();
     let server_options = |listen: Listen| {
         let mut options = ServerOptions::new(listen, codex_home.clone());

@@ -19,6 +19,7 @@ mod mcp_server;
 mod offline_model;
 mod operations;
 mod placement_losses;
+mod placement_separation;
 mod placement_sites;
 mod placements;
 mod plugins;

@@ -14,9 +14,13 @@ use workspace::{FileError, READ_LIMIT, StepCount, within_steps};
 #[derive(Debug, Clone)]
 pub(crate) struct ImageFolder(PathBuf);
 
-/// Below the folder of our state.
+/// Below the folder of our state, or where the user of commands can read them.
 pub fn images_folder(state: &Path, thread_id: &str) -> PathBuf {
-    state.join("generated_images").join(thread_id)
+    let all = match sandbox::has_command_user() {
+        true => std::env::temp_dir().join("oarlock-images"),
+        false => state.join("generated_images"),
+    };
+    all.join(thread_id)
 }
 
 impl ImageFolder {
@@ -34,7 +38,11 @@ impl ImageFolder {
         let (target, encoded) = (path.clone(), result.clone());
         let save = move || {
             let own = target.clone();
-            within_steps(&target, READ_LIMIT, move |steps| write(&own, &encoded, steps))
+            let write = move |steps: &StepCount| {
+                sandbox::as_command_user(|| write(&own, &encoded, steps))
+                    .unwrap_or_else(|error| Err(error.into()))
+            };
+            within_steps(&target, READ_LIMIT, write)
                 .unwrap_or_else(|error| Err(FileError::unanswered(&target, &error)))
         };
         match blocking(save).await.ok()? {

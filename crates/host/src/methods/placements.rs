@@ -289,7 +289,7 @@ impl TaskHost {
             return Ok((None, self.shared.site().to_owned()));
         };
         let (now, site) = (self.shared.now_ms(), self.shared.site_of(&settings));
-        // Where the place is the boundary, commands run under the user of the runtime. Elsewhere its sandbox keeps them apart.
+        // Nothing, until a runtime there has found out more. Where the place is no boundary, its sandbox keeps commands apart.
         let has_other_user = settings.is_boundary().then_some(false);
         let record = PlaceRecord {
             name,

@@ -29,7 +29,7 @@ const TEXT: &str = "OARLOCK_HOME_TEXT_";
 /// the program. Of the place's own environment only PATH, HOME and LANG stay. The folder for temporary files is everybody's: what
 /// is used there has to be ours from its first folder on, or another user could swap the home.
 const SCRIPT: &str = r#"
-umask 077
+m=$(umask); umask 077
 t=$1; k=" $2 PATH HOME LANG OARLOCK_SPAWN "; n=$3; shift 3
 p="${TMPDIR:-/tmp}/oarlock-$(id -u 2>/dev/null)"
 for b in "${HOME:-/nonexistent}/.oarlock/homes" "$p/homes"; do
@@ -56,7 +56,7 @@ for v in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
   case "$k" in *" $v "*) ;; *) unset "$v" 2>/dev/null;; esac
 done
 export OARLOCK_HOME="$h"
-"$@"; x=$?
+umask "$m"; "$@"; x=$?
 rm -rf "$h"; exit "$x"
 "#;
 
@@ -94,7 +94,7 @@ mod tests {
             "sh",
             "-c",
             "cat $OARLOCK_HOME/config.toml $OARLOCK_HOME/rules/x.rules; ls $OARLOCK_HOME; echo $KEPT-$SECRET-$HOME; env | grep -c TEXT; \
-             tr '\\0' ' ' < /proc/$PPID/cmdline | grep -c \"it[']s\"; exit 7",
+             umask; tr '\\0' ' ' < /proc/$PPID/cmdline | grep -c \"it[']s\"; exit 7",
         ];
         let mut env = ResolvedEnv::default();
         env.set("KEPT", "k").expect("a variable");
@@ -110,7 +110,9 @@ mod tests {
         let said = String::from_utf8(output.stdout).expect("text");
         assert_eq!(output.status.code(), Some(7), "{said}");
         let home = folder.path().display();
-        assert_eq!(said, format!("a = \"it's\"\n$HOMEconfig.toml\nrules\nk--{home}\n0\n0\n"));
+        let umask = std::process::Command::new("sh").args(["-c", "umask"]).output().expect("it runs").stdout;
+        let umask = String::from_utf8(umask).expect("text");
+        assert_eq!(said, format!("a = \"it's\"\n$HOMEconfig.toml\nrules\nk--{home}\n0\n{umask}0\n"));
         assert!(!folder.path().join(".oarlock/homes/t1").exists(), "it is removed with the runtime");
     }
 

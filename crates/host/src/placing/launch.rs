@@ -22,6 +22,9 @@ use crate::shared::HostShared;
 /// How long the earlier runtime of a task may take to be found and ended.
 const END_EARLIER_WITHIN: Duration = Duration::from_secs(60);
 
+/// Of `app-server`: the folder whose owner commands run as.
+const COMMAND_USER_OPTION: &str = "--command-user-of";
+
 /// The runtime of which task, and where.
 #[derive(Debug)]
 pub(crate) struct LaunchOrder<'a> {
@@ -168,6 +171,9 @@ impl HostShared {
                 let mut program = external_sandbox(&row.record.settings);
                 program.push(staged.path);
                 program.extend(self.places.options.arguments.iter().cloned());
+                if placement.reference().command_user.is_some() {
+                    program.extend([COMMAND_USER_OPTION.to_owned(), workspace.clone()]);
+                }
                 let home = &self.places.options.home;
                 let argv = with_home(home, order.task.as_str(), &mut env, program)?;
                 SpawnOptions { argv, cwd: cwd.clone(), env, name: Some(spawn_name(order)) }
@@ -194,6 +200,18 @@ impl HostShared {
 }
 
 impl HostShared {
+    /// Whether commands of the place run as another user than its runtime, as the runtime has found out by trying.
+    pub(crate) async fn note_separation(&self, id: &str, has_other_user: bool) -> Result<(), StoreError> {
+        let lock = self.places.change_lock(id);
+        let _changing = lock.lock().await;
+        let Some(mut row) = PlaceRow::load(&self.store, id).await? else { return Ok(()) };
+        if !row.record.settings.is_boundary() || row.record.has_other_user == Some(has_other_user) {
+            return Ok(());
+        }
+        row.record.has_other_user = Some(has_other_user);
+        self.save_place(&row).await
+    }
+
     /// For the removal of what nobody uses. Whoever changes the placement right now notes it as well.
     pub(crate) async fn note_use(&self, id: &str) {
         let lock = self.places.change_lock(id);

@@ -84,7 +84,7 @@ impl PlaceBackend for CommandPlace {
                 &short_line(r#"mkdir -p "$1""#, &[&self.workspace(&labels.id)]),
             )
             .await?;
-            Ok(MadePlace { handle, workspace: self.workspace(&labels.id) })
+            Ok(MadePlace::new(handle, self.workspace(&labels.id)))
         })
     }
 

@@ -10,13 +10,28 @@ use crate::process::run_script;
 use crate::progress::{PlacementStep, ProgressSink};
 use crate::script::short_line;
 use crate::settings::{
-    CREATED_LABEL, ContainerSettings, Labels, OWNER_LABEL, PLACEMENT_LABEL, PlacementReference, PullPolicy,
+    CREATED_LABEL, CommandSeparation, ContainerSettings, Labels, OWNER_LABEL, PLACEMENT_LABEL,
+    PlacementReference, PullPolicy,
 };
 use crate::tool::{ToolOutput, ToolRun, words};
 
 /// Keeps the container running, ends at once when it is stopped, and reaps processes that lost their parent.
 pub(super) const KEEP_ALIVE: &str = "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done";
 pub(super) const DEFAULT_WORKSPACE: &str = "/workspace";
+
+/// The user of commands in a workspace that is made here, where the runtime is root: the first user of most systems, so that an
+/// image that has users has a home for it.
+const COMMAND_USER: &str = "1000:1000";
+
+/// Makes the workspace `$1` for the user `$2`, or the user of commands `$3`: a container may have no other user than its root.
+/// Says whether it was there, and what `ls` says of it.
+const MAKE_WORKSPACE: &str = r#"
+if [ -d "$1" ]; then echo there; else
+  mkdir -p "$1" || exit 1; echo made;
+  [ -z "$2" ] || chown "$2" "$1" || exit 1;
+  [ -z "$3" ] || chown "$3" "$1" 2>/dev/null;
+fi; ls -nd "$1/."
+"#;
 
 const PULL_LIMIT: Duration = Duration::from_secs(1800);
 const STOP_LIMIT: Duration = Duration::from_secs(120);
@@ -93,16 +108,67 @@ impl ContainerPlace {
         Prefix { argv, ..Prefix::default() }
     }
 
-    async fn start(&self, container: &str) -> Result<String, PlacementError> {
+    /// `command_user` owns the workspace if it has to be made.
+    async fn start(
+        &self,
+        container: &str,
+        command_user: Option<&str>,
+    ) -> Result<FoundWorkspace, PlacementError> {
         self.call("starting the container", &["start", container]).await?;
-        let workspace = self.0.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE);
+        let path = self.0.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE);
         let user = self.0.user.as_deref().unwrap_or("");
-        let line = short_line(
-            r#"[ -d "$1" ] || { mkdir -p "$1" && { [ -z "$2" ] || chown "$2" "$1"; }; }"#,
-            &[workspace, user],
-        );
-        run_script(&self.exec(container, Some("0")), "making the workspace", &line).await?;
-        Ok(workspace.to_owned())
+        let line = short_line(MAKE_WORKSPACE, &[path, user, command_user.unwrap_or("")]);
+        let said = run_script(&self.exec(container, Some("0")), "making the workspace", &line).await?;
+        Ok(FoundWorkspace::read(&String::from_utf8_lossy(&said)))
+    }
+
+    /// Whether the runtime will be root in this container, and its commands are not to be.
+    async fn wants_command_user(&self, container: &str) -> Result<bool, PlacementError> {
+        if self.0.separation == CommandSeparation::None {
+            return Ok(false);
+        }
+        let user = match &self.0.user {
+            Some(user) => user.clone(),
+            None => {
+                let inspect = ["container", "inspect", "--format", "{{.Config.User}}", container];
+                self.call("looking at the container", &inspect).await?.text()
+            }
+        };
+        let name = user.split(':').next().unwrap_or_default();
+        Ok(matches!(name, "" | "0" | "root"))
+    }
+
+    async fn start_new(&self, container: String) -> Result<MadePlace, PlacementError> {
+        let is_wanted = self.wants_command_user(&container).await?;
+        let found = self.start(&container, is_wanted.then_some(COMMAND_USER)).await?;
+        let path = self.0.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE).to_owned();
+        Ok(MadePlace {
+            command_user: found.command_user.filter(|_| is_wanted),
+            had_workspace: found.was_there,
+            ..MadePlace::new(Some(container), path)
+        })
+    }
+}
+
+/// The facts that `MAKE_WORKSPACE` prints.
+#[derive(Debug, PartialEq)]
+struct FoundWorkspace {
+    was_there: bool,
+    /// Its owner and its group, unless that is root.
+    command_user: Option<String>,
+}
+
+impl FoundWorkspace {
+    fn read(said: &str) -> Self {
+        let mut lines = said.lines();
+        let was_there = lines.next() != Some("made");
+        // Mode, links, owner, group.
+        let mut words = lines.next().unwrap_or_default().split_whitespace().skip(2);
+        let mut number = || words.next().and_then(|word| word.parse::<u32>().ok()).unwrap_or(0);
+        let (user, group) = (number(), number());
+        // The group of root must not come along.
+        let group = if group == 0 { user } else { group };
+        Self { was_there, command_user: (user != 0).then(|| format!("{user}:{group}")) }
     }
 }
 
@@ -119,8 +185,8 @@ impl PlaceBackend for ContainerPlace {
             let argv = self.create_words(labels);
             let output = ToolRun::new("creating the container", &argv).succeed().await?;
             let id = output.text().lines().last().unwrap_or_default().to_owned();
-            match self.start(&id).await {
-                Ok(workspace) => Ok(MadePlace { handle: Some(id), workspace }),
+            match self.start_new(id.clone()).await {
+                Ok(made) => Ok(made),
                 Err(error) => {
                     let _ = self.call("removing the container", &["rm", "--force", "--volumes", &id]).await;
                     Err(error)
@@ -131,6 +197,11 @@ impl PlaceBackend for ContainerPlace {
 
     fn prefix<'a>(&'a self, place: &'a PlacementReference) -> PlaceFuture<'a, Prefix> {
         Box::pin(async move { Ok(self.exec(container(place)?, self.0.user.as_deref())) })
+    }
+
+    fn command_prefix(&self, place: &PlacementReference) -> Result<Option<Prefix>, PlacementError> {
+        let Some(user) = &place.command_user else { return Ok(None) };
+        Ok(Some(self.exec(container(place)?, Some(user))))
     }
 
     fn state<'a>(&'a self, place: &'a PlacementReference) -> PlaceFuture<'a, PlaceState> {
@@ -152,7 +223,7 @@ impl PlaceBackend for ContainerPlace {
     }
 
     fn wake<'a>(&'a self, place: &'a PlacementReference) -> PlaceFuture<'a, ()> {
-        Box::pin(async move { self.start(container(place)?).await.map(drop) })
+        Box::pin(async move { self.start(container(place)?, place.command_user.as_deref()).await.map(drop) })
     }
 
     fn destroy<'a>(&'a self, place: &'a PlacementReference) -> PlaceFuture<'a, ()> {
@@ -182,7 +253,7 @@ impl PlaceBackend for ContainerPlace {
                 let workspace = self.0.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE).to_owned();
                 found.push(Labeled {
                     labels: Labels { id: text(PLACEMENT_LABEL), owner: text(OWNER_LABEL), created_s },
-                    place: MadePlace { handle: Some(id.to_owned()), workspace },
+                    place: MadePlace::new(Some(id.to_owned()), workspace),
                 });
             }
             Ok(found)
@@ -193,6 +264,22 @@ impl PlaceBackend for ContainerPlace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_owner_of_the_workspace_is_the_user_of_commands() {
+        let check = |said: &str, was_there: bool, command_user: Option<&str>| {
+            let command_user = command_user.map(str::to_owned);
+            assert_eq!(FoundWorkspace::read(said), FoundWorkspace { was_there, command_user }, "{said}");
+        };
+        check(
+            "made\ndrwxr-xr-x    2 1000     1000            40 Nov  1 10:00 /w/.\n",
+            false,
+            Some("1000:1000"),
+        );
+        check("there\ndrwxr-xr-x. 2 501 0 40 Nov  1 10:00 /w/.\n", true, Some("501:501"));
+        check("made\ndrwxr-xr-x 2 0 0 40 Nov  1 10:00 /w/.\n", false, None);
+        check("", true, None);
+    }
 
     #[test]
     fn create_carries_labels_and_limits() {

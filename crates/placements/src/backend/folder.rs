@@ -39,13 +39,13 @@ pub(super) async fn make(
     if let Some(workspace) = workspace {
         let line = short_line(r#"cd "$1" && pwd -P"#, &[workspace]);
         let path = run_script(prefix, "opening the workspace", &line).await?;
-        return Ok(MadePlace { handle: None, workspace: first_line(&path) });
+        return Ok(MadePlace::new(None, first_line(&path)));
     }
     let text = json!({"id": labels.id, "owner": labels.owner, "created": labels.created_s}).to_string();
     let line = short_line(MAKE, &[base.unwrap_or(""), &labels.id, &text]);
     let workspace = first_line(&run_script(prefix, "making the placement's folder", &line).await?);
     let handle = workspace.strip_suffix("/workspace").map(str::to_owned);
-    Ok(MadePlace { handle, workspace })
+    Ok(MadePlace::new(handle, workspace))
 }
 
 pub(super) async fn state(prefix: &Prefix, place: &PlacementReference) -> Result<PlaceState, PlacementError> {
@@ -78,8 +78,7 @@ pub(super) async fn leftovers(prefix: &Prefix, base: Option<&str>) -> Result<Vec
         let text = |name: &str| labels[name].as_str().map(str::to_owned);
         let labels =
             Labels { id: text("id")?, owner: text("owner")?, created_s: labels["created"].as_u64()? };
-        let place =
-            MadePlace { handle: Some(pair[1].to_owned()), workspace: format!("{}/workspace", pair[1]) };
+        let place = MadePlace::new(Some(pair[1].to_owned()), format!("{}/workspace", pair[1]));
         Some(Labeled { labels, place })
     };
     Ok(lines.chunks_exact(2).filter_map(to_labeled).collect())

@@ -103,7 +103,7 @@ impl Kubernetes {
         let workspace = self.settings.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE).to_owned();
         run_script(&self.exec(name), "making the workspace", &short_line(r#"mkdir -p "$1""#, &[&workspace]))
             .await?;
-        Ok(MadePlace { handle: Some(name.to_owned()), workspace })
+        Ok(MadePlace::new(Some(name.to_owned()), workspace))
     }
 
     /// The reason that the cluster gives, which `wait` does not tell: an image that cannot be pulled, no node with room.
@@ -214,7 +214,7 @@ impl PlaceBackend for Kubernetes {
                 let labels = Labels { id: label(PLACEMENT_LABEL)?, owner: label(OWNER_LABEL)?, created_s };
                 let workspace = self.settings.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE).to_owned();
                 let handle = pod["metadata"]["name"].as_str().map(str::to_owned);
-                Some(Labeled { labels, place: MadePlace { handle, workspace } })
+                Some(Labeled { labels, place: MadePlace::new(handle, workspace) })
             };
             Ok(list["items"].as_array().into_iter().flatten().filter_map(to_labeled).collect())
         })

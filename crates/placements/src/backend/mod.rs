@@ -28,6 +28,17 @@ pub(crate) type PlaceFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Place
 pub(crate) struct MadePlace {
     pub(crate) handle: Option<String>,
     pub(crate) workspace: String,
+    /// `UID:GID` of the workspace's owner, where commands are to run as that user and the runtime is root.
+    pub(crate) command_user: Option<String>,
+    /// The workspace is a part of the image, or somebody's folder.
+    pub(crate) had_workspace: bool,
+}
+
+impl MadePlace {
+    /// A place whose commands run as its runtime does.
+    fn new(handle: Option<String>, workspace: String) -> Self {
+        Self { handle, workspace, command_user: None, had_workspace: false }
+    }
 }
 
 /// Whether a placement can be used, as its backend sees it.
@@ -44,6 +55,10 @@ pub enum PlaceState {
 pub(crate) trait PlaceBackend: Send + Sync {
     fn make<'a>(&'a self, labels: &'a Labels, progress: &'a ProgressSink) -> PlaceFuture<'a, MadePlace>;
     fn prefix<'a>(&'a self, place: &'a PlacementReference) -> PlaceFuture<'a, Prefix>;
+    /// The same for what is to run as the user of commands. `None` where that is the user of the runtime.
+    fn command_prefix(&self, _: &PlacementReference) -> Result<Option<Prefix>, PlacementError> {
+        Ok(None)
+    }
     fn state<'a>(&'a self, place: &'a PlacementReference) -> PlaceFuture<'a, PlaceState>;
     fn suspend<'a>(&'a self, place: &'a PlacementReference) -> PlaceFuture<'a, ()>;
     /// The place as it is afterwards: one that had to be made again has lost its workspace.

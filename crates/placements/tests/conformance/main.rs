@@ -44,6 +44,11 @@ fn command_bwrap() {
 }
 
 #[test]
+fn command_nspawn() {
+    check(places::nspawn());
+}
+
+#[test]
 fn ssh() {
     check(places::ssh());
 }

@@ -178,6 +178,36 @@ pub(crate) fn bwrap() -> Result<Site, String> {
     Ok(command(folder, &argv))
 }
 
+/// A read-only tree may be used by several at once; the home is shared, so that what is staged stays.
+pub(crate) fn nspawn() -> Result<Site, String> {
+    let folder = need(&["systemd-nspawn", "busybox"])?;
+    let root = folder.path().join("root");
+    root_file_system(&root)?;
+    for made in ["root/run", "root/var", "home", "w"] {
+        fs::create_dir_all(folder.path().join(made)).unwrap();
+    }
+    let at = folder.path().display();
+    let (home, workspaces) = (format!("--bind={at}/home:/root"), format!("--bind={at}/w"));
+    let argv = [
+        "systemd-nspawn",
+        "--quiet",
+        "--pipe",
+        "--register=no",
+        "--keep-unit",
+        "--timezone=off",
+        "--resolv-conf=off",
+        "--read-only",
+        "--tmpfs=/tmp:mode=1777",
+        &home,
+        &workspaces,
+        "--directory",
+        &root.to_string_lossy(),
+    ];
+    // Not in every container, nor where systemd manages nothing.
+    succeed(Command::new(argv[0]).args(&argv[1..]).arg("true"))?;
+    Ok(command(folder, &argv))
+}
+
 /// busybox and nothing else.
 pub(crate) fn root_file_system(root: &Path) -> Result<(), String> {
     for folder in ["bin", "tmp", "etc", "proc", "sys", "dev", "root", "usr"] {

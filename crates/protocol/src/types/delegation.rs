@@ -36,6 +36,8 @@ pub enum DelegationFeature {
     ToolSet,
     /// A turn can be put away with `turn/suspend`.
     Suspend,
+    /// Agreed by a runtime whose commands run as another user than itself, so that none can speak for it.
+    CommandUser,
     /// A feature this release does not know; ignored.
     #[serde(untagged)]
     Other(String),

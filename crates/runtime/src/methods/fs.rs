@@ -111,7 +111,7 @@ impl Runtime {
                 false => Err(FileError::NotWatched(path.to_owned())),
             }
         };
-        let subscription = on_files(path, watch).await?;
+        let subscription = on_files_as_server(path, watch).await?;
         let id = self.state.ids.watch(self.state.clock.stamp());
         Ok(PathWatch { id, path: PathBuf::from(path.as_str()), subscription: Some(subscription) })
     }
@@ -166,7 +166,19 @@ fn absolute(path: &AbsolutePath) -> Result<PathBuf, FileError> {
     if path.is_absolute() { Ok(path) } else { Err(FileError::NotAbsolute(path)) }
 }
 
+/// With the rights of commands: a link that a command has put in the way must not lead into this program's home.
 async fn on_files<T: Send + 'static>(
+    path: &AbsolutePath,
+    work: impl FnOnce(&Path, &StepCount) -> Result<T, FileError> + Send + 'static,
+) -> Result<T, RuntimeError> {
+    on_files_as_server(path, move |path, steps| {
+        sandbox::as_command_user(|| work(path, steps)).unwrap_or_else(|error| Err(error.into()))
+    })
+    .await
+}
+
+/// The one watcher of the process is made by its first use, with rights that it keeps.
+async fn on_files_as_server<T: Send + 'static>(
     path: &AbsolutePath,
     work: impl FnOnce(&Path, &StepCount) -> Result<T, FileError> + Send + 'static,
 ) -> Result<T, RuntimeError> {

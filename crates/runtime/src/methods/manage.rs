@@ -183,7 +183,7 @@ impl Runtime {
 
 /// The full outputs of a thread's commands go with it. The record stays, so that this is worth no more than a warning.
 fn forget_outputs(folder: &Path) {
-    match std::fs::remove_dir_all(folder) {
+    match sandbox::as_command_user(|| std::fs::remove_dir_all(folder)).and_then(|removed| removed) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             tracing::warn!(%error, folder = %folder.display(), "outputs of a thread that is gone stay");
         }

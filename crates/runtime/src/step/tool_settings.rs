@@ -235,9 +235,14 @@ pub(crate) fn bench_options(config: &ResolvedConfig, thread_id: &str, clock: Arc
     }
 }
 
-/// Where outputs of a thread's commands are kept that are too long to be shown.
+/// Where outputs of a thread's commands are kept that are too long to be shown. Not in the home where commands have a user of
+/// their own: it is closed to them.
 pub(crate) fn outputs_folder(home: &Home, thread_id: &str) -> PathBuf {
-    home.state().join("outputs").join(thread_id)
+    let all = match sandbox::has_command_user() {
+        true => std::env::temp_dir().join("oarlock-outputs"),
+        false => home.state().join("outputs"),
+    };
+    all.join(thread_id)
 }
 
 /// The variables of this process, as far as they are text.

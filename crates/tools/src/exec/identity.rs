@@ -142,24 +142,26 @@ impl PinnedIdentity {
 
 /// A file that is looked at.
 struct InspectedFile {
-    file: fs::File,
+    /// Unset where it may not be read.
+    file: Option<fs::File>,
     metadata: fs::Metadata,
 }
 
 impl InspectedFile {
-    /// Neither follows a link that has taken the place of what was there, nor waits for the other end of a pipe.
+    /// Neither follows a link that has taken the place of what was there, nor waits for the other end of a pipe. With the rights
+    /// of commands, for one of them is going to get the contents.
     fn at(path: &Path) -> io::Result<Self> {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let flags = i32::try_from(flags.bits()).unwrap_or_default();
-        let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
-        let (file, metadata) = match opened {
+        let open = || fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let (file, metadata) = match sandbox::as_command_user(open).and_then(|opened| opened) {
             Ok(file) => {
                 let metadata = file.metadata()?;
-                (file, metadata)
+                (Some(file), metadata)
             }
             // A program that may be run and not read.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                (fs::File::open("/dev/null")?, fs::symlink_metadata(path)?)
+                (None, fs::symlink_metadata(path)?)
             }
             Err(error) => return Err(error),
         };
@@ -172,7 +174,7 @@ impl InspectedFile {
             return None;
         }
         let mut bytes = Vec::new();
-        (&self.file).take(MOST_BYTES + 1).read_to_end(&mut bytes).ok()?;
+        self.file.as_ref()?.take(MOST_BYTES + 1).read_to_end(&mut bytes).ok()?;
         (bytes.len() as u64 <= MOST_BYTES).then_some(bytes)
     }
 }

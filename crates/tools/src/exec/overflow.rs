@@ -81,7 +81,9 @@ impl Overflow {
             OverflowState::Short(short) => {
                 let short = std::mem::take(short);
                 let folder = self.folder.as_deref().unwrap_or(Path::new(""));
-                let spilled = Spill::new(folder).and_then(|mut spill| {
+                // They are the commands' own words: their user may read them.
+                let made = sandbox::as_command_user(|| Spill::new(folder)).and_then(|made| made);
+                let spilled = made.and_then(|mut spill| {
                     spill.write(&short)?;
                     spill.write(bytes)?;
                     Ok(spill)
@@ -156,7 +158,7 @@ impl Spill {
 impl Drop for Spill {
     fn drop(&mut self) {
         if !self.is_kept
-            && let Err(error) = fs::remove_file(&self.path)
+            && let Err(error) = sandbox::as_command_user(|| fs::remove_file(&self.path)).and_then(|done| done)
         {
             tracing::warn!(%error, path = %self.path.display(), "an output that is not needed stays");
         }

@@ -24,14 +24,14 @@ const LONGEST_PATH: usize = 4_096;
 const PLATFORM: &[&str] =
     &["/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"];
 
-/// Does blocking work on a thread made for it. Dropping the future asks the work to stop.
+/// Does blocking work on a thread made for it, with the rights of commands. Dropping the future asks the work to stop.
 pub(crate) async fn with_file_access<T: Send + 'static>(
     cx: &ToolCx,
     work: impl FnOnce(&FileAccess, &StopFlag) -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
     let (access, stop) = (FileAccess::of(cx), StopFlag::default());
     let _stops_when_dropped = StopOnDrop(stop.clone());
-    let task = tokio::task::spawn_blocking(move || work(&access, &stop));
+    let task = tokio::task::spawn_blocking(move || with_command_rights(|| work(&access, &stop)));
     task.await.unwrap_or_else(|error| Err(ToolError::Failed(format!("the work broke off: {error}"))))
 }
 
@@ -44,6 +44,14 @@ pub(crate) async fn look_soon<T: Send + 'static>(
 ) -> Result<T, ToolError> {
     let path = absolute(cx.cwd(), given)?;
     with_file_access(cx, move |access, stop| look_within(READ_LIMIT, &path, (access, stop), work)).await
+}
+
+/// Does work on files that a command of this place could do as well: where commands have a user of their own, a link that one of
+/// them has put in the way leads to nothing that only this process may touch. Threads that the work makes have the same rights.
+pub(crate) fn with_command_rights<T>(work: impl FnOnce() -> Result<T, ToolError>) -> Result<T, ToolError> {
+    sandbox::as_command_user(work).unwrap_or_else(|error| {
+        Err(ToolError::Failed(format!("the rights of commands cannot be taken on: {error}")))
+    })
 }
 
 fn look_within<T: Send + 'static>(

@@ -8,6 +8,7 @@ use policy::SandboxChoice;
 
 use super::patched::Patched;
 use super::preview::{PatchPreview, PatchProblem, PatchScope};
+use crate::files::access::with_command_rights;
 use crate::remote::{Elsewhere, FetchRequest, Mirror, PushFailure, push};
 use crate::{ToolCx, ToolError};
 
@@ -81,7 +82,7 @@ impl Patching<'_> {
     async fn verify(&self, text: &str) -> Result<PatchPreview, ToolError> {
         let Some(place) = &self.elsewhere else {
             let (text, base) = (text.to_owned(), self.base.clone());
-            let plan = blocking(move || patch::verify(&text, &base)).await?;
+            let plan = in_workspace(move || patch::verify(&text, &base)).await?;
             let plan = plan.map_err(|error| ToolError::Failed(error.to_string()))?;
             return Ok(PatchPreview { plan, mirror: None, standing: PatchScope::Inside });
         };
@@ -100,7 +101,7 @@ impl Patching<'_> {
     async fn placed(&self, preview: PatchPreview, reach: &Boundary) -> Result<PatchPreview, ToolError> {
         let PatchPreview { plan, mirror: None, .. } = preview else { return Ok(preview) };
         let reach = reach.clone();
-        blocking(move || {
+        in_workspace(move || {
             let standing = PatchScope::of(&plan, &reach);
             PatchPreview { plan, mirror: None, standing }
         })
@@ -116,12 +117,16 @@ impl Patching<'_> {
         let boundary = if mirror.is_some() { Boundary::Anywhere } else { boundary };
         // Whoever stops the call waits for a write that has begun.
         let held = self.cx.scope().hold();
-        let (plan, committed) = blocking(move || {
+        let work = move || {
             let committed = plan.commit(&boundary);
             drop(held);
             (plan, committed)
-        })
-        .await?;
+        };
+        // What was brought here from another environment is in a folder of this process.
+        let (plan, committed) = match mirror.is_some() {
+            true => blocking(work).await?,
+            false => in_workspace(work).await?,
+        };
         let preview = PatchPreview { plan, mirror, standing };
         let committed = match (committed, &preview.mirror) {
             (Ok(applied), Some((place, _, mirror))) => self.push(place, mirror, applied).await,
@@ -152,6 +157,11 @@ impl Patching<'_> {
         }
         Ok(applied)
     }
+}
+
+/// As [`blocking`], with the rights of commands.
+async fn in_workspace<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
+    blocking(move || with_command_rights(|| Ok(work()))).await?
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {

@@ -2742,7 +2742,7 @@ class DelegationCancelResponse(WireModel):
 
 
 DelegationFeature: TypeAlias = Open[
-    Literal["modelTransport", "clientRollout", "operations", "subagents", "toolSet", "suspend"]
+    Literal["modelTransport", "clientRollout", "operations", "subagents", "toolSet", "suspend", "commandUser"]
 ]
 """Parts of delegation that are agreed one by one.
 `modelTransport`: The host carries model requests.
@@ -2751,6 +2751,7 @@ DelegationFeature: TypeAlias = Open[
 `subagents`: The host decides where child agents run.
 `toolSet`: The host chooses the tools and who approves their calls.
 `suspend`: A turn can be put away with `turn/suspend`.
+`commandUser`: Agreed by a runtime whose commands run as another user than itself, so that none can speak for it.
 """
 
 
