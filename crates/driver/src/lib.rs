@@ -11,7 +11,7 @@ pub use audience::{Audience, BoxFuture};
 pub use ids::IdMaker;
 pub use journal::{InvalidThreadId, check_thread_id, is_uuid};
 pub use services::{ClockExt, Services, ThreadPlan, open_thread};
-pub use thread::capture::complete_step;
+pub use thread::capture::{NextRequest, complete_step};
 pub use thread::error::ThreadError;
 pub use thread::handle::{Remembered, ReviewOptions, Snapshot, Still, Then, ThreadHandle, TurnOptions};
 pub use thread::hooks::ThreadHooks;

@@ -51,7 +51,7 @@ pub use reader::{Contents, ReadOptions, ReadSummary, read, read_each};
 pub use record::{Foreign, JournalEntry, Record};
 pub use reference::{ExportedRollout, ReferenceRollout, export_rollout, rollout_thread_id};
 pub use row::ThreadRow;
-pub use store::{ReadThread, Resumed, Store, StoreOptions, read_history_file};
+pub use store::{ReadThread, RecordsPage, Resumed, Store, StoreOptions, read_history_file};
 pub use thread_id::{InvalidThreadId, check_thread_id, is_uuid};
 pub use thread_journal::ThreadJournal;
 pub use writer::{JournalWriter, Recovery, WriterOptions};

@@ -151,6 +151,10 @@ requests! {
         ThreadTurnsList = "thread/turns/list" (ThreadTurnsListParams) -> ThreadTurnsListResponse [experimental], in_order_of thread_id, for viewer;
         /// Lists the items of a thread or of one turn, a page at a time.
         ThreadItemsList = "thread/items/list" (ThreadItemsListParams) -> ThreadItemsListResponse [experimental], in_order_of thread_id, for viewer;
+        /// Lists the records of a thread as they are stored, a page at a time.
+        ThreadRecordsList = "thread/records/list" (ThreadRecordsListParams) -> ThreadRecordsListResponse [experimental], in_order_of thread_id, for operator;
+        /// Describes the next request of a thread to its model, without making it.
+        ThreadPromptRead = "thread/prompt/read" (ThreadPromptReadParams) -> ThreadPromptReadResponse [experimental], in_order_of thread_id, for operator;
         /// Lists the tasks of a host.
         TaskList = "task/list" (TaskListParams) -> TaskListResponse [experimental], for viewer;
         /// Reads one task of a host, with the operations that wait.

@@ -100,6 +100,25 @@ impl<A: Send + Sync + 'static> Router<A> {
         })
     }
 
+    /// As [`Self::on`], for answers that may be large: none is made before earlier ones of the connection were read.
+    #[must_use]
+    pub fn large<M, F, T, E>(self, marker: M, handler: F) -> Self
+    where
+        M: RequestMethod,
+        F: Fn(Arc<A>, M::Params) -> T + Send + Sync + 'static,
+        T: Future<Output = Result<M::Response, E>> + Send + 'static,
+        E: Into<WireError>,
+    {
+        let handler = Arc::new(handler);
+        self.deferred(marker, move |app, _, params, reply| {
+            let handler = Arc::clone(&handler);
+            async move {
+                reply.room().await;
+                reply.send(handler(app, params).await.map_err(Into::into));
+            }
+        })
+    }
+
     /// The handler answers itself, when it is time: before the events that its request causes. Requests about the same
     /// thread wait until its future ends, not only until the answer.
     #[must_use]

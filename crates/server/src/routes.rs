@@ -1,5 +1,7 @@
 //! Which handler carries out which method.
 
+use std::sync::Arc;
+
 use protocol::{
     AppsList, CancelLoginAccount, CollaborationModeList, CommandExec, CommandExecResize,
     CommandExecTerminate, CommandExecWrite, ConfigBatchWrite, ConfigRead, ConfigRequirementsRead,
@@ -15,10 +17,10 @@ use protocol::{
     SkillsConfigWrite, SkillsList, ThreadArchive, ThreadBackgroundTerminalsClean, ThreadCompactStart,
     ThreadDecrementElicitation, ThreadDelete, ThreadFork, ThreadGoalClear, ThreadGoalGet, ThreadGoalSet,
     ThreadIncrementElicitation, ThreadItemsList, ThreadList, ThreadLoadedList, ThreadMetadataUpdate,
-    ThreadRead, ThreadRealtimeAppendAudio, ThreadRealtimeAppendText, ThreadRealtimeStart, ThreadRealtimeStop,
-    ThreadResume, ThreadRollback, ThreadSetName, ThreadShellCommand, ThreadStart, ThreadTurnsList,
-    ThreadUnarchive, ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer, TurnSuspend,
-    WindowsSandboxSetupStart,
+    ThreadPromptRead, ThreadRead, ThreadRealtimeAppendAudio, ThreadRealtimeAppendText, ThreadRealtimeStart,
+    ThreadRealtimeStop, ThreadRecordsList, ThreadResume, ThreadRollback, ThreadSetName, ThreadShellCommand,
+    ThreadStart, ThreadTurnsList, ThreadUnarchive, ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer,
+    TurnSuspend, WindowsSandboxSetupStart,
 };
 
 use crate::app::App;
@@ -54,8 +56,16 @@ fn about_threads(router: Router<App>) -> Router<App> {
         .on(ThreadGoalGet, goal::get)
         .deferred(ThreadGoalClear, goal::clear)
         .deferred(ReviewStart, review::start)
-        .deferred(ThreadTurnsList, thread::turns_list)
-        .deferred(ThreadItemsList, thread::items_list)
+        .large(ThreadTurnsList, |app: Arc<App>, params| async move { app.runtime.list_turns(params).await })
+        .large(ThreadItemsList, |app: Arc<App>, params| async move { app.runtime.list_items(params).await })
+        .large(
+            ThreadRecordsList,
+            |app: Arc<App>, params| async move { app.runtime.list_records(params).await },
+        )
+        .large(
+            ThreadPromptRead,
+            |app: Arc<App>, params| async move { app.runtime.read_prompt(&params).await },
+        )
         .deferred(TurnStart, turn::start)
         .deferred(ThreadShellCommand, turn::shell_command)
         .on(ThreadBackgroundTerminalsClean, turn::clean_terminals)

@@ -81,7 +81,7 @@ pub(super) fn run(options: &PromptOptions, root: Flags) -> Result<ExitCode> {
     let plan = ExecPlan::make_at(Home::look_from_env()?, &options.as_of_exec(root))?;
     let of = options.subject(&plan)?;
     let session = LocalSession::new(plan.loader, plan.catalogue);
-    let sheet = Sheet::of(session.runtime.describe_prompt(&of)?);
+    let sheet = Sheet::of(&session.runtime.describe_prompt(&of)?);
     let text = match options.json {
         true => escaped_json(&format!("{:#}\n", sheet.json())).into_owned(),
         false => {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use protocol::ResponseItem;
-use runtime::{PromptDescription, approximate_tokens, fragments_of};
+use protocol::{PromptPiece, PromptPieces};
+use runtime::PromptDescription;
 use serde_json::{Value, json};
 
 use crate::terminal::{Paint, TextStyle, clean};
@@ -25,41 +25,17 @@ struct Chapter {
     key: &'static str,
     /// For people.
     title: &'static str,
-    pieces: Vec<SheetPiece>,
-}
-
-/// One piece of what the model reads.
-#[derive(Debug)]
-struct SheetPiece {
-    role: &'static str,
-    name: String,
-    text: String,
-    /// Messages are shown by their beginning; pieces with a name of their own are not.
-    is_quoted: bool,
-}
-
-impl SheetPiece {
-    fn named(role: &'static str, name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { role, name: name.into(), text: text.into(), is_quoted: false }
-    }
-
-    fn quoted(role: &'static str, name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { is_quoted: true, ..Self::named(role, name, text) }
-    }
-
-    fn tokens(&self) -> i64 {
-        approximate_tokens(self.text.len())
-    }
+    pieces: Vec<PromptPiece>,
 }
 
 impl Chapter {
     fn tokens(&self) -> i64 {
-        self.pieces.iter().map(SheetPiece::tokens).sum()
+        self.pieces.iter().map(|piece| piece.tokens).sum()
     }
 }
 
 impl Sheet {
-    pub(super) fn of(described: PromptDescription) -> Self {
+    pub(super) fn of(described: &PromptDescription) -> Self {
         let facts = vec![
             ("thread", json!(described.thread_id)),
             ("model", json!(described.model)),
@@ -67,20 +43,13 @@ impl Sheet {
             ("cwd", json!(described.cwd)),
             ("contextWindow", json!(described.context_window)),
         ];
-        let instructions = described.instructions.into_iter();
-        let instructions =
-            instructions.map(|section| SheetPiece::named("system", section.name, section.text));
-        let tools =
-            described.tools.iter().map(|tool| SheetPiece::named("tool", tool_name(tool), tool.to_string()));
-        let history = described.history.iter().flat_map(|item| pieces_of(item));
-        let next = described.next.into_iter();
-        let next = next.map(|fragment| SheetPiece::named(fragment.role, fragment.name, fragment.text));
+        let PromptPieces { instructions, tools, history, next } = described.pieces();
         let chapter = |key, title, pieces| Chapter { key, title, pieces };
         let chapters = [
-            chapter("instructions", "Base instructions", instructions.collect()),
-            chapter("tools", "Tools", tools.collect()),
-            chapter("history", "History", history.collect()),
-            chapter("next", "Added next, before the user's words", next.collect()),
+            chapter("instructions", "Base instructions", instructions),
+            chapter("tools", "Tools", tools),
+            chapter("history", "History", history),
+            chapter("next", "Added next, before the user's words", next),
         ];
         Self { facts, chapters }
     }
@@ -99,8 +68,8 @@ impl Sheet {
         for chapter in &self.chapters {
             let pieces = chapter.pieces.iter().map(|piece| {
                 json!({
-                    "name": piece.name, "role": piece.role, "bytes": piece.text.len(),
-                    "tokens": piece.tokens(), "text": piece.text,
+                    "name": piece.name, "role": piece.role, "bytes": piece.bytes,
+                    "tokens": piece.tokens, "text": piece.text,
                 })
             });
             document[chapter.key] = pieces.collect();
@@ -156,9 +125,10 @@ fn label(key: &str) -> &str {
     }
 }
 
-fn line(piece: &SheetPiece, width: usize) -> String {
-    let (role, name, bytes, tokens) = (piece.role, clean(&piece.name), piece.text.len(), piece.tokens());
-    let shown = if piece.is_quoted { shortened(&piece.text) } else { String::new() };
+fn line(piece: &PromptPiece, width: usize) -> String {
+    let PromptPiece { role, bytes, tokens, .. } = piece;
+    let name = clean(&piece.name);
+    let shown = if piece.is_message { shortened(&piece.text) } else { String::new() };
     format!("  {role:<9} {name:<width$}  {bytes:>8} bytes  {tokens:>7} tokens  {shown}")
 }
 
@@ -183,59 +153,11 @@ fn indented(text: &str) -> String {
     indented
 }
 
-/// Tools of a provider have a type and no name.
-fn tool_name(tool: &Value) -> String {
-    tool["name"].as_str().or(tool["type"].as_str()).unwrap_or("?").to_owned()
-}
-
-/// Context is shown by its fragments, everything else as one piece.
-fn pieces_of(item: &ResponseItem) -> Vec<SheetPiece> {
-    let fragments = fragments_of(item);
-    if !fragments.is_empty() {
-        let named =
-            |fragment: runtime::FragmentText| SheetPiece::named(fragment.role, fragment.name, fragment.text);
-        return fragments.into_iter().map(named).collect();
-    }
-    let Ok(value) = serde_json::to_value(item) else { return Vec::new() };
-    let text = |key: &str| match &value[key] {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let kind = value["type"].as_str().unwrap_or("?");
-    vec![match kind {
-        "message" => SheetPiece::quoted(role(&value), "message", message_text(&value)),
-        "function_call" => {
-            SheetPiece::quoted("assistant", format!("call {}", text("name")), text("arguments"))
-        }
-        "custom_tool_call" => {
-            SheetPiece::quoted("assistant", format!("call {}", text("name")), text("input"))
-        }
-        "function_call_output" | "custom_tool_call_output" => {
-            SheetPiece::quoted("tool", "output", text("output"))
-        }
-        other => SheetPiece::quoted("assistant", other, value.to_string()),
-    }]
-}
-
-fn role(message: &Value) -> &'static str {
-    match message["role"].as_str() {
-        Some("assistant") => "assistant",
-        Some("developer") => "developer",
-        _ => "user",
-    }
-}
-
-fn message_text(message: &Value) -> String {
-    let parts = message["content"].as_array().into_iter().flatten();
-    let texts = parts.map(|part| part["text"].as_str().unwrap_or("[image]"));
-    texts.collect::<Vec<_>>().join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use protocol::ThreadId;
+    use protocol::{ResponseItem, ThreadId};
     use runtime::PromptSection;
 
     use super::*;
@@ -255,7 +177,7 @@ mod tests {
         let call =
             json!({"type": "function_call", "call_id": "c", "name": "look", "arguments": "{\"at\":1}"});
         let output = json!({"type": "function_call_output", "call_id": "c", "output": "seen\u{1b}[2J"});
-        Sheet::of(PromptDescription {
+        Sheet::of(&PromptDescription {
             thread_id: Some(ThreadId::new("t")),
             model: "m".into(),
             model_provider: "p".into(),

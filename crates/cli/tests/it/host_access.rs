@@ -465,11 +465,21 @@ fn whoever_only_looks_on_does_no_part_of_the_work() {
     let asked = |message: &&Value| message.get("id").is_some() && message.get("method").is_some();
     assert_eq!(viewer.heard.iter().find(asked), None, "a viewer runs no tools");
 
+    let prompt = operator.try_ask("thread/prompt/read", &by_id).expect("its runtime knows it");
+    let call = prompt["pieces"]["history"]
+        .as_array()
+        .and_then(|pieces| pieces.iter().find(|piece| piece["name"] == "call refund"));
+    assert_eq!(call.map(|piece| &piece["text"]), Some(&json!("{\"a\":\"b\"}")), "{prompt}");
+
     // Nor does looking start a runtime, or change the task.
     operator.try_ask("task/suspend", &by_id).expect("suspended");
     until("no runtime", || (task(&mut operator)["hasRuntime"] == false).then_some(()));
     let before = task(&mut operator);
     viewer.forbidden("thread/goal/get", &by_id);
+    viewer.forbidden("thread/prompt/read", &by_id);
+    viewer.forbidden("thread/records/list", &by_id);
+    let records = operator.try_ask("thread/records/list", &by_id).expect("the store has them");
+    assert_eq!(records["data"][0]["kind"], "operation", "{records}");
     viewer.try_ask("thread/turns/list", &by_id).expect("pages are read from the record");
     viewer.try_ask("thread/resume", &by_id).expect("followed again");
     viewer.forbidden("thread/resume", &json!({"threadId": thread, "serviceTier": "fast"}));

@@ -218,6 +218,7 @@ impl Actor {
                 let _ = self.submit(Input::ChildEnded(end), (), responder).await;
             }
             ThreadCommand::Remembered(responder) => responder.respond(Ok(self.thread.remembered())),
+            ThreadCommand::NextRequest(responder) => responder.respond(Ok(self.next_request())),
             ThreadCommand::Close(_) | ThreadCommand::CloseIdle(..) => {}
         }
     }

@@ -2,10 +2,12 @@
 //! actor: instructions and skills are read from the disk, and a file system that hangs must hold up neither a worker nor the
 //! commands of its own thread.
 
+use std::fmt;
 use std::sync::Arc;
 
 use engine::{Input, Step};
-use protocol::{AskForApproval, ThreadGoal, ThreadGoalStatus, TurnId};
+use protocol::{AskForApproval, ResponseItem, ThreadGoal, ThreadGoalStatus, TurnId};
+use serde_json::Value;
 use support::Responder;
 use tokio::task::JoinHandle;
 use tools::Bench;
@@ -16,7 +18,31 @@ use crate::thread::handle::ReviewOptions;
 use crate::thread::hooks::ThreadHooks;
 use crate::thread::settings::{StepMaker, StepWork, ThreadSettings};
 
+/// The next request of a thread. Its step is captured by whoever asks: the thread itself waits for no disk.
+pub struct NextRequest {
+    /// As the thread remembers it.
+    pub history: Vec<ResponseItem>,
+    /// The context that the model was told last.
+    pub told_context: Option<Value>,
+    pub settings: ThreadSettings,
+    source: StepSource,
+}
+
+impl NextRequest {
+    /// The step that it would be made with. Waits for the disk.
+    pub fn capture(&self) -> Arc<Step> {
+        self.source.clone().capture()
+    }
+}
+
+impl fmt::Debug for NextRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NextRequest").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
 /// The thread as a step shows it.
+#[derive(Clone)]
 struct StepSource {
     steps: Arc<dyn StepMaker>,
     /// With the kind of work that the step is for.
@@ -139,6 +165,12 @@ impl Actor {
         if self.capturing.is_some() {
             self.begin_capture();
         }
+    }
+
+    pub(crate) fn next_request(&self) -> NextRequest {
+        let (history, told_context) = self.thread.remembered();
+        let source = self.step_source(self.step_work());
+        NextRequest { history, told_context, settings: self.settings.clone(), source }
     }
 
     fn step_work(&self) -> StepWork {

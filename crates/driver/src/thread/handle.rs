@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use traces::TraceContext;
 
 use crate::audience::BoxFuture;
+use crate::thread::capture::NextRequest;
 use crate::thread::error::ThreadError;
 use crate::thread::resume_turn::UnheardInput;
 use crate::thread::settings::{SettingsChange, ThreadSettings};
@@ -131,6 +132,7 @@ pub(crate) enum ThreadCommand {
     },
     ChildEnded(Box<ChildEnd>, Responder<(), ThreadError>),
     Remembered(Responder<Remembered, ThreadError>),
+    NextRequest(Responder<NextRequest, ThreadError>),
     Close(Responder<(), ThreadError>),
     /// Closes a thread in which nothing runs or waits, if the caller still wants that when its turn has come. Answers
     /// whether it was closed.
@@ -347,6 +349,11 @@ impl ThreadHandle {
 
     pub async fn remembered(&self) -> Result<Remembered, ThreadError> {
         self.wait(|responder| self.send(responder, ThreadCommand::Remembered)).await
+    }
+
+    /// The next request as it would be made now, whether or not a turn runs.
+    pub async fn next_request(&self) -> Result<NextRequest, ThreadError> {
+        self.wait(|responder| self.send(responder, ThreadCommand::NextRequest)).await
     }
 
     /// Stops the running turn and lets go of the journal.

@@ -4,6 +4,7 @@ mod audit;
 mod fork;
 mod operations;
 mod placements;
+mod records;
 mod retention;
 mod tasks;
 mod threads;

@@ -3,6 +3,8 @@
 mod adopt;
 mod delete;
 mod edits;
+mod records;
+mod records_page;
 
 use std::fs::{self, DirBuilder};
 use std::io::Write as _;
@@ -28,6 +30,8 @@ use crate::row::ThreadRow;
 use crate::thread_journal::ThreadJournal;
 use crate::two_readers::read_all_scanned;
 use crate::writer::{JournalWriter, Recovery, WriterOptions};
+
+pub use records_page::RecordsPage;
 
 /// Long enough for a thousand journals or two, and short enough for a person who waits.
 const LIST_WAIT: Duration = Duration::from_millis(300);

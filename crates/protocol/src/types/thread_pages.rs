@@ -1,4 +1,4 @@
-//! The turns and items of a thread, a page at a time.
+//! The turns, items and records of a thread, a page at a time.
 
 use super::prelude::*;
 
@@ -64,4 +64,24 @@ pub struct ThreadItemsListResponse {
     pub next_cursor: Option<String>,
     /// For the other `sortDirection`: begins with the first item of this page. Null when the page is empty.
     pub backwards_cursor: Option<String>,
+}
+
+/// Lists the records of a thread as they are stored: the whole of what is known about it.
+#[wire(omit_null)]
+pub struct ThreadRecordsListParams {
+    pub thread_id: ThreadId,
+    /// `nextCursor` of the page before; unset for the first page.
+    pub cursor: Option<String>,
+    /// Most records on one page: 25 when unset, never more than 100. A page of large records holds fewer.
+    pub limit: Option<u32>,
+    /// Newest first when unset.
+    pub sort_direction: Option<SortDirection>,
+}
+
+#[wire]
+pub struct ThreadRecordsListResponse {
+    /// Each as `rollout/append` has it, with its `ordinal` and its `kind`; also those of a newer release.
+    pub data: Vec<Raw>,
+    /// Null on the last page.
+    pub next_cursor: Option<String>,
 }

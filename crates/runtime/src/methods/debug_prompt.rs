@@ -17,7 +17,7 @@ use crate::open::pipeline::rediscover;
 use crate::providers::identity::ClientIdentity;
 use crate::runtime::Runtime;
 use crate::step::tool_settings::bench_options;
-use driver::{StepMaker, check_thread_id, complete_step, recover};
+use driver::{NextRequest, StepMaker, ThreadSettings, check_thread_id, complete_step, recover};
 
 /// The thread whose next request is described.
 #[derive(Debug, Clone)]
@@ -74,17 +74,8 @@ impl Runtime {
         rediscover(&bench, &settings, &history.model);
         let mut step = self.state.steps.capture(&settings, bench.sources());
         complete_step(&mut step, &bench);
-        Ok(PromptDescription {
-            thread_id,
-            model: step.model.slug.clone(),
-            model_provider: settings.model_provider,
-            cwd: step.cwd.clone(),
-            context_window: step.model.usable_window(),
-            instructions: sections(&step, settings.base_instructions.is_some()),
-            tools: step.tools.iter().filter_map(|tool| tool.json.clone()).collect(),
-            next: describe(history.told_context.as_ref(), &step),
-            history: engine::History::new(history.model).prompt(),
-        })
+        let told_context = history.told_context;
+        Ok(PromptDescription::of(thread_id, &step, &settings, (history.model, told_context.as_ref())))
     }
 
     fn request_to_start(&self, params: &ThreadStartParams) -> Result<OpenRequest, RuntimeError> {
@@ -108,6 +99,35 @@ impl Runtime {
         };
         recover(&mut history, 0);
         Ok(OpenRequest::of_resume(params, id, ClientIdentity::default(), Terms::default(), history))
+    }
+}
+
+impl PromptDescription {
+    /// Of a thread that is loaded. Waits for the disk.
+    pub(crate) fn of_loaded(thread_id: ThreadId, next: NextRequest) -> Self {
+        let step = next.capture();
+        Self::of(Some(thread_id), &step, &next.settings, (next.history, next.told_context.as_ref()))
+    }
+
+    /// `remembered` is the model's history, and the context that it was told last.
+    fn of(
+        thread_id: Option<ThreadId>,
+        step: &Step,
+        settings: &ThreadSettings,
+        remembered: (Vec<ResponseItem>, Option<&Value>),
+    ) -> Self {
+        let (history, told_context) = remembered;
+        Self {
+            thread_id,
+            model: step.model.slug.clone(),
+            model_provider: settings.model_provider.clone(),
+            cwd: step.cwd.clone(),
+            context_window: step.model.usable_window(),
+            instructions: sections(step, settings.base_instructions.is_some()),
+            tools: step.tools.iter().filter_map(|tool| tool.json.clone()).collect(),
+            next: describe(told_context, step),
+            history: engine::History::new(history).prompt(),
+        }
     }
 }
 

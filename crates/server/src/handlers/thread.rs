@@ -6,12 +6,11 @@ use protocol::{
     ServerNotification, ThreadArchive, ThreadArchiveParams, ThreadArchiveResponse,
     ThreadArchivedNotification, ThreadClosedNotification, ThreadCompactStart, ThreadCompactStartParams,
     ThreadCompactStartResponse, ThreadDelete, ThreadDeleteParams, ThreadDeleteResponse,
-    ThreadDeletedNotification, ThreadId, ThreadItemsList, ThreadItemsListParams, ThreadListParams,
-    ThreadListResponse, ThreadLoadedListParams, ThreadLoadedListResponse, ThreadMetadataUpdateParams,
-    ThreadMetadataUpdateResponse, ThreadNameUpdatedNotification, ThreadRead, ThreadReadParams,
-    ThreadReadResponse, ThreadRollbackParams, ThreadRollbackResponse, ThreadSetName, ThreadSetNameParams,
-    ThreadSetNameResponse, ThreadStatus, ThreadStatusChangedNotification, ThreadTurnsList,
-    ThreadTurnsListParams, ThreadUnarchive, ThreadUnarchiveParams, ThreadUnarchiveResponse,
+    ThreadDeletedNotification, ThreadId, ThreadListParams, ThreadListResponse, ThreadLoadedListParams,
+    ThreadLoadedListResponse, ThreadMetadataUpdateParams, ThreadMetadataUpdateResponse,
+    ThreadNameUpdatedNotification, ThreadRead, ThreadReadParams, ThreadReadResponse, ThreadRollbackParams,
+    ThreadRollbackResponse, ThreadSetName, ThreadSetNameParams, ThreadSetNameResponse, ThreadStatus,
+    ThreadStatusChangedNotification, ThreadUnarchive, ThreadUnarchiveParams, ThreadUnarchiveResponse,
     ThreadUnarchivedNotification, ThreadUnsubscribe, ThreadUnsubscribeParams, ThreadUnsubscribeResponse,
     ThreadUnsubscribeStatus,
 };
@@ -36,27 +35,6 @@ pub(crate) async fn read(
         }
         Err(error) => reply.send(Err(error.into())),
     }
-}
-
-/// A page of full turns may be large, so it is not made before earlier answers were read.
-pub(crate) async fn turns_list(
-    app: Arc<App>,
-    _: Requester,
-    params: ThreadTurnsListParams,
-    reply: MethodReply<ThreadTurnsList>,
-) {
-    reply.room().await;
-    reply.send(app.runtime.list_turns(params).await.map_err(Into::into));
-}
-
-pub(crate) async fn items_list(
-    app: Arc<App>,
-    _: Requester,
-    params: ThreadItemsListParams,
-    reply: MethodReply<ThreadItemsList>,
-) {
-    reply.room().await;
-    reply.send(app.runtime.list_items(params).await.map_err(Into::into));
 }
 
 /// A reader learns that something it does not see was there.

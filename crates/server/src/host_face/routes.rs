@@ -1,5 +1,7 @@
 //! Which handler of a host carries out which method.
 
+use std::sync::Arc;
+
 use host::FileRequest;
 use protocol::{
     AppsList, AuditList, CollaborationModeList, CommandExec, CommandExecResize, CommandExecTerminate,
@@ -13,9 +15,9 @@ use protocol::{
     ServerStatus, SkillsList, TaskDelete, TaskList, TaskRead, TaskResume, TaskSuspend, ThreadArchive,
     ThreadBackgroundTerminalsClean, ThreadCompactStart, ThreadDelete, ThreadFork, ThreadGoalClear,
     ThreadGoalGet, ThreadGoalSet, ThreadItemsList, ThreadList, ThreadLoadedList, ThreadMetadataUpdate,
-    ThreadRead, ThreadResume, ThreadRollback, ThreadSetName, ThreadShellCommand, ThreadStart, ThreadSuspend,
-    ThreadTurnsList, ThreadUnarchive, ThreadUnsubscribe, TurnInterrupt, TurnStart, TurnSteer, TurnSuspend,
-    UsageList,
+    ThreadPromptRead, ThreadRead, ThreadRecordsList, ThreadResume, ThreadRollback, ThreadSetName,
+    ThreadShellCommand, ThreadStart, ThreadSuspend, ThreadTurnsList, ThreadUnarchive, ThreadUnsubscribe,
+    TurnInterrupt, TurnStart, TurnSteer, TurnSuspend, UsageList,
 };
 
 use super::handlers::{self as on, forward};
@@ -91,6 +93,11 @@ pub fn host_routes() -> Router<HostApp> {
         .deferred(ThreadMetadataUpdate, forward::<ThreadMetadataUpdate>)
         .deferred(ThreadTurnsList, pages::turns)
         .deferred(ThreadItemsList, pages::items)
+        .large(
+            ThreadRecordsList,
+            |app: Arc<HostApp>, params| async move { app.host.list_records(&params).await },
+        )
+        .deferred(ThreadPromptRead, forward::<ThreadPromptRead>)
         .deferred(ThreadGoalSet, forward::<ThreadGoalSet>)
         .deferred(ThreadGoalGet, on::goal_get)
         .deferred(ThreadGoalClear, forward::<ThreadGoalClear>)

@@ -7,8 +7,8 @@ use host::TaskError;
 use protocol::{
     RequestMethod, ReviewStart, TaskDelete, TaskResume, TaskSuspend, ThreadArchive,
     ThreadBackgroundTerminalsClean, ThreadCompactStart, ThreadDelete, ThreadGoalClear, ThreadGoalGet,
-    ThreadGoalSet, ThreadId, ThreadMetadataUpdate, ThreadResume, ThreadRollback, ThreadShellCommand,
-    ThreadSuspend, TurnInterrupt, TurnStart, TurnSteer, TurnSuspend,
+    ThreadGoalSet, ThreadId, ThreadMetadataUpdate, ThreadPromptRead, ThreadResume, ThreadRollback,
+    ThreadShellCommand, ThreadSuspend, TurnInterrupt, TurnStart, TurnSteer, TurnSuspend,
 };
 use runtime::BoxFuture;
 use serde::Deserialize;
@@ -37,6 +37,7 @@ pub(crate) const RELAYED: &[&str] = &[
     ThreadMetadataUpdate::METHOD,
     ThreadGoalSet::METHOD,
     ThreadGoalGet::METHOD,
+    ThreadPromptRead::METHOD,
     ThreadGoalClear::METHOD,
     ThreadArchive::METHOD,
     ThreadDelete::METHOD,

@@ -507,6 +507,8 @@ __all__ = [
     "PluginUninstallParams",
     "PluginUninstallResponse",
     "ProfileV2",
+    "PromptPiece",
+    "PromptPieces",
     "ProvidedTool",
     "RateLimitSnapshot",
     "RateLimitWindow",
@@ -725,6 +727,8 @@ __all__ = [
     "ThreadMetadataUpdateParams",
     "ThreadMetadataUpdateResponse",
     "ThreadNameUpdatedNotification",
+    "ThreadPromptReadParams",
+    "ThreadPromptReadResponse",
     "ThreadReadParams",
     "ThreadReadResponse",
     "ThreadRealtimeAppendAudioParams",
@@ -742,6 +746,8 @@ __all__ = [
     "ThreadRealtimeStopParams",
     "ThreadRealtimeStopResponse",
     "ThreadRealtimeTranscriptUpdatedNotification",
+    "ThreadRecordsListParams",
+    "ThreadRecordsListResponse",
     "ThreadResumeParams",
     "ThreadResumeResponse",
     "ThreadResyncedNotification",
@@ -6205,6 +6211,35 @@ class PluginUninstallResponse(WireModel):
     pass
 
 
+class PromptPiece(WireModel):
+    """One piece of a request."""
+
+    role: str
+    """`system`, `developer`, `user`, `assistant` or `tool`."""
+    name: str
+    text: str
+    """Its beginning, where it is long."""
+    bytes: StrictInt
+    """The length of the whole text."""
+    tokens: StrictInt
+    """About how many tokens the whole text has."""
+    is_message: StrictBool
+    """Something that was said or done in the thread, which its name does not tell."""
+
+
+class PromptPieces(WireModel):
+    """The pieces of a request, in the order in which the model reads them."""
+
+    instructions: list[PromptPiece]
+    """The base instructions by section."""
+    tools: list[PromptPiece]
+    """The tools that are offered."""
+    history: list[PromptPiece]
+    """What was said and done before."""
+    next: list[PromptPiece]
+    """What the model is going to be told of its surroundings, before the user's words."""
+
+
 class ProvidedTool(WireModel):
     """A tool that a connection runs for a thread."""
 
@@ -7881,6 +7916,28 @@ class ThreadNameUpdatedNotification(WireModel):
     thread_name: str | None = None
 
 
+class ThreadPromptReadParams(WireModel):
+    """Describes the next request of a thread as `oarlock debug prompt` does: nothing is asked and nothing is recorded.
+    """
+
+    thread_id: ThreadId
+    history_limit: StrictInt | None = None
+    """Most pieces of the history, the newest: 100 when unset, never more than 1,000."""
+
+
+class ThreadPromptReadResponse(WireModel):
+    model: str
+    model_provider: str
+    cwd: str
+    context_window: StrictInt | None = None
+    """Tokens that the model has room for. Null where unknown."""
+    tokens: StrictInt
+    """About how many tokens all of it has, with the pieces that are left out."""
+    omitted_history: StrictInt
+    """Pieces of the history before the first that is given."""
+    pieces: PromptPieces
+
+
 class ThreadReadParams(WireModel):
     """Reads a thread without loading it or subscribing to it."""
 
@@ -8002,6 +8059,25 @@ class ThreadRealtimeTranscriptUpdatedNotification(WireModel):
     """Who speaks."""
     text: str
     """The new piece, not the whole."""
+
+
+class ThreadRecordsListParams(WireModel):
+    """Lists the records of a thread as they are stored: the whole of what is known about it."""
+
+    thread_id: ThreadId
+    cursor: str | None = None
+    """`nextCursor` of the page before; unset for the first page."""
+    limit: StrictInt | None = None
+    """Most records on one page: 25 when unset, never more than 100. A page of large records holds fewer."""
+    sort_direction: SortDirection | None = None
+    """Newest first when unset."""
+
+
+class ThreadRecordsListResponse(WireModel):
+    data: list[Any]
+    """Each as `rollout/append` has it, with its `ordinal` and its `kind`; also those of a newer release."""
+    next_cursor: str | None = None
+    """Null on the last page."""
 
 
 class ThreadResumeParams(WireModel):
