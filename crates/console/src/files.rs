@@ -4,9 +4,9 @@ use crate::ConsoleFile;
 
 pub(crate) const FILES: &[ConsoleFile] = &[
     ConsoleFile {
-        path: "/assets/app-4i2_aOdB.js",
+        path: "/assets/app-Bm2zngS2.js",
         content_type: "text/javascript; charset=utf-8",
-        gzip: include_bytes!("../bundle/app-4i2_aOdB.js.gz"),
+        gzip: include_bytes!("../bundle/app-Bm2zngS2.js.gz"),
         is_immutable: true,
     },
     ConsoleFile {
