@@ -19,7 +19,7 @@ export const accessChecks = {
   async "axe finds nothing serious, dark and light, wide and narrow"(stage) {
     const waiting = await stage.client.task(stage.host.workspace, "run touch axe.txt", { approvalPolicy: "untrusted", name: "For axe" });
     const gone = "/task/00000000-0000-7000-8000-000000000001";
-    const pages = ["/tasks", "/inbox", gone, `/task/${waiting}`, "/new", "/host", `/task/${stage.ids.done}`];
+    const pages = ["/tasks", "/inbox", gone, `/task/${waiting}`, "/new", "/host", `/task/${stage.ids.done}/prompt`, `/task/${stage.ids.done}/records`, `/task/${stage.ids.done}`];
     const narrow = { viewport: { width: 900, height: 600 } };
     const phone = { viewport: { width: 390, height: 760 } };
     for (const options of [{}, { colorScheme: "light" }, narrow, phone, { ...phone, colorScheme: "light" }]) {

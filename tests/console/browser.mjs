@@ -71,7 +71,7 @@ export async function text(locator) {
   return (await locator.innerText()).trim();
 }
 
-/** What axe finds on the page that keeps somebody from using it. */
+/** Serious and critical findings of axe. */
 export async function seriousForAxe({ axe }, context, page) {
   // The page's policy lets nothing in that is not its own; the debugger may.
   const session = await context.newCDPSession(page);

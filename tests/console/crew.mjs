@@ -13,7 +13,7 @@ const ROLES = ["viewer", "approver", "operator"];
 /** Buttons that only change what is shown. */
 const HARMLESS = /^Used: .* Show it over time$|^(Keys|Follow|Side by side|all|waiting|running|failed|suspended|idle|queued|… |\d+ agents)/;
 
-async function withCrew(stage, check, provider = "test") {
+export async function withCrew(stage, check, provider = "test") {
   const model = new TestModel();
   await model.start();
   const host = new TestHost(stage.binary, "host", provider);

@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { connected, looked, open, sent, text } from "./browser.mjs";
+import { eventually } from "./host.mjs";
 
 async function operation(client, id) {
   for (const state of ["proposed", "decided", "started", "finished", "withdrawn"]) {
@@ -129,6 +130,8 @@ export const decisionChecks = {
     await page.getByRole("button", { name: "Approve …" }).focus();
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Yes, approve 2" }).waitFor();
+    // All that they are about is shown once more.
+    assert.deepEqual(await page.locator("dialog .exact").allInnerTexts(), ["echo first >> by-keys.txt", "echo second >> by-keys.txt"]);
     assert.ok(!existsSync(file), "nothing runs before the second yes");
     await page.getByRole("button", { name: "Yes, approve 2" }).focus();
     await page.keyboard.press("Enter");
@@ -142,6 +145,8 @@ export const decisionChecks = {
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "second" }).waitFor();
     await page.locator(".turn-mark.completed").waitFor();
+    // Both run at once, in processes of their own.
+    await eventually(() => readFileSync(file, "utf8").trim().split("\n").length === 2, "both commands");
     assert.deepEqual(readFileSync(file, "utf8").trim().split("\n").sort(), ["first", "second"]);
     await close();
   },

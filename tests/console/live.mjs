@@ -135,6 +135,35 @@ export const liveChecks = {
     });
   },
 
+  async "the end of what a command prints is kept in view, until somebody scrolls away from it"(stage) {
+    const lines = (name) => `for i in $(seq 60); do echo ${name}-$i; done`;
+    const wait = (file) => `until [ -e ${file} ]; do sleep 0.05; done`;
+    await withModel(stage, async (there) => {
+      const { client, host } = there;
+      const task = await begin(client, host.workspace, `run: ${lines("first")}; ${wait("one")}; ${lines("second")}; ${wait("two")}; ${lines("third")}`, "Prints");
+      const { page, close } = await open(there, `/task/${task}`);
+      const output = page.locator(".terminal");
+      const below = () => output.evaluate((box) => Math.round(box.scrollHeight - box.scrollTop - box.clientHeight));
+      for (const [last, file] of [["first-60", "one"], ["second-60", "two"]]) {
+        await output.filter({ hasText: last }).waitFor();
+        await page.waitForFunction(() => {
+          const box = document.querySelector(".terminal");
+          return box.scrollTop > 0 && box.scrollHeight - box.scrollTop - box.clientHeight < 2;
+        });
+        if (file === "two") {
+          await output.evaluate((box) => (box.scrollTop = 40));
+          await page.waitForFunction(() => document.querySelector(".terminal").scrollTop === 40);
+        }
+        writeFileSync(join(host.workspace, file), "");
+      }
+      await output.filter({ hasText: "third-60" }).waitFor();
+      await page.locator(".turn-mark.completed").waitFor();
+      assert.equal(await output.evaluate((box) => box.scrollTop), 40, "whoever reads above is left there");
+      assert.ok((await below()) > 100);
+      await close();
+    });
+  },
+
   async "a second window of an app-server sees what runs"(stage) {
     const server = new TestHost(stage.binary, "app-server");
     try {

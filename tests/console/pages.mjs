@@ -84,9 +84,9 @@ export const pageChecks = {
     await page.locator(".turn-mark").last().locator(".status", { hasText: "completed" }).waitFor();
     assert.equal(await page.getByRole("textbox", { name: "Start a turn" }).inputValue(), "");
     await page.keyboard.press("Escape");
-    await page.keyboard.press("r");
+    await page.keyboard.press("w");
     await page.locator(".raw", { hasText: '**bold** and `code`"' }).last().waitFor();
-    await page.keyboard.press("r");
+    await page.keyboard.press("w");
     await page.locator(".raw").first().waitFor({ state: "detached" });
     // Plans are read again with their turns.
     await page.reload();
@@ -281,6 +281,7 @@ export const pageChecks = {
       const asked = sent(page, "thread/start");
       await page.reload();
       await connected(page);
+      await page.locator('#places option[value="box"]').waitFor({ state: "attached" });
       await page.getByLabel("What is to be done").fill("say from the box");
       await page.getByLabel("Placement").fill("box");
       await page.keyboard.press("Control+Enter");

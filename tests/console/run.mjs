@@ -18,6 +18,7 @@ import { loadChecks } from "./load.mjs";
 import { pageChecks } from "./pages.mjs";
 import { seed } from "./scenes.mjs";
 import { takeScreenshots } from "./screenshots.mjs";
+import { viewChecks } from "./views.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const require = createRequire(join(root, "console/package.json"));
@@ -50,7 +51,7 @@ try {
     mkdirSync(shots, { recursive: true });
     console.log((await takeScreenshots(stage, shots)).join(" "));
   } else {
-    const checks = { ...pageChecks, ...decisionChecks, ...choiceChecks, ...crewChecks, ...liveChecks, ...loadChecks, ...accessChecks };
+    const checks = { ...pageChecks, ...decisionChecks, ...choiceChecks, ...crewChecks, ...liveChecks, ...viewChecks, ...loadChecks, ...accessChecks };
     let passed = 0;
     for (const [name, check] of Object.entries(checks)) {
       if (rest.length > 0 && !rest.some((word) => name.includes(word))) continue;

@@ -27,6 +27,18 @@ const PAGES = [
     await openTask(page, "Correct the greeting", () => page.locator(".from-agent"));
     await page.locator(".diff-row.added").scrollIntoViewIfNeeded();
   }],
+  ["prompt", "/tasks", async (page) => {
+    await openTask(page, "Correct the greeting", () => page.locator(".from-agent"));
+    await page.getByRole("link", { name: "What the model sees" }).click();
+    await page.locator(".piece").first().waitFor();
+  }],
+  ["records", "/tasks", async (page) => {
+    await openTask(page, "Correct the greeting", () => page.locator(".from-agent"));
+    await page.getByRole("link", { name: "Records" }).click();
+    await page.locator(".record", { has: page.locator(".r-operation") }).last().locator("summary").click();
+    await page.locator(".record .code").waitFor();
+    await page.keyboard.press("f");
+  }],
   ["waiting", "/tasks", (page) => openTask(page, "Tidy the build folder", () => page.locator(".waiting-here .card:not(.fresh) .hidden-char").first())],
   ["inbox", "/inbox", async (page) => {
     await page.locator(".queue-open", { hasText: "Publish release" }).click();

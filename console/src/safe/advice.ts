@@ -1,13 +1,13 @@
-// The way out of what was refused, or stopped by the sandbox.
+// Advice beside an item that the policy refused or the sandbox stopped: the setting that would have allowed it.
 
 import type { ThreadItem } from "../../protocol";
 
 const WALLS = /Read-only file system|Permission denied|Operation not permitted/;
 const NO_NETWORK = /Could not resolve host|Temporary failure in name resolution|Network is unreachable/;
-/** The policy said no by itself. Where a person did, they know. */
+/** Refusals by the policy. A person who declined needs no advice. */
 const NOBODY_ASKED = /nobody can be asked|you cannot ask/;
 
-/** Nothing where nothing would have helped. `sandbox` is the type of the policy that the task runs under. */
+/** Unset when no setting would have helped. `sandbox` is the type of the policy that the task runs under. */
 export function adviceOf(item: ThreadItem, sandbox: string | undefined): string | undefined {
   const isEdit = item.type === "fileChange";
   if (!isEdit && item.type !== "commandExecution") return undefined;

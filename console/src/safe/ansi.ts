@@ -78,7 +78,7 @@ function spanOf(text: string, style: Style): Span {
   else if (foreground !== undefined) classes.push(`a-f${foreground}`);
   if (background?.startsWith("#")) {
     span.background = background;
-    // A colour of its own that can be read on any background the output chose.
+    // Text without a colour of its own gets one that can be read on the background that the output chose.
     if (span.color === undefined) classes.push("a-on");
   } else if (background !== undefined) classes.push(`a-k${background}`);
   span.classes = classes.join(" ");

@@ -19,7 +19,7 @@ const HIDDEN =
 
 export interface Piece {
   text: string;
-  /** Set for a hidden character: what it is. */
+  /** The number and name of a hidden character; unset for visible text. */
   hidden?: string;
 }
 

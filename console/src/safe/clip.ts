@@ -3,7 +3,7 @@
 export interface Clipped {
   head: string;
   tail: string;
-  /** Characters between them. */
+  /** How many characters are left out between `head` and `tail`. */
   left: number;
 }
 

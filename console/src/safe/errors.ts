@@ -2,7 +2,7 @@
 
 export interface ReadableError {
   message: string;
-  /** As it came, where that is more. */
+  /** The whole error as it came, when `message` is only a part of it. */
   raw: string | undefined;
 }
 

@@ -5,7 +5,7 @@ export interface Token {
   kind: "comment" | "string" | "number" | "keyword" | "plain";
 }
 
-/** Files of words: there "and" is no keyword. */
+/** Kinds of files that hold prose. "and" and "for" are no keywords there. */
 const PROSE = /(^|[./])(adoc|changelog|csv|licen[cs]e|log|markdown|md|notice|readme|rst|text|txt)$/i;
 
 /** By the name of a language, or by the path of a file. */

@@ -1,4 +1,4 @@
-// Addresses that a model or a command wrote: only the web and mail, and always with the place they lead to in sight.
+// Links that a model or a command wrote. Only http, https and mailto are allowed, and the host is always shown beside the link.
 
 export interface SafeLink {
   href: string;
@@ -16,7 +16,7 @@ export function safeLink(address: string): SafeLink | undefined {
   }
   if (url.protocol === "mailto:") return { href: url.href, host: url.pathname };
   if (url.protocol !== "http:" && url.protocol !== "https:") return undefined;
-  // A name before the host is there to be taken for it.
+  // `https://bank.example@evil.example/` shows a name before the host to be mistaken for it.
   if (url.username !== "" || url.password !== "") return undefined;
   return { href: url.href, host: url.host };
 }

@@ -127,7 +127,7 @@ const INLINE =
   /(`+)([^`]|[^`][\s\S]*?[^`])\1(?!`)|!\[([^\]]{0,500})\]\(([^()\s]{0,2000})[^()]{0,200}\)|\[([^[\]]{0,500})\]\(([^()\s]{0,2000})[^()]{0,200}\)|\*\*(?=\S)([\s\S]{0,2000}?\S)\*\*|__(?=\S)([\s\S]{0,2000}?\S)__|~~(?=\S)([\s\S]{0,2000}?\S)~~|(?<![\w*])\*(?=[^\s*])([\s\S]{0,2000}?[^\s*])\*(?!\*)|(?<![\w_])_(?=[^\s_])([\s\S]{0,2000}?[^\s_])_(?![\w_])|(https?:\/\/[^\s<>"'`]{3,2000}[^\s<>"'`.,;:!?)\]])|( {2,}\n)/g;
 
 export function parseInline(text: string, depth = 0): Inline[] {
-  // Bounded work: what is longer is shown as it is.
+  // Longer texts are shown unparsed, so that the work stays bounded.
   if (depth > MAX_DEPTH || text.length > MAX_INLINE) return [{ type: "text", text }];
   const found: Inline[] = [];
   let at = 0;

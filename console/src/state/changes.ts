@@ -21,7 +21,7 @@ export function changesOf(entry: Pending): FileUpdateChange[] | undefined {
   return entry.changes ?? found.value.get(entry.itemId);
 }
 
-/** Following the thread brings a suspended turn back, whose runtime then announces the item; a live one lists it. */
+/** Follows the thread: a suspended turn gets its runtime back, which announces the item again. A live one lists it. */
 export async function loadChanges(entry: Pending): Promise<void> {
   if (entry.changes !== undefined || found.peek().has(entry.itemId) || asked.has(entry.key)) return;
   asked.add(entry.key);

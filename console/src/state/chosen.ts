@@ -1,12 +1,12 @@
-// Which of the things that wait is on the screen. It is chosen by its key and not by its place, so a decision of somebody
-// else never changes what a key or a click would decide.
+// The entry that is on the screen. It is chosen by key, not by index, so a decision of somebody else never moves another entry
+// under the finger.
 
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 import type { Pending } from "./inbox";
 
-/** An entry that appeared by itself is decided neither by key nor by click for so long: it was not looked at yet. */
+/** An entry that appeared by itself cannot be decided for this long: nobody has looked at it yet. */
 export const LOOK_MS = 400;
 
 export interface Chosen {
@@ -23,7 +23,7 @@ export function useChosen(entries: readonly Pending[]): Chosen {
   const wanted = useRef<string | undefined>(undefined);
   const lastAt = useRef(0);
   const found = entries.findIndex((one) => one.key === key.value);
-  // The one that was chosen is gone: the one that took its place is shown.
+  // The chosen entry is gone: the entry now at its index is shown.
   const at = found >= 0 ? found : Math.max(0, Math.min(lastAt.current, entries.length - 1));
   const entry = entries[at];
   // The same operation with other arguments is another thing to decide.

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 
 const KEY = "oarlock.diffs";
 
-/** Two columns of a narrow window are two columns of nothing. */
+/** Two columns need this much room. */
 const wide = matchMedia("(min-width: 900px)");
 
 const isChosen = signal(localStorage.getItem(KEY) === "split");

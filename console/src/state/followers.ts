@@ -16,7 +16,7 @@ export function release(threadId: string): void {
     return;
   }
   holders.delete(threadId);
-  // The last one to leave a thread of an app-server unloads it, and ends its turn. A host keeps it.
+  // Not at an app-server: it would unload the thread and end its turn with the last subscriber.
   if (connection.state.peek().type === "ready" && connection.isHost) {
     void connection.request("thread/unsubscribe", { threadId }).catch(() => undefined);
   }

@@ -23,7 +23,7 @@ import { hold, release } from "./followers";
 
 export type Choice = "approve" | "approveForSession" | "replace" | "retry" | "reject" | "rejectAndStop" | "respond";
 
-/** A question with a form of its own. */
+/** Questions that are answered by a form. */
 export type AskedForm =
   | { type: "fields"; properties: McpElicitationSchema["properties"]; required: string[] }
   | { type: "page"; url: string }
@@ -85,7 +85,7 @@ function strings(value: unknown): string[] | undefined {
   return Array.isArray(value) && value.every((entry) => typeof entry === "string") ? value : undefined;
 }
 
-/** Of what an MCP server asks: a form, a page, or the approval of a call, which is a form without fields. */
+/** The form for a request of an MCP server: fields, or a page to open. */
 function formOfServer(request: Record<string, unknown>): AskedForm {
   if (typeof request["url"] === "string") return { type: "page", url: request["url"] };
   const schema = record(request["requestedSchema"]);
@@ -131,7 +131,7 @@ export function ofOperation(operation: Operation): Pending {
   };
 }
 
-/** Of what an app-server offers, what has a button here. */
+/** The decisions of an app-server's question that have a button here. */
 function offered(decisions: readonly unknown[] | null | undefined): Choice[] {
   const all: Choice[] = ["approve", "approveForSession", "reject", "rejectAndStop"];
   if (decisions == null) return all;
@@ -282,7 +282,7 @@ function questions(): [string, Pending][] {
   return [...pending.peek()].filter(([, entry]) => entry.source.type === "question");
 }
 
-/** What was heard of operations while a list of them is read: the list may be older than that. */
+/** Operations that were announced while a list is read. They are applied again after it, because the list may be older. */
 const reading = new Set<Operation[]>();
 
 /** Reads again what waits in the host's store. Open questions are in no list: they stay. */
@@ -313,15 +313,15 @@ function isOperation(params: unknown): boolean {
   return typeof id === "string" && pending.peek().has(id);
 }
 
-/** The operation of a thread that waits is told within this time, if there is one. */
+/** The operation that a thread waits for is announced within this time, if there is one. */
 const QUESTION_MS = 500;
-/** A task that is followed to see whether it asks something has asked within this time. */
+/** A task that is followed for its open questions asks them again within this time. */
 const LOOK_MS = 5_000;
 
 /** Threads that are followed for their questions alone. */
 const followed = new Set<string>();
 
-/** A thread that waits, and for no operation, waits for the answer to a question, which only its followers are asked. */
+/** Follows a thread that waits for something other than an operation: an open question, which only followers receive. */
 function followQuestion(threadId: string): void {
   if (followed.has(threadId) || [...pending.peek().values()].some((entry) => entry.threadId === threadId)) return;
   followed.add(threadId);
@@ -337,8 +337,8 @@ function unfollow(threadId: string): void {
 const MOST_LOOKED_AT = 100;
 
 /**
- * Questions that were asked before this window was opened, or while it had no connection. A task that waits for nothing but such a
- * question reads as running: whoever follows it is asked at once, and those that ask nothing are left again.
+ * Finds questions that were asked before this window was opened, or while it had no connection. A task with such a question is
+ * listed as running, so running tasks are followed for a moment: their open questions are sent again to each new follower.
  */
 async function followAsking(): Promise<void> {
   const pages = await Promise.all(
@@ -353,7 +353,7 @@ async function followAsking(): Promise<void> {
 }
 
 async function begin(): Promise<void> {
-  // What the last connection was asked cannot be answered over this one: it is asked again.
+  // Questions of the last connection cannot be answered over this one. The server sends them again.
   for (const [key] of questions()) remove(key);
   for (const threadId of followed) unfollow(threadId);
   await reload();
@@ -374,8 +374,8 @@ export function startInbox(): void {
     }
   });
   connection.onQuestion(({ id, method, params }) => {
-    // On a host the operation in the store is what is decided; its question stays open until then. What a server asks while
-    // one of its tools runs is no operation: it can only be answered as the question that it is.
+    // On a host, an operation of the store is decided by `operation/decide`, not by answering its question. A question that an
+    // MCP server asks while its tool runs is no operation and has to be answered.
     if (connection.isHost && (method !== "mcpServer/elicitation/request" || isOperation(params))) return;
     const entry = ofQuestion(id, method, params);
     if (entry !== undefined) set(entry);
@@ -408,7 +408,7 @@ const ANSWERS: Partial<Record<Choice, string>> = {
   rejectAndStop: "cancel",
 };
 
-/** Decides. The answer is what to tell the person, if anything went another way than they chose. */
+/** Sends a decision. Returns a message for the person when it was not taken. */
 export async function decide(entry: Pending, choice: Choice, text = ""): Promise<string | undefined> {
   deciding.value = new Set(deciding.peek()).add(entry.key);
   try {

@@ -14,7 +14,7 @@ export function startKeys(): void {
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.repeat && !HELD.has(event.key)) return;
-    // Nobody looks at the page behind an open dialog, and a dialog has its own keys.
+    // A key must not act on the page behind an open dialog.
     if (document.querySelector("dialog[open]") !== null) return;
     const target = event.target as HTMLElement;
     const isTyping = target.matches("input, textarea, select, [contenteditable]");
@@ -34,7 +34,7 @@ export function startKeys(): void {
 }
 
 export function useKeys(keys: Keys): void {
-  // Before the next key can come: a key must never act on what was shown before.
+  // A layout effect, so that no key can act on the page that was shown before.
   useLayoutEffect(() => {
     stack.push(keys);
     return () => {

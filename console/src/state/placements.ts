@@ -1,4 +1,4 @@
-// Where tasks run, and how far the making of such a place is.
+// The placements of the host, and the progress of one that is being made.
 
 import { signal } from "@preact/signals";
 
@@ -6,7 +6,7 @@ import type { PlacementInfo, PlacementProgressNotification } from "../../protoco
 import { connection } from "../wire/connection";
 
 export const placements = signal<ReadonlyMap<string, PlacementInfo>>(new Map());
-/** The last step that was heard of. */
+/** The last step of a placement that is being made. */
 export const progress = signal<PlacementProgressNotification | undefined>(undefined);
 
 async function reload(): Promise<void> {

@@ -2,18 +2,18 @@
 
 import { connection } from "../wire/connection";
 
-/** Nothing is offered before it is known. */
+/** `viewer` until the server has answered, so that no button appears too early. */
 function role(): string {
   const server = connection.server.value;
   return server === undefined ? "viewer" : (server.capabilities?.host?.role ?? "operator");
 }
 
-/** Also decides what waits. */
+/** Approvers and above. */
 export function mayDecide(): boolean {
   return role() !== "viewer";
 }
 
-/** Also starts and stops. */
+/** Operators and admins. */
 export function mayOperate(): boolean {
   return role() !== "viewer" && role() !== "approver";
 }

@@ -2,9 +2,12 @@
 
 import { signal } from "@preact/signals";
 
+/** The conversation, the next request to the model, or the records as they are stored. */
+export type TaskViewName = "conversation" | "prompt" | "records";
+
 export type Route =
   | { page: "tasks" }
-  | { page: "task"; id: string }
+  | { page: "task"; id: string; view: TaskViewName }
   | { page: "inbox" }
   | { page: "new" }
   | { page: "host" };
@@ -12,8 +15,10 @@ export type Route =
 export const route = signal<Route>({ page: "tasks" });
 
 function read(): Route {
-  const [page, id] = location.hash.replace(/^#\/?/, "").split("/");
-  if (page === "task" && id !== undefined && /^[\w-]{1,64}$/.test(id)) return { page: "task", id };
+  const [page, id, view] = location.hash.replace(/^#\/?/, "").split("/");
+  if (page === "task" && id !== undefined && /^[\w-]{1,64}$/.test(id)) {
+    return { page: "task", id, view: view === "prompt" || view === "records" ? view : "conversation" };
+  }
   if (page === "inbox" || page === "new" || page === "host") return { page };
   return { page: "tasks" };
 }

@@ -1,5 +1,5 @@
-// The texts that are drawn of an operation that somebody approves. What is drawn and what is asked before an approval come from
-// the same list, so nothing can be approved that was cut.
+// The texts of an operation that are drawn for approval. The card and the check before an approval use the same list, so nothing
+// can be approved that was cut.
 
 import { changesOf } from "./changes";
 import type { Pending } from "./inbox";
@@ -11,7 +11,7 @@ export const APPROVAL_LIMIT = 20_000;
 export const DIFF_ROWS = 400;
 
 export interface ShownText {
-  /** Empty for the one that says what would happen. */
+  /** The name of an argument; empty for the main text, such as the command. */
   name: string;
   text: string;
 }
@@ -33,7 +33,7 @@ export function commandText(entry: Pending): string | undefined {
   return typeof entry.command === "string" ? entry.command : (scriptOf(entry.command) ?? shellLine(entry.command));
 }
 
-/** What may be changed before it runs: as it is now, and what the changed text stands for. Undefined for a text that stands for nothing. */
+/** The command or arguments that may be changed before they run, and how a changed text is read: undefined when it is not valid. */
 export interface EditableText {
   text: string;
   read: (text: string) => object | undefined;
@@ -59,9 +59,9 @@ export function editableOf(entry: Pending): EditableText | undefined {
   return { text: JSON.stringify(command ?? entry.arguments, null, 2) ?? "null", read };
 }
 
-/** Drawn in a way of their own, or another form of what is. */
+/** Arguments that the card draws elsewhere. */
 const DRAWN = new Set(["command", "commandActions", "cwd", "sandboxed", "files", "questions"]);
-/** Bookkeeping of a question on the wire, and what its choices are made of. */
+/** Fields of a question on the wire that are not part of what would happen. */
 const ENVELOPE = new Set([
   "threadId", "turnId", "itemId", "startedAtMs", "approvalId", "reason", "commandActions", "availableDecisions", "operationId",
   "argumentsDigest", "proposedExecpolicyAmendment", "proposedNetworkPolicyAmendments", "skillMetadata",

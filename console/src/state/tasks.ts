@@ -1,5 +1,5 @@
 // Every task the server has, live. A host tells of every change of a thread's status and of every operation; what it does
-// not tell (names, times) is read again for the task in question, many changes at once.
+// not tell (names, times) is read again for that task; many changes cost one request.
 
 import { batch, computed, signal } from "@preact/signals";
 
@@ -32,14 +32,14 @@ const PAGE = 200;
 /** Read in the background, page after page, up to this many. */
 const MAX_TASKS = 20_000;
 const REFRESH_MS = 20_000;
-/** Of an app-server: everything but the agents of other threads. Unset, these would be the interactive ones alone. */
+/** Threads of an app-server that count as tasks: all but agents. Without this list the server answers only interactive ones. */
 const STARTED_BY_USERS: ThreadSourceKind[] = ["cli", "vscode", "exec", "appServer", "unknown"];
 
 export const tasks = signal<ReadonlyMap<string, TaskRow>>(new Map());
 export const isLoading = signal(true);
 export const loadProblem = signal<string | undefined>(undefined);
 export const showsArchived = signal(false);
-/** The agents of tasks whose agents were asked for. */
+/** Agents by task, for tasks that are unfolded. */
 export const agents = signal<ReadonlyMap<string, readonly TaskRow[]>>(new Map());
 
 export const sortedTasks = computed(() =>
@@ -114,7 +114,7 @@ async function readPage(cursor: string | null, archived: boolean): Promise<{ row
 
 let generation = 0;
 
-/** Reads everything again, the newest first. Rows that are gone go. */
+/** Reads all tasks again, newest first, and drops rows that the server does not have any more. */
 export async function reload(): Promise<void> {
   const mine = ++generation;
   const archived = showsArchived.peek();
@@ -140,7 +140,7 @@ export async function reload(): Promise<void> {
   }
 }
 
-/** Shows the agents of a task beneath it, or no longer. */
+/** Unfolds or folds the agents of a task. */
 export async function toggleAgents(id: string): Promise<void> {
   if (agents.peek().has(id)) {
     const next = new Map(agents.peek());
@@ -178,7 +178,7 @@ async function refreshStale(): Promise<void> {
       // An agent is found by the task that started it.
       return parentOf(thread) === undefined ? rowOfThread(thread, tasks.peek().get(id)?.isArchived ?? false) : undefined;
     } catch {
-      // A child, or gone. The next reload tells.
+      // A child, or deleted. The next reload sorts it out.
       return undefined;
     }
   };

@@ -6,6 +6,8 @@ import { batch, signal, type Signal } from "@preact/signals";
 import type { Thread, ThreadItem, ThreadItemEntry, ThreadTokenUsage, Turn, TurnError, TurnPlanStep, UserInput } from "../../protocol";
 import { connection, type Notice } from "../wire/connection";
 import { hold, release } from "./followers";
+import { forgetPictures } from "./pictures";
+import { parentOf } from "./tasks";
 
 export interface ItemView {
   type: "item";
@@ -13,9 +15,9 @@ export interface ItemView {
   turnId: string;
   item: Signal<ThreadItem>;
   isOpen: Signal<boolean>;
-  /** It does not grow any more. */
+  /** The item is complete: later deltas for it are ignored. */
   isOver: boolean;
-  /** When it began, of one that was heard to begin. */
+  /** Unix milliseconds of its beginning, when this window saw it begin. */
   sinceMs: number | undefined;
 }
 
@@ -23,7 +25,7 @@ export interface TurnMark {
   type: "turn";
   key: string;
   turn: Signal<Turn>;
-  /** Known once the beginning of the thread is. */
+  /** Counted from the beginning of the thread, so unset until that was read. */
   number: Signal<number | undefined>;
 }
 
@@ -35,15 +37,15 @@ export interface PlanView {
 
 export type Row = ItemView | TurnMark | PlanView;
 
-/** As many as a server gives at once. */
+/** The largest page that a server gives. */
 const PAGE = 100;
-/** After a lost connection no more items than this are read to find one that was there before. */
+/** After a lost connection, items are read back to a known one, but no more than this. */
 const MOST_AGAIN = 5_000;
 
 /** Of one item's live output no more than this is kept. */
 const MAX_LIVE_OUTPUT = 2_000_000;
 
-/** What happened, and why: of a retry the message is a count, and the details say what went wrong. */
+/** Message and details of an error. The message of a retry is only a count; its reason is in the details. */
 function sentenceOf({ message, additionalDetails }: TurnError): string {
   return additionalDetails ? `${message} (${additionalDetails})` : message;
 }
@@ -59,7 +61,7 @@ export class ThreadView {
   /** Tokens of each model response since this page was opened. */
   readonly usageOverTime = signal<readonly number[]>([]);
   readonly errors = signal<readonly string[]>([]);
-  /** Each item also as it came. */
+  /** Whether the JSON of each item is shown below it. */
   readonly isRaw = signal(false);
   /** The thread begins before the first row. */
   readonly hasOlder = signal(false);
@@ -74,7 +76,7 @@ export class ThreadView {
   #olderItems: string | null = null;
   #olderTurns: string | null = null;
   #isReadingOlder = false;
-  /** Counts the times the thread was read from its end: a page asked for before that is not wanted any more. */
+  /** Increases with each reading of the end. A page that was asked for under an earlier number is dropped. */
   #reading = 0;
 
   constructor(readonly id: string) {
@@ -101,7 +103,7 @@ export class ThreadView {
     } catch (error) {
       problem = error instanceof Error ? error.message : String(error);
     }
-    // The connection was lost in the middle and is there again: the later reading has the say.
+    // A later reading began meanwhile, after a reconnect: its result counts.
     if (mine !== this.#reading) return;
     this.problem.value = problem;
     this.#isReplaying = false;
@@ -128,6 +130,12 @@ export class ThreadView {
     }
     this.#flush();
     batch(() => this.#apply(notice));
+  }
+
+  /** The task that it belongs to: itself, or whose agent it is. */
+  rootId(): string {
+    const thread = this.thread.value;
+    return (thread === undefined ? undefined : parentOf(thread)) ?? this.id;
   }
 
   /** The input that began a turn, as far as it was read. */
@@ -202,7 +210,7 @@ export class ThreadView {
       if (mine !== this.#reading) return;
       const known = this.rows.peek();
       const rows = this.#rowsOf(page.data, known.filter((row) => row.type === "plan"));
-      // The turn that the first row belongs to goes on before it: its mark moves up.
+      // The page continues the turn of the first row, so the mark of that turn moves to its real beginning.
       const first = known[0];
       const isSplit = first?.type === "turn" && first.key === `turn:${page.data[0]?.turnId}`;
       this.#olderItems = page.nextCursor;
@@ -211,7 +219,7 @@ export class ThreadView {
         this.#countTurns();
       });
     } catch {
-      // The next time it is looked for.
+      // Asked for again by the next scroll.
     } finally {
       if (mine === this.#reading) this.#isReadingOlder = false;
     }
@@ -262,7 +270,7 @@ export class ThreadView {
     if (turn.plan != null && !this.#plans.has(turn.id)) this.#plans.set(turn.id, planView(turn.id, turn.plan));
   }
 
-  /** A turn as the records have it now. */
+  /** Replaces what is known of a turn by what the server has now. */
   #turnRead(turn: Turn): void {
     this.#learn(turn);
     this.#mark(turn.id).turn.value = { ...turn, items: [] };
@@ -382,7 +390,7 @@ export class ThreadView {
     const longer = new Map<ItemView, ThreadItem>();
     for (const delta of deltas) {
       const params = delta.params as { itemId: string; delta: string; summaryIndex?: number; contentIndex?: number };
-      // Items that are over were read whole; of an unknown item not even the kind is known.
+      // Complete items were read whole. An unknown item cannot be drawn before its `item/started`.
       const view = this.#items.get(params.itemId) ?? this.#unannounced(delta);
       if (view === undefined || view.isOver) continue;
       longer.set(view, withDelta(longer.get(view) ?? view.item.peek(), delta.method, params));
@@ -392,7 +400,7 @@ export class ThreadView {
     });
   }
 
-  /** A message whose beginning was missed, on a server that tells of no open items: better its rest than nothing. */
+  /** A message whose beginning was missed, on a server without `includeOpenItems`: its rest is shown. */
   #unannounced({ method, params }: Notice): ItemView | undefined {
     if (method !== "item/agentMessage/delta") return undefined;
     const view = this.#view(params.turnId, { type: "agentMessage", id: params.itemId, text: "… ", phase: null, memoryCitation: null }, false);
@@ -405,7 +413,7 @@ function planView(turnId: string, steps: TurnPlanStep[]): PlanView {
   return { type: "plan", key: `plan:${turnId}`, steps: signal(steps) };
 }
 
-/** Records have messages and reasoning once they are over, and calls as soon as they begin. */
+/** Whether a stored item is complete. Only items with a status are stored before that. */
 function isOver(item: ThreadItem): boolean {
   return !("status" in item) || item.status !== "inProgress";
 }
@@ -414,7 +422,7 @@ function isDelta(method: string): boolean {
   return method.endsWith("elta");
 }
 
-/** How much of what an item grows by is there. */
+/** The length of the text that an item grows by. */
 function grown(item: ThreadItem): number {
   if (item.type === "agentMessage" || item.type === "plan") return item.text.length;
   if (item.type === "reasoning") return [...item.summary, ...item.content].reduce((sum, part) => sum + part.length, 0);
@@ -454,6 +462,7 @@ export function follow(id: string | undefined): void {
   const current = openThread.peek();
   if (current?.id === id) return;
   current?.leave();
+  forgetPictures();
   if (id === undefined) {
     openThread.value = undefined;
     return;

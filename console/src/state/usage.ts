@@ -14,7 +14,7 @@ export interface Spent {
 export const spent = signal<ReadonlyMap<string, Spent>>(new Map());
 
 const PAUSE_MS = 1_000;
-/** Sums of this many tasks are not read every second. */
+/** With more tasks than this, sums are read less often. */
 const MANY = 500;
 const LONG_PAUSE_MS = 10_000;
 const REFRESH_MS = 20_000;

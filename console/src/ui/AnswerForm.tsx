@@ -1,5 +1,5 @@
-// Questions that are neither an approval nor the agent's own: forms and pages of MCP servers, and wishes for more access. An
-// answer goes as the JSON that the question's own response would be.
+// Forms for questions of MCP servers (fields, a page to open, consent to a call) and for requests of more permissions. The answer
+// is the JSON of the response that the question has on the wire.
 
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
@@ -47,7 +47,7 @@ interface Choices {
   isMany: boolean;
 }
 
-/** The choices of a field, in whichever of its ways a server names them. */
+/** The choices of a field. JSON Schema has four ways to list them: enum, enumNames, oneOf and anyOf. */
 function choicesOf(field: McpElicitationPrimitiveSchema): Choices | undefined {
   const isMany = "items" in field;
   const source = (isMany ? field.items : field) as { enum?: string[]; enumNames?: string[] | null; oneOf?: { const: string; title: string }[]; anyOf?: { const: string; title: string }[] };
@@ -143,7 +143,7 @@ function Field({ name, field, isRequired, answer, onAnswer }: FieldProps): JSX.E
   );
 }
 
-/** A page that somebody has to go to. It is shown with its host, and never opened by itself. */
+/** A page that the person has to visit. Its link shows the host, and is only opened by a click. */
 function PageForm({ form, isBusy, onAnswer }: FormProps<"page">): JSX.Element {
   return (
     <div class="questions">
@@ -156,7 +156,7 @@ function PageForm({ form, isBusy, onAnswer }: FormProps<"page">): JSX.Element {
   );
 }
 
-/** Whether a tool of an MCP server may be called. */
+/** Consent to one call of an MCP server's tool. */
 function ConsentForm({ isBusy, onAnswer }: FormProps<"consent">): JSX.Element {
   return (
     <div class="decisions">

@@ -32,7 +32,8 @@ export function App(): JSX.Element {
     h: () => go("/host"),
     v: switchDiffs,
   });
-  useEffect(() => follow(here.page === "task" ? here.id : undefined), [here]);
+  const openId = here.page === "task" ? here.id : undefined;
+  useEffect(() => follow(openId), [openId]);
   useEffect(() => {
     const waiting = inbox.value.length;
     document.title = `${waiting > 0 ? `(${waiting}) ` : ""}Oarlock console`;
@@ -47,7 +48,7 @@ export function App(): JSX.Element {
       <main id="main" ref={main} tabIndex={-1}>
         <LinkBanner />
         {here.page === "tasks" && <TasksPage />}
-        {here.page === "task" && <TaskPage id={here.id} />}
+        {here.page === "task" && <TaskPage key={here.id} id={here.id} shown={mayOperate() ? here.view : "conversation"} />}
         {here.page === "inbox" && <InboxPage />}
         {here.page === "new" && (mayOperate() ? <NewTask /> : <p class="empty">This token starts no tasks.</p>)}
         {here.page === "host" && <HostPage />}

@@ -6,7 +6,7 @@ const KEYS: [string, [string, string][]][] = [
   ["Everywhere", [["t", "Tasks"], ["i", "Inbox"], ["n", "New task"], ["h", "Host"], ["v", "Diffs in one column or two"], ["?", "These keys"], ["Esc", "Leave a field, close a window"]]],
   ["Tasks", [["j  k", "Next, previous"], ["→  ←", "Unfold, fold its agents"], ["Enter", "Open"], ["/", "Search"]]],
   ["Inbox", [["j  k", "Next, previous"], ["a", "Approve exactly what is shown"], ["d", "Decline"], ["s", "Approve for the session"], ["e", "Edit it and run that instead"], ["x", "Select for a decision about many"], ["o", "Open the task"]]],
-  ["Task", [["a  s  d  e", "Decide what it waits for"], ["j  k", "Next, previous of what it waits for"], ["f", "Follow the end"], ["/", "Write to the task"], ["r", "Each item also as it came"], ["u", "Back to all tasks"]]],
+  ["Task", [["a  s  d  e", "Decide what it waits for"], ["j  k", "Next, previous of what it waits for"], ["f", "Follow the end"], ["/", "Write to the task"], ["c  p  r", "Conversation, what the model sees, records"], ["w", "Each item also as it came on the wire"], ["u", "Back to all tasks"]]],
 ];
 
 export function Help({ onClose }: { onClose: () => void }): JSX.Element {
@@ -27,7 +27,7 @@ export function Help({ onClose }: { onClose: () => void }): JSX.Element {
           </section>
         ))}
       </div>
-      <form method="dialog"><button data-first>Close</button></form>
+      <form method="dialog" class="dialog-end"><button data-first>Close</button></form>
     </Dialog>
   );
 }

@@ -19,7 +19,7 @@ interface Facts {
   provider: string;
   approvalPolicy: string;
   replicas: ReplicaInfo[];
-  /** Where the days begin. */
+  /** The beginning of the first day of `days`. */
   sinceMs: number;
   days: UsageSum[];
   byModel: UsageSum[];
@@ -29,7 +29,7 @@ interface Facts {
 const DAYS = 30;
 const REFRESH_MS = 10_000;
 
-/** Facts that the role may not see, or that another kind of server does not have, are left out. */
+/** Reads everything the page shows. Requests that the role or the kind of server refuses count as empty. */
 async function readFacts(): Promise<Facts> {
   const day = 86_400_000;
   const sinceMs = (Math.floor(Date.now() / day) - DAYS + 1) * day;
@@ -75,9 +75,9 @@ export function HostPage(): JSX.Element {
   const stats: [string, number | string, string][] = [
     ["tasks", all.length, ""],
     ["running", number("running"), "s-running"],
-    ["queued", number("queued"), ""],
+    ...(number("queued") > 0 ? [["queued", number("queued"), ""] as [string, number, string]] : []),
     ["waiting", number("waiting") + number("suspended"), "s-waiting"],
-    ["decisions wanted", inbox.value.length, "s-waiting"],
+    ["to decide", inbox.value.length, "s-waiting"],
     ["failed", number("failed"), "s-failed"],
     ["processes", found?.loaded ?? "…", ""],
   ];
@@ -133,7 +133,7 @@ function Panel({ name, isWide, children }: { name: string; isWide?: boolean; chi
   );
 }
 
-const NUMBERS = new Set(["requests", "in", "of it cached", "out", "cost", "tasks"]);
+const NUMBERS = new Set(["requests", "in", "cached", "out", "cost", "tasks"]);
 
 function Table({ name, head, rows }: { name: string; head: string[]; rows: ComponentChildren[][] }): JSX.Element {
   return (
@@ -146,7 +146,8 @@ function Table({ name, head, rows }: { name: string; head: string[]; rows: Compo
   );
 }
 
-const SUM_HEAD = ["requests", "in", "of it cached", "out", "cost"];
+/** `cached` is a part of `in`. */
+const SUM_HEAD = ["requests", "in", "cached", "out", "cost"];
 
 function sumCells(sum: UsageSum): string[] {
   return [count(sum.requests), count(sum.inputTokens), count(sum.cachedInputTokens), count(sum.outputTokens), sum.costMicros === 0 ? "–" : money(sum.costMicros)];
@@ -197,7 +198,7 @@ function Places({ places }: { places: PlacementInfo[] }): JSX.Element {
   );
 }
 
-/** Of the path of a socket, its end. */
+/** An address for the table: of a Unix socket the end of its path. */
 function addressOf(address: string): string {
   if (address === "") return "–";
   return plain(address.startsWith("unix:") || address.startsWith("/") ? shortPath(address) : address);

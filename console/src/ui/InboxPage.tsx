@@ -12,8 +12,10 @@ import { mayDecide } from "../state/role";
 import { go } from "../state/route";
 import { isShown } from "../state/shown";
 import { tasks } from "../state/tasks";
+import { Dialog } from "./Dialog";
 import { age, now } from "./format";
-import { kindName, PendingCard, startEdit, summaryOf } from "./PendingCard";
+import { kindName, PendingCard, startEdit, summaryOf, What } from "./PendingCard";
+import { Visible } from "./Text";
 import { Virtual } from "./Virtual";
 
 export async function decideAndSay(entry: Pending, choice: Choice, text = ""): Promise<void> {
@@ -122,36 +124,64 @@ function QueueLine(props: { entry: Pending; isChosen: boolean; isMarked: boolean
   );
 }
 
-/** Decisions about many ask twice. */
+/** Decisions about many ask twice, and the second time show all that they are about. */
 function Bulk({ entries, whole, onDone }: { entries: Pending[]; whole: ReadonlySet<string>; onDone: () => void }): JSX.Element {
-  const asked = useSignal<Choice | undefined>(undefined);
-  const able = (choice: Choice) =>
-    entries.filter((entry) => entry.choices.includes(choice) && (choice !== "approve" || isShown(entry, whole)));
-  const carryOut = async () => {
-    const choice = asked.peek();
-    asked.value = undefined;
-    if (choice === undefined) return;
-    for (const entry of able(choice)) await decideAndSay(entry, choice);
-    onDone();
+  // The entries as they are when the dialog opens: each decision names the digest of what is shown in it.
+  const asked = useSignal<{ choice: "approve" | "reject"; able: Pending[] } | undefined>(undefined);
+  const ask = (choice: "approve" | "reject") => {
+    const able = entries.filter((entry) => entry.choices.includes(choice) && (choice !== "approve" || isShown(entry, whole)));
+    asked.value = { choice, able };
   };
-  if (asked.value !== undefined) {
-    const word = asked.value === "approve" ? "Approve" : "Decline";
-    return (
-      <span class="bulk sure" role="group" aria-label="Are you sure">
-        {word} {able(asked.value).length} of {entries.length} selected?
-        <button type="button" class={asked.value === "approve" ? "primary" : "danger"} onClick={() => void carryOut()}>
-          Yes, {word.toLowerCase()} {able(asked.value).length}
-        </button>
-        <button type="button" onClick={() => (asked.value = undefined)}>No</button>
-      </span>
-    );
-  }
+  const carryOut = async (choice: Choice, able: Pending[]) => {
+    asked.value = undefined;
+    for (const entry of able) await decideAndSay(entry, choice);
+  };
   return (
     <span class="bulk">
       {entries.length} selected
-      <button type="button" onClick={() => (asked.value = "approve")}>Approve …</button>
-      <button type="button" onClick={() => (asked.value = "reject")}>Decline …</button>
+      <button type="button" onClick={() => ask("approve")}>Approve …</button>
+      <button type="button" onClick={() => ask("reject")}>Decline …</button>
       <button type="button" class="quiet" onClick={onDone}>Clear</button>
+      {asked.value !== undefined && (
+        <SureAboutMany {...asked.value} of={entries.length} onClose={() => (asked.value = undefined)} onYes={carryOut} />
+      )}
     </span>
+  );
+}
+
+interface SureProps {
+  choice: "approve" | "reject";
+  /** The entries that take this decision. */
+  able: Pending[];
+  /** The number of selected entries. */
+  of: number;
+  onClose: () => void;
+  onYes: (choice: Choice, able: Pending[]) => Promise<void>;
+}
+
+function SureAboutMany({ choice, able, of, onClose, onYes }: SureProps): JSX.Element {
+  const word = choice === "approve" ? "Approve" : "Decline";
+  return (
+    <Dialog title={able.length === of ? `${word} these ${of}?` : `${word} ${able.length} of the ${of} selected?`} class="wide-dialog many" onClose={onClose}>
+      {able.length < of && <p class="hint">The others take no such decision, or are too long to be approved unseen. They stay selected.</p>}
+      <ol>
+        {able.map((entry) => (
+          <li>
+            <p class="from">
+              <span class={`kind k-${plain(entry.kind)}`}>{kindName(entry.kind)}</span> {plain(tasks.value.get(entry.taskId)?.title ?? "").slice(0, 160)}
+              {entry.cwd !== undefined && <> in <code><Visible text={entry.cwd} /></code></>}
+              {entry.isSandboxed === false && <b class="hot"> outside the sandbox</b>}
+            </p>
+            <What entry={entry} isWhole />
+          </li>
+        ))}
+      </ol>
+      <div class="dialog-end">
+        <button type="button" data-first onClick={onClose}>No</button>
+        <button type="button" class={choice === "approve" ? "primary" : "danger"} disabled={able.length === 0} onClick={() => void onYes(choice, able)}>
+          Yes, {word.toLowerCase()} {able.length}
+        </button>
+      </div>
+    </Dialog>
   );
 }

@@ -8,11 +8,14 @@ import { plain } from "../safe/characters";
 import { inlineImage } from "../safe/links";
 import { changesOf } from "../state/changes";
 import { inbox } from "../state/inbox";
-import { openThread, type ItemView } from "../state/thread";
-import { age, duration, now, shortPath } from "./format";
-import { Ansi, Code, Diff, Json, Link, Markdown, Visible } from "./Text";
+import { filePictures, readPicture } from "../state/pictures";
+import { mayOperate } from "../state/role";
+import { tasks } from "../state/tasks";
+import { openThread, type ItemView, type ThreadView } from "../state/thread";
+import { age, duration, now, shortId, shortPath } from "./format";
+import { Ansi, Code, Diff, Json, Link, Markdown, shownPath, Visible } from "./Text";
 
-/** Pictures of one result that are drawn. */
+/** Limit of pictures that are drawn for one result. */
 const MOST_PICTURES = 20;
 
 export function Item({ view, threadId, isRaw }: { view: ItemView; threadId: string; isRaw: boolean }): JSX.Element {
@@ -56,10 +59,10 @@ function draw(item: ThreadItem, view: ItemView, threadId: string): JSX.Element {
       return <Call view={view} name={item.tool} status={item.status} given={item.arguments} result={item.contentItems} ms={item.durationMs} />;
     case "collabAgentToolCall":
       return (
-        <Tool name={item.tool} status={item.status} summary={plain(item.prompt ?? "").slice(0, 200)}>
+        <Tool name={AGENT_CALLS[item.tool] ?? plain(item.tool)} status={item.status} summary={plain(item.prompt ?? "").slice(0, 200)}>
           <p class="agents">
             {item.receiverThreadIds.map((id) => (
-              <a href={`#/task/${id}`}>agent {id.slice(-6)} {item.agentsStates[id]?.status ?? ""}</a>
+              <span><a href={`#/task/${id}`}>Agent {shortId(id)}</a> <span class="inert">{AGENT_STATES[item.agentsStates[id]?.status ?? ""]}</span></span>
             ))}
           </p>
         </Tool>
@@ -67,7 +70,7 @@ function draw(item: ThreadItem, view: ItemView, threadId: string): JSX.Element {
     case "webSearch":
       return <Tool name="web search" status="completed" summary={plain(item.query)} />;
     case "imageView":
-      return <Tool name="picture" status="completed" summary={plain(item.path)} />;
+      return <Tool name="picture" status="completed" summary={plain(shownPath(item.path, folderOf(threadId)))}><FilePicture path={item.path} /></Tool>;
     case "imageGeneration":
       return <Tool name="picture" status={plain(item.status)} summary={plain(item.revisedPrompt ?? "")}><Picture address={`data:image/png;base64,${item.result}`} /></Tool>;
     case "contextCompaction":
@@ -82,6 +85,13 @@ function draw(item: ThreadItem, view: ItemView, threadId: string): JSX.Element {
       return <Call view={view} name={plain(item.type)} status="completed" given={item} result={undefined} ms={null} />;
   }
 }
+
+const AGENT_CALLS: Record<string, string> = {
+  spawnAgent: "start an agent", sendInput: "write to an agent", resumeAgent: "open an agent again", wait: "wait for agents", closeAgent: "close an agent",
+};
+const AGENT_STATES: Record<string, string> = {
+  pendingInit: "starting", running: "running", interrupted: "interrupted", completed: "done", errored: "failed", shutdown: "closed", notFound: "not found",
+};
 
 function Message({ who, isGrowing, children }: { who: string; isGrowing?: boolean; children: preact.ComponentChildren }): JSX.Element {
   return (
@@ -98,6 +108,10 @@ function folderOf(threadId: string): string {
   return view?.id === threadId ? (view.thread.peek()?.cwd ?? "") : "";
 }
 
+function placementOf(view: ThreadView | undefined): string | undefined {
+  return view === undefined ? undefined : tasks.peek().get(view.rootId())?.placementId;
+}
+
 /** The type of the sandbox that the thread on the screen runs under. */
 function sandboxOf(threadId: string): string | undefined {
   const view = openThread.value;
@@ -112,7 +126,7 @@ function InputPart({ part }: { part: UserInput }): JSX.Element {
     case "image":
       return <Picture address={part.url} />;
     case "localImage":
-      return <p class="inert">picture on the server: <Visible text={part.path} /></p>;
+      return <FilePicture path={part.path} name={part.path} />;
     default:
       return <p class="inert">{part.type}: <Visible text={part.name} /></p>;
   }
@@ -124,20 +138,38 @@ function Picture({ address }: { address: string }): JSX.Element {
   return <p class="inert">picture, not loaded: <Link address={address}><Visible text={address.slice(0, 300)} /></Link></p>;
 }
 
+/** A picture that is a file where the task works. It is read by a click, because the path comes from a model. */
+function FilePicture({ path, name }: { path: string; name?: string }): JSX.Element {
+  const picture = filePictures.value.get(path);
+  if (picture?.type === "shown") return <div class="pictures"><img class="picture" src={picture.address} alt={`The picture ${plain(path)}`} /></div>;
+  return (
+    <p class="file-picture">
+      {name !== undefined && <span class="path"><Visible text={name} /></span>}
+      {!mayOperate() ? <span class="inert">a picture on the server</span> : picture?.type === "problem" ? (
+        <span class="inert"><Visible text={picture.text} /></span>
+      ) : (
+        <button type="button" disabled={picture?.type === "reading"} onClick={() => void readPicture(path, placementOf(openThread.peek()))}>
+          {picture?.type === "reading" ? "Reading …" : "Show the picture"}
+        </button>
+      )}
+    </p>
+  );
+}
+
 /** Pictures in the result of a tool. */
 function ResultPictures({ result }: { result: unknown }): JSX.Element | null {
   const found = (Array.isArray(result) ? result.slice(0, MOST_PICTURES) : []).map(addressOfPart).filter((address) => address !== undefined);
   return found.length === 0 ? null : <div class="pictures">{found.map((address) => <Picture address={address} />)}</div>;
 }
 
-/** Of a part of an MCP server's answer, or of a client's tool. */
+/** The data address of a picture in a result of an MCP server, or of a client's tool. */
 function addressOfPart(part: unknown): string | undefined {
   const { type, data, mimeType, imageUrl } = (part ?? {}) as Record<string, unknown>;
   if (type === "image" && typeof data === "string" && typeof mimeType === "string") return `data:${mimeType};base64,${data}`;
   return type === "inputImage" && typeof imageUrl === "string" ? imageUrl : undefined;
 }
 
-/** The same without the data of pictures, which are drawn. */
+/** The result without the data of pictures, which are drawn beside it. */
 function withoutPictures(result: unknown): unknown {
   if (!Array.isArray(result)) return result;
   return result.map((part: unknown) => {
@@ -165,12 +197,12 @@ function Fold(props: { view: ItemView; class: string; summary: JSX.Element; chil
   );
 }
 
-/** It is shown as running on the wire, and waits for a person. */
+/** The item waits for a decision. On the wire its status is `inProgress`. */
 function isWaiting(itemId: string): boolean {
   return inbox.value.some((entry) => entry.itemId === itemId);
 }
 
-/** The whole of it is on the same page, where it is decided. */
+/** Its changes are already on the page, on the card below. */
 function isShownBelow(itemId: string): boolean {
   return inbox.value.some((entry) => entry.itemId === itemId && changesOf(entry) !== undefined);
 }
@@ -210,7 +242,7 @@ function Command({ item, view }: { item: ThreadItem & { type: "commandExecution"
         {isRunning && !isWaiting(item.id) && view.sinceMs !== undefined && <Elapsed sinceMs={view.sinceMs} />}
         <Status status={isWaiting(item.id) ? "waits" : item.exitCode !== null && item.exitCode !== 0 && item.status === "completed" ? "failed" : item.status} note={notes.join(" · ") || undefined} />
       </div>
-      {output !== "" && <Ansi text={output} label="Output of the command" />}
+      {output !== "" && <Ansi text={output} label="Output of the command" isLive={isRunning} />}
       {isRunning && output === "" && !isWaiting(item.id) && <span class="pulse" aria-hidden="true">…</span>}
       <Fold view={view} class="details" summary={<span class="line">in {plain(shortPath(item.cwd))}</span>}>
         <Code text={item.command} />

@@ -36,13 +36,18 @@ export function NewTask(): JSX.Element {
   const isBusy = useSignal(false);
   const field = useRef<HTMLTextAreaElement>(null);
   const step = progress.value;
-  const names = [...new Set([...placements.value.values()].map((place) => plain(place.name)))];
+  /** Those of the host's configuration, and those that tasks were started in. */
+  const configured = useSignal<string[]>([]);
+  const names = [...new Set([...configured.value, ...[...placements.value.values()].map((place) => place.name)])].map(plain);
   const isReady = connection.state.value.type === "ready";
   const chosen = models.value.find((one) => (model.value === "" ? one.isDefault : one.model === model.value));
   const efforts = chosen?.supportedReasoningEfforts ?? [];
   useEffect(() => field.current?.focus(), []);
   useEffect(() => {
-    if (isReady) void connection.request("model/list", {}).then((page) => (models.value = page.data)).catch(() => undefined);
+    if (!isReady) return;
+    void connection.request("model/list", {}).then((page) => (models.value = page.data)).catch(() => undefined);
+    const read = ({ config }: { config: object }) => (configured.value = Object.keys((config as { placements?: object }).placements ?? {}));
+    if (connection.isHost) void connection.request("config/read", {}).then(read).catch(() => undefined);
   }, [isReady]);
   const start = async (event: Event) => {
     event.preventDefault();
@@ -53,7 +58,7 @@ export function NewTask(): JSX.Element {
       const place = placement.value.trim();
       progress.value = undefined;
       const opened = await connection.request("thread/start", {
-        // Nothing is sent that was not chosen: it would win over the configuration, and a container takes no sandbox.
+        // Only choices of the person are sent: a default of the form would override the configuration, and containers refuse a sandbox.
         ...(policy.value === "" ? {} : { approvalPolicy: policy.value }),
         ...(sandbox.value === "" ? {} : { sandbox: sandbox.value }),
         ...(model.value === "" ? {} : { model: model.value }),

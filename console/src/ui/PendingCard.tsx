@@ -62,11 +62,11 @@ const ORDER: Choice[] = ["approve", "retry", "approveForSession", "reject", "rej
 
 interface CardProps {
   entry: Pending;
-  /** Everything is on the screen. */
+  /** Everything that would happen is on the screen, so it may be approved. */
   isShown: boolean;
-  /** Also what is long. */
+  /** Long texts are shown whole, not by their beginning and end. */
   isWhole: boolean;
-  /** It appeared by itself just now: it is not decided yet. */
+  /** It appeared by itself just now. Its buttons wait, so that a click meant for another entry does nothing. */
   isFresh: boolean;
   onWhole: () => void;
   onChoice: (choice: Choice, text?: string) => void;
@@ -173,7 +173,7 @@ function Decisions({ entry, isShown, isBusy, message, onMessage, onChoice }: Dec
   );
 }
 
-/** Something else that is to run instead. It passes the policy and the sandbox again. */
+/** A field with the command or arguments to run instead. The policy and the sandbox check the replacement again. */
 function Edit(props: { editable: EditableText; isBusy: boolean; onDone: (text: string) => void; onLeave: () => void }): JSX.Element {
   const text = useSignal(props.editable.text);
   const field = useRef<HTMLTextAreaElement>(null);
@@ -198,12 +198,13 @@ function Edit(props: { editable: EditableText; isBusy: boolean; onDone: (text: s
   );
 }
 
-/** The key for it: the button of the card that is shown. */
+/** Handler of the key `e`: presses the Edit button of the card on the screen. */
 export function startEdit(): void {
   document.querySelector<HTMLButtonElement>(".card .d-replace:not(:disabled)")?.click();
 }
 
-function What({ entry, isWhole }: { entry: Pending; isWhole: boolean }): JSX.Element {
+/** The command, changes or arguments: exactly what would happen. */
+export function What({ entry, isWhole }: { entry: Pending; isWhole: boolean }): JSX.Element {
   if (entry.kind === "fileChange") {
     const found = changesOf(entry);
     return (
@@ -230,9 +231,9 @@ function What({ entry, isWhole }: { entry: Pending; isWhole: boolean }): JSX.Ele
   );
 }
 
-/** Where and how, and whatever else the arguments hold. */
+/** Folder, sandbox, digest, and the remaining arguments of an operation. */
 function Facts({ entry, isWhole }: { entry: Pending; isWhole: boolean }): JSX.Element {
-  // That it has no terminal is what one expects.
+  // `tty: false` is the usual case and says nothing.
   const rest = textsOf(entry).filter(({ name, text }) => name !== "" && !(name === "tty" && text === "false"));
   return (
     <dl class="facts">

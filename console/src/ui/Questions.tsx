@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import type { ToolRequestUserInputQuestion } from "../../protocol";
 import { Visible } from "./Text";
 
-/** Questions of the agent. The answers go as the JSON that the question's own response would be. */
+/** Questions of the agent, with options or free text. The answer is the JSON of the response that the question has on the wire. */
 export function Questions(props: { questions: ToolRequestUserInputQuestion[]; isBusy: boolean; onAnswer: (text: string) => void }): JSX.Element {
   const answers = useSignal<Record<string, string>>({});
   const set = (id: string, text: string) => (answers.value = { ...answers.peek(), [id]: text });

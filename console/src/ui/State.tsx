@@ -12,7 +12,7 @@ const WORDS: Record<TaskStatus, string> = {
   failed: "failed",
 };
 
-/** A word and a shape: nobody has to tell colours apart. */
+/** A state as a word and a shape, so that it can be read without telling colours apart. */
 export function State({ state }: { state: TaskStatus }): JSX.Element {
   return (
     <span class={`state s-${state}`}>

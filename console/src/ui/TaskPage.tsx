@@ -12,7 +12,7 @@ import { deciding, inbox, type Choice } from "../state/inbox";
 import { useKeys } from "../state/keys";
 import { placements } from "../state/placements";
 import { mayDecide, mayOperate } from "../state/role";
-import { go } from "../state/route";
+import { go, type TaskViewName } from "../state/route";
 import { isShown } from "../state/shown";
 import { parentOf, rowOfTask, tasks, touch, type TaskRow } from "../state/tasks";
 import { openThread, type Row, type ThreadView } from "../state/thread";
@@ -25,29 +25,62 @@ import { Elapsed, Item, Plan } from "./Item";
 import { Menu, type MenuEntry } from "./Menu";
 import { PendingCard, startEdit } from "./PendingCard";
 import { inputOf, PictureButton, takePictures, Thumbs } from "./Pictures";
+import { PromptPage } from "./PromptPage";
+import { RecordsPage } from "./RecordsPage";
 import { Spark } from "./Spark";
 import { State } from "./State";
 import { Code, Visible } from "./Text";
 import { UsageChart, UsageSpark } from "./UsageChart";
 import { Virtual } from "./Virtual";
 
-export function TaskPage({ id }: { id: string }): JSX.Element {
+const VIEWS: [TaskViewName, string, string][] = [["conversation", "Conversation", "c"], ["prompt", "What the model sees", "p"], ["records", "Records", "r"]];
+
+function addressOf(id: string, view: TaskViewName): string {
+  return view === "conversation" ? `/task/${id}` : `/task/${id}/${view}`;
+}
+
+export function TaskPage({ id, shown }: { id: string; shown: TaskViewName }): JSX.Element {
   const view = openThread.value;
-  const isFollowing = useSignal(true);
-  const field = useRef<HTMLTextAreaElement>(null);
+  const views = mayOperate() ? VIEWS : [];
   useKeys({
-    f: () => (isFollowing.value = true),
     u: () => go("/tasks"),
-    r: () => { if (view !== undefined) view.isRaw.value = !view.isRaw.peek(); },
-    "/": () => field.current?.focus(),
+    ...Object.fromEntries(views.map(([name, , key]) => [key, () => go(addressOf(id, name))])),
   });
   if (view?.id !== id) return <section class="page task"><p class="empty">Reading the task …</p></section>;
-  const rows = view.rows.value;
   if (view.thread.value === undefined && view.problem.value !== undefined) return <Unread view={view} problem={view.problem.value} />;
   return (
     <section class="page task">
       <TaskHead view={view} />
+      {views.length > 0 && <Tabs id={id} shown={shown} />}
       {view.problem.value !== undefined && <p class="problem"><Visible text={view.problem.value} /></p>}
+      {shown === "conversation" && <Conversation view={view} />}
+      {shown === "prompt" && <PromptPage view={view} />}
+      {shown === "records" && <RecordsPage id={id} />}
+    </section>
+  );
+}
+
+function Tabs({ id, shown }: { id: string; shown: TaskViewName }): JSX.Element {
+  return (
+    <nav class="tabs" aria-label="Views of the task">
+      {VIEWS.map(([name, label, key]) => (
+        <a href={`#${addressOf(id, name)}`} aria-current={shown === name ? "page" : undefined}>{label} <kbd aria-hidden="true">{key}</kbd></a>
+      ))}
+    </nav>
+  );
+}
+
+function Conversation({ view }: { view: ThreadView }): JSX.Element {
+  const isFollowing = useSignal(true);
+  const field = useRef<HTMLTextAreaElement>(null);
+  useKeys({
+    f: () => (isFollowing.value = true),
+    w: () => (view.isRaw.value = !view.isRaw.peek()),
+    "/": () => field.current?.focus(),
+  });
+  const rows = view.rows.value;
+  return (
+    <>
       {rows.length === 0 ? (
         <p class="empty grow">{view.thread.value === undefined ? "Reading the task …" : "Nothing was said yet."}</p>
       ) : (
@@ -70,12 +103,12 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
       <Waiting view={view} />
       <Failure view={view} />
       {view.runningTurn.value !== undefined && view.errors.value.length > 0 && <p class="problem"><Visible text={readableError(view.errors.value.at(-1) ?? "").message} /></p>}
-      {mayOperate() && tasks.value.get(id)?.isArchived !== true && <Composer view={view} field={field} />}
-    </section>
+      {mayOperate() && tasks.value.get(view.id)?.isArchived !== true && <Composer view={view} field={field} />}
+    </>
   );
 }
 
-/** A task that is not there any more, or that cannot be read now. */
+/** The page of a task that does not exist any more or cannot be read now. */
 function Unread({ view, problem }: { view: ThreadView; problem: string }): JSX.Element {
   return (
     <section class="page task">
@@ -103,7 +136,7 @@ function RowView({ row, view }: { row: Row; view: ThreadView }): JSX.Element {
   );
 }
 
-/** Why the last turn failed, and the way to have it tried again. */
+/** The reason why the last turn failed, with a button that tries it again. */
 function Failure({ view }: { view: ThreadView }): JSX.Element | null {
   const isTrying = useSignal(false);
   const last = view.rows.value.findLast((row) => row.type === "turn");
@@ -178,7 +211,7 @@ function Used({ view }: { view: ThreadView }): JSX.Element | null {
           <Dialog title="Used over time" class="wide-dialog" onClose={() => (isOpen.value = false)}>
             <p class="reason">{words}, with its agents.</p>
             <UsageChart sums={minutes} unit="minute" />
-            <form method="dialog"><button data-first>Close</button></form>
+            <form method="dialog" class="dialog-end"><button data-first>Close</button></form>
           </Dialog>
         )}
       </div>
@@ -243,7 +276,7 @@ function Actions({ view }: { view: ThreadView }): JSX.Element {
     { name: "Rename …", act: () => (asked.value = "rename") },
     { name: "Fork", act: () => void fork() },
     { name: "Compact", act: () => void trying(() => connection.request("thread/compact/start", { threadId: id })), isDisabled: turn !== undefined },
-    { name: view.isRaw.value ? "Items without their records" : "Items as they came", act: () => (view.isRaw.value = !view.isRaw.peek()) },
+    { name: view.isRaw.value ? "Hide the JSON of items" : "Show the JSON of items", act: () => (view.isRaw.value = !view.isRaw.peek()) },
     { name: "Archive …", act: () => (asked.value = "archive"), isDanger: true },
   ];
   return (
@@ -317,7 +350,7 @@ function Composer({ view, field }: { view: ThreadView; field: { current: HTMLTex
   const text = useSignal("");
   const pictures = useSignal<string[]>([]);
   const isSending = useSignal(false);
-  /** The same for each try of one message: the server takes it once. */
+  /** Stays the same when one message is sent again, so that the server takes it once. */
   const inputId = useRef<string | undefined>(undefined);
   const turn = view.runningTurn.value;
   const send = async (event?: Event) => {

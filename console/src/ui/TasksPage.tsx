@@ -16,8 +16,11 @@ import { age, count, moment, money, now, shortId, shortPath } from "./format";
 import { State } from "./State";
 import { Virtual } from "./Virtual";
 
+/** Up to this width a row has two lines, as the style sheet says. */
+const PHONE = 720;
+
 const FILTERS: TaskStatus[] = ["waiting", "running", "failed", "suspended", "queued", "creating", "idle"];
-/** The others are offered where there are such tasks. */
+/** Filters that are always offered. Others appear when a task is in that state. */
 const COMMON = new Set<TaskStatus>(["waiting", "running", "failed", "suspended", "idle"]);
 
 export function TasksPage(): JSX.Element {
@@ -111,7 +114,7 @@ export function TasksPage(): JSX.Element {
           <Virtual
             rows={lines}
             keyOf={({ row }) => row.id}
-            estimate={34}
+            estimate={innerWidth <= PHONE ? 53 : 34}
             role="rowgroup"
             label="Tasks"
             focus={chosen}
@@ -145,7 +148,7 @@ interface Line {
   depth: number;
 }
 
-/** Agents below whoever started them. */
+/** Tasks in order, each followed by its unfolded agents, and these by theirs. */
 function withAgents(rows: readonly TaskRow[], agents: ReadonlyMap<string, readonly TaskRow[]>): Line[] {
   const lines: Line[] = [];
   for (const row of rows) {
@@ -175,7 +178,7 @@ function Cost({ id }: { id: string }): JSX.Element {
 
 function Place({ row }: { row: TaskRow }): JSX.Element {
   const place = row.placementId === undefined ? undefined : placements.value.get(row.placementId);
-  // An agent works where its task does.
+  // Agents have no folder of their own: they work where their task does.
   const name = row.cwd === "" && place === undefined ? "–" : plain(place?.name ?? shortPath(row.cwd));
   return (
     <span role="cell" class="folder" title={plain(place === undefined ? row.cwd : `${place.name}: ${place.workspace ?? row.cwd}`)}>

@@ -1,7 +1,7 @@
 // Everything that a model or a command wrote is drawn here, as text nodes and nothing else.
 
 import type { ComponentChildren, JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type { FileUpdateChange } from "../../protocol";
 import { parseAnsi } from "../safe/ansi";
@@ -60,9 +60,21 @@ export function Exact({ text, label, isWhole }: { text: string; label: string; i
   );
 }
 
-export function Ansi({ text, label }: { text: string; label: string }): JSX.Element {
+/** Closer to the end than this counts as being there. */
+const AT_END = 24;
+
+/** Output of a command. While it runs the end is kept in view, unless the person scrolled away from it. */
+export function Ansi({ text, label, isLive = false }: { text: string; label: string; isLive?: boolean }): JSX.Element {
+  const box = useRef<HTMLPreElement>(null);
+  const isAtEnd = useRef(true);
+  useLayoutEffect(() => {
+    if (isLive && isAtEnd.current && box.current !== null) box.current.scrollTop = box.current.scrollHeight;
+  }, [text, isLive]);
+  const scrolled = ({ currentTarget: one }: { currentTarget: HTMLPreElement }) => {
+    isAtEnd.current = one.scrollHeight - one.scrollTop - one.clientHeight < AT_END;
+  };
   return (
-    <pre class="terminal" tabIndex={0} role="group" aria-label={label}>
+    <pre ref={box} class="terminal" tabIndex={0} role="group" aria-label={label} onScroll={scrolled}>
       <Clip text={text} head={4_000} tail={24_000} draw={(part) => <AnsiSpans text={part} />} />
     </pre>
   );
@@ -138,7 +150,7 @@ function MarkdownBlock({ block }: { block: Block }): JSX.Element {
     case "paragraph":
       return <p><Inlines parts={block.children} /></p>;
     case "heading":
-      // Headings of a message are below those of the page.
+      // A paragraph, because headings of a message must not mix with those of the page for screen readers.
       return <p class={`heading h${block.level}`}><Inlines parts={block.children} /></p>;
     case "code":
       return <Code text={block.text} language={block.language} />;
@@ -200,9 +212,9 @@ export function Link({ address, children }: { address: string; children: Compone
 
 interface DiffProps {
   change: FileUpdateChange;
-  /** Set where the change waits for a decision: whether all of it is to be shown is then decided there. */
+  /** Set on a card: the card decides whether the whole diff is shown, because only then it can be approved. */
   approval?: { isWhole: boolean };
-  /** Paths in it are shown from there. */
+  /** Paths are shown relative to this folder. */
   folder?: string;
 }
 
@@ -244,7 +256,7 @@ export function Diff({ change, approval, folder = "" }: DiffProps): JSX.Element 
   );
 }
 
-function shownPath(path: string, folder: string): string {
+export function shownPath(path: string, folder: string): string {
   return folder !== "" && path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path;
 }
 
@@ -283,7 +295,7 @@ function DiffTwo({ pair, isExact, isPlain }: { pair: DiffPair } & DiffLook): JSX
   );
 }
 
-/** Any JSON, readable. */
+/** A JSON value, indented. */
 export function Json({ value, label }: { value: unknown; label: string }): JSX.Element {
   return <Code text={JSON.stringify(value, null, 2) ?? "null"} language={label} />;
 }

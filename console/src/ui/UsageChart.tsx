@@ -7,14 +7,14 @@ import { count, money } from "./format";
 export interface Bar {
   tokens: number;
   micros: number;
-  /** When it begins. */
+  /** The beginning of its minute, hour or day. */
   atMs: number;
 }
 
 const UNITS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 type Unit = keyof typeof UNITS;
 
-/** Sums of days or minutes as bars of equal time: what nothing was used in is there too. */
+/** Sums by day or minute as bars of equal duration. A time without usage is an empty bar. */
 function barsOf(sums: readonly UsageSum[], unit: Unit, most: number, since?: number): Bar[] {
   const points = sums.map((sum) => ({ atMs: momentOf(sum.key), tokens: tokensOf(sum), micros: sum.costMicros })).filter(({ atMs }) => Number.isFinite(atMs));
   if (points.length === 0) return [];
@@ -40,7 +40,7 @@ function momentOf(key: string): number {
 interface ChartProps {
   sums: readonly UsageSum[];
   unit: Unit;
-  /** Where time begins, if not with the first sum. */
+  /** The beginning of the time axis; that of the first sum when unset. */
   sinceMs?: number;
 }
 
@@ -72,7 +72,7 @@ const [LEFT, RIGHT, TOP, BOTTOM] = [44, 52, 10, 20];
 
 /** Tokens as bars against the left axis, and the cost so far as a line against the right one. */
 export function UsageChart({ sums, unit, sinceMs }: ChartProps): JSX.Element | null {
-  // Drawn in the size it is shown in: letters that shrink with it cannot be read on a phone.
+  // Drawn at its real width: a scaled chart would have unreadable letters on a phone.
   const [width, height] = [Math.min(720, Math.max(300, innerWidth - 80)), 150];
   const bars = barsOf(sums, unit, 120, sinceMs);
   if (bars.length === 0) return null;

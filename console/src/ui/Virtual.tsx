@@ -75,7 +75,7 @@ export function Virtual<T>(props: VirtualProps<T>): JSX.Element {
   );
   useEffect(() => () => observer.disconnect(), [observer]);
 
-  /** Where the list was left when it last followed its end. Whoever scrolled up since is not dragged back. */
+  /** The scroll position when the list last followed its end. A smaller one means that the person scrolled up: stop following. */
   const stuckAt = useRef<number | undefined>(undefined);
   useLayoutEffect(() => {
     const element = box.current;
@@ -89,7 +89,7 @@ export function Virtual<T>(props: VirtualProps<T>): JSX.Element {
     stuckAt.current = element.scrollTop;
   });
 
-  // Rows were put before the one at the upper edge, or turned out to be higher than they were thought to be.
+  // Keeps the row at the upper edge in place when rows are put before it, or when a measured height differs from the estimate.
   useLayoutEffect(() => {
     const element = box.current;
     if (!keepsPlace || element === null) return;
@@ -145,13 +145,13 @@ function anchorOf<T>(element: HTMLElement, rows: readonly T[], keyOf: (row: T) =
     if (top > edge + element.clientHeight) break;
     return { key: row.dataset["key"] ?? "", below: edge - top };
   }
-  // Nothing is drawn there yet.
+  // No row is drawn at the edge yet: take the one that the offsets say.
   const at = find(offsets, element.scrollTop);
   const row = rows[at];
   return row === undefined ? undefined : { key: keyOf(row), below: element.scrollTop - (offsets[at] ?? 0) };
 }
 
-/** The row that a place is in. */
+/** Index of the row at this distance from the top, by binary search. */
 function find(offsets: Float64Array, place: number): number {
   let [low, high] = [0, Math.max(0, offsets.length - 2)];
   while (low < high) {

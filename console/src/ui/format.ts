@@ -31,7 +31,13 @@ export function count(value: number): string {
   return `${(value / 1_000_000).toFixed(1)}M`;
 }
 
-/** Millionths of whatever the host counts in. */
+/** Of characters, which are mostly bytes. */
+export function size(length: number): string {
+  if (length < 1_000) return `${length} B`;
+  return length < 1_000_000 ? `${(length / 1_000).toFixed(length < 10_000 ? 1 : 0)} kB` : `${(length / 1_000_000).toFixed(1)} MB`;
+}
+
+/** An amount in millionths of the currency of the host's price table. */
 export function money(micros: number): string {
   const whole = micros / 1_000_000;
   if (whole === 0) return "0";

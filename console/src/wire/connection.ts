@@ -33,7 +33,7 @@ export class RequestFailed extends Error {
   }
 }
 
-/** The request may or may not have arrived. */
+/** The connection ended before the answer. The request may or may not have been carried out. */
 export class ConnectionLost extends Error {
   constructor() {
     super("the connection was lost; what was asked may or may not have happened");
@@ -98,7 +98,7 @@ export class Connection {
     socket.onclose = () => this.#closed(socket);
   }
 
-  /** At once, whatever pause there is. */
+  /** Tries again now instead of after the pause. */
   reconnectNow(): void {
     if (this.state.value.type === "ready") return;
     this.#attempt = 0;
