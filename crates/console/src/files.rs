@@ -4,9 +4,9 @@ use crate::ConsoleFile;
 
 pub(crate) const FILES: &[ConsoleFile] = &[
     ConsoleFile {
-        path: "/assets/app-Bo0rut_U.js",
+        path: "/assets/app-D7tu9ssG.js",
         content_type: "text/javascript; charset=utf-8",
-        gzip: include_bytes!("../bundle/app-Bo0rut_U.js.gz"),
+        gzip: include_bytes!("../bundle/app-D7tu9ssG.js.gz"),
         is_immutable: true,
     },
     ConsoleFile {
