@@ -262,6 +262,11 @@ export const pageChecks = {
       const { data } = await client.ask("task/list", {});
       assert.deepEqual(data.map((task) => typeof task.placementId), ["string", "string"]);
       assert.ok(data.some((task) => task.id === id));
+      // A decision names the place, too: the same folder may be there in several.
+      await client.task(undefined, "run touch beside.txt", { name: "Waits beside", placement: "side", approvalPolicy: "untrusted" });
+      await page.evaluate(() => (location.hash = "/inbox"));
+      await page.locator(".card .exact", { hasText: "beside.txt" }).waitFor();
+      await page.locator(".card .facts > div", { hasText: "place" }).locator("dd", { hasText: "side" }).waitFor();
       await close();
       client.close();
     } finally {

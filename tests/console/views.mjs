@@ -16,6 +16,20 @@ async function kindsOf(client, threadId) {
   return data.map(({ kind }) => kind);
 }
 
+/** In the page: the answer to a request over a connection of its own. */
+function askAs([token, method, params]) {
+  return new Promise((resolve) => {
+    const socket = new WebSocket(`ws://${location.host}/`, ["oarlock", `oarlock.bearer.${btoa(token).replaceAll("=", "")}`]);
+    const send = (id, name, given) => socket.send(JSON.stringify({ id, method: name, params: given }));
+    socket.onopen = () => send(1, "initialize", { clientInfo: { name: "tests", version: "1" }, capabilities: { experimentalApi: true } });
+    socket.onmessage = (event) => {
+      const answer = JSON.parse(event.data);
+      if (answer.id === 1) send(2, method, params);
+      if (answer.id === 2) resolve(answer);
+    };
+  });
+}
+
 export const viewChecks = {
   async "what the model sees is shown piece by piece, as text"(stage) {
     const id = await stage.client.task(stage.host.workspace, `say ${HOSTILE}`, { name: "Seen by the model" });
@@ -99,12 +113,16 @@ export const viewChecks = {
       await page.keyboard.press("f");
       await page.locator(".record .r-turnEnded").waitFor();
       await close();
-      writeFileSync(join(host.workspace, "dot.png"), Buffer.from(DOT, "base64"));
       const viewer = await as("viewer", `/task/${task}/records`);
       await viewer.page.locator(".from-agent").first().waitFor();
       assert.equal(await viewer.page.locator(".tabs, .record").count(), 0);
       for (const key of ["p", "r"]) await viewer.page.keyboard.press(key);
       assert.equal(await viewer.page.locator(".prompt-page, .records, .all-clear").count(), 0);
+      // The server refuses it all the same.
+      for (const method of ["thread/prompt/read", "thread/records/list"]) {
+        const { error } = await viewer.page.evaluate(askAs, ["viewer-token", method, { threadId: task }]);
+        assert.equal(error?.data?.code, "forbidden", method);
+      }
       await viewer.close();
     });
   },

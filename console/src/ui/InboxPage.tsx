@@ -14,7 +14,7 @@ import { isShown } from "../state/shown";
 import { tasks } from "../state/tasks";
 import { Dialog } from "./Dialog";
 import { age, now } from "./format";
-import { kindName, PendingCard, startEdit, summaryOf, What } from "./PendingCard";
+import { kindName, PendingCard, placeOf, startEdit, summaryOf, What } from "./PendingCard";
 import { Visible } from "./Text";
 import { Virtual } from "./Virtual";
 
@@ -169,6 +169,7 @@ function SureAboutMany({ choice, able, of, onClose, onYes }: SureProps): JSX.Ele
           <li>
             <p class="from">
               <span class={`kind k-${plain(entry.kind)}`}>{kindName(entry.kind)}</span> {plain(tasks.value.get(entry.taskId)?.title ?? "").slice(0, 160)}
+              {placeOf(entry) !== undefined && ` at ${placeOf(entry)}`}
               {entry.cwd !== undefined && <> in <code><Visible text={entry.cwd} /></code></>}
               {entry.isSandboxed === false && <b class="hot"> outside the sandbox</b>}
             </p>

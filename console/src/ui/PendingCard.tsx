@@ -7,6 +7,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { hasHidden, plain } from "../safe/characters";
 import { changesOf } from "../state/changes";
 import { deciding, type Choice, type Pending } from "../state/inbox";
+import { placements } from "../state/placements";
 import { mayDecide, mayOperate } from "../state/role";
 import { route } from "../state/route";
 import { commandText, editableOf, scriptOf, shellLine, textsOf, type EditableText } from "../state/shown";
@@ -231,12 +232,21 @@ export function What({ entry, isWhole }: { entry: Pending; isWhole: boolean }): 
   );
 }
 
-/** Folder, sandbox, digest, and the remaining arguments of an operation. */
+/** The placement that the task of an entry works in; unset on the server's own machine. */
+export function placeOf(entry: Pending): string | undefined {
+  const id = tasks.value.get(entry.taskId)?.placementId;
+  const place = id === undefined ? undefined : placements.value.get(id);
+  return place === undefined ? undefined : plain(place.name);
+}
+
+/** Place, folder, sandbox, digest, and the remaining arguments of an operation. */
 function Facts({ entry, isWhole }: { entry: Pending; isWhole: boolean }): JSX.Element {
   // `tty: false` is the usual case and says nothing.
   const rest = textsOf(entry).filter(({ name, text }) => name !== "" && !(name === "tty" && text === "false"));
+  const place = placeOf(entry);
   return (
     <dl class="facts">
+      {place !== undefined && <div><dt>place</dt><dd>{place}</dd></div>}
       {entry.cwd !== undefined && <div><dt>in</dt><dd><Visible text={entry.cwd} /></dd></div>}
       {entry.isSandboxed !== undefined && (
         <div>

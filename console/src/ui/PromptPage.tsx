@@ -67,7 +67,12 @@ export function PromptPage({ view }: { view: ThreadView }): JSX.Element {
       </div>
     );
   }
-  return <Prompt prompt={found.value} onAgain={() => void read()} onAll={() => (limit.value = ALL_PIECES)} isAll={limit.value === ALL_PIECES} />;
+  return (
+    <>
+      {problem.value !== undefined && <p class="problem"><Visible text={problem.value} /></p>}
+      <Prompt prompt={found.value} onAgain={() => void read()} onAll={() => (limit.value = ALL_PIECES)} isAll={limit.value === ALL_PIECES} />
+    </>
+  );
 }
 
 /** Only a process of the task knows its instructions, tools and surroundings. Starting one costs memory, so it takes a click. */

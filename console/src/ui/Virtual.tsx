@@ -31,11 +31,20 @@ interface Anchor {
   below: number;
 }
 
+interface DrawnRow<T> {
+  row: T;
+  index: number;
+  node: JSX.Element;
+}
+
 export function Virtual<T>(props: VirtualProps<T>): JSX.Element {
   const { rows, keyOf, estimate } = props;
   const box = useRef<HTMLDivElement>(null);
   const heights = useRef(new Map<string, number>());
-  const [version, redraw] = useReducer((n: number) => n + 1, 0);
+  const [version, measured] = useReducer((n: number) => n + 1, 0);
+  const [, moved] = useReducer((n: number) => n + 1, 0);
+  /** The rows of the last call. A list that only moves draws the rows that come into view and no others. */
+  const drawn = useRef<{ draw: unknown; rows: Map<string, DrawnRow<T>> }>({ draw: undefined, rows: new Map() });
   const isFollowing = useRef(props.isFollowing ?? false);
   isFollowing.current = props.isFollowing ?? false;
 
@@ -64,12 +73,12 @@ export function Virtual<T>(props: VirtualProps<T>): JSX.Element {
         let changed = false;
         for (const entry of entries) {
           const key = (entry.target as HTMLElement).dataset["key"];
-          const measured = entry.borderBoxSize[0]?.blockSize ?? 0;
-          if (key === undefined || measured === 0 || heights.current.get(key) === measured) continue;
-          heights.current.set(key, measured);
+          const height = entry.borderBoxSize[0]?.blockSize ?? 0;
+          if (key === undefined || height === 0 || heights.current.get(key) === height) continue;
+          heights.current.set(key, height);
           changed = true;
         }
-        if (changed) redraw(0);
+        if (changed) measured(0);
       }),
     [],
   );
@@ -116,22 +125,28 @@ export function Virtual<T>(props: VirtualProps<T>): JSX.Element {
     const element = box.current;
     if (element === null) return;
     if (keepsPlace) anchor.current = anchorOf(element, rows, keyOf, offsets);
-    redraw(0);
+    moved(0);
     props.onFollow?.(element.scrollHeight - element.scrollTop - element.clientHeight < AT_END);
   };
 
+  const draw = (row: T, index: number): DrawnRow<T> => {
+    const key = keyOf(row);
+    const known = drawn.current.draw === props.draw ? drawn.current.rows.get(key) : undefined;
+    if (known !== undefined && known.row === row && known.index === index) return known;
+    const node = (
+      <div key={key} data-key={key} role={itemRole} ref={(element) => { if (element !== null) observer.observe(element); }}>
+        {props.draw(row, index)}
+      </div>
+    );
+    return { row, index, node };
+  };
   const itemRole = props.role === "list" ? "listitem" : props.role === "rowgroup" ? "presentation" : undefined;
+  const shown = rows.slice(first, last).map((row, index) => draw(row, first + index));
+  drawn.current = { draw: props.draw, rows: new Map(shown.map((one) => [keyOf(one.row), one])) };
   return (
     <div class={`virtual ${props.class ?? ""}`} ref={box} onScroll={scrolled} tabIndex={0} role={props.role} aria-label={props.label}>
       <div class="spacer" role="presentation" style={{ height: `${offsets[first] ?? 0}px` }} />
-      {rows.slice(first, last).map((row, index) => {
-        const key = keyOf(row);
-        return (
-          <div key={key} data-key={key} role={itemRole} ref={(element) => { if (element !== null) observer.observe(element); }}>
-            {props.draw(row, first + index)}
-          </div>
-        );
-      })}
+      {shown.map(({ node }) => node)}
       <div class="spacer" role="presentation" style={{ height: `${total - (offsets[last] ?? total)}px` }} />
     </div>
   );

@@ -4,9 +4,9 @@ use crate::ConsoleFile;
 
 pub(crate) const FILES: &[ConsoleFile] = &[
     ConsoleFile {
-        path: "/assets/app-Bm2zngS2.js",
+        path: "/assets/app-3oTmnL4Y.js",
         content_type: "text/javascript; charset=utf-8",
-        gzip: include_bytes!("../bundle/app-Bm2zngS2.js.gz"),
+        gzip: include_bytes!("../bundle/app-3oTmnL4Y.js.gz"),
         is_immutable: true,
     },
     ConsoleFile {
