@@ -41,6 +41,7 @@ mod workplace;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::filter::LevelFilter;
 
@@ -229,7 +230,10 @@ enum Generate {
 }
 
 fn main() -> ExitCode {
-    let Cli { prompt, interactive, flags, command } = Cli::parse();
+    let Cli { prompt, interactive, flags, command } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return not_understood(&error),
+    };
     let Some(command) = command else {
         return converse(&interactive, prompt, &flags);
     };
@@ -255,6 +259,16 @@ fn converse(options: &interactive::InteractiveOptions, prompt: Option<String>, f
             seal();
             exit(interactive::start(options, prompt, flags), 1)
         }
+    }
+}
+
+/// Prints help where that was asked for. A first word that is nearly a command was meant to be one, whatever follows it.
+fn not_understood(error: &clap::Error) -> ExitCode {
+    let word = std::env::args().nth(1);
+    let near = word.as_deref().filter(|_| error.kind() == ErrorKind::UnknownArgument).and_then(near_command);
+    match near.zip(word).filter(|(near, word)| near != word) {
+        Some((near, word)) => usage(&format!("there is no command `{word}`; did you mean `{near}`?")),
+        None => error.exit(),
     }
 }
 
